@@ -1,0 +1,11 @@
+//! The lock that wraps a single-threaded device core once.
+//!
+//! With `std` it parks the waiting thread; firmware without threads gets a spin lock.
+
+/// A mutual-exclusion lock; `lock()` returns a guard and never poisons.
+#[cfg(feature = "std")]
+pub type Mutex<T> = parking_lot::Mutex<T>;
+
+/// A mutual-exclusion lock; `lock()` returns a guard and never poisons.
+#[cfg(not(feature = "std"))]
+pub type Mutex<T> = spin::Mutex<T>;

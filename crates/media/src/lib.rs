@@ -1,0 +1,21 @@
+//! Media: one trait per physics of storage, their simulators, files and wrappers.
+//!
+//! Each method's contract states what a power cut may leave behind; devices rely on that and on
+//! nothing else. Today there is [`nand::Nand`]; byte-addressable memory and block devices follow
+//! with the devices that need them.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+pub mod counters;
+pub mod error;
+pub mod nand;
+pub mod tag;
+
+pub use counters::{Counters, OperationCounts};
+pub use error::{Error, MediaErrorKind, Result};
+pub use nand::{BlockAddress, Geometry, Nand, PageAddress};
+pub use tag::IoTag;

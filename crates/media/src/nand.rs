@@ -1,0 +1,167 @@
+//! Raw NAND flash: pages are programmed once and in order, blocks are erased whole.
+
+use crate::counters::Counters;
+use crate::error::{Error, MediaErrorKind, Result};
+use crate::tag::IoTag;
+use alloc::format;
+
+/// One erase block, counted from the start of the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockAddress(pub u32);
+
+/// One page, counted from the start of the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageAddress(pub u64);
+
+/// Shape of a NAND.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Geometry {
+    /// Data bytes of a page.
+    pub page_bytes: u32,
+    /// Spare (out-of-band) bytes of a page that users may fill; 0 if there are none.
+    pub spare_bytes: u32,
+    /// Pages of an erase block.
+    pub pages_per_block: u32,
+    /// Erase blocks in all.
+    pub blocks: u32,
+    /// Chips; block `b` lies on chip `b % chips`, and operations on different chips overlap.
+    pub chips: u32,
+}
+
+impl Geometry {
+    /// Pages in all.
+    #[must_use]
+    pub const fn pages(&self) -> u64 {
+        self.blocks as u64 * self.pages_per_block as u64
+    }
+
+    /// Data bytes in all.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.pages() * self.page_bytes as u64
+    }
+
+    /// The block that holds `page`.
+    #[must_use]
+    pub const fn block_of(&self, page: PageAddress) -> BlockAddress {
+        BlockAddress((page.0 / self.pages_per_block as u64) as u32)
+    }
+
+    /// The first page of `block`.
+    #[must_use]
+    pub const fn first_page(&self, block: BlockAddress) -> PageAddress {
+        PageAddress(block.0 as u64 * self.pages_per_block as u64)
+    }
+
+    /// Checks that the shape is one that can exist: pages 512 B to 64 KiB (power of two), 4 to 4,096
+    /// pages a block, at least 8 blocks, 1 to 64 chips, spare at most half a page.
+    ///
+    /// # Errors
+    /// `OutOfRange` with the field that is wrong.
+    pub fn validate(&self) -> Result<()> {
+        let wrong = |field: &str, value: u32| {
+            Err(Error::new(MediaErrorKind::OutOfRange, format!("geometry: {field} = {value}")))
+        };
+        if !self.page_bytes.is_power_of_two() || self.page_bytes < 512 || self.page_bytes > 65536 {
+            return wrong("page_bytes", self.page_bytes);
+        }
+        if self.spare_bytes > self.page_bytes / 2 {
+            return wrong("spare_bytes", self.spare_bytes);
+        }
+        if self.pages_per_block < 4 || self.pages_per_block > 4096 {
+            return wrong("pages_per_block", self.pages_per_block);
+        }
+        if self.blocks < 8 || self.blocks > 1 << 24 {
+            return wrong("blocks", self.blocks);
+        }
+        if self.chips == 0 || self.chips > 64 {
+            return wrong("chips", self.chips);
+        }
+        Ok(())
+    }
+}
+
+/// A raw NAND medium.
+///
+/// **Power cuts.** A cut inside [`program`](Nand::program) leaves that page with any content: none,
+/// all, part of it, or bits that read differently each time. A cut inside
+/// [`erase`](Nand::erase) leaves any page of that block with any content; a block that looks erased
+/// may then refuse to be programmed until it is erased again. Everything else stays as it was.
+/// A page that cannot be read back is [`Uncorrectable`](MediaErrorKind::Uncorrectable).
+pub trait Nand: Send {
+    /// The shape, which never changes.
+    fn geometry(&self) -> Geometry;
+
+    /// Reads a page and its spare bytes (either buffer may be empty to skip it). An erased page reads
+    /// as 0xff.
+    ///
+    /// # Errors
+    /// `Uncorrectable`, `OutOfRange`, `Host`.
+    fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()>;
+
+    /// Programs an erased page; pages of a block are programmed in ascending order, each once. An
+    /// empty `spare` leaves the spare bytes erased.
+    ///
+    /// # Errors
+    /// `ProgramFailed` (the page is lost, the block should be retired once its content is moved),
+    /// `ProgramOrder`, `BadBlock`, `OutOfRange`, `HostFull`, `Host`, `ReadOnly`.
+    fn program(&mut self, page: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()>;
+
+    /// Erases a block.
+    ///
+    /// # Errors
+    /// `EraseFailed` (retire the block), `BadBlock`, `OutOfRange`, `Host`, `ReadOnly`.
+    fn erase(&mut self, block: BlockAddress, tag: IoTag) -> Result<()>;
+
+    /// Whether the block is marked bad.
+    ///
+    /// # Errors
+    /// `OutOfRange`, `Host`.
+    fn is_bad(&mut self, block: BlockAddress) -> Result<bool>;
+
+    /// Marks the block bad, for ever.
+    ///
+    /// # Errors
+    /// `OutOfRange`, `Host`, `ReadOnly`.
+    fn mark_bad(&mut self, block: BlockAddress) -> Result<()>;
+
+    /// Waits until completed programs and erases survive a failure of the *host* as well. A bare
+    /// chip has nothing to do here; an image in a file has.
+    ///
+    /// # Errors
+    /// `Host`, `HostFull`.
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Reads consecutive pages of one block; `data` and `spare` hold them one after another.
+    ///
+    /// # Errors
+    /// As [`read`](Nand::read), for the first page that fails.
+    fn read_run(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
+        let shape = self.geometry();
+        let mut spares = spare.chunks_mut(shape.spare_bytes.max(1) as usize);
+        for (i, page) in data.chunks_mut(shape.page_bytes as usize).enumerate() {
+            self.read(PageAddress(first.0 + i as u64), page, spares.next().unwrap_or_default(), tag)?;
+        }
+        Ok(())
+    }
+
+    /// Programs consecutive pages of one block; `data` and `spare` hold them one after another.
+    ///
+    /// # Errors
+    /// As [`program`](Nand::program), for the first page that fails.
+    fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
+        let shape = self.geometry();
+        let mut spares = spare.chunks(shape.spare_bytes.max(1) as usize);
+        for (i, page) in data.chunks(shape.page_bytes as usize).enumerate() {
+            self.program(PageAddress(first.0 + i as u64), page, spares.next().unwrap_or_default(), tag)?;
+        }
+        Ok(())
+    }
+
+    /// Counts of operations since the medium was opened, if it keeps them.
+    fn counters(&self) -> Option<&Counters> {
+        None
+    }
+}

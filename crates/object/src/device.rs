@@ -1,0 +1,185 @@
+//! What every object device offers to the host.
+
+use crate::error::Result;
+use crate::hints::Hints;
+use crate::id::{AttributeKey, ObjectId};
+use crate::powers::{Erase, Inspect, MapObjects, Place, Scrub};
+use crate::transaction::Transaction;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// What a returned commit promises (N1, N2 of `docs/semantics.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// In the device's buffers: after a crash it may be gone, together with all that came later.
+    Buffered,
+    /// On the medium: it survives any crash, and so does every earlier commit.
+    Durable,
+}
+
+/// What a sync covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SyncScope {
+    /// Every commit so far.
+    All,
+    /// Every commit so far that touched this object, and all that came before the last of them.
+    Object(ObjectId),
+}
+
+/// Size and settings of one object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ObjectStat {
+    /// Size in bytes.
+    pub size: u64,
+    /// Bytes that occupy the medium (holes do not).
+    pub allocated: u64,
+    /// The advice given for it.
+    pub hints: Hints,
+}
+
+/// Space of a device in bytes. `available` can be written to 99 % by one large object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Space {
+    /// All that users could ever fill.
+    pub total: u64,
+    /// What is left of it.
+    pub available: u64,
+    /// Number of objects.
+    pub objects: u64,
+}
+
+/// What a device is, for reports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// `ram`, `flash`, ...
+    pub kind: &'static str,
+    /// The volume's unique number.
+    pub uuid: [u8; 16],
+    /// One line for people: geometry and settings.
+    pub summary: String,
+    /// `Some(why)` if the device accepts no changes.
+    pub read_only: Option<String>,
+    /// The largest amount of data, in bytes, that one transaction should carry.
+    pub transaction_bytes: usize,
+}
+
+/// What a call of [`ObjectDevice::maintain`] did and whether more is useful.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Maintenance {
+    /// Units (cleaned segments, scrubbed pages, ...) of work done.
+    pub done: u32,
+    /// Whether calling again soon is useful.
+    pub more: bool,
+}
+
+/// A device that stores objects. Every method may be called from many threads at once.
+///
+/// Ids, sizes and offsets come from the host and are checked; a request that cannot be granted
+/// changes nothing.
+pub trait ObjectDevice: Send + Sync {
+    /// What this device is.
+    fn info(&self) -> DeviceInfo;
+
+    /// The first of `count` consecutive ids that no object ever had. Ids not used before a crash may
+    /// be handed out again after it.
+    ///
+    /// # Errors
+    /// `NoSpace` when 2^63 ids are used up; `ReadOnly`.
+    fn reserve_ids(&self, count: u64) -> Result<ObjectId>;
+
+    /// Does the whole transaction or nothing (N3). Commits survive a crash in order (N2).
+    ///
+    /// # Errors
+    /// `NoSpace` before anything was done; `NotFound`, `Exists`, `Invalid` for the first mutation
+    /// that cannot apply, and nothing was done; `ReadOnly`; `Media` if the medium failed, after
+    /// which the device is read-only. A transaction made only of `Remove`, `Truncate`, `Punch`,
+    /// `RemoveAttribute` and `SetAttribute` that does not grow the object is never refused for
+    /// space, on a full device neither (N7).
+    fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()>;
+
+    /// Makes earlier commits durable (N1).
+    ///
+    /// # Errors
+    /// `Media` if the medium failed, after which the device is read-only.
+    fn sync(&self, scope: SyncScope) -> Result<()>;
+
+    /// Reads into `buffer` from `offset`; returns how many bytes there were before the object's end.
+    /// Holes read as zeros. Nothing is returned that was not verified.
+    ///
+    /// # Errors
+    /// `NotFound`; `Corrupt` with exactly the damaged range.
+    fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize>;
+
+    /// An attribute's value.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such object, `Corrupt`.
+    fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>>;
+
+    /// Up to `limit` attributes in key order, the first at or after `from`. Fewer may be returned;
+    /// none means that there are no more.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such object, `Corrupt`.
+    fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>>;
+
+    /// Size and settings.
+    ///
+    /// # Errors
+    /// `NotFound`, `Corrupt`.
+    fn stat(&self, object: ObjectId) -> Result<ObjectStat>;
+
+    /// Up to `limit` ids in order, the first at or after `from`. Fewer may be returned; none means
+    /// that there are no more.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>>;
+
+    /// The ranges that hold data at or after `offset`, in order, at most `limit` of them, as
+    /// (offset, length). Adjacent ranges may come joined or apart; between them are holes.
+    ///
+    /// # Errors
+    /// `NotFound`, `Corrupt`.
+    fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>>;
+
+    /// Space now.
+    fn space(&self) -> Space;
+
+    /// Background work (cleaning, checkpoints) of about `budget` units. Never needed for progress.
+    ///
+    /// # Errors
+    /// `Media`, `ReadOnly`.
+    fn maintain(&self, budget: u32) -> Result<Maintenance>;
+
+    /// Brings everything to a state from which the next mount needs no recovery.
+    ///
+    /// # Errors
+    /// `Media`.
+    fn close(&self) -> Result<()>;
+
+    /// The objects as memory, if the medium can do that.
+    fn map_objects(&self) -> Option<&dyn MapObjects> {
+        None
+    }
+
+    /// Control over sections and tiers, if there are any.
+    fn place(&self) -> Option<&dyn Place> {
+        None
+    }
+
+    /// Verification of everything stored.
+    fn scrub(&self) -> Option<&dyn Scrub> {
+        None
+    }
+
+    /// A look inside: counters, segments, wear.
+    fn inspect(&self) -> Option<&dyn Inspect> {
+        None
+    }
+
+    /// Removal that leaves nothing on the medium.
+    fn erase(&self) -> Option<&dyn Erase> {
+        None
+    }
+}

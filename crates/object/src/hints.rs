@@ -1,0 +1,114 @@
+//! Hints: advice about an object that may change cost and placement, never results.
+
+use crate::id::ObjectId;
+
+/// What the bytes of an object are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum ObjectKind {
+    /// Nothing is known.
+    #[default]
+    Unknown = 0,
+    /// File content.
+    Data = 1,
+    /// A directory: almost only attributes.
+    Directory = 2,
+    /// The target of a symbolic link.
+    SymbolicLink = 3,
+    /// A device node, FIFO or socket: only an inode.
+    Special = 4,
+    /// The volume's own bookkeeping.
+    Volume = 5,
+    /// A block of memory without a name (paper 2).
+    Memory = 6,
+}
+
+/// How long the content is expected to live unchanged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Lifetime {
+    /// Nothing is known.
+    #[default]
+    Unknown = 0,
+    /// Seconds: temporary files, journals.
+    Short = 1,
+    /// Minutes to days.
+    Medium = 2,
+    /// Until it is deleted on purpose.
+    Long = 3,
+}
+
+/// How often the content is expected to be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Temperature {
+    /// Nothing is known.
+    #[default]
+    Unknown = 0,
+    /// Rarely.
+    Cold = 1,
+    /// Now and then.
+    Warm = 2,
+    /// All the time.
+    Hot = 3,
+}
+
+/// Whether to compress the content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Compression {
+    /// The device looks at the first bytes.
+    #[default]
+    Auto = 0,
+    /// Never: it is known not to shrink.
+    Never = 1,
+    /// Always.
+    Always = 2,
+}
+
+/// Advice about one object (paper 1, section III.C). Hostile or wrong hints never change results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Hints {
+    /// What the bytes are.
+    pub kind: ObjectKind,
+    /// Expected size in bytes; 0 if unknown.
+    pub expected_size: u64,
+    /// Expected lifetime of the content.
+    pub lifetime: Lifetime,
+    /// Expected frequency of use.
+    pub temperature: Temperature,
+    /// An object that is used together with this one: the parent directory.
+    pub locality: Option<ObjectId>,
+    /// Keep the inode inside the onode (paper 1, section IV).
+    pub embed: bool,
+    /// Whether to compress.
+    pub compression: Compression,
+    /// Parity pages per group; 0 for none.
+    pub parity_pages: u8,
+    /// Which key encrypts the content; 0 for none.
+    pub encryption_key: u32,
+    /// Section or tier to place the object in; 0 leaves it to the device.
+    pub placement_class: u16,
+}
+
+macro_rules! from_byte {
+    ($type:ident { $($name:ident = $value:literal),* }) => {
+        impl $type {
+            /// The value a byte stands for; `None` if this version does not know it.
+            #[must_use]
+            pub const fn from_byte(byte: u8) -> Option<Self> {
+                match byte {
+                    $($value => Some(Self::$name),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+from_byte!(ObjectKind {
+    Unknown = 0, Data = 1, Directory = 2, SymbolicLink = 3, Special = 4, Volume = 5, Memory = 6
+});
+from_byte!(Lifetime { Unknown = 0, Short = 1, Medium = 2, Long = 3 });
+from_byte!(Temperature { Unknown = 0, Cold = 1, Warm = 2, Hot = 3 });
+from_byte!(Compression { Auto = 0, Never = 1, Always = 2 });

@@ -1,0 +1,65 @@
+//! Names of things on a device: flat numbers without a relation to any place.
+
+/// Names one object on one device. 0 names none; a number is never used for a second object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId(pub u64);
+
+impl ObjectId {
+    /// The first id that [`reserve_ids`](crate::ObjectDevice::reserve_ids) hands out; the ids below it
+    /// are well known and belong to the host (root directory, volume object).
+    pub const FIRST_FREE: Self = Self(64);
+    /// Ids from here on belong to the device itself; the host never sees them.
+    pub const FIRST_OF_DEVICE: Self = Self(u64::MAX - 0xffff);
+}
+
+impl core::fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "object {}", self.0)
+    }
+}
+
+/// What an attribute is for. Devices keep every kind alike and may place them differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AttributeKind(pub u8);
+
+impl AttributeKind {
+    /// The inode of a file (paper 1: embedded in the onode by a hint).
+    pub const INODE: Self = Self(1);
+    /// One bucket of directory entries; the index is the hash of the name.
+    pub const ENTRY: Self = Self(2);
+    /// One bucket of extended attributes; the index is the hash of the name.
+    pub const XATTR: Self = Self(3);
+    /// Settings of the whole volume.
+    pub const VOLUME: Self = Self(4);
+    /// An object that has no name any more but is still open; the index is its id.
+    pub const ORPHAN: Self = Self(5);
+    /// Kinds from here on are free for users of the object interface.
+    pub const FIRST_FREE: Self = Self(32);
+}
+
+/// Where an attribute stands in its object: attributes are ordered by kind, then index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AttributeKey {
+    /// What it is for.
+    pub kind: AttributeKind,
+    /// Which one of that kind.
+    pub index: u64,
+}
+
+impl AttributeKey {
+    /// The key of `kind` and `index`.
+    #[must_use]
+    pub const fn new(kind: AttributeKind, index: u64) -> Self {
+        Self { kind, index }
+    }
+
+    /// The key right after this one; `None` at the very end.
+    #[must_use]
+    pub const fn next(self) -> Option<Self> {
+        match (self.index.checked_add(1), self.kind.0.checked_add(1)) {
+            (Some(index), _) => Some(Self { kind: self.kind, index }),
+            (None, Some(kind)) => Some(Self { kind: AttributeKind(kind), index: 0 }),
+            (None, None) => None,
+        }
+    }
+}

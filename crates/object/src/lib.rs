@@ -1,0 +1,25 @@
+//! The object interface: the wall between the host file system and every device.
+//!
+//! Host and device share no memory and no pointer (paper 1, section IV): everything that crosses is
+//! a value. An *object* is a sparse array of bytes with a size, a set of small typed attributes
+//! ordered by key, and hints. Every change is a [`Transaction`]; [`ObjectDevice`] is what a device
+//! offers; what only some devices can do is an optional power of its own.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+pub mod device;
+pub mod error;
+pub mod hints;
+pub mod id;
+pub mod powers;
+pub mod transaction;
+
+pub use device::{DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectStat, Space, SyncScope};
+pub use error::{Error, Result};
+pub use hints::{Compression, Hints, Lifetime, ObjectKind, Temperature};
+pub use id::{AttributeKey, AttributeKind, ObjectId};
+pub use transaction::{Mutation, Transaction};

@@ -1,0 +1,162 @@
+//! Transactions: the only way anything changes.
+
+use crate::hints::Hints;
+use crate::id::{AttributeKey, ObjectId};
+use alloc::vec::Vec;
+
+/// One change to one object. Mutations of a transaction apply in order.
+///
+/// The same list is what a device logs and replays: a live commit and a recovery run one `apply`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mutation {
+    /// Makes an empty object. Fails with `Exists` if there is one, with `Invalid` for id 0 and for
+    /// ids that neither are below [`ObjectId::FIRST_FREE`] nor came from `reserve_ids`.
+    Create {
+        /// The new object.
+        object: ObjectId,
+        /// Advice about it.
+        hints: Hints,
+    },
+    /// Removes an object with all its bytes and attributes. Fails with `NotFound`.
+    Remove {
+        /// The object.
+        object: ObjectId,
+    },
+    /// Puts `data` at `offset`; the object grows if needed, a gap reads as zeros.
+    Write {
+        /// The object.
+        object: ObjectId,
+        /// First byte.
+        offset: u64,
+        /// The bytes; may be empty, which changes nothing.
+        data: Vec<u8>,
+    },
+    /// Sets the size. What lies beyond is gone; a grown part reads as zeros.
+    Truncate {
+        /// The object.
+        object: ObjectId,
+        /// The new size in bytes, at most 2^63 - 1.
+        size: u64,
+    },
+    /// Makes `length` bytes from `offset` a hole that reads as zeros. The size stays; what lies
+    /// beyond the size is ignored.
+    Punch {
+        /// The object.
+        object: ObjectId,
+        /// First byte.
+        offset: u64,
+        /// How many bytes.
+        length: u64,
+    },
+    /// Sets an attribute, which holds at most [`Transaction::MAX_ATTRIBUTE_BYTES`].
+    SetAttribute {
+        /// The object.
+        object: ObjectId,
+        /// Which attribute.
+        key: AttributeKey,
+        /// Its value.
+        value: Vec<u8>,
+    },
+    /// Removes an attribute; it is no error if there is none.
+    RemoveAttribute {
+        /// The object.
+        object: ObjectId,
+        /// Which attribute.
+        key: AttributeKey,
+    },
+    /// Replaces the hints.
+    SetHints {
+        /// The object.
+        object: ObjectId,
+        /// The new advice.
+        hints: Hints,
+    },
+}
+
+impl Mutation {
+    /// The object that changes.
+    #[must_use]
+    pub const fn object(&self) -> ObjectId {
+        match self {
+            Self::Create { object, .. }
+            | Self::Remove { object }
+            | Self::Write { object, .. }
+            | Self::Truncate { object, .. }
+            | Self::Punch { object, .. }
+            | Self::SetAttribute { object, .. }
+            | Self::RemoveAttribute { object, .. }
+            | Self::SetHints { object, .. } => *object,
+        }
+    }
+}
+
+/// A list of changes to any number of objects that happens wholly or not at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Transaction {
+    /// The changes, in order.
+    pub mutations: Vec<Mutation>,
+}
+
+impl Transaction {
+    /// Most bytes an attribute's value may have.
+    pub const MAX_ATTRIBUTE_BYTES: usize = 600;
+    /// Largest size of an object in bytes.
+    pub const MAX_OBJECT_BYTES: u64 = i64::MAX as u64;
+
+    /// A transaction that changes nothing yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { mutations: Vec::new() }
+    }
+
+    /// Adds [`Mutation::Create`].
+    pub fn create(&mut self, object: ObjectId, hints: Hints) -> &mut Self {
+        self.push(Mutation::Create { object, hints })
+    }
+
+    /// Adds [`Mutation::Remove`].
+    pub fn remove(&mut self, object: ObjectId) -> &mut Self {
+        self.push(Mutation::Remove { object })
+    }
+
+    /// Adds [`Mutation::Write`].
+    pub fn write(&mut self, object: ObjectId, offset: u64, data: Vec<u8>) -> &mut Self {
+        self.push(Mutation::Write { object, offset, data })
+    }
+
+    /// Adds [`Mutation::Truncate`].
+    pub fn truncate(&mut self, object: ObjectId, size: u64) -> &mut Self {
+        self.push(Mutation::Truncate { object, size })
+    }
+
+    /// Adds [`Mutation::Punch`].
+    pub fn punch(&mut self, object: ObjectId, offset: u64, length: u64) -> &mut Self {
+        self.push(Mutation::Punch { object, offset, length })
+    }
+
+    /// Adds [`Mutation::SetAttribute`].
+    pub fn set_attribute(&mut self, object: ObjectId, key: AttributeKey, value: Vec<u8>) -> &mut Self {
+        self.push(Mutation::SetAttribute { object, key, value })
+    }
+
+    /// Adds [`Mutation::RemoveAttribute`].
+    pub fn remove_attribute(&mut self, object: ObjectId, key: AttributeKey) -> &mut Self {
+        self.push(Mutation::RemoveAttribute { object, key })
+    }
+
+    /// Adds [`Mutation::SetHints`].
+    pub fn set_hints(&mut self, object: ObjectId, hints: Hints) -> &mut Self {
+        self.push(Mutation::SetHints { object, hints })
+    }
+
+    fn push(&mut self, mutation: Mutation) -> &mut Self {
+        self.mutations.push(mutation);
+        self
+    }
+
+    /// Whether it changes nothing.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.mutations.is_empty()
+    }
+}
