@@ -17,6 +17,7 @@ pub mod hints;
 pub mod id;
 pub mod powers;
 pub mod transaction;
+pub mod validate;
 
 pub use device::{DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectStat, Space, SyncScope};
 pub use error::{Error, Result};

@@ -1,0 +1,168 @@
+//! Whether a transaction can apply: one set of rules for every device, so that all refuse alike.
+//!
+//! [`validate`] walks the whole list before anything changes and reports the first mutation that
+//! cannot apply, as if those before it had been done. It needs to know only which objects exist;
+//! it does not decide about space, except that [`never_needs_space`] names the transactions that a
+//! full device must still accept.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::id::{AttributeKey, ObjectId};
+use crate::transaction::{Mutation, Transaction};
+use alloc::collections::BTreeMap;
+use alloc::format;
+
+/// Refuses the transaction if any of its mutations cannot apply.
+///
+/// `next_id` is the id that `reserve_ids` would hand out next; `exists` answers for the state before
+/// the transaction and is asked about each run of mutations of one object only once.
+///
+/// # Errors
+/// `NotFound`, `Exists` and `Invalid` as the documentation of [`Mutation`] says, and whatever
+/// `exists` fails with.
+pub fn validate(
+    transaction: &Transaction,
+    next_id: ObjectId,
+    exists: &mut dyn FnMut(ObjectId) -> Result<bool>,
+) -> Result<()> {
+    let mut known = Existence { exists, changed: BTreeMap::new(), last: None };
+    for (position, mutation) in transaction.mutations.iter().enumerate() {
+        check(mutation, next_id, &mut known)
+            .map_err(|error| Error { detail: format!("mutation {position}: {}", error.detail), ..error })?;
+    }
+    Ok(())
+}
+
+fn check(mutation: &Mutation, next_id: ObjectId, known: &mut Existence<'_>) -> Result<()> {
+    let object = mutation.object();
+    match mutation {
+        Mutation::Create { .. } => {
+            check_new_id(object, next_id)?;
+            if known.ask(object)? {
+                return Err(Error::of(ErrorKind::Exists, object, "it was created before"));
+            }
+            known.change(object, true);
+        }
+        Mutation::Remove { .. } => {
+            known.require(object)?;
+            known.change(object, false);
+        }
+        Mutation::Write { offset, data, .. } => {
+            known.require(object)?;
+            let end = offset.checked_add(data.len() as u64);
+            if end.is_none_or(|end| end > Transaction::MAX_OBJECT_BYTES) {
+                let detail = format!("{} bytes at {offset} reach past the largest object", data.len());
+                return Err(Error::of(ErrorKind::Invalid, object, detail));
+            }
+        }
+        Mutation::Truncate { size, .. } => {
+            known.require(object)?;
+            if *size > Transaction::MAX_OBJECT_BYTES {
+                return Err(Error::of(ErrorKind::Invalid, object, format!("size {size} is past the largest object")));
+            }
+        }
+        Mutation::SetAttribute { value, .. } => {
+            known.require(object)?;
+            if value.len() > Transaction::MAX_ATTRIBUTE_BYTES {
+                let detail = format!("an attribute of {} bytes is too large", value.len());
+                return Err(Error::of(ErrorKind::Invalid, object, detail));
+            }
+        }
+        // A punch past the size, or one whose end overflows, only covers less; hints are advice.
+        Mutation::Punch { .. } | Mutation::RemoveAttribute { .. } | Mutation::SetHints { .. } => {
+            known.require(object)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the host may make an object of this id at all.
+fn check_new_id(object: ObjectId, next_id: ObjectId) -> Result<()> {
+    let well_known = object < ObjectId::FIRST_FREE;
+    if object == ObjectId(0) || (!well_known && object >= next_id) || object >= ObjectId::FIRST_OF_DEVICE {
+        return Err(Error::of(ErrorKind::Invalid, object, "this id was never reserved"));
+    }
+    Ok(())
+}
+
+/// Which objects exist after the mutations seen so far.
+struct Existence<'a> {
+    exists: &'a mut dyn FnMut(ObjectId) -> Result<bool>,
+    /// Objects made or removed by this transaction; most transactions have none or one.
+    changed: BTreeMap<ObjectId, bool>,
+    /// The last answer: mutations of one object mostly follow each other.
+    last: Option<(ObjectId, bool)>,
+}
+
+impl Existence<'_> {
+    fn ask(&mut self, object: ObjectId) -> Result<bool> {
+        if let Some((last, answer)) = self.last
+            && last == object
+        {
+            return Ok(answer);
+        }
+        let answer = match self.changed.get(&object) {
+            Some(&changed) => changed,
+            None if object == ObjectId(0) || object >= ObjectId::FIRST_OF_DEVICE => false,
+            None => (self.exists)(object)?,
+        };
+        self.last = Some((object, answer));
+        Ok(answer)
+    }
+
+    fn require(&mut self, object: ObjectId) -> Result<()> {
+        if self.ask(object)? {
+            return Ok(());
+        }
+        Err(Error::of(ErrorKind::NotFound, object, "there is no such object"))
+    }
+
+    fn change(&mut self, object: ObjectId, exists: bool) {
+        self.changed.insert(object, exists);
+        self.last = Some((object, exists));
+    }
+}
+
+/// Whether the contract forbids to refuse this valid transaction for space (N7): it consists only of
+/// `Remove`, `Truncate`, `Punch`, `RemoveAttribute` and of `SetAttribute` with values no longer than
+/// the stored ones.
+///
+/// `stored_bytes` tells the length of a stored attribute, `None` if there is none.
+///
+/// # Errors
+/// Whatever `stored_bytes` fails with.
+pub fn never_needs_space(
+    transaction: &Transaction,
+    stored_bytes: &mut dyn FnMut(ObjectId, AttributeKey) -> Result<Option<usize>>,
+) -> Result<bool> {
+    for mutation in &transaction.mutations {
+        let free = match mutation {
+            Mutation::Remove { .. }
+            | Mutation::Truncate { .. }
+            | Mutation::Punch { .. }
+            | Mutation::RemoveAttribute { .. } => true,
+            Mutation::SetAttribute { object, key, value } => {
+                stored_bytes(*object, *key)?.is_some_and(|stored| value.len() <= stored)
+            }
+            Mutation::Create { .. } | Mutation::Write { .. } | Mutation::SetHints { .. } => false,
+        };
+        if !free {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The ids that a reservation of `count` hands out, as the first one and the one after the last.
+///
+/// # Errors
+/// `NoSpace` once 2^63 ids are used up.
+pub fn reserve(next_id: ObjectId, count: u64) -> Result<(ObjectId, ObjectId)> {
+    let first = next_id.max(ObjectId::FIRST_FREE);
+    match first.0.checked_add(count) {
+        Some(next) if next <= 1 << 63 => Ok((first, ObjectId(next))),
+        _ => Err(Error::new(ErrorKind::NoSpace, format!("{count} more object ids are not left"))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

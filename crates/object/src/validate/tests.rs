@@ -1,0 +1,97 @@
+//! The rules one by one, against a state in which only objects 2 and 70 exist.
+
+use super::*;
+use crate::hints::Hints;
+use crate::id::AttributeKind;
+use alloc::vec;
+
+const KEY: AttributeKey = AttributeKey::new(AttributeKind::INODE, 7);
+
+fn kind_of(transaction: &Transaction) -> Option<ErrorKind> {
+    let mut exists = |object: ObjectId| Ok(object.0 == 2 || object.0 == 70);
+    validate(transaction, ObjectId(100), &mut exists).err().map(|error| error.kind)
+}
+
+#[test]
+fn new_ids() {
+    let cases = [
+        (0, Some(ErrorKind::Invalid)),
+        (1, None),
+        (2, Some(ErrorKind::Exists)),
+        (63, None),
+        (64, None),
+        (70, Some(ErrorKind::Exists)),
+        (99, None),
+        (100, Some(ErrorKind::Invalid)),
+        (ObjectId::FIRST_OF_DEVICE.0, Some(ErrorKind::Invalid)),
+        (u64::MAX, Some(ErrorKind::Invalid)),
+    ];
+    for (id, expected) in cases {
+        assert_eq!(kind_of(Transaction::new().create(ObjectId(id), Hints::default())), expected, "id {id}");
+    }
+}
+
+#[test]
+fn sequences_see_what_came_before() {
+    let (old, new) = (ObjectId(70), ObjectId(71));
+    let hints = Hints::default();
+    assert_eq!(kind_of(Transaction::new().write(new, 0, vec![1])), Some(ErrorKind::NotFound));
+    assert_eq!(kind_of(Transaction::new().create(new, hints).write(new, 0, vec![1]).remove(new)), None);
+    assert_eq!(kind_of(Transaction::new().create(new, hints).create(new, hints)), Some(ErrorKind::Exists));
+    assert_eq!(kind_of(Transaction::new().remove(old).punch(old, 0, 1)), Some(ErrorKind::NotFound));
+    assert_eq!(kind_of(Transaction::new().remove(old).remove(old)), Some(ErrorKind::NotFound));
+    assert_eq!(
+        kind_of(Transaction::new().remove(old).truncate(ObjectId(2), 5).truncate(old, 5)),
+        Some(ErrorKind::NotFound)
+    );
+    assert_eq!(kind_of(Transaction::new().remove(old).create(old, hints).write(old, 0, vec![1])), None);
+}
+
+#[test]
+fn limits() {
+    let object = ObjectId(2);
+    let max = Transaction::MAX_OBJECT_BYTES;
+    assert_eq!(kind_of(Transaction::new().write(object, max - 1, vec![1])), None);
+    assert_eq!(kind_of(Transaction::new().write(object, max, vec![1])), Some(ErrorKind::Invalid));
+    assert_eq!(kind_of(Transaction::new().write(object, u64::MAX, vec![1])), Some(ErrorKind::Invalid));
+    assert_eq!(kind_of(Transaction::new().write(object, max, vec![])), None);
+    assert_eq!(kind_of(Transaction::new().truncate(object, max)), None);
+    assert_eq!(kind_of(Transaction::new().truncate(object, max + 1)), Some(ErrorKind::Invalid));
+    assert_eq!(kind_of(Transaction::new().punch(object, u64::MAX, u64::MAX)), None);
+    assert_eq!(kind_of(Transaction::new().set_attribute(object, KEY, vec![0; 600])), None);
+    assert_eq!(kind_of(Transaction::new().set_attribute(object, KEY, vec![0; 601])), Some(ErrorKind::Invalid));
+}
+
+#[test]
+fn asks_once_for_a_run_and_names_the_position() {
+    let mut asked = 0;
+    let mut exists = |_| {
+        asked += 1;
+        Ok(true)
+    };
+    let mut transaction = Transaction::new();
+    transaction.truncate(ObjectId(2), 1).truncate(ObjectId(2), 2).truncate(ObjectId(2), u64::MAX);
+    let error = validate(&transaction, ObjectId(64), &mut exists).unwrap_err();
+    assert!(error.detail.starts_with("mutation 2:"), "{error}");
+    assert_eq!(error.object, Some(ObjectId(2)));
+    assert_eq!(asked, 1);
+}
+
+#[test]
+fn what_a_full_device_must_accept() {
+    let object = ObjectId(2);
+    let free = |transaction: &Transaction| never_needs_space(transaction, &mut |_, _| Ok(Some(10))).unwrap();
+    assert!(free(Transaction::new().remove(object).truncate(object, 9).punch(object, 0, 1)));
+    assert!(free(Transaction::new().remove_attribute(object, KEY).set_attribute(object, KEY, vec![0; 10])));
+    assert!(!free(Transaction::new().set_attribute(object, KEY, vec![0; 11])));
+    assert!(!free(Transaction::new().remove(object).write(object, 0, vec![1])));
+    assert!(!never_needs_space(Transaction::new().set_attribute(object, KEY, vec![]), &mut |_, _| Ok(None)).unwrap());
+}
+
+#[test]
+fn ids_run_out_at_two_to_the_sixty_three() {
+    assert_eq!(reserve(ObjectId(0), 3), Ok((ObjectId(64), ObjectId(67))));
+    assert_eq!(reserve(ObjectId((1 << 63) - 1), 1), Ok((ObjectId((1 << 63) - 1), ObjectId(1 << 63))));
+    assert_eq!(reserve(ObjectId(1 << 63), 1).unwrap_err().kind, ErrorKind::NoSpace);
+    assert_eq!(reserve(ObjectId(64), u64::MAX).unwrap_err().kind, ErrorKind::NoSpace);
+}
