@@ -16,6 +16,7 @@ pub mod error;
 pub mod hints;
 pub mod id;
 pub mod powers;
+pub mod ram;
 pub mod transaction;
 pub mod validate;
 
@@ -23,4 +24,5 @@ pub use device::{DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectStat, 
 pub use error::{Error, Result};
 pub use hints::{Compression, Hints, Lifetime, ObjectKind, Temperature};
 pub use id::{AttributeKey, AttributeKind, ObjectId};
+pub use ram::RamDevice;
 pub use transaction::{Mutation, Transaction};
