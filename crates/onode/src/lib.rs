@@ -1,1 +1,17 @@
-//! Placeholder of the first slice.
+//! The facade: one line names a device, and out comes a mounted volume.
+//!
+//! This is the only crate that names every device. It keeps two promises: an image that is not
+//! ours, damaged, newer or in use is reported as such and left byte for byte as it was, and every
+//! error is one sentence for people with a hint and a class ([`Error`]). It holds no policy of its
+//! own: names and files are the business of `onode_fs`, objects that of the devices.
+#![forbid(unsafe_code)]
+
+mod clock;
+mod error;
+mod size;
+mod spec;
+
+pub use clock::SystemClock;
+pub use error::{Class, Error, Result};
+pub use size::{exact_size, human_size, parse_size};
+pub use spec::{Medium, Shape, Spec};

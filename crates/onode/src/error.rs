@@ -1,0 +1,262 @@
+//! The error that people read: what failed and where, why, and what to do now.
+//!
+//! Every layer below has its own small error; here they become one sentence, one hint and one
+//! [`Class`], from which the exit code follows. The classes are a promise to scripts: a number never
+//! changes its meaning.
+
+use onode_base::ErrorKind;
+use onode_media::MediaErrorKind;
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// What kind of trouble it is, in terms of what a script would do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Anything without a class of its own.
+    General,
+    /// The command line or a device spec is wrong.
+    Usage,
+    /// The file is not an Onode image.
+    NotAnImage,
+    /// The image or data in it is damaged or cut short.
+    Damaged,
+    /// The image was made by a newer version.
+    NewerFormat,
+    /// Somebody else uses the image.
+    InUse,
+    /// The image or volume accepts no changes.
+    ReadOnly,
+    /// The volume is full.
+    VolumeFull,
+    /// The host's file system that holds the image is full.
+    HostFull,
+    /// The mount point is missing, not a directory, not empty or in use.
+    MountPoint,
+    /// The system offers no FUSE.
+    NoFuse,
+    /// A size is impossible.
+    BadSize,
+    /// No such file or object.
+    NotFound,
+    /// It exists already and nobody said that it may be replaced.
+    Exists,
+    /// The user lacks a permission.
+    Permission,
+    /// A mistake in Onode itself.
+    Bug,
+}
+
+impl Class {
+    /// Every class, in the order of its exit code.
+    pub const ALL: [Self; 16] = [
+        Self::General,
+        Self::Usage,
+        Self::NotAnImage,
+        Self::Damaged,
+        Self::NewerFormat,
+        Self::InUse,
+        Self::ReadOnly,
+        Self::VolumeFull,
+        Self::HostFull,
+        Self::MountPoint,
+        Self::NoFuse,
+        Self::BadSize,
+        Self::NotFound,
+        Self::Exists,
+        Self::Permission,
+        Self::Bug,
+    ];
+
+    /// The exit code of a command that ends with it.
+    #[must_use]
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::General => 1,
+            Self::Usage => 2,
+            Self::NotAnImage => 10,
+            Self::Damaged => 11,
+            Self::NewerFormat => 12,
+            Self::InUse => 13,
+            Self::ReadOnly => 14,
+            Self::VolumeFull => 15,
+            Self::HostFull => 16,
+            Self::MountPoint => 17,
+            Self::NoFuse => 18,
+            Self::BadSize => 19,
+            Self::NotFound => 20,
+            Self::Exists => 21,
+            Self::Permission => 22,
+            Self::Bug => 70,
+        }
+    }
+
+    /// A few words for the table of exit codes.
+    #[must_use]
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::General => "any other failure",
+            Self::Usage => "wrong command line, option or device spec",
+            Self::NotAnImage => "not an Onode image",
+            Self::Damaged => "damaged or truncated image or data",
+            Self::NewerFormat => "image of a newer format",
+            Self::InUse => "image in use by another process",
+            Self::ReadOnly => "image or volume is read-only",
+            Self::VolumeFull => "no space left in the volume",
+            Self::HostFull => "no space left on the host for the image",
+            Self::MountPoint => "mount point missing, not a directory, not empty or in use",
+            Self::NoFuse => "FUSE is not available",
+            Self::BadSize => "impossible size or geometry",
+            Self::NotFound => "no such image, file or object",
+            Self::Exists => "it exists already",
+            Self::Permission => "permission denied",
+            Self::Bug => "a bug in Onode",
+        }
+    }
+
+    /// The class of a failure that a layer below reports only by its kind.
+    #[must_use]
+    pub const fn of_kind(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::NotFound | ErrorKind::NoAttribute | ErrorKind::Stale => Self::NotFound,
+            ErrorKind::Exists => Self::Exists,
+            ErrorKind::NoSpace => Self::VolumeFull,
+            ErrorKind::Corrupt => Self::Damaged,
+            ErrorKind::ReadOnly => Self::ReadOnly,
+            ErrorKind::Busy => Self::InUse,
+            ErrorKind::NotPermitted | ErrorKind::AccessDenied => Self::Permission,
+            ErrorKind::Invalid
+            | ErrorKind::Media
+            | ErrorKind::KeyNeeded
+            | ErrorKind::NotDirectory
+            | ErrorKind::IsDirectory
+            | ErrorKind::NotEmpty
+            | ErrorKind::NameTooLong
+            | ErrorKind::TooManyLinks
+            | ErrorKind::Range
+            | ErrorKind::NoSuchOffset
+            | ErrorKind::BadHandle
+            | ErrorKind::TooLarge
+            | ErrorKind::NotSupported
+            | ErrorKind::OutOfMemory
+            | ErrorKind::CrossDevice => Self::General,
+        }
+    }
+
+    /// What one can usually do about it, if there is such a thing.
+    const fn usual_hint(self) -> Option<&'static str> {
+        match self {
+            Self::NotAnImage => Some("give the path of an image that `onode mkfs` or `onode up` made"),
+            Self::Damaged => Some("`onode check IMAGE` tells what is damaged; it changes nothing"),
+            Self::NewerFormat => Some("use a newer version of onode; this one leaves the image alone"),
+            Self::InUse => Some("unmount it first (`onode umount DIR`), or wait until the other command ends"),
+            Self::ReadOnly => Some("check the permissions of the image file and the mount options"),
+            Self::VolumeFull => Some("remove something, or make a larger image with `onode mkfs --size`"),
+            Self::HostFull => Some("free space on the disk that holds the image, then try again"),
+            Self::NoFuse => Some("run `modprobe fuse`, or in a container pass --device /dev/fuse --cap-add SYS_ADMIN"),
+            Self::Permission => Some("run it as the owner or as root"),
+            Self::Bug => Some("please report it, with the command and the message above"),
+            Self::General | Self::Usage | Self::MountPoint | Self::BadSize | Self::NotFound | Self::Exists => None,
+        }
+    }
+}
+
+/// One clear sentence, a hint and a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// The kind of trouble.
+    pub class: Class,
+    /// What could not be done, with the place it concerns.
+    pub what: String,
+    /// Why; may be empty.
+    pub why: String,
+    /// What to do now, if there is something to do.
+    pub hint: Option<String>,
+}
+
+/// A result for people.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error of `class` with its usual hint.
+    #[must_use]
+    pub fn new(class: Class, what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { class, what: what.into(), why: why.into(), hint: class.usual_hint().map(str::to_owned) }
+    }
+
+    /// Replaces the hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// An error of the operating system while doing `what`.
+    #[must_use]
+    pub fn host(what: impl Into<String>, error: &io::Error) -> Self {
+        let class = match error.kind() {
+            io::ErrorKind::NotFound => Class::NotFound,
+            io::ErrorKind::PermissionDenied => Class::Permission,
+            io::ErrorKind::AlreadyExists => Class::Exists,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Class::HostFull,
+            io::ErrorKind::ReadOnlyFilesystem => Class::ReadOnly,
+            _ => Class::General,
+        };
+        Self::new(class, what, error.to_string())
+    }
+
+    /// An error of the host about one file.
+    #[must_use]
+    pub fn host_file(action: &str, path: &Path, error: &io::Error) -> Self {
+        Self::host(format!("cannot {action} {}", path.display()), error)
+    }
+
+    /// An error of an object device while doing `what`.
+    #[must_use]
+    pub fn device(what: impl Into<String>, error: &onode_object::Error) -> Self {
+        Self::new(Class::of_kind(error.kind), what, error.to_string())
+    }
+
+    /// An error of a medium while doing `what`.
+    #[must_use]
+    pub fn medium(what: impl Into<String>, error: &onode_media::Error) -> Self {
+        let class = match error.kind {
+            MediaErrorKind::HostFull => Class::HostFull,
+            MediaErrorKind::Locked => Class::InUse,
+            MediaErrorKind::NotAnImage => Class::NotAnImage,
+            MediaErrorKind::Damaged | MediaErrorKind::Uncorrectable => Class::Damaged,
+            MediaErrorKind::NewerFormat => Class::NewerFormat,
+            MediaErrorKind::ReadOnly => Class::ReadOnly,
+            MediaErrorKind::OutOfRange => Class::BadSize,
+            MediaErrorKind::Host
+            | MediaErrorKind::ProgramFailed
+            | MediaErrorKind::EraseFailed
+            | MediaErrorKind::BadBlock
+            | MediaErrorKind::ProgramOrder => Class::General,
+        };
+        Self::new(class, what, error.to_string())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        if !self.why.is_empty() {
+            write!(f, ": {}", self.why)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_unique_and_ordered() {
+        assert!(Class::ALL.windows(2).all(|pair| pair[0].exit_code() < pair[1].exit_code()));
+        assert_eq!(Class::ALL.len(), Class::Bug as usize + 1);
+    }
+}

@@ -1,0 +1,316 @@
+//! Device specs: one line that says what a volume lies on.
+//!
+//! ```text
+//! disk.img                                 flash in an image file (short for flash:disk.img)
+//! flash:disk.img,size=4G,page=2K           the same, with the shape that a new image gets
+//! flash:sim,size=128M                      flash in memory, gone at the end
+//! ram:size=256M                            objects in memory, gone at the end
+//! ```
+//! A spec only names; nothing is opened or created here.
+
+use crate::error::{Class, Error, Result};
+use crate::size::{exact_size, parse_size};
+use onode_media::Geometry;
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What a volume lies on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Spec {
+    /// The log-structured device on NAND flash.
+    Flash {
+        /// Where the NAND is.
+        medium: Medium,
+        /// The shape of a new one; of an existing image, what it must have.
+        shape: Shape,
+    },
+    /// Objects in memory, without a medium.
+    Ram {
+        /// Capacity in bytes.
+        size: u64,
+    },
+}
+
+/// Where a NAND is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// In an image file.
+    Image(PathBuf),
+    /// In memory, simulated.
+    Simulator,
+}
+
+/// The shape of a NAND as far as it was said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// Data bytes in all.
+    pub size: Option<u64>,
+    /// Data bytes of a page.
+    pub page: Option<u32>,
+    /// Spare bytes of a page.
+    pub spare: Option<u32>,
+    /// Pages of an erase block.
+    pub pages_per_block: Option<u32>,
+    /// Erase blocks of a segment.
+    pub blocks_per_segment: Option<u32>,
+    /// Chips that work at the same time.
+    pub chips: Option<u32>,
+}
+
+impl Shape {
+    /// Size of a new image, in bytes.
+    pub const DEFAULT_SIZE: u64 = 1 << 30;
+    /// The smallest size, in segments, that leaves room to work in.
+    pub const MIN_SEGMENTS: u64 = 16;
+
+    /// Erase blocks of a segment.
+    #[must_use]
+    pub fn segment_blocks(&self) -> u32 {
+        self.blocks_per_segment.unwrap_or(4)
+    }
+
+    /// The geometry of a new NAND of this shape; the size is rounded down to whole segments.
+    ///
+    /// # Errors
+    /// `BadSize` with the figure that cannot be.
+    pub fn geometry(&self) -> Result<Geometry> {
+        let bad = |why: String| Error::new(Class::BadSize, "cannot make a flash volume", why);
+        let size = self.size.unwrap_or(Self::DEFAULT_SIZE);
+        let page_bytes = self.page.unwrap_or(4096);
+        let pages_per_block = self.pages_per_block.unwrap_or(64);
+        let segment_blocks = self.segment_blocks();
+        if segment_blocks == 0 || segment_blocks > 1024 {
+            return Err(bad(format!("blocks-per-segment={segment_blocks} is not between 1 and 1024")));
+        }
+        let block_bytes = u64::from(page_bytes) * u64::from(pages_per_block);
+        let segment_bytes = block_bytes.saturating_mul(u64::from(segment_blocks));
+        let segments = size.checked_div(segment_bytes).unwrap_or(0);
+        let blocks = u32::try_from(segments * u64::from(segment_blocks)).ok().filter(|blocks| *blocks <= 1 << 24);
+        let Some(blocks) = blocks else {
+            let most = block_bytes.saturating_mul(1 << 24);
+            return Err(bad(format!("size {} is too large", exact_size(size)))
+                .hint(format!("the most with these blocks is {}; larger pages allow more", exact_size(most))));
+        };
+        let geometry = Geometry {
+            page_bytes,
+            spare_bytes: self.spare.unwrap_or(32),
+            pages_per_block,
+            blocks: blocks.max(8),
+            chips: self.chips.unwrap_or(1),
+        };
+        geometry.validate().map_err(|error| bad(error.detail))?;
+        if segments < Self::MIN_SEGMENTS {
+            let least = segment_bytes.saturating_mul(Self::MIN_SEGMENTS);
+            return Err(bad(format!("size {} is too small", exact_size(size)))
+                .hint(format!("the least with these segments is {}", exact_size(least))));
+        }
+        Ok(geometry)
+    }
+
+    /// Every figure that was said, with its key.
+    fn said(&self) -> [(&'static str, Option<u64>); 6] {
+        [
+            ("size", self.size),
+            ("page", self.page.map(u64::from)),
+            ("spare", self.spare.map(u64::from)),
+            ("pages-per-block", self.pages_per_block.map(u64::from)),
+            ("blocks-per-segment", self.blocks_per_segment.map(u64::from)),
+            ("chips", self.chips.map(u64::from)),
+        ]
+    }
+}
+
+impl Spec {
+    /// Reads a spec from the command line; a file name need not be UTF-8.
+    ///
+    /// # Errors
+    /// `Usage` or `BadSize`, quoting the part that is wrong.
+    pub fn from_argument(argument: &OsStr) -> Result<Self> {
+        match argument.to_str() {
+            Some(text) if !Path::new(text).exists() => Self::parse(text),
+            _ => Ok(Self::image(argument)),
+        }
+    }
+
+    /// Flash in the image file `path`.
+    #[must_use]
+    pub fn image(path: impl Into<PathBuf>) -> Self {
+        Self::Flash { medium: Medium::Image(path.into()), shape: Shape::default() }
+    }
+
+    /// Reads a spec.
+    ///
+    /// # Errors
+    /// `Usage` or `BadSize`, quoting the part that is wrong.
+    pub fn parse(text: &str) -> Result<Self> {
+        let what = format!("cannot understand the device spec `{text}`");
+        match text.split_once(':') {
+            Some(("ram", rest)) => parse_ram(&what, rest),
+            Some(("flash", "sim")) => parse_flash(&what, Medium::Simulator, ""),
+            Some(("flash", rest)) => match rest.strip_prefix("sim,") {
+                Some(keys) => parse_flash(&what, Medium::Simulator, keys),
+                None => parse_image(&what, rest),
+            },
+            Some((kind, _))
+                if !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'+') =>
+            {
+                Err(Error::new(Class::Usage, what, format!("there is no device kind `{kind}`"))
+                    .hint(format!("the kinds are `flash` and `ram`; a file of that name is `./{text}`")))
+            }
+            _ => parse_image(&what, text),
+        }
+    }
+
+    /// The image file, if there is one.
+    #[must_use]
+    pub fn image_path(&self) -> Option<&Path> {
+        match self {
+            Self::Flash { medium: Medium::Image(path), .. } => Some(path),
+            Self::Flash { medium: Medium::Simulator, .. } | Self::Ram { .. } => None,
+        }
+    }
+}
+
+fn parse_ram(what: &str, rest: &str) -> Result<Spec> {
+    let mut size = 256 << 20;
+    for part in rest.split(',').filter(|part| !part.is_empty()) {
+        match part.split_once('=') {
+            Some(("size", value)) => size = size_of(what, value)?,
+            _ => return Err(unknown_part(what, part, "size")),
+        }
+    }
+    if size < 1 << 20 {
+        return Err(
+            Error::new(Class::BadSize, what, format!("size {} is too small", exact_size(size))).hint("the least is 1M")
+        );
+    }
+    Ok(Spec::Ram { size })
+}
+
+fn parse_image(what: &str, rest: &str) -> Result<Spec> {
+    match rest.split_once(',').unwrap_or((rest, "")) {
+        ("", _) => Err(Error::new(Class::Usage, what, "the name of the image file is missing")
+            .hint("write for example `disk.img` or `flash:disk.img,size=4G`")),
+        (path, keys) => parse_flash(what, Medium::Image(path.into()), keys),
+    }
+}
+
+fn parse_flash(what: &str, medium: Medium, keys: &str) -> Result<Spec> {
+    let mut shape = Shape::default();
+    for part in keys.split(',').filter(|part| !part.is_empty()) {
+        let (key, value) = part.split_once('=').unwrap_or((part, ""));
+        match key {
+            "size" => shape.size = Some(size_of(what, value)?),
+            "page" => shape.page = Some(figure_of(what, value)?),
+            "spare" => shape.spare = Some(figure_of(what, value)?),
+            "pages-per-block" => shape.pages_per_block = Some(figure_of(what, value)?),
+            "blocks-per-segment" => shape.blocks_per_segment = Some(figure_of(what, value)?),
+            "chips" => shape.chips = Some(figure_of(what, value)?),
+            _ => {
+                let keys = "size, page, spare, pages-per-block, blocks-per-segment, chips";
+                return Err(unknown_part(what, part, keys));
+            }
+        }
+    }
+    Ok(Spec::Flash { medium, shape })
+}
+
+fn size_of(what: &str, value: &str) -> Result<u64> {
+    parse_size(value).map_err(|why| Error::new(Class::BadSize, what, why))
+}
+
+fn figure_of(what: &str, value: &str) -> Result<u32> {
+    let size = size_of(what, value)?;
+    u32::try_from(size).map_err(|_| Error::new(Class::BadSize, what, format!("`{value}` is too large")))
+}
+
+fn unknown_part(what: &str, part: &str, keys: &str) -> Error {
+    Error::new(Class::Usage, what, format!("`{part}` is not a setting of this device"))
+        .hint(format!("write KEY=VALUE; the keys are {keys}"))
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ram { size } => write!(f, "ram:size={}", exact_size(*size)),
+            Self::Flash { medium, shape } => {
+                match medium {
+                    Medium::Image(path) => write!(f, "flash:{}", path.display())?,
+                    Medium::Simulator => f.write_str("flash:sim")?,
+                }
+                for (key, value) in shape.said() {
+                    if let Some(value) = value {
+                        write!(f, ",{key}={}", exact_size(value))?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specs_round_trip() {
+        for text in [
+            "ram:size=256M",
+            "flash:disk.img",
+            "flash:sim,size=128M,page=2K",
+            "flash:/a/b c.img,size=1G,page=4K,spare=32,pages-per-block=64,blocks-per-segment=4,chips=2",
+        ] {
+            assert_eq!(Spec::parse(text).expect(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_bare_path_is_a_flash_image() {
+        assert_eq!(Spec::parse("a/b.img"), Ok(Spec::image("a/b.img")));
+        assert_eq!(Spec::parse("sim"), Ok(Spec::image("sim")));
+        assert_eq!(Spec::parse("./odd:name").map(|spec| spec.to_string()), Ok("flash:./odd:name".to_owned()));
+    }
+
+    #[test]
+    fn errors_quote_the_wrong_part() {
+        for (text, quoted, class) in [
+            ("tape:x", "`tape`", Class::Usage),
+            ("flash:", "file is missing", Class::Usage),
+            ("flash:a,colour=red", "`colour=red`", Class::Usage),
+            ("flash:a,size=lots", "`lots`", Class::BadSize),
+            ("flash:a,page=99999999999", "`99999999999`", Class::BadSize),
+            ("ram:page=2K", "`page=2K`", Class::Usage),
+            ("ram:size=1K", "1K", Class::BadSize),
+        ] {
+            let error = Spec::parse(text).expect_err(text);
+            assert!(error.why.contains(quoted), "{text}: {error}");
+            assert_eq!(error.class, class, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_default_shape_is_a_gibibyte() {
+        let geometry = Shape::default().geometry().expect("default");
+        assert_eq!(geometry.bytes(), 1 << 30);
+        assert_eq!((geometry.page_bytes, geometry.spare_bytes, geometry.chips), (4096, 32, 1));
+    }
+
+    #[test]
+    fn impossible_shapes_are_refused() {
+        let with = |change: fn(&mut Shape)| {
+            let mut shape = Shape::default();
+            change(&mut shape);
+            shape.geometry().map_err(|error| error.class)
+        };
+        assert_eq!(with(|shape| shape.size = Some(0)), Err(Class::BadSize));
+        assert_eq!(with(|shape| shape.size = Some(1 << 20)), Err(Class::BadSize));
+        assert_eq!(with(|shape| shape.size = Some(u64::MAX)), Err(Class::BadSize));
+        assert_eq!(with(|shape| shape.page = Some(0)), Err(Class::BadSize));
+        assert_eq!(with(|shape| shape.page = Some(3000)), Err(Class::BadSize));
+        assert_eq!(with(|shape| shape.pages_per_block = Some(u32::MAX)), Err(Class::BadSize));
+        assert_eq!(with(|shape| shape.blocks_per_segment = Some(0)), Err(Class::BadSize));
+        assert_eq!(with(|shape| shape.chips = Some(1000)), Err(Class::BadSize));
+    }
+}
