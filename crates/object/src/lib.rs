@@ -19,6 +19,7 @@ pub mod powers;
 pub mod ram;
 pub mod transaction;
 pub mod validate;
+pub mod wire;
 
 pub use device::{DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectStat, Space, SyncScope};
 pub use error::{Error, Result};
