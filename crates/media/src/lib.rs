@@ -12,10 +12,15 @@ extern crate std;
 
 pub mod counters;
 pub mod error;
+pub mod fault;
 pub mod nand;
+pub mod sim;
 pub mod tag;
+pub mod wrap;
 
 pub use counters::{Counters, OperationCounts};
 pub use error::{Error, MediaErrorKind, Result};
+pub use fault::{Fault, FaultPlan, OperationKind, Repeat};
 pub use nand::{BlockAddress, Geometry, Nand, PageAddress};
+pub use sim::{Damage, MediaOperation, SimNand, SimOptions};
 pub use tag::IoTag;

@@ -5,6 +5,8 @@ use crate::error::{Error, MediaErrorKind, Result};
 use crate::tag::IoTag;
 use alloc::format;
 
+mod check;
+
 /// One erase block, counted from the start of the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockAddress(pub u32);
@@ -134,28 +136,35 @@ pub trait Nand: Send {
         Ok(())
     }
 
-    /// Reads consecutive pages of one block; `data` and `spare` hold them one after another.
+    /// Reads consecutive pages of one block; `data` and `spare` hold them one after another, and
+    /// either may be empty to skip it.
     ///
     /// # Errors
     /// As [`read`](Nand::read), for the first page that fails.
     fn read_run(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         let shape = self.geometry();
-        let mut spares = spare.chunks_mut(shape.spare_bytes.max(1) as usize);
-        for (i, page) in data.chunks_mut(shape.page_bytes as usize).enumerate() {
-            self.read(PageAddress(first.0 + i as u64), page, spares.next().unwrap_or_default(), tag)?;
+        let pages = shape.check_run(first, data.len(), spare.len())?;
+        let mut all_data = data.chunks_exact_mut(shape.page_bytes as usize);
+        let mut all_spare = spare.chunks_exact_mut(shape.spare_bytes.max(1) as usize);
+        for i in 0..u64::from(pages) {
+            let data = all_data.next().unwrap_or_default();
+            self.read(PageAddress(first.0 + i), data, all_spare.next().unwrap_or_default(), tag)?;
         }
         Ok(())
     }
 
-    /// Programs consecutive pages of one block; `data` and `spare` hold them one after another.
+    /// Programs consecutive pages of one block; `data` and `spare` hold them one after another, and
+    /// `spare` may be empty.
     ///
     /// # Errors
-    /// As [`program`](Nand::program), for the first page that fails.
+    /// As [`program`](Nand::program), for the first page that fails; the pages before it are
+    /// programmed.
     fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
         let shape = self.geometry();
-        let mut spares = spare.chunks(shape.spare_bytes.max(1) as usize);
-        for (i, page) in data.chunks(shape.page_bytes as usize).enumerate() {
-            self.program(PageAddress(first.0 + i as u64), page, spares.next().unwrap_or_default(), tag)?;
+        shape.check_run(first, data.len(), spare.len())?;
+        let mut all_spare = spare.chunks_exact(shape.spare_bytes.max(1) as usize);
+        for (i, page) in data.chunks_exact(shape.page_bytes as usize).enumerate() {
+            self.program(PageAddress(first.0 + i as u64), page, all_spare.next().unwrap_or_default(), tag)?;
         }
         Ok(())
     }

@@ -1,0 +1,11 @@
+//! Decorators over any [`Nand`](crate::Nand): each adds one thing and passes the rest through.
+
+pub mod count;
+pub mod fault;
+pub mod latency;
+pub mod trace;
+
+pub use count::Counting;
+pub use fault::{FaultHandle, Faulty};
+pub use latency::Latency;
+pub use trace::{Trace, TraceLog};
