@@ -1,1 +1,43 @@
-//! Placeholder of the first slice.
+//! The host file system of Onode: POSIX names, directories, inodes, handles and write clustering over
+//! any [`ObjectDevice`](onode_object::ObjectDevice).
+//!
+//! A file is an object; its inode number is the object's id. Names, inodes and extended attributes are
+//! attributes of objects, so create, rename and unlink are one transaction each and there is no journal
+//! here. The file system knows files and objects and never the medium.
+//!
+//! What is promised after a crash: `docs/semantics.md`. What is stored: `docs/format/fs.md`.
+#![forbid(unsafe_code)]
+
+mod acl;
+mod attributes;
+mod cluster;
+mod data;
+mod directory;
+mod entry;
+pub mod error;
+mod file_system;
+mod handle;
+pub mod inode;
+mod namespace;
+pub mod options;
+mod orphan;
+mod rename;
+mod size;
+mod slots;
+mod state;
+pub mod types;
+pub mod volume;
+mod write_back;
+mod xattr;
+
+pub use error::{Error, Result};
+pub use file_system::FileSystem;
+pub use namespace::{LINKS_MAX, NAME_BYTES_MAX, TARGET_BYTES_MAX};
+pub use onode_base::ErrorKind;
+pub use options::{AccessTimes, FormatOptions, Options, WriteMode};
+pub use types::{
+    Allocate, Attributes, Caller, DirectoryEntry, FileHandle, FileType, InodeNumber, OpenFlags, RenameFlags, Seek,
+    SetAttributes, SetTime, StatFs, Statistics, XattrFlags,
+};
+pub use volume::{FORMAT_VERSION, Features, VolumeInfo, format};
+pub use xattr::{XATTR_NAME_BYTES_MAX, XATTR_VALUE_BYTES_MAX};

@@ -3,8 +3,6 @@
 pub mod count;
 pub mod fault;
 pub mod latency;
-#[cfg(test)]
-mod tests;
 pub mod trace;
 
 pub use count::Counting;

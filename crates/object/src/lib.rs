@@ -11,8 +11,6 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
-#[cfg(feature = "conformance")]
-pub mod conformance;
 pub mod device;
 pub mod error;
 pub mod hints;

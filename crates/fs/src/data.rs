@@ -1,0 +1,210 @@
+//! The bytes of files: read, write, links' targets.
+//!
+//! Writes go to the write-clustering cache; reads lay what is in the cache over what the device has.
+//! The lock is not held while the device reads.
+
+use crate::error::{Error, Result};
+use crate::file_system::FileSystem;
+use crate::inode::Inode;
+use crate::namespace::{SET_GROUP, SET_USER};
+use crate::options::AccessTimes;
+use crate::state::State;
+use crate::types::{Caller, FileType, InodeNumber};
+use onode_base::{ErrorKind, Timestamp};
+use onode_object::Transaction;
+
+/// Bytes that `copy_range` moves at once.
+const COPY_BYTES: usize = 256 << 10;
+const SECONDS_A_DAY: i64 = 86_400;
+
+impl FileSystem {
+    /// Reads into `buffer` from `offset`; returns how many bytes there were before the end.
+    ///
+    /// # Errors
+    /// `IsDirectory`, `Invalid` for a file without bytes; `Corrupt` if bytes of the range are lost.
+    pub fn read(&self, number: InodeNumber, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let (length, valid, gaps) = {
+            let state = &mut *self.state.lock();
+            self.check_regular(state, number)?;
+            self.touch_accessed(state, number);
+            let node = self.node(state, number)?;
+            let length = usize::try_from(node.size.saturating_sub(offset)).unwrap_or(usize::MAX).min(buffer.len());
+            let gaps = if length == 0 { Vec::new() } else { node.dirty.read(offset, &mut buffer[..length]) };
+            let valid = node.valid;
+            state.statistics.read_bytes += length as u64;
+            (length, valid, gaps)
+        };
+        for gap in gaps {
+            let start = offset + gap.start as u64;
+            let there = usize::try_from(valid.saturating_sub(start)).unwrap_or(usize::MAX).min(gap.len());
+            let piece = &mut buffer[gap];
+            let got = if there > 0 { self.device.read(number.object(), start, &mut piece[..there])? } else { 0 };
+            piece[got.min(there)..].fill(0);
+        }
+        Ok(length)
+    }
+
+    /// The target of a symbolic link.
+    ///
+    /// # Errors
+    /// `Invalid` if it is none; the device's errors.
+    pub fn read_link(&self, number: InodeNumber) -> Result<Vec<u8>> {
+        let state = &mut *self.state.lock();
+        let node = self.node(state, number)?;
+        if node.inode.file_type != FileType::SymbolicLink || node.removed {
+            return Err(Error::of(ErrorKind::Invalid, number, "no symbolic link"));
+        }
+        let mut target = vec![0; node.size as usize];
+        self.touch_accessed(state, number);
+        let length = self.device.read(number.object(), 0, &mut target)?;
+        target.truncate(length);
+        Ok(target)
+    }
+
+    /// Writes `data` at `offset`; returns how many bytes were taken, fewer only if space ran out.
+    ///
+    /// # Errors
+    /// `NoSpace` if nothing fits, `TooLarge`, `ReadOnly`; as [`read`](Self::read).
+    pub fn write(&self, caller: &Caller, number: InodeNumber, offset: u64, data: &[u8]) -> Result<usize> {
+        self.check_writable()?;
+        let state = &mut *self.state.lock();
+        self.check_regular(state, number)?;
+        if data.is_empty() {
+            return Ok(0);
+        }
+        if offset.checked_add(data.len() as u64).is_none_or(|end| end > Transaction::MAX_OBJECT_BYTES) {
+            return Err(Error::of(ErrorKind::TooLarge, number, ""));
+        }
+        let length = self.reserve(state, data.len())?;
+        self.make_cache_room(state, length);
+        let now = self.now();
+        let node = self.node(state, number)?;
+        let before = node.inode;
+        let held = node.dirty.bytes();
+        let contiguous = node.dirty.write(offset, &data[..length]);
+        let grown = node.dirty.bytes() - held;
+        node.size = node.size.max(offset + length as u64);
+        (node.inode.modified, node.inode.changed) = (now, now);
+        drop_privileges(&mut node.inode, caller);
+        node.inode_dirty = true;
+        state.dirty_bytes += grown;
+        state.statistics.dropped_bytes += (length - grown) as u64;
+        state.statistics.written_bytes += length as u64;
+        state.statistics.changes += 1;
+        state.mark_dirty(number.0, now);
+        if self.writes_through() {
+            self.write_through(state, number, before)?;
+        } else if contiguous >= self.options.stream_bytes
+            && let Err(error) = self.write_back_file(state, number)
+        {
+            self.remember_failure(state, number, error.kind);
+        }
+        Ok(length)
+    }
+
+    /// Writes a file out at once; if that fails the change never happened.
+    pub(crate) fn write_through(&self, state: &mut State, number: InodeNumber, before: Inode) -> Result<()> {
+        let result = self.write_back_file(state, number);
+        if result.is_err() {
+            state.clean(number.0);
+            if let Some(node) = state.nodes.get_mut(&number.0) {
+                node.inode = before;
+                node.size = node.device_size;
+                node.valid = node.device_size;
+            }
+        }
+        result
+    }
+
+    /// Copies `length` bytes from one file to another (or to another place of the same); returns how
+    /// many there were.
+    ///
+    /// # Errors
+    /// `Invalid` if the ranges overlap; as [`read`](Self::read) and [`write`](Self::write).
+    pub fn copy_range(
+        &self,
+        caller: &Caller,
+        (from, from_offset): (InodeNumber, u64),
+        (to, to_offset): (InodeNumber, u64),
+        length: u64,
+    ) -> Result<u64> {
+        if from == to && from_offset.abs_diff(to_offset) < length {
+            return Err(Error::of(ErrorKind::Invalid, from, "the ranges overlap"));
+        }
+        let mut copied = 0;
+        let mut buffer = vec![0; usize::try_from(length).unwrap_or(COPY_BYTES).min(COPY_BYTES)];
+        while copied < length {
+            let want = usize::try_from(length - copied).unwrap_or(COPY_BYTES).min(COPY_BYTES);
+            let (Some(source), Some(target)) = (from_offset.checked_add(copied), to_offset.checked_add(copied)) else {
+                break;
+            };
+            let done = self.read(from, source, &mut buffer[..want]).and_then(|got| {
+                let mut taken = 0;
+                while taken < got {
+                    taken += self.write(caller, to, target + taken as u64, &buffer[taken..got])?;
+                }
+                Ok(got)
+            });
+            match done {
+                Ok(0) => break,
+                Ok(got) => copied += got as u64,
+                // What was copied before stays copied and is told.
+                Err(error) if copied == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(copied)
+    }
+
+    /// That the file has bytes and they are there.
+    pub(crate) fn check_regular(&self, state: &mut State, number: InodeNumber) -> Result<()> {
+        let node = self.node(state, number)?;
+        match node.inode.file_type {
+            FileType::Regular if node.removed => Err(Error::of(ErrorKind::Stale, number, "the file is gone")),
+            FileType::Regular => Ok(()),
+            FileType::Directory => Err(Error::of(ErrorKind::IsDirectory, number, "")),
+            FileType::SymbolicLink
+            | FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice => Err(Error::of(ErrorKind::Invalid, number, "the file has no bytes")),
+        }
+    }
+
+    /// Renews the access time if the mount wants it.
+    pub(crate) fn touch_accessed(&self, state: &mut State, number: InodeNumber) {
+        if self.options.access_times == AccessTimes::Never || self.options.read_only {
+            return;
+        }
+        let now = self.now();
+        let relative = self.options.access_times == AccessTimes::Relative;
+        let Some(node) = state.nodes.get_mut(&number.0) else { return };
+        if node.removed || (relative && !is_access_time_due(&node.inode, now)) || node.inode.accessed == now {
+            return;
+        }
+        node.inode.accessed = now;
+        node.inode_dirty = true;
+        state.mark_dirty(number.0, now);
+    }
+}
+
+fn is_access_time_due(inode: &Inode, now: Timestamp) -> bool {
+    inode.accessed <= inode.modified
+        || inode.accessed <= inode.changed
+        || now.seconds.saturating_sub(inode.accessed.seconds) >= SECONDS_A_DAY
+}
+
+/// A write by anyone but the super-user takes the setuid and setgid bits from a program.
+pub(crate) fn drop_privileges(inode: &mut Inode, caller: &Caller) {
+    if caller.uid != 0 {
+        drop_set_bits(inode);
+    }
+}
+
+/// Clears setuid, and setgid where it does not mean mandatory locking.
+pub(crate) fn drop_set_bits(inode: &mut Inode) {
+    inode.permissions &= !SET_USER;
+    if inode.permissions & 0o010 != 0 {
+        inode.permissions &= !SET_GROUP;
+    }
+}

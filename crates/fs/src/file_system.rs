@@ -1,0 +1,312 @@
+//! The mounted file system: mount, unmount, the calls that concern the whole volume, and the few
+//! helpers every other module stands on.
+//!
+//! One lock guards the memory ([`State`]); file content is read and syncs are waited for without it.
+//! Every change is one transaction: the new inodes are computed, committed, and only then taken into
+//! memory, so a refused commit leaves nothing to undo.
+
+use crate::error::{Error, Result};
+use crate::inode::{INODE_KEY, Inode};
+use crate::options::{Options, WriteMode};
+use crate::slots::{NameHash, Slots};
+use crate::state::{Node, State};
+use crate::types::{Attributes, FileType, InodeNumber, StatFs, Statistics};
+use crate::volume::VolumeInfo;
+use onode_base::sync::Mutex;
+use onode_base::{Clock, ErrorKind, Timestamp};
+use onode_object::{
+    AttributeKind, Durability, Hints, Maintenance, ObjectDevice, ObjectId, ObjectKind, ObjectStat, SyncScope,
+    Transaction,
+};
+use std::sync::Arc;
+
+const IDS_AT_ONCE: u64 = 256;
+pub(crate) const BLOCK_BYTES: u32 = 4096;
+/// What one more file costs at least, for the number of files there could still be.
+const LEAST_FILE_BYTES: u64 = 256;
+
+/// A mounted file system. All methods may be called from many threads at once.
+pub struct FileSystem {
+    pub(crate) device: Arc<dyn ObjectDevice>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) options: Options,
+    pub(crate) volume: VolumeInfo,
+    pub(crate) hash: NameHash,
+    pub(crate) transaction_bytes: usize,
+    pub(crate) state: Mutex<State>,
+}
+
+impl std::fmt::Debug for FileSystem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FileSystem")
+            .field("volume", &self.volume)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl FileSystem {
+    /// Mounts the volume on `device` and removes files that had no name when it was last used.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no volume that this code understands; `ReadOnly` if the device or a
+    /// feature of the volume allows only a read-only mount; the device's errors.
+    pub fn mount(device: Arc<dyn ObjectDevice>, clock: Arc<dyn Clock>, options: Options) -> Result<Self> {
+        let hash = NameHash::new(VolumeInfo::load(device.as_ref())?.hash_key);
+        Self::mount_with_hash(device, clock, options, hash)
+    }
+
+    pub(crate) fn mount_with_hash(
+        device: Arc<dyn ObjectDevice>,
+        clock: Arc<dyn Clock>,
+        options: Options,
+        hash: NameHash,
+    ) -> Result<Self> {
+        options.validate()?;
+        let volume = VolumeInfo::load(device.as_ref())?;
+        let info = device.info();
+        if !options.read_only {
+            if let Some(why) = info.read_only {
+                return Err(Error::new(ErrorKind::ReadOnly, format!("mount it read-only: {why}")));
+            }
+            if volume.features.read_only_compatible != 0 {
+                return Err(Error::new(ErrorKind::ReadOnly, "mount it read-only: the volume has newer features"));
+            }
+        }
+        let state = Mutex::new(State::new(&options));
+        let transaction_bytes = info.transaction_bytes.max(BLOCK_BYTES as usize);
+        let file_system = Self { device, clock, options, volume, hash, transaction_bytes, state };
+        file_system.node(&mut file_system.state.lock(), InodeNumber::ROOT)?;
+        if !file_system.options.read_only {
+            file_system.remove_orphans()?;
+        }
+        Ok(file_system)
+    }
+
+    /// Writes everything out and closes the device.
+    ///
+    /// # Errors
+    /// The device's errors.
+    pub fn unmount(&self) -> Result<()> {
+        if !self.options.read_only {
+            self.sync()?;
+        }
+        self.device.close()?;
+        Ok(())
+    }
+
+    /// Makes everything done so far durable.
+    ///
+    /// # Errors
+    /// The device's errors.
+    pub fn sync(&self) -> Result<()> {
+        if self.options.read_only {
+            return Ok(());
+        }
+        let moves = {
+            let state = &mut *self.state.lock();
+            self.write_back_all(state)?;
+            state.directory_moves
+        };
+        self.sync_everything(moves)
+    }
+
+    /// Waits until everything is durable; `moves` were the renames of directories before.
+    pub(crate) fn sync_everything(&self, moves: u64) -> Result<()> {
+        self.device.sync(SyncScope::All)?;
+        let mut state = self.state.lock();
+        state.directory_moves_synced = state.directory_moves_synced.max(moves);
+        Ok(())
+    }
+
+    /// What the owner calls about once a second: writes out what has been dirty for too long.
+    ///
+    /// Errors are remembered and told by the next `fsync` or close of the files concerned.
+    pub fn tick(&self) {
+        let now = self.clock.now();
+        self.write_back_aged(&mut self.state.lock(), now);
+    }
+
+    /// Background work of the device, about `budget` units of it.
+    ///
+    /// # Errors
+    /// The device's errors.
+    pub fn maintain(&self, budget: u32) -> Result<Maintenance> {
+        if self.options.read_only {
+            return Ok(Maintenance::default());
+        }
+        Ok(self.device.maintain(budget)?)
+    }
+
+    /// Space and numbers of the whole volume.
+    #[must_use]
+    pub fn statfs(&self) -> StatFs {
+        let dirty = self.state.lock().dirty_bytes as u64;
+        let space = self.device.space();
+        let available = space.available.saturating_sub(dirty);
+        let files_free = available / LEAST_FILE_BYTES;
+        StatFs {
+            block_bytes: BLOCK_BYTES,
+            blocks: space.total / u64::from(BLOCK_BYTES),
+            blocks_free: available / u64::from(BLOCK_BYTES),
+            // The volume object is no file.
+            files: space.objects.saturating_sub(1) + files_free,
+            files_free,
+            name_bytes_max: crate::namespace::NAME_BYTES_MAX as u32,
+        }
+    }
+
+    /// Figures about what happens inside.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        let state = self.state.lock();
+        Statistics {
+            dirty_bytes: state.dirty_bytes as u64,
+            cached_inodes: state.nodes.len() as u64,
+            name_cache_bytes: state.names.bytes() as u64,
+            ..state.statistics
+        }
+    }
+
+    /// The settings of the volume.
+    #[must_use]
+    pub const fn volume(&self) -> &VolumeInfo {
+        &self.volume
+    }
+
+    /// How it is mounted.
+    #[must_use]
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The device it stands on.
+    #[must_use]
+    pub fn device(&self) -> &Arc<dyn ObjectDevice> {
+        &self.device
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) fn writes_through(&self) -> bool {
+        self.options.write_mode == WriteMode::WriteThrough
+    }
+
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.options.read_only {
+            return Err(Error::new(ErrorKind::ReadOnly, "mounted read-only"));
+        }
+        Ok(())
+    }
+
+    /// Gives a change to the device.
+    pub(crate) fn commit(&self, state: &mut State, transaction: Transaction) -> Result<()> {
+        if transaction.is_empty() {
+            return Ok(());
+        }
+        let durability = if self.writes_through() { Durability::Durable } else { Durability::Buffered };
+        self.device.commit(transaction, durability)?;
+        state.statistics.transactions += 1;
+        Ok(())
+    }
+
+    /// The file in memory, read from the device if it is not there.
+    pub(crate) fn node<'a>(&self, state: &'a mut State, number: InodeNumber) -> Result<&'a mut Node> {
+        if !state.nodes.contains_key(&number.0) {
+            let node = self.read_node(number)?;
+            state.insert(number.0, node);
+        }
+        match state.nodes.get_mut(&number.0) {
+            Some(node) => {
+                node.used = true;
+                Ok(node)
+            }
+            None => Err(Error::of(ErrorKind::Stale, number, "")),
+        }
+    }
+
+    fn read_node(&self, number: InodeNumber) -> Result<Node> {
+        let bytes = match self.device.attribute(number.object(), INODE_KEY) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Err(Error::of(ErrorKind::Stale, number, "the object is no file")),
+            Err(error) if error.kind == ErrorKind::NotFound => {
+                return Err(Error::of(ErrorKind::Stale, number, "the file is gone"));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let inode = Inode::decode(&bytes)
+            .ok_or_else(|| Error::of(ErrorKind::Corrupt, number, "the inode is damaged; run fsck"))?;
+        let stat = match inode.file_type {
+            FileType::Regular | FileType::SymbolicLink => self.device.stat(number.object())?,
+            FileType::Directory
+            | FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice => ObjectStat::default(),
+        };
+        let mut node = Node::new(inode, stat.size);
+        node.allocated = Some(stat.allocated);
+        Ok(node)
+    }
+
+    /// The attributes with the space the file takes up, which only the device knows.
+    pub(crate) fn attributes_of(&self, state: &mut State, number: InodeNumber) -> Result<Attributes> {
+        let node = self.node(state, number)?;
+        if node.allocated.is_none() {
+            let on_device = node.inode.file_type == FileType::Regular && !node.removed && node.device_size > 0;
+            node.allocated = Some(if on_device { self.device.stat(number.object())?.allocated } else { 0 });
+        }
+        Ok(node.attributes(number.0))
+    }
+
+    /// The directory's inode; `NotDirectory` if it is none.
+    pub(crate) fn directory(&self, state: &mut State, number: InodeNumber) -> Result<Inode> {
+        let node = self.node(state, number)?;
+        if !node.inode.is_directory() {
+            return Err(Error::of(ErrorKind::NotDirectory, number, ""));
+        }
+        Ok(node.inode)
+    }
+
+    /// The directory's inode, for a change of its names; `NotFound` if it was removed.
+    pub(crate) fn live_directory(&self, state: &mut State, number: InodeNumber) -> Result<Inode> {
+        let inode = self.directory(state, number)?;
+        if self.node(state, number)?.removed {
+            return Err(Error::of(ErrorKind::NotFound, number, "the directory was removed"));
+        }
+        Ok(inode)
+    }
+
+    /// The slots with a directory's names.
+    pub(crate) fn names(&self, directory: InodeNumber) -> Slots<'_> {
+        self.slots(directory, AttributeKind::ENTRY)
+    }
+
+    pub(crate) fn slots(&self, number: InodeNumber, kind: AttributeKind) -> Slots<'_> {
+        Slots { device: self.device.as_ref(), object: number.object(), kind }
+    }
+
+    /// A number no file ever had.
+    pub(crate) fn new_number(&self, state: &mut State) -> Result<InodeNumber> {
+        if state.ids.is_empty() {
+            let first = self.device.reserve_ids(IDS_AT_ONCE)?.0;
+            state.ids = first..first + IDS_AT_ONCE;
+        }
+        state.ids.next().map(InodeNumber).ok_or_else(|| Error::new(ErrorKind::NoSpace, "all object ids are used up"))
+    }
+
+    /// The advice about a new file.
+    pub(crate) fn hints(file_type: FileType, parent: InodeNumber) -> Hints {
+        let kind = match file_type {
+            FileType::Directory => ObjectKind::Directory,
+            FileType::Regular => ObjectKind::Data,
+            FileType::SymbolicLink => ObjectKind::SymbolicLink,
+            FileType::Fifo | FileType::Socket | FileType::CharacterDevice | FileType::BlockDevice => {
+                ObjectKind::Special
+            }
+        };
+        Hints { kind, locality: Some(ObjectId(parent.0)), embed: true, ..Hints::default() }
+    }
+}

@@ -1,0 +1,259 @@
+//! The inode: one small attribute of the file's object (`docs/format/fs.md`).
+//!
+//! Flash counts bytes, so what has its usual value is left out and times are written as distances.
+//! The size of a file is the size of its object and is not kept a second time. Every inode has
+//! exactly one encoding, and [`Inode::decode`] accepts nothing else.
+
+use crate::types::FileType;
+use onode_base::{Timestamp, varint};
+use onode_object::{AttributeKey, AttributeKind};
+
+/// Where an object keeps its inode.
+pub(crate) const INODE_KEY: AttributeKey = AttributeKey::new(AttributeKind::INODE, 0);
+
+const VERSION: u8 = 0;
+
+const HAS_OWNER: u8 = 1 << 0;
+const HAS_LINKS: u8 = 1 << 1;
+const HAS_MODIFIED: u8 = 1 << 2;
+const HAS_CHANGED: u8 = 1 << 3;
+const HAS_ACCESSED: u8 = 1 << 4;
+const HAS_XATTRS: u8 = 1 << 5;
+
+/// What is kept of a file besides its bytes, names and extended attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inode {
+    /// What it is.
+    pub file_type: FileType,
+    /// Permission bits, setuid, setgid, sticky.
+    pub permissions: u16,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Names that lead to it; for a directory 2 and one for each directory in it.
+    pub links: u32,
+    /// Device number of a device node, else 0.
+    pub device: u64,
+    /// When it was made.
+    pub created: Timestamp,
+    /// Last change of the content.
+    pub modified: Timestamp,
+    /// Last change of anything.
+    pub changed: Timestamp,
+    /// Last read.
+    pub accessed: Timestamp,
+    /// Of a directory: the directory it is in; the root is in itself. Else 0.
+    pub parent: u64,
+    /// Of a directory: names in it. Else 0.
+    pub entries: u64,
+    /// Whether it ever had extended attributes; if not, nobody needs to look for them.
+    pub has_xattrs: bool,
+}
+
+impl Inode {
+    /// A fresh inode, all times `now`.
+    pub(crate) fn new(file_type: FileType, permissions: u16, now: Timestamp) -> Self {
+        Self {
+            file_type,
+            permissions,
+            uid: 0,
+            gid: 0,
+            links: usual_links(file_type),
+            device: 0,
+            created: now,
+            modified: now,
+            changed: now,
+            accessed: now,
+            parent: 0,
+            entries: 0,
+            has_xattrs: false,
+        }
+    }
+
+    /// Whether it is a directory.
+    pub(crate) fn is_directory(&self) -> bool {
+        self.file_type == FileType::Directory
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(48);
+        let mut flags = 0;
+        for (flag, present) in [
+            (HAS_OWNER, self.uid != 0 || self.gid != 0),
+            (HAS_LINKS, self.links != usual_links(self.file_type)),
+            (HAS_MODIFIED, self.modified != self.created),
+            (HAS_CHANGED, self.changed != self.modified),
+            (HAS_ACCESSED, self.accessed != self.created),
+            (HAS_XATTRS, self.has_xattrs),
+        ] {
+            if present {
+                flags |= flag;
+            }
+        }
+        out.push(VERSION << 4 | self.file_type as u8);
+        out.push(flags);
+        varint::put(&mut out, u64::from(self.permissions));
+        put_time(&mut out, Timestamp::default(), self.created);
+        if flags & HAS_OWNER != 0 {
+            varint::put(&mut out, u64::from(self.uid));
+            varint::put(&mut out, u64::from(self.gid));
+        }
+        if flags & HAS_LINKS != 0 {
+            varint::put(&mut out, u64::from(self.links));
+        }
+        if flags & HAS_MODIFIED != 0 {
+            put_time(&mut out, self.created, self.modified);
+        }
+        if flags & HAS_CHANGED != 0 {
+            put_time(&mut out, self.modified, self.changed);
+        }
+        if flags & HAS_ACCESSED != 0 {
+            put_time(&mut out, self.created, self.accessed);
+        }
+        match self.file_type {
+            FileType::Directory => {
+                varint::put(&mut out, self.parent);
+                varint::put(&mut out, self.entries);
+            }
+            FileType::CharacterDevice | FileType::BlockDevice => varint::put(&mut out, self.device),
+            FileType::Regular | FileType::SymbolicLink | FileType::Fifo | FileType::Socket => {}
+        }
+        out
+    }
+
+    /// The inode that `bytes` stand for; `None` if they stand for none.
+    #[must_use]
+    pub fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let whole = bytes;
+        let input = &mut bytes;
+        let (&head, &flags) = (input.first()?, input.get(1)?);
+        *input = input.get(2..)?;
+        if head >> 4 != VERSION {
+            return None;
+        }
+        let file_type = FileType::from_byte(head & 0xf)?;
+        let permissions = u16::try_from(varint::take(input)?).ok().filter(|bits| *bits <= 0o7777)?;
+        let mut inode = Self::new(file_type, permissions, take_time(input, Timestamp::default())?);
+        if flags & HAS_OWNER != 0 {
+            inode.uid = u32::try_from(varint::take(input)?).ok()?;
+            inode.gid = u32::try_from(varint::take(input)?).ok()?;
+        }
+        if flags & HAS_LINKS != 0 {
+            inode.links = u32::try_from(varint::take(input)?).ok()?;
+        }
+        if flags & HAS_MODIFIED != 0 {
+            inode.modified = take_time(input, inode.created)?;
+        }
+        inode.changed = if flags & HAS_CHANGED != 0 { take_time(input, inode.modified)? } else { inode.modified };
+        if flags & HAS_ACCESSED != 0 {
+            inode.accessed = take_time(input, inode.created)?;
+        }
+        inode.has_xattrs = flags & HAS_XATTRS != 0;
+        match file_type {
+            FileType::Directory => {
+                inode.parent = varint::take(input)?;
+                inode.entries = varint::take(input)?;
+            }
+            FileType::CharacterDevice | FileType::BlockDevice => inode.device = varint::take(input)?,
+            FileType::Regular | FileType::SymbolicLink | FileType::Fifo | FileType::Socket => {}
+        }
+        // One inode, one encoding: unknown flags, needless fields and trailing bytes are refused.
+        (input.is_empty() && inode.encode() == whole).then_some(inode)
+    }
+
+    /// Tells apart two files that had the same number across a crash: made from the birth time, so it
+    /// costs no byte.
+    pub(crate) const fn generation(&self) -> u32 {
+        (self.created.seconds as u32).rotate_left(16) ^ self.created.nanoseconds
+    }
+}
+
+const fn usual_links(file_type: FileType) -> u32 {
+    if matches!(file_type, FileType::Directory) { 2 } else { 1 }
+}
+
+fn put_time(out: &mut Vec<u8>, base: Timestamp, time: Timestamp) {
+    let distance = time.seconds.wrapping_sub(base.seconds);
+    // Zigzag: small distances are short in both directions.
+    varint::put(out, ((distance << 1) ^ (distance >> 63)) as u64);
+    varint::put(out, u64::from(time.nanoseconds));
+}
+
+fn take_time(input: &mut &[u8], base: Timestamp) -> Option<Timestamp> {
+    let zigzag = varint::take(input)?;
+    let distance = (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64);
+    let nanoseconds = u32::try_from(varint::take(input)?).ok().filter(|n| *n < 1_000_000_000)?;
+    Some(Timestamp { seconds: base.seconds.wrapping_add(distance), nanoseconds })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onode_base::Prng;
+
+    fn random_time(prng: &mut Prng) -> Timestamp {
+        let seconds = match prng.below(4) {
+            0 => 1_700_000_000 + prng.below(1000) as i64,
+            1 => -(prng.below(1 << 40) as i64),
+            2 => (1 << 34) - 1,
+            _ => prng.next_u64() as i64,
+        };
+        Timestamp { seconds, nanoseconds: prng.below(1_000_000_000) as u32 }
+    }
+
+    fn random_inode(prng: &mut Prng) -> Inode {
+        let file_type = FileType::ALL[prng.below(7) as usize];
+        let mut inode = Inode::new(file_type, prng.below(0o10000) as u16, random_time(prng));
+        for time in [&mut inode.modified, &mut inode.changed, &mut inode.accessed] {
+            if prng.chance(1, 2) {
+                *time = random_time(prng);
+            }
+        }
+        if prng.chance(1, 2) {
+            inode.uid = prng.next_u64() as u32;
+            inode.gid = prng.next_u64() as u32;
+            inode.links = prng.below(70_000) as u32;
+        }
+        inode.has_xattrs = prng.chance(1, 2);
+        match file_type {
+            FileType::Directory => (inode.parent, inode.entries) = (prng.next_u64(), prng.next_u64()),
+            FileType::CharacterDevice | FileType::BlockDevice => inode.device = prng.next_u64(),
+            _ => {}
+        }
+        inode
+    }
+
+    #[test]
+    fn every_inode_comes_back_and_every_cut_or_flip_is_refused_or_different() {
+        let mut prng = Prng::new(1);
+        for _ in 0..2000 {
+            let inode = random_inode(&mut prng);
+            let bytes = inode.encode();
+            assert_eq!(Inode::decode(&bytes), Some(inode));
+            assert_eq!(Inode::decode(&bytes[..bytes.len() - 1]), None);
+            for bit in 0..bytes.len() * 8 {
+                let mut flipped = bytes.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                assert_ne!(Inode::decode(&flipped), Some(inode));
+            }
+        }
+    }
+
+    #[test]
+    fn usual_inodes_are_small() {
+        let now = Timestamp { seconds: 1_790_000_000, nanoseconds: 987_654_321 };
+        let later = Timestamp { seconds: 1_790_000_300, nanoseconds: 123_456_789 };
+        let mut inode = Inode::new(FileType::Regular, 0o644, now);
+        assert_eq!(inode.encode().len(), 14);
+        (inode.uid, inode.gid) = (1000, 1000);
+        (inode.modified, inode.changed) = (later, later);
+        assert_eq!(inode.encode().len(), 24);
+        let mut directory = Inode::new(FileType::Directory, 0o755, now);
+        (directory.uid, directory.gid, directory.parent, directory.entries) = (1000, 1000, 100_000, 1000);
+        (directory.modified, directory.changed) = (later, later);
+        assert!(directory.encode().len() <= 30);
+    }
+}

@@ -1,0 +1,171 @@
+//! The end of a file: its last name goes, and later, with its last use, its object.
+//!
+//! A file that is still open when its last name goes is listed as an orphan on the volume object in
+//! the same transaction; whatever happens, the next mount removes it.
+
+use crate::error::{Error, Result};
+use crate::file_system::FileSystem;
+use crate::state::{Node, State};
+use crate::types::InodeNumber;
+use crate::volume::VOLUME;
+use crate::xattr;
+use onode_base::{ErrorKind, Timestamp};
+use onode_object::{AttributeKey, AttributeKind, Durability, ObjectDevice, ObjectId, SyncScope, Transaction};
+
+const ORPHANS_AT_ONCE: usize = 64;
+
+/// What became of a file that lost a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It has other names.
+    No,
+    /// It has none but is in use: it became an orphan.
+    Orphan,
+    /// Its object is gone.
+    Removed,
+}
+
+const fn orphan_key(number: u64) -> AttributeKey {
+    AttributeKey::new(AttributeKind::ORPHAN, number)
+}
+
+/// Up to `limit` orphans from `from` on.
+pub(crate) fn list_orphans(device: &dyn ObjectDevice, from: u64, limit: usize) -> Result<Vec<u64>> {
+    let found = device.attributes(VOLUME, orphan_key(from), limit)?;
+    Ok(found.iter().filter(|(key, _)| key.kind == AttributeKind::ORPHAN).map(|(key, _)| key.index).collect())
+}
+
+impl FileSystem {
+    pub(crate) fn add_orphan(transaction: &mut Transaction, number: InodeNumber) {
+        transaction.set_attribute(VOLUME, orphan_key(number.0), Vec::new());
+    }
+
+    pub(crate) fn remove_orphan_mark(transaction: &mut Transaction, number: InodeNumber) {
+        transaction.remove_attribute(VOLUME, orphan_key(number.0));
+    }
+
+    /// Whether the object of a file without a name must stay for those who use it.
+    fn is_in_use(&self, node: &Node) -> bool {
+        // Nobody reads a removed directory's object: it was empty.
+        !node.inode.is_directory() && (node.opens > 0 || (!self.options.opens_are_counted && node.lookups > 0))
+    }
+
+    /// Adds to the transaction what it means that the file loses one name. A directory must be empty.
+    pub(crate) fn take_link(
+        &self,
+        state: &mut State,
+        number: InodeNumber,
+        now: Timestamp,
+        transaction: &mut Transaction,
+    ) -> Result<Ended> {
+        let node = self.node(state, number)?;
+        if node.inode.is_directory() {
+            if node.inode.entries > 0 {
+                return Err(Error::of(ErrorKind::NotEmpty, number, ""));
+            }
+        } else if node.inode.links > 1 {
+            let mut inode = node.inode;
+            inode.links -= 1;
+            inode.changed = now;
+            transaction.set_attribute(number.object(), crate::inode::INODE_KEY, inode.encode());
+            return Ok(Ended::No);
+        } else if self.is_in_use(node) {
+            Self::add_orphan(transaction, number);
+            return Ok(Ended::Orphan);
+        }
+        let has_xattrs = node.inode.has_xattrs;
+        remove_object(self.device.as_ref(), number.object(), has_xattrs, transaction)?;
+        Ok(Ended::Removed)
+    }
+
+    /// Takes into memory what [`take_link`](Self::take_link) committed.
+    pub(crate) fn link_taken(&self, state: &mut State, number: InodeNumber, now: Timestamp, ended: Ended) {
+        let Some(node) = state.nodes.get_mut(&number.0) else { return };
+        node.inode.changed = now;
+        match ended {
+            Ended::No => node.inode.links = node.inode.links.saturating_sub(1),
+            Ended::Orphan => node.inode.links = 0,
+            Ended::Removed => {
+                node.inode.links = 0;
+                self.object_gone(state, number);
+            }
+        }
+    }
+
+    /// The object was removed: what was dirty is dropped, and the node stays only as long as somebody
+    /// knows it.
+    fn object_gone(&self, state: &mut State, number: InodeNumber) {
+        let Some(node) = state.nodes.get_mut(&number.0) else { return };
+        node.removed = true;
+        let (dropped, referenced) = (node.dirty.bytes() as u64, node.is_referenced());
+        state.statistics.dropped_bytes += dropped;
+        state.clean(number.0);
+        if !referenced {
+            state.drop_node(number.0);
+        }
+    }
+
+    /// Called when a use or handle was given back.
+    pub(crate) fn let_go(&self, state: &mut State, number: InodeNumber) {
+        let Some(node) = state.nodes.get_mut(&number.0) else { return };
+        if node.removed {
+            if !node.is_referenced() {
+                state.drop_node(number.0);
+            }
+            return;
+        }
+        if node.inode.links > 0 || self.is_in_use(node) {
+            return;
+        }
+        let has_xattrs = node.inode.has_xattrs;
+        let mut transaction = Transaction::new();
+        let prepared = remove_object(self.device.as_ref(), number.object(), has_xattrs, &mut transaction);
+        Self::remove_orphan_mark(&mut transaction, number);
+        // If the device refuses, the orphan stays listed and the next mount removes it.
+        if prepared.is_ok() && self.commit(state, transaction).is_ok() {
+            self.object_gone(state, number);
+        }
+    }
+
+    /// Removes the files that had no name when the volume was last used.
+    pub(crate) fn remove_orphans(&self) -> Result<()> {
+        let mut from = 0;
+        let mut any = false;
+        loop {
+            let orphans = list_orphans(self.device.as_ref(), from, ORPHANS_AT_ONCE)?;
+            let Some(last) = orphans.last() else { break };
+            from = last.saturating_add(1);
+            for number in orphans {
+                let mut transaction = Transaction::new();
+                match self.device.stat(ObjectId(number)) {
+                    Ok(_) => remove_object(self.device.as_ref(), ObjectId(number), true, &mut transaction)?,
+                    Err(error) if error.kind == ErrorKind::NotFound => {}
+                    Err(error) => return Err(error.into()),
+                }
+                Self::remove_orphan_mark(&mut transaction, InodeNumber(number));
+                self.device.commit(transaction, Durability::Buffered)?;
+                any = true;
+            }
+        }
+        if any {
+            self.device.sync(SyncScope::All)?;
+        }
+        Ok(())
+    }
+}
+
+/// Adds the removal of an object and of the objects that hold its large extended attributes.
+pub(crate) fn remove_object(
+    device: &dyn ObjectDevice,
+    object: ObjectId,
+    has_xattrs: bool,
+    transaction: &mut Transaction,
+) -> Result<()> {
+    if has_xattrs {
+        for value in xattr::value_objects(device, object)? {
+            transaction.remove(value);
+        }
+    }
+    transaction.remove(object);
+    Ok(())
+}

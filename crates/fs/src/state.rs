@@ -1,0 +1,228 @@
+//! What the file system holds in memory: nodes (inodes in use or cached), names, handles, counters.
+//!
+//! A node that is dirty, open or known to the kernel stays; the others are kept while there is room.
+//! Everything here can be rebuilt from the device, except what is dirty.
+
+use crate::cluster::DirtyRanges;
+use crate::inode::Inode;
+use crate::options::Options;
+use crate::types::{Attributes, FileHandle, FileType, InodeNumber, Statistics};
+use onode_base::evict::Lru;
+use onode_base::{ErrorKind, Timestamp};
+use std::collections::{BTreeMap, VecDeque};
+
+/// One file in memory.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub inode: Inode,
+    /// The size users see.
+    pub size: u64,
+    /// The size of the object at the device.
+    pub device_size: u64,
+    /// How much of the device's bytes still counts: a truncation that the device does not know yet
+    /// makes it smaller than `device_size`.
+    pub valid: u64,
+    /// Bytes that occupy the medium, as the device last told; `None` after a change.
+    pub allocated: Option<u64>,
+    /// Bytes the device does not have yet.
+    pub dirty: DirtyRanges,
+    /// The inode differs from the device's.
+    pub inode_dirty: bool,
+    /// Since when anything is dirty, and the place in the order of dirty files.
+    pub dirty_since: Option<(Timestamp, u64)>,
+    /// Entries handed to the kernel and not forgotten.
+    pub lookups: u64,
+    /// Handles open.
+    pub opens: u64,
+    /// Its content was cut to nothing and is being written anew: closing it writes it out.
+    pub rewritten: bool,
+    /// Number of failed write-backs so far and the kind of the last.
+    pub failures: u64,
+    pub failure: Option<ErrorKind>,
+    /// Failures told to those without a handle.
+    pub failures_told: u64,
+    /// The object is gone from the device; only the memory of it answers.
+    pub removed: bool,
+    /// Used since the last sweep.
+    pub used: bool,
+}
+
+impl Node {
+    pub(crate) fn new(inode: Inode, size: u64) -> Self {
+        Self {
+            inode,
+            size,
+            device_size: size,
+            valid: size,
+            allocated: None,
+            dirty: DirtyRanges::default(),
+            inode_dirty: false,
+            dirty_since: None,
+            lookups: 0,
+            opens: 0,
+            rewritten: false,
+            failures: 0,
+            failure: None,
+            failures_told: 0,
+            removed: false,
+            used: true,
+        }
+    }
+
+    /// Whether the device does not know all of it yet.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.inode_dirty || !self.dirty.is_empty() || self.valid != self.device_size || self.size != self.device_size
+    }
+
+    /// Whether somebody outside holds on to it.
+    pub(crate) const fn is_referenced(&self) -> bool {
+        self.lookups > 0 || self.opens > 0
+    }
+
+    pub(crate) fn attributes(&self, number: u64) -> Attributes {
+        let size = match self.inode.file_type {
+            FileType::Directory => self.inode.entries,
+            FileType::Regular | FileType::SymbolicLink => self.size,
+            FileType::Fifo | FileType::Socket | FileType::CharacterDevice | FileType::BlockDevice => 0,
+        };
+        Attributes {
+            inode: InodeNumber(number),
+            generation: self.inode.generation(),
+            file_type: self.inode.file_type,
+            permissions: self.inode.permissions,
+            links: self.inode.links,
+            uid: self.inode.uid,
+            gid: self.inode.gid,
+            device: self.inode.device,
+            size,
+            blocks: (self.allocated.unwrap_or(0) + self.dirty.bytes() as u64).div_ceil(512),
+            accessed: self.inode.accessed,
+            modified: self.inode.modified,
+            changed: self.inode.changed,
+            created: self.inode.created,
+        }
+    }
+}
+
+/// What the name cache knows about a name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CachedName {
+    pub inode: u64,
+    pub file_type: FileType,
+}
+
+/// One open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenFile {
+    pub inode: u64,
+    pub failures_told: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub nodes: BTreeMap<u64, Box<Node>>,
+    /// Nodes in the order in which the sweep looks at them.
+    sweep: VecDeque<u64>,
+    cached_inodes: usize,
+    pub names: Lru<(u64, Vec<u8>), CachedName>,
+    /// Dirty files, longest dirty first.
+    pub dirty_order: BTreeMap<u64, u64>,
+    next_dirty: u64,
+    /// Bytes in the write-clustering cache.
+    pub dirty_bytes: usize,
+    /// Bytes that may still become dirty before the device must be asked for its space.
+    pub space_budget: u64,
+    /// Ids reserved and not yet used.
+    pub ids: std::ops::Range<u64>,
+    pub handles: BTreeMap<u64, OpenFile>,
+    next_handle: u64,
+    /// Renames of directories so far, and how many of them a sync of everything has covered.
+    pub directory_moves: u64,
+    pub directory_moves_synced: u64,
+    pub statistics: Statistics,
+}
+
+impl State {
+    pub(crate) fn new(options: &Options) -> Self {
+        Self {
+            nodes: BTreeMap::new(),
+            sweep: VecDeque::new(),
+            cached_inodes: options.cached_inodes,
+            names: Lru::new(options.name_cache_bytes),
+            dirty_order: BTreeMap::new(),
+            next_dirty: 0,
+            dirty_bytes: 0,
+            space_budget: 0,
+            ids: 0..0,
+            handles: BTreeMap::new(),
+            next_handle: 1,
+            directory_moves: 0,
+            directory_moves_synced: 0,
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// Takes a node into memory and lets an unused one go if there are too many.
+    pub(crate) fn insert(&mut self, number: u64, node: Node) {
+        if self.nodes.insert(number, Box::new(node)).is_none() {
+            self.sweep.push_back(number);
+        }
+        // A few steps a time: no insertion ever waits for a walk over all nodes.
+        for _ in 0..4 {
+            if self.nodes.len() <= self.cached_inodes {
+                break;
+            }
+            let Some(candidate) = self.sweep.pop_front() else { break };
+            let Some(node) = self.nodes.get_mut(&candidate) else { continue };
+            if candidate == number || node.used || node.is_referenced() || node.is_dirty() {
+                node.used = false;
+                self.sweep.push_back(candidate);
+            } else {
+                self.nodes.remove(&candidate);
+            }
+        }
+    }
+
+    /// Lets go of everything known of a file.
+    pub(crate) fn drop_node(&mut self, number: u64) {
+        self.clean(number);
+        self.nodes.remove(&number);
+    }
+
+    /// Counts a file among the dirty ones.
+    pub(crate) fn mark_dirty(&mut self, number: u64, now: Timestamp) {
+        if let Some(node) = self.nodes.get_mut(&number)
+            && node.dirty_since.is_none()
+        {
+            node.dirty_since = Some((now, self.next_dirty));
+            self.dirty_order.insert(self.next_dirty, number);
+            self.next_dirty += 1;
+        }
+    }
+
+    /// Forgets what is dirty of a file and that it is.
+    pub(crate) fn clean(&mut self, number: u64) {
+        if let Some(node) = self.nodes.get_mut(&number) {
+            self.dirty_bytes -= node.dirty.bytes();
+            node.dirty.clear();
+            node.inode_dirty = false;
+            if let Some((_, order)) = node.dirty_since.take() {
+                self.dirty_order.remove(&order);
+            }
+        }
+    }
+
+    /// A new handle of a file.
+    pub(crate) fn open_handle(&mut self, number: u64) -> FileHandle {
+        let failures_told = self.nodes.get(&number).map_or(0, |node| node.failures);
+        let handle = self.next_handle;
+        self.next_handle += 1;
+        self.handles.insert(handle, OpenFile { inode: number, failures_told });
+        FileHandle(handle)
+    }
+
+    /// Remembers where a name leads.
+    pub(crate) fn cache_name(&mut self, directory: u64, name: &[u8], inode: u64, file_type: FileType) {
+        self.names.insert((directory, name.to_vec()), CachedName { inode, file_type }, 96 + name.len());
+    }
+}

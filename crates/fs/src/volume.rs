@@ -1,0 +1,143 @@
+//! The volume object: what is true of the whole volume, and the list of orphans.
+
+use crate::error::{Error, Result};
+use crate::inode::{INODE_KEY, Inode};
+use crate::options::FormatOptions;
+use crate::types::{FileType, InodeNumber};
+use onode_base::{ErrorKind, Timestamp, varint};
+use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, ObjectId, ObjectKind, Transaction};
+
+/// The object that holds it.
+pub(crate) const VOLUME: ObjectId = ObjectId(2);
+/// Where the settings are.
+pub(crate) const VOLUME_KEY: AttributeKey = AttributeKey::new(AttributeKind::VOLUME, 0);
+
+const MAGIC: &[u8; 8] = b"onodefs\n";
+const LABEL_BYTES_MAX: usize = 255;
+
+/// The format this code writes. Raised when older code could not even read the settings.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Features a volume may have, in three sets by what code that does not know one must do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// Refuse to mount.
+    pub incompatible: u64,
+    /// Mount read-only.
+    pub read_only_compatible: u64,
+    /// Nothing.
+    pub compatible: u64,
+}
+
+/// The settings of a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeInfo {
+    /// Version of the format.
+    pub format_version: u32,
+    /// Features in use.
+    pub features: Features,
+    /// Its unique number.
+    pub uuid: [u8; 16],
+    /// Secret of the name hash.
+    pub(crate) hash_key: [u8; 16],
+    /// When it was made.
+    pub created: Timestamp,
+    /// A name for people.
+    pub label: String,
+}
+
+impl VolumeInfo {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        varint::put(&mut out, u64::from(self.format_version));
+        varint::put(&mut out, self.features.incompatible);
+        varint::put(&mut out, self.features.read_only_compatible);
+        varint::put(&mut out, self.features.compatible);
+        out.extend_from_slice(&self.uuid);
+        out.extend_from_slice(&self.hash_key);
+        varint::put(&mut out, self.created.seconds as u64);
+        varint::put(&mut out, u64::from(self.created.nanoseconds));
+        varint::put_bytes(&mut out, self.label.as_bytes());
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut input = bytes.strip_prefix(MAGIC.as_slice())?;
+        let input = &mut input;
+        let format_version = u32::try_from(varint::take(input)?).ok()?;
+        let features = Features {
+            incompatible: varint::take(input)?,
+            read_only_compatible: varint::take(input)?,
+            compatible: varint::take(input)?,
+        };
+        let uuid = take_array(input)?;
+        let hash_key = take_array(input)?;
+        let seconds = varint::take(input)? as i64;
+        let nanoseconds = u32::try_from(varint::take(input)?).ok().filter(|n| *n < 1_000_000_000)?;
+        let label = String::from_utf8(varint::take_bytes(input)?.to_vec()).ok()?;
+        let created = Timestamp { seconds, nanoseconds };
+        input.is_empty().then_some(Self { format_version, features, uuid, hash_key, created, label })
+    }
+
+    /// Reads the settings of the volume on `device`.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no volume, or none that this code understands; the device's errors.
+    pub fn load(device: &dyn ObjectDevice) -> Result<Self> {
+        let bytes = match device.attribute(VOLUME, VOLUME_KEY) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind == ErrorKind::NotFound => None,
+            Err(error) => return Err(error.into()),
+        };
+        let Some(bytes) = bytes else {
+            return Err(Error::new(ErrorKind::Invalid, "the device holds no file system; make one with mkfs"));
+        };
+        let Some(info) = Self::decode(&bytes) else {
+            return Err(Error::new(ErrorKind::Corrupt, "the settings of the volume are damaged; run fsck"));
+        };
+        if info.format_version != FORMAT_VERSION {
+            let why = format!("volume has format version {}, this program knows {FORMAT_VERSION}", info.format_version);
+            return Err(Error::new(ErrorKind::Invalid, why));
+        }
+        if info.features.incompatible != 0 {
+            let why = format!("volume needs features unknown to this program: {:#x}", info.features.incompatible);
+            return Err(Error::new(ErrorKind::Invalid, why));
+        }
+        Ok(info)
+    }
+}
+
+fn take_array(input: &mut &[u8]) -> Option<[u8; 16]> {
+    let (array, rest) = input.split_first_chunk::<16>()?;
+    *input = rest;
+    Some(*array)
+}
+
+/// Makes an empty file system on a device that holds none.
+///
+/// # Errors
+/// `Exists` if it holds one; `Invalid` for a label that is too long; the device's errors.
+pub fn format(device: &dyn ObjectDevice, options: &FormatOptions, now: Timestamp) -> Result<()> {
+    if options.label.len() > LABEL_BYTES_MAX {
+        return Err(Error::new(ErrorKind::Invalid, format!("a label has at most {LABEL_BYTES_MAX} bytes")));
+    }
+    let info = VolumeInfo {
+        format_version: FORMAT_VERSION,
+        features: Features::default(),
+        uuid: options.uuid,
+        hash_key: options.hash_key,
+        created: now,
+        label: options.label.clone(),
+    };
+    let mut root = Inode::new(FileType::Directory, 0o755, now);
+    (root.uid, root.gid, root.parent) = (options.uid, options.gid, InodeNumber::ROOT.0);
+    let directory = Hints { kind: ObjectKind::Directory, embed: true, ..Hints::default() };
+    let mut transaction = Transaction::new();
+    transaction
+        .create(InodeNumber::ROOT.object(), directory)
+        .set_attribute(InodeNumber::ROOT.object(), INODE_KEY, root.encode())
+        .create(VOLUME, Hints { kind: ObjectKind::Volume, embed: true, ..Hints::default() })
+        .set_attribute(VOLUME, VOLUME_KEY, info.encode());
+    device.commit(transaction, Durability::Durable)?;
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! The calls one by one, with what POSIX says about each.
+
+mod common;
+use common::*;
+use onode_fs::*;
+
+#[test]
+fn a_file_keeps_its_bytes_over_a_remount() {
+    let (volume, fs) = mounted();
+    let directory = mkdir(&fs, ROOT, "directory");
+    let file = create(&fs, directory, "file");
+    write(&fs, file, 3, b"hello");
+    assert_eq!(content(&fs, file), b"\0\0\0hello");
+    let before = fs.attributes(file).unwrap();
+    fs.unmount().unwrap();
+    let fs = volume.mount();
+    let directory = lookup(&fs, ROOT, "directory").unwrap().inode;
+    let file = lookup(&fs, directory, "file").unwrap();
+    assert_eq!(file, Attributes { blocks: file.blocks, ..before });
+    assert_eq!(content(&fs, file.inode), b"\0\0\0hello");
+    assert_eq!(names(&fs, directory), ["file"]);
+    assert_eq!(lookup(&fs, directory, "..").unwrap().inode, ROOT);
+}
+
+#[test]
+fn links_count_and_the_last_one_takes_the_file() {
+    let (volume, fs) = mounted();
+    let file = create(&fs, ROOT, "a");
+    write(&fs, file, 0, b"x");
+    assert_eq!(fs.link(file, ROOT, b"b").unwrap().links, 2);
+    assert_eq!(kind(fs.link(file, ROOT, b"a")), ErrorKind::Exists);
+    assert_eq!(kind(fs.link(ROOT, ROOT, b"r")), ErrorKind::NotPermitted);
+    fs.unlink(ROOT, b"a").unwrap();
+    assert_eq!(fs.attributes(file).unwrap().links, 1);
+    let handle = fs.open(&root(), file, OpenFlags::default()).unwrap();
+    fs.unlink(ROOT, b"b").unwrap();
+    assert_eq!(fs.attributes(file).unwrap().links, 0);
+    assert_eq!(content(&fs, file), b"x");
+    write(&fs, file, 1, b"y");
+    assert_eq!(content(&fs, file), b"xy");
+    fs.release(handle).unwrap();
+    fs.forget(file, 2);
+    assert_eq!(kind(fs.attributes(file)), ErrorKind::Stale);
+    assert_eq!(onode_object::ObjectDevice::space(volume.device.as_ref()).objects, 2);
+}
+
+#[test]
+fn directories_count_their_directories_and_must_be_empty_to_go() {
+    let (_volume, fs) = mounted();
+    let a = mkdir(&fs, ROOT, "a");
+    let b = mkdir(&fs, a, "b");
+    assert_eq!(fs.attributes(a).unwrap().links, 3);
+    assert_eq!(kind(fs.remove_directory(ROOT, b"a")), ErrorKind::NotEmpty);
+    assert_eq!(kind(fs.unlink(ROOT, b"a")), ErrorKind::IsDirectory);
+    fs.remove_directory(a, b"b").unwrap();
+    assert_eq!(fs.attributes(a).unwrap().links, 2);
+    assert_eq!(kind(fs.create(&root(), b, b"in a removed one", 0o644)), ErrorKind::NotFound);
+    assert_eq!(names(&fs, b), [""; 0]);
+    fs.remove_directory(ROOT, b"a").unwrap();
+    assert_eq!(kind(fs.remove_directory(ROOT, b".")), ErrorKind::Invalid);
+}
+
+#[test]
+fn names_have_limits() {
+    let (_volume, fs) = mounted();
+    let longest = vec![b'n'; 255];
+    fs.create(&root(), ROOT, &longest, 0o644).unwrap();
+    let longer = vec![b'n'; 256];
+    assert_eq!(kind(fs.create(&root(), ROOT, &longer, 0o644)), ErrorKind::NameTooLong);
+    assert_eq!(kind(fs.lookup(ROOT, &longer)), ErrorKind::NameTooLong);
+    assert_eq!(kind(fs.create(&root(), ROOT, b"a/b", 0o644)), ErrorKind::Invalid);
+    assert_eq!(kind(fs.create(&root(), ROOT, &longest, 0o644)), ErrorKind::Exists);
+    assert_eq!(kind(fs.make_symbolic_link(&root(), ROOT, b"l", &[b't'; 4096])), ErrorKind::NameTooLong);
+    let link = fs.make_symbolic_link(&root(), ROOT, b"l", &[b't'; 4095]).unwrap();
+    assert_eq!(fs.read_link(link.inode).unwrap(), vec![b't'; 4095]);
+    assert_eq!(link.size, 4095);
+}
+
+#[test]
+fn rename_moves_replaces_and_exchanges() {
+    let (_volume, fs) = mounted();
+    let (a, b) = (mkdir(&fs, ROOT, "a"), mkdir(&fs, ROOT, "b"));
+    let (x, y) = (create(&fs, a, "x"), create(&fs, b, "y"));
+    assert_eq!(kind(fs.rename(a, b"x", b, b"y", RenameFlags::NoReplace)), ErrorKind::Exists);
+    fs.rename(a, b"x", b, b"y", RenameFlags::Exchange).unwrap();
+    assert_eq!((lookup(&fs, a, "x").unwrap().inode, lookup(&fs, b, "y").unwrap().inode), (y, x));
+    fs.rename(a, b"x", b, b"y", RenameFlags::Replace).unwrap();
+    assert_eq!(lookup(&fs, b, "y").unwrap().inode, y);
+    assert_eq!(names(&fs, a), [""; 0]);
+    let inner = mkdir(&fs, a, "inner");
+    assert_eq!(kind(fs.rename(ROOT, b"a", inner, b"loop", RenameFlags::Replace)), ErrorKind::Invalid);
+    assert_eq!(kind(fs.rename(ROOT, b"a", a, b"inner", RenameFlags::Exchange)), ErrorKind::Invalid);
+    fs.rename(a, b"inner", b, b"moved", RenameFlags::Replace).unwrap();
+    assert_eq!(lookup(&fs, inner, "..").unwrap().inode, b);
+    assert_eq!((fs.attributes(a).unwrap().links, fs.attributes(b).unwrap().links), (2, 3));
+    assert_eq!(kind(fs.rename(ROOT, b"a", b, b"y", RenameFlags::Replace)), ErrorKind::NotDirectory);
+    assert_eq!(kind(fs.rename(b, b"y", ROOT, b"a", RenameFlags::Replace)), ErrorKind::IsDirectory);
+    assert_eq!(kind(fs.rename(ROOT, b"a", ROOT, b"b", RenameFlags::Replace)), ErrorKind::NotEmpty);
+    fs.rename(b, b"moved", ROOT, b"a", RenameFlags::Replace).unwrap();
+    assert_eq!(lookup(&fs, ROOT, "a").unwrap().inode, inner);
+    assert_eq!(fs.attributes(ROOT).unwrap().links, 4);
+    assert_eq!(fs.attributes(b).unwrap().links, 2);
+}
+
+#[test]
+fn special_files_keep_type_and_device() {
+    let (volume, fs) = mounted();
+    fs.make_node(&root(), ROOT, b"block", 0o060_600, 0x1234_5678).unwrap();
+    fs.make_node(&root(), ROOT, b"fifo", 0o010_600, 9).unwrap();
+    fs.unmount().unwrap();
+    let fs = volume.mount();
+    let block = lookup(&fs, ROOT, "block").unwrap();
+    assert_eq!((block.file_type, block.device, block.permissions), (FileType::BlockDevice, 0x1234_5678, 0o600));
+    let fifo = lookup(&fs, ROOT, "fifo").unwrap();
+    assert_eq!((fifo.file_type, fifo.device), (FileType::Fifo, 0));
+    assert_eq!(kind(fs.make_node(&root(), ROOT, b"bad", 0o040_600, 0)), ErrorKind::Invalid);
+}
+
+#[test]
+fn holes_are_zeros_and_can_be_found() {
+    let (_volume, fs) = mounted();
+    let file = create(&fs, ROOT, "sparse");
+    write(&fs, file, 1 << 20, &[7; 4096]);
+    write(&fs, file, 3 << 20, &[8; 4096]);
+    let end = (3 << 20) + 4096;
+    assert_eq!(fs.seek(file, 0, Seek::Data).unwrap(), 1 << 20);
+    assert_eq!(fs.seek(file, 1 << 20, Seek::Hole).unwrap(), (1 << 20) + 4096);
+    assert_eq!(fs.seek(file, 3 << 20, Seek::Hole).unwrap(), end);
+    assert_eq!(kind(fs.seek(file, end, Seek::Hole)), ErrorKind::NoSuchOffset);
+    fs.allocate(&root(), file, 1 << 20, 4096, Allocate::PunchHole).unwrap();
+    assert_eq!(fs.seek(file, 0, Seek::Data).unwrap(), 3 << 20);
+    fs.allocate(&root(), file, 0, 5 << 20, Allocate::ZeroRangeKeepSize).unwrap();
+    assert_eq!(fs.attributes(file).unwrap().size, end);
+    assert_eq!(kind(fs.seek(file, 0, Seek::Data)), ErrorKind::NoSuchOffset);
+    fs.allocate(&root(), file, 0, 5 << 20, Allocate::KeepSize).unwrap();
+    assert_eq!(fs.attributes(file).unwrap().size, end);
+    fs.allocate(&root(), file, 0, 5 << 20, Allocate::Extend).unwrap();
+    assert_eq!(fs.attributes(file).unwrap().size, 5 << 20);
+    assert_eq!(kind(fs.allocate(&root(), file, 0, 1 << 40, Allocate::KeepSize)), ErrorKind::NoSpace);
+    assert_eq!(kind(fs.allocate(&root(), file, 0, 0, Allocate::KeepSize)), ErrorKind::Invalid);
+    write(&fs, file, 100, b"data");
+    truncate(&fs, file, 102);
+    truncate(&fs, file, 200);
+    assert_eq!(content(&fs, file)[98..110], *b"\0\0da\0\0\0\0\0\0\0\0");
+}
+
+#[test]
+fn copy_range_copies_and_refuses_overlap() {
+    let (_volume, fs) = mounted();
+    let (a, b) = (create(&fs, ROOT, "a"), create(&fs, ROOT, "b"));
+    let data: Vec<u8> = (0..600_000u32).map(|i| (i / 3) as u8).collect();
+    write(&fs, a, 0, &data);
+    assert_eq!(fs.copy_range(&root(), (a, 10), (b, 5), 1 << 30).unwrap(), 599_990);
+    assert_eq!(content(&fs, b)[5..], data[10..]);
+    assert_eq!(kind(fs.copy_range(&root(), (a, 0), (a, 10), 11)), ErrorKind::Invalid);
+}
