@@ -23,6 +23,10 @@ pub enum MediaErrorKind {
     Host,
     /// No space on the host for the image.
     HostFull,
+    /// No such file on the host.
+    NotFound,
+    /// There is a file of that name already.
+    Exists,
     /// Another process uses the image.
     Locked,
     /// Not an image of this kind.
@@ -58,6 +62,8 @@ impl Error {
     #[must_use]
     pub const fn error_kind(&self) -> ErrorKind {
         match self.kind {
+            MediaErrorKind::NotFound => ErrorKind::NotFound,
+            MediaErrorKind::Exists => ErrorKind::Exists,
             MediaErrorKind::Locked => ErrorKind::Busy,
             MediaErrorKind::ReadOnly => ErrorKind::ReadOnly,
             MediaErrorKind::NotAnImage | MediaErrorKind::NewerFormat | MediaErrorKind::OutOfRange => ErrorKind::Invalid,
@@ -84,6 +90,8 @@ impl fmt::Display for Error {
             MediaErrorKind::ProgramOrder => "page programmed twice or out of order",
             MediaErrorKind::Host => "input/output error of the host",
             MediaErrorKind::HostFull => "no space left on the host",
+            MediaErrorKind::NotFound => "no such file",
+            MediaErrorKind::Exists => "exists already",
             MediaErrorKind::Locked => "in use by another process",
             MediaErrorKind::NotAnImage => "not an Onode image",
             MediaErrorKind::Damaged => "damaged image",

@@ -1,8 +1,9 @@
 //! Media: one trait per physics of storage, their simulators, files and wrappers.
 //!
 //! Each method's contract states what a power cut may leave behind; devices rely on that and on
-//! nothing else. Today there is [`nand::Nand`]; byte-addressable memory and block devices follow
-//! with the devices that need them.
+//! nothing else. Today there is [`nand::Nand`], simulated in [`sim`], kept in a file by `image` and
+//! decorated by [`wrap`]; byte-addressable memory and block devices follow with the devices that
+//! need them.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -13,14 +14,20 @@ extern crate std;
 pub mod counters;
 pub mod error;
 pub mod fault;
+#[cfg(feature = "std")]
+pub mod image;
 pub mod nand;
 pub mod sim;
 pub mod tag;
+pub mod wear;
 pub mod wrap;
 
 pub use counters::{Counters, OperationCounts};
 pub use error::{Error, MediaErrorKind, Result};
 pub use fault::{Fault, FaultPlan, OperationKind, Repeat};
+#[cfg(feature = "std")]
+pub use image::ImageNand;
 pub use nand::{BlockAddress, Geometry, Nand, PageAddress};
 pub use sim::{Damage, MediaOperation, SimNand, SimOptions};
 pub use tag::IoTag;
+pub use wear::Wear;

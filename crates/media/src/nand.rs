@@ -128,7 +128,8 @@ pub trait Nand: Send {
     fn mark_bad(&mut self, block: BlockAddress) -> Result<()>;
 
     /// Waits until completed programs and erases survive a failure of the *host* as well. A bare
-    /// chip has nothing to do here; an image in a file has.
+    /// chip has nothing to do here; an image in a file has. Without it, a failure of the host may
+    /// undo recent operations in any order: who moved content flushes before erasing its old place.
     ///
     /// # Errors
     /// `Host`, `HostFull`.
@@ -161,7 +162,7 @@ pub trait Nand: Send {
     /// programmed.
     fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
         let shape = self.geometry();
-        shape.check_run(first, data.len(), spare.len())?;
+        shape.check_program_run(first, data.len(), spare.len())?;
         let mut all_spare = spare.chunks_exact(shape.spare_bytes.max(1) as usize);
         for (i, page) in data.chunks_exact(shape.page_bytes as usize).enumerate() {
             self.program(PageAddress(first.0 + i as u64), page, all_spare.next().unwrap_or_default(), tag)?;

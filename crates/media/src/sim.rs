@@ -8,5 +8,5 @@ pub mod nand;
 pub mod timing;
 
 pub use cut::{Damage, MediaOperation, Prefix};
-pub use nand::{BitErrors, FactoryBad, Later, SimNand, SimOptions, WeakBlock, Wear};
+pub use nand::{BitErrors, FactoryBad, Later, SimNand, SimOptions, WeakBlock};
 pub use timing::{ChipClock, LatencyTable};

@@ -3,6 +3,8 @@
 pub mod count;
 pub mod fault;
 pub mod latency;
+#[cfg(test)]
+mod tests;
 pub mod trace;
 
 pub use count::Counting;

@@ -11,6 +11,8 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod device;
 pub mod error;
 pub mod hints;

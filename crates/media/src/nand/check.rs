@@ -55,6 +55,17 @@ impl Geometry {
         Ok(pages as u32)
     }
 
+    /// Checks the buffers of a program of consecutive pages: all data, all or none of the spare.
+    ///
+    /// # Errors
+    /// As [`check_run`](Self::check_run).
+    pub fn check_program_run(&self, first: PageAddress, data_bytes: usize, spare_bytes: usize) -> Result<u32> {
+        if data_bytes == 0 && spare_bytes > 0 {
+            return Err(Error::new(MediaErrorKind::OutOfRange, format!("{spare_bytes} spare bytes without data")));
+        }
+        self.check_run(first, data_bytes, spare_bytes)
+    }
+
     /// Checks the buffers of a read of one page.
     ///
     /// # Errors

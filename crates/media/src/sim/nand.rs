@@ -12,6 +12,7 @@ use crate::error::{Error, MediaErrorKind, Result};
 use crate::fault::{FaultPlan, OperationKind};
 use crate::nand::{BlockAddress, Geometry, Nand, PageAddress};
 use crate::tag::IoTag;
+use crate::wear::Wear;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -40,17 +41,6 @@ pub struct SimNand {
     clock: ChipClock,
     counters: Counters,
     prng: Prng,
-}
-
-/// How often the blocks of a medium were erased.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wear {
-    /// Erases of the least erased block.
-    pub least: u32,
-    /// Erases of the most erased block.
-    pub most: u32,
-    /// Erases of all blocks.
-    pub total: u64,
 }
 
 impl SimNand {
@@ -84,8 +74,7 @@ impl SimNand {
     /// The spread of erases over all blocks that are not bad.
     #[must_use]
     pub fn wear(&self) -> Wear {
-        let good = || self.blocks.iter().filter(|block| !block.bad).map(|block| block.erases);
-        Wear { least: good().min().unwrap_or(0), most: good().max().unwrap_or(0), total: good().map(u64::from).sum() }
+        Wear::over(self.blocks.iter().filter(|block| !block.bad).map(|block| block.erases))
     }
 
     /// The time at which the caller is: posted programs and erases may still run.

@@ -79,7 +79,7 @@ impl<N: Nand> Nand for Counting<N> {
     }
 
     fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
-        let pages = self.geometry().check_run(first, data.len(), spare.len())?;
+        let pages = self.geometry().check_program_run(first, data.len(), spare.len())?;
         self.counters.of_mut(tag).programs += u64::from(pages);
         self.inner.program_run(first, data, spare, tag)
     }

@@ -142,7 +142,7 @@ impl<N: Nand> Nand for Faulty<N> {
 
     fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
         let shape = self.geometry();
-        let pages = shape.check_run(first, data.len(), spare.len())?;
+        let pages = shape.check_program_run(first, data.len(), spare.len())?;
         if self.plan.pass(OperationKind::Program, pages) {
             return self.inner.program_run(first, data, spare, tag);
         }

@@ -107,7 +107,7 @@ impl<N: Nand> Nand for Latency<N> {
     }
 
     fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
-        let pages = self.geometry().check_run(first, data.len(), spare.len())?;
+        let pages = self.geometry().check_program_run(first, data.len(), spare.len())?;
         self.spend(first, pages, ChipClock::program);
         let result = self.inner.program_run(first, data, spare, tag);
         self.finish(result)

@@ -1,0 +1,370 @@
+//! A NAND in a sparse file: the rules of the chip, kept over processes.
+//!
+//! It keeps true: a program writes data and spare bytes before the table entry that counts the
+//! page, so a killed process never shows half a page as written; an erase empties the block before
+//! the entry says so, which leaves at worst what a cut erase leaves; a run of pages is one write for
+//! the data and one for the spare bytes. After a failure of the *host*, everything before the last
+//! [`flush`](Nand::flush) is there, and what came later may be there in part and in any order: who
+//! moved content must flush before erasing its old place. Virtual time is not kept; wrap it in
+//! [`Latency`](crate::wrap::Latency) for that.
+
+use super::format::{BlockState, ENTRY_BYTES, HEADER_BYTES, Header, Layout, TableEntry};
+use super::host::{HostFile, fill};
+use crate::counters::Counters;
+use crate::error::{Error, MediaErrorKind, Result};
+use crate::nand::{BlockAddress, Geometry, Nand, PageAddress};
+use crate::tag::IoTag;
+use crate::wear::Wear;
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+use std::fs::OpenOptions;
+use std::path::Path;
+use zerocopy::{FromBytes, IntoBytes};
+
+#[cfg(test)]
+mod tests;
+
+/// How a new image is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CreateOptions {
+    /// The identity of the image. Randomness is the caller's; this crate has none.
+    pub uuid: [u8; 16],
+    /// Replace a file that exists; its content is lost.
+    pub overwrite: bool,
+}
+
+/// How an image is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OpenMode {
+    /// By one user, who may change it.
+    ReadWrite,
+    /// By many users, and nobody changes it.
+    ReadOnly,
+}
+
+/// What is known of a block while the image is open.
+#[derive(Clone, Copy, Debug)]
+struct OpenBlock {
+    state: BlockState,
+    /// Its table entry is damaged: its pages cannot be told apart from garbage until it is erased.
+    lost: bool,
+    /// The spare bytes of its erased pages are known to be zero in the file. A process that was
+    /// killed within a program may have left others.
+    spare_is_clean: bool,
+}
+
+/// A NAND in a file.
+pub struct ImageNand {
+    file: HostFile,
+    mode: OpenMode,
+    geometry: Geometry,
+    layout: Layout,
+    uuid: [u8; 16],
+    blocks: Vec<OpenBlock>,
+    /// Spare bytes in the inverted form of the file.
+    inverted: Vec<u8>,
+    counters: Counters,
+}
+
+impl ImageNand {
+    /// Makes a new image, all erased, and opens it. It takes little space on the host until it is
+    /// filled.
+    ///
+    /// # Errors
+    /// `Exists`, `OutOfRange` (geometry), `Locked`, `HostFull`, `ReadOnly`, `Host`.
+    pub fn create(path: impl AsRef<Path>, geometry: Geometry, options: CreateOptions) -> Result<Self> {
+        geometry.validate()?;
+        let path = path.as_ref();
+        let mut how = OpenOptions::new();
+        how.read(true).write(true);
+        if options.overwrite {
+            how.create(true).truncate(false);
+        } else {
+            how.create_new(true);
+        }
+        let file = HostFile::open(path, &how, true)?;
+        let layout = Layout::of(geometry);
+        let written = (|| {
+            file.set_bytes(0)?;
+            file.set_bytes(layout.end)?;
+            // Last, so that an image that was not finished is not taken for one.
+            file.write(0, Header::new(geometry, options.uuid).as_bytes())?;
+            file.sync_all()
+        })();
+        if let Err(error) = written {
+            if !options.overwrite {
+                // Only what was made here is removed; if that fails too, the first error says more.
+                let _ = std::fs::remove_file(path);
+            }
+            return Err(error);
+        }
+        let block = OpenBlock { state: BlockState::default(), lost: false, spare_is_clean: true };
+        let blocks = vec![block; geometry.blocks as usize];
+        Ok(Self::of(file, OpenMode::ReadWrite, geometry, options.uuid, blocks))
+    }
+
+    /// Opens an image.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotAnImage`, `NewerFormat`, `Damaged` (header, or cut short), `Locked`,
+    /// `ReadOnly` (it may not be written), `Host`.
+    pub fn open(path: impl AsRef<Path>, mode: OpenMode) -> Result<Self> {
+        let path = path.as_ref();
+        let write = mode == OpenMode::ReadWrite;
+        let file = HostFile::open(path, OpenOptions::new().read(true).write(write), write)?;
+        let bytes = file.bytes()?;
+        let mut header = [0; HEADER_BYTES];
+        let there = usize::try_from(bytes).unwrap_or(HEADER_BYTES).min(HEADER_BYTES);
+        file.read(0, &mut header[..there])?;
+        let (geometry, uuid) = Header::decode(&header[..there])
+            .map_err(|error| Error::new(error.kind, format!("{}: {}", path.display(), error.detail)))?;
+        let layout = Layout::of(geometry);
+        if bytes < layout.end {
+            let detail = format!("{} is cut short: {bytes} bytes of {}", path.display(), layout.end);
+            return Err(Error::new(MediaErrorKind::Damaged, detail));
+        }
+        let mut table = vec![0; geometry.blocks as usize * ENTRY_BYTES];
+        file.read(layout.table, &mut table)?;
+        let decode = |(block, bytes): (usize, &[u8])| {
+            let found = TableEntry::read_from_bytes(bytes).ok().and_then(|entry| entry.decode(block as u32, geometry));
+            let lost = BlockState { written_pages: geometry.pages_per_block, ..BlockState::default() };
+            OpenBlock { state: found.unwrap_or(lost), lost: found.is_none(), spare_is_clean: false }
+        };
+        let blocks = table.chunks_exact(ENTRY_BYTES).enumerate().map(decode).collect();
+        Ok(Self::of(file, mode, geometry, uuid, blocks))
+    }
+
+    fn of(file: HostFile, mode: OpenMode, geometry: Geometry, uuid: [u8; 16], blocks: Vec<OpenBlock>) -> Self {
+        let layout = Layout::of(geometry);
+        Self { file, mode, geometry, layout, uuid, blocks, inverted: Vec::new(), counters: Counters::default() }
+    }
+
+    /// The identity given when the image was made.
+    #[must_use]
+    pub const fn uuid(&self) -> [u8; 16] {
+        self.uuid
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Erases of `block` so far; `None` past the end.
+    #[must_use]
+    pub fn erase_count(&self, block: BlockAddress) -> Option<u32> {
+        self.blocks.get(block.0 as usize).map(|block| block.state.erases)
+    }
+
+    /// The spread of erases over all blocks that are not bad.
+    #[must_use]
+    pub fn wear(&self) -> Wear {
+        Wear::over(self.blocks.iter().filter(|block| !block.state.bad).map(|block| block.state.erases))
+    }
+
+    /// Blocks whose entry in the table is damaged: unreadable until they are erased.
+    pub fn lost_blocks(&self) -> impl Iterator<Item = BlockAddress> + '_ {
+        (0..).zip(&self.blocks).filter(|(_, block)| block.lost).map(|(number, _)| BlockAddress(number))
+    }
+
+    fn block(&self, address: BlockAddress) -> Result<OpenBlock> {
+        self.geometry.check_block(address)?;
+        match self.blocks.get(address.0 as usize) {
+            Some(block) => Ok(*block),
+            None => Err(Error::new(MediaErrorKind::OutOfRange, format!("block {}", address.0))),
+        }
+    }
+
+    fn good_block(&self, address: BlockAddress) -> Result<OpenBlock> {
+        let block = self.block(address)?;
+        if block.state.bad {
+            return Err(Error::new(MediaErrorKind::BadBlock, format!("block {}", address.0)));
+        }
+        Ok(block)
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        match self.mode {
+            OpenMode::ReadWrite => Ok(()),
+            OpenMode::ReadOnly => {
+                Err(Error::new(MediaErrorKind::ReadOnly, format!("{} is open for reads only", self.path().display())))
+            }
+        }
+    }
+
+    const fn data_offset(&self, page: PageAddress) -> u64 {
+        self.layout.data + page.0 * self.geometry.page_bytes as u64
+    }
+
+    const fn spare_offset(&self, page: PageAddress) -> u64 {
+        self.layout.spare + page.0 * self.geometry.spare_bytes as u64
+    }
+
+    /// Writes the table entry of a block and then believes it.
+    fn set_state(&mut self, address: BlockAddress, block: OpenBlock) -> Result<()> {
+        let entry = TableEntry::encode(address.0, block.state);
+        self.file.write(self.layout.table + u64::from(address.0) * ENTRY_BYTES as u64, entry.as_bytes())?;
+        if let Some(slot) = self.blocks.get_mut(address.0 as usize) {
+            *slot = block;
+        }
+        Ok(())
+    }
+
+    /// Reads the spare bytes of written pages.
+    fn read_spare(&self, first: PageAddress, spare: &mut [u8]) -> Result<()> {
+        self.file.read(self.spare_offset(first), spare)?;
+        spare.iter_mut().for_each(|byte| *byte = !*byte);
+        Ok(())
+    }
+
+    /// Writes spare bytes, inverted so that a hole reads as erased.
+    fn write_spare(&mut self, first: PageAddress, spare: &[u8]) -> Result<()> {
+        let mut inverted = core::mem::take(&mut self.inverted);
+        inverted.clear();
+        inverted.extend(spare.iter().map(|byte| !byte));
+        let result = self.file.write(self.spare_offset(first), &inverted);
+        self.inverted = inverted;
+        result
+    }
+
+    /// Zeroes the spare bytes, as the file holds them, from page `index` to the end of the block.
+    fn clean_spare(&mut self, address: BlockAddress, index: u32) -> Result<()> {
+        let from = PageAddress(self.geometry.first_page(address).0 + u64::from(index));
+        let pages = u64::from(self.geometry.pages_per_block - index);
+        self.file.zero(self.spare_offset(from), pages * u64::from(self.geometry.spare_bytes))
+    }
+
+    fn read_pages(&self, first: PageAddress, pages: u32, data: &mut [u8], spare: &mut [u8]) -> Result<()> {
+        let address = self.geometry.block_of(first);
+        let block = self.block(address)?;
+        if block.lost {
+            let detail = format!("page {}: the table entry of block {} is damaged", first.0, address.0);
+            return Err(Error::new(MediaErrorKind::Uncorrectable, detail));
+        }
+        let index = self.geometry.index_in_block(first);
+        let written = block.state.written_pages.saturating_sub(index).min(pages) as usize;
+        let (there, erased) = data.split_at_mut(data.len().min(written * self.geometry.page_bytes as usize));
+        if !there.is_empty() {
+            self.file.read(self.data_offset(first), there)?;
+        }
+        erased.fill(0xff);
+        let (there, erased) = spare.split_at_mut(spare.len().min(written * self.geometry.spare_bytes as usize));
+        if !there.is_empty() {
+            self.read_spare(first, there)?;
+        }
+        erased.fill(0xff);
+        Ok(())
+    }
+
+    fn program_pages(&mut self, first: PageAddress, pages: u32, data: &[u8], spare: &[u8]) -> Result<()> {
+        self.check_writable()?;
+        let (address, index) = (self.geometry.block_of(first), self.geometry.index_in_block(first));
+        let mut block = self.good_block(address)?;
+        let next = block.state.written_pages;
+        if index < next {
+            let detail = format!("page {} is number {index} of block {}, {next} is next", first.0, address.0);
+            return Err(Error::new(MediaErrorKind::ProgramOrder, detail));
+        }
+        if self.geometry.spare_bytes > 0 && !block.spare_is_clean {
+            self.clean_spare(address, next)?;
+        }
+        if index > next {
+            let skipped = PageAddress(first.0 - u64::from(index - next));
+            fill(
+                &self.file,
+                self.data_offset(skipped),
+                u64::from(index - next) * u64::from(self.geometry.page_bytes),
+                0xff,
+            )?;
+        }
+        self.file.write(self.data_offset(first), data)?;
+        if !spare.is_empty() {
+            // If this fails half-way, the next program of the page has to clean up.
+            if let Some(slot) = self.blocks.get_mut(address.0 as usize) {
+                slot.spare_is_clean = false;
+            }
+            self.write_spare(first, spare)?;
+        }
+        block.spare_is_clean = true;
+        block.state.written_pages = index + pages;
+        self.set_state(address, block)
+    }
+}
+
+impl Nand for ImageNand {
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
+        self.geometry.check_read(page, data.len(), spare.len())?;
+        self.counters.of_mut(tag).reads += 1;
+        self.read_pages(page, 1, data, spare)
+    }
+
+    fn program(&mut self, page: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
+        self.geometry.check_program(page, data.len(), spare.len())?;
+        self.program_pages(page, 1, data, spare)?;
+        self.counters.of_mut(tag).programs += 1;
+        Ok(())
+    }
+
+    fn erase(&mut self, block: BlockAddress, tag: IoTag) -> Result<()> {
+        self.check_writable()?;
+        let mut erased = self.good_block(block)?;
+        if self.geometry.spare_bytes > 0 && (erased.state.written_pages > 0 || !erased.spare_is_clean) {
+            self.clean_spare(block, 0)?;
+        }
+        if erased.state.written_pages > 0 {
+            let bytes = u64::from(self.geometry.pages_per_block) * u64::from(self.geometry.page_bytes);
+            self.file.punch(self.data_offset(self.geometry.first_page(block)), bytes)?;
+        }
+        erased.state.erases = erased.state.erases.saturating_add(1);
+        erased.state.written_pages = 0;
+        erased.lost = false;
+        erased.spare_is_clean = true;
+        self.set_state(block, erased)?;
+        self.counters.of_mut(tag).erases += 1;
+        Ok(())
+    }
+
+    fn is_bad(&mut self, block: BlockAddress) -> Result<bool> {
+        Ok(self.block(block)?.state.bad)
+    }
+
+    fn mark_bad(&mut self, block: BlockAddress) -> Result<()> {
+        self.check_writable()?;
+        let mut marked = self.block(block)?;
+        marked.state.bad = true;
+        self.set_state(block, marked)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        match self.mode {
+            OpenMode::ReadWrite => self.file.sync(),
+            OpenMode::ReadOnly => Ok(()),
+        }
+    }
+
+    fn read_run(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
+        let pages = self.geometry.check_run(first, data.len(), spare.len())?;
+        self.counters.of_mut(tag).reads += u64::from(pages);
+        self.read_pages(first, pages, data, spare)
+    }
+
+    fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
+        let pages = self.geometry.check_program_run(first, data.len(), spare.len())?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        self.program_pages(first, pages, data, spare)?;
+        self.counters.of_mut(tag).programs += u64::from(pages);
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<&Counters> {
+        Some(&self.counters)
+    }
+}
