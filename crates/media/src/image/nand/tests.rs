@@ -160,6 +160,22 @@ fn the_table_entry_is_the_last_write_of_a_program() {
 }
 
 #[test]
+fn old_spare_bytes_never_shine_through() {
+    let test = TestFile::new("old-spare");
+    let mut nand = test.create();
+    put(&mut nand, 0, 1);
+    nand.erase(BlockAddress(0), IoTag::Cleaning).unwrap();
+    nand.program(PageAddress(0), &[2; 2048], &[], IoTag::Data).unwrap();
+    assert_eq!(get(&mut nand, 0), (2, 0xff));
+    // Data and spare bytes are written, the table entry is refused; the page is programmed again.
+    nand.layout = Layout { table: u64::MAX / 2 + 1, ..Layout::of(SHAPE) };
+    assert!(nand.program(PageAddress(1), &[3; 2048], &[3; 16], IoTag::Data).is_err());
+    nand.layout = Layout::of(SHAPE);
+    nand.program(PageAddress(1), &[4; 2048], &[], IoTag::Data).unwrap();
+    assert_eq!(get(&mut nand, 1), (4, 0xff));
+}
+
+#[test]
 fn a_process_killed_within_an_erase_leaves_a_block_to_erase_again() {
     let test = TestFile::new("killed-erase");
     let mut nand = test.create();

@@ -175,6 +175,19 @@ fn a_partly_erased_block_needs_a_new_erase() {
 }
 
 #[test]
+fn a_block_that_was_not_full_needs_a_new_erase_too() {
+    for damage in [Damage::ErasePrefix, Damage::EraseRandom, Damage::EraseGarbage, Damage::Uncorrectable] {
+        let mut nand = SimNand::new(SHAPE, SimOptions::default()).unwrap();
+        nand.apply(&program(8)).unwrap();
+        nand.apply_cut(&erase(), damage, 0).unwrap();
+        assert_eq!(nand.apply(&program(9)).unwrap_err().kind, MediaErrorKind::ProgramOrder, "{damage:?}");
+        nand.apply(&erase()).unwrap();
+        nand.apply(&program(9)).unwrap();
+        assert_eq!(read(&mut nand, 9), Ok(pattern(9)));
+    }
+}
+
+#[test]
 fn a_half_erased_block_looks_erased_and_keeps_nothing() {
     let mut nand = cut_block(Damage::HalfErased(WeakBlock::ProgramFails), 0);
     assert!((8..16).all(|page| read(&mut nand, page) == erased()));
