@@ -5,6 +5,7 @@ use crate::error::{Error, MediaErrorKind, Result};
 use crate::tag::IoTag;
 use alloc::format;
 
+mod boxed;
 mod check;
 
 /// One erase block, counted from the start of the medium.

@@ -137,7 +137,8 @@ proptest! {
         let mut plain = sim();
         let trace = Trace::new(sim());
         let log = trace.log();
-        let mut wrapped = Counting::new(Faulty::new(Latency::new(trace, LatencyTable::default())));
+        let boxed: Box<dyn Nand> = Box::new(Latency::new(trace, LatencyTable::default()));
+        let mut wrapped = Counting::new(Faulty::new(boxed));
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("onode-nand-model-{}-{number}", std::process::id()));
         let overwrite = CreateOptions { overwrite: true, ..CreateOptions::default() };

@@ -1,0 +1,49 @@
+//! A boxed NAND is a NAND, so that a device can be built over a medium chosen at run time.
+
+use super::{BlockAddress, Geometry, Nand, PageAddress};
+use crate::counters::Counters;
+use crate::error::Result;
+use crate::tag::IoTag;
+use alloc::boxed::Box;
+
+impl<N: Nand + ?Sized> Nand for Box<N> {
+    fn geometry(&self) -> Geometry {
+        (**self).geometry()
+    }
+
+    fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
+        (**self).read(page, data, spare, tag)
+    }
+
+    fn program(&mut self, page: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
+        (**self).program(page, data, spare, tag)
+    }
+
+    fn erase(&mut self, block: BlockAddress, tag: IoTag) -> Result<()> {
+        (**self).erase(block, tag)
+    }
+
+    fn is_bad(&mut self, block: BlockAddress) -> Result<bool> {
+        (**self).is_bad(block)
+    }
+
+    fn mark_bad(&mut self, block: BlockAddress) -> Result<()> {
+        (**self).mark_bad(block)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        (**self).flush()
+    }
+
+    fn read_run(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
+        (**self).read_run(first, data, spare, tag)
+    }
+
+    fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
+        (**self).program_run(first, data, spare, tag)
+    }
+
+    fn counters(&self) -> Option<&Counters> {
+        (**self).counters()
+    }
+}
