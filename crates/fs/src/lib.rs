@@ -21,6 +21,7 @@ pub mod inode;
 mod namespace;
 pub mod options;
 mod orphan;
+pub mod path;
 mod rename;
 mod size;
 mod slots;
@@ -35,6 +36,7 @@ pub use file_system::FileSystem;
 pub use namespace::{LINKS_MAX, NAME_BYTES_MAX, TARGET_BYTES_MAX};
 pub use onode_base::ErrorKind;
 pub use options::{AccessTimes, FormatOptions, Options, WriteMode};
+pub use path::Follow;
 pub use types::{
     Allocate, Attributes, Caller, DirectoryEntry, FileHandle, FileType, InodeNumber, OpenFlags, RenameFlags, Seek,
     SetAttributes, SetTime, StatFs, Statistics, XattrFlags,
