@@ -114,4 +114,4 @@ pub fn take_key(input: &mut &[u8]) -> Option<AttributeKey> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
