@@ -58,10 +58,10 @@ impl Faulty {
             (Fault::PunchIsOneShort, Mutation::Punch { length, .. }) => *length = length.saturating_sub(1),
             (Fault::WritesAreRounded, Mutation::Write { offset, .. }) if *offset % 512 == 1 => *offset -= 1,
             (Fault::AcceptsLargeAttributes, Mutation::SetAttribute { value, .. }) => value.truncate(600),
-            (Fault::EmbeddedObjectsLoseBytes, Mutation::Write { object, data, .. }) => {
-                if self.inner.stat(*object).is_ok_and(|stat| stat.hints.embed) {
-                    data.truncate(4_000);
-                }
+            (Fault::EmbeddedObjectsLoseBytes, Mutation::Write { object, data, .. })
+                if self.inner.stat(*object).is_ok_and(|stat| stat.hints.embed) =>
+            {
+                data.truncate(4_000);
             }
             _ => {}
         }
