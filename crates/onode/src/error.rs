@@ -227,6 +227,8 @@ impl Error {
             MediaErrorKind::Damaged | MediaErrorKind::Uncorrectable => Class::Damaged,
             MediaErrorKind::NewerFormat => Class::NewerFormat,
             MediaErrorKind::ReadOnly => Class::ReadOnly,
+            MediaErrorKind::NotFound => Class::NotFound,
+            MediaErrorKind::Exists => Class::Exists,
             MediaErrorKind::OutOfRange => Class::BadSize,
             MediaErrorKind::Host
             | MediaErrorKind::ProgramFailed

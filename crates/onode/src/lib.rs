@@ -7,11 +7,16 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod device;
 mod error;
+mod host;
 mod size;
 mod spec;
+mod volume;
 
 pub use clock::SystemClock;
 pub use error::{Class, Error, Result};
+pub use host::random_bytes;
 pub use size::{exact_size, human_size, parse_size};
 pub use spec::{Medium, Shape, Spec};
+pub use volume::{CreateOptions, MountOptions, Volume};

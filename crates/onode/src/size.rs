@@ -35,7 +35,7 @@ pub fn exact_size(bytes: u64) -> String {
 pub fn human_size(bytes: u64) -> String {
     for (shift, unit) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
         if bytes >> shift != 0 {
-            let tenths = u128::from(bytes) * 10 >> shift;
+            let tenths = (u128::from(bytes) * 10) >> shift;
             return format!("{}.{} {unit}", tenths / 10, tenths % 10);
         }
     }

@@ -1,0 +1,18 @@
+//! What only the computer itself can give: random numbers.
+
+use crate::error::{Error, Result};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// Sixteen bytes from the system's source of randomness, for unique numbers and secrets.
+///
+/// # Errors
+/// If the system offers none.
+pub fn random_bytes() -> Result<[u8; 16]> {
+    let source = Path::new("/dev/urandom");
+    let mut bytes = [0; 16];
+    let read = File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(|error| Error::host_file("read random numbers from", source, &error))?;
+    Ok(bytes)
+}

@@ -1,0 +1,107 @@
+//! A volume: a device and the file system on it, opened and closed together.
+
+use crate::clock::SystemClock;
+use crate::device;
+use crate::error::{Class, Error, Result};
+use crate::host::random_bytes;
+use crate::spec::Spec;
+use onode_base::{Clock, ErrorKind};
+use onode_fs::FileSystem;
+use onode_object::ObjectDevice;
+use std::sync::Arc;
+
+pub use onode_fs::Options as MountOptions;
+
+/// How to make a volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CreateOptions {
+    /// A name for people.
+    pub label: String,
+    /// Owner of the root directory.
+    pub uid: u32,
+    /// Group of the root directory.
+    pub gid: u32,
+    /// Replace an image that is there already.
+    pub replace: bool,
+}
+
+/// An open volume.
+#[derive(Debug)]
+pub struct Volume {
+    spec: Spec,
+    files: Arc<FileSystem>,
+}
+
+impl Volume {
+    /// Makes an empty volume. An image file is made with it; if anything fails it is gone again.
+    ///
+    /// # Errors
+    /// `Exists` if there is something already, `BadSize`, `HostFull`, ...
+    pub fn create(spec: &Spec, options: &CreateOptions) -> Result<()> {
+        if spec.image_path().is_none() {
+            return Err(Error::new(Class::Usage, format!("cannot make {spec}"), "it lives in memory only")
+                .hint("it is made when it is used: just mount it"));
+        }
+        device::create(spec, options.replace, |device| format(spec, device, options))
+    }
+
+    /// Opens a volume. One in memory is made on the spot.
+    ///
+    /// # Errors
+    /// One of every class that concerns images; the image is then as it was.
+    pub fn open(spec: &Spec, options: MountOptions) -> Result<Self> {
+        let device = device::open(spec, options.read_only)?;
+        if spec.image_path().is_none() {
+            format(spec, device.as_ref(), &CreateOptions::default())?;
+        }
+        let files = FileSystem::mount(device, Arc::new(SystemClock), options);
+        let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
+        Ok(Self { spec: spec.clone(), files })
+    }
+
+    /// What it lies on.
+    #[must_use]
+    pub const fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// Its files.
+    #[must_use]
+    pub const fn files(&self) -> &Arc<FileSystem> {
+        &self.files
+    }
+
+    /// Its objects.
+    #[must_use]
+    pub fn device(&self) -> &dyn ObjectDevice {
+        self.files.device().as_ref()
+    }
+
+    /// Saves everything and closes the device.
+    ///
+    /// # Errors
+    /// The device's errors; what was synced before is safe.
+    pub fn close(&self) -> Result<()> {
+        self.files.unmount().map_err(|error| Self::error(format!("cannot close {}", self.spec), &error))
+    }
+
+    /// The error for people of a failed call of the file system.
+    #[must_use]
+    pub fn error(what: impl Into<String>, error: &onode_fs::Error) -> Error {
+        Error::new(Class::of_kind(error.kind), what, error.to_string())
+    }
+}
+
+fn format(spec: &Spec, device: &dyn ObjectDevice, options: &CreateOptions) -> Result<()> {
+    let settings = onode_fs::FormatOptions {
+        uuid: device.info().uuid,
+        hash_key: random_bytes()?,
+        label: options.label.clone(),
+        uid: options.uid,
+        gid: options.gid,
+    };
+    onode_fs::format(device, &settings, SystemClock.now()).map_err(|error| {
+        let made = Volume::error(format!("cannot make {spec}"), &error);
+        if error.kind == ErrorKind::Invalid { Error { class: Class::Usage, ..made } } else { made }
+    })
+}
