@@ -1,1 +1,20 @@
-//! Placeholder of the first slice.
+//! FUSE: a volume as a directory of the host.
+//!
+//! Keeps true: a mount that ends in any orderly way has everything saved, and one that does not is
+//! recognised and taken away by the next mount. The FUSE crate is known to `adaptor` and what stands
+//! right beside it, the volume only as a [`FileSystem`](onode_fs::FileSystem); there is no logic of
+//! files here.
+#![forbid(unsafe_code)]
+
+mod adaptor;
+mod convert;
+mod directory;
+mod keeper;
+mod mountpoint;
+mod options;
+mod session;
+
+pub use adaptor::{REPORT_ATTRIBUTE, Report};
+pub use mountpoint::{Mounted, TYPE_NAME, all_mounts, detach, is_dead, mount_of, mounted_at, prepare, release};
+pub use options::{Atime, Options};
+pub use session::{Ending, Mount};

@@ -1,0 +1,470 @@
+//! The adaptor: FUSE requests in, calls of the file system out. Nothing else in the project knows the
+//! FUSE crate, so another one takes another adaptor.
+//!
+//! This mount is the only writer of its volume, so the kernel may remember names, attributes and
+//! content as long as it likes. Files are not opened at all: every request names its inode, and a
+//! file without a name lives until the kernel forgets it. Permissions are the kernel's business
+//! (`default_permissions`); what the file system must know of the caller travels in [`Caller`].
+
+use crate::convert::{attributes, errno, errno_of, inode, no_attributes, set_time, timestamp};
+use crate::directory;
+use crate::options::Options;
+use fuser::{
+    AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
+    InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
+    TimeOrNow, WriteFlags,
+};
+use onode_base::ErrorKind;
+use onode_fs::{Allocate, Attributes, Caller, FileSystem, Seek, SetAttributes, XattrFlags};
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// How long the kernel may believe what it knows; it drops what it changes itself.
+const TTL: Duration = Duration::from_secs(3600);
+/// The largest request; more pages than the kernel's usual limit bring nothing.
+const REQUEST_BYTES_MAX: u32 = 1 << 20;
+/// A name on the root directory under which the figures of the mount can be read.
+pub const REPORT_ATTRIBUTE: &str = "onode.report";
+
+thread_local! {
+    /// What a thread reads into; as large as its largest read so far.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Makes the report that [`REPORT_ATTRIBUTE`] shows.
+pub type Report = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
+
+pub(crate) struct Adaptor {
+    files: Arc<FileSystem>,
+    report: Report,
+    writeback: bool,
+}
+
+impl Adaptor {
+    pub(crate) const fn new(files: Arc<FileSystem>, options: &Options, report: Report) -> Self {
+        Self { files, report, writeback: options.writeback }
+    }
+}
+
+/// Who asks. The kernel has checked the groups already.
+fn caller(request: &Request, umask: u32) -> Caller {
+    Caller { uid: request.uid(), gid: request.gid(), umask, groups: None }
+}
+
+fn generation(of: &Attributes) -> Generation {
+    Generation(u64::from(of.generation))
+}
+
+fn answer_entry(result: onode_fs::Result<Attributes>, reply: ReplyEntry) {
+    match result {
+        Ok(found) => reply.entry(&TTL, &attributes(&found), generation(&found)),
+        Err(error) => reply.error(errno(&error)),
+    }
+}
+
+fn answer_attributes(result: onode_fs::Result<Attributes>, reply: ReplyAttr) {
+    match result {
+        Ok(found) => reply.attr(&TTL, &attributes(&found)),
+        Err(error) => reply.error(errno(&error)),
+    }
+}
+
+fn answer_empty(result: onode_fs::Result<()>, reply: ReplyEmpty) {
+    match result {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(errno(&error)),
+    }
+}
+
+/// Answers with a value whose size may be asked for first.
+fn answer_value(value: &[u8], size: u32, reply: ReplyXattr) {
+    match u32::try_from(value.len()) {
+        Ok(length) if size == 0 => reply.size(length),
+        Ok(length) if length <= size => reply.data(value),
+        _ => reply.error(errno_of(ErrorKind::Range)),
+    }
+}
+
+impl Filesystem for Adaptor {
+    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        let mut wanted = InitFlags::FUSE_ASYNC_READ
+            | InitFlags::FUSE_BIG_WRITES
+            | InitFlags::FUSE_MAX_PAGES
+            | InitFlags::FUSE_DONT_MASK
+            | InitFlags::FUSE_DO_READDIRPLUS
+            | InitFlags::FUSE_READDIRPLUS_AUTO
+            | InitFlags::FUSE_PARALLEL_DIROPS
+            | InitFlags::FUSE_ASYNC_DIO
+            | InitFlags::FUSE_NO_OPEN_SUPPORT
+            | InitFlags::FUSE_CACHE_SYMLINKS
+            | InitFlags::FUSE_EXPLICIT_INVAL_DATA
+            | InitFlags::FUSE_EXPORT_SUPPORT
+            | InitFlags::FUSE_POSIX_ACL
+            | InitFlags::FUSE_HANDLE_KILLPRIV_V2;
+        if self.writeback {
+            wanted |= InitFlags::FUSE_WRITEBACK_CACHE;
+        }
+        // What an older kernel does not know it does not need.
+        let offered = wanted & config.capabilities();
+        let _ = config.add_capabilities(offered);
+        let _ = config.set_max_write(REQUEST_BYTES_MAX);
+        if let Err(most) = config.set_max_readahead(REQUEST_BYTES_MAX) {
+            let _ = config.set_max_readahead(most);
+        }
+        Ok(())
+    }
+
+    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        match self.files.lookup(inode(parent), name.as_bytes()) {
+            // The kernel remembers that there is none.
+            Err(error) if error.kind == ErrorKind::NotFound => reply.entry(&TTL, &no_attributes(), Generation(0)),
+            result => answer_entry(result, reply),
+        }
+    }
+
+    fn forget(&self, _request: &Request, number: INodeNo, count: u64) {
+        self.files.forget(inode(number), count);
+    }
+
+    fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
+        answer_attributes(self.files.attributes(inode(number)), reply);
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        accessed: Option<TimeOrNow>,
+        modified: Option<TimeOrNow>,
+        changed: Option<SystemTime>,
+        _handle: Option<FileHandle>,
+        _created: Option<SystemTime>,
+        _changed_flags: Option<SystemTime>,
+        _backed_up: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let change = SetAttributes {
+            permissions: mode.map(|mode| (mode & 0o7777) as u16),
+            uid,
+            gid,
+            size,
+            accessed: accessed.map(set_time),
+            modified: modified.map(set_time),
+            changed: changed.map(timestamp),
+        };
+        answer_attributes(self.files.set_attributes(&caller(request, 0), inode(number), &change), reply);
+    }
+
+    fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
+        match self.files.read_link(inode(number)) {
+            Ok(target) => reply.data(&target),
+            Err(error) => reply.error(errno(&error)),
+        }
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        device: u32,
+        reply: ReplyEntry,
+    ) {
+        let caller = caller(request, umask);
+        let made = self.files.make_node(&caller, inode(parent), name.as_bytes(), mode, u64::from(device));
+        answer_entry(made, reply);
+    }
+
+    fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
+        let permissions = (mode & 0o7777) as u16;
+        let caller = caller(request, umask);
+        answer_entry(self.files.make_directory(&caller, inode(parent), name.as_bytes(), permissions), reply);
+    }
+
+    fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        answer_empty(self.files.unlink(inode(parent), name.as_bytes()), reply);
+    }
+
+    fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        answer_empty(self.files.remove_directory(inode(parent), name.as_bytes()), reply);
+    }
+
+    fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        let target = target.as_os_str().as_bytes();
+        let caller = caller(request, 0);
+        answer_entry(self.files.make_symbolic_link(&caller, inode(parent), name.as_bytes(), target), reply);
+    }
+
+    fn rename(
+        &self,
+        _request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let how = if flags.is_empty() {
+            onode_fs::RenameFlags::Replace
+        } else if flags == RenameFlags::RENAME_NOREPLACE {
+            onode_fs::RenameFlags::NoReplace
+        } else if flags == RenameFlags::RENAME_EXCHANGE {
+            onode_fs::RenameFlags::Exchange
+        } else {
+            return reply.error(Errno::EINVAL);
+        };
+        let (from, to) = (inode(parent), inode(new_parent));
+        answer_empty(self.files.rename(from, name.as_bytes(), to, new_name.as_bytes(), how), reply);
+    }
+
+    fn link(&self, _request: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        answer_entry(self.files.link(inode(number), inode(parent), name.as_bytes()), reply);
+    }
+
+    /// No opens: after this answer the kernel never asks again and keeps what it has cached.
+    fn open(&self, _request: &Request, _number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        _flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let permissions = (mode & 0o7777) as u16;
+        match self.files.create(&caller(request, umask), inode(parent), name.as_bytes(), permissions) {
+            Ok(made) => {
+                let flags = FopenFlags::FOPEN_KEEP_CACHE;
+                reply.created(&TTL, &attributes(&made), generation(&made), FileHandle(0), flags);
+            }
+            Err(error) => reply.error(errno(&error)),
+        }
+    }
+
+    fn read(
+        &self,
+        _request: &Request,
+        number: INodeNo,
+        _handle: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        BUFFER.with_borrow_mut(|buffer| {
+            let size = size as usize;
+            if buffer.len() < size {
+                buffer.resize(size, 0);
+            }
+            match self.files.read(inode(number), offset, &mut buffer[..size]) {
+                Ok(length) => reply.data(&buffer[..length]),
+                Err(error) => reply.error(errno(&error)),
+            }
+        });
+    }
+
+    fn write(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        _handle: FileHandle,
+        offset: u64,
+        data: &[u8],
+        write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        // The kernel says whether this write takes the set-id bits away; the caller of a write from
+        // its cache is unknown.
+        let takes_bits = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let caller = if takes_bits { Caller { uid: request.uid().max(1), ..Caller::root() } } else { Caller::root() };
+        match self.files.write(&caller, inode(number), offset, data) {
+            // A request carries at most a mebibyte.
+            Ok(length) => reply.written(length as u32),
+            Err(error) => reply.error(errno(&error)),
+        }
+    }
+
+    fn flush(&self, _request: &Request, number: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
+        let caller = Caller::root();
+        let flushed = self.files.open(&caller, inode(number), Default::default()).and_then(|handle| {
+            let flushed = self.files.flush(handle);
+            self.files.release(handle)?;
+            flushed
+        });
+        answer_empty(flushed, reply);
+    }
+
+    fn fsync(&self, _request: &Request, number: INodeNo, _handle: FileHandle, data_only: bool, reply: ReplyEmpty) {
+        answer_empty(self.files.fsync(inode(number), None, data_only), reply);
+    }
+
+    fn readdir(&self, _request: &Request, number: INodeNo, _handle: FileHandle, offset: u64, reply: ReplyDirectory) {
+        directory::read(&self.files, number, offset, reply);
+    }
+
+    fn readdirplus(
+        &self,
+        _request: &Request,
+        number: INodeNo,
+        _handle: FileHandle,
+        offset: u64,
+        reply: ReplyDirectoryPlus,
+    ) {
+        directory::read_plus(&self.files, number, offset, &TTL, reply);
+    }
+
+    fn fsyncdir(&self, _request: &Request, number: INodeNo, _handle: FileHandle, data_only: bool, reply: ReplyEmpty) {
+        answer_empty(self.files.fsync(inode(number), None, data_only), reply);
+    }
+
+    fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {
+        let stat = self.files.statfs();
+        reply.statfs(
+            stat.blocks,
+            stat.blocks_free,
+            stat.blocks_free,
+            stat.files,
+            stat.files_free,
+            stat.block_bytes,
+            stat.name_bytes_max,
+            stat.block_bytes,
+        );
+    }
+
+    fn setxattr(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        let how = match flags {
+            0 => XattrFlags::Any,
+            libc::XATTR_CREATE => XattrFlags::Create,
+            libc::XATTR_REPLACE => XattrFlags::Replace,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let caller = caller(request, 0);
+        answer_empty(self.files.set_xattr(&caller, inode(number), name.as_bytes(), value, how), reply);
+    }
+
+    fn getxattr(&self, _request: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        if number == INodeNo::ROOT && name == REPORT_ATTRIBUTE {
+            return answer_value(&(self.report)(), size, reply);
+        }
+        match self.files.get_xattr(inode(number), name.as_bytes()) {
+            Ok(value) => answer_value(&value, size, reply),
+            Err(error) => reply.error(errno(&error)),
+        }
+    }
+
+    fn listxattr(&self, _request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
+        match self.files.list_xattrs(inode(number)) {
+            Ok(names) => answer_value(&names, size, reply),
+            Err(error) => reply.error(errno(&error)),
+        }
+    }
+
+    fn removexattr(&self, _request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        answer_empty(self.files.remove_xattr(inode(number), name.as_bytes()), reply);
+    }
+
+    fn access(&self, _request: &Request, _number: INodeNo, _mask: AccessFlags, reply: ReplyEmpty) {
+        // The kernel has decided already and does not ask again.
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn fallocate(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        _handle: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        const KEEP: i32 = libc::FALLOC_FL_KEEP_SIZE;
+        const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | KEEP;
+        const ZERO: i32 = libc::FALLOC_FL_ZERO_RANGE;
+        const ZERO_KEEP: i32 = ZERO | KEEP;
+        let what = match mode {
+            0 => Allocate::Extend,
+            KEEP => Allocate::KeepSize,
+            PUNCH_HOLE => Allocate::PunchHole,
+            ZERO => Allocate::ZeroRange,
+            ZERO_KEEP => Allocate::ZeroRangeKeepSize,
+            _ => return reply.error(Errno::EOPNOTSUPP),
+        };
+        answer_empty(self.files.allocate(&caller(request, 0), inode(number), offset, length, what), reply);
+    }
+
+    fn lseek(
+        &self,
+        _request: &Request,
+        number: INodeNo,
+        _handle: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        let what = match whence {
+            libc::SEEK_DATA => Seek::Data,
+            libc::SEEK_HOLE => Seek::Hole,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let Ok(from) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
+        match self.files.seek(inode(number), from, what).map(i64::try_from) {
+            Ok(Ok(found)) => reply.offset(found),
+            Ok(Err(_)) => reply.error(Errno::EOVERFLOW),
+            Err(error) => reply.error(errno(&error)),
+        }
+    }
+
+    fn copy_file_range(
+        &self,
+        request: &Request,
+        from: INodeNo,
+        _from_handle: FileHandle,
+        from_offset: u64,
+        to: INodeNo,
+        _to_handle: FileHandle,
+        to_offset: u64,
+        length: u64,
+        _flags: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        // The answer has 32 bits; whoever wants more asks again.
+        let length = length.min(u64::from(u32::MAX >> 1));
+        let (from, to) = ((inode(from), from_offset), (inode(to), to_offset));
+        match self.files.copy_range(&caller(request, 0), from, to, length) {
+            Ok(copied) => reply.written(copied as u32),
+            Err(error) => reply.error(errno(&error)),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The options of a mount: what `-o` understands, and what holds when nothing is said.
+//!
+//! Options that only tell `mount(8)` or `fstab` what to do (`noauto`, `nofail`, `x-...`) are accepted
+//! and left alone; anything else that is unknown is an error and never ignored.
+
+use onode::{Class, Error, Result};
+
+/// When reading sets the access time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Atime {
+    /// Never.
+    Never,
+    /// If it is not newer than the last change, or a day old.
+    #[default]
+    Relative,
+    /// At every read.
+    Strict,
+}
+
+/// The options of one mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "every one is an option of its own in the field's words")]
+pub struct Options {
+    /// Nothing may change.
+    pub read_only: bool,
+    /// Access times.
+    pub atime: Atime,
+    /// Set-user-id and set-group-id bits have their effect.
+    pub suid: bool,
+    /// Device nodes work.
+    pub dev: bool,
+    /// Programs can be started.
+    pub exec: bool,
+    /// Every change is on the medium when its call returns.
+    pub sync: bool,
+    /// All users reach the mount; permissions are checked by the kernel.
+    pub allow_other: bool,
+    /// The kernel gathers writes before it hands them over.
+    pub writeback: bool,
+    /// Threads that serve requests.
+    pub threads: usize,
+}
+
+impl Options {
+    /// What holds when nothing is said. Root's mounts are for everybody, as those of other file
+    /// systems are: permissions are always checked.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            read_only: false,
+            atime: Atime::default(),
+            suid: false,
+            dev: false,
+            exec: true,
+            sync: false,
+            allow_other: rustix::process::geteuid().is_root(),
+            writeback: false,
+            threads: 1,
+        }
+    }
+
+    /// Takes in a comma-separated list as `-o` has it; later ones win.
+    ///
+    /// # Errors
+    /// `Usage`, quoting the option that is unknown or has a wrong value.
+    pub fn apply(&mut self, list: &str) -> Result<()> {
+        for option in list.split(',').filter(|option| !option.is_empty()) {
+            self.apply_one(option)?;
+        }
+        Ok(())
+    }
+
+    fn apply_one(&mut self, option: &str) -> Result<()> {
+        match option {
+            "ro" => self.read_only = true,
+            "rw" => self.read_only = false,
+            "noatime" => self.atime = Atime::Never,
+            "relatime" | "atime" => self.atime = Atime::Relative,
+            "strictatime" => self.atime = Atime::Strict,
+            "suid" => self.suid = true,
+            "nosuid" => self.suid = false,
+            "dev" => self.dev = true,
+            "nodev" => self.dev = false,
+            "exec" => self.exec = true,
+            "noexec" => self.exec = false,
+            "sync" => self.sync = true,
+            "async" => self.sync = false,
+            "allow_other" => self.allow_other = true,
+            "noallow_other" => self.allow_other = false,
+            "writeback" => self.writeback = true,
+            "nowriteback" => self.writeback = false,
+            "defaults"
+            | "default_permissions"
+            | "auto"
+            | "noauto"
+            | "nofail"
+            | "_netdev"
+            | "user"
+            | "nouser"
+            | "users"
+            | "owner"
+            | "group"
+            | "dirsync"
+            | "diratime"
+            | "nodiratime"
+            | "silent"
+            | "loud"
+            | "lazytime"
+            | "nolazytime" => {}
+            _ => return self.apply_value(option),
+        }
+        Ok(())
+    }
+
+    fn apply_value(&mut self, option: &str) -> Result<()> {
+        let wrong = |why: String| {
+            Err(Error::new(Class::Usage, "cannot mount", why).hint(
+                "the options are ro, rw, noatime, relatime, strictatime, suid, dev, noexec, sync, allow_other, \
+                 noallow_other, writeback and threads=N",
+            ))
+        };
+        match option.split_once('=') {
+            Some(("threads", value)) => match value.parse() {
+                Ok(threads @ 1..=64) => self.threads = threads,
+                _ => return wrong(format!("`{option}`: the number of threads is between 1 and 64")),
+            },
+            Some(("comment", _)) => {}
+            _ if option.starts_with("x-") || option.starts_with("X-") => {}
+            _ => return wrong(format!("`{option}` is not an option")),
+        }
+        Ok(())
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_options_win() {
+        let mut options = Options::new();
+        options.apply("ro,noatime,dev,,threads=4,x-systemd.automount,rw").expect("valid");
+        assert!(!options.read_only && options.dev && !options.suid);
+        assert_eq!((options.atime, options.threads), (Atime::Never, 4));
+    }
+
+    #[test]
+    fn unknown_options_are_errors() {
+        for list in ["colour", "threads=0", "threads=many", "ro=1"] {
+            let error = Options::new().apply(list).expect_err(list);
+            assert!(error.why.contains(list), "{error}");
+            assert_eq!(error.class, Class::Usage);
+        }
+    }
+}

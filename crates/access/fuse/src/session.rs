@@ -1,0 +1,172 @@
+//! A mount from its start to its end.
+//!
+//! The order at the end is what keeps data safe: everything is synced, then the mount is taken away,
+//! then the requests on their way are served, then the volume is closed. Files that are still open
+//! then lose their connection, not their data.
+
+use crate::adaptor::{Adaptor, Report};
+use crate::keeper::Keeper;
+use crate::mountpoint;
+use crate::options::Options;
+use fuser::{Config, MountOption, Session, SessionACL};
+use onode::{Class, Error, Result, Volume};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long the end waits for programs to close their files.
+const PATIENCE: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(5);
+
+/// A volume that is mounted now.
+#[derive(Debug)]
+pub struct Mount {
+    directory: PathBuf,
+    volume: Arc<Volume>,
+    keeper: Keeper,
+    server: JoinHandle<io::Result<()>>,
+}
+
+/// How a mount ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Everything is saved and nobody used it any more.
+    Clean,
+    /// Everything is saved; some files were still open.
+    Busy,
+}
+
+impl Mount {
+    /// Mounts `volume` at `directory`, which is live on return. `report` makes what
+    /// [`REPORT_ATTRIBUTE`](crate::REPORT_ATTRIBUTE) shows; `on_end` is called when
+    /// somebody else unmounts it or the server fails.
+    ///
+    /// # Errors
+    /// `MountPoint`, `NoFuse`, `Permission`.
+    pub fn start(
+        volume: Arc<Volume>,
+        directory: &Path,
+        options: &Options,
+        report: Report,
+        on_end: impl FnOnce() + Send + 'static,
+    ) -> Result<Self> {
+        mountpoint::prepare(directory)?;
+        let directory = directory.canonicalize().map_err(|error| Error::host_file("use", directory, &error))?;
+        let adaptor = Adaptor::new(Arc::clone(volume.files()), options, report);
+        let session = Session::new(adaptor, &directory, &configuration(&volume, options))
+            .map_err(|error| mount_error(&directory, &error))?;
+        let keeper = Keeper::start(Arc::clone(volume.files()))?;
+        let server = std::thread::Builder::new()
+            .name("server".to_owned())
+            .spawn(move || {
+                let result = session.run();
+                on_end();
+                result
+            })
+            .map_err(|error| Error::new(Class::General, "cannot start a thread", error.to_string()))?;
+        mountpoint::raise_read_ahead(&directory);
+        Ok(Self { directory, volume, keeper, server })
+    }
+
+    /// The volume.
+    #[must_use]
+    pub fn volume(&self) -> &Volume {
+        &self.volume
+    }
+
+    /// Ends the mount: saves everything, unmounts if that has not happened yet, closes the volume.
+    ///
+    /// # Errors
+    /// What could not be saved; `Bug` if the server broke down.
+    pub fn finish(self) -> Result<Ending> {
+        let Self { directory, volume, keeper, server } = self;
+        let mut ending = Ending::Clean;
+        let mut saved = Ok(());
+        if !server.is_finished() {
+            let what = format!("cannot save everything in {}", volume.spec());
+            saved = volume.files().sync().map_err(|error| Volume::error(what, &error));
+            match mountpoint::release(&directory) {
+                Ok(()) => {}
+                Err(error) if error.class == Class::InUse => {
+                    ending = Ending::Busy;
+                    mountpoint::detach(&directory)?;
+                }
+                // Somebody else was faster.
+                Err(error) if error.class == Class::MountPoint => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let mut waited = Duration::ZERO;
+        while !server.is_finished() && waited < PATIENCE {
+            std::thread::sleep(POLL);
+            waited += POLL;
+        }
+        drop(keeper);
+        if server.is_finished() {
+            ending = Ending::Clean;
+            served(&directory, server)?;
+        }
+        volume.close()?;
+        saved.map(|()| ending)
+    }
+}
+
+/// What the server's thread came to. After a panic nothing more is written: what memory holds then is
+/// not to be trusted, what the medium holds is.
+fn served(directory: &Path, server: JoinHandle<io::Result<()>>) -> Result<()> {
+    let what = format!("the mount at {} broke down", directory.display());
+    match server.join() {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) if error.to_string().contains("panicked") => {
+            let _ = mountpoint::detach(directory);
+            Err(Error::new(Class::Bug, what, "an internal error, see above"))
+        }
+        Ok(Err(error)) => Err(Error::host(what, &error)),
+        Err(_) => Err(Error::new(Class::Bug, what, "an internal error, see above")),
+    }
+}
+
+fn configuration(volume: &Volume, options: &Options) -> Config {
+    let choose = |condition: bool, yes: MountOption, no: MountOption| if condition { yes } else { no };
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName(mountpoint::source_name(volume.spec())),
+        // As a plain option both the kernel and the helper of FUSE understand it.
+        MountOption::CUSTOM("subtype=onode".to_owned()),
+        MountOption::DefaultPermissions,
+        choose(options.read_only, MountOption::RO, MountOption::RW),
+        choose(options.suid, MountOption::Suid, MountOption::NoSuid),
+        choose(options.dev, MountOption::Dev, MountOption::NoDev),
+        choose(options.exec, MountOption::Exec, MountOption::NoExec),
+        choose(options.sync, MountOption::Sync, MountOption::Async),
+    ];
+    config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
+    config.n_threads = Some(options.threads);
+    config.clone_fd = options.threads > 1;
+    config
+}
+
+fn mount_error(directory: &Path, error: &io::Error) -> Error {
+    let what = format!("cannot mount at {}", directory.display());
+    let text = error.to_string();
+    if !Path::new("/dev/fuse").exists() {
+        return Error::new(Class::NoFuse, what, "there is no /dev/fuse");
+    }
+    if text.contains("ENODEV") || error.raw_os_error() == Some(libc::ENODEV) {
+        return Error::new(Class::NoFuse, what, "the kernel has no FUSE");
+    }
+    if error.kind() == io::ErrorKind::NotFound {
+        return Error::new(Class::NoFuse, what, "you are not root, and the program fusermount3 is not there")
+            .hint("run it as root, or install the package fuse3");
+    }
+    if text.contains("user_allow_other") {
+        return Error::new(Class::Permission, what, "only root may use allow_other")
+            .hint("leave it out, or put user_allow_other into /etc/fuse.conf");
+    }
+    if error.kind() == io::ErrorKind::PermissionDenied || text.contains("ermission denied") {
+        return Error::new(Class::Permission, what, text);
+    }
+    Error::new(Class::General, what, text.trim().to_owned())
+}
