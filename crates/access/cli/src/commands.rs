@@ -1,0 +1,139 @@
+//! The commands: one per file, and this list, from which help, completions, man pages and dispatch
+//! all come.
+
+mod completions;
+mod copy;
+mod cp;
+mod get;
+mod info;
+mod location;
+mod ls;
+mod man;
+mod mkdir;
+mod mkfs;
+mod mount;
+pub mod mount_helper;
+mod put;
+mod rm;
+mod session;
+mod stat;
+mod umount;
+mod up;
+
+use crate::output::Output;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use onode::{Class, Result};
+use std::ffi::OsString;
+use std::fmt::Write;
+
+/// Onode: an object-based file system for every class of storage memory.
+///
+/// An image file holds a whole volume. `onode up DIR` makes one if there is none and mounts it.
+#[derive(Debug, Parser)]
+#[command(name = "onode", version, arg_required_else_help = true, subcommand_required = true)]
+#[command(max_term_width = 100, propagate_version = true)]
+pub struct Command {
+    /// Print reports as JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Make an image if there is none, mount it and stay in the foreground until Ctrl-C.
+    Up(up::Arguments),
+    /// Make an empty volume in a new image.
+    Mkfs(mkfs::Arguments),
+    /// Mount an image.
+    Mount(mount::Arguments),
+    /// Unmount a directory and wait until everything is saved.
+    Umount(umount::Arguments),
+    /// Show what an image is.
+    Info(info::Arguments),
+    /// Show space, counters and segments of an image or a mount, or the details of one file.
+    Stat(stat::Arguments),
+    /// List a directory of an image without mounting it.
+    Ls(ls::Arguments),
+    /// Copy files out of an image.
+    Get(get::Arguments),
+    /// Copy files into an image.
+    Put(put::Arguments),
+    /// Remove files from an image.
+    Rm(rm::Arguments),
+    /// Make a directory in an image.
+    Mkdir(mkdir::Arguments),
+    /// Copy files within an image or between two images.
+    Cp(cp::Arguments),
+    /// Print a completion script for a shell.
+    Completions(completions::Arguments),
+    /// Print the manual page, or write all of them.
+    Man(man::Arguments),
+}
+
+impl Command {
+    /// Reads the command line. Help and mistakes are printed here; the error is the exit code.
+    pub fn parse(arguments: Vec<OsString>) -> std::result::Result<Self, u8> {
+        let parsed = Self::definition().try_get_matches_from(arguments);
+        parsed.and_then(|matches| Self::from_arg_matches(&matches)).map_err(|error| {
+            // If even this cannot be printed there is nobody to tell.
+            let _ = error.print();
+            if error.use_stderr() { Class::Usage.exit_code() } else { 0 }
+        })
+    }
+
+    /// The whole definition, with the table of exit codes at the end of its help.
+    pub fn definition() -> clap::Command {
+        Self::command().after_help(exit_codes())
+    }
+
+    /// Does it and returns the exit code.
+    pub fn run(&self, output: &Output) -> Result<u8> {
+        match &self.verb {
+            Verb::Up(arguments) => up::run(arguments, output),
+            Verb::Mkfs(arguments) => mkfs::run(arguments, output),
+            Verb::Mount(arguments) => mount::run(arguments, output),
+            Verb::Umount(arguments) => umount::run(arguments, output),
+            Verb::Info(arguments) => info::run(arguments, output),
+            Verb::Stat(arguments) => stat::run(arguments, output),
+            Verb::Ls(arguments) => ls::run(arguments, output),
+            Verb::Get(arguments) => get::run(arguments, output),
+            Verb::Put(arguments) => put::run(arguments, output),
+            Verb::Rm(arguments) => rm::run(arguments, output),
+            Verb::Mkdir(arguments) => mkdir::run(arguments, output),
+            Verb::Cp(arguments) => cp::run(arguments, output),
+            Verb::Completions(arguments) => completions::run(arguments, output),
+            Verb::Man(arguments) => man::run(arguments, output),
+        }
+    }
+}
+
+fn exit_codes() -> String {
+    let mut text = "Exit codes:\n   0  success\n".to_owned();
+    for class in Class::ALL {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {:2}  {}", class.exit_code(), class.describe());
+    }
+    text.push_str("  `check` and `repair` use the codes of fsck(8), `mount.onode` those of mount(8).");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Command::definition().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_examples() {
+        for command in Command::definition().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("Example"), "{} has no examples", command.get_name());
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! `onode get`: copies files out of an image.
+
+use crate::commands::copy::{End, Host, InVolume, copy};
+use crate::commands::location;
+use crate::output::Output;
+use onode::{Class, Error, Result};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  onode get disk.img /notes.txt\n  onode get -r disk.img /photos ./photos")]
+pub struct Arguments {
+    /// The image or device spec.
+    image: OsString,
+    /// The file or directory in the image.
+    remote: PathBuf,
+    /// Where to put it. Default: under its own name, here.
+    local: Option<PathBuf>,
+    /// Copy directories with all they hold.
+    #[arg(short, long)]
+    recursive: bool,
+}
+
+pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
+    let volume = location::open(&arguments.image, true)?;
+    let local = arguments.local.clone().or_else(|| arguments.remote.file_name().map(PathBuf::from));
+    let local = local.ok_or_else(|| {
+        Error::new(Class::Usage, "cannot copy the root directory to a name of its own", "it has none")
+            .hint("say where: onode get -r IMAGE / ./DIRECTORY")
+    })?;
+    let from = End { side: &InVolume(&volume), path: &arguments.remote };
+    let copied = copy(from, End { side: &Host, path: Path::new(&local) }, arguments.recursive, output)?;
+    output.report(&copied)?;
+    Ok(0)
+}

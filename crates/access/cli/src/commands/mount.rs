@@ -1,0 +1,163 @@
+//! `onode mount`: mounts an image, by default in a process of its own in the background.
+//!
+//! The background process is this program again, started with a pipe on its standard output. It says
+//! there that the mount is live, or why it is not, and then lets go of it.
+
+use crate::commands::session::Session;
+use crate::output::Output;
+use onode::{Class, Error, Result, Spec};
+use onode_fuse::Options;
+use rustix::stdio::dup2_stdout;
+use serde::{Deserialize, Serialize};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    onode mount disk.img /mnt\n  \
+    onode mount -o ro,noatime disk.img /mnt\n  \
+    onode mount --foreground disk.img /mnt\n\n\
+    Options for -o:\n  \
+    ro, rw                           nothing may change; default rw\n  \
+    noatime, relatime, strictatime   when reading sets the access time; default relatime\n  \
+    nosuid, suid, nodev, dev         set-user-id bits, device nodes; default nosuid,nodev\n  \
+    noexec, exec                     programs cannot be started; default exec\n  \
+    sync, async                      every change is on the medium when its call returns; default async\n  \
+    allow_other, noallow_other       all users reach the files; default for root, not for others\n  \
+    writeback                        the kernel gathers writes first: faster for small writes\n  \
+    threads=N                        threads that serve requests; default 1\n\n\
+    A line for /etc/fstab (after `ln -s $(which onode) /sbin/mount.onode`):\n  \
+    /var/lib/disk.img  /mnt  onode  noatime,nofail  0  0")]
+pub struct Arguments {
+    /// The image or device spec.
+    image: OsString,
+    /// Where to mount: an empty directory.
+    directory: PathBuf,
+    /// Mount options, separated by commas.
+    #[arg(short, long, value_name = "OPTIONS")]
+    options: Vec<String>,
+    /// Stay in the foreground until unmounted.
+    #[arg(short, long)]
+    foreground: bool,
+    /// Serve for a parent that reads the outcome from standard output.
+    #[arg(long, hide = true)]
+    serve: bool,
+}
+
+/// What the background process tells its parent.
+#[derive(Debug, Serialize, Deserialize)]
+enum Outcome {
+    Live,
+    Failed { exit_code: u8, what: String, why: String, hint: Option<String> },
+}
+
+pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
+    if arguments.serve {
+        return serve(arguments, output);
+    }
+    let mut options = Options::new();
+    for list in &arguments.options {
+        options.apply(list)?;
+    }
+    if !arguments.foreground {
+        let options = arguments.options.join(",");
+        in_background(&arguments.image, &arguments.directory, &options)?;
+        return Ok(0);
+    }
+    let spec = Spec::from_argument(&arguments.image)?;
+    let session = Session::start(&spec, &arguments.directory, &options)?;
+    output.note(&format!("{spec} is mounted at {}", arguments.directory.display()));
+    session.wait(output);
+    session.finish()?;
+    output.note("unmounted, everything is saved");
+    Ok(0)
+}
+
+/// Starts the background process and waits until the mount is live.
+pub fn in_background(image: &OsStr, directory: &Path, options: &str) -> Result<()> {
+    let what = "cannot start the background process";
+    // An image is named by a path that holds whatever the working directory is.
+    let spec = Spec::from_argument(image)?;
+    let image = match spec.image_path() {
+        Some(path) => {
+            let absolute = path.canonicalize().map_err(|error| Error::host_file("open", path, &error))?;
+            let mut argument = OsString::from("flash:");
+            argument.push(&absolute);
+            let text = spec.to_string();
+            let settings = text.strip_prefix(&format!("flash:{}", path.display())).unwrap_or_default().to_owned();
+            argument.push(settings);
+            argument
+        }
+        None => image.to_owned(),
+    };
+    onode_fuse::prepare(directory)?;
+    let directory = directory.canonicalize().map_err(|error| Error::host_file("use", directory, &error))?;
+    let program = std::env::current_exe().map_err(|error| Error::host(what, &error))?;
+    let mut child = Command::new(program)
+        .args(["mount", "--serve", "-o", options, "--"])
+        .arg(image)
+        .arg(directory)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| Error::host(what, &error))?;
+    let mut told = Vec::new();
+    if let Some(mut pipe) = child.stdout.take() {
+        pipe.read_to_end(&mut told).map_err(|error| Error::host(what, &error))?;
+    }
+    match serde_json::from_slice(&told) {
+        Ok(Outcome::Live) => Ok(()),
+        Ok(Outcome::Failed { exit_code, what, why, hint }) => {
+            let class = Class::ALL.into_iter().find(|class| class.exit_code() == exit_code);
+            Err(Error { class: class.unwrap_or(Class::General), what, why, hint })
+        }
+        Err(_) => Err(Error::new(Class::Bug, "cannot mount", "the background process ended without a word")
+            .hint("run it with --foreground to see why")),
+    }
+}
+
+/// The background process itself.
+fn serve(arguments: &Arguments, output: &Output) -> Result<u8> {
+    // It must outlive the terminal it was started from. It fails only for the leader of a group,
+    // and then there is nothing to leave.
+    let _ = rustix::process::setsid();
+    let started = (|| {
+        let mut options = Options::new();
+        for list in &arguments.options {
+            options.apply(list)?;
+        }
+        let spec = Spec::from_argument(&arguments.image)?;
+        Session::start(&spec, &arguments.directory, &options)
+    })();
+    match started {
+        Ok(session) => {
+            tell(&Outcome::Live);
+            session.wait(output);
+            session.finish()?;
+            Ok(0)
+        }
+        Err(error) => {
+            let exit_code = error.class.exit_code();
+            tell(&Outcome::Failed { exit_code, what: error.what, why: error.why, hint: error.hint });
+            Ok(exit_code)
+        }
+    }
+}
+
+/// Writes the outcome and lets go of the pipe, for which the parent waits.
+fn tell(outcome: &Outcome) {
+    let mut out = std::io::stdout().lock();
+    if let Ok(text) = serde_json::to_vec(outcome) {
+        // A parent that is gone needs no answer.
+        let _ = out.write_all(&text).and_then(|()| out.flush());
+    }
+    let nowhere: std::io::Result<File> = OpenOptions::new().write(true).open("/dev/null");
+    if let Ok(nowhere) = nowhere {
+        let _ = dup2_stdout(nowhere);
+    }
+}

@@ -1,0 +1,173 @@
+//! Serving a mount in this process until somebody ends it: what `up` and `mount` share.
+
+use crate::commands::stat;
+use crate::output::Output;
+use crate::signals;
+use onode::{Class, Error, MountOptions, Result, Spec, Volume, human_size};
+use onode_fs::{AccessTimes, WriteMode};
+use onode_fuse::{Atime, Ending, Mount, Options};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Between two updates of the live line.
+const LIVE_PERIOD: Duration = Duration::from_secs(1);
+/// How long to wait for a mount that is just being ended to let go of the image.
+const PATIENCE: Duration = Duration::from_secs(3);
+const POLL: Duration = Duration::from_millis(50);
+
+/// What can happen to a mount.
+#[derive(Debug)]
+pub enum Event {
+    /// It was unmounted, or its server failed.
+    Ended,
+    /// A signal asked for the end; the text says which.
+    Asked(&'static str),
+}
+
+/// A mount that is being served.
+#[derive(Debug)]
+pub struct Session {
+    mount: Mount,
+    events: Receiver<Event>,
+}
+
+impl Session {
+    /// Opens the volume and mounts it. Signals are listened to from before the mount on, so that
+    /// none of them can leave a dead mount behind.
+    pub fn start(spec: &Spec, directory: &Path, options: &Options) -> Result<Self> {
+        onode_fuse::prepare(directory)?;
+        let (sender, events) = channel();
+        signals::forward(sender.clone(), Event::Asked)?;
+        let volume = Arc::new(open_patiently(spec, options)?);
+        let reporter = Arc::clone(&volume);
+        let report = Box::new(move || stat::volume_json(&reporter));
+        let mount = Mount::start(volume, directory, options, report, move || {
+            // If nobody listens any more, the end is under way already.
+            let _ = sender.send(Event::Ended);
+        })?;
+        Ok(Self { mount, events })
+    }
+
+    /// The volume that is mounted.
+    pub fn volume(&self) -> &Volume {
+        self.mount.volume()
+    }
+
+    /// Waits for the end, with a live line of figures if `output` is a terminal.
+    pub fn wait(&self, output: &Output) -> Event {
+        if !output.is_live() {
+            return self.events.recv().unwrap_or(Event::Ended);
+        }
+        let mut before = Figures::of(self.volume());
+        loop {
+            match self.events.recv_timeout(LIVE_PERIOD) {
+                Ok(event) => {
+                    output.live("");
+                    return event;
+                }
+                Err(RecvTimeoutError::Disconnected) => return Event::Ended,
+                Err(RecvTimeoutError::Timeout) => {
+                    let now = Figures::of(self.volume());
+                    output.live(&now.line(&before));
+                    before = now;
+                }
+            }
+        }
+    }
+
+    /// Ends the mount.
+    pub fn finish(self) -> Result<Ending> {
+        self.mount.finish()
+    }
+}
+
+/// Opens a volume; if its image is in use, gives a mount that is just ending a moment to let go.
+fn open_patiently(spec: &Spec, options: &Options) -> Result<Volume> {
+    let mut waited = Duration::ZERO;
+    loop {
+        match Volume::open(spec, mount_options(options)) {
+            Err(error) if error.class == Class::InUse && waited < PATIENCE && !is_mounted(spec) => {
+                std::thread::sleep(POLL);
+                waited += POLL;
+            }
+            Err(error) if error.class == Class::InUse => return Err(where_mounted(spec, error)),
+            other => return other,
+        }
+    }
+}
+
+fn is_mounted(spec: &Spec) -> bool {
+    onode_fuse::mount_of(spec).is_some()
+}
+
+/// Tells where an image that is in use is mounted, if it is.
+pub fn where_mounted(spec: &Spec, error: Error) -> Error {
+    match onode_fuse::mount_of(spec) {
+        Some(mounted) => {
+            let directory = mounted.directory.display();
+            let hint = format!("it is mounted at {directory}; work there, or run: onode umount {directory}");
+            error.hint(hint)
+        }
+        None => error,
+    }
+}
+
+fn mount_options(options: &Options) -> MountOptions {
+    MountOptions {
+        read_only: options.read_only,
+        write_mode: if options.sync { WriteMode::WriteThrough } else { WriteMode::WriteBack },
+        access_times: match options.atime {
+            Atime::Never => AccessTimes::Never,
+            Atime::Relative => AccessTimes::Relative,
+            Atime::Strict => AccessTimes::Strict,
+        },
+        // The mount answers no open calls, which makes opening a file almost free.
+        opens_are_counted: false,
+        ..MountOptions::default()
+    }
+}
+
+/// The figures of the live line.
+struct Figures {
+    used: u64,
+    total: u64,
+    written: u64,
+    read: u64,
+    dirty: u64,
+    moved: Option<u64>,
+}
+
+impl Figures {
+    fn of(volume: &Volume) -> Self {
+        let space = volume.device().space();
+        let statistics = volume.files().statistics();
+        let counters = volume.device().inspect().map(|inspect| inspect.counters()).unwrap_or_default();
+        Self {
+            used: space.total.saturating_sub(space.available),
+            total: space.total,
+            written: statistics.written_bytes,
+            read: statistics.read_bytes,
+            dirty: statistics.dirty_bytes,
+            moved: counters.iter().find(|(name, _)| name.contains("moved")).map(|(_, value)| *value),
+        }
+    }
+
+    fn line(&self, before: &Self) -> String {
+        let mut line = format!(
+            "  {} of {} used | write {}/s | read {}/s | to be written {}",
+            human_size(self.used),
+            human_size(self.total),
+            human_size(self.written.saturating_sub(before.written)),
+            human_size(self.read.saturating_sub(before.read)),
+            human_size(self.dirty),
+        );
+        if let (Some(now), Some(before)) = (self.moved, before.moved)
+            && now > before
+        {
+            line.push_str(" | cleaning");
+        }
+        line
+    }
+}

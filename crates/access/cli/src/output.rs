@@ -1,0 +1,90 @@
+//! What goes to standard output and standard error.
+//!
+//! Reports are text for people or, with `--json`, one JSON value. A reader that goes away (`| head`)
+//! ends a report early and is no error. Errors are always text: one sentence, one hint.
+
+use onode::{Class, Error, Result};
+use serde::Serialize;
+use std::fmt::Display;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+
+/// Where a command writes.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    json: bool,
+}
+
+impl Output {
+    /// Output as JSON or as text.
+    pub const fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Whether the report is wanted as JSON.
+    pub const fn json(&self) -> bool {
+        self.json
+    }
+
+    /// Writes a report.
+    ///
+    /// # Errors
+    /// If standard output cannot be written; a reader that went away is none.
+    pub fn report<R: Serialize + Display>(&self, report: &R) -> Result<()> {
+        let text = if self.json {
+            serde_json::to_string_pretty(report)
+                .map_err(|error| Error::new(Class::Bug, "cannot write the report as JSON", error.to_string()))?
+        } else {
+            report.to_string()
+        };
+        self.bytes(text.trim_end_matches('\n').as_bytes())?;
+        self.bytes(b"\n")
+    }
+
+    /// Writes bytes as they are.
+    ///
+    /// # Errors
+    /// As [`Output::report`].
+    pub fn bytes(&self, bytes: &[u8]) -> Result<()> {
+        let mut out = io::stdout().lock();
+        match out.write_all(bytes).and_then(|()| out.flush()) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            Err(error) => Err(Error::host("cannot write to standard output", &error)),
+        }
+    }
+
+    /// Tells people about progress; nobody depends on it, so it never fails.
+    pub fn note(&self, line: &str) {
+        if !self.json {
+            let mut out = io::stdout().lock();
+            let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+        }
+    }
+
+    /// Replaces the line that stands on the terminal.
+    pub fn live(&self, line: &str) {
+        let mut out = io::stdout().lock();
+        let _ = write!(out, "\r\x1b[K{line}").and_then(|()| out.flush());
+    }
+
+    /// Whether a live line makes sense.
+    pub fn is_live(&self) -> bool {
+        !self.json && io::stdout().is_terminal()
+    }
+
+    /// Tells about an error.
+    pub fn error(&self, error: &Error) {
+        let mut text = format!("onode: {error}\n");
+        if let Some(hint) = &error.hint {
+            text.push_str("hint: ");
+            text.push_str(hint);
+            text.push('\n');
+        }
+        let _ = io::stderr().lock().write_all(text.as_bytes());
+    }
+
+    /// Tells about something that went wrong without stopping the command.
+    pub fn warning(&self, text: &str) {
+        let _ = writeln!(io::stderr().lock(), "onode: warning: {text}");
+    }
+}
