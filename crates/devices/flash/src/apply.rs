@@ -1,0 +1,284 @@
+//! What a change does to the index: the one `apply` of live commits and of replay, and the lookups of
+//! onodes and extents.
+
+use crate::core::Core;
+use crate::errors::damaged;
+use crate::record::{Change, Piece};
+use crate::tree::Key;
+use alloc::format;
+use alloc::vec::Vec;
+use onode_base::varint;
+use onode_object::wire::hints;
+use onode_object::{Hints, Mutation, ObjectId, Result};
+
+/// The device's own record of an object (paper 1, section III.B).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Onode {
+    /// Size in bytes.
+    pub size: u64,
+    /// Bytes that its extents hold.
+    pub allocated: u64,
+    /// Advice.
+    pub hints: Hints,
+}
+
+impl Onode {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(16);
+        varint::put(&mut out, self.size);
+        varint::put(&mut out, self.allocated);
+        hints::put(&mut out, &self.hints);
+        out
+    }
+
+    pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let size = varint::take(&mut bytes)?;
+        let allocated = varint::take(&mut bytes)?;
+        let hints = hints::take(&mut bytes)?;
+        bytes.is_empty().then_some(Self { size, allocated, hints })
+    }
+}
+
+/// A run of an object's bytes and where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// First byte in the object.
+    pub offset: u64,
+    /// Where it lies.
+    pub piece: Piece,
+}
+
+impl Extent {
+    /// The byte after the last.
+    pub const fn end(&self) -> u64 {
+        self.offset + self.piece.length as u64
+    }
+
+    fn encode(piece: Piece) -> Vec<u8> {
+        let mut out = Vec::with_capacity(10);
+        varint::put(&mut out, u64::from(piece.length));
+        varint::put(&mut out, piece.location);
+        out
+    }
+
+    /// The extent behind an entry of the tree.
+    pub(crate) fn decode(key: &Key, mut bytes: &[u8]) -> Option<Self> {
+        let length = u32::try_from(varint::take(&mut bytes)?).ok()?;
+        let location = varint::take(&mut bytes)?;
+        let sound = bytes.is_empty() && length > 0 && key.index.checked_add(u64::from(length))? <= 1 << 63;
+        sound.then_some(Self { offset: key.index, piece: Piece { location, length } })
+    }
+}
+
+/// Extents join up to this length, so that one damaged reference or one move stays small.
+const EXTENT_BYTES_MAX: u32 = 1 << 24;
+
+impl Core {
+    /// The onode of `object`, if it exists.
+    pub fn onode(&mut self, object: ObjectId) -> Result<Option<Onode>> {
+        let (tree, mut source) = self.index();
+        match tree.get(&mut source, &Key::onode(object), Onode::decode)? {
+            Some(None) => Err(damaged(format!("the onode of {object} is malformed"))),
+            found => Ok(found.flatten()),
+        }
+    }
+
+    /// The onode of `object`, or `NotFound`.
+    pub fn require(&mut self, object: ObjectId) -> Result<Onode> {
+        self.onode(object)?
+            .ok_or_else(|| onode_object::Error::of(onode_base::ErrorKind::NotFound, object, "there is no such object"))
+    }
+
+    fn set_onode(&mut self, object: ObjectId, onode: &Onode) -> Result<()> {
+        let (tree, mut source) = self.index();
+        tree.insert(&mut source, Key::onode(object), &onode.encode())
+    }
+
+    /// Up to `limit` extents of `object` that end after `from` and start before `until`.
+    pub fn extents(&mut self, object: ObjectId, from: u64, until: u64, limit: usize) -> Result<Vec<Extent>> {
+        let (tree, mut source) = self.index();
+        let mut first = Key::extent(object, from);
+        if from > 0
+            && let Some((key, value)) = tree.last_at_or_before(&mut source, &first)?
+            && key.object == object.0
+            && key.kind == Key::EXTENT
+            && Extent::decode(&key, &value).is_some_and(|extent| extent.end() > from)
+        {
+            first = key;
+        }
+        let mut found = Vec::new();
+        let mut sound = true;
+        tree.scan(&mut source, &first, &mut |key, value| {
+            if key.object != object.0 || key.kind != Key::EXTENT || key.index >= until || found.len() >= limit {
+                return false;
+            }
+            match Extent::decode(key, value) {
+                Some(extent) => found.push(extent),
+                None => sound = false,
+            }
+            sound
+        })?;
+        if sound { Ok(found) } else { Err(damaged(format!("an extent of {object} is malformed"))) }
+    }
+
+    /// Does one change. Live commits and replay both come here.
+    pub fn apply(&mut self, change: &Change) -> Result<()> {
+        match change {
+            Change::Place { object, offset, pieces } => self.place(*object, *offset, pieces),
+            Change::Mutation(mutation) => self.mutate(mutation),
+        }
+    }
+
+    fn mutate(&mut self, mutation: &Mutation) -> Result<()> {
+        match mutation {
+            Mutation::Create { object, hints } => {
+                self.next_object = self.next_object.max(object.0 + 1);
+                self.objects += 1;
+                self.set_onode(*object, &Onode { hints: *hints, ..Onode::default() })
+            }
+            Mutation::Remove { object } => self.remove(*object),
+            // A write without bytes; one with bytes is logged as `Change::Place`.
+            Mutation::Write { .. } => Ok(()),
+            Mutation::Truncate { object, size } => {
+                let mut onode = self.require(*object)?;
+                if *size < onode.size {
+                    onode.allocated = onode.allocated.saturating_sub(self.unplace(*object, *size, u64::MAX)?);
+                }
+                onode.size = *size;
+                self.set_onode(*object, &onode)
+            }
+            Mutation::Punch { object, offset, length } => {
+                let mut onode = self.require(*object)?;
+                let end = offset.saturating_add(*length).min(onode.size);
+                if *offset < end && onode.allocated > 0 {
+                    onode.allocated = onode.allocated.saturating_sub(self.unplace(*object, *offset, end)?);
+                    self.set_onode(*object, &onode)?;
+                }
+                Ok(())
+            }
+            Mutation::SetAttribute { object, key, value } => {
+                let (tree, mut source) = self.index();
+                tree.insert(&mut source, Key::attribute(*object, *key), value)
+            }
+            Mutation::RemoveAttribute { object, key } => {
+                let (tree, mut source) = self.index();
+                tree.remove(&mut source, &Key::attribute(*object, *key)).map(|_| ())
+            }
+            Mutation::SetHints { object, hints } => {
+                let mut onode = self.require(*object)?;
+                onode.hints = *hints;
+                self.set_onode(*object, &onode)
+            }
+        }
+    }
+
+    fn remove(&mut self, object: ObjectId) -> Result<()> {
+        if self.require(object)?.allocated > 0 {
+            self.unplace(object, 0, u64::MAX)?;
+        }
+        loop {
+            let mut keys = Vec::new();
+            let (tree, mut source) = self.index();
+            tree.scan(&mut source, &Key { object: object.0, kind: 0, index: 0 }, &mut |key, _| {
+                let wanted = key.object == object.0 && keys.len() < 256;
+                if wanted {
+                    keys.push(*key);
+                }
+                wanted
+            })?;
+            if keys.is_empty() {
+                break;
+            }
+            for key in &keys {
+                tree.remove(&mut source, key)?;
+            }
+        }
+        self.objects = self.objects.saturating_sub(1);
+        Ok(())
+    }
+
+    /// `pieces` now hold the bytes of `object` from `offset` on.
+    fn place(&mut self, object: ObjectId, offset: u64, pieces: &[Piece]) -> Result<()> {
+        let mut onode = self.require(object)?;
+        let length: u64 = pieces.iter().map(|piece| u64::from(piece.length)).sum();
+        let end = offset + length;
+        if onode.allocated > 0 && offset < onode.size {
+            onode.allocated = onode.allocated.saturating_sub(self.unplace(object, offset, end)?);
+        }
+        self.link(object, offset, pieces, onode.allocated > 0)?;
+        onode.allocated += length;
+        onode.size = onode.size.max(end);
+        self.set_onode(object, &onode)
+    }
+
+    /// Enters extents for `pieces` into a hole. `may_join` says that there may be an extent before them.
+    pub fn link(&mut self, object: ObjectId, offset: u64, pieces: &[Piece], may_join: bool) -> Result<()> {
+        let mut at = offset;
+        let mut last = if may_join && offset > 0 { self.extents(object, offset - 1, offset, 1)?.pop() } else { None };
+        for piece in pieces {
+            let layout = self.log.store.layout;
+            if piece.length == 0 || !layout.contains(piece.location, u64::from(piece.length)) {
+                return Err(damaged(format!("a place of {object} lies outside the medium")));
+            }
+            let segment = layout.segment_of(piece.location);
+            self.log.table.retain(segment, u64::from(piece.length));
+            let joined = last.filter(|last| {
+                last.end() == at
+                    && last.piece.location + u64::from(last.piece.length) == piece.location
+                    && layout.segment_of(last.piece.location) == segment
+                    && last.piece.length + piece.length <= EXTENT_BYTES_MAX
+            });
+            let extent = match joined {
+                Some(last) => {
+                    let length = last.piece.length + piece.length;
+                    Extent { offset: last.offset, piece: Piece { length, ..last.piece } }
+                }
+                None => {
+                    self.extents += 1;
+                    Extent { offset: at, piece: *piece }
+                }
+            };
+            let (tree, mut source) = self.index();
+            tree.insert(&mut source, Key::extent(object, extent.offset), &Extent::encode(extent.piece))?;
+            at += u64::from(piece.length);
+            last = Some(extent);
+        }
+        Ok(())
+    }
+
+    /// Makes `from..until` of `object` a hole; returns how many bytes that frees.
+    pub fn unplace(&mut self, object: ObjectId, from: u64, until: u64) -> Result<u64> {
+        let mut freed = 0;
+        loop {
+            let extents = self.extents(object, from, until, 64)?;
+            if extents.is_empty() {
+                return Ok(freed);
+            }
+            for extent in extents {
+                let start = extent.offset.max(from);
+                let end = extent.end().min(until);
+                let cut = |at: u64, length: u64| Piece {
+                    location: extent.piece.location + (at - extent.offset),
+                    length: length as u32,
+                };
+                let (tree, mut source) = self.index();
+                if extent.offset < start {
+                    let left = cut(extent.offset, start - extent.offset);
+                    tree.insert(&mut source, Key::extent(object, extent.offset), &Extent::encode(left))?;
+                } else {
+                    tree.remove(&mut source, &Key::extent(object, extent.offset))?;
+                    self.extents = self.extents.saturating_sub(1);
+                }
+                let (tree, mut source) = self.index();
+                if end < extent.end() {
+                    let right = cut(end, extent.end() - end);
+                    tree.insert(&mut source, Key::extent(object, end), &Extent::encode(right))?;
+                    self.extents += 1;
+                }
+                let gone = cut(start, end - start);
+                self.log.release(gone.location, u64::from(gone.length));
+                freed += u64::from(gone.length);
+            }
+        }
+    }
+}

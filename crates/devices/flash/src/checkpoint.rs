@@ -1,0 +1,121 @@
+//! Checkpoints: the whole state on the medium, and a superblock that says where.
+//!
+//! Order is everything: content, then tree nodes, then the segment table, then the superblock, each
+//! complete before the next begins. Until the superblock is on the medium the one before it counts,
+//! and nothing that it refers to has been touched.
+
+use crate::core::{CheckpointState, Core};
+use crate::errors::damaged;
+use crate::format::{BlobReference, NOWHERE};
+use crate::items::Owner;
+use crate::policy::Stream;
+use alloc::format;
+use alloc::vec::Vec;
+use onode_object::Result;
+
+impl Core {
+    /// Writes a checkpoint. `clean` seals the streams first: nothing follows in the journal.
+    pub fn checkpoint(&mut self, clean: bool) -> Result<()> {
+        let result = self.write_checkpoint(clean);
+        if let Err(error) = &result {
+            self.log.store.latch(&format!("a checkpoint failed: {error}"));
+        }
+        result
+    }
+
+    fn write_checkpoint(&mut self, clean: bool) -> Result<()> {
+        self.log.store.check_writable()?;
+        self.log.program_page(Stream::Journal)?;
+        if clean {
+            // The summary at its end also tells a replay from the superblock before to go on in the next
+            // journal segment, should the coming superblock be lost.
+            for stream in [Stream::Journal, Stream::Data, Stream::Cold] {
+                self.log.seal(stream)?;
+            }
+        }
+        self.log.program_content()?;
+        let (tree, mut source) = self.index();
+        tree.write_back(&mut source)?;
+        let (position, journal_sequence) = self.log.journal_position();
+        self.log.table.hold_dead(journal_sequence);
+        self.write_table()?;
+        self.log.program_page(Stream::Index)?;
+        self.log.store.flush()?;
+        self.checkpoint_state = CheckpointState {
+            clean,
+            journal_segment: position.segment,
+            journal_page: position.page,
+            journal_sequence,
+            journal_next: self.log.next_journal,
+            next_sequence: self.log.table.next_sequence,
+            next_object: self.next_object,
+            transaction: self.log.transaction,
+            objects: self.objects,
+            extents: self.extents,
+            pieces: self.log.table.pieces().to_vec(),
+        };
+        self.write_superblock(true)?;
+        self.log.table.release_held();
+        self.log.journal_pages = 0;
+        self.log.chain_broken = false;
+        self.statistics.checkpoints += 1;
+        self.clean = clean;
+        Ok(())
+    }
+
+    /// Writes the changed pieces of the segment table.
+    ///
+    /// Writing a piece changes the table: the segment it goes to gains live bytes, the one it was in loses
+    /// them. So the set of pieces is completed first, until it no longer grows.
+    fn write_table(&mut self) -> Result<()> {
+        let mut wanted = Vec::new();
+        let segment = loop {
+            let dirty: Vec<usize> =
+                (0..self.log.table.pieces().len()).filter(|&piece| self.log.table.is_dirty(piece)).collect();
+            let segment = self.log.reserve_index(dirty.len() * self.log.table.piece_bytes())?;
+            self.log.table.touch(segment);
+            for &piece in &dirty {
+                let old = self.log.table.pieces()[piece].location.get();
+                if old != NOWHERE {
+                    self.log.table.touch(self.log.store.layout.segment_of(old));
+                }
+            }
+            if dirty == wanted {
+                break segment;
+            }
+            wanted = dirty;
+        };
+        for &piece in &wanted {
+            let old = self.log.table.pieces()[piece];
+            if old.location.get() != NOWHERE {
+                self.log.release(old.location.get(), u64::from(old.length.get()));
+            }
+            self.log.table.retain(segment, self.log.table.encode_piece(piece).len() as u64);
+        }
+        for &piece in &wanted {
+            let bytes = self.log.table.encode_piece(piece);
+            let owner = Owner::TablePiece { piece: piece as u32 };
+            let location = self.log.append_whole(Stream::Index, &bytes, owner)?;
+            if self.log.store.layout.segment_of(location) != segment {
+                return Err(damaged("the segment table did not go where room was made for it"));
+            }
+            let reference = BlobReference {
+                location: location.into(),
+                length: (bytes.len() as u32).into(),
+                checksum: onode_base::checksum::crc32c(&bytes).into(),
+            };
+            self.log.table.set_piece(piece, reference);
+        }
+        Ok(())
+    }
+
+    /// Brings everything to a state from which the next mount needs no recovery.
+    pub fn close(&mut self) -> Result<()> {
+        if self.log.store.read_only().is_some() || self.clean {
+            return Ok(());
+        }
+        self.checkpoint(true)?;
+        // The copy makes the checkpoint safe from a cut that hit the first superblock unnoticed.
+        self.write_superblock(false)
+    }
+}

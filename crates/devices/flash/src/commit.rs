@@ -1,0 +1,118 @@
+//! Commits: placing content, logging the record, applying it, making it durable.
+
+use crate::core::Core;
+use crate::items::Owner;
+use crate::policy::{Stream, whole_page_bytes};
+use crate::record::{Change, Piece, Record};
+use alloc::format;
+use alloc::vec::Vec;
+use onode_object::validate::{never_needs_space, validate};
+use onode_object::{Durability, Mutation, ObjectId, Result, Transaction};
+
+impl Core {
+    /// Does the whole transaction or nothing.
+    pub fn commit(&mut self, transaction: Transaction, durability: Durability) -> Result<()> {
+        self.log.store.check_writable()?;
+        let next = ObjectId(self.next_object);
+        validate(&transaction, next, &mut |object| self.onode(object).map(|onode| onode.is_some()))?;
+        if transaction.is_empty() {
+            return if durability == Durability::Durable { self.sync() } else { Ok(()) };
+        }
+        let freeing = never_needs_space(&transaction, &mut |object, key| self.attribute_bytes(object, key))?;
+        self.make_room(&transaction, freeing)?;
+        let result = self.commit_in_room(transaction, durability);
+        if let Err(error) = &result {
+            // Memory and medium may disagree now; what is on the medium is whole.
+            self.log.store.latch(&format!("a commit failed half-way: {error}"));
+        }
+        result
+    }
+
+    fn commit_in_room(&mut self, transaction: Transaction, durability: Durability) -> Result<()> {
+        self.prepare_writing()?;
+        let mut changes = Vec::with_capacity(transaction.mutations.len());
+        for mutation in transaction.mutations {
+            let change = match mutation {
+                Mutation::Write { object, offset, data } if !data.is_empty() => {
+                    let pieces = self.write_content(object, offset, &data)?;
+                    Change::Place { object, offset, pieces }
+                }
+                other => Change::Mutation(other),
+            };
+            self.apply(&change)?;
+            changes.push(change);
+        }
+        self.log.transaction += 1;
+        self.statistics.commits += 1;
+        self.log.append_record(&Record::Commit { transaction: self.log.transaction, changes })?;
+        if durability == Durability::Durable {
+            self.sync()?;
+        }
+        if self.checkpoint_is_due() {
+            self.checkpoint(false)?;
+        }
+        Ok(())
+    }
+
+    /// Appends content to the streams that the placement policy names.
+    fn write_content(&mut self, object: ObjectId, offset: u64, data: &[u8]) -> Result<Vec<Piece>> {
+        self.statistics.bytes_written += data.len() as u64;
+        let payload = self.log.store.layout.payload_bytes as usize;
+        let hints = self.require(object)?.hints;
+        let split = whole_page_bytes(&hints, data.len(), payload);
+        let mut pieces = Vec::new();
+        for (stream, from, until) in [(Stream::Data, 0, split), (Stream::Journal, split, data.len())] {
+            self.append_content(stream, object, offset + from as u64, &data[from..until], &mut pieces)?;
+        }
+        Ok(pieces)
+    }
+
+    /// Appends `data` to `stream` and adds the places to `pieces`.
+    pub fn append_content(
+        &mut self,
+        stream: Stream,
+        object: ObjectId,
+        offset: u64,
+        data: &[u8],
+        pieces: &mut Vec<Piece>,
+    ) -> Result<()> {
+        let mut done = 0;
+        while done < data.len() {
+            let owner = Owner::Content { object: object.0, offset: offset + done as u64 };
+            let piece = self.log.append(stream, &data[done..], owner)?;
+            done += piece.length as usize;
+            pieces.push(piece);
+        }
+        Ok(())
+    }
+
+    /// Makes every commit so far durable: one program of the page that holds the last record.
+    pub fn sync(&mut self) -> Result<()> {
+        self.log.store.check_writable()?;
+        if self.clean {
+            return Ok(());
+        }
+        // Content that the cleaner moved need not be durable: its old place still is.
+        self.log.program_page(Stream::Data)?;
+        self.log.program_page(Stream::Journal)?;
+        if self.log.chain_broken {
+            return self.checkpoint(false);
+        }
+        self.log.store.flush()
+    }
+
+    fn checkpoint_is_due(&self) -> bool {
+        self.log.chain_broken
+            || self.dirty_bytes() > self.dirty_limit
+            || self.log.journal_pages >= self.checkpoint_pages
+    }
+
+    /// The first write of a session needs a superblock that a second cut cannot take away.
+    pub fn prepare_writing(&mut self) -> Result<()> {
+        if !self.ring.confirmed {
+            self.write_superblock(false)?;
+        }
+        self.clean = false;
+        Ok(())
+    }
+}

@@ -1,0 +1,153 @@
+//! The single-threaded state machine behind the device: the log, the tree over it, and the numbers
+//! that a checkpoint writes down.
+
+use crate::errors::damaged;
+use crate::format::BlobReference;
+use crate::items::Owner;
+use crate::log::Log;
+use crate::options::MountOptions;
+use crate::ring::Ring;
+use crate::tree::{Child, Key, Node, NodeSource, Tree};
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use onode_base::evict::Lru;
+use onode_media::IoTag;
+use onode_object::Result;
+
+/// What the device did beside what was asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Transactions committed.
+    pub commits: u64,
+    /// Checkpoints written.
+    pub checkpoints: u64,
+    /// Segments cleaned.
+    pub segments_cleaned: u64,
+    /// Bytes of content that the cleaner moved.
+    pub bytes_moved: u64,
+    /// Bytes of content that users wrote.
+    pub bytes_written: u64,
+    /// Journal records replayed by the mount.
+    pub records_replayed: u64,
+    /// Journal pages read by the mount.
+    pub pages_replayed: u64,
+}
+
+/// The numbers of a checkpoint, as every superblock that describes it repeats them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckpointState {
+    /// Nothing follows in the journal.
+    pub clean: bool,
+    /// Segment at which a replay starts.
+    pub journal_segment: u32,
+    /// Page of that segment.
+    pub journal_page: u32,
+    /// Its sequence number.
+    pub journal_sequence: u32,
+    /// The journal segment after it, and its sequence number.
+    pub journal_next: (u32, u32),
+    /// The next sequence number.
+    pub next_sequence: u32,
+    /// The next object id.
+    pub next_object: u64,
+    /// Commits so far.
+    pub transaction: u64,
+    /// Objects that exist.
+    pub objects: u64,
+    /// Extents that exist.
+    pub extents: u64,
+    /// The segment table.
+    pub pieces: Vec<BlobReference>,
+}
+
+/// The device's state.
+pub struct Core {
+    /// Streams, segments, medium.
+    pub log: Log,
+    /// The index.
+    pub tree: Tree,
+    /// Clean nodes in memory, by location.
+    pub nodes: Lru<u64, Arc<Node>>,
+    /// Superblocks.
+    pub ring: Ring,
+    /// The volume.
+    pub uuid: [u8; 16],
+    /// Options of this mount.
+    pub options: MountOptions,
+    /// Bytes of a tree node.
+    pub node_bytes: usize,
+    /// Bytes of changed nodes at which a checkpoint is due.
+    pub dirty_limit: usize,
+    /// Journal pages after which a checkpoint is due.
+    pub checkpoint_pages: u32,
+    /// The next object id.
+    pub next_object: u64,
+    /// Objects that exist.
+    pub objects: u64,
+    /// Extents that exist: each will need an item in a summary.
+    pub extents: u64,
+    /// What the newest superblock says beside the root.
+    pub checkpoint_state: CheckpointState,
+    /// Whether the newest superblock describes the present state and nothing was logged since.
+    pub clean: bool,
+    /// Segments that the cleaner could not empty because something on them is damaged.
+    pub stuck: BTreeSet<u32>,
+    /// What was done.
+    pub statistics: Statistics,
+}
+
+/// The tree's view of the log.
+pub struct Source<'a> {
+    /// Streams and segments.
+    pub log: &'a mut Log,
+    /// Clean nodes.
+    pub nodes: &'a mut Lru<u64, Arc<Node>>,
+    /// What reads are for.
+    pub tag: IoTag,
+}
+
+impl Core {
+    /// The tree and what it stands on, borrowed side by side.
+    pub fn index(&mut self) -> (&mut Tree, Source<'_>) {
+        (&mut self.tree, Source { log: &mut self.log, nodes: &mut self.nodes, tag: IoTag::Index })
+    }
+
+    /// Bytes of changed nodes in memory.
+    pub fn dirty_bytes(&self) -> usize {
+        self.tree.dirty_nodes() * self.node_bytes
+    }
+}
+
+impl NodeSource for Source<'_> {
+    fn load(&mut self, reference: BlobReference, level: u8) -> Result<Arc<Node>> {
+        let location = reference.location.get();
+        if let Some(node) = self.nodes.get(&location)
+            && node.level == level
+        {
+            return Ok(node.clone());
+        }
+        let bytes = self.log.read_blob(reference, self.tag)?;
+        let node = Node::decode(&bytes, level)
+            .filter(|node| level == 0 || (0..node.len()).all(|index| is_written_child(node.value(index))))
+            .ok_or_else(|| damaged(format!("the tree node at {location} is malformed")))?;
+        let node = Arc::new(node);
+        self.nodes.insert(location, node.clone(), node.memory_bytes());
+        Ok(node)
+    }
+
+    fn release(&mut self, reference: BlobReference) {
+        self.nodes.remove(&reference.location.get());
+        self.log.release(reference.location.get(), u64::from(reference.length.get()));
+    }
+
+    fn store(&mut self, bytes: &[u8], level: u8, key: Key) -> Result<BlobReference> {
+        self.log.write_blob(bytes, Owner::Node { key, level })
+    }
+}
+
+/// Whether a child reference read from the medium names a place on it, and not a slot of memory.
+fn is_written_child(value: &[u8]) -> bool {
+    matches!(Child::decode(value), Ok(Child::Clean(_)))
+}

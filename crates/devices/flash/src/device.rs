@@ -1,0 +1,195 @@
+//! The device behind the object interface: one lock around the state machine.
+
+use crate::core::Core;
+use crate::options::{FormatOptions, MountOptions};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use onode_base::sync::Mutex;
+use onode_media::{IoTag, Nand};
+use onode_object::powers::{Inspect, Scrub, ScrubReport, SegmentInfo};
+use onode_object::validate::reserve;
+use onode_object::{
+    AttributeKey, DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result, Space, SyncScope,
+    Transaction,
+};
+
+/// A volume of objects on raw NAND flash (paper 1).
+pub struct FlashDevice {
+    core: Mutex<Core>,
+}
+
+impl FlashDevice {
+    /// Makes an empty volume on `nand`; everything on it is lost.
+    ///
+    /// # Errors
+    /// `Invalid` if the medium is too small or of an impossible shape, `Media` if it fails.
+    pub fn format(nand: impl Nand + 'static, options: &FormatOptions, mount: &MountOptions) -> Result<Self> {
+        Ok(Self { core: Mutex::new(Core::format(Box::new(nand), options, mount)?) })
+    }
+
+    /// Mounts the volume on `nand` and recovers it after a crash.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no volume or one of another shape, `NotSupported` for a newer format,
+    /// `Corrupt` if its index cannot be read, `Media` if the medium fails.
+    pub fn mount(nand: impl Nand + 'static, options: &MountOptions) -> Result<Self> {
+        let mut core = Core::mount(Box::new(nand), options)?;
+        core.check_root()?;
+        Ok(Self { core: Mutex::new(core) })
+    }
+}
+
+impl ObjectDevice for FlashDevice {
+    fn info(&self) -> DeviceInfo {
+        let core = self.core.lock();
+        let layout = &core.log.store.layout;
+        let shape = &layout.geometry;
+        DeviceInfo {
+            kind: "flash",
+            uuid: core.uuid,
+            summary: format!(
+                "{} blocks of {} pages of {} bytes, {} segments of {} KiB",
+                shape.blocks,
+                shape.pages_per_block,
+                shape.page_bytes,
+                layout.segments,
+                layout.segment_bytes() / 1024
+            ),
+            read_only: core.log.store.read_only().map(ToString::to_string),
+            transaction_bytes: 1 << 20,
+        }
+    }
+
+    fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
+        let mut core = self.core.lock();
+        core.log.store.check_writable()?;
+        let (first, next) = reserve(ObjectId(core.next_object), count)?;
+        core.next_object = next.0;
+        Ok(first)
+    }
+
+    fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
+        self.core.lock().commit(transaction, durability)
+    }
+
+    fn sync(&self, _scope: SyncScope) -> Result<()> {
+        // The journal is one log: what covers one object covers all that came before.
+        self.core.lock().sync()
+    }
+
+    fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        Core::check_host_object(object)?;
+        self.core.lock().read(object, offset, buffer)
+    }
+
+    fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
+        Core::check_host_object(object)?;
+        self.core.lock().attribute(object, key)
+    }
+
+    fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
+        Core::check_host_object(object)?;
+        self.core.lock().attributes(object, from, limit)
+    }
+
+    fn stat(&self, object: ObjectId) -> Result<ObjectStat> {
+        Core::check_host_object(object)?;
+        self.core.lock().stat(object)
+    }
+
+    fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
+        self.core.lock().list(from, limit)
+    }
+
+    fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
+        Core::check_host_object(object)?;
+        self.core.lock().data_ranges(object, offset, limit)
+    }
+
+    fn space(&self) -> Space {
+        self.core.lock().space()
+    }
+
+    fn maintain(&self, budget: u32) -> Result<Maintenance> {
+        self.core.lock().maintain(budget)
+    }
+
+    fn close(&self) -> Result<()> {
+        self.core.lock().close()
+    }
+
+    fn scrub(&self) -> Option<&dyn Scrub> {
+        Some(self)
+    }
+
+    fn inspect(&self) -> Option<&dyn Inspect> {
+        Some(self)
+    }
+}
+
+impl Scrub for FlashDevice {
+    fn scrub(&self, from: ObjectId, limit: usize) -> Result<ScrubReport> {
+        let mut core = self.core.lock();
+        let mut report = ScrubReport::default();
+        let objects = core.list(from, limit)?;
+        for &object in &objects {
+            report.objects += 1;
+            report.bytes += core.verify(object, &mut report.damaged)?;
+        }
+        report.next = objects.last().filter(|_| objects.len() == limit).map(|last| ObjectId(last.0 + 1));
+        Ok(report)
+    }
+}
+
+impl Inspect for FlashDevice {
+    fn counters(&self) -> Vec<(String, u64)> {
+        let core = self.core.lock();
+        let mut all = Vec::new();
+        if let Some(counters) = core.log.store.counters() {
+            let total = counters.total();
+            all.push(("nand.reads".into(), total.reads));
+            all.push(("nand.programs".into(), total.programs));
+            all.push(("nand.erases".into(), total.erases));
+            all.push(("nand.virtual_nanoseconds".into(), counters.virtual_nanoseconds));
+            for tag in IoTag::ALL {
+                let one = counters.of(tag);
+                all.push((format!("{}.reads", tag.name()), one.reads));
+                all.push((format!("{}.programs", tag.name()), one.programs));
+            }
+        }
+        let statistics = &core.statistics;
+        for (name, value) in [
+            ("commits", statistics.commits),
+            ("checkpoints", statistics.checkpoints),
+            ("segments_cleaned", statistics.segments_cleaned),
+            ("bytes_moved", statistics.bytes_moved),
+            ("bytes_written", statistics.bytes_written),
+            ("records_replayed", statistics.records_replayed),
+            ("pages_replayed", statistics.pages_replayed),
+            ("ram.node_cache_bytes", core.nodes.bytes() as u64),
+            ("ram.dirty_node_bytes", core.dirty_bytes() as u64),
+        ] {
+            all.push((name.into(), value));
+        }
+        all
+    }
+
+    fn segments(&self) -> Vec<SegmentInfo> {
+        let core = self.core.lock();
+        let capacity_bytes = core.log.store.layout.segment_bytes();
+        core.log
+            .table
+            .iter()
+            .map(|(segment, one)| SegmentInfo {
+                segment,
+                state: one.state.name(),
+                stream: if one.live_bytes > 0 { one.stream.name() } else { "" },
+                live_bytes: u64::from(one.live_bytes),
+                capacity_bytes,
+                erases: one.erases,
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,204 @@
+//! Everything that the flash device puts on a medium, in one place. `docs/format/flash.md` describes
+//! it byte by byte.
+//!
+//! ```text
+//! +--------------------+-----------+-----------+-- ... --+-----------+
+//! | superblock blocks  | segment 0 | segment 1 |         | segment n |
+//! +--------------------+-----------+-----------+-- ... --+-----------+
+//!
+//! page      = payload ................................. | trailer (16 bytes, in the spare if it fits)
+//! payload   = content from the front ... | free | ... commit record frames up to the end
+//! segment   = pages of one stream, then its summary
+//! ```
+//!
+//! All numbers are little-endian. Fields named `reserved` are zero and checked to be zero.
+
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// First bytes of every superblock.
+pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"ONODEFL\x01";
+/// Incompatible changes raise the major number: older code refuses the medium.
+pub const FORMAT_MAJOR: u16 = 1;
+/// Compatible additions raise the minor number.
+pub const FORMAT_MINOR: u16 = 0;
+/// First bytes of every segment summary.
+pub const SUMMARY_MAGIC: [u8; 4] = *b"OSUM";
+
+/// Ends every page. In the spare area where 16 bytes of it are to be had, else in the last 16 bytes
+/// of the page.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct PageTrailer {
+    /// CRC-32C of volume seed, page address, the fields below and the payload.
+    pub checksum: U32,
+    /// Sequence number of the segment (or of the superblock).
+    pub sequence: U32,
+    /// Bytes of commit record frames at the end of the payload.
+    pub record_bytes: U16,
+    /// What the page holds: a [`PageKind`].
+    pub kind: u8,
+    /// Zero.
+    pub reserved: [u8; 5],
+}
+const _: () = assert!(size_of::<PageTrailer>() == 16);
+
+/// What a page holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PageKind {
+    /// A superblock.
+    Superblock = 1,
+    /// Commit records and packed content.
+    Journal = 2,
+    /// Content of objects.
+    Data = 3,
+    /// Content moved by the cleaner.
+    Cold = 4,
+    /// Tree nodes and pieces of the segment table.
+    Index = 5,
+    /// A segment summary.
+    Summary = 6,
+}
+
+impl PageKind {
+    /// The kind a byte stands for.
+    #[must_use]
+    pub const fn from_byte(byte: u8) -> Option<Self> {
+        Some(match byte {
+            1 => Self::Superblock,
+            2 => Self::Journal,
+            3 => Self::Data,
+            4 => Self::Cold,
+            5 => Self::Index,
+            6 => Self::Summary,
+            _ => return None,
+        })
+    }
+}
+
+/// Where a tree node or a piece of the segment table lies, and the checksum of what must be there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct BlobReference {
+    /// Byte address in the payload space of all segments; [`NOWHERE`] for none.
+    pub location: U64,
+    /// Length in bytes.
+    pub length: U32,
+    /// CRC-32C of those bytes.
+    pub checksum: U32,
+}
+const _: () = assert!(size_of::<BlobReference>() == 16);
+
+/// The location of nothing.
+pub const NOWHERE: u64 = u64::MAX;
+
+/// The fixed part of a superblock; `table_pieces` [`BlobReference`]s follow it.
+///
+/// A superblock is one page. It is written at every checkpoint, into the superblock blocks in turn,
+/// and is never rewritten in place. The valid one with the highest `generation` counts.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct Superblock {
+    /// [`SUPERBLOCK_MAGIC`].
+    pub magic: [u8; 8],
+    /// [`FORMAT_MAJOR`].
+    pub major: U16,
+    /// [`FORMAT_MINOR`].
+    pub minor: U16,
+    /// Features without which the medium cannot be used at all.
+    pub incompatible: U32,
+    /// Features without which it can only be read.
+    pub read_only_compatible: U32,
+    /// Features that may be ignored.
+    pub compatible: U32,
+    /// The volume.
+    pub uuid: [u8; 16],
+    /// Geometry: data bytes of a page.
+    pub page_bytes: U32,
+    /// Geometry: pages of an erase block.
+    pub pages_per_block: U32,
+    /// Geometry: erase blocks.
+    pub blocks: U32,
+    /// Geometry: chips.
+    pub chips: U16,
+    /// Erase blocks of a segment.
+    pub blocks_per_segment: U16,
+    /// Number of this superblock, ascending by one.
+    pub generation: U32,
+    /// Generation of the first superblock that describes this checkpoint. If it is smaller than
+    /// `generation`, an earlier copy is known to be complete on the medium.
+    pub checkpoint_generation: U32,
+    /// Root of the tree.
+    pub root: BlobReference,
+    /// Level of the root; leaves have level 0.
+    pub root_level: U16,
+    /// 1 if nothing follows in the journal.
+    pub clean: U16,
+    /// Pieces of the segment table that follow.
+    pub table_pieces: U32,
+    /// Where the journal goes on: segment.
+    pub journal_segment: U32,
+    /// Where the journal goes on: page of the segment.
+    pub journal_page: U32,
+    /// Where the journal goes on: sequence number of that segment.
+    pub journal_sequence: U32,
+    /// The journal segment after that one.
+    pub journal_next_segment: U32,
+    /// The sequence number reserved for it.
+    pub journal_next_sequence: U32,
+    /// The next sequence number that no segment has had.
+    pub next_sequence: U32,
+    /// The next object id that no object has had.
+    pub next_object: U64,
+    /// Commits so far.
+    pub transaction: U64,
+    /// Objects that exist.
+    pub objects: U64,
+    /// Extents that exist.
+    pub extents: U64,
+}
+const _: () = assert!(size_of::<Superblock>() == 144);
+
+/// One segment in the segment table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct SegmentEntry {
+    /// Bytes that are still referred to.
+    pub live_bytes: U32,
+    /// Times the segment was erased.
+    pub erases: U32,
+    /// Sequence number it was last opened with.
+    pub sequence: U32,
+    /// Page at which the summary starts; [`NO_SUMMARY`] if there is none.
+    pub summary_page: U16,
+    /// A `SegmentState`.
+    pub state: u8,
+    /// A `Stream`.
+    pub stream: u8,
+}
+const _: () = assert!(size_of::<SegmentEntry>() == 16);
+
+/// `summary_page` of a segment without a summary.
+pub const NO_SUMMARY: u16 = u16::MAX;
+
+/// Starts a segment summary; `item_bytes` bytes of items follow (see `items.rs`).
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct SummaryHeader {
+    /// [`SUMMARY_MAGIC`].
+    pub magic: [u8; 4],
+    /// Sequence number of the segment.
+    pub sequence: U32,
+    /// Commits so far when it was sealed: the age of the segment.
+    pub transaction: U64,
+    /// Bytes referred to when it was sealed.
+    pub live_bytes: U32,
+    /// Items in the reverse index.
+    pub items: U32,
+    /// Bytes of those items.
+    pub item_bytes: U32,
+    /// CRC-32C of those bytes.
+    pub checksum: U32,
+}
+const _: () = assert!(size_of::<SummaryHeader>() == 32);

@@ -1,0 +1,468 @@
+//! The log: four streams of bytes over the segments, and reading back what they hold.
+//!
+//! A stream fills one page in memory at a time, content from the front, record frames from the back,
+//! and programs it when it is full or has to be durable. Bytes are readable from the moment they
+//! were appended. A segment is sealed with a summary once only the summary's room is left.
+
+use crate::errors::damaged;
+use crate::format::{BlobReference, NO_SUMMARY, PageKind, SUMMARY_MAGIC, SummaryHeader};
+use crate::items::{Item, Items, Owner};
+use crate::layout::{Layout, SegmentPage};
+use crate::page::PageInfo;
+use crate::policy::Stream;
+use crate::record::{self, Piece, Record};
+use crate::segments::{SegmentState, SegmentTable};
+use crate::store::{Store, kind_and_tag};
+use alloc::format;
+use alloc::vec::Vec;
+use onode_base::ErrorKind;
+use onode_media::IoTag;
+use onode_object::{Error, Result};
+use zerocopy::IntoBytes;
+
+/// A segment that a stream fills.
+pub struct OpenSegment {
+    segment: u32,
+    sequence: u32,
+    /// The page being filled.
+    page: u32,
+    front: Vec<u8>,
+    records: Vec<u8>,
+    items: Items,
+}
+
+/// The streams over the store.
+pub struct Log {
+    /// Pages on the medium.
+    pub store: Store,
+    /// Use of the segments.
+    pub table: SegmentTable,
+    open: [Option<OpenSegment>; Stream::ALL.len()],
+    /// The journal segment after the open one, reserved with its sequence number.
+    pub next_journal: (u32, u32),
+    /// The reserved segment could not be erased: only a superblock makes the journal reachable again.
+    pub chain_broken: bool,
+    /// Journal pages programmed since the last checkpoint.
+    pub journal_pages: u32,
+    /// Commits so far; the age in summaries.
+    pub transaction: u64,
+}
+
+impl Log {
+    /// Streams over `store`, none of them open.
+    pub const fn new(store: Store, table: SegmentTable) -> Self {
+        Self {
+            store,
+            table,
+            open: [const { None }; Stream::ALL.len()],
+            next_journal: (0, 0),
+            chain_broken: false,
+            journal_pages: 0,
+            transaction: 0,
+        }
+    }
+
+    const fn payload(&self) -> usize {
+        self.store.layout.payload_bytes as usize
+    }
+
+    /// Segment and page at which the journal goes on, and the sequence number there.
+    pub fn journal_position(&self) -> (SegmentPage, u32) {
+        match &self.open[Stream::Journal as usize] {
+            Some(open) => (SegmentPage { segment: open.segment, page: open.page }, open.sequence),
+            None => (SegmentPage { segment: self.next_journal.0, page: 0 }, self.next_journal.1),
+        }
+    }
+
+    /// Reserves the journal segment that follows the next one to be opened.
+    pub fn reserve_journal(&mut self) -> Result<()> {
+        let segment = self.take_free()?;
+        let sequence = self.table.take_sequence();
+        let entry = self.table.get_mut(segment);
+        entry.state = SegmentState::Open;
+        entry.stream = Stream::Journal;
+        entry.sequence = sequence;
+        entry.summary_page = NO_SUMMARY;
+        self.next_journal = (segment, sequence);
+        Ok(())
+    }
+
+    fn take_free(&mut self) -> Result<u32> {
+        self.table
+            .choose_free()
+            .ok_or_else(|| Error::new(ErrorKind::NoSpace, "no free segment is left; the reserve is exhausted"))
+    }
+
+    /// Opens a segment for `stream`.
+    fn open(&mut self, stream: Stream) -> Result<()> {
+        self.store.check_writable()?;
+        let (segment, sequence) = if stream == Stream::Journal {
+            let (segment, sequence) = self.next_journal;
+            if self.erase(segment)? {
+                (segment, sequence)
+            } else {
+                self.chain_broken = true;
+                self.open_any(stream)?
+            }
+        } else {
+            self.open_any(stream)?
+        };
+        let opened =
+            OpenSegment { segment, sequence, page: 0, front: Vec::new(), records: Vec::new(), items: Items::default() };
+        self.open[stream as usize] = Some(opened);
+        match stream {
+            Stream::Journal => {
+                self.reserve_journal()?;
+                let (segment, sequence) = self.next_journal;
+                self.append_record(&Record::Chain { segment, sequence })
+            }
+            Stream::Data => {
+                let erases = self.table.get(segment).erases;
+                self.append_record(&Record::Opened { segment, sequence, erases })
+            }
+            Stream::Cold | Stream::Index => Ok(()),
+        }
+    }
+
+    /// Finds, erases and enters a free segment.
+    fn open_any(&mut self, stream: Stream) -> Result<(u32, u32)> {
+        loop {
+            let segment = self.take_free()?;
+            if self.erase(segment)? {
+                let sequence = self.table.take_sequence();
+                let entry = self.table.get_mut(segment);
+                entry.state = SegmentState::Open;
+                entry.stream = stream;
+                entry.sequence = sequence;
+                entry.summary_page = NO_SUMMARY;
+                return Ok((segment, sequence));
+            }
+        }
+    }
+
+    /// Erases a segment; false if it had to be retired.
+    fn erase(&mut self, segment: u32) -> Result<bool> {
+        let sound = self.store.erase_segment(segment)?;
+        let entry = self.table.get_mut(segment);
+        entry.erases = entry.erases.saturating_add(1);
+        if !sound {
+            entry.state = SegmentState::Bad;
+        }
+        Ok(sound)
+    }
+
+    /// Whether `stream` can take one more page of content in its open segment, and how many whole ones.
+    fn pages_left(&self, stream: Stream) -> u32 {
+        let Some(open) = &self.open[stream as usize] else { return 0 };
+        let summary = size_of::<SummaryHeader>() + open.items.bytes_with_one_more();
+        let summary_pages = summary.div_ceil(self.payload()) as u32;
+        (self.store.layout.segment_pages - open.page).saturating_sub(summary_pages)
+    }
+
+    /// Makes sure that the open segment of `stream` takes content, with at least `pages` pages left.
+    fn prepare(&mut self, stream: Stream, pages: u32) -> Result<()> {
+        if self.open[stream as usize].is_some() && self.pages_left(stream) < pages.max(1) {
+            self.seal(stream)?;
+        }
+        if self.open[stream as usize].is_none() {
+            self.open(stream)?;
+        }
+        Ok(())
+    }
+
+    /// Appends as much of `bytes` as goes into one unbroken run; returns where it lies. At least one byte
+    /// is taken. `owner` is that of the first byte.
+    pub fn append(&mut self, stream: Stream, bytes: &[u8], owner: Owner) -> Result<Piece> {
+        self.prepare(stream, 1)?;
+        let payload = self.payload();
+        let whole_pages = self.pages_left(stream) as usize;
+        let Some(open) = &mut self.open[stream as usize] else { return Err(not_open(stream)) };
+        let room = payload - open.records.len() - open.front.len();
+        if room == 0 {
+            self.program_page(stream)?;
+            return self.append(stream, bytes, owner);
+        }
+        let at = SegmentPage { segment: open.segment, page: open.page };
+        let location = self.store.layout.location(at, open.front.len() as u32);
+        let start = (location % self.store.layout.segment_bytes()) as u32;
+        let taken = if open.front.is_empty() && open.records.is_empty() && bytes.len() >= payload {
+            // Whole pages go straight to the medium, many at once.
+            let count = (bytes.len() / payload).min(whole_pages);
+            let (kind, tag) = kind_and_tag(stream);
+            let info = PageInfo { kind, record_bytes: 0, sequence: open.sequence };
+            self.store.program(at, info, &bytes[..count * payload], tag)?;
+            open.page += count as u32;
+            if stream == Stream::Journal {
+                self.journal_pages += count as u32;
+            }
+            count * payload
+        } else {
+            let count = bytes.len().min(room);
+            open.front.extend_from_slice(&bytes[..count]);
+            count
+        };
+        open.items.push(Item { start, length: taken as u32, owner });
+        if self.is_page_full(stream) {
+            self.program_page(stream)?;
+        }
+        Ok(Piece { location, length: taken as u32 })
+    }
+
+    /// Appends `bytes` in one unbroken run.
+    pub fn append_whole(&mut self, stream: Stream, bytes: &[u8], owner: Owner) -> Result<u64> {
+        let pages = bytes.len().div_ceil(self.payload()) as u32 + 1;
+        self.prepare(stream, pages)?;
+        let mut first = None;
+        let mut rest = bytes;
+        let mut owner = Some(owner);
+        while !rest.is_empty() {
+            // Only the first part is an item of its own; it is given the whole length below.
+            let Some(open) = &mut self.open[stream as usize] else { return Err(not_open(stream)) };
+            let at = SegmentPage { segment: open.segment, page: open.page };
+            let location = self.store.layout.location(at, open.front.len() as u32);
+            if let Some(owner) = owner.take() {
+                let start = (location % self.store.layout.segment_bytes()) as u32;
+                open.items.push(Item { start, length: bytes.len() as u32, owner });
+                first = Some(location);
+            }
+            let payload = self.store.layout.payload_bytes as usize;
+            let count = rest.len().min(payload - open.records.len() - open.front.len());
+            open.front.extend_from_slice(&rest[..count]);
+            rest = &rest[count..];
+            if self.is_page_full(stream) {
+                self.program_page(stream)?;
+            }
+        }
+        first.ok_or_else(|| damaged("an empty blob has no place"))
+    }
+
+    fn is_page_full(&self, stream: Stream) -> bool {
+        self.open[stream as usize].as_ref().is_some_and(|open| open.front.len() + open.records.len() >= self.payload())
+    }
+
+    /// Appends a record to the journal.
+    pub fn append_record(&mut self, record: &Record) -> Result<()> {
+        let bytes = record.encode();
+        let (mut rest, mut first) = (&bytes[..], true);
+        while first || !rest.is_empty() {
+            self.prepare(Stream::Journal, 1)?;
+            let payload = self.payload();
+            let Some(open) = &mut self.open[Stream::Journal as usize] else { return Err(not_open(Stream::Journal)) };
+            let used = open.front.len() + open.records.len();
+            let limit = usize::from(u16::MAX) - open.records.len();
+            match record::put_frame(&mut open.records, rest, first, (payload - used).min(limit)) {
+                Some(taken) => {
+                    rest = &rest[taken..];
+                    first = false;
+                }
+                None => self.program_page(Stream::Journal)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Programs the page being filled, if there is anything in it.
+    pub fn program_page(&mut self, stream: Stream) -> Result<()> {
+        let payload = self.payload();
+        let Some(open) = &mut self.open[stream as usize] else { return Ok(()) };
+        if open.front.is_empty() && open.records.is_empty() {
+            return Ok(());
+        }
+        let (kind, tag) = kind_and_tag(stream);
+        let info = PageInfo { kind, record_bytes: open.records.len(), sequence: open.sequence };
+        let mut page = core::mem::take(&mut open.front);
+        page.resize(payload - open.records.len(), 0);
+        page.append(&mut open.records);
+        let at = SegmentPage { segment: open.segment, page: open.page };
+        self.store.program(at, info, &page, tag)?;
+        page.clear();
+        open.front = page;
+        open.page += 1;
+        if stream == Stream::Journal {
+            self.journal_pages += 1;
+        }
+        Ok(())
+    }
+
+    /// Closes the open segment of `stream` with its summary.
+    pub fn seal(&mut self, stream: Stream) -> Result<()> {
+        self.program_page(stream)?;
+        let Some(open) = self.open[stream as usize].take() else { return Ok(()) };
+        let entry = *self.table.get(open.segment);
+        let (items, count) = open.items.finish();
+        let header = SummaryHeader {
+            magic: SUMMARY_MAGIC,
+            sequence: open.sequence.into(),
+            transaction: self.transaction.into(),
+            live_bytes: entry.live_bytes.into(),
+            items: count.into(),
+            item_bytes: (items.len() as u32).into(),
+            checksum: onode_base::checksum::crc32c(&items).into(),
+        };
+        let mut bytes = header.as_bytes().to_vec();
+        bytes.extend_from_slice(&items);
+        let pages = bytes.len().div_ceil(self.payload()) as u32;
+        let fits = open.page + pages <= self.store.layout.segment_pages;
+        debug_assert!(fits, "a summary has no room in segment {}", open.segment);
+        if fits {
+            let info = PageInfo { kind: PageKind::Summary, record_bytes: 0, sequence: open.sequence };
+            let at = SegmentPage { segment: open.segment, page: open.page };
+            self.store.program(at, info, &bytes, IoTag::Summary)?;
+        }
+        let entry = self.table.get_mut(open.segment);
+        entry.summary_page = if fits { open.page as u16 } else { NO_SUMMARY };
+        entry.state = SegmentState::Full;
+        Ok(())
+    }
+
+    /// Programs every page that content waits in, so that all places handed out are on the medium.
+    pub fn program_content(&mut self) -> Result<()> {
+        for stream in [Stream::Data, Stream::Cold, Stream::Index] {
+            self.program_page(stream)?;
+        }
+        Ok(())
+    }
+
+    /// Reads `out.len()` bytes of one segment from `location`, from memory or from verified pages.
+    pub fn read(&mut self, location: u64, out: &mut [u8], tag: IoTag) -> Result<()> {
+        let layout = self.store.layout;
+        if !layout.contains(location, out.len() as u64) {
+            return Err(damaged(format!("{} bytes at {location} are outside the medium", out.len())));
+        }
+        let sequence = self.table.get(layout.segment_of(location)).sequence;
+        let payload = self.payload();
+        let (mut at, mut offset) = layout.page_of(location);
+        let mut rest = out;
+        while !rest.is_empty() {
+            let count = rest.len().min(payload - offset as usize);
+            if let Some(front) = self.buffered(at) {
+                let bytes = front.get(offset as usize..offset as usize + count);
+                let bytes = bytes.ok_or_else(|| damaged("bytes that were never written"))?;
+                rest[..count].copy_from_slice(bytes);
+            } else if offset == 0 && rest.len() >= 2 * payload {
+                let mut pages = (rest.len() / payload) as u32;
+                // The page being filled comes last, if it is among them.
+                if self.buffered(SegmentPage { page: at.page + pages - 1, ..at }).is_some() {
+                    pages -= 1;
+                }
+                let bytes = pages as usize * payload;
+                self.store.whole_pages(at, sequence, &mut rest[..bytes], tag)?;
+                at.page += pages;
+                rest = &mut rest[bytes..];
+                continue;
+            } else {
+                let page = self.store.page(at, sequence, tag)?;
+                rest[..count].copy_from_slice(&page.payload[offset as usize..offset as usize + count]);
+            }
+            rest = &mut rest[count..];
+            at.page += 1;
+            offset = 0;
+        }
+        Ok(())
+    }
+
+    /// The content of the page being filled, if `at` is one.
+    fn buffered(&self, at: SegmentPage) -> Option<&[u8]> {
+        self.open
+            .iter()
+            .flatten()
+            .find(|open| open.segment == at.segment && open.page == at.page)
+            .map(|open| &open.front[..])
+    }
+
+    /// Reads a blob and checks it against its reference.
+    pub fn read_blob(&mut self, reference: BlobReference, tag: IoTag) -> Result<Vec<u8>> {
+        let length = u64::from(reference.length.get());
+        let location = reference.location.get();
+        if length > 1 << 20 || !self.store.layout.contains(location, length) {
+            return Err(damaged(format!("a reference to {length} bytes at {location} makes no sense")));
+        }
+        let mut bytes = alloc::vec![0; length as usize];
+        self.read(location, &mut bytes, tag)?;
+        let found = onode_base::checksum::crc32c(&bytes);
+        if found != reference.checksum.get() {
+            let expected = reference.checksum.get();
+            return Err(damaged(format!(
+                "{length} bytes at {location}: checksum {found:08x}, expected {expected:08x}"
+            )));
+        }
+        Ok(bytes)
+    }
+
+    /// Writes a blob into the index stream and counts it as referred to.
+    pub fn write_blob(&mut self, bytes: &[u8], owner: Owner) -> Result<BlobReference> {
+        let location = self.append_whole(Stream::Index, bytes, owner)?;
+        self.table.retain(self.store.layout.segment_of(location), bytes.len() as u64);
+        Ok(BlobReference {
+            location: location.into(),
+            length: (bytes.len() as u32).into(),
+            checksum: onode_base::checksum::crc32c(bytes).into(),
+        })
+    }
+
+    /// `length` bytes at `location` are no longer referred to.
+    pub fn release(&mut self, location: u64, length: u64) {
+        if self.store.layout.contains(location, length) {
+            self.table.release(self.store.layout.segment_of(location), length);
+        }
+    }
+
+    /// The items in the summary of a sealed segment; `None` if it has no readable summary.
+    pub fn summary_items(&mut self, segment: u32, tag: IoTag) -> Option<Vec<Item>> {
+        let entry = *self.table.get(segment);
+        if entry.summary_page == NO_SUMMARY || u32::from(entry.summary_page) >= self.store.layout.segment_pages {
+            return None;
+        }
+        let at = SegmentPage { segment, page: u32::from(entry.summary_page) };
+        let location = self.store.layout.location(at, 0);
+        let mut header = [0; size_of::<SummaryHeader>()];
+        self.read(location, &mut header, tag).ok()?;
+        let header: SummaryHeader = zerocopy::FromBytes::read_from_bytes(&header).ok()?;
+        let length = u64::from(header.item_bytes.get());
+        let start = location + size_of::<SummaryHeader>() as u64;
+        if header.magic != SUMMARY_MAGIC
+            || header.sequence.get() != entry.sequence
+            || !self.store.layout.contains(start, length)
+        {
+            return None;
+        }
+        let mut bytes = alloc::vec![0; length as usize];
+        self.read(start, &mut bytes, tag).ok()?;
+        if onode_base::checksum::crc32c(&bytes) != header.checksum.get() {
+            return None;
+        }
+        Items::decode(&bytes, header.items.get())
+    }
+}
+
+fn not_open(stream: Stream) -> Error {
+    damaged(format!("the {} stream has no open segment", stream.name()))
+}
+
+/// Segments that the streams may open at any moment without asking for room.
+pub const STREAM_SEGMENTS: u32 = Stream::ALL.len() as u32;
+
+impl Layout {
+    /// Nodes of the tree have at most this many bytes: a page, within 2 to 4 KiB.
+    #[must_use]
+    pub fn node_bytes(&self) -> usize {
+        (self.payload_bytes as usize).clamp(2048, 4096)
+    }
+}
+
+impl Log {
+    /// Makes sure that the index stream takes `bytes` in its open segment; returns that segment.
+    pub fn reserve_index(&mut self, bytes: usize) -> Result<u32> {
+        // Each blob may begin in a page of its own.
+        let pages = (bytes.div_ceil(self.payload()) + 2) as u32;
+        self.prepare(Stream::Index, pages)?;
+        self.open[Stream::Index as usize].as_ref().map(|open| open.segment).ok_or_else(|| not_open(Stream::Index))
+    }
+}
+
+impl Log {
+    /// Bytes that the cold stream still takes in its open segment.
+    pub fn cold_room(&self) -> u64 {
+        u64::from(self.pages_left(Stream::Cold)) * self.payload() as u64
+    }
+}

@@ -1,0 +1,151 @@
+//! Making a volume and mounting one.
+
+use crate::core::{CheckpointState, Core, Statistics};
+use crate::errors::from_media;
+use crate::layout::Layout;
+use crate::log::Log;
+use crate::options::{FormatOptions, MountOptions};
+use crate::ring::{self, Ring};
+use crate::segments::{SegmentState, SegmentTable};
+use crate::store::Store;
+use crate::tree::Tree;
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::format;
+use onode_base::ErrorKind;
+use onode_base::evict::Lru;
+use onode_media::{IoTag, Nand};
+use onode_object::{Error, ObjectId, Result};
+
+impl Core {
+    /// Makes an empty volume; everything on the medium is lost.
+    pub fn format(mut nand: Box<dyn Nand>, options: &FormatOptions, mount: &MountOptions) -> Result<Self> {
+        mount.validate()?;
+        let shape = nand.geometry();
+        let layout = Layout::new(shape, options.blocks_per_segment(&shape))?;
+        // No superblock of an earlier volume may outlive the new one.
+        for block in 0..layout.superblock_blocks {
+            let block = onode_media::BlockAddress(block);
+            if !nand.is_bad(block).map_err(|error| from_media("look for bad blocks", &error))?
+                && nand.erase(block, IoTag::Anchor).is_err()
+            {
+                nand.mark_bad(block).map_err(|error| from_media("mark bad block", &error))?;
+            }
+        }
+        let mut table = SegmentTable::new(&layout);
+        for segment in 0..layout.segments {
+            for block in layout.blocks(segment) {
+                if nand.is_bad(block).map_err(|error| from_media("look for bad blocks", &error))? {
+                    table.get_mut(segment).state = SegmentState::Bad;
+                }
+            }
+        }
+        let mut core = Self::assemble(nand, layout, options.uuid, table, Tree::new(layout.node_bytes()), mount);
+        let least = core.least_segments();
+        if core.log.table.allocatable() < least {
+            let sound = core.log.table.allocatable();
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                format!("{sound} sound segments are too few, at least {least} are needed; make the medium larger"),
+            ));
+        }
+        core.log.reserve_journal()?;
+        core.clean = false;
+        core.checkpoint(true)?;
+        core.write_superblock(false)?;
+        if mount.read_only {
+            core.log.store.latch("the volume is mounted read-only");
+        }
+        Ok(core)
+    }
+
+    /// Mounts the volume on `nand` and recovers it if need be.
+    pub fn mount(mut nand: Box<dyn Nand>, options: &MountOptions) -> Result<Self> {
+        options.validate()?;
+        let Some(found) = ring::find(&mut *nand, false)?.pop() else {
+            return Err(Error::new(ErrorKind::Invalid, "no superblock: this is not an Onode flash volume"));
+        };
+        let layout = ring::check_superblock(&found, &*nand)?;
+        let superblock = &found.superblock;
+        let level = superblock.root_level.get() as u8;
+        let tree = Tree::open(layout.node_bytes(), superblock.root, level);
+        let table = SegmentTable::new(&layout);
+        let mut core = Self::assemble(nand, layout, superblock.uuid, table, tree, options);
+        core.ring = Ring::after_mount(&found);
+        core.next_object = superblock.next_object.get();
+        core.objects = superblock.objects.get();
+        core.extents = superblock.extents.get();
+        core.log.transaction = superblock.transaction.get();
+        core.log.table.next_sequence = superblock.next_sequence.get();
+        core.log.next_journal = (superblock.journal_segment.get(), superblock.journal_sequence.get());
+        core.checkpoint_state = CheckpointState {
+            clean: superblock.clean.get() == 1,
+            journal_segment: superblock.journal_segment.get(),
+            journal_page: superblock.journal_page.get(),
+            journal_sequence: superblock.journal_sequence.get(),
+            journal_next: (superblock.journal_next_segment.get(), superblock.journal_next_sequence.get()),
+            next_sequence: superblock.next_sequence.get(),
+            next_object: superblock.next_object.get(),
+            transaction: superblock.transaction.get(),
+            objects: superblock.objects.get(),
+            extents: superblock.extents.get(),
+            pieces: found.pieces.clone(),
+        };
+        core.load_table(&found)?;
+        core.replay()?;
+        if options.read_only {
+            core.log.store.latch("the volume is mounted read-only");
+        }
+        Ok(core)
+    }
+
+    /// Reads the segment table. The segments that hold its own pieces are not in it yet, so their
+    /// sequence numbers are taken from the pages; the pieces' checksums stand in the superblock.
+    fn load_table(&mut self, found: &ring::Found) -> Result<()> {
+        let layout = self.log.store.layout;
+        for (piece, reference) in found.pieces.iter().enumerate() {
+            let location = reference.location.get();
+            if layout.contains(location, u64::from(reference.length.get())) {
+                let (at, _) = layout.page_of(location);
+                if let Ok(page) = self.log.store.examine(layout.address(at), None, IoTag::Recovery)? {
+                    self.log.table.get_mut(at.segment).sequence = page.info.sequence;
+                }
+            }
+            let bytes = self.log.read_blob(*reference, IoTag::Recovery)?;
+            self.log.table.load_piece(piece, *reference, &bytes, &layout)?;
+        }
+        self.log.table.finish_loading();
+        Ok(())
+    }
+
+    fn assemble(
+        nand: Box<dyn Nand>,
+        layout: Layout,
+        uuid: [u8; 16],
+        table: SegmentTable,
+        tree: Tree,
+        options: &MountOptions,
+    ) -> Self {
+        let bytes = layout.geometry.bytes();
+        let store = Store::new(nand, layout, &uuid, options.page_cache_bytes);
+        let by_size = (bytes / 512).clamp(16 << 10, 1 << 20) as usize;
+        Self {
+            log: Log::new(store, table),
+            tree,
+            nodes: Lru::new(options.node_cache_bytes),
+            ring: Ring::fresh(),
+            uuid,
+            options: *options,
+            node_bytes: layout.node_bytes(),
+            dirty_limit: options.dirty_node_bytes.unwrap_or(by_size),
+            checkpoint_pages: options.checkpoint_pages.unwrap_or((layout.geometry.pages() / 256).clamp(16, 512) as u32),
+            next_object: ObjectId::FIRST_FREE.0,
+            objects: 0,
+            extents: 0,
+            checkpoint_state: CheckpointState::default(),
+            clean: true,
+            stuck: BTreeSet::new(),
+            statistics: Statistics::default(),
+        }
+    }
+}

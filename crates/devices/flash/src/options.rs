@@ -1,0 +1,90 @@
+//! Options of a flash volume: those fixed by formatting and those chosen at each mount.
+
+use crate::policy::VictimPolicy;
+use alloc::format;
+use onode_base::ErrorKind;
+use onode_media::Geometry;
+use onode_object::{Error, Result};
+
+/// What is fixed when a volume is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FormatOptions {
+    /// The volume's unique number.
+    pub uuid: [u8; 16],
+    /// Erase blocks of a segment; `None` chooses by the geometry (paper 1: 256 KiB).
+    pub blocks_per_segment: Option<u16>,
+}
+
+impl Default for FormatOptions {
+    fn default() -> Self {
+        Self { uuid: *b"onode unnamed   ", blocks_per_segment: None }
+    }
+}
+
+impl FormatOptions {
+    /// Segment size in erase blocks for `shape`: about 256 KiB, at most a 64th of the medium.
+    #[must_use]
+    pub fn blocks_per_segment(&self, shape: &Geometry) -> u16 {
+        let block_bytes = u64::from(shape.page_bytes) * u64::from(shape.pages_per_block);
+        self.blocks_per_segment.unwrap_or_else(|| {
+            let by_size = (256 * 1024 / block_bytes).max(1);
+            let by_count = u64::from(shape.blocks / 64).max(1);
+            let chips = u64::from(shape.chips);
+            by_size.min(by_count).max(chips).min(1024) as u16
+        })
+    }
+}
+
+/// What is chosen at a mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MountOptions {
+    /// Change nothing on the medium; the journal is replayed in memory only.
+    pub read_only: bool,
+    /// Memory for clean tree nodes, in bytes (paper 1, section V: 50 KB for 128 MB).
+    pub node_cache_bytes: usize,
+    /// Memory for tree nodes that wait for the next checkpoint, in bytes; `None` chooses by the size of
+    /// the medium. More memory means fewer index pages and a longer replay.
+    pub dirty_node_bytes: Option<usize>,
+    /// Memory for pages read, in bytes (paper 1: 10 KB of onodes).
+    pub page_cache_bytes: usize,
+    /// Journal pages between two checkpoints; `None` chooses by the size of the medium. It bounds the
+    /// page reads of a mount after a crash.
+    pub checkpoint_pages: Option<u32>,
+    /// Which segment the cleaner takes next.
+    pub victim: VictimPolicy,
+}
+
+impl Default for MountOptions {
+    fn default() -> Self {
+        Self {
+            read_only: false,
+            node_cache_bytes: 4 << 20,
+            dirty_node_bytes: None,
+            page_cache_bytes: 256 << 10,
+            checkpoint_pages: None,
+            victim: VictimPolicy::CostBenefit,
+        }
+    }
+}
+
+impl MountOptions {
+    /// The options of paper 1, section V: 50 KB of nodes and 10 KB of pages.
+    #[must_use]
+    pub fn paper() -> Self {
+        Self { node_cache_bytes: 50 << 10, page_cache_bytes: 10 << 10, ..Self::default() }
+    }
+
+    /// Checks that the budgets are ones that can work.
+    ///
+    /// # Errors
+    /// `Invalid` with the option that is wrong.
+    pub fn validate(&self) -> Result<()> {
+        if self.checkpoint_pages.is_some_and(|pages| pages == 0) {
+            return Err(Error::new(ErrorKind::Invalid, "checkpoint_pages must be at least 1"));
+        }
+        if let Some(bytes) = self.dirty_node_bytes.filter(|&bytes| bytes < 16 << 10) {
+            return Err(Error::new(ErrorKind::Invalid, format!("dirty_node_bytes = {bytes} is below 16 KiB")));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,101 @@
+//! The trailer that makes a page trustworthy: sealing before the program, verifying after the read.
+
+use crate::format::{PageKind, PageTrailer};
+use onode_base::checksum::{crc32c, crc32c_append};
+use onode_media::PageAddress;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// What a verified page says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageInfo {
+    /// What it holds.
+    pub kind: PageKind,
+    /// Bytes of record frames at the end of the payload.
+    pub record_bytes: usize,
+    /// Sequence number of its segment, or generation of a superblock.
+    pub sequence: u32,
+}
+
+/// Why a page is not to be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageFault {
+    /// It was never programmed.
+    Erased,
+    /// Its checksum does not fit its content or its place.
+    Checksum,
+    /// It is sound, but from another life of the segment.
+    Sequence {
+        /// The number found.
+        found: u32,
+    },
+}
+
+/// The part of every checksum that differs between volumes, so that pages of an earlier volume on the
+/// same chips are never believed.
+pub fn volume_seed(uuid: &[u8; 16]) -> u32 {
+    crc32c(uuid)
+}
+
+fn checksum(seed: u32, address: PageAddress, trailer: &PageTrailer, payload: &[u8]) -> u32 {
+    let crc = crc32c_append(seed, &address.0.to_le_bytes());
+    crc32c_append(crc32c_append(crc, &trailer.as_bytes()[4..]), payload)
+}
+
+/// The trailer for `payload` at `address`.
+pub fn seal(seed: u32, address: PageAddress, info: PageInfo, payload: &[u8]) -> PageTrailer {
+    let mut trailer = PageTrailer {
+        checksum: 0.into(),
+        sequence: info.sequence.into(),
+        record_bytes: (info.record_bytes as u16).into(),
+        kind: info.kind as u8,
+        reserved: [0; 5],
+    };
+    trailer.checksum = checksum(seed, address, &trailer, payload).into();
+    trailer
+}
+
+/// Checks a page read from `address`. `expected` is the sequence number it must have, if known.
+pub fn verify(
+    seed: u32,
+    address: PageAddress,
+    expected: Option<u32>,
+    trailer: &[u8],
+    payload: &[u8],
+) -> Result<PageInfo, PageFault> {
+    let Ok((trailer, _)) = PageTrailer::read_from_prefix(trailer) else { return Err(PageFault::Checksum) };
+    if trailer.checksum.get() != checksum(seed, address, &trailer, payload) {
+        let erased = trailer.as_bytes().iter().chain(payload).all(|&byte| byte == 0xff);
+        return Err(if erased { PageFault::Erased } else { PageFault::Checksum });
+    }
+    let record_bytes = usize::from(trailer.record_bytes.get());
+    let kind = PageKind::from_byte(trailer.kind).ok_or(PageFault::Checksum)?;
+    if record_bytes > payload.len() || trailer.reserved != [0; 5] {
+        return Err(PageFault::Checksum);
+    }
+    let found = trailer.sequence.get();
+    if expected.is_some_and(|sequence| sequence != found) {
+        return Err(PageFault::Sequence { found });
+    }
+    Ok(PageInfo { kind, record_bytes, sequence: found })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_believed_only_where_and_when_it_was_written() {
+        let payload = [7u8; 100];
+        let info = PageInfo { kind: PageKind::Data, record_bytes: 3, sequence: 9 };
+        let trailer = seal(1, PageAddress(5), info, &payload);
+        let bytes = trailer.as_bytes();
+        assert_eq!(verify(1, PageAddress(5), Some(9), bytes, &payload), Ok(info));
+        assert_eq!(verify(1, PageAddress(5), Some(8), bytes, &payload), Err(PageFault::Sequence { found: 9 }));
+        assert_eq!(verify(1, PageAddress(6), Some(9), bytes, &payload), Err(PageFault::Checksum));
+        assert_eq!(verify(2, PageAddress(5), Some(9), bytes, &payload), Err(PageFault::Checksum));
+        assert_eq!(verify(1, PageAddress(5), None, &[0xff; 16], &[0xff; 100]), Err(PageFault::Erased));
+        let mut flipped = payload;
+        flipped[50] ^= 1;
+        assert_eq!(verify(1, PageAddress(5), None, bytes, &flipped), Err(PageFault::Checksum));
+    }
+}

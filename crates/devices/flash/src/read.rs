@@ -1,0 +1,191 @@
+//! Reading objects: content, attributes, extents, lists. Nothing is returned that was not verified.
+
+use crate::apply::Extent;
+use crate::core::Core;
+use crate::errors::damaged;
+use crate::tree::Key;
+use alloc::format;
+use alloc::vec::Vec;
+use onode_base::ErrorKind;
+use onode_media::IoTag;
+use onode_object::{AttributeKey, Error, ObjectId, ObjectStat, Result};
+
+impl Core {
+    /// Reads content; holes are zeros.
+    pub fn read(&mut self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let onode = self.require(object)?;
+        let length = onode.size.saturating_sub(offset).min(buffer.len() as u64);
+        let buffer = &mut buffer[..length as usize];
+        let until = offset + length;
+        let mut at = offset;
+        while at < until {
+            let extents = self.extents(object, at, until, 64)?;
+            let Some(last) = extents.last() else { break };
+            let covered = if extents.len() < 64 { until } else { last.end().min(until) };
+            for extent in &extents {
+                let start = extent.offset.max(at);
+                let end = extent.end().min(until);
+                buffer[(at - offset) as usize..(start - offset) as usize].fill(0);
+                let part = &mut buffer[(start - offset) as usize..(end - offset) as usize];
+                let location = extent.piece.location + (start - extent.offset);
+                if let Err(error) = self.log.read(location, part, IoTag::Data) {
+                    return Err(self.locate_damage(object, start, location, part, error));
+                }
+                at = end;
+            }
+            buffer[(at - offset) as usize..(covered - offset) as usize].fill(0);
+            at = covered;
+        }
+        if at < until {
+            buffer[(at - offset) as usize..].fill(0);
+        }
+        Ok(length as usize)
+    }
+
+    /// Narrows a failed read down to the pages that are damaged.
+    fn locate_damage(&mut self, object: ObjectId, start: u64, location: u64, part: &mut [u8], error: Error) -> Error {
+        if error.kind != ErrorKind::Corrupt {
+            return Error { object: Some(object), ..error };
+        }
+        let payload = u64::from(self.log.store.layout.payload_bytes);
+        let (mut at, end) = (location, location + part.len() as u64);
+        let mut damage: Option<(u64, u64, Error)> = None;
+        while at < end {
+            let next = (at - at % payload + payload).min(end);
+            let range = (at - location) as usize..(next - location) as usize;
+            match (self.log.read(at, &mut part[range], IoTag::Data), &mut damage) {
+                (Err(error), None) => damage = Some((at, next, error)),
+                (Err(_), Some((_, until, _))) if *until == at => *until = next,
+                _ => {}
+            }
+            at = next;
+        }
+        match damage {
+            Some((from, until, error)) => {
+                Error::corrupt(object, start + (from - location)..start + (until - location), error.detail)
+            }
+            None => Error { object: Some(object), ..error },
+        }
+    }
+
+    /// An attribute's value.
+    pub fn attribute(&mut self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
+        let (tree, mut source) = self.index();
+        let found = tree.get(&mut source, &Key::attribute(object, key), <[u8]>::to_vec)?;
+        if found.is_none() {
+            self.require(object)?;
+        }
+        Ok(found)
+    }
+
+    /// Attributes in order.
+    pub fn attributes(
+        &mut self,
+        object: ObjectId,
+        from: AttributeKey,
+        limit: usize,
+    ) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
+        let mut found = Vec::new();
+        let (tree, mut source) = self.index();
+        tree.scan(&mut source, &Key::attribute(object, from), &mut |key, value| match key
+            .as_attribute()
+            .filter(|_| key.object == object.0 && found.len() < limit)
+        {
+            Some(attribute) => {
+                found.push((attribute, value.to_vec()));
+                true
+            }
+            None => false,
+        })?;
+        if found.is_empty() {
+            self.require(object)?;
+        }
+        Ok(found)
+    }
+
+    /// Size and settings.
+    pub fn stat(&mut self, object: ObjectId) -> Result<ObjectStat> {
+        let onode = self.require(object)?;
+        Ok(ObjectStat { size: onode.size, allocated: onode.allocated, hints: onode.hints })
+    }
+
+    /// Object ids in order. The tree is left at each object and entered again at the next.
+    pub fn list(&mut self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
+        let mut found = Vec::new();
+        let mut next = Some(from);
+        while let Some(from) = next.take().filter(|_| found.len() < limit) {
+            let (tree, mut source) = self.index();
+            tree.scan(&mut source, &Key::onode(from), &mut |key, _| {
+                if key.kind == Key::ONODE {
+                    found.push(ObjectId(key.object));
+                    found.len() < limit
+                } else {
+                    // Within the attributes or extents of an object: skip to the next one.
+                    next = key.object.checked_add(1).map(ObjectId);
+                    false
+                }
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Ranges that hold data.
+    pub fn data_ranges(&mut self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
+        self.require(object)?;
+        let extents = self.extents(object, offset, u64::MAX, limit)?;
+        Ok(extents
+            .iter()
+            .map(|extent: &Extent| {
+                let start = extent.offset.max(offset);
+                (start, extent.end() - start)
+            })
+            .collect())
+    }
+
+    /// Reads and verifies all of one object; returns the bytes verified.
+    pub fn verify(&mut self, object: ObjectId, damage: &mut Vec<Error>) -> Result<u64> {
+        let mut verified = 0;
+        let mut from = 0;
+        loop {
+            let extents = match self.extents(object, from, u64::MAX, 64) {
+                Ok(extents) => extents,
+                Err(error) if error.kind == ErrorKind::Corrupt => {
+                    damage.push(Error { object: Some(object), ..error });
+                    return Ok(verified);
+                }
+                Err(error) => return Err(error),
+            };
+            let Some(last) = extents.last() else { return Ok(verified) };
+            from = last.end();
+            for extent in extents {
+                let mut at = extent.offset;
+                while at < extent.end() {
+                    let length = (extent.end() - at).min(1 << 20);
+                    let mut bytes = alloc::vec![0; length as usize];
+                    let location = extent.piece.location + (at - extent.offset);
+                    match self.log.read(location, &mut bytes, IoTag::Check) {
+                        Ok(()) => verified += length,
+                        Err(error) => damage.push(self.locate_damage(object, at, location, &mut bytes, error)),
+                    }
+                    at += length;
+                }
+            }
+        }
+    }
+
+    /// An error for an object id that no host may use.
+    pub fn check_host_object(object: ObjectId) -> Result<()> {
+        if object >= ObjectId::FIRST_OF_DEVICE {
+            return Err(Error::of(ErrorKind::NotFound, object, "this id belongs to the device"));
+        }
+        Ok(())
+    }
+
+    /// Whether the root can be read at all, for a mount that wants to fail early.
+    pub fn check_root(&mut self) -> Result<()> {
+        let (tree, mut source) = self.index();
+        tree.get(&mut source, &Key::MIN, |_| ())
+            .map(|_| ())
+            .map_err(|error| damaged(format!("the root of the index cannot be read: {}", error.detail)))
+    }
+}

@@ -1,0 +1,260 @@
+//! Roll-forward: what the journal holds after the newest checkpoint, applied by the same `apply` as
+//! live commits.
+//!
+//! The journal ends at the first page that is not a sound page of the expected segment life. Whatever
+//! stood in the last sound page is moved, because a cut may have hit that page in a way that shows
+//! only later, and a new checkpoint is written before the mount returns: a second crash finds the
+//! same state.
+
+use crate::core::Core;
+use crate::errors::damaged;
+use crate::format::PageKind;
+use crate::layout::SegmentPage;
+use crate::page::PageFault;
+use crate::policy::Stream;
+use crate::record::{Assembler, Change, Piece, Record};
+use crate::segments::SegmentState;
+use crate::store::VerifiedPage;
+use alloc::format;
+use alloc::vec::Vec;
+use onode_base::ErrorKind;
+use onode_media::IoTag;
+use onode_object::{ObjectId, Result};
+
+/// Content that a record of the last page placed: object, offset, place.
+type Placed = (ObjectId, u64, Piece);
+
+/// Where the replay stands.
+struct Cursor {
+    at: SegmentPage,
+    sequence: u32,
+    /// The journal segment after this one.
+    next: (u32, u32),
+    /// The last sound page and what it holds.
+    last: Option<(SegmentPage, VerifiedPage)>,
+}
+
+impl Core {
+    /// Replays the journal and, unless the mount is read-only, writes the recovered state down.
+    pub fn replay(&mut self) -> Result<()> {
+        let start = &self.checkpoint_state;
+        let mut cursor = Cursor {
+            at: SegmentPage { segment: start.journal_segment, page: start.journal_page },
+            sequence: start.journal_sequence,
+            next: start.journal_next,
+            last: None,
+        };
+        let was_clean = start.clean;
+        let mut assembler = Assembler::default();
+        let mut placed = Vec::new();
+        let fault = loop {
+            let page = match self.next_page(&mut cursor)? {
+                Ok(page) => page,
+                Err(fault) => break fault,
+            };
+            self.statistics.pages_replayed += 1;
+            placed.clear();
+            if let Err(error) = self.replay_page(&page, &mut assembler, &mut cursor, &mut placed) {
+                if error.kind != ErrorKind::Corrupt {
+                    return Err(error);
+                }
+                self.log.store.latch(&format!("the journal is damaged, the volume is read-only: {error}"));
+                break PageFault::Checksum;
+            }
+        };
+        if fault == PageFault::Checksum && self.journal_goes_on(&cursor)? {
+            let (segment, page) = (cursor.at.segment, cursor.at.page);
+            let why = format!("the journal is damaged at segment {segment} page {page}, the volume is read-only");
+            self.log.store.latch(&why);
+        }
+        self.log.next_journal = (cursor.at.segment, cursor.sequence);
+        let found_nothing = cursor.last.is_none() && matches!(fault, PageFault::Erased | PageFault::Sequence { .. });
+        self.clean = was_clean && found_nothing;
+        self.finish_segments();
+        if self.options.read_only || self.clean || self.log.store.read_only().is_some() {
+            return Ok(());
+        }
+        self.recover(cursor.last, &placed)
+    }
+
+    fn replay_page(
+        &mut self,
+        bytes: &[u8],
+        assembler: &mut Assembler,
+        cursor: &mut Cursor,
+        placed: &mut Vec<Placed>,
+    ) -> Result<()> {
+        let mut records = Vec::new();
+        assembler.page(bytes, &mut |record| {
+            records.push(record);
+            Ok(())
+        })?;
+        records.into_iter().try_for_each(|record| self.replay_record(record, cursor, placed))
+    }
+
+    /// Whether sound pages follow the one at which the journal seems to end. A cut hits only the last page,
+    /// so then that page was damaged later.
+    fn journal_goes_on(&mut self, cursor: &Cursor) -> Result<bool> {
+        let layout = self.log.store.layout;
+        for page in cursor.at.page + 1..layout.segment_pages.min(cursor.at.page + 3) {
+            let address = layout.address(SegmentPage { page, ..cursor.at });
+            if self.log.store.examine(address, Some(cursor.sequence), IoTag::Recovery)?.is_ok() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The record bytes of the next journal page, following the chain; the fault that ends the journal
+    /// otherwise.
+    fn next_page(&mut self, cursor: &mut Cursor) -> Result<core::result::Result<Vec<u8>, PageFault>> {
+        let layout = self.log.store.layout;
+        loop {
+            let mut sealed = cursor.at.page >= layout.segment_pages;
+            if !sealed {
+                let address = layout.address(cursor.at);
+                match self.log.store.examine(address, Some(cursor.sequence), IoTag::Recovery)? {
+                    Ok(page) if page.info.kind == PageKind::Journal => {
+                        let payload = &page.payload;
+                        let records = payload[payload.len() - page.info.record_bytes..].to_vec();
+                        self.enter_journal_segment(cursor);
+                        cursor.last = Some((cursor.at, page));
+                        cursor.at.page += 1;
+                        return Ok(Ok(records));
+                    }
+                    Ok(page) => sealed = page.info.kind == PageKind::Summary,
+                    Err(fault) => return Ok(Err(fault)),
+                }
+            }
+            if !sealed {
+                return Ok(Err(PageFault::Checksum));
+            }
+            self.enter_journal_segment(cursor);
+            if self.log.table.get(cursor.at.segment).summary_page == crate::format::NO_SUMMARY
+                && cursor.at.page < layout.segment_pages
+            {
+                self.log.table.get_mut(cursor.at.segment).summary_page = cursor.at.page as u16;
+            }
+            // A chain never leads back: sequence numbers ascend.
+            if cursor.next.1 <= cursor.sequence {
+                return Err(damaged("the journal runs in a circle"));
+            }
+            cursor.at = SegmentPage { segment: cursor.next.0, page: 0 };
+            cursor.sequence = cursor.next.1;
+            cursor.next = (cursor.next.0, 0);
+        }
+    }
+
+    /// A page of this journal segment was found: it is in use with this sequence number.
+    fn enter_journal_segment(&mut self, cursor: &Cursor) {
+        let entry = self.log.table.get_mut(cursor.at.segment);
+        if entry.sequence != cursor.sequence || entry.stream != Stream::Journal {
+            entry.summary_page = crate::format::NO_SUMMARY;
+        }
+        entry.state = SegmentState::Full;
+        entry.stream = Stream::Journal;
+        entry.sequence = cursor.sequence;
+        let next_sequence = &mut self.log.table.next_sequence;
+        *next_sequence = (*next_sequence).max(cursor.sequence + 1);
+    }
+
+    fn replay_record(&mut self, record: Record, cursor: &mut Cursor, placed: &mut Vec<Placed>) -> Result<()> {
+        self.statistics.records_replayed += 1;
+        let segments = self.log.store.layout.segments;
+        match record {
+            Record::Chain { segment, sequence } | Record::Opened { segment, sequence, .. }
+                if segment >= segments || sequence == u32::MAX =>
+            {
+                Err(damaged(format!("the journal names segment {segment} of {segments}")))
+            }
+            Record::Chain { segment, sequence } => {
+                cursor.next = (segment, sequence);
+                let next_sequence = &mut self.log.table.next_sequence;
+                *next_sequence = (*next_sequence).max(sequence + 1);
+                Ok(())
+            }
+            Record::Opened { segment, sequence, erases } => {
+                let entry = self.log.table.get_mut(segment);
+                entry.state = SegmentState::Full;
+                entry.stream = Stream::Data;
+                entry.sequence = sequence;
+                entry.erases = erases;
+                entry.summary_page = crate::format::NO_SUMMARY;
+                let next_sequence = &mut self.log.table.next_sequence;
+                *next_sequence = (*next_sequence).max(sequence + 1);
+                Ok(())
+            }
+            Record::Commit { transaction, changes } => {
+                if transaction != self.log.transaction + 1 {
+                    let expected = self.log.transaction + 1;
+                    return Err(damaged(format!("the journal holds commit {transaction} where {expected} should be")));
+                }
+                self.log.transaction = transaction;
+                for change in &changes {
+                    if let Change::Place { object, offset, pieces } = change {
+                        let mut at = *offset;
+                        for piece in pieces {
+                            placed.push((*object, at, *piece));
+                            at += u64::from(piece.length);
+                        }
+                    }
+                    self.apply(change)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Nothing is appended to what was open at the crash.
+    fn finish_segments(&mut self) {
+        for segment in 0..self.log.store.layout.segments {
+            if self.log.table.get(segment).state == SegmentState::Open && segment != self.log.next_journal.0 {
+                self.log.table.get_mut(segment).state = SegmentState::Full;
+            }
+        }
+    }
+
+    /// Makes the replayed state durable.
+    fn recover(&mut self, last: Option<(SegmentPage, VerifiedPage)>, placed: &[Placed]) -> Result<()> {
+        // Segments opened since the checkpoint took numbers that only their pages know.
+        self.log.table.next_sequence += self.log.store.layout.segments;
+        // The journal goes on in a segment that no superblock names yet.
+        let (abandoned, sequence) = self.log.next_journal;
+        let entry = self.log.table.get_mut(abandoned);
+        if entry.state == SegmentState::Open {
+            // Reserved, perhaps erased or begun, but never sealed by a record: it is nobody's.
+            entry.state = SegmentState::Full;
+            entry.stream = Stream::Journal;
+            entry.sequence = sequence;
+        }
+        self.log.reserve_journal()?;
+        if let Some((at, page)) = last {
+            let first = self.log.store.layout.location(at, 0);
+            for (object, offset, piece) in placed {
+                let within = piece.location.checked_sub(first).map(|start| start as usize);
+                let bytes = within.and_then(|start| page.payload.get(start..start + piece.length as usize));
+                if let Some(bytes) = bytes
+                    && self.onode(*object)?.is_some()
+                {
+                    self.move_suspect(*object, *offset, *piece, bytes)?;
+                }
+            }
+        }
+        self.checkpoint(false)
+    }
+
+    /// Moves what `object` still has of `piece`. `bytes` are what the piece holds: read once and never
+    /// again, because the next read may fail.
+    fn move_suspect(&mut self, object: ObjectId, offset: u64, piece: Piece, bytes: &[u8]) -> Result<()> {
+        for extent in self.extents(object, offset, offset + u64::from(piece.length), usize::MAX)? {
+            let start = extent.offset.max(offset);
+            let end = extent.end().min(offset + u64::from(piece.length));
+            let at = extent.piece.location + (start - extent.offset);
+            if at == piece.location + (start - offset) {
+                let range = (start - offset) as usize..(end - offset) as usize;
+                self.relocate(object, start, &bytes[range])?;
+            }
+        }
+        Ok(())
+    }
+}

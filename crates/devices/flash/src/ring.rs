@@ -1,0 +1,304 @@
+//! Superblocks in turn: where the next one goes and which one counts.
+//!
+//! Superblocks fill the superblock erase blocks page by page, block after block. A block is erased
+//! right before its first page is programmed, and a session never goes on in a block of an earlier
+//! session, because its next page may have been hit by a cut. The newest superblock found by a
+//! mount may itself be such a page, readable now and not the next time. It is therefore trusted as
+//! the base of new writes only if an earlier superblock describes the same checkpoint
+//! ([`Ring::confirmed`]); otherwise the first write of the session repeats it first.
+
+use crate::core::Core;
+use crate::errors::damaged;
+use crate::format::{BlobReference, FORMAT_MAJOR, FORMAT_MINOR, PageKind, SUPERBLOCK_MAGIC, Superblock};
+use crate::layout::Layout;
+use crate::page::{self, PageFault, PageInfo};
+use crate::segments::SegmentTable;
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+use onode_base::ErrorKind;
+use onode_media::{BlockAddress, IoTag, Nand, PageAddress};
+use onode_object::{Error, Result};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// State of the superblock area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ring {
+    /// Block of the newest superblock.
+    block: u32,
+    /// Page after it, if this session may go on in that block.
+    next_page: Option<u32>,
+    /// Its generation.
+    pub generation: u32,
+    /// Generation of the first superblock of its checkpoint.
+    pub checkpoint_generation: u32,
+    /// Whether a second cut cannot take the checkpoint away.
+    pub confirmed: bool,
+}
+
+/// A superblock found on the medium.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Its fixed part.
+    pub superblock: Superblock,
+    /// References to the pieces of the segment table.
+    pub pieces: Vec<BlobReference>,
+    /// Block in which it lies.
+    pub block: u32,
+}
+
+impl Ring {
+    /// The area of a new volume.
+    pub const fn fresh() -> Self {
+        Self { block: u32::MAX, next_page: None, generation: 0, checkpoint_generation: 1, confirmed: true }
+    }
+
+    /// The area after a mount found `found`.
+    pub fn after_mount(found: &Found) -> Self {
+        let superblock = &found.superblock;
+        Self {
+            block: found.block,
+            next_page: None,
+            generation: superblock.generation.get(),
+            checkpoint_generation: superblock.checkpoint_generation.get(),
+            confirmed: superblock.checkpoint_generation.get() < superblock.generation.get(),
+        }
+    }
+}
+
+impl Core {
+    /// Writes a superblock of the present checkpoint. `first` says that the checkpoint is a new one.
+    pub fn write_superblock(&mut self, first: bool) -> Result<()> {
+        let generation = self.ring.generation + 1;
+        if first {
+            self.ring.checkpoint_generation = generation;
+        }
+        let bytes = self.encode_superblock(generation)?;
+        let layout = self.log.store.layout;
+        let (block, page) = match self.ring.next_page {
+            Some(page) if page < layout.geometry.pages_per_block => (self.ring.block, page),
+            _ => (self.next_superblock_block()?, 0),
+        };
+        let address = PageAddress(layout.geometry.first_page(BlockAddress(block)).0 + u64::from(page));
+        let info = PageInfo { kind: PageKind::Superblock, record_bytes: 0, sequence: generation };
+        let (data, spare) = seal_page(&layout, self.log.store.seed(), address, info, &bytes);
+        self.log.store.write("program superblock", |nand| nand.program(address, &data, &spare, IoTag::Anchor))?;
+        self.log.store.flush()?;
+        self.ring = Ring {
+            block,
+            next_page: Some(page + 1),
+            generation,
+            // A superblock written by a running session is complete before the next operation begins.
+            confirmed: true,
+            ..self.ring
+        };
+        Ok(())
+    }
+
+    /// Erases the next usable superblock block.
+    fn next_superblock_block(&mut self) -> Result<u32> {
+        let blocks = self.log.store.layout.superblock_blocks;
+        for step in 1..=blocks {
+            let block = (self.ring.block.wrapping_add(step)) % blocks;
+            if block == self.ring.block {
+                break;
+            }
+            let address = BlockAddress(block);
+            let bad = self.log.store.write("look for bad blocks", |nand| nand.is_bad(address))?;
+            if bad {
+                continue;
+            }
+            match self.log.store.nand().erase(address, IoTag::Anchor) {
+                Ok(()) => return Ok(block),
+                Err(_) => self.log.store.write("mark bad block", |nand| nand.mark_bad(address))?,
+            }
+        }
+        self.log.store.latch("no sound superblock block is left");
+        Err(Error::new(ErrorKind::Media, "no sound superblock block is left"))
+    }
+
+    fn encode_superblock(&self, generation: u32) -> Result<Vec<u8>> {
+        let (root, root_level) =
+            self.tree.written_root().ok_or_else(|| damaged("a superblock before the tree was written"))?;
+        let layout = &self.log.store.layout;
+        let shape = &layout.geometry;
+        let checkpoint = &self.checkpoint_state;
+        let superblock = Superblock {
+            magic: SUPERBLOCK_MAGIC,
+            major: FORMAT_MAJOR.into(),
+            minor: FORMAT_MINOR.into(),
+            incompatible: 0.into(),
+            read_only_compatible: 0.into(),
+            compatible: 0.into(),
+            uuid: self.uuid,
+            page_bytes: shape.page_bytes.into(),
+            pages_per_block: shape.pages_per_block.into(),
+            blocks: shape.blocks.into(),
+            chips: (shape.chips as u16).into(),
+            blocks_per_segment: (layout.blocks_per_segment as u16).into(),
+            generation: generation.into(),
+            checkpoint_generation: self.ring.checkpoint_generation.into(),
+            root,
+            root_level: u16::from(root_level).into(),
+            clean: u16::from(checkpoint.clean).into(),
+            table_pieces: (checkpoint.pieces.len() as u32).into(),
+            journal_segment: checkpoint.journal_segment.into(),
+            journal_page: checkpoint.journal_page.into(),
+            journal_sequence: checkpoint.journal_sequence.into(),
+            journal_next_segment: checkpoint.journal_next.0.into(),
+            journal_next_sequence: checkpoint.journal_next.1.into(),
+            next_sequence: checkpoint.next_sequence.into(),
+            next_object: checkpoint.next_object.into(),
+            transaction: checkpoint.transaction.into(),
+            objects: checkpoint.objects.into(),
+            extents: checkpoint.extents.into(),
+        };
+        let mut bytes = superblock.as_bytes().to_vec();
+        bytes.extend_from_slice(checkpoint.pieces.as_bytes());
+        Ok(bytes)
+    }
+}
+
+/// A page with its trailer, ready to be programmed: data and spare.
+fn seal_page(layout: &Layout, seed: u32, address: PageAddress, info: PageInfo, payload: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let mut data = vec![0; layout.geometry.page_bytes as usize];
+    data[..payload.len()].copy_from_slice(payload);
+    let size = layout.payload_bytes as usize;
+    let trailer = page::seal(seed, address, info, &data[..size]);
+    if Layout::trailer_in_spare(&layout.geometry) {
+        let mut spare = trailer.as_bytes().to_vec();
+        spare.resize(layout.geometry.spare_bytes as usize, 0xff);
+        (data, spare)
+    } else {
+        data[size..].copy_from_slice(trailer.as_bytes());
+        (data, Vec::new())
+    }
+}
+
+/// All readable superblocks of a medium, oldest first. Unreadable pages are passed over: a cut leaves
+/// them. `deep` reads every page of every superblock block, else only what finding the newest takes.
+///
+/// # Errors
+/// Only if the medium itself cannot be read; an empty result means that this is no volume.
+pub fn find(nand: &mut dyn Nand, deep: bool) -> Result<Vec<Found>> {
+    let shape = nand.geometry();
+    let mut all = Vec::new();
+    let mut heads = Vec::new();
+    for block in 0..Layout::superblock_blocks(&shape) {
+        if deep {
+            for page in 0..shape.pages_per_block {
+                all.extend(read_superblock(nand, block, page)?.ok());
+            }
+        } else {
+            match read_superblock(nand, block, 0)? {
+                Ok(found) => heads.push((found.superblock.generation.get(), block)),
+                // The first page may be unreadable while later ones are not.
+                Err(PageFault::Erased) => {}
+                Err(_) => heads.push((u32::MAX, block)),
+            }
+        }
+    }
+    // Blocks are filled in turn, so the youngest readable one holds the newest superblock.
+    heads.sort_unstable();
+    for &(_, block) in heads.iter().rev() {
+        let mut last = last_programmed(nand, block, shape.pages_per_block)?;
+        let before = all.len();
+        while let Some(page) = last {
+            if let Ok(found) = read_superblock(nand, block, page)? {
+                all.push(found);
+                break;
+            }
+            last = page.checked_sub(1);
+        }
+        if all.len() > before {
+            break;
+        }
+    }
+    all.sort_by_key(|found| found.superblock.generation.get());
+    Ok(all)
+}
+
+/// The last page of `block` that is not erased, by bisection: pages are programmed in order.
+fn last_programmed(nand: &mut dyn Nand, block: u32, pages: u32) -> Result<Option<u32>> {
+    let (mut low, mut high) = (0, pages);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if matches!(read_superblock(nand, block, middle)?, Err(PageFault::Erased)) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Ok(low.checked_sub(1))
+}
+
+fn read_superblock(nand: &mut dyn Nand, block: u32, page: u32) -> Result<core::result::Result<Found, PageFault>> {
+    let shape = nand.geometry();
+    let address = PageAddress(shape.first_page(BlockAddress(block)).0 + u64::from(page));
+    let in_spare = Layout::trailer_in_spare(&shape);
+    let mut data = vec![0; shape.page_bytes as usize];
+    let mut spare = vec![0; if in_spare { shape.spare_bytes as usize } else { 0 }];
+    match nand.read(address, &mut data, &mut spare, IoTag::Anchor) {
+        Ok(()) => {}
+        Err(error) if error.kind == onode_media::MediaErrorKind::Uncorrectable => return Ok(Err(PageFault::Checksum)),
+        Err(error) => return Err(crate::errors::from_media("read superblock", &error)),
+    }
+    if data.iter().chain(&spare).all(|&byte| byte == 0xff) {
+        return Ok(Err(PageFault::Erased));
+    }
+    let (payload, rest) = data.split_at(Layout::payload_bytes(&shape) as usize);
+    let trailer = if in_spare { &spare[..] } else { rest };
+    // The checksum is seeded with the uuid, which only the superblock itself tells.
+    let Ok((superblock, after)) = Superblock::read_from_prefix(payload) else { return Ok(Err(PageFault::Checksum)) };
+    let seed = page::volume_seed(&superblock.uuid);
+    let info = match page::verify(seed, address, None, trailer, payload) {
+        Ok(info) => info,
+        Err(fault) => return Ok(Err(fault)),
+    };
+    let count = superblock.table_pieces.get() as usize;
+    let pieces = after.get(..count.saturating_mul(size_of::<BlobReference>()));
+    let pieces = pieces.and_then(|bytes| <[BlobReference]>::ref_from_bytes(bytes).ok());
+    let sound = superblock.magic == SUPERBLOCK_MAGIC
+        && info.kind == PageKind::Superblock
+        && info.sequence == superblock.generation.get();
+    Ok(match pieces {
+        Some(pieces) if sound => Ok(Found { superblock, pieces: pieces.to_vec(), block }),
+        _ => Err(PageFault::Checksum),
+    })
+}
+
+/// Checks that this code can use the volume and that the medium has its shape.
+///
+/// # Errors
+/// `Invalid` for another format or shape, `Corrupt` for fields that make no sense.
+pub fn check_superblock(found: &Found, nand: &dyn Nand) -> Result<Layout> {
+    let superblock = &found.superblock;
+    if superblock.major.get() != FORMAT_MAJOR || superblock.incompatible.get() != 0 {
+        let detail = format!(
+            "the volume has flash format {}.{} with features {:#x}; this program knows format {FORMAT_MAJOR}",
+            superblock.major.get(),
+            superblock.minor.get(),
+            superblock.incompatible.get()
+        );
+        return Err(Error::new(ErrorKind::NotSupported, detail));
+    }
+    let shape = nand.geometry();
+    let stored = (superblock.page_bytes.get(), superblock.pages_per_block.get(), superblock.blocks.get());
+    if stored != (shape.page_bytes, shape.pages_per_block, shape.blocks)
+        || u32::from(superblock.chips.get()) != shape.chips
+    {
+        let detail = format!("the volume was made for pages, block and size {stored:?}, the medium is {shape:?}");
+        return Err(Error::new(ErrorKind::Invalid, detail));
+    }
+    let layout = Layout::new(shape, superblock.blocks_per_segment.get())?;
+    let journal_sound =
+        superblock.journal_segment.get() < layout.segments && superblock.journal_page.get() <= layout.segment_pages;
+    if found.pieces.len() != SegmentTable::piece_count(&layout)
+        || superblock.root_level.get() > u16::from(crate::tree::Tree::MAX_LEVEL)
+        || !journal_sound
+        || superblock.journal_next_segment.get() >= layout.segments
+    {
+        return Err(damaged(format!("superblock {} makes no sense", superblock.generation.get())));
+    }
+    Ok(layout)
+}

@@ -1,0 +1,193 @@
+//! Room: whether a transaction fits is decided before it starts, and made true by cleaning.
+//!
+//! Three figures rule. *Usable* bytes are what users may fill: everything but the segments that
+//! checkpoints, recovery and cleaning need to be able to finish. The *reserve* is how many segments
+//! must be free on the medium at any moment, so that a recovery from the newest superblock can write
+//! its checkpoint. *Gaining* is one round of cleaning and a checkpoint; a foreground operation stops
+//! gaining when two rounds in a row bring nothing.
+
+use crate::core::Core;
+use crate::log::STREAM_SEGMENTS;
+use crate::policy::Stream;
+use alloc::format;
+use onode_base::ErrorKind;
+use onode_object::{AttributeKey, Error, Maintenance, Mutation, ObjectId, Result, Space, Transaction};
+
+/// Index bytes that a mutation may add beside its own content: key, extent, onode.
+const MUTATION_BYTES: u64 = 48;
+
+/// Bytes that an extent takes in a segment summary.
+const EXTENT_ITEM_BYTES: u64 = 10;
+
+impl Core {
+    fn segment_bytes(&self) -> u64 {
+        self.log.store.layout.segment_bytes()
+    }
+
+    /// Segments that one checkpoint may fill.
+    fn checkpoint_segments(&self) -> u32 {
+        let table = self.log.table.pieces().len() * self.log.table.piece_bytes();
+        let nodes = self.dirty_limit + self.dirty_limit / 2;
+        (((nodes + table) as u64).div_ceil(self.segment_bytes()) + 1) as u32
+    }
+
+    /// Segments that must be free on the medium at any moment.
+    fn reserve_segments(&self) -> u32 {
+        self.checkpoint_segments() + STREAM_SEGMENTS
+    }
+
+    /// Segments that users can never fill: the reserve, what waits for a checkpoint to be reusable, the
+    /// journal since the last one, and working room for the cleaner.
+    fn overhead_segments(&self) -> u32 {
+        let journal = self.checkpoint_pages.div_ceil(self.log.store.layout.segment_pages) + 1;
+        self.reserve_segments() + self.checkpoint_segments() + journal + 2
+    }
+
+    /// Bytes that users may fill.
+    fn usable_bytes(&self) -> u64 {
+        let bad = self.log.table.iter().filter(|(_, one)| one.state == crate::segments::SegmentState::Bad).count();
+        let segments = self.log.store.layout.segments.saturating_sub(bad as u32 + self.overhead_segments());
+        // A share for summaries and for what small leftovers the cleaner cannot join.
+        u64::from(segments) * self.segment_bytes() / 32 * 31
+    }
+
+    /// Bytes that are filled: what is referred to, what the next checkpoint writes, and the room that
+    /// each extent takes in a summary.
+    fn used_bytes(&self) -> u64 {
+        self.log.table.live_bytes() + self.dirty_bytes() as u64 + self.extents * EXTENT_ITEM_BYTES
+    }
+
+    /// Space as users see it.
+    pub fn space(&self) -> Space {
+        let total = self.usable_bytes();
+        let used = self.used_bytes();
+        // Held back: the index of what is still to come.
+        let available = total.saturating_sub(used);
+        Space { total, available: available - available / 256, objects: self.objects }
+    }
+
+    /// Length of a stored attribute.
+    pub fn attribute_bytes(&mut self, object: ObjectId, key: AttributeKey) -> Result<Option<usize>> {
+        let (tree, mut source) = self.index();
+        tree.get(&mut source, &crate::tree::Key::attribute(object, key), <[u8]>::len)
+    }
+
+    /// Decides whether `transaction` fits and cleans until it does.
+    ///
+    /// # Errors
+    /// `NoSpace`; nothing has changed that anyone can see.
+    pub fn make_room(&mut self, transaction: &Transaction, freeing: bool) -> Result<()> {
+        let bytes: u64 = transaction.mutations.iter().map(mutation_bytes).sum();
+        if !freeing {
+            let used = self.used_bytes();
+            let usable = self.usable_bytes();
+            if used + bytes > usable {
+                return Err(no_space(bytes, usable.saturating_sub(used)));
+            }
+        }
+        let needed = (bytes + self.node_room(transaction, bytes)).div_ceil(self.segment_bytes()) as u32;
+        let (mut without_progress, mut best) = (0, self.free_bytes());
+        while !self.has_room(needed) {
+            let gained = self.gain()? && self.free_bytes() > best;
+            best = best.max(self.free_bytes());
+            without_progress = if gained { 0 } else { without_progress + 1 };
+            if without_progress >= 3 {
+                // What frees space may use the reserve; it is there for that.
+                if freeing && self.log.table.allocatable() > self.checkpoint_segments() + needed {
+                    return Ok(());
+                }
+                return Err(no_space(bytes, 0));
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of nodes that a large transaction changes before the next checkpoint can write them: one for
+    /// each mutation, but no more than there are and come to be.
+    fn node_room(&self, transaction: &Transaction, bytes: u64) -> u64 {
+        let mutations = transaction.mutations.len().saturating_sub(64) as u64;
+        if mutations == 0 {
+            return 0;
+        }
+        let index: u64 = self
+            .log
+            .table
+            .iter()
+            .filter(|(_, one)| one.stream == Stream::Index)
+            .map(|(_, one)| u64::from(one.live_bytes))
+            .sum();
+        (mutations * self.node_bytes as u64).min(2 * (index + bytes))
+    }
+
+    /// Whether `needed` segments can be opened and the reserve stays.
+    fn has_room(&self, needed: u32) -> bool {
+        let stable = self.log.table.stable_free();
+        let released = self.log.table.allocatable() - stable;
+        stable >= self.reserve_segments() + needed.saturating_sub(released)
+    }
+
+    /// Bytes on segments that are free now or after a checkpoint, and in open ones of the cleaner.
+    fn free_bytes(&self) -> u64 {
+        let table = &self.log.table;
+        let segments = table.allocatable() + table.reclaimable(self.log.journal_position().1);
+        u64::from(segments) * self.segment_bytes() + self.log.cold_room() + u64::from(table.stable_free())
+    }
+
+    /// One round: cleans a few segments and writes a checkpoint. False if there was nothing to clean.
+    pub fn gain(&mut self) -> Result<bool> {
+        self.log.store.check_writable()?;
+        let mut cleaned = false;
+        for _ in 0..4 {
+            let reclaimable = self.log.table.reclaimable(self.log.journal_position().1);
+            if reclaimable >= 4 {
+                break;
+            }
+            let spare = self.log.table.allocatable().saturating_sub(self.checkpoint_segments() + 1);
+            if !self.clean_one(u64::from(spare) * self.segment_bytes() / 4 * 3)? {
+                break;
+            }
+            cleaned = true;
+        }
+        self.clean = false;
+        self.checkpoint(false)?;
+        Ok(cleaned || self.log.table.allocatable() > 0)
+    }
+
+    /// Cleans up to `budget` segments in the background, while that is useful.
+    pub fn maintain(&mut self, budget: u32) -> Result<Maintenance> {
+        let mut report = Maintenance::default();
+        while report.done < budget && self.wants_cleaning() {
+            let before = self.free_bytes();
+            if !self.gain()? || self.free_bytes() <= before {
+                return Ok(report);
+            }
+            report.done += 1;
+        }
+        report.more = self.wants_cleaning();
+        Ok(report)
+    }
+
+    /// The fewest segments that a volume of this layout works with.
+    pub fn least_segments(&self) -> u32 {
+        self.overhead_segments() + 4
+    }
+
+    /// Whether background cleaning is useful: less than an eighth of the segments is free.
+    fn wants_cleaning(&self) -> bool {
+        let layout = &self.log.store.layout;
+        self.log.table.allocatable() < self.overhead_segments() + layout.segments / 8
+    }
+}
+
+fn mutation_bytes(mutation: &Mutation) -> u64 {
+    MUTATION_BYTES
+        + match mutation {
+            Mutation::Write { data, .. } => data.len() as u64,
+            Mutation::SetAttribute { value, .. } => value.len() as u64,
+            _ => 0,
+        }
+}
+
+fn no_space(wanted: u64, left: u64) -> Error {
+    Error::new(ErrorKind::NoSpace, format!("{wanted} bytes are wanted, {left} are left"))
+}

@@ -1,0 +1,333 @@
+//! The segment table: what each segment is used for, how full and how worn it is.
+//!
+//! It keeps the rule on which every recovery stands: a segment that the newest or the last but one
+//! superblock refers to is not handed out. A segment without live bytes becomes `Held` at a
+//! checkpoint and is reusable (`Released`) only after that checkpoint is on the medium; a mount
+//! that finds it `Held` keeps it so until the next checkpoint.
+
+use crate::errors::damaged;
+use crate::format::{BlobReference, NO_SUMMARY, NOWHERE, SegmentEntry};
+use crate::layout::Layout;
+use crate::policy::{Candidate, Stream};
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+use onode_object::Result;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// What a segment is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SegmentState {
+    /// Nothing on it is needed, and was not at the last checkpoint either.
+    Free = 0,
+    /// Nothing on it is needed, but the checkpoint before the newest may still refer to it.
+    Held = 1,
+    /// Reusable now; was `Held` in the newest superblock. Never on the medium.
+    Released = 2,
+    /// Being filled, or reserved as the next journal segment.
+    Open = 3,
+    /// Written.
+    Full = 4,
+    /// Retired: an erase block of it is bad.
+    Bad = 5,
+}
+
+impl SegmentState {
+    const fn from_byte(byte: u8) -> Option<Self> {
+        Some(match byte {
+            0 => Self::Free,
+            1 => Self::Held,
+            3 => Self::Open,
+            4 => Self::Full,
+            5 => Self::Bad,
+            _ => return None,
+        })
+    }
+
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Free | Self::Released => "free",
+            Self::Held => "held",
+            Self::Open => "open",
+            Self::Full => "full",
+            Self::Bad => "bad",
+        }
+    }
+}
+
+/// One segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Its use.
+    pub state: SegmentState,
+    /// The stream that fills or filled it.
+    pub stream: Stream,
+    /// Bytes that are referred to.
+    pub live_bytes: u32,
+    /// Times erased.
+    pub erases: u32,
+    /// Sequence number of its present life.
+    pub sequence: u32,
+    /// Page at which its summary starts, [`NO_SUMMARY`] if there is none.
+    pub summary_page: u16,
+}
+
+/// All segments, and the pieces in which the table lies on the medium.
+pub struct SegmentTable {
+    entries: Vec<Segment>,
+    pieces: Vec<BlobReference>,
+    dirty: Vec<bool>,
+    piece_entries: usize,
+    live_bytes: u64,
+    /// The next sequence number.
+    pub next_sequence: u32,
+}
+
+impl SegmentTable {
+    /// A table of free segments.
+    pub fn new(layout: &Layout) -> Self {
+        let segment = Segment {
+            state: SegmentState::Free,
+            stream: Stream::Data,
+            live_bytes: 0,
+            erases: 0,
+            sequence: 0,
+            summary_page: NO_SUMMARY,
+        };
+        let piece_entries = Self::piece_entries(layout);
+        let pieces = (layout.segments as usize).div_ceil(piece_entries);
+        Self {
+            entries: vec![segment; layout.segments as usize],
+            pieces: vec![BlobReference { location: NOWHERE.into(), ..BlobReference::default() }; pieces],
+            dirty: vec![true; pieces],
+            piece_entries,
+            live_bytes: 0,
+            next_sequence: 1,
+        }
+    }
+
+    /// Entries of one piece: at least 32, and so many that the references fit the superblock page.
+    fn piece_entries(layout: &Layout) -> usize {
+        let fit = (layout.payload_bytes as usize - size_of::<crate::format::Superblock>()) / size_of::<BlobReference>();
+        (layout.segments as usize).div_ceil(fit.min(64)).max(32)
+    }
+
+    /// Number of pieces of a table for `layout`.
+    pub fn piece_count(layout: &Layout) -> usize {
+        (layout.segments as usize).div_ceil(Self::piece_entries(layout))
+    }
+
+    /// Bytes of the largest piece.
+    pub const fn piece_bytes(&self) -> usize {
+        self.piece_entries * size_of::<SegmentEntry>()
+    }
+
+    /// A segment.
+    pub fn get(&self, segment: u32) -> &Segment {
+        &self.entries[segment as usize]
+    }
+
+    /// A segment to be changed; its piece will be written at the next checkpoint.
+    pub fn get_mut(&mut self, segment: u32) -> &mut Segment {
+        self.dirty[segment as usize / self.piece_entries] = true;
+        &mut self.entries[segment as usize]
+    }
+
+    /// All segments in order.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Segment)> {
+        (0u32..).zip(&self.entries)
+    }
+
+    /// Bytes referred to on all segments.
+    pub const fn live_bytes(&self) -> u64 {
+        self.live_bytes
+    }
+
+    /// `length` more bytes of `segment` are referred to.
+    pub fn retain(&mut self, segment: u32, length: u64) {
+        self.live_bytes += length;
+        let entry = self.get_mut(segment);
+        entry.live_bytes = entry.live_bytes.saturating_add(length as u32);
+    }
+
+    /// `length` bytes of `segment` are no longer referred to.
+    pub fn release(&mut self, segment: u32, length: u64) {
+        debug_assert!(u64::from(self.get(segment).live_bytes) >= length, "segment {segment} releases too much");
+        self.live_bytes = self.live_bytes.saturating_sub(length);
+        let entry = self.get_mut(segment);
+        entry.live_bytes = entry.live_bytes.saturating_sub(length as u32);
+    }
+
+    /// A new sequence number.
+    pub fn take_sequence(&mut self) -> u32 {
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        sequence
+    }
+
+    /// Segments that may be opened now.
+    pub fn allocatable(&self) -> u32 {
+        self.count(|segment| matches!(segment.state, SegmentState::Free | SegmentState::Released))
+    }
+
+    /// Segments that are free on the medium too: what a recovery could open after a crash now.
+    pub fn stable_free(&self) -> u32 {
+        self.count(|segment| segment.state == SegmentState::Free)
+    }
+
+    /// Segments that the next checkpoint sets free, or the one before has on hold.
+    pub fn reclaimable(&self, journal_sequence: u32) -> u32 {
+        self.count(|segment| segment.state == SegmentState::Held || segment.is_dead(journal_sequence))
+    }
+
+    fn count(&self, which: impl Fn(&Segment) -> bool) -> u32 {
+        self.entries.iter().filter(|segment| which(segment)).count() as u32
+    }
+
+    /// The segment to open next: released ones first, so that the free ones stay a reserve for
+    /// recovery; among equals the least worn (dynamic wear levelling).
+    pub fn choose_free(&self) -> Option<u32> {
+        self.iter()
+            .filter(|(_, one)| matches!(one.state, SegmentState::Free | SegmentState::Released))
+            .min_by_key(|(number, one)| (one.state != SegmentState::Released, one.erases, *number))
+            .map(|(number, _)| number)
+    }
+
+    /// Marks what the coming checkpoint no longer needs as held. `journal_sequence` is the sequence number
+    /// of the segment at which a replay from the coming checkpoint starts.
+    pub fn hold_dead(&mut self, journal_sequence: u32) {
+        for number in 0..self.entries.len() as u32 {
+            let entry = *self.get(number);
+            match entry.state {
+                // Held since the last checkpoint or longer: with the coming one nobody needs it.
+                SegmentState::Released => self.get_mut(number).state = SegmentState::Free,
+                _ if entry.is_dead(journal_sequence) => self.get_mut(number).state = SegmentState::Held,
+                _ => {}
+            }
+        }
+    }
+
+    /// The checkpoint is on the medium: what it holds may be reused.
+    pub fn release_held(&mut self) {
+        for number in 0..self.entries.len() as u32 {
+            if self.get(number).state == SegmentState::Held {
+                self.get_mut(number).state = SegmentState::Released;
+            }
+        }
+    }
+
+    /// Segments that the cleaner may take.
+    pub fn candidates(&self, journal_sequence: u32, capacity_bytes: u32) -> impl Iterator<Item = Candidate> {
+        let now = self.next_sequence;
+        self.iter().filter_map(move |(segment, one)| {
+            let wanted = one.state == SegmentState::Full && one.live_bytes > 0 && !one.in_replay(journal_sequence);
+            wanted.then(|| Candidate {
+                segment,
+                live_bytes: one.live_bytes,
+                capacity_bytes,
+                age: now.saturating_sub(one.sequence),
+            })
+        })
+    }
+
+    /// References to the pieces on the medium.
+    pub fn pieces(&self) -> &[BlobReference] {
+        &self.pieces
+    }
+
+    /// Whether a piece differs from what is on the medium.
+    pub fn is_dirty(&self, piece: usize) -> bool {
+        self.dirty[piece]
+    }
+
+    /// Marks the piece that describes `segment` as changed.
+    pub fn touch(&mut self, segment: u32) {
+        self.dirty[segment as usize / self.piece_entries] = true;
+    }
+
+    /// Marks a piece as changed.
+    pub fn touch_piece(&mut self, piece: usize) {
+        self.dirty[piece] = true;
+    }
+
+    /// Bytes of a piece as it is now.
+    pub fn encode_piece(&self, piece: usize) -> Vec<u8> {
+        let start = piece * self.piece_entries;
+        let end = (start + self.piece_entries).min(self.entries.len());
+        let mut bytes = Vec::with_capacity((end - start) * size_of::<SegmentEntry>());
+        for one in &self.entries[start..end] {
+            let state = if one.state == SegmentState::Released { SegmentState::Held } else { one.state };
+            let entry = SegmentEntry {
+                live_bytes: one.live_bytes.into(),
+                erases: one.erases.into(),
+                sequence: one.sequence.into(),
+                summary_page: one.summary_page.into(),
+                state: state as u8,
+                stream: one.stream as u8,
+            };
+            bytes.extend_from_slice(entry.as_bytes());
+        }
+        bytes
+    }
+
+    /// A piece was written.
+    pub fn set_piece(&mut self, piece: usize, reference: BlobReference) {
+        self.pieces[piece] = reference;
+        self.dirty[piece] = false;
+    }
+
+    /// All pieces are loaded: memory and medium agree.
+    pub fn finish_loading(&mut self) {
+        self.dirty.fill(false);
+    }
+
+    /// Takes a piece read from the medium.
+    ///
+    /// # Errors
+    /// `Corrupt` if it does not describe this medium's segments.
+    pub fn load_piece(&mut self, piece: usize, reference: BlobReference, bytes: &[u8], layout: &Layout) -> Result<()> {
+        let start = piece * self.piece_entries;
+        let end = (start + self.piece_entries).min(self.entries.len());
+        let entries = <[SegmentEntry]>::ref_from_bytes(bytes).unwrap_or_default();
+        if start >= end || entries.len() != end - start {
+            return Err(damaged(format!("segment table piece {piece} has {} bytes", bytes.len())));
+        }
+        for (number, entry) in (start..end).zip(entries) {
+            let state = SegmentState::from_byte(entry.state);
+            let (Some(state), Some(stream)) = (state, Stream::from_byte(entry.stream)) else {
+                return Err(damaged(format!(
+                    "segment {number}: unknown state {} or stream {}",
+                    entry.state, entry.stream
+                )));
+            };
+            let live_bytes = entry.live_bytes.get();
+            if u64::from(live_bytes) > layout.segment_bytes() {
+                return Err(damaged(format!("segment {number}: {live_bytes} live bytes")));
+            }
+            self.live_bytes += u64::from(live_bytes);
+            self.entries[number] = Segment {
+                state,
+                stream,
+                live_bytes,
+                erases: entry.erases.get(),
+                sequence: entry.sequence.get(),
+                summary_page: entry.summary_page.get(),
+            };
+        }
+        self.set_piece(piece, reference);
+        Ok(())
+    }
+}
+
+impl Segment {
+    /// Whether a replay that starts in the journal segment `journal_sequence` reads this segment.
+    pub const fn in_replay(&self, journal_sequence: u32) -> bool {
+        matches!(self.stream, Stream::Journal) && self.sequence >= journal_sequence
+    }
+
+    const fn is_dead(&self, journal_sequence: u32) -> bool {
+        matches!(self.state, SegmentState::Full) && self.live_bytes == 0 && !self.in_replay(journal_sequence)
+    }
+}

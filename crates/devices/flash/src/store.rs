@@ -1,0 +1,252 @@
+//! Pages of segments on the medium: programming with a trailer, reading with verification, a small
+//! cache of pages read, and the latch that turns the device read-only after a failed write.
+
+use crate::errors::{damaged, from_media};
+use crate::format::{PageKind, PageTrailer};
+use crate::layout::{Layout, SegmentPage};
+use crate::page::{self, PageFault, PageInfo};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use onode_base::ErrorKind;
+use onode_base::evict::Lru;
+use onode_media::{IoTag, Nand, PageAddress};
+use onode_object::{Error, Result};
+use zerocopy::IntoBytes;
+
+/// A verified page: its payload and what it says about itself.
+#[derive(Clone, Debug)]
+pub struct VerifiedPage {
+    /// The payload.
+    pub payload: Arc<[u8]>,
+    /// Kind, records, sequence.
+    pub info: PageInfo,
+}
+
+/// The medium behind the segments.
+pub struct Store {
+    nand: Box<dyn Nand>,
+    /// The division of the medium.
+    pub layout: Layout,
+    seed: u32,
+    cache: Lru<(u64, u32), VerifiedPage>,
+    read_only: Option<String>,
+}
+
+impl Store {
+    /// A store over `nand` for the volume `uuid`.
+    pub fn new(nand: Box<dyn Nand>, layout: Layout, uuid: &[u8; 16], cache_bytes: usize) -> Self {
+        Self { nand, layout, seed: page::volume_seed(uuid), cache: Lru::new(cache_bytes), read_only: None }
+    }
+
+    /// The medium, for what is neither page nor segment: superblocks, bad blocks, counters.
+    pub fn nand(&mut self) -> &mut dyn Nand {
+        &mut *self.nand
+    }
+
+    /// Counters of the medium.
+    pub fn counters(&self) -> Option<&onode_media::Counters> {
+        self.nand.counters()
+    }
+
+    /// The volume's part of page checksums.
+    pub const fn seed(&self) -> u32 {
+        self.seed
+    }
+
+    /// Why nothing may be written, if so.
+    pub fn read_only(&self) -> Option<&str> {
+        self.read_only.as_deref()
+    }
+
+    /// Refuses every further write because of `why`. The first reason stays.
+    pub fn latch(&mut self, why: &str) {
+        if self.read_only.is_none() {
+            self.read_only = Some(why.into());
+        }
+    }
+
+    /// An error if nothing may be written.
+    pub fn check_writable(&self) -> Result<()> {
+        match &self.read_only {
+            None => Ok(()),
+            Some(why) => Err(Error::new(ErrorKind::ReadOnly, why.clone())),
+        }
+    }
+
+    /// Runs `write` on the medium; a failure latches the device read-only (N6).
+    pub fn write<T>(&mut self, what: &str, write: impl FnOnce(&mut dyn Nand) -> onode_media::Result<T>) -> Result<T> {
+        self.check_writable()?;
+        write(&mut *self.nand).map_err(|error| {
+            let error = from_media(what, &error);
+            self.latch(&format!("the device turned read-only after a failed write: {error}"));
+            error
+        })
+    }
+
+    /// Programs whole pages from `at` on; `payload` holds them one after another, the last may be short.
+    pub fn program(&mut self, at: SegmentPage, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<()> {
+        let size = self.layout.payload_bytes as usize;
+        let mut at = at;
+        let mut rest = payload;
+        while !rest.is_empty() {
+            let whole = (rest.len() / size) as u32;
+            let address = self.layout.address(at);
+            if whole == 0 || !Layout::trailer_in_spare(&self.layout.geometry) {
+                let (page, after) = rest.split_at(rest.len().min(size));
+                self.program_one(address, info, page, tag)?;
+                rest = after;
+                at.page += 1;
+            } else {
+                let count = self.layout.run(at, whole);
+                let (pages, after) = rest.split_at(count as usize * size);
+                self.program_run(address, info, pages, tag)?;
+                rest = after;
+                at.page += count;
+            }
+        }
+        Ok(())
+    }
+
+    fn program_one(&mut self, address: PageAddress, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<()> {
+        let mut page = vec![0; self.layout.geometry.page_bytes as usize];
+        page[..payload.len()].copy_from_slice(payload);
+        let size = self.layout.payload_bytes as usize;
+        let trailer = page::seal(self.seed, address, info, &page[..size]);
+        if Layout::trailer_in_spare(&self.layout.geometry) {
+            let mut spare = vec![0xff; self.layout.geometry.spare_bytes as usize];
+            spare[..size_of::<PageTrailer>()].copy_from_slice(trailer.as_bytes());
+            self.write("program", |nand| nand.program(address, &page, &spare, tag))
+        } else {
+            page[size..].copy_from_slice(trailer.as_bytes());
+            self.write("program", |nand| nand.program(address, &page, &[], tag))
+        }
+    }
+
+    fn program_run(&mut self, first: PageAddress, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<()> {
+        let size = self.layout.payload_bytes as usize;
+        let spare_bytes = self.layout.geometry.spare_bytes as usize;
+        let mut spares = vec![0xff; payload.len() / size * spare_bytes];
+        for (i, (page, spare)) in payload.chunks(size).zip(spares.chunks_mut(spare_bytes)).enumerate() {
+            let trailer = page::seal(self.seed, PageAddress(first.0 + i as u64), info, page);
+            spare[..size_of::<PageTrailer>()].copy_from_slice(trailer.as_bytes());
+        }
+        self.write("program", |nand| nand.program_run(first, payload, &spares, tag))
+    }
+
+    /// Reads and verifies a page, past the cache. The outer error is one of the medium's host, the inner
+    /// one says why the page is not to be trusted.
+    pub fn examine(
+        &mut self,
+        address: PageAddress,
+        sequence: Option<u32>,
+        tag: IoTag,
+    ) -> Result<core::result::Result<VerifiedPage, PageFault>> {
+        let shape = self.layout.geometry;
+        let mut data = vec![0; shape.page_bytes as usize];
+        let in_spare = Layout::trailer_in_spare(&shape);
+        let mut spare = vec![0; if in_spare { shape.spare_bytes as usize } else { 0 }];
+        match self.nand.read(address, &mut data, &mut spare, tag) {
+            Ok(()) => {}
+            Err(error) if error.kind == onode_media::MediaErrorKind::Uncorrectable => {
+                return Ok(Err(PageFault::Checksum));
+            }
+            Err(error) => return Err(from_media("read", &error)),
+        }
+        let (payload, rest) = data.split_at(self.layout.payload_bytes as usize);
+        let trailer = if in_spare { &spare[..] } else { rest };
+        Ok(page::verify(self.seed, address, sequence, trailer, payload)
+            .map(|info| VerifiedPage { payload: payload.into(), info }))
+    }
+
+    /// The verified page `at` of a segment opened with `sequence`.
+    pub fn page(&mut self, at: SegmentPage, sequence: u32, tag: IoTag) -> Result<VerifiedPage> {
+        let address = self.layout.address(at);
+        if let Some(page) = self.cache.get(&(address.0, sequence)) {
+            return Ok(page.clone());
+        }
+        match self.examine(address, Some(sequence), tag)? {
+            Ok(page) => {
+                self.cache.insert((address.0, sequence), page.clone(), page.payload.len());
+                Ok(page)
+            }
+            Err(fault) => Err(damaged(format!("segment {} page {}: {fault:?}", at.segment, at.page))),
+        }
+    }
+
+    /// Reads and verifies whole pages from `at` on straight into `out`. Falls back to single pages where
+    /// a run is not possible; the error names the first bad page.
+    pub fn whole_pages(&mut self, at: SegmentPage, sequence: u32, out: &mut [u8], tag: IoTag) -> Result<()> {
+        let size = self.layout.payload_bytes as usize;
+        let shape = self.layout.geometry;
+        let mut at = at;
+        let mut rest = out;
+        while !rest.is_empty() {
+            let count = self.layout.run(at, (rest.len() / size) as u32);
+            if count < 2 || !Layout::trailer_in_spare(&shape) {
+                let (page, after) = rest.split_at_mut(size);
+                page.copy_from_slice(&self.page(at, sequence, tag)?.payload);
+                rest = after;
+                at.page += 1;
+                continue;
+            }
+            let (pages, after) = rest.split_at_mut(count as usize * size);
+            let first = self.layout.address(at);
+            let mut spares: Vec<u8> = vec![0; (count * shape.spare_bytes) as usize];
+            self.nand.read_run(first, pages, &mut spares, tag).map_err(|error| from_media("read", &error))?;
+            for (i, (page, spare)) in pages.chunks(size).zip(spares.chunks(shape.spare_bytes as usize)).enumerate() {
+                let address = PageAddress(first.0 + i as u64);
+                page::verify(self.seed, address, Some(sequence), spare, page).map_err(|fault| {
+                    damaged(format!("segment {} page {}: {fault:?}", at.segment, at.page + i as u32))
+                })?;
+            }
+            rest = after;
+            at.page += count;
+        }
+        Ok(())
+    }
+
+    /// Erases a segment. `Ok(false)` means that a block refused: the segment must be retired.
+    pub fn erase_segment(&mut self, segment: u32) -> Result<bool> {
+        self.check_writable()?;
+        for block in self.layout.blocks(segment) {
+            match self.nand.erase(block, IoTag::Data) {
+                Ok(()) => {}
+                Err(error)
+                    if matches!(
+                        error.kind,
+                        onode_media::MediaErrorKind::EraseFailed | onode_media::MediaErrorKind::BadBlock
+                    ) =>
+                {
+                    self.write("mark bad block", |nand| nand.mark_bad(block))?;
+                    return Ok(false);
+                }
+                Err(error) => {
+                    let error = from_media("erase", &error);
+                    self.latch(&format!("the device turned read-only after a failed erase: {error}"));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes everything programmed so far survive a failure of the host, too.
+    pub fn flush(&mut self) -> Result<()> {
+        self.write("flush", |nand| nand.flush())
+    }
+}
+
+/// The page kind and the accounting tag of a stream's pages.
+pub const fn kind_and_tag(stream: crate::policy::Stream) -> (PageKind, IoTag) {
+    use crate::policy::Stream;
+    match stream {
+        Stream::Journal => (PageKind::Journal, IoTag::Journal),
+        Stream::Data => (PageKind::Data, IoTag::Data),
+        Stream::Cold => (PageKind::Cold, IoTag::Cleaning),
+        Stream::Index => (PageKind::Index, IoTag::Index),
+    }
+}

@@ -1,0 +1,107 @@
+//! A simulated NAND that outlives the device on it, and a conformance harness over it.
+
+use onode_flash::{FlashDevice, FormatOptions, MountOptions};
+use onode_media::{BlockAddress, Counters, Geometry, IoTag, Nand, PageAddress, Result, SimNand, SimOptions};
+use onode_object::ObjectDevice;
+use onode_object::conformance::Harness;
+use std::sync::{Arc, Mutex};
+
+/// A NAND in the hands of both the test and the device.
+#[derive(Clone)]
+pub struct Shared(Arc<Mutex<SimNand>>);
+
+impl Shared {
+    /// A blank chip.
+    pub fn new(geometry: Geometry) -> Self {
+        Self(Arc::new(Mutex::new(SimNand::new(geometry, SimOptions::default()).unwrap())))
+    }
+
+    /// Looks at or changes the chip.
+    pub fn with<T>(&self, with: impl FnOnce(&mut SimNand) -> T) -> T {
+        with(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Nand for Shared {
+    fn geometry(&self) -> Geometry {
+        self.with(|nand| nand.geometry())
+    }
+    fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
+        self.with(|nand| nand.read(page, data, spare, tag))
+    }
+    fn program(&mut self, page: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
+        self.with(|nand| nand.program(page, data, spare, tag))
+    }
+    fn erase(&mut self, block: BlockAddress, tag: IoTag) -> Result<()> {
+        self.with(|nand| nand.erase(block, tag))
+    }
+    fn is_bad(&mut self, block: BlockAddress) -> Result<bool> {
+        self.with(|nand| nand.is_bad(block))
+    }
+    fn mark_bad(&mut self, block: BlockAddress) -> Result<()> {
+        self.with(|nand| nand.mark_bad(block))
+    }
+    fn flush(&mut self) -> Result<()> {
+        self.with(|nand| nand.flush())
+    }
+    fn counters(&self) -> Option<&Counters> {
+        None
+    }
+}
+
+/// The geometries that the suite runs on.
+pub const TINY: Geometry = Geometry { page_bytes: 512, spare_bytes: 0, pages_per_block: 16, blocks: 0, chips: 1 };
+pub const SMALL: Geometry = Geometry { page_bytes: 2048, spare_bytes: 64, pages_per_block: 64, blocks: 0, chips: 1 };
+pub const LARGE: Geometry = Geometry { page_bytes: 4096, spare_bytes: 32, pages_per_block: 64, blocks: 0, chips: 1 };
+pub const STRIPED: Geometry = Geometry { page_bytes: 2048, spare_bytes: 16, pages_per_block: 32, blocks: 0, chips: 4 };
+
+/// A flash volume under test.
+pub struct Flash {
+    pub nand: Shared,
+    pub device: Option<FlashDevice>,
+    pub options: MountOptions,
+}
+
+impl Flash {
+    /// A volume that holds at least `bytes` on a chip like `shape`.
+    pub fn holding(shape: Geometry, bytes: u64) -> Self {
+        let block = u64::from(shape.page_bytes * shape.pages_per_block);
+        let mut blocks = (bytes / block + 24) as u32;
+        loop {
+            let geometry = Geometry { blocks: blocks.next_multiple_of(shape.chips), ..shape };
+            let nand = Shared::new(geometry);
+            let options = MountOptions::default();
+            if let Ok(device) = FlashDevice::format(nand.clone(), &FormatOptions::default(), &options)
+                && device.space().available >= bytes
+            {
+                return Self { nand, device: Some(device), options };
+            }
+            blocks += blocks / 8 + 1;
+        }
+    }
+
+    /// Mounts what is on the chip.
+    pub fn mount(&mut self) {
+        self.device = None;
+        self.device = Some(FlashDevice::mount(self.nand.clone(), &self.options).unwrap());
+    }
+}
+
+impl Harness for Flash {
+    fn device(&self) -> &dyn ObjectDevice {
+        self.device.as_ref().unwrap()
+    }
+    fn reopen(&mut self) {
+        self.device().close().unwrap();
+        self.mount();
+    }
+    fn can_crash(&self) -> bool {
+        true
+    }
+    fn crash(&mut self) {
+        self.mount();
+    }
+    fn extent_bytes(&self) -> u64 {
+        4096
+    }
+}
