@@ -24,7 +24,7 @@ pub mod validate;
 pub mod wire;
 
 pub use device::{DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectStat, Space, SyncScope};
-pub use error::{Error, Result};
+pub use error::{Error, ErrorKind, Result};
 pub use hints::{Compression, Hints, Lifetime, ObjectKind, Temperature};
 pub use id::{AttributeKey, AttributeKind, ObjectId};
 pub use ram::RamDevice;
