@@ -10,6 +10,7 @@
 
 mod acl;
 mod attributes;
+pub mod check;
 mod cluster;
 mod data;
 mod directory;

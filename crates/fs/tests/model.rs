@@ -431,6 +431,8 @@ impl Run {
             self.close();
         }
         self.fs.unmount().unwrap();
+        let report = check::check(self.volume.device.as_ref()).unwrap();
+        assert_eq!(report.findings, []);
         self.fs = self.volume.mount_with(self.options.clone());
         self.compare_all();
         let values = self.model.files.values().flat_map(|file| file.xattrs.values()).filter(|v| v.len() > 590).count();
