@@ -1,23 +1,140 @@
-//! From specs to devices.
+//! From specs to devices: the one place that names every device.
+//!
+//! An image comes into being under another name and gets its own when it is complete, so an
+//! interrupted `create` leaves nothing that could be taken for a volume.
 
 use crate::error::{Class, Error, Result};
-use crate::spec::Spec;
-use onode_object::{ObjectDevice, RamDevice};
+use crate::spec::{Medium, Shape, Spec};
+use onode_flash::FlashDevice;
+use onode_media::image::{CreateOptions, ImageNand, OpenMode};
+use onode_media::sim::{SimNand, SimOptions};
+use onode_media::{Geometry, Nand};
+use onode_object::{ErrorKind, ObjectDevice, RamDevice};
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Opens the device of a spec.
-pub(crate) fn open(spec: &Spec, _read_only: bool) -> Result<Arc<dyn ObjectDevice>> {
+/// Opens the device of a spec. One in memory is empty.
+pub(crate) fn open(spec: &Spec, read_only: bool, uuid: [u8; 16]) -> Result<Arc<dyn ObjectDevice>> {
+    let what = || format!("cannot open {spec}");
     match spec {
         Spec::Ram { size } => Ok(Arc::new(RamDevice::new(*size))),
-        Spec::Flash { .. } => Err(no_flash(spec)),
+        Spec::Flash { medium: Medium::Simulator, shape } => {
+            let nand = SimNand::new(shape.geometry()?, SimOptions::default());
+            let nand = nand.map_err(|error| Error::medium(what(), &error))?;
+            Ok(Arc::new(format_flash(spec, nand, shape, uuid)?))
+        }
+        Spec::Flash { medium: Medium::Image(path), shape } => {
+            let mode = if read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
+            let nand = ImageNand::open(path, mode).map_err(|error| image_error(what(), &error))?;
+            check_shape(&what(), &nand.geometry(), shape)?;
+            let options = onode_flash::MountOptions { read_only, ..Default::default() };
+            let device = FlashDevice::mount(nand, &options);
+            Ok(Arc::new(device.map_err(|error| volume_error(what(), &error))?))
+        }
     }
 }
 
 /// Makes the image of a spec and lets `fill` put the first content on it.
-pub(crate) fn create(spec: &Spec, _replace: bool, _fill: impl FnOnce(&dyn ObjectDevice) -> Result<()>) -> Result<()> {
-    Err(no_flash(spec))
+pub(crate) fn create(
+    spec: &Spec,
+    replace: bool,
+    uuid: [u8; 16],
+    fill: impl FnOnce(&dyn ObjectDevice) -> Result<()>,
+) -> Result<()> {
+    let Spec::Flash { medium: Medium::Image(path), shape } = spec else {
+        return Err(Error::new(Class::Usage, format!("cannot make {spec}"), "it lives in memory only")
+            .hint("it is made when it is used: just mount it"));
+    };
+    let geometry = shape.geometry()?;
+    let what = || format!("cannot make {spec}");
+    let replaced = lock_replaced(path, replace)?;
+    let unfinished = unfinished_name(path);
+    let made = (|| {
+        let options = CreateOptions { uuid, overwrite: true };
+        let nand = ImageNand::create(&unfinished, geometry, options).map_err(|error| image_error(what(), &error))?;
+        let device = format_flash(spec, nand, shape, uuid)?;
+        fill(&device)?;
+        device.close().map_err(|error| volume_error(what(), &error))?;
+        let flags = if replaced.is_some() { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        renameat_with(CWD, &unfinished, CWD, path, flags).map_err(|errno| Error::host_file("make", path, &errno.into()))
+    })();
+    if made.is_err() {
+        // The first error says more than that this could not be removed either.
+        let _ = std::fs::remove_file(&unfinished);
+    }
+    made
 }
 
-fn no_flash(spec: &Spec) -> Error {
-    Error::new(Class::Usage, format!("cannot use {spec}"), "this build has no flash device")
+/// The file that is to be replaced, locked so that nobody uses it; `None` if there is none.
+fn lock_replaced(path: &Path, replace: bool) -> Result<Option<File>> {
+    let what = format!("cannot make {}", path.display());
+    let Ok(metadata) = std::fs::metadata(path) else { return Ok(None) };
+    if !metadata.is_file() {
+        return Err(Error::new(Class::Exists, what, "something that is not a file has that name")
+            .hint("choose a name of its own for the image"));
+    }
+    if !replace {
+        return Err(Error::new(Class::Exists, what, "there is a file of that name already")
+            .hint("choose another name, or add --force to replace it with all it holds"));
+    }
+    let file = File::options().read(true).write(true).open(path);
+    let file = file.map_err(|error| Error::host_file("replace", path, &error))?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)
+        .map_err(|_| Error::new(Class::InUse, what, "another process uses the image that is there"))?;
+    Ok(Some(file))
+}
+
+fn unfinished_name(path: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".unfinished");
+    path.with_file_name(name)
+}
+
+fn format_flash(spec: &Spec, nand: impl Nand + 'static, shape: &Shape, uuid: [u8; 16]) -> Result<FlashDevice> {
+    let what = format!("cannot make {spec}");
+    let blocks_per_segment = u16::try_from(shape.segment_blocks()).map_err(|_| {
+        Error::new(Class::BadSize, &what, format!("blocks-per-segment={} is too large", shape.segment_blocks()))
+    })?;
+    let options = onode_flash::FormatOptions { uuid, blocks_per_segment: Some(blocks_per_segment) };
+    FlashDevice::format(nand, &options, &onode_flash::MountOptions::default()).map_err(|error| {
+        let class = if error.kind == ErrorKind::Invalid { Class::BadSize } else { Class::of_device(&error) };
+        Error::new(class, what, error.to_string())
+    })
+}
+
+/// That an image has the shape the spec says, if it says one.
+fn check_shape(what: &str, geometry: &Geometry, said: &Shape) -> Result<()> {
+    for (key, said, there) in [
+        ("page", said.page, geometry.page_bytes),
+        ("spare", said.spare, geometry.spare_bytes),
+        ("pages-per-block", said.pages_per_block, geometry.pages_per_block),
+        ("chips", said.chips, geometry.chips),
+    ] {
+        if said.is_some_and(|said| said != there) {
+            return Err(Error::new(Class::Usage, what, format!("the image has {key}={there}"))
+                .hint("leave the settings out: an image knows its own"));
+        }
+    }
+    Ok(())
+}
+
+fn image_error(what: String, error: &onode_media::Error) -> Error {
+    let made = Error::medium(what, error);
+    match made.class {
+        Class::NotFound => made.hint("`onode mkfs IMAGE` makes one, `onode up DIR IMAGE` makes and mounts one"),
+        _ => made,
+    }
+}
+
+fn volume_error(what: String, error: &onode_object::Error) -> Error {
+    let class = match error.kind {
+        ErrorKind::Invalid => Class::NotAnImage,
+        ErrorKind::NotSupported => Class::NewerFormat,
+        _ => Class::of_device(error),
+    };
+    Error::new(class, what, error.to_string())
 }

@@ -114,9 +114,7 @@ impl Class {
         }
     }
 
-    /// The class of a failure that a layer below reports only by its kind.
-    #[must_use]
-    pub const fn of_kind(kind: ErrorKind) -> Self {
+    const fn of_kind(kind: ErrorKind) -> Self {
         match kind {
             ErrorKind::NotFound | ErrorKind::NoAttribute | ErrorKind::Stale => Self::NotFound,
             ErrorKind::Exists => Self::Exists,
@@ -141,6 +139,24 @@ impl Class {
             | ErrorKind::OutOfMemory
             | ErrorKind::CrossDevice => Self::General,
         }
+    }
+
+    /// The class of a failure of an object device.
+    #[must_use]
+    pub fn of_device(error: &onode_object::Error) -> Self {
+        Self::of_detail(error.kind, &error.detail)
+    }
+
+    /// The class of a failure of the file system.
+    #[must_use]
+    pub fn of_files(error: &onode_fs::Error) -> Self {
+        Self::of_detail(error.kind, &error.detail)
+    }
+
+    /// Both a full volume and a full host are "no space" to those above; only the medium's words tell
+    /// them apart.
+    fn of_detail(kind: ErrorKind, detail: &str) -> Self {
+        if detail.contains("no space left on the host") { Self::HostFull } else { Self::of_kind(kind) }
     }
 
     /// What one can usually do about it, if there is such a thing.
@@ -214,7 +230,7 @@ impl Error {
     /// An error of an object device while doing `what`.
     #[must_use]
     pub fn device(what: impl Into<String>, error: &onode_object::Error) -> Self {
-        Self::new(Class::of_kind(error.kind), what, error.to_string())
+        Self::new(Class::of_device(error), what, error.to_string())
     }
 
     /// An error of a medium while doing `what`.

@@ -38,11 +38,7 @@ impl Volume {
     /// # Errors
     /// `Exists` if there is something already, `BadSize`, `HostFull`, ...
     pub fn create(spec: &Spec, options: &CreateOptions) -> Result<()> {
-        if spec.image_path().is_none() {
-            return Err(Error::new(Class::Usage, format!("cannot make {spec}"), "it lives in memory only")
-                .hint("it is made when it is used: just mount it"));
-        }
-        device::create(spec, options.replace, |device| format(spec, device, options))
+        device::create(spec, options.replace, random_bytes()?, |device| format(spec, device, options))
     }
 
     /// Opens a volume. One in memory is made on the spot.
@@ -50,7 +46,7 @@ impl Volume {
     /// # Errors
     /// One of every class that concerns images; the image is then as it was.
     pub fn open(spec: &Spec, options: MountOptions) -> Result<Self> {
-        let device = device::open(spec, options.read_only)?;
+        let device = device::open(spec, options.read_only, random_bytes()?)?;
         if spec.image_path().is_none() {
             format(spec, device.as_ref(), &CreateOptions::default())?;
         }
@@ -88,7 +84,7 @@ impl Volume {
     /// The error for people of a failed call of the file system.
     #[must_use]
     pub fn error(what: impl Into<String>, error: &onode_fs::Error) -> Error {
-        Error::new(Class::of_kind(error.kind), what, error.to_string())
+        Error::new(Class::of_files(error), what, error.to_string())
     }
 }
 

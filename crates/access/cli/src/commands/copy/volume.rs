@@ -100,7 +100,11 @@ impl Side for InVolume<'_> {
             let wrote = self.files().write(&Caller::root(), node.inode(), offset + done as u64, rest);
             match wrote.map_err(|error| failed("write", path, &error))? {
                 0 => {
-                    return Err(Error::new(Class::VolumeFull, format!("cannot write {}", path.display()), "it is full"));
+                    return Err(Error::new(
+                        Class::VolumeFull,
+                        format!("cannot write {}", path.display()),
+                        "it is full",
+                    ));
                 }
                 more => done += more,
             }
