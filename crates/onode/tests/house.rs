@@ -1,0 +1,111 @@
+//! Rules of the house that no compiler checks: floors, file sizes, plain text, no local paths.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Crates by floor, the ground first (DESIGN section 1). A crate imports only from floors below its own.
+const FLOORS: [&[&str]; 7] = [
+    &["onode-base"],
+    &["onode-media", "onode-object"],
+    &["onode-flash", "onode-fs"],
+    &["onode"],
+    &["onode-fuse", "onode-lab", "onode-crash"],
+    &["onode-cli"],
+    &[],
+];
+
+/// What a crate may import beside what lies on lower floors, or must not although it lies lower.
+const FORBIDDEN: [(&str, &str); 6] = [
+    ("onode-media", "onode-object"),
+    ("onode-object", "onode-media"),
+    ("onode-fs", "onode-media"),
+    ("onode-fs", "onode-flash"),
+    ("onode-flash", "onode-fs"),
+    ("onode-fuse", "onode-flash"),
+];
+
+fn manifests() -> BTreeMap<String, Vec<String>> {
+    let mut found = BTreeMap::new();
+    let crates = root().join("crates");
+    for folder in [crates.clone(), crates.join("devices"), crates.join("access")] {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path().join("Cargo.toml");
+            let Ok(text) = fs::read_to_string(path) else { continue };
+            let name = text.lines().find_map(|line| line.strip_prefix("name = \"")).unwrap();
+            let mut section = "";
+            let mut imports = Vec::new();
+            for line in text.lines() {
+                if line.starts_with('[') {
+                    section = line;
+                } else if section == "[dependencies]"
+                    && let Some((import, _)) = line.split_once(['.', ' '])
+                    && import.starts_with("onode")
+                {
+                    imports.push(import.to_string());
+                }
+            }
+            found.insert(name.trim_end_matches('"').to_string(), imports);
+        }
+    }
+    found
+}
+
+#[test]
+fn no_crate_imports_upward() {
+    let floor = |name: &str| FLOORS.iter().position(|floor| floor.contains(&name));
+    let manifests = manifests();
+    assert!(manifests.len() >= 10, "only {} crates were found", manifests.len());
+    for (name, imports) in &manifests {
+        let own = floor(name).unwrap_or_else(|| panic!("{name} has no floor: add it to FLOORS"));
+        for import in imports {
+            let theirs = floor(import).unwrap_or_else(|| panic!("{import} has no floor: add it to FLOORS"));
+            assert!(theirs < own, "{name} (floor {own}) imports {import} (floor {theirs})");
+            assert!(!FORBIDDEN.contains(&(name, import)), "{name} must not know {import}");
+        }
+    }
+}
+
+fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if name != "target" && !name.starts_with('.') {
+                sources(&path, out);
+            }
+        } else if name.ends_with(".rs") {
+            out.push(path);
+        }
+    }
+}
+
+#[test]
+fn files_hold_one_concept_and_say_what_they_are() {
+    let mut all = Vec::new();
+    sources(&root().join("crates"), &mut all);
+    assert!(all.len() > 50, "only {} source files were found", all.len());
+    for path in all {
+        let text = fs::read_to_string(&path).unwrap();
+        let lines = text.lines().count();
+        let is_test = path.to_string_lossy().contains("tests");
+        assert!(is_test || lines <= 600, "{} has {lines} lines", path.display());
+        assert!(text.is_ascii(), "{} has characters outside ASCII", path.display());
+        assert!(text.starts_with("//!"), "{} does not say what it is", path.display());
+    }
+}
+
+#[test]
+fn ground_crates_work_without_an_operating_system() {
+    for (name, folder) in
+        [("base", "crates/base"), ("object", "crates/object"), ("media", "crates/media"), ("flash", "crates/devices/flash")]
+    {
+        let text = fs::read_to_string(root().join(folder).join("src/lib.rs")).unwrap();
+        assert!(text.contains("#![no_std]"), "{name} is not no_std");
+        assert!(text.contains("#![forbid(unsafe_code)]"), "{name} does not forbid unsafe code");
+    }
+}
