@@ -106,9 +106,14 @@ impl FileSystem {
         let moves = {
             let state = &mut *self.state.lock();
             self.write_back_all(state)?;
+            state.unsynced_since = None;
             state.directory_moves
         };
-        self.sync_everything(moves)
+        let result = self.sync_everything(moves);
+        if result.is_err() {
+            self.state.lock().unsynced_since.get_or_insert(self.now());
+        }
+        result
     }
 
     /// Waits until everything is durable; `moves` were the renames of directories before.
@@ -119,12 +124,37 @@ impl FileSystem {
         Ok(())
     }
 
-    /// What the owner calls about once a second: writes out what has been dirty for too long.
+    /// What the owner calls about once a second: makes durable what has waited for too long, in the
+    /// cache or in the device's buffers.
     ///
     /// Errors are remembered and told by the next `fsync` or close of the files concerned.
     pub fn tick(&self) {
+        if self.options.read_only {
+            return;
+        }
         let now = self.clock.now();
-        self.write_back_aged(&mut self.state.lock(), now);
+        let moves = {
+            let state = &mut *self.state.lock();
+            let any_written = self.write_back_aged(state, now);
+            let waited = state.unsynced_since.is_some_and(|since| self.is_aged(since, now));
+            if !any_written && !waited {
+                return;
+            }
+            state.unsynced_since = None;
+            state.directory_moves
+        };
+        if self.sync_everything(moves).is_err() {
+            // The device stays as it is; the next tick and every fsync try again and tell.
+            self.state.lock().unsynced_since.get_or_insert(now);
+        }
+    }
+
+    /// Whether something has waited for as long as the mount allows.
+    pub(crate) fn is_aged(&self, since: Timestamp, now: Timestamp) -> bool {
+        let age = i64::from(self.options.write_back_age_seconds);
+        let waited = now.seconds.saturating_sub(since.seconds);
+        // A clock set back must not keep data in memory for longer.
+        waited < 0 || waited > age || (waited == age && now.nanoseconds >= since.nanoseconds)
     }
 
     /// Background work of the device, about `budget` units of it.
@@ -209,6 +239,9 @@ impl FileSystem {
         let durability = if self.writes_through() { Durability::Durable } else { Durability::Buffered };
         self.device.commit(transaction, durability)?;
         state.statistics.transactions += 1;
+        if durability == Durability::Buffered && state.unsynced_since.is_none() {
+            state.unsynced_since = Some(self.now());
+        }
         Ok(())
     }
 

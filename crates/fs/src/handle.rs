@@ -43,10 +43,23 @@ impl FileSystem {
     pub fn flush(&self, handle: FileHandle) -> Result<()> {
         let state = &mut *self.state.lock();
         let number = InodeNumber(state.handles.get(&handle.0).ok_or(ErrorKind::BadHandle)?.inode);
+        self.flush_node(state, number, Some(handle))
+    }
+
+    /// [`flush`](Self::flush) for those who do not open files: a failed write-back is told once to all
+    /// of them together.
+    ///
+    /// # Errors
+    /// The kind of a write-back failure not told yet; `Stale`.
+    pub fn flush_file(&self, number: InodeNumber) -> Result<()> {
+        self.flush_node(&mut self.state.lock(), number, None)
+    }
+
+    fn flush_node(&self, state: &mut State, number: InodeNumber, handle: Option<FileHandle>) -> Result<()> {
         if self.node(state, number)?.rewritten {
             self.write_back_rewritten(state, number);
         }
-        tell_failure(state, number, Some(handle))
+        tell_failure(state, number, handle)
     }
 
     /// Gives a handle back. A file without name, use and handle goes away.

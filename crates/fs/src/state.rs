@@ -139,6 +139,8 @@ pub(crate) struct State {
     /// Renames of directories so far, and how many of them a sync of everything has covered.
     pub directory_moves: u64,
     pub directory_moves_synced: u64,
+    /// Since when the device may hold a commit that is not durable.
+    pub unsynced_since: Option<Timestamp>,
     pub statistics: Statistics,
 }
 
@@ -158,6 +160,7 @@ impl State {
             next_handle: 1,
             directory_moves: 0,
             directory_moves_synced: 0,
+            unsynced_since: None,
             statistics: Statistics::default(),
         }
     }

@@ -95,25 +95,21 @@ impl FileSystem {
         self.write_back_batch(state, &due)
     }
 
-    /// Writes out what has been dirty for too long.
-    pub(crate) fn write_back_aged(&self, state: &mut State, now: Timestamp) {
-        let age = i64::from(self.options.write_back_age_seconds);
+    /// Writes out what has been dirty for too long; tells whether there was anything.
+    pub(crate) fn write_back_aged(&self, state: &mut State, now: Timestamp) -> bool {
         let due: Vec<InodeNumber> = state
             .dirty_order
             .values()
             .copied()
             .take_while(|number| {
                 let since = state.nodes.get(number).and_then(|node| node.dirty_since);
-                // A clock set back must not keep data in memory for longer.
-                since.is_none_or(|(since, _)| {
-                    let age_now = now.seconds.saturating_sub(since.seconds);
-                    age_now < 0 || age_now > age || (age_now == age && now.nanoseconds >= since.nanoseconds)
-                })
+                since.is_none_or(|(since, _)| self.is_aged(since, now))
             })
             .map(InodeNumber)
             .collect();
         // Failures are remembered by the files.
         let _ = self.write_back_batch(state, &due);
+        !due.is_empty()
     }
 
     /// Writes out files, small ones together.

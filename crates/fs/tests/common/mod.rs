@@ -1,6 +1,8 @@
 //! What the tests share: a volume in memory and a few short calls.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod recorder;
+
 use onode_base::clock::ManualClock;
 use onode_fs::{
     Attributes, Caller, Error, ErrorKind, FileSystem, FormatOptions, InodeNumber, Options, Result, SetAttributes,

@@ -1,0 +1,424 @@
+//! What a crash, a full device and a failing one leave: the promises of `docs/semantics.md`.
+
+mod common;
+use check::{FindingKind, check, repair};
+use common::recorder::Recorder;
+use common::*;
+use onode_base::clock::ManualClock;
+use onode_base::{Prng, Timestamp};
+use onode_fs::*;
+use onode_object::{ObjectDevice, Transaction};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+fn fsync(fs: &FileSystem, inode: InodeNumber) {
+    fs.fsync(inode, None, false).unwrap();
+}
+
+/// A volume whose every commit is recorded.
+fn recorded(bytes: u64) -> (Arc<Recorder>, Arc<ManualClock>, FileSystem) {
+    let device = Arc::new(Recorder::new(bytes));
+    let clock = Arc::new(ManualClock::at(START));
+    format(device.as_ref(), &FormatOptions::default(), Timestamp::default()).unwrap();
+    let fs = FileSystem::mount(device.clone(), clock.clone(), Options::default()).unwrap();
+    (device, clock, fs)
+}
+
+/// Mounts what is left if only the first commits survived, and checks it.
+fn after(device: &Recorder, commits: usize) -> FileSystem {
+    let survivor: Arc<dyn ObjectDevice> = Arc::new(device.prefix(commits, 64 << 20));
+    let report = check(survivor.as_ref()).unwrap();
+    assert!(report.is_clean(), "after {commits} commits: {:?}", report.findings);
+    FileSystem::mount(survivor, Arc::new(ManualClock::at(START)), Options::default()).unwrap()
+}
+
+#[test]
+fn n1_fsync_keeps_content_and_every_name() {
+    let (volume, fs) = mounted();
+    let directory = fs.make_directories(&root(), b"/a/b", 0o755).unwrap();
+    let file = create(&fs, directory, "file");
+    write(&fs, file, 0, b"kept");
+    fs.link(file, ROOT, b"other").unwrap();
+    fs.rename(directory, b"file", directory, b"renamed", RenameFlags::Replace).unwrap();
+    fsync(&fs, file);
+    write(&fs, file, 4, b" and lost");
+    let fs = volume.crash(fs);
+    assert_eq!(fs.read_file(b"/a/b/renamed").unwrap(), b"kept");
+    assert_eq!(fs.read_file(b"/other").unwrap(), b"kept");
+    assert_eq!(kind(fs.read_file(b"/a/b/file")), ErrorKind::NotFound);
+}
+
+#[test]
+fn ace_rename_over_an_fsynced_file_loses_neither() {
+    let (volume, fs) = mounted();
+    let (a, b) = (create(&fs, ROOT, "a"), create(&fs, ROOT, "b"));
+    write(&fs, a, 0, b"a");
+    write(&fs, b, 0, b"b");
+    fsync(&fs, b);
+    fs.rename(ROOT, b"a", ROOT, b"b", RenameFlags::Replace).unwrap();
+    fsync(&fs, ROOT);
+    let fs = volume.crash(fs);
+    assert_eq!(names(&fs, ROOT), ["b"]);
+    assert_eq!(fs.read_file(b"/b").unwrap(), b"a");
+}
+
+#[test]
+fn ace_fsync_of_a_child_after_its_parent_was_renamed() {
+    let (volume, fs) = mounted();
+    let directory = mkdir(&fs, ROOT, "old");
+    let file = create(&fs, directory, "child");
+    fsync(&fs, file);
+    fs.rename(ROOT, b"old", ROOT, b"new", RenameFlags::Replace).unwrap();
+    fsync(&fs, file);
+    let fs = volume.crash(fs);
+    assert_eq!(names(&fs, ROOT), ["new"]);
+    assert!(fs.resolve(b"/new/child", Follow::No).is_ok());
+}
+
+#[test]
+fn ace_fsync_of_a_directory_keeps_its_siblings_and_new_links() {
+    let (volume, fs) = mounted();
+    let (x, y) = (mkdir(&fs, ROOT, "x"), mkdir(&fs, ROOT, "y"));
+    let file = create(&fs, x, "f");
+    fs.link(file, y, b"l").unwrap();
+    create(&fs, x, "sibling");
+    fs.rename(x, b"f", y, b"g", RenameFlags::Replace).unwrap();
+    fsync(&fs, y);
+    let fs = volume.crash(fs);
+    let (x, y) = (lookup(&fs, ROOT, "x").unwrap().inode, lookup(&fs, ROOT, "y").unwrap().inode);
+    assert_eq!(names(&fs, x), ["sibling"]);
+    assert_eq!(names(&fs, y), ["g", "l"]);
+    assert_eq!(lookup(&fs, y, "g").unwrap().links, 2);
+}
+
+#[test]
+fn ace_allocations_beyond_the_end_keep_the_size() {
+    for what in [Allocate::KeepSize, Allocate::ZeroRangeKeepSize, Allocate::PunchHole] {
+        let (volume, fs) = mounted();
+        let file = create(&fs, ROOT, "f");
+        write(&fs, file, 0, &[1; 5000]);
+        fs.allocate(&root(), file, 4096, 1 << 20, what).unwrap();
+        fsync(&fs, file);
+        let fs = volume.crash(fs);
+        let kept = if what == Allocate::KeepSize { 5000 } else { 4096 };
+        let expected: Vec<u8> = (0..5000).map(|i| u8::from(i < kept)).collect();
+        assert_eq!(fs.read_file(b"/f").unwrap(), expected, "{what:?}");
+    }
+}
+
+#[test]
+fn write_back_loses_no_more_than_its_age() {
+    let (volume, fs) = mounted();
+    let file = create(&fs, ROOT, "f");
+    write(&fs, file, 0, b"old enough");
+    volume.clock.advance(5 * SECOND);
+    fs.tick();
+    write(&fs, file, 0, b"OLD");
+    volume.clock.advance(4 * SECOND);
+    fs.tick();
+    let fs = volume.crash(fs);
+    assert_eq!(fs.read_file(b"/f").unwrap(), b"old enough");
+    create(&fs, ROOT, "only a name");
+    volume.clock.advance(5 * SECOND);
+    fs.tick();
+    let fs = volume.crash(fs);
+    assert!(fs.resolve(b"/only a name", Follow::No).is_ok());
+}
+
+#[test]
+fn write_through_loses_nothing() {
+    let volume = Volume::of_size(16 << 20);
+    let fs = volume.mount_with(Options { write_mode: WriteMode::WriteThrough, ..Options::default() });
+    let file = create(&fs, ROOT, "f");
+    write(&fs, file, 0, b"12345");
+    truncate(&fs, file, 3);
+    fs.set_xattr(&root(), file, b"user.x", b"y", XattrFlags::Any).unwrap();
+    let fs = volume.crash(fs);
+    assert_eq!(fs.read_file(b"/f").unwrap(), b"123");
+    assert_eq!(fs.get_xattr(file, b"user.x").unwrap(), b"y");
+}
+
+#[test]
+fn replace_via_rename_is_old_or_new_after_every_commit() {
+    let (device, _, fs) = recorded(64 << 20);
+    fs.write_file(&root(), b"/config", b"old", 0o644).unwrap();
+    fs.sync().unwrap();
+    let from = device.commits();
+    for round in 0..20u8 {
+        let size = [10, 3000, 2_000_000, 20_000_000][usize::from(round % 4)];
+        fs.write_file(&root(), b"/config.new", &vec![round; size], 0o644).unwrap();
+        fs.rename(ROOT, b"config.new", ROOT, b"config", RenameFlags::Replace).unwrap();
+    }
+    for commits in from..=device.commits() {
+        let content = after(&device, commits).read_file(b"/config").unwrap();
+        let round = content.first().copied().unwrap_or(255);
+        let whole = [10, 3000, 2_000_000, 20_000_000][usize::from(round % 4)];
+        assert!(content == b"old" || content == vec![round; whole], "after {commits} commits: {} bytes", content.len());
+    }
+}
+
+#[test]
+fn replace_via_truncate_is_old_or_new_after_every_commit() {
+    let (device, clock, fs) = recorded(64 << 20);
+    fs.write_file(&root(), b"/config", &[200; 7000], 0o644).unwrap();
+    fs.sync().unwrap();
+    let from = device.commits();
+    for round in 0..20u8 {
+        let file = fs.resolve(b"/config", Follow::No).unwrap();
+        let handle = fs.open(&root(), file, OpenFlags { write: true, truncate: true }).unwrap();
+        write(&fs, file, 0, &[round; 4000]);
+        write(&fs, file, 4000, &[round; 3000]);
+        fs.flush(handle).unwrap();
+        fs.release(handle).unwrap();
+        let done = device.commits();
+        assert_eq!(after(&device, done).read_file(b"/config").unwrap(), [round; 7000], "close writes it out");
+        clock.advance(SECOND);
+        fs.tick();
+    }
+    for commits in from..=device.commits() {
+        let content = after(&device, commits).read_file(b"/config").unwrap();
+        assert!(content.len() == 7000 && content.iter().all(|byte| *byte == content[0]), "after {commits} commits");
+    }
+}
+
+#[test]
+fn every_prefix_of_a_random_history_is_a_sound_volume() {
+    for seed in 0..6 {
+        let (device, clock, fs) = recorded(64 << 20);
+        let mut prng = Prng::new(seed);
+        let directories = [ROOT, mkdir(&fs, ROOT, "x"), mkdir(&fs, ROOT, "y")];
+        let mut open = Vec::new();
+        for _ in 0..300 {
+            let directory = directories[prng.below(3) as usize];
+            let other = directories[prng.below(3) as usize];
+            let name = format!("n{}", prng.below(6));
+            let second = format!("n{}", prng.below(6));
+            let _ = match prng.below(10) {
+                0 | 1 => fs.create(&root(), directory, name.as_bytes(), 0o644).map(drop),
+                2 => fs.make_directory(&root(), directory, name.as_bytes(), 0o755).map(drop),
+                3 => fs.unlink(directory, name.as_bytes()),
+                4 => fs.remove_directory(directory, name.as_bytes()),
+                5 => fs.rename(directory, name.as_bytes(), other, second.as_bytes(), RenameFlags::Replace),
+                6 => fs.rename(directory, name.as_bytes(), other, second.as_bytes(), RenameFlags::Exchange),
+                7 => fs
+                    .resolve_parent(name.as_bytes())
+                    .and_then(|_| lookup(&fs, directory, &name))
+                    .and_then(|found| fs.link(found.inode, other, second.as_bytes()).map(drop)),
+                8 => lookup(&fs, directory, &name).and_then(|found| {
+                    open.push(fs.open(&root(), found.inode, OpenFlags::default())?);
+                    fs.set_xattr(&root(), found.inode, b"user.big", &[1; 900], XattrFlags::Any)?;
+                    fs.write(&root(), found.inode, prng.below(9000), &[2; 5000]).map(drop)
+                }),
+                _ => {
+                    clock.advance(2 * SECOND);
+                    fs.tick();
+                    open.pop().map_or(Ok(()), |handle| fs.release(handle))
+                }
+            };
+        }
+        let all = device.commits();
+        assert!(all > 100, "seed {seed}: only {all} commits");
+        for commits in 1..=all {
+            let mounted = after(&device, commits);
+            let report = check(mounted.device().as_ref()).unwrap();
+            assert_eq!(report.findings, [], "seed {seed}, {commits} commits: the mount removes orphans");
+        }
+    }
+}
+
+#[test]
+fn data_of_deleted_and_truncated_files_never_reaches_the_device() {
+    let (device, _, fs) = recorded(64 << 20);
+    let written = |device: &Recorder| -> usize {
+        let bytes = |transaction: &Transaction| -> usize {
+            let data = transaction.mutations.iter().map(|mutation| match mutation {
+                onode_object::Mutation::Write { data, .. } => data.len(),
+                _ => 0,
+            });
+            data.sum()
+        };
+        device.history.lock().unwrap().iter().map(bytes).sum()
+    };
+    for i in 0..50 {
+        let file = create(&fs, ROOT, &format!("{i}"));
+        write(&fs, file, 0, &[1; 10_000]);
+        if i % 2 == 0 {
+            fs.unlink(ROOT, format!("{i}").as_bytes()).unwrap();
+        } else {
+            truncate(&fs, file, 100);
+        }
+    }
+    fs.sync().unwrap();
+    assert_eq!(written(&device), 25 * 100);
+    assert_eq!(fs.statistics().dropped_bytes, 25 * 10_000 + 25 * 9_900);
+    let before = device.commits();
+    let file = create(&fs, ROOT, "sequential");
+    for i in 0..1000 {
+        write(&fs, file, i * 1000, &[3; 1000]);
+    }
+    fs.sync().unwrap();
+    assert!(device.commits() - before <= 3, "small sequential writes become few large ones");
+}
+
+#[test]
+fn small_files_due_together_share_a_transaction() {
+    let (device, clock, fs) = recorded(64 << 20);
+    for i in 0..100 {
+        let file = create(&fs, ROOT, &format!("{i}"));
+        write(&fs, file, 0, b"small");
+    }
+    let before = device.commits();
+    clock.advance(6 * SECOND);
+    fs.tick();
+    assert_eq!(device.commits() - before, 1);
+}
+
+#[test]
+fn a_failed_write_back_is_told_once_to_every_handle_and_loses_nothing() {
+    let (device, clock, fs) = recorded(64 << 20);
+    let file = create(&fs, ROOT, "f");
+    let (first, second) =
+        (fs.open(&root(), file, OpenFlags::default()).unwrap(), fs.open(&root(), file, OpenFlags::default()).unwrap());
+    write(&fs, file, 0, b"data");
+    device.fail_commits.store(true, Ordering::Relaxed);
+    clock.advance(6 * SECOND);
+    fs.tick();
+    device.fail_commits.store(false, Ordering::Relaxed);
+    assert_eq!(kind(fs.fsync(file, Some(first), false)), ErrorKind::Media);
+    fs.fsync(file, Some(first), false).unwrap();
+    assert_eq!(kind(fs.flush(second)), ErrorKind::Media);
+    fs.flush(second).unwrap();
+    assert_eq!(kind(fs.flush_file(file)), ErrorKind::Media);
+    fs.flush_file(file).unwrap();
+    let late = fs.open(&root(), file, OpenFlags::default()).unwrap();
+    fs.flush(late).unwrap();
+    assert_eq!(content(&after(&device, device.commits()), file), b"data");
+    device.fail_syncs.store(true, Ordering::Relaxed);
+    assert_eq!(kind(fs.fsync(file, Some(first), false)), ErrorKind::Media);
+    assert_eq!(kind(fs.flush(second)), ErrorKind::Media);
+    assert_eq!(fs.statistics().write_back_errors, 2);
+}
+
+#[test]
+fn a_refused_change_changes_nothing() {
+    let (device, _, fs) = recorded(64 << 20);
+    let file = create(&fs, ROOT, "f");
+    let before = (fs.attributes(ROOT).unwrap(), fs.attributes(file).unwrap());
+    device.fail_commits.store(true, Ordering::Relaxed);
+    assert!(fs.create(&root(), ROOT, b"g", 0o644).is_err());
+    assert!(fs.link(file, ROOT, b"h").is_err());
+    assert!(fs.rename(ROOT, b"f", ROOT, b"i", RenameFlags::Replace).is_err());
+    assert!(fs.unlink(ROOT, b"f").is_err());
+    device.fail_commits.store(false, Ordering::Relaxed);
+    assert_eq!((fs.attributes(ROOT).unwrap(), fs.attributes(file).unwrap()), before);
+    assert_eq!(names(&fs, ROOT), ["f"]);
+    assert_eq!(lookup(&fs, ROOT, "f").unwrap().inode, file);
+    assert_eq!(kind(fs.lookup(ROOT, b"g")), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_full_volume_says_so_at_write_and_can_be_emptied() {
+    let volume = Volume::of_size(4 << 20);
+    let fs = volume.mount();
+    let free = fs.statfs().blocks_free;
+    for cycle in 0..5 {
+        let mut files = 0;
+        'fill: loop {
+            let name = format!("{files}");
+            let Ok(file) = fs.create(&root(), ROOT, name.as_bytes(), 0o644) else { break };
+            fs.forget(file.inode, 1);
+            files += 1;
+            for block in 0..100 {
+                if let Err(error) = fs.write(&root(), file.inode, block * 4096, &[7; 4096]) {
+                    assert_eq!(error.kind, ErrorKind::NoSpace);
+                    break 'fill;
+                }
+            }
+        }
+        assert!(files >= 8, "cycle {cycle}: {files} files");
+        fs.sync().expect("what write took, fsync can keep");
+        assert!(fs.statfs().blocks_free < free / 20);
+        for file in 0..files {
+            if file % 2 == 0 {
+                let number = lookup(&fs, ROOT, &format!("{file}")).unwrap().inode;
+                truncate(&fs, number, 1);
+            }
+            fs.unlink(ROOT, format!("{file}").as_bytes()).unwrap();
+        }
+        fs.sync().unwrap();
+        assert_eq!(fs.statfs().blocks_free, free, "cycle {cycle}");
+    }
+}
+
+#[test]
+fn a_name_can_be_removed_and_a_file_cut_when_nothing_fits() {
+    let volume = Volume::of_size(1 << 20);
+    let fs = volume.mount();
+    let mut count = 0;
+    while fs.create(&root(), ROOT, format!("a name that takes space {count}").as_bytes(), 0o644).is_ok() {
+        count += 1;
+    }
+    assert!(count > 100);
+    for i in 0..count {
+        let name = format!("a name that takes space {i}");
+        truncate(&fs, lookup(&fs, ROOT, &name).unwrap().inode, 0);
+        fs.unlink(ROOT, name.as_bytes()).unwrap();
+    }
+    assert_eq!(names(&fs, ROOT), [""; 0]);
+}
+
+#[test]
+fn an_open_file_without_a_name_is_gone_after_a_crash_and_takes_no_space() {
+    let (volume, fs) = mounted();
+    let file = create(&fs, ROOT, "f");
+    let _handle = fs.open(&root(), file, OpenFlags::default()).unwrap();
+    fs.set_xattr(&root(), file, b"user.big", &[1; 5000], XattrFlags::Any).unwrap();
+    write(&fs, file, 0, &[1; 100_000]);
+    fs.unlink(ROOT, b"f").unwrap();
+    write(&fs, file, 0, b"still");
+    assert_eq!(content(&fs, file)[..5], *b"still");
+    fs.sync().unwrap();
+    assert_eq!(volume.device.space().objects, 4);
+    let fs = volume.crash(fs);
+    assert_eq!(volume.device.space().objects, 2);
+    assert_eq!(kind(fs.attributes(file)), ErrorKind::Stale);
+}
+
+#[test]
+fn a_read_only_mount_writes_nothing_and_needs_nothing() {
+    let (device, _, fs) = recorded(64 << 20);
+    fs.write_file(&root(), b"/f", b"x", 0o644).unwrap();
+    let open = fs.make_unnamed(&root(), ROOT, 0o600).unwrap();
+    fs.sync().unwrap();
+    drop(fs);
+    let before = device.commits();
+    device.fail_commits.store(true, Ordering::Relaxed);
+    device.fail_syncs.store(true, Ordering::Relaxed);
+    let options = Options { read_only: true, access_times: AccessTimes::Strict, ..Options::default() };
+    let fs = FileSystem::mount(device.clone(), Arc::new(ManualClock::at(START)), options).unwrap();
+    assert_eq!(fs.read_file(b"/f").unwrap(), b"x");
+    assert_eq!(kind(fs.create(&root(), ROOT, b"g", 0o644)), ErrorKind::ReadOnly);
+    assert_eq!(kind(fs.unlink(ROOT, b"f")), ErrorKind::ReadOnly);
+    fs.tick();
+    fs.sync().unwrap();
+    fs.unmount().unwrap();
+    assert_eq!(device.commits(), before);
+    assert!(device.stat(open.inode.object()).is_ok());
+}
+
+#[test]
+fn unreadable_objects_are_findings_and_the_rest_stays_usable() {
+    let (device, _, fs) = recorded(64 << 20);
+    let bad = fs.write_file(&root(), b"/bad", b"x", 0o644).unwrap();
+    fs.write_file(&root(), b"/good", b"y", 0o644).unwrap();
+    fs.unmount().unwrap();
+    *device.corrupt.lock().unwrap() = Some(bad.object());
+    let report = check(device.as_ref()).unwrap();
+    let found: Vec<_> = report.findings.iter().map(|finding| (finding.kind, finding.object)).collect();
+    assert_eq!(found, [(FindingKind::Unreadable, bad.object())]);
+    assert_eq!(repair(device.as_ref(), Timestamp::default()).unwrap().fixed, 0);
+    let fs = FileSystem::mount(device.clone(), Arc::new(ManualClock::at(START)), Options::default()).unwrap();
+    assert_eq!(kind(fs.read_file(b"/bad")), ErrorKind::Corrupt);
+    assert_eq!(fs.read_file(b"/good").unwrap(), b"y");
+    assert_eq!(names(&fs, ROOT), ["bad", "good"]);
+}
