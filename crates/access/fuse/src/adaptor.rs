@@ -307,13 +307,7 @@ impl Filesystem for Adaptor {
     }
 
     fn flush(&self, _request: &Request, number: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
-        let caller = Caller::root();
-        let flushed = self.files.open(&caller, inode(number), Default::default()).and_then(|handle| {
-            let flushed = self.files.flush(handle);
-            self.files.release(handle)?;
-            flushed
-        });
-        answer_empty(flushed, reply);
+        answer_empty(self.files.flush_file(inode(number)), reply);
     }
 
     fn fsync(&self, _request: &Request, number: INodeNo, _handle: FileHandle, data_only: bool, reply: ReplyEmpty) {
