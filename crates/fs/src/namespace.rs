@@ -332,7 +332,7 @@ impl FileSystem {
         (directory.modified, directory.changed) = (now, now);
         transaction.set_attribute(parent.object(), INODE_KEY, directory.encode());
         let ended = self.take_link(state, number, now, &mut transaction)?;
-        self.commit(state, transaction)?;
+        self.commit_removal(state, number, transaction, ended)?;
         self.set_inode(state, parent, directory);
         state.names.remove(&(parent.0, name.to_vec()));
         state.statistics.changes += 1;

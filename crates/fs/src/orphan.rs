@@ -10,7 +10,7 @@ use crate::types::InodeNumber;
 use crate::volume::VOLUME;
 use crate::xattr;
 use onode_base::{ErrorKind, Timestamp};
-use onode_object::{AttributeKey, AttributeKind, Durability, ObjectDevice, ObjectId, SyncScope, Transaction};
+use onode_object::{AttributeKey, AttributeKind, Durability, Mutation, ObjectDevice, ObjectId, SyncScope, Transaction};
 
 const ORPHANS_AT_ONCE: usize = 64;
 
@@ -76,6 +76,28 @@ impl FileSystem {
         let has_xattrs = node.inode.has_xattrs;
         remove_object(self.device.as_ref(), number.object(), has_xattrs, transaction)?;
         Ok(Ended::Removed)
+    }
+
+    /// Commits an unlink. On a full device it must work (N7), but listing an orphan takes a few bytes:
+    /// then it is not listed, and only a crash before its last use ends would leave it to fsck.
+    pub(crate) fn commit_removal(
+        &self,
+        state: &mut State,
+        number: InodeNumber,
+        transaction: Transaction,
+        ended: Ended,
+    ) -> Result<()> {
+        if ended != Ended::Orphan {
+            return self.commit(state, transaction);
+        }
+        let key = orphan_key(number.0);
+        let is_mark = |mutation: &Mutation| matches!(mutation, Mutation::SetAttribute { key: set, .. } if *set == key);
+        let mut unlisted = transaction.clone();
+        unlisted.mutations.retain(|mutation| !is_mark(mutation));
+        match self.commit(state, transaction) {
+            Err(error) if error.kind == ErrorKind::NoSpace => self.commit(state, unlisted),
+            other => other,
+        }
     }
 
     /// Takes into memory what [`take_link`](Self::take_link) committed.

@@ -368,6 +368,36 @@ fn a_name_can_be_removed_and_a_file_cut_when_nothing_fits() {
 }
 
 #[test]
+fn an_open_file_can_be_unlinked_when_there_is_no_space_to_list_it() {
+    let (device, _, fs) = recorded(64 << 20);
+    let file = fs.write_file(&root(), b"/f", b"bytes", 0o644).unwrap();
+    let handle = fs.open(&root(), file, OpenFlags::default()).unwrap();
+    device.no_space_for_orphans.store(true, Ordering::Relaxed);
+    fs.unlink(ROOT, b"f").unwrap();
+    assert_eq!(content(&fs, file), b"bytes");
+    fs.release(handle).unwrap();
+    fs.unmount().unwrap();
+    assert_eq!(check(device.as_ref()).unwrap().findings, []);
+    assert_eq!(device.space().objects, 2);
+}
+
+#[test]
+fn without_open_calls_a_file_lives_until_it_is_forgotten() {
+    let volume = Volume::of_size(16 << 20);
+    let fs = volume.mount_with(Options { opens_are_counted: false, ..Options::default() });
+    let file = create(&fs, ROOT, "f");
+    write(&fs, file, 0, b"x");
+    fs.unlink(ROOT, b"f").unwrap();
+    assert_eq!(content(&fs, file), b"x");
+    write(&fs, file, 1, b"y");
+    fs.fsync(file, None, false).unwrap();
+    assert_eq!(content(&fs, file), b"xy");
+    fs.forget(file, 1);
+    assert_eq!(kind(fs.attributes(file)), ErrorKind::Stale);
+    assert_eq!(volume.device.space().objects, 2);
+}
+
+#[test]
 fn an_open_file_without_a_name_is_gone_after_a_crash_and_takes_no_space() {
     let (volume, fs) = mounted();
     let file = create(&fs, ROOT, "f");

@@ -12,6 +12,8 @@ pub struct Recorder {
     pub history: Mutex<Vec<Transaction>>,
     pub fail_commits: AtomicBool,
     pub fail_syncs: AtomicBool,
+    /// There is no space to list an orphan.
+    pub no_space_for_orphans: AtomicBool,
     /// Reading anything of this object fails.
     pub corrupt: Mutex<Option<ObjectId>>,
 }
@@ -23,6 +25,7 @@ impl Recorder {
             history: Mutex::default(),
             fail_commits: AtomicBool::default(),
             fail_syncs: AtomicBool::default(),
+            no_space_for_orphans: AtomicBool::default(),
             corrupt: Mutex::default(),
         }
     }
@@ -61,6 +64,10 @@ impl ObjectDevice for Recorder {
     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
         if self.fail_commits.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Media, "made to fail"));
+        }
+        let lists_orphan = |mutation: &Mutation| matches!(mutation, Mutation::SetAttribute { key, .. } if key.kind == AttributeKind::ORPHAN);
+        if self.no_space_for_orphans.load(Ordering::Relaxed) && transaction.mutations.iter().any(lists_orphan) {
+            return Err(Error::new(ErrorKind::NoSpace, "made to fail"));
         }
         self.inner.commit(transaction.clone(), durability)?;
         self.history.lock().unwrap().push(transaction);

@@ -1,0 +1,198 @@
+//! Modes, owners, times, extended attributes and ACLs.
+
+mod common;
+use common::*;
+use onode_base::Timestamp;
+use onode_fs::*;
+
+const fn at(seconds: i64, nanoseconds: u32) -> Timestamp {
+    Timestamp { seconds, nanoseconds }
+}
+
+fn chmod(fs: &FileSystem, caller: &Caller, inode: InodeNumber, permissions: u16) -> u16 {
+    let change = SetAttributes { permissions: Some(permissions), ..SetAttributes::default() };
+    fs.set_attributes(caller, inode, &change).unwrap().permissions
+}
+
+#[test]
+fn times_before_1970_and_after_2106_survive() {
+    let (volume, fs) = mounted();
+    let file = create(&fs, ROOT, "f");
+    let (old, new) = (at(-(1 << 40), 1), at((1 << 34) - 1, 999_999_999));
+    let change = SetAttributes {
+        accessed: Some(SetTime::At(old)),
+        modified: Some(SetTime::At(new)),
+        ..SetAttributes::default()
+    };
+    fs.set_attributes(&root(), file, &change).unwrap();
+    fs.unmount().unwrap();
+    let found = lookup(&volume.mount(), ROOT, "f").unwrap();
+    assert_eq!((found.accessed, found.modified), (old, new));
+}
+
+#[test]
+fn every_change_renews_the_times_posix_names() {
+    let (volume, fs) = mounted();
+    let file = create(&fs, ROOT, "f");
+    let times = |inode| {
+        let found = fs.attributes(inode).unwrap();
+        (found.modified, found.changed)
+    };
+    let expect = |what: &str, inode: InodeNumber, modified: bool, changed: bool, call: &dyn Fn()| {
+        let before = times(inode);
+        volume.clock.advance(SECOND);
+        call();
+        let after = times(inode);
+        assert_eq!((after.0 != before.0, after.1 != before.1), (modified, changed), "{what}");
+    };
+    expect("write", file, true, true, &|| write(&fs, file, 0, b"x"));
+    expect("read", file, false, false, &|| drop(content(&fs, file)));
+    expect("truncate", file, true, true, &|| truncate(&fs, file, 9));
+    expect("chmod", file, false, true, &|| assert_eq!(chmod(&fs, &root(), file, 0o600), 0o600));
+    expect("link", file, false, true, &|| assert!(fs.link(file, ROOT, b"g").unwrap().links > 1));
+    expect("link, directory", ROOT, true, true, &|| assert!(fs.link(file, ROOT, b"h").unwrap().links > 1));
+    expect("unlink", file, false, true, &|| fs.unlink(ROOT, b"g").unwrap());
+    expect("rename", file, false, true, &|| fs.rename(ROOT, b"h", ROOT, b"i", RenameFlags::Replace).unwrap());
+    expect("xattr", file, false, true, &|| {
+        fs.set_xattr(&root(), file, b"user.a", b"", XattrFlags::Any).unwrap();
+    });
+    expect("mkdir, directory", ROOT, true, true, &|| assert_ne!(mkdir(&fs, ROOT, "d"), ROOT));
+    expect("rmdir, directory", ROOT, true, true, &|| fs.remove_directory(ROOT, b"d").unwrap());
+    expect("empty setattr", file, false, true, &|| {
+        fs.set_attributes(&root(), file, &SetAttributes::default()).unwrap();
+    });
+    expect("punch", file, true, true, &|| fs.allocate(&root(), file, 0, 4, Allocate::PunchHole).unwrap());
+}
+
+#[test]
+fn access_times_as_the_mount_wants() {
+    for (mode, expected) in
+        [(AccessTimes::Never, [0, 0, 0]), (AccessTimes::Relative, [1, 1, 3]), (AccessTimes::Strict, [1, 2, 3])]
+    {
+        let volume = Volume::of_size(16 << 20);
+        let fs = volume.mount_with(Options { access_times: mode, ..Options::default() });
+        let file = create(&fs, ROOT, "f");
+        write(&fs, file, 0, b"x");
+        let start = fs.attributes(file).unwrap().accessed.seconds;
+        for (read, step) in expected.into_iter().enumerate() {
+            volume.clock.advance(if read == 2 { 86_400 * SECOND } else { SECOND });
+            content(&fs, file);
+            let moved = fs.attributes(file).unwrap().accessed.seconds - start;
+            assert_eq!(moved, [0, 1, 2, 86_402][step], "{mode:?} read {read}");
+        }
+    }
+}
+
+#[test]
+fn set_bits_follow_directory_caller_and_owner() {
+    let (_volume, fs) = mounted();
+    let directory = mkdir(&fs, ROOT, "d");
+    let change = SetAttributes { gid: Some(50), permissions: Some(0o2777), ..SetAttributes::default() };
+    fs.set_attributes(&root(), directory, &change).unwrap();
+    let someone = user(1000, 1000);
+    let file = fs.create(&someone, directory, b"f", 0o2755).unwrap();
+    assert_eq!((file.gid, file.permissions), (50, 0o2755));
+    let stranger = Caller { groups: Some(vec![7]), ..someone.clone() };
+    assert_eq!(fs.create(&stranger, directory, b"g", 0o2755).unwrap().permissions, 0o755);
+    let below = fs.make_directory(&someone, directory, b"below", 0o755).unwrap();
+    assert_eq!((below.gid, below.permissions), (50, 0o2755));
+    assert_eq!(chmod(&fs, &stranger, file.inode, 0o2755), 0o755);
+    assert_eq!(chmod(&fs, &Caller { groups: Some(vec![50]), ..someone.clone() }, file.inode, 0o6755), 0o6755);
+    write(&fs, file.inode, 0, b"by root");
+    assert_eq!(fs.attributes(file.inode).unwrap().permissions, 0o6755);
+    fs.write(&someone, file.inode, 0, b"by another").unwrap();
+    assert_eq!(fs.attributes(file.inode).unwrap().permissions, 0o755);
+    chmod(&fs, &root(), file.inode, 0o6745);
+    let shorter = SetAttributes { size: Some(1), ..SetAttributes::default() };
+    assert_eq!(fs.set_attributes(&someone, file.inode, &shorter).unwrap().permissions, 0o2745);
+    chmod(&fs, &root(), file.inode, 0o6755);
+    let owner = SetAttributes { uid: Some(2000), ..SetAttributes::default() };
+    assert_eq!(fs.set_attributes(&root(), file.inode, &owner).unwrap().permissions, 0o755);
+}
+
+#[test]
+fn umask_counts_unless_there_is_a_default_acl() {
+    let (_volume, fs) = mounted();
+    let caller = Caller { umask: 0o077, ..user(5, 5) };
+    assert_eq!(fs.create(&caller, ROOT, b"f", 0o666).unwrap().permissions, 0o600);
+    let directory = mkdir(&fs, ROOT, "d");
+    let entry = |tag: u16, permissions: u16, id: u32| {
+        [&tag.to_le_bytes()[..], &permissions.to_le_bytes(), &id.to_le_bytes()].concat()
+    };
+    let none = u32::MAX;
+    let acl = [
+        2u32.to_le_bytes().to_vec(),
+        entry(1, 7, none),
+        entry(2, 6, 9),
+        entry(4, 5, none),
+        entry(0x10, 7, none),
+        entry(0x20, 0, none),
+    ]
+    .concat();
+    let (access, default) = (&b"system.posix_acl_access"[..], &b"system.posix_acl_default"[..]);
+    fs.set_xattr(&root(), directory, default, &acl, XattrFlags::Any).unwrap();
+    let file = fs.create(&caller, directory, b"f", 0o666).unwrap();
+    assert_eq!(file.permissions, 0o660);
+    assert!(fs.get_xattr(file.inode, access).is_ok());
+    assert_eq!(kind(fs.get_xattr(file.inode, default)), ErrorKind::NoAttribute);
+    let below = fs.make_directory(&caller, directory, b"below", 0o777).unwrap();
+    assert_eq!(fs.get_xattr(below.inode, default).unwrap(), acl);
+    assert_eq!(chmod(&fs, &root(), file.inode, 0o604), 0o604);
+    let changed = fs.get_xattr(file.inode, access).unwrap();
+    assert_eq!(changed[4 + 3 * 8 + 2], 0, "chmod sets the mask");
+    assert_eq!(changed[4 + 4 * 8 + 2], 4, "chmod sets the others");
+    assert_eq!(kind(fs.set_xattr(&root(), file.inode, default, &acl, XattrFlags::Any)), ErrorKind::AccessDenied);
+    assert_eq!(kind(fs.set_xattr(&root(), file.inode, access, b"junk", XattrFlags::Any)), ErrorKind::Invalid);
+}
+
+#[test]
+fn extended_attributes_have_limits_and_flags() {
+    let (volume, fs) = mounted();
+    let file = create(&fs, ROOT, "f");
+    let set = |name: &[u8], value: &[u8], flags| fs.set_xattr(&root(), file, name, value, flags);
+    assert_eq!(kind(set(b"user.a", b"1", XattrFlags::Replace)), ErrorKind::NoAttribute);
+    set(b"user.a", b"1", XattrFlags::Create).unwrap();
+    assert_eq!(kind(set(b"user.a", b"1", XattrFlags::Create)), ErrorKind::Exists);
+    assert_eq!(kind(set(b"other.a", b"1", XattrFlags::Any)), ErrorKind::NotSupported);
+    assert_eq!(kind(set(&[b"user.".to_vec(), vec![b'n'; 251]].concat(), b"", XattrFlags::Any)), ErrorKind::Range);
+    assert_eq!(kind(set(b"user.big", &vec![1; 65_537], XattrFlags::Any)), ErrorKind::TooLarge);
+    for size in [0, 1, 580, 600, 4096, 65_536, 3] {
+        set(b"user.big", &vec![2; size], XattrFlags::Any).unwrap();
+        assert_eq!(fs.get_xattr(file, b"user.big").unwrap(), vec![2; size]);
+    }
+    assert_eq!(onode_object::ObjectDevice::space(volume.device.as_ref()).objects, 3);
+    set(b"user.big", &[3; 9000], XattrFlags::Any).unwrap();
+    let mut names: Vec<Vec<u8>> = fs.list_xattrs(file).unwrap().split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
+    names.sort();
+    assert_eq!(names, [&b""[..], b"user.a", b"user.big"]);
+    fs.remove_xattr(file, b"user.a").unwrap();
+    assert_eq!(kind(fs.remove_xattr(file, b"user.a")), ErrorKind::NoAttribute);
+    fs.unlink(ROOT, b"f").unwrap();
+    assert_eq!(onode_object::ObjectDevice::space(volume.device.as_ref()).objects, 2);
+}
+
+#[test]
+fn hard_links_have_a_limit() {
+    let (_volume, fs) = mounted();
+    let file = create(&fs, ROOT, "f");
+    for i in 1..LINKS_MAX {
+        fs.link(file, ROOT, format!("{i}").as_bytes()).unwrap();
+    }
+    assert_eq!(kind(fs.link(file, ROOT, b"one more")), ErrorKind::TooManyLinks);
+    assert_eq!(fs.attributes(file).unwrap().links, LINKS_MAX);
+}
+
+#[test]
+fn an_unnamed_file_can_get_a_name() {
+    let (volume, fs) = mounted();
+    let file = fs.make_unnamed(&root(), ROOT, 0o600).unwrap();
+    assert_eq!(file.links, 0);
+    let handle = fs.open(&root(), file.inode, OpenFlags { write: true, truncate: false }).unwrap();
+    write(&fs, file.inode, 0, b"x");
+    assert_eq!(fs.link(file.inode, ROOT, b"named").unwrap().links, 1);
+    fs.release(handle).unwrap();
+    fs.forget(file.inode, 2);
+    fs.unmount().unwrap();
+    assert_eq!(check::check(volume.device.as_ref()).unwrap().findings, []);
+    assert_eq!(volume.mount().read_file(b"/named").unwrap(), b"x");
+}
