@@ -317,10 +317,8 @@ impl Nand for ImageNand {
         if self.geometry.spare_bytes > 0 && (erased.state.written_pages > 0 || !erased.spare_is_clean) {
             self.clean_spare(block, 0)?;
         }
-        if erased.state.written_pages > 0 {
-            let bytes = u64::from(self.geometry.pages_per_block) * u64::from(self.geometry.page_bytes);
-            self.file.punch(self.data_offset(self.geometry.first_page(block)), bytes)?;
-        }
+        // The data stays in the file, unseen: devices erase right before they write, and a host takes far
+        // longer to hand out fresh blocks and memory than to overwrite what it has.
         erased.state.erases = erased.state.erases.saturating_add(1);
         erased.state.written_pages = 0;
         erased.lost = false;
