@@ -101,9 +101,12 @@ fn files_hold_one_concept_and_say_what_they_are() {
 
 #[test]
 fn ground_crates_work_without_an_operating_system() {
-    for (name, folder) in
-        [("base", "crates/base"), ("object", "crates/object"), ("media", "crates/media"), ("flash", "crates/devices/flash")]
-    {
+    for (name, folder) in [
+        ("base", "crates/base"),
+        ("object", "crates/object"),
+        ("media", "crates/media"),
+        ("flash", "crates/devices/flash"),
+    ] {
         let text = fs::read_to_string(root().join(folder).join("src/lib.rs")).unwrap();
         assert!(text.contains("#![no_std]"), "{name} is not no_std");
         assert!(text.contains("#![forbid(unsafe_code)]"), "{name} does not forbid unsafe code");
