@@ -132,7 +132,8 @@ fn image_error(what: String, error: &onode_media::Error) -> Error {
 
 fn volume_error(what: String, error: &onode_object::Error) -> Error {
     let class = match error.kind {
-        ErrorKind::Invalid => Class::NotAnImage,
+        // An image gets its name only with a volume in it: if there is none it was destroyed.
+        ErrorKind::Invalid => Class::Damaged,
         ErrorKind::NotSupported => Class::NewerFormat,
         _ => Class::of_device(error),
     };

@@ -19,4 +19,4 @@ pub use error::{Class, Error, Result};
 pub use host::random_bytes;
 pub use size::{exact_size, human_size, parse_size};
 pub use spec::{Medium, Shape, Spec};
-pub use volume::{CreateOptions, MountOptions, Volume};
+pub use volume::{CreateOptions, MountOptions, Volume, open_device};

@@ -64,10 +64,24 @@ impl Shape {
     /// The smallest size, in segments, that leaves room to work in.
     pub const MIN_SEGMENTS: u64 = 16;
 
-    /// Erase blocks of a segment.
+    /// Erase blocks of a segment: 4, fewer on a medium that would have less than 64 segments then.
     #[must_use]
     pub fn segment_blocks(&self) -> u32 {
-        self.blocks_per_segment.unwrap_or(4)
+        let block_bytes = u64::from(self.page_bytes()) * u64::from(self.pages_per_block());
+        let by_count = self.bytes().checked_div(block_bytes).unwrap_or(0) / 64;
+        self.blocks_per_segment.unwrap_or(by_count.clamp(1, 4) as u32)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.size.unwrap_or(Self::DEFAULT_SIZE)
+    }
+
+    fn page_bytes(&self) -> u32 {
+        self.page.unwrap_or(4096)
+    }
+
+    fn pages_per_block(&self) -> u32 {
+        self.pages_per_block.unwrap_or(64)
     }
 
     /// The geometry of a new NAND of this shape; the size is rounded down to whole segments.
@@ -76,9 +90,7 @@ impl Shape {
     /// `BadSize` with the figure that cannot be.
     pub fn geometry(&self) -> Result<Geometry> {
         let bad = |why: String| Error::new(Class::BadSize, "cannot make a flash volume", why);
-        let size = self.size.unwrap_or(Self::DEFAULT_SIZE);
-        let page_bytes = self.page.unwrap_or(4096);
-        let pages_per_block = self.pages_per_block.unwrap_or(64);
+        let (size, page_bytes, pages_per_block) = (self.bytes(), self.page_bytes(), self.pages_per_block());
         let segment_blocks = self.segment_blocks();
         if segment_blocks == 0 || segment_blocks > 1024 {
             return Err(bad(format!("blocks-per-segment={segment_blocks} is not between 1 and 1024")));

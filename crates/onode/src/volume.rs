@@ -12,6 +12,14 @@ use std::sync::Arc;
 
 pub use onode_fs::Options as MountOptions;
 
+/// Opens only the device of a volume, for checks and repairs below its files.
+///
+/// # Errors
+/// As [`Volume::open`].
+pub fn open_device(spec: &Spec, read_only: bool) -> Result<Arc<dyn ObjectDevice>> {
+    device::open(spec, read_only, random_bytes()?)
+}
+
 /// How to make a volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CreateOptions {

@@ -1,6 +1,7 @@
 //! The commands: one per file, and this list, from which help, completions, man pages and dispatch
 //! all come.
 
+mod check;
 mod completions;
 mod copy;
 mod cp;
@@ -14,6 +15,7 @@ mod mkfs;
 mod mount;
 pub mod mount_helper;
 mod put;
+mod repair;
 mod rm;
 mod session;
 mod stat;
@@ -67,6 +69,11 @@ enum Verb {
     Mkdir(mkdir::Arguments),
     /// Copy files within an image or between two images.
     Cp(cp::Arguments),
+    /// Verify an image without changing it (exit codes as fsck).
+    #[command(visible_alias = "fsck")]
+    Check(check::Arguments),
+    /// Verify an image and repair what can be repaired (exit codes as fsck).
+    Repair(repair::Arguments),
     /// Print a completion script for a shell.
     Completions(completions::Arguments),
     /// Print the manual page, or write all of them.
@@ -76,11 +83,13 @@ enum Verb {
 impl Command {
     /// Reads the command line. Help and mistakes are printed here; the error is the exit code.
     pub fn parse(arguments: Vec<OsString>) -> std::result::Result<Self, u8> {
+        let is_check = arguments.get(1).is_some_and(|verb| ["check", "fsck", "repair"].iter().any(|name| verb == name));
+        let usage = if is_check { check::USAGE } else { Class::Usage.exit_code() };
         let parsed = Self::definition().try_get_matches_from(arguments);
         parsed.and_then(|matches| Self::from_arg_matches(&matches)).map_err(|error| {
             // If even this cannot be printed there is nobody to tell.
             let _ = error.print();
-            if error.use_stderr() { Class::Usage.exit_code() } else { 0 }
+            if error.use_stderr() { usage } else { 0 }
         })
     }
 
@@ -104,6 +113,8 @@ impl Command {
             Verb::Rm(arguments) => rm::run(arguments, output),
             Verb::Mkdir(arguments) => mkdir::run(arguments, output),
             Verb::Cp(arguments) => cp::run(arguments, output),
+            Verb::Check(arguments) => check::run(arguments, output),
+            Verb::Repair(arguments) => repair::run(arguments, output),
             Verb::Completions(arguments) => completions::run(arguments, output),
             Verb::Man(arguments) => man::run(arguments, output),
         }

@@ -124,10 +124,11 @@ fn is_disconnected(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENOTCONN)
 }
 
-/// Whether a mount without a living process stands at `directory`.
+/// Whether a mount without a living process stands at `directory`. Attributes may come from the
+/// kernel's memory; the figures of a file system never do.
 #[must_use]
 pub fn is_dead(directory: &Path) -> bool {
-    std::fs::metadata(directory).is_err_and(|error| is_disconnected(&error))
+    rustix::fs::statfs(directory).is_err_and(|errno| is_disconnected(&errno.into()))
 }
 
 /// Makes sure that something can be mounted at `directory`: it exists, is a directory, is empty and

@@ -83,7 +83,7 @@ pub fn in_background(image: &OsStr, directory: &Path, options: &str) -> Result<(
     let spec = Spec::from_argument(image)?;
     let image = match spec.image_path() {
         Some(path) => {
-            let absolute = path.canonicalize().map_err(|error| Error::host_file("open", path, &error))?;
+            let absolute = std::path::absolute(path).map_err(|error| Error::host_file("open", path, &error))?;
             let mut argument = OsString::from("flash:");
             argument.push(&absolute);
             let text = spec.to_string();

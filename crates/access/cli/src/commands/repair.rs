@@ -1,0 +1,66 @@
+//! `onode repair`: verifies an image and repairs the names, inodes and attributes of its files.
+//!
+//! Files that lost their names come back in `/lost+found`. Bytes that the medium lost stay an error
+//! for exactly those bytes: nothing is made up.
+
+use crate::commands::check::{self, DAMAGED, Found, REPAIRED, Report, code_of};
+use crate::output::Output;
+use onode::{Error, Result, Spec, SystemClock, Volume};
+use onode_base::Clock;
+use onode_fs::check::Repaired;
+use serde::Serialize;
+use std::ffi::OsString;
+use std::fmt;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  onode repair disk.img\n  onode repair --json disk.img\n\n\
+    Exit codes: 0 clean, 1 repaired, 4 damage left, 8 could not check, 16 wrong usage")]
+pub struct Arguments {
+    /// The image or device spec.
+    image: OsString,
+}
+
+/// What a repair did.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    fixed: u64,
+    found: Vec<Found>,
+    after: Report,
+}
+
+pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
+    match Spec::from_argument(&arguments.image).and_then(|spec| repair(&spec, output)) {
+        Ok(outcome) => {
+            output.report(&outcome)?;
+            Ok(match (outcome.after.is_clean(), outcome.fixed) {
+                (true, 0) => check::CLEAN,
+                (true, _) => REPAIRED,
+                (false, _) => DAMAGED,
+            })
+        }
+        Err(error) => {
+            output.error(&error);
+            Ok(code_of(&error))
+        }
+    }
+}
+
+fn repair(spec: &Spec, output: &Output) -> Result<Outcome> {
+    let what = || format!("cannot repair {spec}");
+    let device = check::open(spec, false)?;
+    let repaired = onode_fs::check::repair(device.as_ref(), SystemClock.now());
+    let Repaired { before, fixed, .. } = repaired.map_err(|error| Volume::error(what(), &error))?;
+    let after = Report::of(spec, device.as_ref(), output)?;
+    device.close().map_err(|error| Error::device(what(), &error))?;
+    Ok(Outcome { fixed, found: before.findings.iter().map(Found::in_files).collect(), after })
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for finding in &self.found {
+            writeln!(f, "found: {finding}")?;
+        }
+        writeln!(f, "repaired {} findings; now:", self.fixed)?;
+        write!(f, "{}", self.after)
+    }
+}

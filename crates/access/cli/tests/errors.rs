@@ -1,0 +1,327 @@
+//! Every bad input: its exit code, a clear message, and an image that is byte for byte as it was.
+
+mod common;
+
+use common::{Expect, Place, has_fuse, is_clear, is_root};
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs every command that opens an image and expects the code; the image must not change.
+fn all_refuse(place: &Place, image: &Path, code: i32, quoted: &str) {
+    let before = fs::read(image).ok();
+    let file = place.file("some-file", b"content");
+    for error in [
+        onode!("info", image).fails(code),
+        onode!("stat", image).fails(code),
+        onode!("ls", image).fails(code),
+        onode!("get", image, "/f", place.path("out")).fails(code),
+        onode!("put", image, &file, "/f").fails(code),
+        onode!("rm", image, "/f").fails(code),
+        onode!("mkdir", image, "/d").fails(code),
+        onode!("mount", image, place.directory("empty")).fails(code),
+    ] {
+        is_clear(&error, image);
+        assert!(error.contains(quoted), "{error}");
+    }
+    assert!(fs::read(image).ok() == before, "the image was changed");
+    assert!(!place.path("out").exists());
+}
+
+#[test]
+fn a_foreign_file_is_not_an_image() {
+    let place = Place::new("foreign");
+    for content in [&b""[..], b"hello", &[0; 100_000], &[0xff; 8192]] {
+        let image = place.file("disk.img", content);
+        all_refuse(&place, &image, 10, "not an Onode image");
+        onode!("check", &image).fails(8);
+        onode!("repair", &image).fails(8);
+        assert!(fs::read(&image).expect("image") == content);
+        onode!("up", place.directory("mnt"), &image).fails(10);
+    }
+    let directory = place.directory("directory.img");
+    let error = onode!("info", &directory).output().expect("it runs");
+    assert!(!error.status.success());
+}
+
+#[test]
+fn a_truncated_image_is_damaged() {
+    let place = Place::new("truncated");
+    let image = place.image("disk.img");
+    for bytes in [30 << 20, 5000, 4096, 100] {
+        OpenOptions::new().write(true).open(&image).expect("open").set_len(bytes).expect("cut");
+        all_refuse(&place, &image, 11, "");
+        onode!("check", &image).fails(4);
+    }
+}
+
+#[test]
+fn a_damaged_header_is_damaged() {
+    let place = Place::new("header");
+    let image = place.image("disk.img");
+    let file = OpenOptions::new().write(true).open(&image).expect("open");
+    file.write_all_at(b"?", 24).expect("write");
+    all_refuse(&place, &image, 11, "damaged");
+    onode!("repair", &image).fails(4);
+}
+
+#[test]
+fn an_image_without_superblock_is_damaged() {
+    let place = Place::new("superblock");
+    let image = place.image("disk.img");
+    let file = OpenOptions::new().read(true).write(true).open(&image).expect("open");
+    let length = file.metadata().expect("metadata").len();
+    // The data of all blocks, where the superblocks are too.
+    for at in (length - (64 << 20)..length).step_by(1 << 20) {
+        file.write_all_at(&[0x5a; 4096 * 64], at).expect("write");
+    }
+    all_refuse(&place, &image, 11, "");
+}
+
+#[test]
+fn a_newer_format_is_left_alone() {
+    let place = Place::new("newer");
+    let image = place.image("disk.img");
+    let file = OpenOptions::new().write(true).open(&image).expect("open");
+    file.write_all_at(&99u32.to_le_bytes(), 8).expect("write");
+    all_refuse(&place, &image, 12, "99");
+    onode!("check", &image).fails(8);
+}
+
+#[test]
+fn an_image_in_use_is_left_alone() {
+    let place = Place::new("locked");
+    let image = place.image("disk.img");
+    let lock = File::open(&image).expect("open");
+    lock.lock().expect("lock");
+    let file = place.file("f", b"f");
+    for error in [
+        onode!("info", &image).fails(13),
+        onode!("put", &image, &file).fails(13),
+        onode!("mkfs", "--force", &image).fails(13),
+    ] {
+        is_clear(&error, &image);
+    }
+    onode!("check", &image).fails(8);
+    drop(lock);
+    onode!("info", &image).succeeds();
+}
+
+#[test]
+fn a_mounted_image_says_where_it_is_mounted() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("mounted");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    onode!("mount", &image, &directory).succeeds();
+    let error = onode!("ls", &image).fails(13);
+    is_clear(&error, &image);
+    assert!(error.contains(&*directory.to_string_lossy()), "{error}");
+    onode!("mount", &image, place.directory("other")).fails(13);
+    onode!("umount", &directory).succeeds();
+}
+
+#[test]
+fn an_image_that_may_not_be_written_is_read_only() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new("readonly");
+    let image = place.image("disk.img");
+    let file = place.file("f", b"f");
+    // Another user must reach the program as well.
+    let program = place.path("onode");
+    fs::copy(env!("CARGO_BIN_EXE_onode"), &program).expect("copy");
+    let before = fs::read(&image).expect("image");
+    let nobody = |arguments: &[&std::ffi::OsStr]| {
+        let mut command = Command::new(&program);
+        command.args(arguments).uid(65534).gid(65534);
+        command
+    };
+    let image_argument = image.as_os_str();
+    nobody(&["ls".as_ref(), image_argument]).succeeds();
+    let error = nobody(&["put".as_ref(), image_argument, file.as_os_str()]).fails(14);
+    is_clear(&error, &image);
+    assert!(fs::read(&image).expect("image") == before);
+}
+
+#[test]
+fn a_full_volume_is_told_and_stays_sound() {
+    let place = Place::new("full");
+    let image = place.path("disk.img");
+    onode!("mkfs", "--size", "16M", &image).succeeds();
+    let big = place.path("big");
+    fs::write(&big, vec![7; 30 << 20]).expect("write");
+    let error = onode!("put", &image, &big, "/big").fails(15);
+    is_clear(&error, "big");
+    onode!("check", &image).succeeds();
+    onode!("rm", &image, "/big").succeeds();
+    onode!("put", &image, place.file("f", &[1; 1 << 20]), "/f").succeeds();
+    onode!("check", &image).succeeds();
+}
+
+#[test]
+fn a_full_host_is_told_and_what_was_there_stays() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new("hostfull");
+    let small = place.directory("small");
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=6m", "tmpfs"]).arg(&small).status();
+    assert!(mounted.expect("mount").success());
+    let image = small.join("disk.img");
+    onode!("mkfs", "--size", "64M", &image).succeeds();
+    onode!("put", &image, place.file("f", b"kept"), "/f").succeeds();
+    let big = place.path("big");
+    fs::write(&big, (0..20u32 << 20).map(|i| (i >> 3) as u8).collect::<Vec<u8>>()).expect("write");
+    let error = onode!("put", &image, &big, "/big").fails(16);
+    assert!(error.contains("on the host") && error.contains("hint: "), "{error}");
+    onode!("get", &image, "/f", place.path("out")).succeeds();
+    assert_eq!(fs::read(place.path("out")).expect("out"), b"kept");
+}
+
+#[test]
+fn unusable_mount_points_are_refused() {
+    let place = Place::new("mountpoint");
+    let image = place.image("disk.img");
+    let before = fs::read(&image).expect("image");
+    let full = place.directory("full");
+    fs::write(full.join("f"), b"f").expect("write");
+    let file = place.file("file", b"");
+    for directory in [&place.path("missing"), &full, &file] {
+        let error = onode!("mount", &image, directory).fails(17);
+        is_clear(&error, directory);
+        let error = onode!("mount", "--foreground", &image, directory).fails(17);
+        is_clear(&error, directory);
+        is_clear(&onode!("umount", directory).fails(17), directory);
+    }
+    is_clear(&onode!("up", &full, &image).fails(17), &full);
+    is_clear(&onode!("up", &file, &image).fails(17), &file);
+    is_clear(&onode!("up", place.path("no/such"), &image).fails(17), place.path("no/such"));
+    is_clear(&onode!("stat", &full).fails(17), &full);
+    assert!(fs::read(&image).expect("image") == before);
+}
+
+#[test]
+fn a_second_mount_at_the_same_place_is_refused() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("twice");
+    let (one, two, directory) = (place.image("one.img"), place.image("two.img"), place.directory("mnt"));
+    onode!("mount", &one, &directory).succeeds();
+    let error = onode!("mount", &two, &directory).fails(17);
+    is_clear(&error, &directory);
+    assert!(error.contains("one.img") && error.contains("already"), "{error}");
+    onode!("umount", &directory).succeeds();
+}
+
+#[test]
+fn a_system_without_fuse_is_told() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new("nofuse");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    let before = fs::read(&image).expect("image");
+    // A /dev of its own, without fuse, that only this command sees.
+    let script = "mount -t tmpfs tmpfs /dev && mknod /dev/null c 1 3 && mknod /dev/urandom c 1 9 && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_onode"), "mount"]).arg(&image).arg(&directory);
+    let error = command.fails(18);
+    is_clear(&error, &directory);
+    assert!(error.contains("/dev/fuse"), "{error}");
+    assert!(!common::is_mounted(&directory));
+    onode!("info", &image).succeeds();
+    assert_eq!(fs::read(&image).expect("image").len(), before.len());
+}
+
+#[test]
+fn absurd_sizes_are_refused_and_leave_nothing() {
+    let place = Place::new("sizes");
+    let image = place.path("disk.img");
+    for arguments in [
+        ["--size", "0"],
+        ["--size", "1K"],
+        ["--size", "99999999999T"],
+        ["--size", "9000000T"],
+        ["--size", "lots"],
+        ["--size", "1.5G"],
+        ["--page", "0"],
+        ["--page", "3000"],
+        ["--page", "1G"],
+        ["--spare", "99999"],
+        ["--pages-per-block", "1"],
+        ["--pages-per-block", "99999999999"],
+        ["--blocks-per-segment", "0"],
+        ["--chips", "0"],
+    ] {
+        let error = onode!("mkfs", arguments[0], arguments[1], &image).fails(19);
+        assert!(error.starts_with("onode: cannot "), "{error}");
+        assert_eq!(fs::read_dir(place.path(".")).expect("list").count(), 0, "{arguments:?} left something");
+    }
+    let mut spec = image.clone().into_os_string();
+    spec.push(",size=12");
+    onode!("mkfs", spec).fails(19);
+    assert_eq!(fs::read_dir(place.path(".")).expect("list").count(), 0);
+}
+
+#[test]
+fn what_is_not_there_is_told() {
+    let place = Place::new("missing");
+    let missing = place.path("missing.img");
+    all_refuse(&place, &missing, 20, "no such file");
+    let image = place.image("disk.img");
+    let before = fs::read(&image).expect("image");
+    for error in [
+        onode!("ls", &image, "/nothing").fails(20),
+        onode!("stat", &image, "/nothing").fails(20),
+        onode!("get", &image, "/nothing", place.path("out")).fails(20),
+    ] {
+        assert!(error.contains("nothing") && error.starts_with("onode: cannot "), "{error}");
+    }
+    onode!("put", &image, place.path("nothing"), "/f").fails(20);
+    assert!(fs::read(&image).expect("image") == before);
+    assert!(!place.path("out").exists());
+}
+
+#[test]
+fn what_is_there_already_is_kept() {
+    let place = Place::new("exists");
+    let file = place.file("disk.img", b"precious");
+    is_clear(&onode!("mkfs", &file).fails(21), &file);
+    is_clear(&onode!("mkfs", "--force", place.directory("dir")).fails(21), "dir");
+    assert_eq!(fs::read(&file).expect("file"), b"precious");
+    let image = place.image("real.img");
+    onode!("mkdir", &image, "/d").succeeds();
+    assert!(onode!("mkdir", &image, "/d").fails(21).contains("/d"));
+    let before = fs::read(&image).expect("image");
+    onode!("mkfs", &image).fails(21);
+    assert!(fs::read(&image).expect("image") == before);
+}
+
+#[test]
+fn wrong_usage_is_explained() {
+    let place = Place::new("usage");
+    let image = place.image("disk.img");
+    onode!("frobnicate").fails(2);
+    onode!().fails(2);
+    onode!("ls").fails(2);
+    onode!("ls", &image, "/", "/").fails(2);
+    onode!("check").fails(16);
+    onode!("check", "--nothing", &image).fails(16);
+    is_clear(&onode!("ls", "tape:drive").fails(2), "tape:drive");
+    is_clear(&onode!("mkfs", "flash:x.img,colour=red").fails(2), "colour=red");
+    is_clear(&onode!("mkfs", "ram:size=64M").fails(2), "ram:size=64M");
+    is_clear(&onode!("mount", "-o", "colour", &image, place.directory("m")).fails(2), "colour");
+    is_clear(&onode!("ls", &image, "/a/../b").fails(2), "..");
+    is_clear(&onode!("rm", &image, "/").fails(2), "/");
+    is_clear(&onode!("cp", "a", "b").fails(2), "a");
+    is_clear(&onode!("put", &image, place.directory("d"), "/d").fails(2), "d");
+    let mut spec = image.into_os_string();
+    spec.push(",page=2K");
+    assert!(onode!("ls", spec).fails(2).contains("page=4096"));
+}

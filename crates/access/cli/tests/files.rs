@@ -1,0 +1,191 @@
+//! The commands that work on an image without mounting it.
+
+mod common;
+
+use common::{Expect, Place, onode};
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::process::{Command, Stdio};
+
+/// Bytes that no compressor and no accident makes equal.
+fn noise(length: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut bytes = Vec::with_capacity(length + 8);
+    while bytes.len() < length {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        bytes.extend_from_slice(&(state >> 11).to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
+
+#[test]
+fn a_file_comes_back_as_it_went_in() {
+    let place = Place::new("roundtrip");
+    let image = place.image("disk.img");
+    let content = noise(3_333_333);
+    let file = place.file("in", &content);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("chmod");
+    onode!("put", &image, &file, "/in").succeeds();
+    onode!("get", &image, "in", place.path("out")).succeeds();
+    assert!(fs::read(place.path("out")).expect("out") == content);
+    let (before, after) = (fs::metadata(&file).expect("in"), fs::metadata(place.path("out")).expect("out"));
+    assert_eq!(after.mode(), before.mode());
+    assert_eq!((after.mtime(), after.mtime_nsec()), (before.mtime(), before.mtime_nsec()));
+    onode!("check", &image).succeeds();
+}
+
+#[test]
+fn a_tree_comes_back_with_links_and_holes() {
+    let place = Place::new("tree");
+    let image = place.image("disk.img");
+    let tree = place.directory("tree/deep/er");
+    fs::write(tree.join("small"), b"small").expect("write");
+    fs::write(place.path("tree/empty"), b"").expect("write");
+    symlink("deep/er/small", place.path("tree/link")).expect("symlink");
+    let sparse = fs::File::create(place.path("tree/sparse")).expect("create");
+    sparse.set_len(300 << 20).expect("set_len");
+    sparse.write_all_at(b"end", (200 << 20) + 7).expect("write");
+    onode!("put", "-r", &image, place.path("tree"), "/").succeeds();
+    onode!("get", "-r", &image, "/tree", place.path("back")).succeeds();
+    assert_eq!(fs::read(place.path("back/deep/er/small")).expect("small"), b"small");
+    assert_eq!(fs::read(place.path("back/empty")).expect("empty"), b"");
+    assert_eq!(fs::read_link(place.path("back/link")).expect("link").to_str(), Some("deep/er/small"));
+    let back = fs::File::open(place.path("back/sparse")).expect("sparse");
+    let metadata = back.metadata().expect("metadata");
+    assert_eq!(metadata.len(), 300 << 20);
+    assert!(metadata.blocks() * 512 < 8 << 20, "the holes were filled");
+    let mut end = [0; 4];
+    back.read_exact_at(&mut end, (200 << 20) + 6).expect("read");
+    assert_eq!(&end, b"\0end");
+}
+
+#[test]
+fn directories_are_made_listed_and_removed() {
+    let place = Place::new("names");
+    let image = place.image("disk.img");
+    let file = place.file("f", b"content");
+    onode!("mkdir", &image, "/a").succeeds();
+    onode!("mkdir", "-p", &image, "/a/b/c").succeeds();
+    onode!("put", &image, &file, "/a/b").succeeds();
+    assert_eq!(onode!("ls", &image).succeeds(), "a\n");
+    assert_eq!(onode!("ls", &image, "/a/b").succeeds(), "c\nf\n");
+    let long = onode!("ls", "-l", &image, "a/b").succeeds();
+    assert!(long.contains("drwxr-xr-x") && long.contains(" 7 "), "{long}");
+    let json = onode!("--json", "ls", &image, "/a/b").succeeds();
+    assert!(json.contains("\"name\": \"f\"") && json.contains("\"size\": 7"), "{json}");
+    onode!("rm", &image, "/a/b/f").succeeds();
+    onode!("rm", "-r", &image, "/a").succeeds();
+    assert_eq!(onode!("ls", &image).succeeds(), "");
+    assert_eq!(onode!("ls", "--json", &image).succeeds(), "[]\n");
+}
+
+#[test]
+fn files_are_copied_within_and_between_images() {
+    let place = Place::new("cp");
+    let (one, two) = (place.image("one.img"), place.image("two.img"));
+    let content = noise(100_000);
+    onode!("put", &one, place.file("f", &content), "/f").succeeds();
+    let at = |image: &std::path::Path, path: &str| format!("{}:{path}", image.display());
+    onode!("cp", at(&one, "/f"), at(&one, "/g")).succeeds();
+    onode!("mkdir", &two, "/d").succeeds();
+    onode!("cp", at(&one, "/g"), at(&two, "/d/h")).succeeds();
+    onode!("cp", "-r", at(&two, "/d"), at(&one, "/copy")).succeeds();
+    onode!("get", &one, "/copy/h", place.path("back")).succeeds();
+    assert!(fs::read(place.path("back")).expect("back") == content);
+    onode!("cp", "-r", at(&one, "/copy"), at(&one, "/copy/inner")).fails(2);
+}
+
+#[test]
+fn a_file_that_is_replaced_keeps_nothing_of_the_old_one() {
+    let place = Place::new("replace");
+    let image = place.image("disk.img");
+    onode!("put", &image, place.file("long", &noise(50_000)), "/f").succeeds();
+    onode!("put", &image, place.file("short", b"short"), "/f").succeeds();
+    onode!("get", &image, "/f", place.path("out")).succeeds();
+    assert_eq!(fs::read(place.path("out")).expect("out"), b"short");
+}
+
+#[test]
+fn reports_tell_what_there_is() {
+    let place = Place::new("reports");
+    let image = place.path("disk.img");
+    let made = onode!("mkfs", "--size", "32M", "--page", "2K", "--label", "my label", &image).succeeds();
+    assert!(made.contains("my label") && made.contains("2048"), "{made}");
+    let info = onode!("info", "--json", &image).succeeds();
+    assert!(info.contains("\"label\": \"my label\"") && info.contains("\"format_version\": 1"), "{info}");
+    onode!("put", &image, place.file("f", &noise(10_000)), "/f").succeeds();
+    let stat = onode!("stat", "--json", &image).succeeds();
+    assert!(stat.contains("\"total_bytes\"") && stat.contains("nand.reads"), "{stat}");
+    let file = onode!("stat", &image, "/f").succeeds();
+    assert!(file.contains("10000 bytes") && file.contains("extents"), "{file}");
+    let check = onode!("check", "--json", &image).succeeds();
+    assert!(check.contains("\"clean\": true") && check.contains("\"findings\": []"), "{check}");
+    let repair = onode!("repair", &image).succeeds();
+    assert!(repair.contains("clean"), "{repair}");
+}
+
+#[test]
+fn an_existing_image_is_replaced_only_by_force() {
+    let place = Place::new("force");
+    let image = place.image("disk.img");
+    onode!("put", &image, place.file("f", b"f"), "/f").succeeds();
+    onode!("mkfs", "--force", "--size", "32M", &image).succeeds();
+    assert_eq!(onode!("ls", &image).succeeds(), "");
+}
+
+#[test]
+fn help_completions_and_manual_pages_exist_for_everything() {
+    let help = onode!("--help").succeeds();
+    assert!(help.contains("Exit codes:") && help.contains("not an Onode image"), "{help}");
+    let page = onode!("man").succeeds();
+    assert!(page.contains(".TH onode 1"), "{page}");
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(onode!("completions", shell).succeeds().contains("onode"));
+    }
+    let place = Place::new("man");
+    onode!("man", "--output", place.path("pages")).succeeds();
+    for verb in ["up", "mount", "check", "put"] {
+        let page = fs::read_to_string(place.path(&format!("pages/onode-{verb}.1"))).expect(verb);
+        assert!(page.contains(&format!(".TH onode-{verb} 1")), "{verb}");
+        let help = onode!(verb, "--help").succeeds();
+        assert!(help.contains("Example"), "{help}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let place = Place::new("pipe");
+    let image = place.image("disk.img");
+    let mut child = onode!("--json", "stat", &image).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("go");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+}
+
+#[test]
+fn names_need_not_be_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new("bytes");
+    let image = place.image("disk.img");
+    let name = std::ffi::OsStr::from_bytes(b"odd \xff name\n");
+    let file = place.path("in");
+    fs::write(&file, b"odd").expect("write");
+    onode!("put", &image, &file, name).succeeds();
+    onode!("get", &image, name, place.path("out")).succeeds();
+    assert_eq!(fs::read(place.path("out")).expect("out"), b"odd");
+}
+
+#[test]
+fn the_working_directory_does_not_matter() {
+    let place = Place::new("cwd");
+    place.image("disk.img");
+    place.file("f", b"here");
+    let run = |arguments: &[&str]| {
+        let mut command: Command = onode();
+        command.args(arguments).current_dir(place.path(".")).succeeds()
+    };
+    run(&["put", "disk.img", "f"]);
+    run(&["get", "disk.img", "f", "g"]);
+    assert_eq!(fs::read(place.path("g")).expect("g"), b"here");
+}

@@ -1,0 +1,287 @@
+//! Mounts from their start to every kind of end: signals, unmounts by others, kills.
+
+mod common;
+
+use common::{Expect, Place, Running, has_fuse, is_mounted, is_root, onode, wait_until};
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Command;
+
+/// What the kernel says about a mount.
+fn mount_line(directory: &Path) -> String {
+    let table = fs::read_to_string("/proc/self/mountinfo").expect("table");
+    let at = format!(" {} ", directory.display());
+    table.lines().find(|line| line.contains(&at)).expect("mounted").to_owned()
+}
+
+#[test]
+fn up_makes_mounts_and_keeps_everything() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("up");
+    let directory = place.path("mnt");
+    let up = Running::start(&mut onode!("up", &directory));
+    wait_until("the mount is live", || is_mounted(&directory));
+    let line = mount_line(&directory);
+    assert!(line.contains("fuse.onode") && line.contains("nosuid") && line.contains("nodev"), "{line}");
+    fs::create_dir(directory.join("d")).expect("mkdir");
+    fs::write(directory.join("d/f"), b"kept").expect("write");
+    symlink("d/f", directory.join("l")).expect("symlink");
+    up.signal("INT");
+    let said = up.ends_well();
+    assert!(said.contains("made ") && said.contains("everything is saved"), "{said}");
+    assert!(!is_mounted(&directory));
+    assert!(place.path("mnt.onode").exists());
+    let up = Running::up(&directory, &place.path("mnt.onode"));
+    assert_eq!(fs::read(directory.join("l")).expect("read"), b"kept");
+    up.signal("TERM");
+    up.ends_well();
+    onode!("check", place.path("mnt.onode")).succeeds();
+}
+
+#[test]
+fn a_mount_can_be_ended_by_umount() {
+    if !has_fuse() || !is_root() {
+        return;
+    }
+    let place = Place::new("umount");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    let up = Running::up(&directory, &image);
+    fs::write(directory.join("f"), b"one").expect("write");
+    assert!(Command::new("umount").arg(&directory).status().expect("umount").success());
+    up.ends_well();
+    onode!("mount", &image, &directory).succeeds();
+    assert_eq!(fs::read(directory.join("f")).expect("read"), b"one");
+    fs::write(directory.join("f"), b"two").expect("write");
+    onode!("umount", &directory).succeeds();
+    // The command waits until the image is closed: it can be opened at once.
+    onode!("get", &image, "/f", place.path("out")).succeeds();
+    assert_eq!(fs::read(place.path("out")).expect("out"), b"two");
+}
+
+#[test]
+fn a_killed_mount_is_recovered_by_the_next() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("killed");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    let up = Running::up(&directory, &image);
+    let mut file = File::create(directory.join("synced")).expect("create");
+    file.write_all(&[7; 200_000]).expect("write");
+    file.sync_all().expect("sync");
+    drop(file);
+    up.signal("KILL");
+    assert_eq!(up.end().status.code(), None);
+    let error = fs::read_dir(&directory).map(drop).expect_err("a dead mount");
+    assert!(error.to_string().contains("not connected"), "{error}");
+    let up = Running::start(&mut onode!("up", &directory, &image));
+    wait_until("the files are back", || directory.join("synced").exists());
+    assert!(fs::read(directory.join("synced")).expect("read") == [7; 200_000]);
+    up.signal("KILL");
+    up.end();
+    onode!("mount", &image, &directory).succeeds();
+    assert_eq!(fs::metadata(directory.join("synced")).expect("metadata").len(), 200_000);
+    onode!("umount", &directory).succeeds();
+    onode!("check", &image).succeeds();
+}
+
+#[test]
+fn open_files_keep_an_unmount_from_happening() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("busy");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    onode!("mount", &image, &directory).succeeds();
+    let file = File::create(directory.join("f")).expect("create");
+    let error = onode!("umount", &directory).fails(13);
+    assert!(error.contains("hint: ") && error.contains("fuser"), "{error}");
+    drop(file);
+    onode!("umount", &directory).succeeds();
+}
+
+#[test]
+fn a_signal_ends_a_busy_mount_with_its_data_saved() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("busysignal");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    let up = Running::up(&directory, &image);
+    let mut file = File::create(directory.join("f")).expect("create");
+    file.write_all(b"saved").expect("write");
+    up.signal("INT");
+    let said = up.ends_well();
+    assert!(said.contains("still open"), "{said}");
+    drop(file);
+    onode!("get", &image, "/f", place.path("out")).succeeds();
+    assert_eq!(fs::read(place.path("out")).expect("out"), b"saved");
+}
+
+#[test]
+fn a_read_only_mount_changes_nothing() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("ro");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    onode!("put", &image, place.file("f", b"f"), "/f").succeeds();
+    let before = fs::read(&image).expect("image");
+    onode!("mount", "-o", "ro,strictatime", &image, &directory).succeeds();
+    assert_eq!(fs::read(directory.join("f")).expect("read"), b"f");
+    let error = fs::write(directory.join("g"), b"g").expect_err("read-only");
+    assert_eq!(error.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+    onode!("umount", &directory).succeeds();
+    assert!(fs::read(&image).expect("image") == before);
+}
+
+#[test]
+fn files_behave_as_files_do() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("posix");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    onode!("mount", "-o", "suid,dev", &image, &directory).succeeds();
+    let at = |name: &str| directory.join(name);
+    // Holes, truncation, appending.
+    let mut file = File::options().read(true).append(true).create(true).open(at("f")).expect("create");
+    file.write_all(b"0123456789").expect("write");
+    file.set_len(4).expect("cut");
+    file.write_all(b"ab").expect("append");
+    file.set_len(100_000).expect("grow");
+    let mut content = Vec::new();
+    file.seek(SeekFrom::Start(0)).expect("seek");
+    file.read_to_end(&mut content).expect("read");
+    assert_eq!((&content[..7], content.len()), (&b"0123ab\0"[..], 100_000));
+    // A file without a name lives until it is closed.
+    fs::remove_file(at("f")).expect("unlink");
+    assert_eq!(file.metadata().expect("metadata").nlink(), 0);
+    file.write_all_at(b"still", 0).expect("write");
+    drop(file);
+    // Replacing by renaming, hard links, modes.
+    fs::write(at("old"), b"old").expect("write");
+    fs::write(at("new"), b"new").expect("write");
+    fs::hard_link(at("new"), at("link")).expect("link");
+    fs::rename(at("new"), at("old")).expect("rename");
+    assert_eq!(fs::read(at("old")).expect("read"), b"new");
+    assert_eq!(fs::metadata(at("link")).expect("metadata").nlink(), 2);
+    fs::set_permissions(at("old"), fs::Permissions::from_mode(0o4711)).expect("chmod");
+    assert_eq!(fs::metadata(at("link")).expect("metadata").mode() & 0o7777, 0o4711);
+    // Synchronous writing.
+    let mut file =
+        File::options().write(true).create_new(true).custom_flags(0o4_010_000).open(at("sync")).expect("open");
+    file.write_all(b"sync").expect("write");
+    // A large directory, listed while it shrinks.
+    fs::create_dir(at("many")).expect("mkdir");
+    for number in 0..2000 {
+        fs::write(at(&format!("many/{number}")), b"").expect("write");
+    }
+    assert_eq!(fs::read_dir(at("many")).expect("list").count(), 2000);
+    for entry in fs::read_dir(at("many")).expect("list") {
+        fs::remove_file(entry.expect("entry").path()).expect("unlink");
+    }
+    fs::remove_dir(at("many")).expect("rmdir");
+    drop(file);
+    onode!("umount", &directory).succeeds();
+    onode!("check", &image).succeeds();
+}
+
+#[test]
+fn a_live_mount_tells_its_figures() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("figures");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    onode!("mount", &image, &directory).succeeds();
+    fs::write(directory.join("f"), vec![1; 50_000]).expect("write");
+    let stat = onode!("stat", "--json", &directory).succeeds();
+    assert!(stat.contains("\"written bytes\": 50000"), "{stat}");
+    assert!(onode!("stat", &directory).succeeds().contains("nand.programs"));
+    onode!("umount", &directory).succeeds();
+}
+
+#[test]
+fn volumes_in_memory_work_without_an_image() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("memory");
+    let directory = place.directory("mnt");
+    for spec in ["ram:size=32M", "flash:sim,size=32M,page=2K"] {
+        let up = Running::up(&directory, Path::new(spec));
+        fs::write(directory.join("f"), vec![3; 1 << 20]).expect("write");
+        assert_eq!(fs::read(directory.join("f")).expect("read").len(), 1 << 20);
+        up.signal("INT");
+        up.ends_well();
+    }
+}
+
+#[test]
+fn a_full_volume_says_so_and_recovers() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("full");
+    let (image, directory) = (place.path("disk.img"), place.directory("mnt"));
+    onode!("mkfs", "--size", "16M", &image).succeeds();
+    onode!("mount", &image, &directory).succeeds();
+    let filled = fs::write(directory.join("big"), vec![9; 20 << 20]).expect_err("full");
+    assert_eq!(filled.kind(), std::io::ErrorKind::StorageFull);
+    fs::remove_file(directory.join("big")).expect("unlink");
+    fs::write(directory.join("small"), vec![1; 1 << 20]).expect("there is space again");
+    onode!("umount", &directory).succeeds();
+    onode!("check", &image).succeeds();
+}
+
+#[test]
+fn mount_calls_the_helper() {
+    if !has_fuse() || !is_root() {
+        return;
+    }
+    let place = Place::new("helper");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    let helper = place.path("mount.onode");
+    symlink(env!("CARGO_BIN_EXE_onode"), &helper).expect("symlink");
+    let call = |arguments: &[&str]| {
+        let mut command = Command::new(&helper);
+        command.arg(&image).arg(&directory).args(arguments);
+        command
+    };
+    call(&["-o", "rw,noatime,nofail", "-n"]).succeeds();
+    assert!(is_mounted(&directory));
+    call(&["-o", "rw"]).fails(32);
+    onode!("umount", &directory).succeeds();
+    call(&["-f"]).succeeds();
+    assert!(!is_mounted(&directory));
+    call(&["-o", "colour"]).fails(1);
+    Command::new(&helper).arg(&image).fails(1);
+    // Through mount(8), which finds its helpers only in /sbin: in a view of the system of its own.
+    let script = "mkdir -p $0/sbin $0/work && mount -t overlay overlay -o lowerdir=/sbin,upperdir=$0/sbin,workdir=$0/work \
+                  /sbin && ln -s $1 /sbin/mount.onode && mount -t onode $2 $3 && echo hello >$3/f && umount $3";
+    let view = place.directory("view");
+    // The layers of an overlay cannot themselves lie on one: memory does.
+    let tmpfs = Command::new("mount").args(["-t", "tmpfs", "tmpfs"]).arg(&view).status();
+    assert!(tmpfs.expect("mount").success());
+    let mut through = Command::new("unshare");
+    through.args(["-m", "sh", "-e", "-c", script]).arg(&view).arg(env!("CARGO_BIN_EXE_onode"));
+    let output = through.arg(&image).arg(&directory).output().expect("unshare");
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("overlay") {
+        eprintln!("skipped the part with mount(8): no overlay file system here");
+        return;
+    }
+    assert!(output.status.success(), "{said}");
+    let mut got = onode();
+    wait_until("the image is closed", || {
+        let out = onode!("get", &image, "/f", place.path("out")).output().expect("get");
+        out.status.success()
+    });
+    got.arg("check").arg(&image).succeeds();
+    assert_eq!(fs::read(place.path("out")).expect("out"), b"hello\n");
+}
