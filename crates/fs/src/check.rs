@@ -261,7 +261,7 @@ pub(crate) fn load_hash(device: &dyn ObjectDevice) -> Result<Option<NameHash>> {
     Ok(Some(NameHash::new(info.hash_key)))
 }
 
-fn check_with(device: &dyn ObjectDevice, hash: NameHash) -> Result<Report> {
+pub(crate) fn check_with(device: &dyn ObjectDevice, hash: NameHash) -> Result<Report> {
     let mut walk = walk::Walk::new(device, hash);
     walk.inodes()?;
     walk.orphans()?;

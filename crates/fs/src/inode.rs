@@ -243,6 +243,18 @@ mod tests {
     }
 
     #[test]
+    fn the_bytes_of_version_0_do_not_change() {
+        let mut inode = Inode::new(FileType::Directory, 0o1755, Timestamp { seconds: -1, nanoseconds: 5 });
+        (inode.uid, inode.gid, inode.links, inode.parent, inode.entries) = (300, 2, 9, 64, 200);
+        inode.modified = Timestamp { seconds: 99, nanoseconds: 6 };
+        inode.changed = inode.modified;
+        inode.has_xattrs = true;
+        let bytes = [0x04, 0x27, 0xed, 0x07, 1, 5, 0xac, 0x02, 2, 9, 0xc8, 0x01, 6, 64, 0xc8, 0x01];
+        assert_eq!(inode.encode(), bytes);
+        assert_eq!(Inode::decode(&bytes), Some(inode));
+    }
+
+    #[test]
     fn usual_inodes_are_small() {
         let now = Timestamp { seconds: 1_790_000_000, nanoseconds: 987_654_321 };
         let later = Timestamp { seconds: 1_790_000_300, nanoseconds: 123_456_789 };

@@ -12,6 +12,8 @@ mod acl;
 mod attributes;
 pub mod check;
 mod cluster;
+#[cfg(test)]
+mod collision_tests;
 mod data;
 mod directory;
 mod entry;

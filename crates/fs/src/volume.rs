@@ -141,3 +141,59 @@ pub fn format(device: &dyn ObjectDevice, options: &FormatOptions, now: Timestamp
     device.commit(transaction, Durability::Durable)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FileSystem, Options};
+    use onode_base::clock::ManualClock;
+    use onode_object::ram::RamDevice;
+    use std::sync::Arc;
+
+    fn mount(info: &VolumeInfo, read_only: bool) -> Result<FileSystem> {
+        let device = Arc::new(RamDevice::new(1 << 20));
+        format(device.as_ref(), &FormatOptions::default(), Timestamp::default()).unwrap();
+        let mut transaction = Transaction::new();
+        transaction.set_attribute(VOLUME, VOLUME_KEY, info.encode());
+        device.commit(transaction, Durability::Durable).unwrap();
+        FileSystem::mount(device, Arc::new(ManualClock::at(0)), Options { read_only, ..Options::default() })
+    }
+
+    fn sample() -> VolumeInfo {
+        VolumeInfo {
+            format_version: FORMAT_VERSION,
+            features: Features::default(),
+            uuid: [1; 16],
+            hash_key: [2; 16],
+            created: Timestamp { seconds: -2, nanoseconds: 3 },
+            label: "a label".into(),
+        }
+    }
+
+    #[test]
+    fn settings_come_back_and_cuts_are_refused() {
+        let bytes = sample().encode();
+        assert_eq!(VolumeInfo::decode(&bytes), Some(sample()));
+        for length in 0..bytes.len() {
+            assert_eq!(VolumeInfo::decode(&bytes[..length]), None);
+        }
+        assert_eq!(bytes[..12], *b"onodefs\n\x01\0\0\0");
+    }
+
+    #[test]
+    fn unknown_versions_and_features_are_refused_as_they_ask() {
+        assert!(mount(&sample(), false).is_ok());
+        let newer = VolumeInfo { format_version: 2, ..sample() };
+        assert_eq!(mount(&newer, true).unwrap_err().kind, ErrorKind::Invalid);
+        let with = |features| VolumeInfo { features, ..sample() };
+        let incompatible = with(Features { incompatible: 1, ..Features::default() });
+        assert_eq!(mount(&incompatible, true).unwrap_err().kind, ErrorKind::Invalid);
+        let read_only = with(Features { read_only_compatible: 1, ..Features::default() });
+        assert_eq!(mount(&read_only, false).unwrap_err().kind, ErrorKind::ReadOnly);
+        assert!(mount(&read_only, true).is_ok());
+        assert!(mount(&with(Features { compatible: 1, ..Features::default() }), false).is_ok());
+        let empty: Arc<dyn ObjectDevice> = Arc::new(RamDevice::new(1 << 20));
+        let nothing = FileSystem::mount(empty, Arc::new(ManualClock::at(0)), Options::default());
+        assert_eq!(nothing.unwrap_err().kind, ErrorKind::Invalid);
+    }
+}
