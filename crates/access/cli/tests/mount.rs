@@ -6,6 +6,7 @@ use common::{Expect, Place, Running, has_fuse, is_mounted, is_root, onode, wait_
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -189,6 +190,30 @@ fn files_behave_as_files_do() {
     drop(file);
     onode!("umount", &directory).succeeds();
     onode!("check", &image).succeeds();
+}
+
+#[test]
+fn writing_takes_set_id_bits_away_and_everybody_sees_it() {
+    if !has_fuse() || !is_root() {
+        return;
+    }
+    let place = Place::new("setid");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    onode!("mount", "-o", "suid", &image, &directory).succeeds();
+    let file = directory.join("f");
+    let mode = || fs::metadata(&file).expect("metadata").mode() & 0o7777;
+    for script in
+        ["echo more >>$0", "echo other >$0", "truncate -s 1 $0", "fallocate -l 9999 $0", "dd of=$0 bs=1 seek=3"]
+    {
+        fs::write(&file, b"program").expect("write");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o6777)).expect("chmod");
+        assert_eq!(mode(), 0o6777);
+        let mut nobody = Command::new("sh");
+        nobody.args(["-c", script]).arg(&file).stdin(File::open("/etc/passwd").expect("input"));
+        assert!(nobody.uid(65534).gid(65534).output().expect("sh").status.success(), "{script}");
+        assert_eq!(mode(), 0o777, "{script}");
+    }
+    onode!("umount", &directory).succeeds();
 }
 
 #[test]

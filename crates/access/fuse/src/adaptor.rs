@@ -11,9 +11,9 @@ use crate::directory;
 use crate::options::Options;
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
-    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
-    TimeOrNow, WriteFlags,
+    InitFlags, KernelConfig, LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
+    ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use onode_base::ErrorKind;
 use onode_fs::{Allocate, Attributes, Caller, FileSystem, Seek, SetAttributes, XattrFlags};
@@ -22,13 +22,14 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 /// How long the kernel may believe what it knows; it drops what it changes itself.
 const TTL: Duration = Duration::from_secs(3600);
 /// The largest request; more pages than the kernel's usual limit bring nothing.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
+const SET_ID_BITS: u16 = 0o6000;
 /// A name on the root directory under which the figures of the mount can be read.
 pub const REPORT_ATTRIBUTE: &str = "onode.report";
 
@@ -40,15 +41,33 @@ thread_local! {
 /// Makes the report that [`REPORT_ATTRIBUTE`] shows.
 pub type Report = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
 
+/// The way to tell the kernel something it did not ask for; there once the session is.
+pub(crate) type LateNotifier = Arc<OnceLock<Notifier>>;
+
 pub(crate) struct Adaptor {
     files: Arc<FileSystem>,
     report: Report,
     writeback: bool,
+    notifier: LateNotifier,
 }
 
 impl Adaptor {
-    pub(crate) const fn new(files: Arc<FileSystem>, options: &Options, report: Report) -> Self {
-        Self { files, report, writeback: options.writeback }
+    pub(crate) const fn new(files: Arc<FileSystem>, options: &Options, report: Report, notifier: LateNotifier) -> Self {
+        Self { files, report, writeback: options.writeback, notifier }
+    }
+
+    /// Does `change`, which takes the set-id bits away if `caller` is not root. The kernel left that to
+    /// us, so it must be told when the mode it remembers is not true any more.
+    fn taking_bits<T>(&self, caller: &Caller, number: INodeNo, change: impl FnOnce() -> T) -> T {
+        let had_bits = caller.uid != 0
+            && self.files.attributes(inode(number)).is_ok_and(|found| found.permissions & SET_ID_BITS != 0);
+        let done = change();
+        if had_bits && let Some(notifier) = self.notifier.get() {
+            // A negative offset concerns attributes only. A kernel that knows nothing of the file any
+            // more has nothing to forget.
+            let _ = notifier.inval_inode(number, -1, 0);
+        }
+        done
     }
 }
 
@@ -299,7 +318,8 @@ impl Filesystem for Adaptor {
         // its cache is unknown.
         let takes_bits = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let caller = if takes_bits { Caller { uid: request.uid().max(1), ..Caller::root() } } else { Caller::root() };
-        match self.files.write(&caller, inode(number), offset, data) {
+        let written = self.taking_bits(&caller, number, || self.files.write(&caller, inode(number), offset, data));
+        match written {
             // A request carries at most a mebibyte.
             Ok(length) => reply.written(length as u32),
             Err(error) => reply.error(errno(&error)),
@@ -415,7 +435,9 @@ impl Filesystem for Adaptor {
             ZERO_KEEP => Allocate::ZeroRangeKeepSize,
             _ => return reply.error(Errno::EOPNOTSUPP),
         };
-        answer_empty(self.files.allocate(&caller(request, 0), inode(number), offset, length, what), reply);
+        let caller = caller(request, 0);
+        let allocate = || self.files.allocate(&caller, inode(number), offset, length, what);
+        answer_empty(self.taking_bits(&caller, number, allocate), reply);
     }
 
     fn lseek(
@@ -455,8 +477,9 @@ impl Filesystem for Adaptor {
     ) {
         // The answer has 32 bits; whoever wants more asks again.
         let length = length.min(u64::from(u32::MAX >> 1));
-        let (from, to) = ((inode(from), from_offset), (inode(to), to_offset));
-        match self.files.copy_range(&caller(request, 0), from, to, length) {
+        let caller = caller(request, 0);
+        let copy = || self.files.copy_range(&caller, (inode(from), from_offset), (inode(to), to_offset), length);
+        match self.taking_bits(&caller, to, copy) {
             Ok(copied) => reply.written(copied as u32),
             Err(error) => reply.error(errno(&error)),
         }

@@ -4,7 +4,7 @@
 //! then the requests on their way are served, then the volume is closed. Files that are still open
 //! then lose their connection, not their data.
 
-use crate::adaptor::{Adaptor, Report};
+use crate::adaptor::{Adaptor, LateNotifier, Report};
 use crate::keeper::Keeper;
 use crate::mountpoint;
 use crate::options::Options;
@@ -54,9 +54,12 @@ impl Mount {
     ) -> Result<Self> {
         mountpoint::prepare(directory)?;
         let directory = directory.canonicalize().map_err(|error| Error::host_file("use", directory, &error))?;
-        let adaptor = Adaptor::new(Arc::clone(volume.files()), options, report);
+        let notifier = LateNotifier::default();
+        let adaptor = Adaptor::new(Arc::clone(volume.files()), options, report, Arc::clone(&notifier));
         let session = Session::new(adaptor, &directory, &configuration(&volume, options))
             .map_err(|error| mount_error(&directory, &error))?;
+        // The first and only one: nobody else sets it.
+        let _ = notifier.set(session.notifier());
         let keeper = Keeper::start(Arc::clone(volume.files()))?;
         let server = std::thread::Builder::new()
             .name("server".to_owned())
