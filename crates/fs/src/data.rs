@@ -87,6 +87,9 @@ impl FileSystem {
         (node.inode.modified, node.inode.changed) = (now, now);
         drop_privileges(&mut node.inode, caller);
         node.inode_dirty = true;
+        // What replaces an old content goes out whole, if one transaction can carry it.
+        let whole_bytes = if node.rewritten { self.transaction_bytes } else { 0 };
+        let stream_bytes = self.options.stream_bytes.max(whole_bytes);
         state.dirty_bytes += grown;
         state.statistics.dropped_bytes += (length - grown) as u64;
         state.statistics.written_bytes += length as u64;
@@ -94,7 +97,7 @@ impl FileSystem {
         state.mark_dirty(number.0, now);
         if self.writes_through() {
             self.write_through(state, number, before)?;
-        } else if contiguous >= self.options.stream_bytes
+        } else if contiguous >= stream_bytes
             && let Err(error) = self.write_back_file(state, number)
         {
             self.remember_failure(state, number, error.kind);

@@ -172,13 +172,15 @@ impl State {
         }
         // A few steps a time: no insertion ever waits for a walk over all nodes.
         for _ in 0..4 {
-            if self.nodes.len() <= self.cached_inodes {
+            let too_many = self.nodes.len() > self.cached_inodes;
+            // Files that are gone leave their numbers in the queue.
+            if !too_many && self.sweep.len() <= 2 * self.nodes.len() + 16 {
                 break;
             }
             let Some(candidate) = self.sweep.pop_front() else { break };
             let Some(node) = self.nodes.get_mut(&candidate) else { continue };
-            if candidate == number || node.used || node.is_referenced() || node.is_dirty() {
-                node.used = false;
+            if !too_many || candidate == number || node.used || node.is_referenced() || node.is_dirty() {
+                node.used &= !too_many;
                 self.sweep.push_back(candidate);
             } else {
                 self.nodes.remove(&candidate);
@@ -227,5 +229,32 @@ impl State {
     /// Remembers where a name leads.
     pub(crate) fn cache_name(&mut self, directory: u64, name: &[u8], inode: u64, file_type: FileType) {
         self.names.insert((directory, name.to_vec()), CachedName { inode, file_type }, 96 + name.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_follows_the_files_there_are_not_those_there_were() {
+        let mut state = State::new(&Options { cached_inodes: 100, ..Options::default() });
+        let node = || Node::new(Inode::new(FileType::Regular, 0o644, Timestamp::default()), 0);
+        for number in 0..10_000 {
+            state.insert(number, node());
+            state.drop_node(number);
+        }
+        assert!(state.sweep.len() < 100, "{} numbers of files that are gone", state.sweep.len());
+        for number in 0..10_000 {
+            state.insert(number, node());
+        }
+        assert!(state.nodes.len() <= 101 && state.sweep.len() <= 110);
+        let mut held = node();
+        held.lookups = 1;
+        state.insert(1_000_000, held);
+        for number in 0..10_000 {
+            state.insert(number, node());
+        }
+        assert!(state.nodes.contains_key(&1_000_000), "what is in use stays");
     }
 }

@@ -19,6 +19,8 @@ use std::ops::Range;
 
 /// What a range in the cache may cost the device besides its bytes.
 const RANGE_COST_BYTES: u64 = 128;
+/// Memory that a dirty file takes besides its bytes.
+const FILE_COST_BYTES: usize = 512;
 /// Space that writes leave for names and inodes.
 const MARGIN_BYTES: u64 = 8192;
 const MARGIN_PART: u64 = 64;
@@ -169,7 +171,8 @@ impl FileSystem {
     /// Makes room in the cache for `bytes` more.
     pub(crate) fn make_cache_room(&self, state: &mut State, bytes: usize) {
         let mut tries = state.dirty_order.len();
-        while state.dirty_bytes + bytes > self.options.write_cache_bytes && tries > 0 {
+        let held = |state: &State| state.dirty_bytes + state.dirty_order.len() * FILE_COST_BYTES;
+        while held(state) + bytes > self.options.write_cache_bytes && tries > 0 {
             tries -= 1;
             let Some((_, &oldest)) = state.dirty_order.first_key_value() else { break };
             if let Err(error) = self.write_back_file(state, InodeNumber(oldest)) {
