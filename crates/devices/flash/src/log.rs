@@ -77,12 +77,7 @@ impl Log {
     /// Reserves the journal segment that follows the next one to be opened.
     pub fn reserve_journal(&mut self) -> Result<()> {
         let segment = self.take_free()?;
-        let sequence = self.table.take_sequence();
-        let entry = self.table.get_mut(segment);
-        entry.state = SegmentState::Open;
-        entry.stream = Stream::Journal;
-        entry.sequence = sequence;
-        entry.summary_page = NO_SUMMARY;
+        let sequence = self.table.open(segment, Stream::Journal);
         self.next_journal = (segment, sequence);
         Ok(())
     }
@@ -129,13 +124,7 @@ impl Log {
         loop {
             let segment = self.take_free()?;
             if self.erase(segment)? {
-                let sequence = self.table.take_sequence();
-                let entry = self.table.get_mut(segment);
-                entry.state = SegmentState::Open;
-                entry.stream = stream;
-                entry.sequence = sequence;
-                entry.summary_page = NO_SUMMARY;
-                return Ok((segment, sequence));
+                return Ok((segment, self.table.open(segment, stream)));
             }
         }
     }
@@ -143,11 +132,12 @@ impl Log {
     /// Erases a segment; false if it had to be retired.
     fn erase(&mut self, segment: u32) -> Result<bool> {
         let sound = self.store.erase_segment(segment)?;
-        let entry = self.table.get_mut(segment);
-        entry.erases = entry.erases.saturating_add(1);
-        if !sound {
-            entry.state = SegmentState::Bad;
-        }
+        self.table.update(segment, |entry| {
+            entry.erases = entry.erases.saturating_add(1);
+            if !sound {
+                entry.state = SegmentState::Bad;
+            }
+        });
         Ok(sound)
     }
 
@@ -309,9 +299,10 @@ impl Log {
             let at = SegmentPage { segment: open.segment, page: open.page };
             self.store.program(at, info, &bytes, IoTag::Summary)?;
         }
-        let entry = self.table.get_mut(open.segment);
-        entry.summary_page = if fits { open.page as u16 } else { NO_SUMMARY };
-        entry.state = SegmentState::Full;
+        self.table.update(open.segment, |entry| {
+            entry.summary_page = if fits { open.page as u16 } else { NO_SUMMARY };
+            entry.state = SegmentState::Full;
+        });
         Ok(())
     }
 

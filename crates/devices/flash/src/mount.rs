@@ -36,7 +36,7 @@ impl Core {
         for segment in 0..layout.segments {
             for block in layout.blocks(segment) {
                 if nand.is_bad(block).map_err(|error| from_media("look for bad blocks", &error))? {
-                    table.get_mut(segment).state = SegmentState::Bad;
+                    table.update(segment, |entry| entry.state = SegmentState::Bad);
                 }
             }
         }
@@ -108,7 +108,7 @@ impl Core {
             if layout.contains(location, u64::from(reference.length.get())) {
                 let (at, _) = layout.page_of(location);
                 if let Ok(page) = self.log.store.examine(layout.address(at), None, IoTag::Recovery)? {
-                    self.log.table.get_mut(at.segment).sequence = page.info.sequence;
+                    self.log.table.update(at.segment, |entry| entry.sequence = page.info.sequence);
                 }
             }
             let bytes = self.log.read_blob(*reference, IoTag::Recovery)?;

@@ -133,7 +133,7 @@ impl Core {
             if self.log.table.get(cursor.at.segment).summary_page == crate::format::NO_SUMMARY
                 && cursor.at.page < layout.segment_pages
             {
-                self.log.table.get_mut(cursor.at.segment).summary_page = cursor.at.page as u16;
+                self.log.table.update(cursor.at.segment, |entry| entry.summary_page = cursor.at.page as u16);
             }
             // A chain never leads back: sequence numbers ascend.
             if cursor.next.1 <= cursor.sequence {
@@ -147,13 +147,14 @@ impl Core {
 
     /// A page of this journal segment was found: it is in use with this sequence number.
     fn enter_journal_segment(&mut self, cursor: &Cursor) {
-        let entry = self.log.table.get_mut(cursor.at.segment);
-        if entry.sequence != cursor.sequence || entry.stream != Stream::Journal {
-            entry.summary_page = crate::format::NO_SUMMARY;
-        }
-        entry.state = SegmentState::Full;
-        entry.stream = Stream::Journal;
-        entry.sequence = cursor.sequence;
+        self.log.table.update(cursor.at.segment, |entry| {
+            if entry.sequence != cursor.sequence || entry.stream != Stream::Journal {
+                entry.summary_page = crate::format::NO_SUMMARY;
+            }
+            entry.state = SegmentState::Full;
+            entry.stream = Stream::Journal;
+            entry.sequence = cursor.sequence;
+        });
         let next_sequence = &mut self.log.table.next_sequence;
         *next_sequence = (*next_sequence).max(cursor.sequence + 1);
     }
@@ -174,12 +175,13 @@ impl Core {
                 Ok(())
             }
             Record::Opened { segment, sequence, erases } => {
-                let entry = self.log.table.get_mut(segment);
-                entry.state = SegmentState::Full;
-                entry.stream = Stream::Data;
-                entry.sequence = sequence;
-                entry.erases = erases;
-                entry.summary_page = crate::format::NO_SUMMARY;
+                self.log.table.update(segment, |entry| {
+                    entry.state = SegmentState::Full;
+                    entry.stream = Stream::Data;
+                    entry.sequence = sequence;
+                    entry.erases = erases;
+                    entry.summary_page = crate::format::NO_SUMMARY;
+                });
                 let next_sequence = &mut self.log.table.next_sequence;
                 *next_sequence = (*next_sequence).max(sequence + 1);
                 Ok(())
@@ -209,7 +211,7 @@ impl Core {
     fn finish_segments(&mut self) {
         for segment in 0..self.log.store.layout.segments {
             if self.log.table.get(segment).state == SegmentState::Open && segment != self.log.next_journal.0 {
-                self.log.table.get_mut(segment).state = SegmentState::Full;
+                self.log.table.update(segment, |entry| entry.state = SegmentState::Full);
             }
         }
     }
@@ -220,12 +222,13 @@ impl Core {
         self.log.table.next_sequence += self.log.store.layout.segments;
         // The journal goes on in a segment that no superblock names yet.
         let (abandoned, sequence) = self.log.next_journal;
-        let entry = self.log.table.get_mut(abandoned);
-        if entry.state == SegmentState::Open {
+        if self.log.table.get(abandoned).state == SegmentState::Open {
             // Reserved, perhaps erased or begun, but never sealed by a record: it is nobody's.
-            entry.state = SegmentState::Full;
-            entry.stream = Stream::Journal;
-            entry.sequence = sequence;
+            self.log.table.update(abandoned, |entry| {
+                entry.state = SegmentState::Full;
+                entry.stream = Stream::Journal;
+                entry.sequence = sequence;
+            });
         }
         self.log.reserve_journal()?;
         if let Some((at, page)) = last {

@@ -9,6 +9,7 @@
 use crate::core::Core;
 use crate::log::STREAM_SEGMENTS;
 use crate::policy::Stream;
+use crate::segments::SegmentState;
 use alloc::format;
 use onode_base::ErrorKind;
 use onode_object::{AttributeKey, Error, Maintenance, Mutation, ObjectId, Result, Space, Transaction};
@@ -45,8 +46,8 @@ impl Core {
 
     /// Bytes that users may fill.
     fn usable_bytes(&self) -> u64 {
-        let bad = self.log.table.iter().filter(|(_, one)| one.state == crate::segments::SegmentState::Bad).count();
-        let segments = self.log.store.layout.segments.saturating_sub(bad as u32 + self.overhead_segments());
+        let bad = self.log.table.in_state(SegmentState::Bad);
+        let segments = self.log.store.layout.segments.saturating_sub(bad + self.overhead_segments());
         // A share for summaries and for what small leftovers the cleaner cannot join.
         u64::from(segments) * self.segment_bytes() / 32 * 31
     }
@@ -86,6 +87,9 @@ impl Core {
             }
         }
         let needed = (bytes + self.node_room(transaction, bytes)).div_ceil(self.segment_bytes()) as u32;
+        if self.has_room(needed) {
+            return Ok(());
+        }
         let (mut without_progress, mut best) = (0, self.free_bytes());
         while !self.has_room(needed) {
             let gained = self.gain()? && self.free_bytes() > best;

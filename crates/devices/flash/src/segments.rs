@@ -15,6 +15,9 @@ use alloc::vec::Vec;
 use onode_object::Result;
 use zerocopy::{FromBytes, IntoBytes};
 
+/// Number of states.
+const STATES: usize = SegmentState::Bad as usize + 1;
+
 /// What a segment is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -77,6 +80,8 @@ pub struct Segment {
 /// All segments, and the pieces in which the table lies on the medium.
 pub struct SegmentTable {
     entries: Vec<Segment>,
+    /// How many segments are in each state; asked at every commit.
+    counts: [u32; STATES],
     pieces: Vec<BlobReference>,
     dirty: Vec<bool>,
     piece_entries: usize,
@@ -96,10 +101,13 @@ impl SegmentTable {
             sequence: 0,
             summary_page: NO_SUMMARY,
         };
+        let mut counts = [0; STATES];
+        counts[SegmentState::Free as usize] = layout.segments;
         let piece_entries = Self::piece_entries(layout);
         let pieces = (layout.segments as usize).div_ceil(piece_entries);
         Self {
             entries: vec![segment; layout.segments as usize],
+            counts,
             pieces: vec![BlobReference { location: NOWHERE.into(), ..BlobReference::default() }; pieces],
             dirty: vec![true; pieces],
             piece_entries,
@@ -129,10 +137,28 @@ impl SegmentTable {
         &self.entries[segment as usize]
     }
 
-    /// A segment to be changed; its piece will be written at the next checkpoint.
-    pub fn get_mut(&mut self, segment: u32) -> &mut Segment {
+    /// Changes a segment; its piece will be written at the next checkpoint.
+    pub fn update(&mut self, segment: u32, change: impl FnOnce(&mut Segment)) {
         self.dirty[segment as usize / self.piece_entries] = true;
-        &mut self.entries[segment as usize]
+        let entry = &mut self.entries[segment as usize];
+        let before = entry.state;
+        change(entry);
+        let after = entry.state;
+        self.counts[before as usize] -= 1;
+        self.counts[after as usize] += 1;
+    }
+
+    /// Opens a segment for `stream` under a new sequence number, which it returns.
+    pub fn open(&mut self, segment: u32, stream: Stream) -> u32 {
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        self.update(segment, |entry| {
+            entry.state = SegmentState::Open;
+            entry.stream = stream;
+            entry.sequence = sequence;
+            entry.summary_page = NO_SUMMARY;
+        });
+        sequence
     }
 
     /// All segments in order.
@@ -148,42 +174,35 @@ impl SegmentTable {
     /// `length` more bytes of `segment` are referred to.
     pub fn retain(&mut self, segment: u32, length: u64) {
         self.live_bytes += length;
-        let entry = self.get_mut(segment);
-        entry.live_bytes = entry.live_bytes.saturating_add(length as u32);
+        self.update(segment, |entry| entry.live_bytes = entry.live_bytes.saturating_add(length as u32));
     }
 
     /// `length` bytes of `segment` are no longer referred to.
     pub fn release(&mut self, segment: u32, length: u64) {
         debug_assert!(u64::from(self.get(segment).live_bytes) >= length, "segment {segment} releases too much");
         self.live_bytes = self.live_bytes.saturating_sub(length);
-        let entry = self.get_mut(segment);
-        entry.live_bytes = entry.live_bytes.saturating_sub(length as u32);
-    }
-
-    /// A new sequence number.
-    pub fn take_sequence(&mut self) -> u32 {
-        let sequence = self.next_sequence;
-        self.next_sequence += 1;
-        sequence
+        self.update(segment, |entry| entry.live_bytes = entry.live_bytes.saturating_sub(length as u32));
     }
 
     /// Segments that may be opened now.
     pub fn allocatable(&self) -> u32 {
-        self.count(|segment| matches!(segment.state, SegmentState::Free | SegmentState::Released))
+        self.in_state(SegmentState::Free) + self.in_state(SegmentState::Released)
     }
 
     /// Segments that are free on the medium too: what a recovery could open after a crash now.
     pub fn stable_free(&self) -> u32 {
-        self.count(|segment| segment.state == SegmentState::Free)
+        self.in_state(SegmentState::Free)
     }
 
     /// Segments that the next checkpoint sets free, or the one before has on hold.
     pub fn reclaimable(&self, journal_sequence: u32) -> u32 {
-        self.count(|segment| segment.state == SegmentState::Held || segment.is_dead(journal_sequence))
+        let dead = self.entries.iter().filter(|segment| segment.is_dead(journal_sequence)).count();
+        self.in_state(SegmentState::Held) + dead as u32
     }
 
-    fn count(&self, which: impl Fn(&Segment) -> bool) -> u32 {
-        self.entries.iter().filter(|segment| which(segment)).count() as u32
+    /// How many segments are in `state`.
+    pub const fn in_state(&self, state: SegmentState) -> u32 {
+        self.counts[state as usize]
     }
 
     /// The segment to open next: released ones first, so that the free ones stay a reserve for
@@ -202,8 +221,8 @@ impl SegmentTable {
             let entry = *self.get(number);
             match entry.state {
                 // Held since the last checkpoint or longer: with the coming one nobody needs it.
-                SegmentState::Released => self.get_mut(number).state = SegmentState::Free,
-                _ if entry.is_dead(journal_sequence) => self.get_mut(number).state = SegmentState::Held,
+                SegmentState::Released => self.update(number, |entry| entry.state = SegmentState::Free),
+                _ if entry.is_dead(journal_sequence) => self.update(number, |entry| entry.state = SegmentState::Held),
                 _ => {}
             }
         }
@@ -213,7 +232,7 @@ impl SegmentTable {
     pub fn release_held(&mut self) {
         for number in 0..self.entries.len() as u32 {
             if self.get(number).state == SegmentState::Held {
-                self.get_mut(number).state = SegmentState::Released;
+                self.update(number, |entry| entry.state = SegmentState::Released);
             }
         }
     }
@@ -307,7 +326,7 @@ impl SegmentTable {
                 return Err(damaged(format!("segment {number}: {live_bytes} live bytes")));
             }
             self.live_bytes += u64::from(live_bytes);
-            self.entries[number] = Segment {
+            let loaded = Segment {
                 state,
                 stream,
                 live_bytes,
@@ -315,6 +334,7 @@ impl SegmentTable {
                 sequence: entry.sequence.get(),
                 summary_page: entry.summary_page.get(),
             };
+            self.update(number as u32, |entry| *entry = loaded);
         }
         self.set_piece(piece, reference);
         Ok(())

@@ -79,8 +79,9 @@ impl Node {
             Err(index) => {
                 let start = self.values.len() as u32;
                 self.values.extend_from_slice(value);
+                self.encoded -= self.cost(index);
                 self.entries.insert(index, Entry { key, start, length: value.len() as u32 });
-                self.measure();
+                self.encoded += self.cost(index) + self.cost(index + 1);
             }
         }
     }
@@ -93,17 +94,19 @@ impl Node {
             return;
         }
         self.garbage += entry.length as usize;
+        self.encoded -= length_cost(entry.length);
         entry.start = self.values.len() as u32;
         entry.length = value.len() as u32;
+        self.encoded += length_cost(entry.length);
         self.values.extend_from_slice(value);
         self.compact();
-        self.measure();
     }
 
     /// Changes the key of entry `index` to a lesser one that keeps the order.
     pub fn replace_key(&mut self, index: usize, key: Key) {
+        self.encoded -= self.cost(index) + self.cost(index + 1);
         self.entries[index].key = key;
-        self.measure();
+        self.encoded += self.cost(index) + self.cost(index + 1);
     }
 
     /// Removes `key` if it is there.
@@ -115,10 +118,11 @@ impl Node {
 
     /// Removes entry `index`.
     pub fn remove_at(&mut self, index: usize) {
+        self.encoded -= self.cost(index) + self.cost(index + 1);
         let entry = self.entries.remove(index);
+        self.encoded += self.cost(index);
         self.garbage += entry.length as usize;
         self.compact();
-        self.measure();
     }
 
     /// Adds the entries of `right`, all of whose keys are greater.
@@ -170,17 +174,19 @@ impl Node {
         self.garbage = 0;
     }
 
+    /// Bytes that entry `index` takes on the medium; 0 past the end. Depends on the key before it.
+    fn cost(&self, index: usize) -> usize {
+        let Some(entry) = self.entries.get(index) else { return 0 };
+        let last = index.checked_sub(1).map_or(Key::MIN, |before| self.entries[before].key);
+        let key = entry.key;
+        varint_bytes(key.object.wrapping_sub(last.object))
+            + varint_bytes(u64::from(key.kind))
+            + varint_bytes(index_delta(&last, &key))
+            + length_cost(entry.length)
+    }
+
     fn measure(&mut self) {
-        let mut bytes = 3;
-        let mut last = Key::MIN;
-        for entry in &self.entries {
-            let key = entry.key;
-            bytes += varint_bytes(key.object.wrapping_sub(last.object)) + varint_bytes(u64::from(key.kind));
-            bytes += varint_bytes(index_delta(&last, &key));
-            bytes += varint_bytes(u64::from(entry.length)) + entry.length as usize;
-            last = key;
-        }
-        self.encoded = bytes;
+        self.encoded = 3 + (0..self.entries.len()).map(|index| self.cost(index)).sum::<usize>();
     }
 
     /// Bytes that the node takes on the medium.
@@ -250,6 +256,10 @@ impl Node {
 
 fn index_delta(last: &Key, key: &Key) -> u64 {
     if last.object == key.object && last.kind == key.kind { key.index.wrapping_sub(last.index) } else { key.index }
+}
+
+const fn length_cost(length: u32) -> usize {
+    varint_bytes(length as u64) + length as usize
 }
 
 const fn varint_bytes(value: u64) -> usize {
