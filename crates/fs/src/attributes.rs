@@ -74,7 +74,9 @@ impl FileSystem {
 }
 
 fn apply(inode: &mut Inode, caller: &Caller, change: &SetAttributes, now: Timestamp) {
-    if change.uid.is_some() || change.gid.is_some() {
+    // Linux asks for a chown to the present owner and group by a change that names nothing.
+    let named_nothing = SetAttributes { changed: change.changed, ..SetAttributes::default() } == *change;
+    if change.uid.is_some() || change.gid.is_some() || named_nothing {
         inode.uid = change.uid.unwrap_or(inode.uid);
         inode.gid = change.gid.unwrap_or(inode.gid);
         // Programs lose what they could do in the name of the old owner, also if root gives them away.

@@ -131,6 +131,9 @@ pub enum SetTime {
 }
 
 /// What to change with `set_attributes`; `None` leaves a thing as it is.
+///
+/// A change that names nothing is what Linux makes of `chown(path, -1, -1)`: it renews the change time
+/// and, as every chown of a file does, clears setuid and setgid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SetAttributes {
     /// Permission bits (12 bits).

@@ -108,6 +108,13 @@ fn set_bits_follow_directory_caller_and_owner() {
     chmod(&fs, &root(), file.inode, 0o6755);
     let owner = SetAttributes { uid: Some(2000), ..SetAttributes::default() };
     assert_eq!(fs.set_attributes(&root(), file.inode, &owner).unwrap().permissions, 0o755);
+    // What ext4 does on chown(-1, -1), for root and for others.
+    for (before, after) in [(0o6555, 0o555), (0o6545, 0o2545), (0o2755, 0o755), (0o4644, 0o644), (0o6444, 0o2444)] {
+        chmod(&fs, &root(), file.inode, before);
+        let nothing = SetAttributes::default();
+        assert_eq!(fs.set_attributes(&root(), file.inode, &nothing).unwrap().permissions, after);
+        assert_eq!(fs.set_attributes(&root(), below.inode, &nothing).unwrap().permissions, 0o2755);
+    }
 }
 
 #[test]
