@@ -49,13 +49,22 @@ pub(super) struct Walk<'a> {
     pub seen: BTreeMap<u64, Seen>,
     pub named_in: BTreeMap<u64, NamedIn>,
     pub report: Report,
+    /// Files whose inode says that they have no extended attributes.
     hidden: BTreeSet<u64>,
+    unreadable: BTreeSet<u64>,
 }
 
 impl<'a> Walk<'a> {
     pub(super) fn new(device: &'a dyn ObjectDevice, hash: NameHash) -> Self {
-        let report = Report::default();
-        Self { device, hash, seen: BTreeMap::new(), named_in: BTreeMap::new(), report, hidden: BTreeSet::new() }
+        Self {
+            device,
+            hash,
+            seen: BTreeMap::new(),
+            named_in: BTreeMap::new(),
+            report: Report::default(),
+            hidden: BTreeSet::new(),
+            unreadable: BTreeSet::new(),
+        }
     }
 
     pub(super) fn find(&mut self, finding: Finding) {
@@ -67,9 +76,8 @@ impl<'a> Walk<'a> {
         match result {
             Ok(value) => Ok(Some(value)),
             Err(error) if matches!(error.kind, ErrorKind::Corrupt | ErrorKind::KeyNeeded) => {
-                let finding = Finding::new(FindingKind::Unreadable, object);
-                if !self.report.findings.contains(&finding) {
-                    self.find(finding);
+                if self.unreadable.insert(object) {
+                    self.find(Finding::new(FindingKind::Unreadable, object));
                 }
                 Ok(None)
             }
