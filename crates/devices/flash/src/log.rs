@@ -1,8 +1,9 @@
 //! The log: four streams of bytes over the segments, and reading back what they hold.
 //!
-//! A stream fills one page in memory at a time, content from the front, record frames from the back,
-//! and programs it when it is full or has to be durable. Bytes are readable from the moment they
-//! were appended. A segment is sealed with a summary once only the summary's room is left.
+//! The journal fills one page in memory at a time, content from the front, record frames from the back,
+//! and programs it when it is full or has to be durable. The other streams collect a few pages, so
+//! that media with a cost per request see few. Bytes are readable from the moment they were
+//! appended. A segment is sealed with a summary once only the summary's room is left.
 
 use crate::errors::damaged;
 use crate::format::{BlobReference, NO_SUMMARY, PageKind, SUMMARY_MAGIC, SummaryHeader};
@@ -24,11 +25,20 @@ use zerocopy::IntoBytes;
 pub struct OpenSegment {
     segment: u32,
     sequence: u32,
-    /// The page being filled.
+    /// The first page that is not programmed yet.
     page: u32,
+    /// Content of that page and, except in the journal, of those after it.
     front: Vec<u8>,
     records: Vec<u8>,
     items: Items,
+}
+
+impl OpenSegment {
+    /// Where the next byte of content goes: page, and byte of that page.
+    fn position(&self, payload: usize) -> (SegmentPage, usize) {
+        let page = self.page + (self.front.len() / payload) as u32;
+        (SegmentPage { segment: self.segment, page }, self.front.len() % payload)
+    }
 }
 
 /// The streams over the store.
@@ -38,6 +48,7 @@ pub struct Log {
     /// Use of the segments.
     pub table: SegmentTable,
     open: [Option<OpenSegment>; Stream::ALL.len()],
+    buffer_pages: usize,
     /// The journal segment after the open one, reserved with its sequence number.
     pub next_journal: (u32, u32),
     /// The reserved segment could not be erased: only a superblock makes the journal reachable again.
@@ -49,9 +60,11 @@ pub struct Log {
 }
 
 impl Log {
-    /// Streams over `store`, none of them open.
-    pub const fn new(store: Store, table: SegmentTable) -> Self {
+    /// Streams over `store`, none of them open. Each but the journal collects up to `buffer_bytes`.
+    pub fn new(store: Store, table: SegmentTable, buffer_bytes: usize) -> Self {
+        let buffer_pages = (buffer_bytes / store.layout.payload_bytes as usize).clamp(1, 256);
         Self {
+            buffer_pages,
             store,
             table,
             open: [const { None }; Stream::ALL.len()],
@@ -141,12 +154,13 @@ impl Log {
         Ok(sound)
     }
 
-    /// Whether `stream` can take one more page of content in its open segment, and how many whole ones.
+    /// Pages that `stream` can still fill in its open segment, the one it is at included.
     fn pages_left(&self, stream: Stream) -> u32 {
         let Some(open) = &self.open[stream as usize] else { return 0 };
+        let (at, _) = open.position(self.payload());
         let summary = size_of::<SummaryHeader>() + open.items.bytes_with_one_more();
         let summary_pages = summary.div_ceil(self.payload()) as u32;
-        (self.store.layout.segment_pages - open.page).saturating_sub(summary_pages)
+        self.store.layout.segment_pages.saturating_sub(at.page + summary_pages)
     }
 
     /// Makes sure that the open segment of `stream` takes content, with at least `pages` pages left.
@@ -160,24 +174,29 @@ impl Log {
         Ok(())
     }
 
+    /// Bytes that the buffer of `stream` holds before it has to be programmed.
+    fn buffer_bytes(&self, stream: Stream) -> usize {
+        if stream == Stream::Journal { self.payload() } else { self.payload() * self.buffer_pages }
+    }
+
     /// Appends as much of `bytes` as goes into one unbroken run; returns where it lies. At least one byte
     /// is taken. `owner` is that of the first byte.
     pub fn append(&mut self, stream: Stream, bytes: &[u8], owner: Owner) -> Result<Piece> {
         self.prepare(stream, 1)?;
-        let payload = self.payload();
-        let whole_pages = self.pages_left(stream) as usize;
-        let Some(open) = &mut self.open[stream as usize] else { return Err(not_open(stream)) };
-        let room = payload - open.records.len() - open.front.len();
-        if room == 0 {
+        if self.is_buffer_full(stream) {
             self.program_page(stream)?;
-            return self.append(stream, bytes, owner);
+            self.prepare(stream, 1)?;
         }
-        let at = SegmentPage { segment: open.segment, page: open.page };
-        let location = self.store.layout.location(at, open.front.len() as u32);
+        let payload = self.payload();
+        let pages_left = self.pages_left(stream) as usize;
+        let limit = self.buffer_bytes(stream);
+        let Some(open) = &mut self.open[stream as usize] else { return Err(not_open(stream)) };
+        let (at, offset) = open.position(payload);
+        let location = self.store.layout.location(at, offset as u32);
         let start = (location % self.store.layout.segment_bytes()) as u32;
-        let taken = if open.front.is_empty() && open.records.is_empty() && bytes.len() >= payload {
-            // Whole pages go straight to the medium, many at once.
-            let count = (bytes.len() / payload).min(whole_pages);
+        let taken = if open.front.is_empty() && open.records.is_empty() && bytes.len() >= payload.max(limit / 2) {
+            // Many whole pages go straight to the medium.
+            let count = (bytes.len() / payload).min(pages_left);
             let (kind, tag) = kind_and_tag(stream);
             let info = PageInfo { kind, record_bytes: 0, sequence: open.sequence };
             self.store.program(at, info, &bytes[..count * payload], tag)?;
@@ -187,12 +206,13 @@ impl Log {
             }
             count * payload
         } else {
+            let room = (limit - open.records.len() - open.front.len()).min(pages_left * payload - offset);
             let count = bytes.len().min(room);
             open.front.extend_from_slice(&bytes[..count]);
             count
         };
         open.items.push(Item { start, length: taken as u32, owner });
-        if self.is_page_full(stream) {
+        if self.is_buffer_full(stream) {
             self.program_page(stream)?;
         }
         Ok(Piece { location, length: taken as u32 })
@@ -200,34 +220,31 @@ impl Log {
 
     /// Appends `bytes` in one unbroken run.
     pub fn append_whole(&mut self, stream: Stream, bytes: &[u8], owner: Owner) -> Result<u64> {
-        let pages = bytes.len().div_ceil(self.payload()) as u32 + 1;
-        self.prepare(stream, pages)?;
-        let mut first = None;
+        let payload = self.payload();
+        self.prepare(stream, bytes.len().div_ceil(payload) as u32 + 1)?;
+        let limit = self.buffer_bytes(stream);
+        let Some(open) = &mut self.open[stream as usize] else { return Err(not_open(stream)) };
+        let (at, offset) = open.position(payload);
+        let location = self.store.layout.location(at, offset as u32);
+        let start = (location % self.store.layout.segment_bytes()) as u32;
+        open.items.push(Item { start, length: bytes.len() as u32, owner });
         let mut rest = bytes;
-        let mut owner = Some(owner);
         while !rest.is_empty() {
-            // Only the first part is an item of its own; it is given the whole length below.
             let Some(open) = &mut self.open[stream as usize] else { return Err(not_open(stream)) };
-            let at = SegmentPage { segment: open.segment, page: open.page };
-            let location = self.store.layout.location(at, open.front.len() as u32);
-            if let Some(owner) = owner.take() {
-                let start = (location % self.store.layout.segment_bytes()) as u32;
-                open.items.push(Item { start, length: bytes.len() as u32, owner });
-                first = Some(location);
-            }
-            let payload = self.store.layout.payload_bytes as usize;
-            let count = rest.len().min(payload - open.records.len() - open.front.len());
+            let count = rest.len().min(limit - open.records.len() - open.front.len());
             open.front.extend_from_slice(&rest[..count]);
             rest = &rest[count..];
-            if self.is_page_full(stream) {
+            if self.is_buffer_full(stream) {
                 self.program_page(stream)?;
             }
         }
-        first.ok_or_else(|| damaged("an empty blob has no place"))
+        Ok(location)
     }
 
-    fn is_page_full(&self, stream: Stream) -> bool {
-        self.open[stream as usize].as_ref().is_some_and(|open| open.front.len() + open.records.len() >= self.payload())
+    fn is_buffer_full(&self, stream: Stream) -> bool {
+        self.open[stream as usize]
+            .as_ref()
+            .is_some_and(|open| open.front.len() + open.records.len() >= self.buffer_bytes(stream))
     }
 
     /// Appends a record to the journal.
@@ -251,8 +268,11 @@ impl Log {
         Ok(())
     }
 
-    /// Programs the page being filled, if there is anything in it.
+    /// Programs what waits in the buffer of `stream`. Content goes before the journal page that places it.
     pub fn program_page(&mut self, stream: Stream) -> Result<()> {
+        if stream == Stream::Journal {
+            self.program_page(Stream::Data)?;
+        }
         let payload = self.payload();
         let Some(open) = &mut self.open[stream as usize] else { return Ok(()) };
         if open.front.is_empty() && open.records.is_empty() {
@@ -260,16 +280,19 @@ impl Log {
         }
         let (kind, tag) = kind_and_tag(stream);
         let info = PageInfo { kind, record_bytes: open.records.len(), sequence: open.sequence };
-        let mut page = core::mem::take(&mut open.front);
-        page.resize(payload - open.records.len(), 0);
-        page.append(&mut open.records);
+        let mut pages = core::mem::take(&mut open.front);
+        if !open.records.is_empty() {
+            pages.resize(payload - open.records.len(), 0);
+            pages.append(&mut open.records);
+        }
         let at = SegmentPage { segment: open.segment, page: open.page };
-        self.store.program(at, info, &page, tag)?;
-        page.clear();
-        open.front = page;
-        open.page += 1;
+        self.store.program(at, info, &pages, tag)?;
+        let count = pages.len().div_ceil(payload) as u32;
+        pages.clear();
+        open.front = pages;
+        open.page += count;
         if stream == Stream::Journal {
-            self.journal_pages += 1;
+            self.journal_pages += count;
         }
         Ok(())
     }
@@ -332,9 +355,9 @@ impl Log {
                 rest[..count].copy_from_slice(bytes);
             } else if offset == 0 && rest.len() >= 2 * payload {
                 let mut pages = (rest.len() / payload) as u32;
-                // The page being filled comes last, if it is among them.
-                if self.buffered(SegmentPage { page: at.page + pages - 1, ..at }).is_some() {
-                    pages -= 1;
+                // What waits in a buffer comes after what is on the medium.
+                if let Some(open) = self.open.iter().flatten().find(|open| open.segment == at.segment) {
+                    pages = pages.min(open.page - at.page);
                 }
                 let bytes = pages as usize * payload;
                 self.store.whole_pages(at, sequence, &mut rest[..bytes], tag)?;
@@ -352,13 +375,13 @@ impl Log {
         Ok(())
     }
 
-    /// The content of the page being filled, if `at` is one.
+    /// The content of a page that waits in a buffer, if `at` is one.
     fn buffered(&self, at: SegmentPage) -> Option<&[u8]> {
-        self.open
-            .iter()
-            .flatten()
-            .find(|open| open.segment == at.segment && open.page == at.page)
-            .map(|open| &open.front[..])
+        let open = self.open.iter().flatten().find(|open| open.segment == at.segment)?;
+        let start = at.page.checked_sub(open.page)? as usize * self.payload();
+        let end = (start + self.payload()).min(open.front.len());
+        // What was never written there is no content, rather than a page of the medium.
+        Some(open.front.get(start..end).unwrap_or_default())
     }
 
     /// Reads a blob and checks it against its reference.

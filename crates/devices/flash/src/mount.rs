@@ -130,7 +130,7 @@ impl Core {
         let store = Store::new(nand, layout, &uuid, options.page_cache_bytes);
         let by_size = (bytes / 512).clamp(16 << 10, 1 << 20) as usize;
         Self {
-            log: Log::new(store, table),
+            log: Log::new(store, table, options.write_buffer_bytes),
             tree,
             nodes: Lru::new(options.node_cache_bytes),
             ring: Ring::fresh(),

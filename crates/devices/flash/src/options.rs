@@ -47,6 +47,8 @@ pub struct MountOptions {
     pub dirty_node_bytes: Option<usize>,
     /// Memory for pages read, in bytes (paper 1: 10 KB of onodes).
     pub page_cache_bytes: usize,
+    /// Memory in which each stream but the journal collects pages, in bytes: one page at least.
+    pub write_buffer_bytes: usize,
     /// Journal pages between two checkpoints; `None` chooses by the size of the medium. It bounds the
     /// page reads of a mount after a crash.
     pub checkpoint_pages: Option<u32>,
@@ -61,6 +63,7 @@ impl Default for MountOptions {
             node_cache_bytes: 4 << 20,
             dirty_node_bytes: None,
             page_cache_bytes: 256 << 10,
+            write_buffer_bytes: 256 << 10,
             checkpoint_pages: None,
             victim: VictimPolicy::CostBenefit,
         }
@@ -71,7 +74,7 @@ impl MountOptions {
     /// The options of paper 1, section V: 50 KB of nodes and 10 KB of pages.
     #[must_use]
     pub fn paper() -> Self {
-        Self { node_cache_bytes: 50 << 10, page_cache_bytes: 10 << 10, ..Self::default() }
+        Self { node_cache_bytes: 50 << 10, page_cache_bytes: 10 << 10, write_buffer_bytes: 0, ..Self::default() }
     }
 
     /// Checks that the budgets are ones that can work.
