@@ -85,7 +85,9 @@ impl Core {
     fn move_content(&mut self, object: ObjectId, offset: u64, length: u32, location: u64) -> Result<()> {
         let until = offset + u64::from(length);
         let mut from = offset;
-        while let Some(extent) = self.extents(object, from, until, 1)?.first().copied() {
+        // An extent may go on behind `until`; it would be found again and again.
+        while from < until {
+            let Some(extent) = self.extents(object, from, until, 1)?.first().copied() else { break };
             let start = extent.offset.max(from);
             let end = extent.end().min(until);
             from = end;
