@@ -26,6 +26,7 @@ extern crate alloc;
 extern crate std;
 
 mod apply;
+pub mod check;
 mod checkpoint;
 mod cleaner;
 mod commit;
@@ -49,5 +50,6 @@ mod segments;
 mod store;
 mod tree;
 
+pub use check::{CheckOptions, check};
 pub use device::FlashDevice;
 pub use options::{FormatOptions, MountOptions};

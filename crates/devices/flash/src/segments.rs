@@ -37,7 +37,8 @@ pub enum SegmentState {
 }
 
 impl SegmentState {
-    const fn from_byte(byte: u8) -> Option<Self> {
+    /// The state a byte stands for.
+    pub const fn from_byte(byte: u8) -> Option<Self> {
         Some(match byte {
             0 => Self::Free,
             1 => Self::Held,
@@ -117,7 +118,7 @@ impl SegmentTable {
     }
 
     /// Entries of one piece: at least 32, and so many that the references fit the superblock page.
-    fn piece_entries(layout: &Layout) -> usize {
+    pub fn piece_entries(layout: &Layout) -> usize {
         let fit = (layout.payload_bytes as usize - size_of::<crate::format::Superblock>()) / size_of::<BlobReference>();
         (layout.segments as usize).div_ceil(fit.min(64)).max(32)
     }

@@ -1,0 +1,138 @@
+//! The journal behind the newest checkpoint, read to its end.
+
+use super::finding::{Finding, FindingKind, Place, Severity};
+use super::medium::{Fault, Medium};
+use super::{Context, JournalEnd, unreadable};
+use crate::format::{PageKind, Superblock};
+use crate::layout::SegmentPage;
+use crate::page::PageFault;
+use crate::record::{Assembler, Change, Record};
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+/// The records behind a checkpoint, and the segments that the journal entered.
+#[derive(Default)]
+pub(crate) struct Journal {
+    pub(crate) records: Vec<Record>,
+    /// Segment and sequence number.
+    pub(crate) entered: Vec<(u32, u32)>,
+}
+
+impl Journal {
+    /// The objects that the records change.
+    pub(crate) fn touched(&self) -> BTreeSet<u64> {
+        let mut touched = BTreeSet::new();
+        for record in &self.records {
+            let Record::Commit { changes, .. } = record else { continue };
+            for change in changes {
+                touched.insert(match change {
+                    Change::Place { object, .. } => object.0,
+                    Change::Mutation(mutation) => mutation.object().0,
+                });
+            }
+        }
+        touched
+    }
+}
+
+/// Where the reading stands.
+struct Cursor {
+    at: SegmentPage,
+    sequence: u32,
+    next: (u32, u32),
+}
+
+/// Reads the journal that starts where `superblock` says.
+pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &mut Context<'_>) -> Journal {
+    let mut cursor = Cursor {
+        at: SegmentPage { segment: superblock.journal_segment.get(), page: superblock.journal_page.get() },
+        sequence: superblock.journal_sequence.get(),
+        next: (superblock.journal_next_segment.get(), superblock.journal_next_sequence.get()),
+    };
+    let mut journal = Journal::default();
+    let mut assembler = Assembler::default();
+    loop {
+        let mut sealed = cursor.at.page >= medium.layout.segment_pages;
+        if !sealed {
+            match medium.page(cursor.at, Some(cursor.sequence)) {
+                Ok(page) if page.info.kind == PageKind::Journal => {
+                    context.report.journal_pages += 1;
+                    journal.enter(&cursor);
+                    let bytes = &page.payload[page.payload.len() - page.info.record_bytes..];
+                    let records = &mut journal.records;
+                    let taken = assembler.page(bytes, &mut |record| {
+                        if let Record::Chain { segment, sequence } = record {
+                            cursor.next = (segment, sequence);
+                        }
+                        records.push(record);
+                        Ok(())
+                    });
+                    if let Err(error) = taken {
+                        let place = Place::Page { segment: cursor.at.segment, page: cursor.at.page };
+                        let finding = Finding::new(Severity::Error, FindingKind::JournalRecordWrong, place);
+                        context.add(finding.found(error.detail));
+                        context.report.journal_end = JournalEnd::Damaged;
+                        break;
+                    }
+                    cursor.at.page += 1;
+                    continue;
+                }
+                Ok(page) if page.info.kind == PageKind::Summary => sealed = true,
+                Ok(_) => {
+                    end(medium, &cursor, Fault::Page(cursor.at, PageFault::Checksum), context);
+                    break;
+                }
+                Err(fault) => {
+                    end(medium, &cursor, fault, context);
+                    break;
+                }
+            }
+        }
+        if sealed {
+            journal.enter(&cursor);
+            let (segment, sequence) = cursor.next;
+            if sequence <= cursor.sequence || segment >= medium.layout.segments {
+                let place = Place::Segment { segment: cursor.at.segment };
+                let finding = Finding::new(Severity::Error, FindingKind::JournalRecordWrong, place);
+                context.add(finding.found("the journal goes nowhere from here"));
+                context.report.journal_end = JournalEnd::Damaged;
+                break;
+            }
+            cursor = Cursor { at: SegmentPage { segment, page: 0 }, sequence, next: (segment, 0) };
+        }
+    }
+    context.report.journal_records = journal.records.len() as u64;
+    journal
+}
+
+impl Journal {
+    fn enter(&mut self, cursor: &Cursor) {
+        let entry = (cursor.at.segment, cursor.sequence);
+        if self.entered.last() != Some(&entry) {
+            self.entered.push(entry);
+        }
+    }
+}
+
+/// The journal ends at `cursor`: in order, at a page that a cut hit, or because of a later damage.
+fn end(medium: &mut Medium<'_>, cursor: &Cursor, fault: Fault, context: &mut Context<'_>) {
+    let place = Place::Page { segment: cursor.at.segment, page: cursor.at.page };
+    let reused = matches!(fault, Fault::Page(_, PageFault::Sequence { found }) if found > cursor.sequence);
+    let failed = matches!(fault, Fault::Medium(_) | Fault::Outside);
+    if reused || failed || goes_on(medium, cursor) {
+        context.report.journal_end = JournalEnd::Damaged;
+        context.add(unreadable(Severity::Error, FindingKind::JournalDamaged, place, &fault));
+    } else if fault == Fault::Page(cursor.at, PageFault::Checksum) {
+        context.report.journal_end = JournalEnd::Torn;
+    }
+}
+
+/// Whether sound pages of the journal follow. A cut hits only the last page, so then this one was
+/// damaged later.
+fn goes_on(medium: &mut Medium<'_>, cursor: &Cursor) -> bool {
+    let rest = cursor.at.page + 1..medium.layout.segment_pages;
+    let here = rest.into_iter().map(|page| (SegmentPage { page, ..cursor.at }, cursor.sequence));
+    let there =
+        (cursor.next.1 > cursor.sequence).then_some((SegmentPage { segment: cursor.next.0, page: 0 }, cursor.next.1));
+    here.chain(there).any(|(at, sequence)| medium.page(at, Some(sequence)).is_ok())
+}

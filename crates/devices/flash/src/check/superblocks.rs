@@ -1,0 +1,194 @@
+//! The superblock area: every page is read, the order of the generations is checked, the newest
+//! readable superblock is the base of everything else.
+
+use super::Context;
+use super::finding::{Finding, FindingKind, Place, Severity};
+use super::medium::Medium;
+use crate::format::{BlobReference, FORMAT_MAJOR, FORMAT_MINOR, PageKind, SUPERBLOCK_MAGIC, Superblock};
+use crate::layout::Layout;
+use crate::page::{self, PageFault};
+use crate::segments::SegmentTable;
+use crate::tree::Tree;
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+use onode_media::{BlockAddress, IoTag, MediaErrorKind, Nand, PageAddress};
+use zerocopy::FromBytes;
+
+/// A superblock as it was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Located {
+    pub(crate) block: u32,
+    pub(crate) page: u32,
+    pub(crate) superblock: Superblock,
+    pub(crate) pieces: Vec<BlobReference>,
+}
+
+impl Located {
+    const fn place(&self) -> Place {
+        Place::Superblock { block: self.block, page: self.page }
+    }
+}
+
+/// What a page of the superblock area is.
+pub(crate) enum Slot {
+    Erased,
+    Unreadable,
+    Sound(Located),
+    Failed(onode_media::Error),
+}
+
+/// Reads one page of the superblock area.
+pub(crate) fn read_slot(nand: &mut dyn Nand, block: u32, page: u32) -> Slot {
+    let shape = nand.geometry();
+    let address = PageAddress(shape.first_page(BlockAddress(block)).0 + u64::from(page));
+    let in_spare = Layout::trailer_in_spare(&shape);
+    let mut data = vec![0; shape.page_bytes as usize];
+    let mut spare = vec![0; if in_spare { shape.spare_bytes as usize } else { 0 }];
+    match nand.read(address, &mut data, &mut spare, IoTag::Check) {
+        Ok(()) => {}
+        Err(error) if error.kind == MediaErrorKind::Uncorrectable => return Slot::Unreadable,
+        Err(error) => return Slot::Failed(error),
+    }
+    let (payload, rest) = data.split_at(Layout::payload_bytes(&shape) as usize);
+    let trailer = if in_spare { &spare[..] } else { rest };
+    let Ok((superblock, after)) = Superblock::read_from_prefix(payload) else { return Slot::Unreadable };
+    let info = match page::verify(page::volume_seed(&superblock.uuid), address, None, trailer, payload) {
+        Ok(info) => info,
+        Err(PageFault::Erased) => return Slot::Erased,
+        Err(_) => return Slot::Unreadable,
+    };
+    let bytes = (superblock.table_pieces.get() as usize).saturating_mul(size_of::<BlobReference>());
+    let pieces = after.get(..bytes).and_then(|bytes| <[BlobReference]>::ref_from_bytes(bytes).ok());
+    let sound = superblock.magic == SUPERBLOCK_MAGIC
+        && info.kind == PageKind::Superblock
+        && info.sequence == superblock.generation.get();
+    match pieces {
+        Some(pieces) if sound => Slot::Sound(Located { block, page, superblock, pieces: pieces.to_vec() }),
+        _ => Slot::Unreadable,
+    }
+}
+
+/// All superblocks in order of generation; findings about the area go to `context`.
+pub(crate) fn scan(nand: &mut dyn Nand, context: &mut Context<'_>) -> Vec<Located> {
+    let shape = nand.geometry();
+    let mut all: Vec<Located> = Vec::new();
+    for block in 0..Layout::superblock_blocks(&shape) {
+        let mut last: Option<u32> = None;
+        for page in 0..shape.pages_per_block {
+            let place = Place::Superblock { block, page };
+            match read_slot(nand, block, page) {
+                Slot::Erased => {}
+                Slot::Unreadable => {
+                    context.report.unreadable_superblocks += 1;
+                    let found = "a page that is neither erased nor a sound superblock";
+                    let finding = Finding::new(Severity::Warning, FindingKind::SuperblockUnreadable, place);
+                    context.add(finding.found(found));
+                }
+                Slot::Failed(error) => {
+                    let finding = Finding::new(Severity::Fatal, FindingKind::MediumFailed, place);
+                    context.add(finding.found(format!("{error}")));
+                    return Vec::new();
+                }
+                Slot::Sound(one) => {
+                    let generation = one.superblock.generation.get();
+                    if last.is_some_and(|last| last >= generation) {
+                        let finding = Finding::new(Severity::Error, FindingKind::SuperblockOrder, place);
+                        let expected = format!("a generation above {}", last.unwrap_or_default());
+                        context.add(finding.expected(expected).found(format!("generation {generation}")));
+                    }
+                    last = Some(generation);
+                    all.push(one);
+                }
+            }
+        }
+    }
+    all.sort_by_key(|one| one.superblock.generation.get());
+    for pair in all.windows(2) {
+        compare(&pair[0], &pair[1], context);
+    }
+    all
+}
+
+/// Checks that `later` can have been written after `earlier`.
+fn compare(earlier: &Located, later: &Located, context: &mut Context<'_>) {
+    let (old, new) = (&earlier.superblock, &later.superblock);
+    let numbers = |one: &Superblock| {
+        (one.checkpoint_generation.get(), one.next_sequence.get(), one.next_object.get(), one.transaction.get())
+    };
+    let (was, is) = (numbers(old), numbers(new));
+    let ascends = was.0 <= is.0 && was.1 <= is.1 && was.2 <= is.2 && was.3 <= is.3;
+    let same_checkpoint = was.0 == is.0;
+    let agrees = !same_checkpoint || (old.root == new.root && earlier.pieces == later.pieces && was == is);
+    if old.generation == new.generation || old.uuid != new.uuid || !ascends || !agrees {
+        let describe = |numbers: (u32, u32, u64, u64)| {
+            format!("checkpoint {}, sequence {}, object {}, commit {}", numbers.0, numbers.1, numbers.2, numbers.3)
+        };
+        let finding = Finding::new(Severity::Error, FindingKind::SuperblockOrder, later.place());
+        context.add(finding.expected(format!("not before {}", describe(was))).found(describe(is)));
+    }
+}
+
+/// Whether the newest superblock is one that this code can follow; the layout if so.
+pub(crate) fn judge(newest: &Located, nand: &dyn Nand, context: &mut Context<'_>) -> Option<Layout> {
+    let superblock = &newest.superblock;
+    let fatal = |kind| Finding::new(Severity::Fatal, kind, newest.place());
+    let (major, minor) = (superblock.major.get(), superblock.minor.get());
+    if major != FORMAT_MAJOR || superblock.incompatible.get() != 0 {
+        let found = format!("format {major}.{minor} with features {:#x}", superblock.incompatible.get());
+        context.add(fatal(FindingKind::FormatUnknown).expected(format!("format {FORMAT_MAJOR}")).found(found));
+        return None;
+    }
+    if minor > FORMAT_MINOR || superblock.read_only_compatible.get() != 0 {
+        let finding = Finding::new(Severity::Warning, FindingKind::FormatUnknown, newest.place());
+        let features = superblock.read_only_compatible.get();
+        let found = format!("format {major}.{minor} with read-only features {features:#x}");
+        context.add(finding.expected(format!("format {FORMAT_MAJOR}.{FORMAT_MINOR}")).found(found));
+    }
+    let shape = nand.geometry();
+    let stored = (
+        superblock.page_bytes.get(),
+        superblock.pages_per_block.get(),
+        superblock.blocks.get(),
+        u32::from(superblock.chips.get()),
+    );
+    let real = (shape.page_bytes, shape.pages_per_block, shape.blocks, shape.chips);
+    if stored != real {
+        let finding = fatal(FindingKind::GeometryMismatch).expected(format!("{stored:?} as the volume was made"));
+        context.add(finding.found(format!("{real:?} (page bytes, pages per block, blocks, chips)")));
+        return None;
+    }
+    let layout = match Layout::new(shape, superblock.blocks_per_segment.get()) {
+        Ok(layout) => layout,
+        Err(error) => {
+            context.add(fatal(FindingKind::SuperblockMalformed).found(error.detail));
+            return None;
+        }
+    };
+    let wrong = [
+        ("table_pieces", newest.pieces.len() != SegmentTable::piece_count(&layout)),
+        ("root_level", superblock.root_level.get() > u16::from(Tree::MAX_LEVEL)),
+        ("clean", superblock.clean.get() > 1),
+        ("checkpoint_generation", superblock.checkpoint_generation.get() > superblock.generation.get()),
+        ("journal_segment", superblock.journal_segment.get() >= layout.segments),
+        ("journal_page", superblock.journal_page.get() > layout.segment_pages),
+        ("journal_sequence", superblock.journal_sequence.get() >= superblock.next_sequence.get()),
+        ("journal_next_segment", superblock.journal_next_segment.get() >= layout.segments),
+        ("journal_next_sequence", superblock.journal_next_sequence.get() >= superblock.next_sequence.get()),
+    ];
+    let mut sound = true;
+    for (field, _) in wrong.iter().filter(|(_, wrong)| *wrong) {
+        sound = false;
+        context.add(fatal(FindingKind::SuperblockMalformed).found(format!("{field} makes no sense")));
+    }
+    sound.then_some(layout)
+}
+
+/// Bad blocks among `segment`'s blocks.
+pub(crate) fn bad_blocks(medium: &mut Medium<'_>, segment: u32) -> Result<u32, onode_media::Error> {
+    let mut bad = 0;
+    for block in medium.layout.blocks(segment) {
+        bad += u32::from(medium.nand().is_bad(block)?);
+    }
+    Ok(bad)
+}
