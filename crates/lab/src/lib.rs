@@ -1,1 +1,23 @@
-//! Placeholder of the first slice.
+//! The lab: what a workload costs on a device, counted in page operations and virtual time.
+//!
+//! A [`Stream`](stream::Operation) of file operations, read from a trace or made by a seeded generator,
+//! runs through the host file system on a device in this process ([`replay`]); the outcome is a
+//! [`Report`]. Everything follows from the stream and the options: the clock is the device's own virtual
+//! time, so two runs give the same report down to the last digit, `cpu_s` alone excepted.
+//!
+//! It measures and judges nothing: figures to reach and figures of others stand in
+//! `docs/benchmarks.md`.
+#![forbid(unsafe_code)]
+
+mod bench;
+pub mod generate;
+mod latency;
+mod replay;
+mod report;
+pub mod stream;
+mod trace;
+
+pub use bench::{Caches, Durability};
+pub use replay::{Settings, replay};
+pub use report::{Latency, Nand, Report, WearSpread};
+pub use trace::operations_of;

@@ -7,6 +7,7 @@ mod copy;
 mod cp;
 mod get;
 mod info;
+mod lab;
 mod location;
 mod ls;
 mod man;
@@ -74,6 +75,8 @@ enum Verb {
     Check(check::Arguments),
     /// Verify an image and repair what can be repaired (exit codes as fsck).
     Repair(repair::Arguments),
+    /// Measure what workloads cost on simulated devices.
+    Lab(lab::Arguments),
     /// Print a completion script for a shell.
     Completions(completions::Arguments),
     /// Print the manual page, or write all of them.
@@ -115,6 +118,7 @@ impl Command {
             Verb::Cp(arguments) => cp::run(arguments, output),
             Verb::Check(arguments) => check::run(arguments, output),
             Verb::Repair(arguments) => repair::run(arguments, output),
+            Verb::Lab(arguments) => lab::run(arguments, output),
             Verb::Completions(arguments) => completions::run(arguments, output),
             Verb::Man(arguments) => man::run(arguments, output),
         }

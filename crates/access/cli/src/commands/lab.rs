@@ -1,0 +1,88 @@
+//! `onode lab`: what workloads cost on simulated devices.
+
+use crate::output::Output;
+use onode::{Class, Error, Result, Spec, parse_size};
+use onode_lab::{Caches, Durability, Settings, operations_of};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    onode lab replay postmark:seed=1 --device flash:sim,size=128M,page=2K,spare=64\n  \
+    onode --json lab replay trace.txt.zst --durability op")]
+pub struct Arguments {
+    #[command(subcommand)]
+    experiment: Experiment,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Experiment {
+    /// Run a stream of file operations and count what the device does.
+    Replay(Replay),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    onode lab replay postmark:seed=1,files=1000,transactions=40000,reads=1 --durability op\n  \
+    onode lab replay largefile:rewrite,size=60M --durability op\n  \
+    onode lab replay trace.txt.zst --device flash:sim,size=128M,page=2K,spare=64 --durability natural\n\n\
+    A trace has one operation a line: create NAME BYTES, append NAME BYTES, read NAME, delete NAME,\n\
+    write NAME OFFSET BYTES, pread NAME OFFSET BYTES. Equal runs print equal reports, cpu_s excepted.")]
+struct Replay {
+    /// A trace file, plain or .zst, or a generator: postmark:... or largefile:...
+    trace: String,
+    /// The device, one in memory.
+    #[arg(long, value_name = "SPEC", default_value = "flash:sim,size=128M,page=2K,spare=64")]
+    device: String,
+    /// When operations become durable: op (each before the next), natural (1 MiB), lazy (64 MiB).
+    #[arg(long, value_name = "MODE", default_value = "natural")]
+    durability: String,
+    /// Memory for clean tree nodes.
+    #[arg(long, value_name = "SIZE")]
+    node_cache: Option<String>,
+    /// Memory for pages.
+    #[arg(long, value_name = "SIZE")]
+    page_cache: Option<String>,
+    /// Memory for tree nodes that wait for a checkpoint.
+    #[arg(long, value_name = "SIZE")]
+    dirty_nodes: Option<String>,
+    /// Journal pages between two checkpoints.
+    #[arg(long, value_name = "COUNT")]
+    checkpoint_pages: Option<u32>,
+}
+
+pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
+    match &arguments.experiment {
+        Experiment::Replay(replay) => replay.run(output),
+    }
+}
+
+impl Replay {
+    fn run(&self, output: &Output) -> Result<u8> {
+        let durability = match self.durability.as_str() {
+            "op" => Durability::Operation,
+            "natural" => Durability::Natural,
+            "lazy" => Durability::Lazy,
+            other => {
+                return Err(Error::new(Class::Usage, "cannot use --durability", format!("`{other}` is no mode"))
+                    .hint("the modes are op, natural and lazy"));
+            }
+        };
+        let small = Caches::small();
+        let caches = Caches {
+            node_bytes: bytes("--node-cache", self.node_cache.as_deref())?.or(small.node_bytes),
+            page_bytes: bytes("--page-cache", self.page_cache.as_deref())?.or(small.page_bytes),
+            dirty_node_bytes: bytes("--dirty-nodes", self.dirty_nodes.as_deref())?.or(small.dirty_node_bytes),
+            checkpoint_pages: self.checkpoint_pages.or(small.checkpoint_pages),
+        };
+        let settings = Settings { trace: self.trace.clone(), device: Spec::parse(&self.device)?, durability, caches };
+        let operations = operations_of(&self.trace)?;
+        output.report(&onode_lab::replay(&settings, &operations)?)?;
+        Ok(0)
+    }
+}
+
+fn bytes(option: &str, said: Option<&str>) -> Result<Option<usize>> {
+    let Some(said) = said else { return Ok(None) };
+    let wrong = |why: String| Error::new(Class::BadSize, format!("cannot use {option}"), why);
+    let size = parse_size(said).map_err(wrong)?;
+    usize::try_from(size).map(Some).map_err(|_| wrong(format!("`{said}` is too large")))
+}

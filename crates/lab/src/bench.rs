@@ -1,0 +1,222 @@
+//! A file system on a fresh simulated device, with the device's virtual time as its clock.
+
+use onode::{Class, Error, Medium, Result, Spec, Volume};
+use onode_base::sync::Mutex;
+use onode_base::{Clock, Timestamp};
+use onode_flash::FlashDevice;
+use onode_fs::{FileSystem, FormatOptions, Options};
+use onode_media::{BlockAddress, Counters, Geometry, IoTag, Nand, PageAddress, SimNand, SimOptions, Wear};
+use onode_object::{ObjectDevice, RamDevice};
+use std::sync::Arc;
+
+/// Where virtual time begins; far enough from 1970 that nothing is near zero.
+const EPOCH_NANOSECONDS: u64 = 1_000_000_000_000_000_000;
+/// Names hash the same in every run.
+const HASH_KEY: [u8; 16] = *b"onode lab names.";
+const UUID: [u8; 16] = *b"onode lab volume";
+
+/// When operations are made durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Each before the next.
+    Operation,
+    /// When 1 MiB has gathered, or after 5 s.
+    #[default]
+    Natural,
+    /// When 64 MiB have gathered, or after 30 s, as on a desktop.
+    Lazy,
+}
+
+impl Durability {
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Operation => "op",
+            Self::Natural => "natural",
+            Self::Lazy => "lazy",
+        }
+    }
+
+    fn options(self) -> Options {
+        let (write_cache_bytes, write_back_age_seconds) = match self {
+            Self::Operation | Self::Natural => (1 << 20, 5),
+            Self::Lazy => (64 << 20, 30),
+        };
+        Options { write_cache_bytes, stream_bytes: 1 << 20, write_back_age_seconds, ..Options::default() }
+    }
+}
+
+/// Budgets of the flash device's caches; `None` is the device's own choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caches {
+    /// Clean tree nodes.
+    pub node_bytes: Option<usize>,
+    /// Pages.
+    pub page_bytes: Option<usize>,
+    /// Tree nodes that wait for the next checkpoint.
+    pub dirty_node_bytes: Option<usize>,
+    /// Journal pages between two checkpoints.
+    pub checkpoint_pages: Option<u32>,
+}
+
+impl Caches {
+    /// For a device of 128 MiB: the 50 KB of nodes and 10 KB of pages of paper 1, and the rest of 384 KB
+    /// for what waits for a checkpoint.
+    #[must_use]
+    pub const fn small() -> Self {
+        Self {
+            node_bytes: Some(50 << 10),
+            page_bytes: Some(10 << 10),
+            dirty_node_bytes: Some(256 << 10),
+            checkpoint_pages: None,
+        }
+    }
+
+    fn options(self) -> onode_flash::MountOptions {
+        let own = onode_flash::MountOptions::default();
+        onode_flash::MountOptions {
+            node_cache_bytes: self.node_bytes.unwrap_or(own.node_cache_bytes),
+            page_cache_bytes: self.page_bytes.unwrap_or(own.page_cache_bytes),
+            dirty_node_bytes: self.dirty_node_bytes.or(own.dirty_node_bytes),
+            checkpoint_pages: self.checkpoint_pages.or(own.checkpoint_pages),
+            ..own
+        }
+    }
+}
+
+/// A NAND that the bench can look at while a device owns it.
+#[derive(Clone)]
+struct SharedNand(Arc<Mutex<SimNand>>);
+
+impl Nand for SharedNand {
+    fn geometry(&self) -> Geometry {
+        self.0.lock().geometry()
+    }
+
+    fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> onode_media::Result<()> {
+        self.0.lock().read(page, data, spare, tag)
+    }
+
+    fn program(&mut self, page: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> onode_media::Result<()> {
+        self.0.lock().program(page, data, spare, tag)
+    }
+
+    fn erase(&mut self, block: BlockAddress, tag: IoTag) -> onode_media::Result<()> {
+        self.0.lock().erase(block, tag)
+    }
+
+    fn is_bad(&mut self, block: BlockAddress) -> onode_media::Result<bool> {
+        self.0.lock().is_bad(block)
+    }
+
+    fn mark_bad(&mut self, block: BlockAddress) -> onode_media::Result<()> {
+        self.0.lock().mark_bad(block)
+    }
+
+    fn flush(&mut self) -> onode_media::Result<()> {
+        self.0.lock().flush()
+    }
+
+    fn read_run(
+        &mut self,
+        first: PageAddress,
+        data: &mut [u8],
+        spare: &mut [u8],
+        tag: IoTag,
+    ) -> onode_media::Result<()> {
+        self.0.lock().read_run(first, data, spare, tag)
+    }
+
+    fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> onode_media::Result<()> {
+        self.0.lock().program_run(first, data, spare, tag)
+    }
+
+    /// The bench counts; a borrow cannot leave the lock.
+    fn counters(&self) -> Option<&Counters> {
+        None
+    }
+}
+
+/// The time is what the NAND has spent.
+struct VirtualClock(Option<SharedNand>);
+
+impl Clock for VirtualClock {
+    fn now(&self) -> Timestamp {
+        let spent = self.0.as_ref().map_or(0, |nand| virtual_nanoseconds(&nand.0.lock()));
+        Timestamp::from_nanoseconds(EPOCH_NANOSECONDS + spent)
+    }
+}
+
+fn virtual_nanoseconds(nand: &SimNand) -> u64 {
+    nand.counters().map_or(0, |counters| counters.virtual_nanoseconds)
+}
+
+/// A file system on a device that was just made.
+pub(crate) struct Bench {
+    pub(crate) files: FileSystem,
+    nand: Option<SharedNand>,
+}
+
+impl Bench {
+    /// Makes the device of `spec`, which lives in memory only, and an empty file system on it.
+    ///
+    /// # Errors
+    /// `Usage` for a device that is no simulation; `BadSize`.
+    pub(crate) fn new(spec: &Spec, durability: Durability, caches: Caches) -> Result<Self> {
+        let what = || format!("cannot measure on {spec}");
+        let (device, nand): (Arc<dyn ObjectDevice>, _) = match spec {
+            Spec::Ram { size } => (Arc::new(RamDevice::new(*size)), None),
+            Spec::Flash { medium: Medium::Simulator, shape } => {
+                let nand = SimNand::new(shape.geometry()?, SimOptions::default())
+                    .map_err(|error| Error::new(Class::BadSize, what(), error.to_string()))?;
+                let nand = SharedNand(Arc::new(Mutex::new(nand)));
+                let format = onode_flash::FormatOptions {
+                    uuid: UUID,
+                    blocks_per_segment: shape.blocks_per_segment.and_then(|blocks| u16::try_from(blocks).ok()),
+                };
+                let device = FlashDevice::format(nand.clone(), &format, &caches.options())
+                    .map_err(|error| Error::new(Class::of_device(&error), what(), error.to_string()))?;
+                (Arc::new(device), Some(nand))
+            }
+            Spec::Flash { medium: Medium::Image(_), .. } => {
+                return Err(Error::new(Class::Usage, what(), "an image has no virtual time")
+                    .hint("use a simulated device: flash:sim,size=128M,page=2K"));
+            }
+        };
+        let clock = Arc::new(VirtualClock(nand.clone()));
+        let options = FormatOptions { uuid: UUID, hash_key: HASH_KEY, ..FormatOptions::default() };
+        let files = onode_fs::format(device.as_ref(), &options, clock.now())
+            .and_then(|()| FileSystem::mount(device, clock, durability.options()))
+            .map_err(|error| Volume::error(what(), &error))?;
+        Ok(Self { files, nand })
+    }
+
+    /// The counters of the NAND; zero for a device without one.
+    pub(crate) fn counters(&self) -> Counters {
+        self.nand.as_ref().and_then(|nand| nand.0.lock().counters().cloned()).unwrap_or_default()
+    }
+
+    /// Virtual time spent so far.
+    pub(crate) fn nanoseconds(&self) -> u64 {
+        self.nand.as_ref().map_or(0, |nand| virtual_nanoseconds(&nand.0.lock()))
+    }
+
+    /// The wear of the NAND and how many blocks it has.
+    pub(crate) fn wear(&self) -> (Wear, u32) {
+        self.nand.as_ref().map_or((Wear::default(), 1), |nand| {
+            let nand = nand.0.lock();
+            (nand.wear(), nand.geometry().blocks)
+        })
+    }
+
+    /// Data bytes of a page; 0 for a device without pages.
+    pub(crate) fn page_bytes(&self) -> u32 {
+        self.nand.as_ref().map_or(0, |nand| nand.geometry().page_bytes)
+    }
+
+    /// The device's figures by name; nothing for a device that shows none.
+    pub(crate) fn figures(&self) -> Vec<(String, u64)> {
+        self.files.device().inspect().map_or_else(Vec::new, |inspect| inspect.counters())
+    }
+}
