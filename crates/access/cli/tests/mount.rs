@@ -281,6 +281,10 @@ fn mount_calls_the_helper() {
     call(&["-o", "rw,noatime,nofail", "-n"]).succeeds();
     assert!(is_mounted(&directory));
     call(&["-o", "rw"]).fails(32);
+    call(&["-o", "remount,ro"]).succeeds();
+    assert!(fs::write(directory.join("g"), b"g").is_err());
+    call(&["-o", "remount,rw"]).succeeds();
+    fs::write(directory.join("g"), b"g").expect("writable again");
     onode!("umount", &directory).succeeds();
     call(&["-f"]).succeeds();
     assert!(!is_mounted(&directory));

@@ -15,6 +15,8 @@ mod options;
 mod session;
 
 pub use adaptor::{REPORT_ATTRIBUTE, Report};
-pub use mountpoint::{Mounted, TYPE_NAME, all_mounts, detach, is_dead, mount_of, mounted_at, prepare, release};
+pub use mountpoint::{
+    Mounted, TYPE_NAME, all_mounts, detach, is_dead, mount_of, mounted_at, prepare, release, remount,
+};
 pub use options::{Atime, Options};
 pub use session::{Ending, Mount};

@@ -3,8 +3,9 @@
 //! The truth is the kernel's table of mounts. A mount whose process died still stands there and
 //! answers every call with "Transport endpoint is not connected"; it is recognised and removed.
 
+use crate::options::Options;
 use onode::{Class, Error, Result, Spec};
-use rustix::mount::{UnmountFlags, unmount};
+use rustix::mount::{MountFlags, UnmountFlags, mount_remount, unmount};
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -180,6 +181,33 @@ pub fn release(directory: &Path) -> Result<()> {
 /// `Permission`, `MountPoint` if nothing is mounted there.
 pub fn detach(directory: &Path) -> Result<()> {
     take_away(directory, UnmountFlags::DETACH)
+}
+
+/// Gives a mount of ours the kernel's part of `options`: read-only, set-id bits, devices, programs.
+///
+/// # Errors
+/// `MountPoint` if no volume of ours is mounted there, `Permission`, `InUse` if files are open for
+/// writing that may not change any more.
+pub fn remount(directory: &Path, options: &Options) -> Result<()> {
+    let what = format!("cannot change the mount at {}", directory.display());
+    if !mounted_at(directory)?.is_some_and(|mounted| mounted.is_ours()) {
+        return Err(Error::new(Class::MountPoint, what, "no Onode volume is mounted there")
+            .hint("`findmnt -t fuse.onode` lists the mounts"));
+    }
+    let mut flags = MountFlags::empty();
+    for (wanted, flag) in [
+        (options.read_only, MountFlags::RDONLY),
+        (!options.suid, MountFlags::NOSUID),
+        (!options.dev, MountFlags::NODEV),
+        (!options.exec, MountFlags::NOEXEC),
+        (options.sync, MountFlags::SYNCHRONOUS),
+    ] {
+        flags.set(flag, wanted);
+    }
+    mount_remount(directory, flags, c"").map_err(|errno| match errno {
+        rustix::io::Errno::BUSY => Error::new(Class::InUse, what, "files in it are open for writing"),
+        other => Error::host(what, &io::Error::from(other)),
+    })
 }
 
 fn take_away(directory: &Path, flags: UnmountFlags) -> Result<()> {

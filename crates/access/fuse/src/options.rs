@@ -124,7 +124,8 @@ impl Options {
                 Ok(threads @ 1..=64) => self.threads = threads,
                 _ => return wrong(format!("`{option}`: the number of threads is between 1 and 64")),
             },
-            Some(("comment", _)) => {}
+            // What mount(8) repeats from the kernel's table when it changes a mount.
+            Some(("comment" | "user_id" | "group_id" | "rootmode" | "max_read" | "blksize" | "subtype", _)) => {}
             _ if option.starts_with("x-") || option.starts_with("X-") => {}
             _ => return wrong(format!("`{option}` is not an option")),
         }

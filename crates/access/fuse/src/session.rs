@@ -157,6 +157,11 @@ fn mount_error(directory: &Path, error: &io::Error) -> Error {
     if !Path::new("/dev/fuse").exists() {
         return Error::new(Class::NoFuse, what, "there is no /dev/fuse");
     }
+    let opened = std::fs::File::options().read(true).write(true).open("/dev/fuse");
+    if opened.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+        return Error::new(Class::Permission, what, "you may not open /dev/fuse")
+            .hint("run it as root, or let root allow it for all: chmod 666 /dev/fuse");
+    }
     if text.contains("ENODEV") || error.raw_os_error() == Some(libc::ENODEV) {
         return Error::new(Class::NoFuse, what, "the kernel has no FUSE");
     }

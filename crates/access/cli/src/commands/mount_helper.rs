@@ -13,9 +13,11 @@ const USAGE: u8 = 1;
 const BUG: u8 = 4;
 const FAILED: u8 = 32;
 
-/// Whether the program was called by that name.
+/// Whether the program was called by that name. mount(8) knows a mount that is there already as
+/// `fuse.onode` and looks for the helper of that name to change its options.
 pub fn is_wanted(name: Option<&OsString>) -> bool {
-    name.and_then(|name| Path::new(name).file_name()).is_some_and(|name| name == "mount.onode")
+    let name = name.and_then(|name| Path::new(name).file_name());
+    name.is_some_and(|name| name == "mount.onode" || name == "mount.fuse.onode")
 }
 
 /// Does it and returns the exit code.
@@ -81,8 +83,14 @@ impl Request {
 
     fn run(&self) -> Result<()> {
         let [image, directory] = self.operands.as_slice() else { return Err(usage("an image and a directory")) };
-        Options::new().apply(&self.options)?;
-        if self.fake { Ok(()) } else { mount::in_background(OsStr::new(image), Path::new(directory), &self.options) }
+        let (remounts, others): (Vec<_>, Vec<_>) = self.options.split(',').partition(|option| *option == "remount");
+        let mut options = Options::new();
+        options.apply(&others.join(","))?;
+        match (self.fake, remounts.is_empty()) {
+            (true, _) => Ok(()),
+            (false, true) => mount::in_background(OsStr::new(image), Path::new(directory), &self.options),
+            (false, false) => onode_fuse::remount(Path::new(directory), &options),
+        }
     }
 }
 
@@ -104,6 +112,7 @@ mod tests {
         assert_eq!(request.operands, ["disk.img", "/mnt"]);
         assert_eq!(request.options, "rw,noatime");
         assert!(!request.fake);
+        assert!(is_wanted(Some(&OsString::from("/sbin/mount.onode"))) && !is_wanted(Some(&OsString::from("onode"))));
         assert!(read("disk.img /mnt -sfn").expect("valid").fake);
     }
 

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Between two updates of the live line.
-const LIVE_PERIOD: Duration = Duration::from_secs(1);
+/// Between two looks at the volume.
+const PERIOD: Duration = Duration::from_secs(1);
 /// How long to wait for a mount that is just being ended to let go of the image.
 const PATIENCE: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(50);
@@ -55,25 +55,31 @@ impl Session {
         self.mount.volume()
     }
 
-    /// Waits for the end, with a live line of figures if `output` is a terminal.
+    /// Waits for the end, with a live line of figures if `output` is a terminal. Tells once if the
+    /// device stops to accept changes.
     pub fn wait(&self, output: &Output) -> Event {
-        if !output.is_live() {
-            return self.events.recv().unwrap_or(Event::Ended);
-        }
         let mut before = Figures::of(self.volume());
+        let mut told = before.read_only.is_some();
         loop {
-            match self.events.recv_timeout(LIVE_PERIOD) {
+            match self.events.recv_timeout(PERIOD) {
                 Ok(event) => {
-                    output.live("");
+                    if output.is_live() {
+                        output.live("");
+                    }
                     return event;
                 }
                 Err(RecvTimeoutError::Disconnected) => return Event::Ended,
-                Err(RecvTimeoutError::Timeout) => {
-                    let now = Figures::of(self.volume());
-                    output.live(&now.line(&before));
-                    before = now;
-                }
+                Err(RecvTimeoutError::Timeout) => {}
             }
+            let now = Figures::of(self.volume());
+            if let Some(why) = now.read_only.as_ref().filter(|_| !told) {
+                output.warning(&format!("{} accepts no more changes: {why}", self.volume().spec()));
+                told = true;
+            }
+            if output.is_live() {
+                output.live(&now.line(&before));
+            }
+            before = now;
         }
     }
 
@@ -137,6 +143,7 @@ struct Figures {
     read: u64,
     dirty: u64,
     moved: Option<u64>,
+    read_only: Option<String>,
 }
 
 impl Figures {
@@ -151,6 +158,7 @@ impl Figures {
             read: statistics.read_bytes,
             dirty: statistics.dirty_bytes,
             moved: counters.iter().find(|(name, _)| name.contains("moved")).map(|(_, value)| *value),
+            read_only: volume.device().info().read_only,
         }
     }
 
