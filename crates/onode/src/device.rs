@@ -27,14 +27,21 @@ pub(crate) fn open(spec: &Spec, read_only: bool, uuid: [u8; 16]) -> Result<Arc<d
             Ok(Arc::new(format_flash(spec, nand, shape, uuid)?))
         }
         Spec::Flash { medium: Medium::Image(path), shape } => {
-            let mode = if read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
-            let nand = ImageNand::open(path, mode).map_err(|error| image_error(what(), &error))?;
-            check_shape(&what(), &nand.geometry(), shape)?;
+            let nand = open_image(spec, path, shape, read_only)?;
             let options = onode_flash::MountOptions { read_only, ..Default::default() };
             let device = FlashDevice::mount(nand, &options);
             Ok(Arc::new(device.map_err(|error| volume_error(what(), &error))?))
         }
     }
+}
+
+/// Opens the image of a spec.
+pub(crate) fn open_image(spec: &Spec, path: &Path, shape: &Shape, read_only: bool) -> Result<ImageNand> {
+    let what = format!("cannot open {spec}");
+    let mode = if read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
+    let nand = ImageNand::open(path, mode).map_err(|error| image_error(what.clone(), &error))?;
+    check_shape(&what, &nand.geometry(), shape)?;
+    Ok(nand)
 }
 
 /// Makes the image of a spec and lets `fill` put the first content on it.

@@ -6,6 +6,7 @@
 //! own: names and files are the business of `onode_fs`, objects that of the devices.
 #![forbid(unsafe_code)]
 
+mod check;
 mod clock;
 mod device;
 mod error;
@@ -14,6 +15,7 @@ mod size;
 mod spec;
 mod volume;
 
+pub use check::{MediumFinding, MediumReport, check_medium};
 pub use clock::SystemClock;
 pub use error::{Class, Error, Result};
 pub use host::random_bytes;

@@ -81,6 +81,30 @@ fn an_image_without_superblock_is_damaged() {
 }
 
 #[test]
+fn damaged_content_is_found_named_and_never_returned() {
+    let place = Place::new("content");
+    let image = place.image("disk.img");
+    let content: Vec<u8> = (0..2_000_000u32).flat_map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    onode!("mkdir", &image, "/d").succeeds();
+    onode!("put", &image, place.file("big", &content), "/d/big").succeeds();
+    onode!("put", &image, place.file("small", b"small"), "/d/small").succeeds();
+    let mut bytes = fs::read(&image).expect("image");
+    let part = content.get(4_000_000..4_000_064).expect("part");
+    let at = bytes.windows(part.len()).position(|window| window == part).expect("it is stored as it is");
+    bytes.get_mut(at..at + 8).expect("there").fill(0xaa);
+    fs::write(&image, &bytes).expect("write");
+    let check = onode!("check", &image).output().expect("it runs");
+    let said = String::from_utf8_lossy(&check.stdout).into_owned();
+    assert_eq!(check.status.code(), Some(4), "{said}");
+    assert!(said.contains("/d/big") && said.contains("DAMAGED"), "{said}");
+    let error = onode!("get", &image, "/d/big", place.path("out")).fails(11);
+    is_clear(&error, "/d/big");
+    onode!("get", &image, "/d/small", place.path("small-out")).succeeds();
+    assert_eq!(fs::read(place.path("small-out")).expect("out"), b"small");
+    assert!(fs::read(&image).expect("image") == bytes, "the image was changed");
+}
+
+#[test]
 fn a_newer_format_is_left_alone() {
     let place = Place::new("newer");
     let image = place.image("disk.img");

@@ -1,16 +1,20 @@
 //! `onode check`: verifies everything in an image and changes nothing.
 //!
-//! Two walks that know nothing of each other: every object of the device is read and its checksums
-//! verified, and the names, inodes and attributes of the file system are compared with one another.
-//! What is wrong is a list of findings, not an error.
+//! Two walks that know nothing of each other: one over the raw pages of the medium with all their
+//! checksums and a recount of everything, one over the names, inodes and attributes of the files. What is
+//! wrong is a list of findings, not an error.
 
 use crate::commands::session::where_mounted;
 use crate::output::Output;
 use indicatif::{ProgressBar, ProgressStyle};
-use onode::{Class, Error, Result, Spec, Volume, human_size, open_device};
+use onode::{
+    Class, Error, MediumFinding, MediumReport, MountOptions, Result, Spec, Volume, check_medium, human_size,
+    open_device,
+};
 use onode_fs::check::{Finding, Severity};
-use onode_object::{ObjectDevice, ObjectId};
+use onode_object::ObjectDevice;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 
@@ -24,9 +28,6 @@ pub const DAMAGED: u8 = 4;
 pub const FAILED: u8 = 8;
 /// The command line is wrong.
 pub const USAGE: u8 = 16;
-
-/// Objects verified between two updates of the progress bar.
-const OBJECTS_AT_ONCE: usize = 64;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  onode check disk.img\n  onode check --json disk.img\n\n\
@@ -45,12 +46,16 @@ pub struct Found {
     pub severity: String,
     /// What it is, as one word.
     pub kind: String,
+    /// Where on the medium.
+    pub place: Option<String>,
     /// The object concerned.
     pub object: Option<u64>,
     /// The bytes concerned.
     pub range: Option<(u64, u64)>,
     /// The name concerned.
     pub name: Option<String>,
+    /// The path of the file whose bytes are concerned.
+    pub path: Option<String>,
     /// One sentence.
     pub message: String,
     #[serde(skip)]
@@ -62,18 +67,18 @@ pub struct Found {
 pub struct Report {
     spec: String,
     clean: bool,
+    closed_in_order: bool,
     findings: Vec<Found>,
     objects: u64,
     files: u64,
     directories: u64,
     names: u64,
+    pages_read: u64,
     verified_bytes: u64,
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    let checked =
-        Spec::from_argument(&arguments.image).and_then(|spec| Report::of(&spec, open(&spec, true)?.as_ref(), output));
-    match checked {
+    match Spec::from_argument(&arguments.image).and_then(|spec| Report::of(&spec, output)) {
         Ok(report) => {
             output.report(&report)?;
             Ok(if report.clean { CLEAN } else { DAMAGED })
@@ -99,29 +104,37 @@ pub fn open(spec: &Spec, read_only: bool) -> Result<std::sync::Arc<dyn ObjectDev
     if spec.image_path().is_none() {
         return Err(Error::new(Class::Usage, format!("cannot check {spec}"), "it lives in memory only"));
     }
-    open_device(spec, read_only).map_err(
-        |error| {
-            if error.class == Class::InUse { where_mounted(spec, error) } else { error }
-        },
-    )
+    open_device(spec, read_only).map_err(|error| explained(spec, error))
+}
+
+fn explained(spec: &Spec, error: Error) -> Error {
+    if error.class == Class::InUse { where_mounted(spec, error) } else { error }
 }
 
 impl Report {
-    /// Checks everything on a device.
-    pub fn of(spec: &Spec, device: &dyn ObjectDevice, output: &Output) -> Result<Self> {
-        let (mut findings, verified_bytes) = verify_objects(spec, device, output)?;
-        let what = format!("cannot check {spec}");
-        let files = onode_fs::check::check(device).map_err(|error| Volume::error(what, &error))?;
+    /// Checks everything in an image.
+    pub fn of(spec: &Spec, output: &Output) -> Result<Self> {
+        let medium = on_medium(spec, output)?;
+        let mut findings: Vec<Found> = medium.findings.iter().map(Found::in_medium).collect();
+        let mut files = onode_fs::check::Report::default();
+        if medium.is_mountable {
+            let what = format!("cannot check {spec}");
+            let checked = onode_fs::check::check(open(spec, true)?.as_ref());
+            files = checked.map_err(|error| Volume::error(what, &error))?;
+            name_files(spec, &mut findings);
+        }
         findings.extend(files.findings.iter().map(Found::in_files));
         Ok(Self {
             spec: spec.to_string(),
-            clean: findings.iter().all(|found| found.harmless),
+            clean: medium.is_sound && medium.is_mountable && findings.iter().all(|found| found.harmless),
+            closed_in_order: medium.is_closed,
             findings,
             objects: files.objects,
             files: files.files,
             directories: files.directories,
             names: files.names,
-            verified_bytes,
+            pages_read: medium.pages_read,
+            verified_bytes: medium.bytes_verified,
         })
     }
 
@@ -131,39 +144,54 @@ impl Report {
     }
 }
 
-/// Reads every object with all its checksums.
-fn verify_objects(spec: &Spec, device: &dyn ObjectDevice, output: &Output) -> Result<(Vec<Found>, u64)> {
-    let Some(scrub) = device.scrub() else { return Ok((Vec::new(), 0)) };
-    let bar = if output.json() { ProgressBar::hidden() } else { ProgressBar::new(device.space().objects) };
-    if let Ok(style) = ProgressStyle::with_template("checking {bar:30} {pos}/{len} objects {msg}") {
+/// Says which files are concerned, as far as they can be reached; a damaged volume may hide some.
+fn name_files(spec: &Spec, findings: &mut [Found]) {
+    let mut wanted: BTreeMap<u64, Vec<&mut Found>> = BTreeMap::new();
+    for found in findings.iter_mut() {
+        if let Some(object) = found.object {
+            wanted.entry(object).or_default().push(found);
+        }
+    }
+    if wanted.is_empty() {
+        return;
+    }
+    let options = MountOptions { read_only: true, ..MountOptions::default() };
+    let Ok(volume) = Volume::open(spec, options) else { return };
+    let _ = volume.files().walk(b"/", &mut |path, attributes| {
+        for found in wanted.remove(&attributes.inode.0).unwrap_or_default() {
+            found.path = Some(String::from_utf8_lossy(path).into_owned());
+        }
+        Ok(true)
+    });
+}
+
+/// The walk over the medium, with a progress bar.
+fn on_medium(spec: &Spec, output: &Output) -> Result<MediumReport> {
+    let bar = if output.json() { ProgressBar::hidden() } else { ProgressBar::new(0) };
+    if let Ok(style) = ProgressStyle::with_template("checking {bar:30} {pos}/{len} pages {eta}") {
         bar.set_style(style);
     }
-    let (mut findings, mut bytes) = (Vec::new(), 0u64);
-    let mut next = Some(ObjectId(0));
-    while let Some(from) = next {
-        let step = scrub.scrub(from, OBJECTS_AT_ONCE);
-        let step = step.map_err(|error| Error::device(format!("cannot check {spec}"), &error))?;
-        findings.extend(step.damaged.iter().map(Found::in_medium));
-        bytes = bytes.saturating_add(step.bytes);
-        bar.inc(step.objects);
-        bar.set_message(human_size(bytes));
-        next = step.next;
-    }
+    let report = check_medium(spec, &mut |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
     bar.finish_and_clear();
-    Ok((findings, bytes))
+    report.map_err(|error| explained(spec, error))
 }
 
 impl Found {
-    fn in_medium(error: &onode_object::Error) -> Self {
+    fn in_medium(finding: &MediumFinding) -> Self {
         Self {
             layer: "medium",
-            severity: "error".to_owned(),
-            kind: format!("{:?}", error.kind),
-            object: error.object.map(|object| object.0),
-            range: error.range.as_ref().map(|range| (range.start, range.end)),
+            severity: finding.severity.to_owned(),
+            kind: finding.kind.clone(),
+            place: Some(finding.place.clone()),
+            object: finding.object,
+            range: finding.range,
             name: None,
-            message: error.to_string(),
-            harmless: false,
+            path: None,
+            message: finding.message.clone(),
+            harmless: finding.severity == "warning",
         }
     }
 
@@ -173,9 +201,11 @@ impl Found {
             layer: "files",
             severity: format!("{:?}", finding.severity()).to_lowercase(),
             kind: format!("{:?}", finding.kind),
+            place: None,
             object: Some(finding.object.0),
             range: None,
             name: finding.name.as_ref().map(|name| String::from_utf8_lossy(name).into_owned()),
+            path: None,
             message: finding.to_string(),
             harmless: finding.severity() == Severity::Note,
         }
@@ -184,7 +214,11 @@ impl Found {
 
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}: {}: {}", self.severity, self.layer, self.kind, self.message)
+        write!(f, "{}: {}: {}", self.severity, self.layer, self.message)?;
+        match &self.path {
+            Some(path) => write!(f, "; the file is {path}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -196,7 +230,10 @@ impl fmt::Display for Report {
         let verdict = if self.clean { "clean" } else { "DAMAGED" };
         write!(f, "{}: {verdict}; {} objects, ", self.spec, self.objects)?;
         write!(f, "{} files, {} directories, {} names, ", self.files, self.directories, self.names)?;
-        write!(f, "{} verified", human_size(self.verified_bytes))?;
+        write!(f, "{} of content verified", human_size(self.verified_bytes))?;
+        if !self.closed_in_order {
+            write!(f, "\nit was not closed in order; the next mount recovers it")?;
+        }
         if !self.clean {
             write!(f, "\n`onode repair` repairs what can be repaired; lost bytes stay lost")?;
         }

@@ -50,8 +50,9 @@ fn repair(spec: &Spec, output: &Output) -> Result<Outcome> {
     let device = check::open(spec, false)?;
     let repaired = onode_fs::check::repair(device.as_ref(), SystemClock.now());
     let Repaired { before, fixed, .. } = repaired.map_err(|error| Volume::error(what(), &error))?;
-    let after = Report::of(spec, device.as_ref(), output)?;
     device.close().map_err(|error| Error::device(what(), &error))?;
+    drop(device);
+    let after = Report::of(spec, output)?;
     Ok(Outcome { fixed, found: before.findings.iter().map(Found::in_files).collect(), after })
 }
 
