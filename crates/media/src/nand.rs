@@ -171,6 +171,13 @@ pub trait Nand: Send {
         Ok(())
     }
 
+    /// Whether completed programs and erases outlive any failure in the order they were made. A chip
+    /// keeps order; an image in a file may, when its *host* fails, lose any of those since the last
+    /// [`flush`](Nand::flush) and keep others.
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
     /// Counts of operations since the medium was opened, if it keeps them.
     fn counters(&self) -> Option<&Counters> {
         None

@@ -107,10 +107,15 @@ impl Core {
             || self.log.journal_pages >= self.checkpoint_pages
     }
 
-    /// The first write of a session needs a superblock that a second cut cannot take away.
+    /// The first write of a session is a superblock. It repeats the newest one, which a second cut might
+    /// take away, and reserves sequence numbers that no session had: a session that left only segments
+    /// which no superblock came to know has left pages that must not be taken for those of this one.
     pub fn prepare_writing(&mut self) -> Result<()> {
-        if !self.ring.confirmed {
+        if !self.session_begun {
+            self.log.table.next_sequence += self.log.store.layout.segments;
+            self.checkpoint_state.next_sequence = self.log.table.next_sequence;
             self.write_superblock(false)?;
+            self.session_begun = true;
         }
         self.clean = false;
         Ok(())

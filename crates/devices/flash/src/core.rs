@@ -92,6 +92,8 @@ pub struct Core {
     pub checkpoint_state: CheckpointState,
     /// Whether the newest superblock describes the present state and nothing was logged since.
     pub clean: bool,
+    /// Whether this session's sequence numbers are reserved on the medium.
+    pub session_begun: bool,
     /// Segments that the cleaner could not empty because something on them is damaged.
     pub stuck: BTreeSet<u32>,
     /// What was done.

@@ -38,10 +38,16 @@ pub struct PageTrailer {
     pub record_bytes: U16,
     /// What the page holds: a [`PageKind`].
     pub kind: u8,
+    /// [`PAGE_FLUSHED`], or nothing.
+    pub flags: u8,
     /// Zero.
-    pub reserved: [u8; 5],
+    pub reserved: [u8; 4],
 }
 const _: () = assert!(size_of::<PageTrailer>() == 16);
+
+/// Flag of a journal page: every journal page before it, and all content that they place, had been
+/// flushed when it was programmed. Media that keep order do not need it.
+pub const PAGE_FLUSHED: u8 = 1;
 
 /// What a page holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

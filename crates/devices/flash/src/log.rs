@@ -198,7 +198,7 @@ impl Log {
             // Many whole pages go straight to the medium.
             let count = (bytes.len() / payload).min(pages_left);
             let (kind, tag) = kind_and_tag(stream);
-            let info = PageInfo { kind, record_bytes: 0, sequence: open.sequence };
+            let info = PageInfo { kind, record_bytes: 0, sequence: open.sequence, flushed: false };
             self.store.program(at, info, &bytes[..count * payload], tag)?;
             open.page += count as u32;
             if stream == Stream::Journal {
@@ -279,7 +279,8 @@ impl Log {
             return Ok(());
         }
         let (kind, tag) = kind_and_tag(stream);
-        let info = PageInfo { kind, record_bytes: open.records.len(), sequence: open.sequence };
+        let flushed = stream == Stream::Journal && core::mem::take(&mut self.store.flushed);
+        let info = PageInfo { kind, record_bytes: open.records.len(), sequence: open.sequence, flushed };
         let mut pages = core::mem::take(&mut open.front);
         if !open.records.is_empty() {
             pages.resize(payload - open.records.len(), 0);
@@ -318,7 +319,7 @@ impl Log {
         let fits = open.page + pages <= self.store.layout.segment_pages;
         debug_assert!(fits, "a summary has no room in segment {}", open.segment);
         if fits {
-            let info = PageInfo { kind: PageKind::Summary, record_bytes: 0, sequence: open.sequence };
+            let info = PageInfo { kind: PageKind::Summary, record_bytes: 0, sequence: open.sequence, flushed: false };
             let at = SegmentPage { segment: open.segment, page: open.page };
             self.store.program(at, info, &bytes, IoTag::Summary)?;
         }

@@ -51,6 +51,7 @@ impl Core {
         }
         core.log.reserve_journal()?;
         core.clean = false;
+        core.session_begun = true;
         core.checkpoint(true)?;
         core.write_superblock(false)?;
         if mount.read_only {
@@ -144,6 +145,7 @@ impl Core {
             extents: 0,
             checkpoint_state: CheckpointState::default(),
             clean: true,
+            session_begun: false,
             stuck: BTreeSet::new(),
             statistics: Statistics::default(),
         }

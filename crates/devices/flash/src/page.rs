@@ -1,6 +1,6 @@
 //! The trailer that makes a page trustworthy: sealing before the program, verifying after the read.
 
-use crate::format::{PageKind, PageTrailer};
+use crate::format::{PAGE_FLUSHED, PageKind, PageTrailer};
 use onode_base::checksum::{crc32c, crc32c_append};
 use onode_media::PageAddress;
 use zerocopy::{FromBytes, IntoBytes};
@@ -14,6 +14,8 @@ pub struct PageInfo {
     pub record_bytes: usize,
     /// Sequence number of its segment, or generation of a superblock.
     pub sequence: u32,
+    /// Everything that a journal page builds on had been flushed before it was programmed.
+    pub flushed: bool,
 }
 
 /// Why a page is not to be trusted.
@@ -48,7 +50,8 @@ pub fn seal(seed: u32, address: PageAddress, info: PageInfo, payload: &[u8]) -> 
         sequence: info.sequence.into(),
         record_bytes: (info.record_bytes as u16).into(),
         kind: info.kind as u8,
-        reserved: [0; 5],
+        flags: if info.flushed { PAGE_FLUSHED } else { 0 },
+        reserved: [0; 4],
     };
     trailer.checksum = checksum(seed, address, &trailer, payload).into();
     trailer
@@ -69,14 +72,14 @@ pub fn verify(
     }
     let record_bytes = usize::from(trailer.record_bytes.get());
     let kind = PageKind::from_byte(trailer.kind).ok_or(PageFault::Checksum)?;
-    if record_bytes > payload.len() || trailer.reserved != [0; 5] {
+    if record_bytes > payload.len() || trailer.reserved != [0; 4] || trailer.flags & !PAGE_FLUSHED != 0 {
         return Err(PageFault::Checksum);
     }
     let found = trailer.sequence.get();
     if expected.is_some_and(|sequence| sequence != found) {
         return Err(PageFault::Sequence { found });
     }
-    Ok(PageInfo { kind, record_bytes, sequence: found })
+    Ok(PageInfo { kind, record_bytes, sequence: found, flushed: trailer.flags & PAGE_FLUSHED != 0 })
 }
 
 #[cfg(test)]
@@ -86,7 +89,7 @@ mod tests {
     #[test]
     fn a_page_is_believed_only_where_and_when_it_was_written() {
         let payload = [7u8; 100];
-        let info = PageInfo { kind: PageKind::Data, record_bytes: 3, sequence: 9 };
+        let info = PageInfo { kind: PageKind::Data, record_bytes: 3, sequence: 9, flushed: true };
         let trailer = seal(1, PageAddress(5), info, &payload);
         let bytes = trailer.as_bytes();
         assert_eq!(verify(1, PageAddress(5), Some(9), bytes, &payload), Ok(info));

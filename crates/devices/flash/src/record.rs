@@ -216,6 +216,15 @@ impl Assembler {
             }
             let (content, rest) = rest.split_at(length);
             bytes = rest;
+            if self.partial.is_some() && flags & FIRST != 0 {
+                // A record that goes on in a new segment has the one that names the segment after that
+                // between its frames.
+                if flags & LAST == 0 {
+                    return Err(damaged("a journal record begins inside another"));
+                }
+                complete(Record::decode(content)?)?;
+                continue;
+            }
             if flags & FIRST != 0 {
                 self.partial = Some(Vec::new());
             }

@@ -19,7 +19,7 @@ use alloc::format;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
 use onode_media::IoTag;
-use onode_object::{ObjectId, Result};
+use onode_object::{Error, ObjectId, Result};
 
 /// Content that a record of the last page placed: object, offset, place.
 type Placed = (ObjectId, u64, Piece);
@@ -37,14 +37,9 @@ struct Cursor {
 impl Core {
     /// Replays the journal and, unless the mount is read-only, writes the recovered state down.
     pub fn replay(&mut self) -> Result<()> {
-        let start = &self.checkpoint_state;
-        let mut cursor = Cursor {
-            at: SegmentPage { segment: start.journal_segment, page: start.journal_page },
-            sequence: start.journal_sequence,
-            next: start.journal_next,
-            last: None,
-        };
-        let was_clean = start.clean;
+        let was_clean = self.checkpoint_state.clean;
+        let sure_pages = if self.log.store.nand().keeps_order() { u64::MAX } else { self.sure_pages()? };
+        let mut cursor = self.journal_start();
         let mut assembler = Assembler::default();
         let mut placed = Vec::new();
         let fault = loop {
@@ -54,15 +49,20 @@ impl Core {
             };
             self.statistics.pages_replayed += 1;
             placed.clear();
-            if let Err(error) = self.replay_page(&page, &mut assembler, &mut cursor, &mut placed) {
-                if error.kind != ErrorKind::Corrupt {
-                    return Err(error);
+            let sure = self.statistics.pages_replayed <= sure_pages;
+            if let Err(error) = self.replay_page(&page, &mut assembler, &mut cursor, &mut placed, sure) {
+                match error.kind {
+                    ErrorKind::Corrupt => {}
+                    // Content of a commit that was never flushed is lost: the commit never happened.
+                    ErrorKind::Stale => break PageFault::Checksum,
+                    _ => return Err(error),
                 }
                 self.log.store.latch(&format!("the journal is damaged, the volume is read-only: {error}"));
                 break PageFault::Checksum;
             }
         };
-        if fault == PageFault::Checksum && self.journal_goes_on(&cursor)? {
+        let sure = self.statistics.pages_replayed < sure_pages;
+        if fault != PageFault::Erased && sure && self.journal_goes_on(&cursor)? {
             let (segment, page) = (cursor.at.segment, cursor.at.page);
             let why = format!("the journal is damaged at segment {segment} page {page}, the volume is read-only");
             self.log.store.latch(&why);
@@ -83,13 +83,83 @@ impl Core {
         assembler: &mut Assembler,
         cursor: &mut Cursor,
         placed: &mut Vec<Placed>,
+        sure: bool,
     ) -> Result<()> {
         let mut records = Vec::new();
         assembler.page(bytes, &mut |record| {
             records.push(record);
             Ok(())
         })?;
-        records.into_iter().try_for_each(|record| self.replay_record(record, cursor, placed))
+        for record in records {
+            if let Record::Commit { changes, .. } = &record
+                && !sure
+            {
+                self.require_content(changes)?;
+            }
+            self.replay_record(record, cursor, placed)?;
+        }
+        Ok(())
+    }
+
+    /// Where the replay begins.
+    fn journal_start(&self) -> Cursor {
+        let start = &self.checkpoint_state;
+        Cursor {
+            at: SegmentPage { segment: start.journal_segment, page: start.journal_page },
+            sequence: start.journal_sequence,
+            next: start.journal_next,
+            last: None,
+        }
+    }
+
+    /// On a medium that may lose what was not flushed in any order: how many journal pages from the start of
+    /// the replay are known to have been flushed with all that they place. The pages after them may miss some
+    /// of their content, and a page missing among those is no damage.
+    fn sure_pages(&mut self) -> Result<u64> {
+        let mut cursor = self.journal_start();
+        let mut assembler = Assembler::default();
+        let (mut pages, mut sure) = (0, 0);
+        while let Ok(page) = self.next_page(&mut cursor)? {
+            if cursor.last.as_ref().is_some_and(|(_, page)| page.info.flushed) {
+                sure = pages;
+            }
+            pages += 1;
+            let chain = &mut |record: Record| {
+                if let Record::Chain { segment, sequence } = record {
+                    cursor.next = (segment, sequence);
+                }
+                Ok(())
+            };
+            if assembler.page(&page, chain).is_err() || cursor.next.0 >= self.log.store.layout.segments {
+                break;
+            }
+        }
+        let layout = self.log.store.layout;
+        for page in cursor.at.page + 1..layout.segment_pages {
+            let address = layout.address(SegmentPage { page, ..cursor.at });
+            match self.log.store.examine(address, Some(cursor.sequence), IoTag::Recovery)? {
+                // The page missing here had been flushed: one more than were found is sure to have existed.
+                Ok(found) if found.info.flushed => return Ok(pages + 1),
+                Err(PageFault::Erased) => break,
+                _ => {}
+            }
+        }
+        Ok(sure)
+    }
+
+    /// Refuses a commit some of whose content did not reach the medium.
+    fn require_content(&mut self, changes: &[Change]) -> Result<()> {
+        for change in changes {
+            let Change::Place { object, pieces, .. } = change else { continue };
+            for piece in pieces {
+                let mut bytes = alloc::vec![0; piece.length as usize];
+                if let Err(error) = self.log.read(piece.location, &mut bytes, IoTag::Recovery) {
+                    let kind = if error.kind == ErrorKind::Corrupt { ErrorKind::Stale } else { error.kind };
+                    return Err(Error { kind, object: Some(*object), ..error });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Whether sound pages follow the one at which the journal seems to end. A cut hits only the last page,
@@ -110,8 +180,7 @@ impl Core {
     fn next_page(&mut self, cursor: &mut Cursor) -> Result<core::result::Result<Vec<u8>, PageFault>> {
         let layout = self.log.store.layout;
         loop {
-            let mut sealed = cursor.at.page >= layout.segment_pages;
-            if !sealed {
+            if cursor.at.page < layout.segment_pages {
                 let address = layout.address(cursor.at);
                 match self.log.store.examine(address, Some(cursor.sequence), IoTag::Recovery)? {
                     Ok(page) if page.info.kind == PageKind::Journal => {
@@ -122,12 +191,11 @@ impl Core {
                         cursor.at.page += 1;
                         return Ok(Ok(records));
                     }
-                    Ok(page) => sealed = page.info.kind == PageKind::Summary,
+                    Ok(page) if page.info.kind == PageKind::Summary => {}
+                    // What another stream once left here ends the journal like any other life of the segment.
+                    Ok(page) => return Ok(Err(PageFault::Sequence { found: page.info.sequence })),
                     Err(fault) => return Ok(Err(fault)),
                 }
-            }
-            if !sealed {
-                return Ok(Err(PageFault::Checksum));
             }
             self.enter_journal_segment(cursor);
             if self.log.table.get(cursor.at.segment).summary_page == crate::format::NO_SUMMARY
@@ -243,7 +311,9 @@ impl Core {
                 }
             }
         }
-        self.checkpoint(false)
+        self.checkpoint(false)?;
+        self.session_begun = true;
+        Ok(())
     }
 
     /// Moves what `object` still has of `piece`. `bytes` are what the piece holds: read once and never

@@ -3,9 +3,8 @@
 //! Superblocks fill the superblock erase blocks page by page, block after block. A block is erased
 //! right before its first page is programmed, and a session never goes on in a block of an earlier
 //! session, because its next page may have been hit by a cut. The newest superblock found by a
-//! mount may itself be such a page, readable now and not the next time. It is therefore trusted as
-//! the base of new writes only if an earlier superblock describes the same checkpoint
-//! ([`Ring::confirmed`]); otherwise the first write of the session repeats it first.
+//! mount may itself be such a page, readable now and not the next time. So the first write of
+//! every session repeats it.
 
 use crate::core::Core;
 use crate::errors::damaged;
@@ -32,8 +31,6 @@ pub struct Ring {
     pub generation: u32,
     /// Generation of the first superblock of its checkpoint.
     pub checkpoint_generation: u32,
-    /// Whether a second cut cannot take the checkpoint away.
-    pub confirmed: bool,
 }
 
 /// A superblock found on the medium.
@@ -50,7 +47,7 @@ pub struct Found {
 impl Ring {
     /// The area of a new volume.
     pub const fn fresh() -> Self {
-        Self { block: u32::MAX, next_page: None, generation: 0, checkpoint_generation: 1, confirmed: true }
+        Self { block: u32::MAX, next_page: None, generation: 0, checkpoint_generation: 1 }
     }
 
     /// The area after a mount found `found`.
@@ -61,7 +58,6 @@ impl Ring {
             next_page: None,
             generation: superblock.generation.get(),
             checkpoint_generation: superblock.checkpoint_generation.get(),
-            confirmed: superblock.checkpoint_generation.get() < superblock.generation.get(),
         }
     }
 }
@@ -80,18 +76,11 @@ impl Core {
             _ => (self.next_superblock_block()?, 0),
         };
         let address = PageAddress(layout.geometry.first_page(BlockAddress(block)).0 + u64::from(page));
-        let info = PageInfo { kind: PageKind::Superblock, record_bytes: 0, sequence: generation };
+        let info = PageInfo { kind: PageKind::Superblock, record_bytes: 0, sequence: generation, flushed: false };
         let (data, spare) = seal_page(&layout, self.log.store.seed(), address, info, &bytes);
         self.log.store.write("program superblock", |nand| nand.program(address, &data, &spare, IoTag::Anchor))?;
         self.log.store.flush()?;
-        self.ring = Ring {
-            block,
-            next_page: Some(page + 1),
-            generation,
-            // A superblock written by a running session is complete before the next operation begins.
-            confirmed: true,
-            ..self.ring
-        };
+        self.ring = Ring { block, next_page: Some(page + 1), generation, ..self.ring };
         Ok(())
     }
 

@@ -152,7 +152,7 @@ impl Core {
             }
             cleaned = true;
         }
-        self.clean = false;
+        self.prepare_writing()?;
         self.checkpoint(false)?;
         Ok(cleaned || self.log.table.allocatable() > 0)
     }

@@ -33,13 +33,22 @@ pub struct Store {
     pub layout: Layout,
     seed: u32,
     cache: Lru<(u64, u32), VerifiedPage>,
+    /// Whether all was flushed since the last journal page was programmed.
+    pub flushed: bool,
     read_only: Option<String>,
 }
 
 impl Store {
     /// A store over `nand` for the volume `uuid`.
     pub fn new(nand: Box<dyn Nand>, layout: Layout, uuid: &[u8; 16], cache_bytes: usize) -> Self {
-        Self { nand, layout, seed: page::volume_seed(uuid), cache: Lru::new(cache_bytes), read_only: None }
+        Self {
+            nand,
+            layout,
+            seed: page::volume_seed(uuid),
+            cache: Lru::new(cache_bytes),
+            flushed: false,
+            read_only: None,
+        }
     }
 
     /// The medium, for what is neither page nor segment: superblocks, bad blocks, counters.
@@ -236,7 +245,9 @@ impl Store {
 
     /// Makes everything programmed so far survive a failure of the host, too.
     pub fn flush(&mut self) -> Result<()> {
-        self.write("flush", |nand| nand.flush())
+        self.write("flush", |nand| nand.flush())?;
+        self.flushed = true;
+        Ok(())
     }
 }
 

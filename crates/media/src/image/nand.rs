@@ -362,6 +362,10 @@ impl Nand for ImageNand {
         Ok(())
     }
 
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
     fn counters(&self) -> Option<&Counters> {
         Some(&self.counters)
     }

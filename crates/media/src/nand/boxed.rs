@@ -43,6 +43,10 @@ impl<N: Nand + ?Sized> Nand for Box<N> {
         (**self).program_run(first, data, spare, tag)
     }
 
+    fn keeps_order(&self) -> bool {
+        (**self).keeps_order()
+    }
+
     fn counters(&self) -> Option<&Counters> {
         (**self).counters()
     }

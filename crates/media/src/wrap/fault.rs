@@ -153,6 +153,10 @@ impl<N: Nand> Nand for Faulty<N> {
         Ok(())
     }
 
+    fn keeps_order(&self) -> bool {
+        self.inner.keeps_order()
+    }
+
     fn counters(&self) -> Option<&Counters> {
         self.inner.counters()
     }

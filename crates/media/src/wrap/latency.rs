@@ -113,6 +113,10 @@ impl<N: Nand> Nand for Latency<N> {
         self.finish(result)
     }
 
+    fn keeps_order(&self) -> bool {
+        self.inner.keeps_order()
+    }
+
     fn counters(&self) -> Option<&Counters> {
         Some(&self.counters)
     }

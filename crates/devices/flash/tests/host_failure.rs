@@ -1,0 +1,151 @@
+//! A medium in a file of a host: when the host itself fails, what was not flushed survives in part and in
+//! any order. The volume still shows a prefix of its commits and stays writable.
+
+use onode_base::Prng;
+use onode_flash::{FlashDevice, FormatOptions, MountOptions};
+use onode_media::{
+    BlockAddress, Counters, Geometry, IoTag, MediaOperation, Nand, PageAddress, Result, SimNand, SimOptions,
+};
+use onode_object::conformance::{Harness, differential};
+use onode_object::{Durability, Hints, ObjectDevice, ObjectId, Transaction};
+use std::sync::{Arc, Mutex};
+
+struct State {
+    flushed: SimNand,
+    present: SimNand,
+    pending: Vec<MediaOperation>,
+    prng: Prng,
+}
+
+/// A NAND that keeps what was flushed, and of the rest whatever it likes.
+#[derive(Clone)]
+struct Volatile(Arc<Mutex<State>>);
+
+impl Volatile {
+    fn new(geometry: Geometry, seed: u64) -> Self {
+        let nand = SimNand::new(geometry, SimOptions::default()).unwrap();
+        let state = State { flushed: nand.clone(), present: nand, pending: Vec::new(), prng: Prng::new(seed) };
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    /// The host fails: each operation since the last flush is there or not.
+    fn fail(&self) {
+        let state = &mut *self.0.lock().unwrap();
+        let mut survivor = state.flushed.clone();
+        let share = state.prng.below(5);
+        for operation in state.pending.drain(..) {
+            if state.prng.below(4) < share {
+                // One that depends on a lost one is lost, too.
+                let _ = survivor.apply(&operation);
+            }
+        }
+        state.flushed = survivor.clone();
+        state.present = survivor;
+    }
+}
+
+impl Nand for Volatile {
+    fn geometry(&self) -> Geometry {
+        self.0.lock().unwrap().present.geometry()
+    }
+    fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
+        self.0.lock().unwrap().present.read(page, data, spare, tag)
+    }
+    fn program(&mut self, page: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
+        let state = &mut *self.0.lock().unwrap();
+        state.present.program(page, data, spare, tag)?;
+        state.pending.push(MediaOperation::Program { page, data: data.into(), spare: spare.into(), tag });
+        Ok(())
+    }
+    fn erase(&mut self, block: BlockAddress, tag: IoTag) -> Result<()> {
+        let state = &mut *self.0.lock().unwrap();
+        state.present.erase(block, tag)?;
+        state.pending.push(MediaOperation::Erase { block, tag });
+        Ok(())
+    }
+    fn is_bad(&mut self, block: BlockAddress) -> Result<bool> {
+        self.0.lock().unwrap().present.is_bad(block)
+    }
+    fn mark_bad(&mut self, block: BlockAddress) -> Result<()> {
+        self.0.lock().unwrap().present.mark_bad(block)
+    }
+    fn flush(&mut self) -> Result<()> {
+        let state = &mut *self.0.lock().unwrap();
+        state.flushed = state.present.clone();
+        state.pending.clear();
+        Ok(())
+    }
+    fn keeps_order(&self) -> bool {
+        false
+    }
+    fn counters(&self) -> Option<&Counters> {
+        None
+    }
+}
+
+struct OnHost {
+    nand: Volatile,
+    device: Option<FlashDevice>,
+}
+
+impl OnHost {
+    fn new(bytes: u64, seed: u64) -> Self {
+        let blocks = (bytes * 2 / (2048 * 32) + 64) as u32;
+        let nand =
+            Volatile::new(Geometry { page_bytes: 2048, spare_bytes: 16, pages_per_block: 32, blocks, chips: 1 }, seed);
+        let device = FlashDevice::format(nand.clone(), &FormatOptions::default(), &MountOptions::default()).unwrap();
+        Self { nand, device: Some(device) }
+    }
+
+    fn mount(&mut self) {
+        self.device = None;
+        let device = FlashDevice::mount(self.nand.clone(), &MountOptions::default()).unwrap();
+        assert_eq!(device.info().read_only, None);
+        self.device = Some(device);
+    }
+}
+
+impl Harness for OnHost {
+    fn device(&self) -> &dyn ObjectDevice {
+        self.device.as_ref().unwrap()
+    }
+    fn reopen(&mut self) {
+        self.device().close().unwrap();
+        self.mount();
+    }
+    fn can_crash(&self) -> bool {
+        true
+    }
+    fn crash(&mut self) {
+        self.nand.fail();
+        self.mount();
+    }
+}
+
+#[test]
+fn a_prefix_of_the_commits_survives_a_failing_host() {
+    for seed in 0..12 {
+        differential(&|bytes| Box::new(OnHost::new(bytes, seed)), seed, 600, true);
+    }
+}
+
+#[test]
+fn large_unflushed_writes_are_there_whole_or_not_at_all() {
+    for seed in 0..40 {
+        let mut host = OnHost::new(4 << 20, seed);
+        let objects: Vec<ObjectId> = (0..6).map(|_| host.device().reserve_ids(1).unwrap()).collect();
+        for &object in &objects {
+            let mut transaction = Transaction::new();
+            transaction.create(object, Hints::default()).write(object, 0, vec![object.0 as u8; 150_000]);
+            host.device().commit(transaction, Durability::Buffered).unwrap();
+        }
+        host.crash();
+        let alive = host.device().list(ObjectId(1), 100).unwrap();
+        assert_eq!(alive, objects[..alive.len()], "seed {seed}: not a prefix");
+        for object in alive {
+            let mut bytes = vec![0; 150_000];
+            assert_eq!(host.device().read(object, 0, &mut bytes).unwrap(), bytes.len());
+            assert!(bytes.iter().all(|&byte| byte == object.0 as u8));
+        }
+    }
+}
