@@ -1,0 +1,37 @@
+//! The media on which workloads run: small, so that a crash state costs little, and different in all
+//! that a format depends on.
+
+use onode_media::Geometry;
+
+/// A named shape.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Its name in replay lines.
+    pub name: &'static str,
+    /// The geometry.
+    pub geometry: Geometry,
+    /// Erase blocks of a segment, if not the default.
+    pub blocks_per_segment: Option<u16>,
+}
+
+const fn shape(name: &'static str, page: u32, spare: u32, pages: u32, blocks: u32, chips: u32) -> Shape {
+    let geometry =
+        Geometry { page_bytes: page, spare_bytes: spare, pages_per_block: pages, blocks, chips };
+    Shape { name, geometry, blocks_per_segment: None }
+}
+
+/// All shapes.
+pub const SHAPES: [Shape; 6] = [
+    shape("tiny", 512, 0, 8, 64, 1),
+    shape("spare", 512, 16, 8, 100, 1),
+    Shape { blocks_per_segment: Some(2), ..shape("chips", 512, 32, 8, 128, 2) },
+    shape("nandsim", 2048, 64, 16, 64, 1),
+    shape("portable", 2048, 10, 64, 32, 1),
+    shape("wide", 4096, 64, 32, 32, 1),
+];
+
+/// The shape of that name.
+#[must_use]
+pub fn by_name(name: &str) -> Option<Shape> {
+    SHAPES.iter().find(|shape| shape.name == name).copied()
+}

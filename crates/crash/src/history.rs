@@ -1,0 +1,126 @@
+//! What was asked of a system and when it returned, against the operations of the medium: from this
+//! follows what must and what may be there after a cut.
+//!
+//! A *call* is one request of the host. A cut at operation k leaves the operations before k whole and
+//! operation k damaged. A call that returned before operation k began has *returned*; one that began
+//! before that operation ended has *begun*. What a returned sync covers is the *floor*: it has to be
+//! there (N1). What has not begun cannot be there: the *ceiling* (N2, N3).
+
+use crate::medium::Medium;
+use crate::violation::Violation;
+use onode_base::Prng;
+
+/// One call.
+#[derive(Clone, Debug)]
+pub struct Call<S> {
+    /// Media operations before it.
+    pub begin: usize,
+    /// Media operations when it returned.
+    pub end: usize,
+    /// Its return promises that everything so far is on the medium.
+    pub covers: bool,
+    /// What it was, if the run keeps words.
+    pub what: String,
+    /// The state after it.
+    pub after: S,
+}
+
+/// Calls in order.
+#[derive(Clone, Debug)]
+pub struct History<S> {
+    /// The state before the first call, all of it on the medium.
+    pub initial: S,
+    /// The calls.
+    pub calls: Vec<Call<S>>,
+}
+
+/// What a cut leaves: states are counted from 0, the initial one; state n is the one after n calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promise {
+    /// The oldest state that may be there.
+    pub floor: usize,
+    /// The state after the last call that returned.
+    pub returned: usize,
+    /// The newest state that may be there.
+    pub ceiling: usize,
+}
+
+impl<S> History<S> {
+    /// A history that begins with `initial`.
+    pub const fn new(initial: S) -> Self {
+        Self { initial, calls: Vec::new() }
+    }
+
+    /// The state after `count` calls; the newest if there were fewer.
+    pub fn state(&self, count: usize) -> &S {
+        let call = count.min(self.calls.len()).checked_sub(1).and_then(|index| self.calls.get(index));
+        call.map_or(&self.initial, |call| &call.after)
+    }
+
+    /// What a cut at media operation `cut` leaves.
+    pub fn promise(&self, cut: usize) -> Promise {
+        let ceiling = self.calls.partition_point(|call| call.begin <= cut);
+        let returned = self.calls.partition_point(|call| call.end <= cut).min(ceiling);
+        let floor = self.calls[..returned].iter().rposition(|call| call.covers).map_or(0, |index| index + 1);
+        Promise { floor, returned, ceiling }
+    }
+}
+
+/// A system in use: the medium, the source of choices, the state that should be, and what was called.
+pub struct Run<S> {
+    /// The medium.
+    pub medium: Medium,
+    /// From which all choices follow.
+    pub prng: Prng,
+    /// What the system should show now.
+    pub state: S,
+    /// Calls so far.
+    pub history: History<S>,
+    /// Whether calls are described in words.
+    pub explains: bool,
+}
+
+impl<S: Clone> Run<S> {
+    /// A run from `state` on.
+    pub fn new(medium: Medium, seed: u64, state: S, explains: bool) -> Self {
+        Self { medium, prng: Prng::new(seed), history: History::new(state.clone()), state, explains }
+    }
+
+    /// Makes one call. `make` tells whether what it promises covers everything so far and the state
+    /// after it; `what` describes it.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn call(
+        &mut self,
+        what: impl FnOnce() -> String,
+        make: impl FnOnce(&Medium) -> Result<(bool, Option<S>), Violation>,
+    ) -> Result<(), Violation> {
+        let begin = self.medium.position();
+        let (covers, after) = make(&self.medium)?;
+        let end = self.medium.position();
+        if let Some(after) = after {
+            self.state = after;
+        }
+        let what = if self.explains { what() } else { String::new() };
+        self.history.calls.push(Call { begin, end, covers, what, after: self.state.clone() });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floor_and_ceiling_follow_from_the_marks() {
+        let call = |begin, end, covers| Call { begin, end, covers, what: String::new(), after: () };
+        // A buffered call without media operations, a durable one of two, another buffered one.
+        let calls = vec![call(0, 0, false), call(0, 2, true), call(2, 2, false), call(2, 3, true)];
+        let history = History { initial: (), calls };
+        assert_eq!(history.promise(0), Promise { floor: 0, returned: 1, ceiling: 2 });
+        assert_eq!(history.promise(1), Promise { floor: 0, returned: 1, ceiling: 2 });
+        assert_eq!(history.promise(2), Promise { floor: 2, returned: 3, ceiling: 4 });
+        assert_eq!(history.promise(3), Promise { floor: 4, returned: 4, ceiling: 4 });
+    }
+}

@@ -1,0 +1,157 @@
+//! `onode-crash`: runs the crash explorer, replays what it found, lists what there is to run.
+//!
+//! Exit status 0: nothing was found; 1: a promise was broken; 2: the command line was wrong.
+
+use clap::{Parser, Subcommand, ValueEnum};
+use onode_crash::geometry::{self, SHAPES};
+use onode_crash::report::Report;
+use onode_crash::spec::{RunName, Spec};
+use onode_crash::task::{self, LEVELS};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+mod cpu;
+
+/// Crash explorer of Onode.
+#[derive(Parser)]
+#[command(name = "onode-crash", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Judge crash states until a limit is reached.
+    Run {
+        /// Stop after so many states; without --seconds 100,000 if not given.
+        #[arg(long)]
+        states: Option<u64>,
+        /// Stop after so many seconds of processor time.
+        #[arg(long)]
+        seconds: Option<u64>,
+        /// Seed of the first round.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Which level.
+        #[arg(long, value_enum, default_value_t = Level::All)]
+        level: Level,
+        /// Only runs whose name contains this.
+        #[arg(long, default_value = "")]
+        only: String,
+        /// Threads.
+        #[arg(long, default_value_t = 2)]
+        jobs: usize,
+        /// Report as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Judge one state again and tell its story.
+    Replay {
+        /// The line that a failure printed: LEVEL.WORKLOAD.SHAPE.SEED[:K:V[:K:V]].
+        spec: Spec,
+    },
+    /// List workloads and shapes.
+    List,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Level {
+    /// Transactions on the device.
+    Object,
+    /// Files.
+    Fs,
+    /// Both.
+    All,
+}
+
+impl Level {
+    fn names(self) -> Vec<&'static str> {
+        let is_wanted = |name: &&str| match self {
+            Self::Object => *name == "object",
+            Self::Fs => *name != "object",
+            Self::All => true,
+        };
+        LEVELS.into_iter().filter(is_wanted).collect()
+    }
+}
+
+fn main() -> ExitCode {
+    // A panic in what is judged is a violation like any other, told in its line.
+    std::panic::set_hook(Box::new(|_| {}));
+    match Arguments::parse().command {
+        Command::Run { states, seconds, seed, level, only, jobs, json } => {
+            let states = states.unwrap_or(if seconds.is_some() { u64::MAX } else { 100_000 });
+            let limits = Limits { states, cpu: seconds.map(Duration::from_secs) };
+            let report = run(&limits, seed, &level.names(), &only, jobs.max(1));
+            let cpu_seconds = cpu::time().as_secs_f64();
+            print!("{}", if json { report.json(cpu_seconds) } else { report.text(cpu_seconds) });
+            ExitCode::from(u8::from(report.violations() > 0))
+        }
+        Command::Replay { spec } => match task::replay(&spec) {
+            Ok((story, Ok(()))) => {
+                println!("{spec}\n{story}No promise is broken.");
+                ExitCode::SUCCESS
+            }
+            Ok((story, Err(violation))) => {
+                println!("{spec}\n{story}{violation}");
+                ExitCode::FAILURE
+            }
+            Err(wrong) => {
+                eprintln!("onode-crash: {wrong}; `onode-crash list` shows what there is");
+                ExitCode::from(2)
+            }
+        },
+        Command::List => {
+            for level in LEVELS {
+                println!("{level}: {}", task::workloads(level).join(" "));
+            }
+            for shape in SHAPES {
+                println!("{}: {:?}", shape.name, shape.geometry);
+            }
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+/// When to stop.
+struct Limits {
+    states: u64,
+    cpu: Option<Duration>,
+}
+
+/// Most states of one run, so that no run eats the budget of the others.
+const RUN_STATES: u64 = 4000;
+
+fn run(limits: &Limits, seed: u64, levels: &[&str], only: &str, jobs: usize) -> Report {
+    let report = Mutex::new(Report::default());
+    let next = AtomicU64::new(0);
+    let round: Vec<RunName> =
+        task::round(levels, seed).into_iter().filter(|run| run.to_string().contains(only)).collect();
+    if round.is_empty() {
+        return Report::default();
+    }
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                loop {
+                    let done = report.lock().map_or(u64::MAX, |report| report.states());
+                    if done >= limits.states || limits.cpu.is_some_and(|limit| cpu::time() >= limit) {
+                        return;
+                    }
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(run) = round.get((number % round.len() as u64) as usize) else { return };
+                    let run = RunName { seed: seed + number / round.len() as u64, ..run.clone() };
+                    let pages = geometry::by_name(&run.shape).map_or(0, |shape| shape.geometry.pages());
+                    let most = RUN_STATES.min(limits.states - done);
+                    if let (Ok(explored), Ok(mut report)) = (task::explore(&run, most), report.lock()) {
+                        report.add(&run, pages, explored);
+                    }
+                }
+            });
+        }
+    });
+    report.into_inner().unwrap_or_default()
+}

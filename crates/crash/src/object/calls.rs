@@ -1,0 +1,159 @@
+//! Choosing transactions: every choice follows from the run's source of choices and the state.
+
+use crate::history::Run;
+use crate::object::{ObjectState, Profile};
+use onode_base::Prng;
+use onode_object::{
+    AttributeKey, AttributeKind, Compression, Hints, Mutation, ObjectDevice, ObjectId, ObjectKind, Transaction,
+};
+
+fn any_object(state: &ObjectState, prng: &mut Prng) -> Option<ObjectId> {
+    let index = prng.below(state.objects.len() as u64) as usize;
+    state.objects.keys().nth(index).copied()
+}
+
+fn bytes(prng: &mut Prng, most: u64) -> Vec<u8> {
+    // Sizes of a few bytes, of about a page, and of anything.
+    let length = match prng.below(4) {
+        0 => 1 + prng.below(40),
+        1 => 480 + prng.below(60),
+        _ => 1 + prng.below(most),
+    };
+    let mut data = vec![0; length.min(most) as usize];
+    prng.fill(&mut data);
+    data
+}
+
+fn hints(prng: &mut Prng) -> Hints {
+    let kind = [ObjectKind::Unknown, ObjectKind::Data, ObjectKind::Directory, ObjectKind::Memory][prng.below(4) as usize];
+    let compression = if prng.chance(1, 2) { Compression::Auto } else { Compression::Never };
+    Hints { kind, compression, expected_size: prng.below(3) * 1000, embed: prng.chance(1, 2), ..Hints::default() }
+}
+
+fn key(prng: &mut Prng) -> AttributeKey {
+    AttributeKey::new(AttributeKind(32 + prng.below(2) as u8), prng.below(40))
+}
+
+fn value(prng: &mut Prng) -> Vec<u8> {
+    let mut value = vec![0; [0, 8, 40, 200, 600][prng.below(5) as usize]];
+    prng.fill(&mut value);
+    value
+}
+
+/// A change of an object that is there.
+fn change(object: ObjectId, state: &ObjectState, profile: &Profile, prng: &mut Prng) -> Mutation {
+    let size = state.objects.get(&object).map_or(0, |one| one.content.len() as u64);
+    if prng.chance(profile.attributes, 100) {
+        return match prng.below(5) {
+            0 => Mutation::RemoveAttribute { object, key: key(prng) },
+            1 => Mutation::SetHints { object, hints: hints(prng) },
+            _ => Mutation::SetAttribute { object, key: key(prng), value: value(prng) },
+        };
+    }
+    let overwrite = size > 0 && prng.chance(profile.overwrites, 100);
+    match prng.below(8) {
+        6 if !overwrite => Mutation::Truncate { object, size: prng.below(profile.object_bytes) },
+        7 if !overwrite => {
+            Mutation::Punch { object, offset: prng.below(size + 100), length: prng.below(profile.object_bytes) }
+        }
+        _ => {
+            let mut data = bytes(prng, profile.write_bytes);
+            let offset = if overwrite { prng.below(size) } else { prng.below(size + 600).min(profile.object_bytes) };
+            if overwrite {
+                data.truncate((size - offset) as usize);
+            }
+            Mutation::Write { object, offset, data }
+        }
+    }
+}
+
+/// A transaction and the state after it. New objects get ids from the device.
+///
+/// # Errors
+/// The device's, when it hands out ids; `Ok(None)` stands for an id that was used before.
+pub fn transaction(
+    device: &dyn ObjectDevice,
+    run: &mut Run<ObjectState>,
+    profile: &Profile,
+    aim_bytes: u64,
+) -> onode_object::Result<Option<(Transaction, ObjectState)>> {
+    let mut state = run.state.clone();
+    let prng = &mut run.prng;
+    let mut transaction = Transaction::new();
+    for _ in 0..1 + prng.below(profile.mutations) {
+        let count = state.objects.len() as u64;
+        let is_full = state.bytes() >= aim_bytes;
+        let known = any_object(&state, prng);
+        let mutation = match known {
+            Some(object) if is_full && prng.chance(1, 2) => {
+                if prng.chance(1, 3) {
+                    let size = state.objects.get(&object).map_or(0, |one| one.content.len() as u64);
+                    Mutation::Truncate { object, size: prng.below(size + 1) }
+                } else {
+                    Mutation::Remove { object }
+                }
+            }
+            Some(object) if prng.chance(1, 25) => Mutation::Remove { object },
+            Some(object) if count >= profile.objects || prng.chance(3, 4) => change(object, &state, profile, prng),
+            _ => {
+                let id = device.reserve_ids(1)?;
+                if id <= state.highest || id < ObjectId::FIRST_FREE {
+                    return Ok(None);
+                }
+                Mutation::Create { object: id, hints: hints(prng) }
+            }
+        };
+        if state.apply(&mutation) {
+            transaction.mutations.push(mutation);
+        }
+    }
+    Ok(Some((transaction, state)))
+}
+
+/// A transaction that must be refused: its last mutation concerns an object that is not there.
+pub fn refused(run: &mut Run<ObjectState>, profile: &Profile) -> Transaction {
+    let mut transaction = Transaction::new();
+    if let Some(object) = any_object(&run.state, &mut run.prng) {
+        transaction.write(object, 0, bytes(&mut run.prng, profile.write_bytes));
+    }
+    transaction.remove(ObjectId(1));
+    transaction
+}
+
+/// Whether a transaction may not be refused for space: it only gives back.
+pub fn only_frees(transaction: &Transaction, state: &ObjectState) -> bool {
+    let mut state = state.clone();
+    transaction.mutations.iter().all(|mutation| {
+        let frees = match mutation {
+            Mutation::Remove { .. } | Mutation::Punch { .. } | Mutation::RemoveAttribute { .. } => true,
+            Mutation::Truncate { object, size } => {
+                state.objects.get(object).is_some_and(|one| *size <= one.content.len() as u64)
+            }
+            _ => false,
+        };
+        frees && state.apply(mutation)
+    })
+}
+
+/// A transaction in words.
+pub fn describe(transaction: &Transaction) -> String {
+    let words: Vec<String> = transaction
+        .mutations
+        .iter()
+        .map(|mutation| match mutation {
+            Mutation::Create { object, .. } => format!("create {object}"),
+            Mutation::Remove { object } => format!("remove {object}"),
+            Mutation::Write { object, offset, data } => format!("write {object} at {offset}, {} bytes", data.len()),
+            Mutation::Truncate { object, size } => format!("truncate {object} to {size}"),
+            Mutation::Punch { object, offset, length } => format!("punch {object} at {offset}, {length} bytes"),
+            Mutation::SetAttribute { object, key, value } => {
+                format!("set attribute {}.{} of {object}, {} bytes", key.kind.0, key.index, value.len())
+            }
+            Mutation::RemoveAttribute { object, key } => {
+                format!("remove attribute {}.{} of {object}", key.kind.0, key.index)
+            }
+            Mutation::SetHints { object, .. } => format!("set hints of {object}"),
+        })
+        .collect();
+    words.join("; ")
+}

@@ -1,0 +1,96 @@
+//! Ways of using an object device, by name.
+
+/// A way of using the device.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    /// Its name in replay lines.
+    pub name: &'static str,
+    /// Calls of the first run.
+    pub steps: u32,
+    /// Most objects at a time.
+    pub objects: u64,
+    /// Most bytes of one write.
+    pub write_bytes: u64,
+    /// Most bytes of an object.
+    pub object_bytes: u64,
+    /// Most mutations of a transaction.
+    pub mutations: u64,
+    /// Durable commits, of 100.
+    pub durable: u64,
+    /// Clean close and mount, of 1,000 calls.
+    pub remounts: u64,
+    /// Background work, of 1,000 calls.
+    pub maintains: u64,
+    /// Share of the volume, in percent, that writes aim at; above 100 they go on until it is full.
+    pub fill: u64,
+    /// Attribute changes, of 100 mutations.
+    pub attributes: u64,
+    /// Overwrites of what is there rather than anything else, of 100 mutations.
+    pub overwrites: u64,
+    /// Variants of damage tried at each operation; 0 for all.
+    pub variants: usize,
+}
+
+const MIX: Profile = Profile {
+    name: "mix",
+    steps: 60,
+    objects: 8,
+    write_bytes: 1500,
+    object_bytes: 6000,
+    mutations: 4,
+    durable: 60,
+    remounts: 10,
+    maintains: 10,
+    fill: 40,
+    attributes: 20,
+    overwrites: 20,
+    variants: 0,
+};
+
+/// All profiles.
+pub const PROFILES: [Profile; 8] = [
+    MIX,
+    // Few tiny commits: every case of an almost empty volume.
+    Profile { name: "first", steps: 6, mutations: 2, write_bytes: 700, ..MIX },
+    // Every commit waits; syncs are rare.
+    Profile { name: "buffered", durable: 5, steps: 80, ..MIX },
+    // Mostly closes and mounts.
+    Profile { name: "cycles", remounts: 400, steps: 40, ..MIX },
+    // Many attributes: a tree of several levels.
+    Profile { name: "attributes", attributes: 90, objects: 5, steps: 200, fill: 60, variants: 4, ..MIX },
+    // Contents of many pages.
+    Profile { name: "large", write_bytes: 9000, object_bytes: 20_000, steps: 40, fill: 60, variants: 5, ..MIX },
+    // Overwrites until the cleaner has gone round the medium several times.
+    Profile {
+        name: "churn",
+        steps: 1600,
+        objects: 30,
+        write_bytes: 2200,
+        object_bytes: 4000,
+        mutations: 2,
+        fill: 80,
+        overwrites: 80,
+        remounts: 2,
+        variants: 2,
+        ..MIX
+    },
+    // Full, and again full after removals.
+    Profile {
+        name: "full",
+        steps: 400,
+        objects: 60,
+        write_bytes: 6000,
+        object_bytes: 9000,
+        mutations: 2,
+        fill: 200,
+        overwrites: 30,
+        variants: 3,
+        ..MIX
+    },
+];
+
+/// The profile of that name.
+#[must_use]
+pub fn by_name(name: &str) -> Option<&'static Profile> {
+    PROFILES.iter().find(|profile| profile.name == name)
+}

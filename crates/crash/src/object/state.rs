@@ -1,0 +1,153 @@
+//! What objects there should be: a plain model of the object interface that shares no code with any
+//! device.
+
+use onode_object::{AttributeKey, AttributeKind, Hints, Mutation, ObjectDevice, ObjectId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Object {
+    /// The advice.
+    pub hints: Hints,
+    /// All its bytes, holes as zeros.
+    pub content: Vec<u8>,
+    /// The attributes.
+    pub attributes: BTreeMap<AttributeKey, Vec<u8>>,
+}
+
+/// All objects, and which ids were ever used.
+#[derive(Clone, Debug, Default)]
+pub struct ObjectState {
+    /// The objects.
+    pub objects: BTreeMap<ObjectId, Arc<Object>>,
+    /// The highest id that any object had.
+    pub highest: ObjectId,
+}
+
+impl ObjectState {
+    /// Bytes of content and attributes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let of = |object: &Arc<Object>| {
+            object.content.len() + object.attributes.values().map(|value| value.len() + 32).sum::<usize>()
+        };
+        self.objects.values().map(|object| of(object) as u64 + 64).sum()
+    }
+
+    /// Does one change; false if there is no such object, or one that should be new.
+    #[must_use]
+    pub fn apply(&mut self, mutation: &Mutation) -> bool {
+        let id = mutation.object();
+        match mutation {
+            Mutation::Create { hints, .. } => {
+                self.highest = self.highest.max(id);
+                let object = Object { hints: *hints, ..Object::default() };
+                return self.objects.insert(id, Arc::new(object)).is_none();
+            }
+            Mutation::Remove { .. } => return self.objects.remove(&id).is_some(),
+            _ => {}
+        }
+        let Some(object) = self.objects.get_mut(&id).map(Arc::make_mut) else { return false };
+        match mutation {
+            Mutation::Create { .. } | Mutation::Remove { .. } => {}
+            Mutation::Write { offset, data, .. } => {
+                let (start, end) = (*offset as usize, *offset as usize + data.len());
+                if !data.is_empty() {
+                    if object.content.len() < end {
+                        object.content.resize(end, 0);
+                    }
+                    object.content[start..end].copy_from_slice(data);
+                }
+            }
+            Mutation::Truncate { size, .. } => object.content.resize(*size as usize, 0),
+            Mutation::Punch { offset, length, .. } => {
+                let size = object.content.len();
+                let start = (*offset as usize).min(size);
+                let end = (*offset as usize).saturating_add(*length as usize).min(size);
+                object.content[start..end].fill(0);
+            }
+            Mutation::SetAttribute { key, value, .. } => {
+                object.attributes.insert(*key, value.clone());
+            }
+            Mutation::RemoveAttribute { key, .. } => {
+                object.attributes.remove(key);
+            }
+            Mutation::SetHints { hints, .. } => object.hints = *hints,
+        }
+        true
+    }
+
+    /// Everything that a device shows.
+    ///
+    /// # Errors
+    /// What the device answers instead of showing it.
+    pub fn read(device: &dyn ObjectDevice) -> onode_object::Result<Self> {
+        let mut found = Self::default();
+        let mut from = ObjectId(0);
+        loop {
+            let ids = device.list(from, 64)?;
+            let Some(last) = ids.last() else { return Ok(found) };
+            from = ObjectId(last.0 + 1);
+            for id in ids {
+                found.objects.insert(id, Arc::new(read_object(device, id)?));
+            }
+        }
+    }
+
+    /// The first difference to what should be there; `None` if there is none.
+    #[must_use]
+    pub fn difference(&self, expected: &Self) -> Option<String> {
+        for (id, wanted) in &expected.objects {
+            let Some(found) = self.objects.get(id) else { return Some(format!("{id} is missing")) };
+            if found != wanted {
+                return Some(format!("{id}: {}", object_difference(found, wanted)));
+            }
+        }
+        self.objects.keys().find(|id| !expected.objects.contains_key(id)).map(|id| format!("{id} should not exist"))
+    }
+
+    /// Whether the objects are these.
+    #[must_use]
+    pub fn shows(&self, expected: &Self) -> bool {
+        self.objects == expected.objects
+    }
+}
+
+fn read_object(device: &dyn ObjectDevice, id: ObjectId) -> onode_object::Result<Object> {
+    let stat = device.stat(id)?;
+    let mut content = vec![0xa5; usize::try_from(stat.size).unwrap_or(0).min(64 << 20)];
+    let count = device.read(id, 0, &mut content)?;
+    content.truncate(count);
+    let mut object = Object { hints: stat.hints, content, attributes: BTreeMap::new() };
+    let mut from = Some(AttributeKey::new(AttributeKind(0), 0));
+    while let Some(start) = from {
+        let some = device.attributes(id, start, 64)?;
+        from = some.last().and_then(|(key, _)| key.next());
+        object.attributes.extend(some);
+    }
+    Ok(object)
+}
+
+fn object_difference(found: &Object, wanted: &Object) -> String {
+    if found.content.len() != wanted.content.len() {
+        return format!("{} bytes instead of {}", found.content.len(), wanted.content.len());
+    }
+    if let Some(at) = (0..found.content.len()).find(|&at| found.content[at] != wanted.content[at]) {
+        return format!(
+            "byte {at} of {} is {:#04x} instead of {:#04x}",
+            wanted.content.len(),
+            found.content[at],
+            wanted.content[at]
+        );
+    }
+    if found.hints != wanted.hints {
+        return format!("{:?} instead of {:?}", found.hints, wanted.hints);
+    }
+    let keys = || found.attributes.keys().chain(wanted.attributes.keys());
+    let key = keys().find(|key| found.attributes.get(key) != wanted.attributes.get(key));
+    key.map_or_else(String::new, |key| {
+        let length = |of: &Object| of.attributes.get(key).map(Vec::len);
+        format!("attribute {key:?} has {:?} bytes instead of {:?}", length(found), length(wanted))
+    })
+}

@@ -1,0 +1,247 @@
+//! Transactions on the flash device as a workload.
+
+use crate::geometry::Shape;
+use crate::history::{History, Promise, Run};
+use crate::medium::Medium;
+use crate::object::{ObjectState, Profile, calls};
+use crate::violation::Violation;
+use crate::workload::{Figures, Workload};
+use onode_flash::{FlashDevice, FormatOptions, MountOptions};
+use onode_media::{SimNand, SimOptions};
+use onode_object::{Durability, Error, ErrorKind, ObjectDevice, ObjectId, SyncScope};
+
+/// One profile on one shape.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectWorkload {
+    /// How the device is used.
+    pub profile: &'static Profile,
+    /// On which medium.
+    pub shape: Shape,
+}
+
+/// Options under which every read goes to the medium: what a cache remembers proves nothing.
+#[must_use]
+pub fn mount_options(read_only: bool) -> MountOptions {
+    MountOptions { read_only, node_cache_bytes: 0, page_cache_bytes: 0, ..MountOptions::default() }
+}
+
+/// An empty volume on a medium of `shape`.
+///
+/// # Errors
+/// If formatting fails.
+pub fn format(shape: &Shape) -> Result<SimNand, Violation> {
+    let nand = SimNand::new(shape.geometry, SimOptions::default());
+    let nand = nand.map_err(|error| Violation::new("N7", format!("no medium of this shape: {error}")))?;
+    let medium = Medium::new(nand, false);
+    let options = FormatOptions { uuid: *b"crash explorer  ", blocks_per_segment: shape.blocks_per_segment };
+    let device = FlashDevice::format(medium.clone(), &options, &mount_options(false)).map_err(unexpected("format"))?;
+    device.close().map_err(unexpected("close after format"))?;
+    drop(device);
+    Ok(medium.image())
+}
+
+/// Turns an error that should not have happened into a violation: of N7 for space and refusals to
+/// work, of N1 for lost bytes.
+pub fn unexpected(what: &str) -> impl Fn(Error) -> Violation {
+    move |error| {
+        let promise = match error.kind {
+            ErrorKind::NoSpace | ErrorKind::ReadOnly | ErrorKind::Busy => "N7",
+            ErrorKind::Corrupt | ErrorKind::Media => "N1",
+            _ => "N6",
+        };
+        Violation::new(promise, format!("{what}: {error}"))
+    }
+}
+
+impl ObjectWorkload {
+    fn commit(&self, device: &FlashDevice, run: &mut Run<ObjectState>, durability: Durability) -> Result<(), Violation> {
+        let total = device.space().total;
+        let aim = if self.profile.fill > 100 { u64::MAX } else { total * self.profile.fill / 100 };
+        let Some((transaction, after)) =
+            calls::transaction(device, run, self.profile, aim).map_err(unexpected("reserve_ids"))?
+        else {
+            return Err(Violation::new("N4", "reserve_ids handed out an id that an object had before"));
+        };
+        if transaction.is_empty() {
+            return Ok(());
+        }
+        self.commit_this(device, run, transaction, after, durability)
+    }
+
+    fn commit_this(
+        &self,
+        device: &FlashDevice,
+        run: &mut Run<ObjectState>,
+        transaction: onode_object::Transaction,
+        after: ObjectState,
+        durability: Durability,
+    ) -> Result<(), Violation> {
+        let words = if run.explains { calls::describe(&transaction) } else { String::new() };
+        let only_frees = calls::only_frees(&transaction, &run.state);
+        let (before, used) = (run.state.clone(), run.state.bytes());
+        let describe = move || format!("commit {durability:?}: {words}");
+        run.call(describe, |_| match device.commit(transaction, durability) {
+            Ok(()) => Ok((durability == Durability::Durable, Some(after))),
+            Err(error) if error.kind == ErrorKind::NoSpace => {
+                let total = device.space().total;
+                if only_frees {
+                    return Err(Violation::new("N7", format!("a commit that only frees was refused: {error}")));
+                }
+                if used < total / 2 {
+                    let text = format!("refused although {used} of {total} bytes are in use: {error}");
+                    return Err(Violation::new("N7", text));
+                }
+                Ok((false, Some(before)))
+            }
+            Err(error) => Err(unexpected("commit")(error)),
+        })
+    }
+
+    fn remount(&self, device: &mut FlashDevice, run: &mut Run<ObjectState>) -> Result<(), Violation> {
+        run.call(
+            || "close".into(),
+            |_| {
+                device.close().map_err(unexpected("close"))?;
+                Ok((true, None))
+            },
+        )?;
+        run.call(
+            || "mount".into(),
+            |medium| {
+                *device = self.mount(medium, false)?;
+                Ok((true, None))
+            },
+        )
+    }
+
+    /// Takes away the largest object, as somebody whose volume is full would.
+    fn remove_largest(&self, device: &FlashDevice, run: &mut Run<ObjectState>) -> Result<(), Violation> {
+        let largest = run.state.objects.iter().max_by_key(|(_, one)| one.content.len()).map(|(id, _)| *id);
+        let Some(object) = largest else { return Ok(()) };
+        let mutation = onode_object::Mutation::Remove { object };
+        let mut after = run.state.clone();
+        if !after.apply(&mutation) {
+            return Ok(());
+        }
+        let transaction = onode_object::Transaction { mutations: vec![mutation] };
+        self.commit_this(device, run, transaction, after, Durability::Durable)
+    }
+}
+
+impl Workload for ObjectWorkload {
+    type System = FlashDevice;
+    type State = ObjectState;
+
+    fn prepare(&self) -> Result<(SimNand, ObjectState), Violation> {
+        Ok((format(&self.shape)?, ObjectState::default()))
+    }
+
+    fn steps(&self) -> u32 {
+        self.profile.steps
+    }
+
+    fn mount(&self, medium: &Medium, read_only: bool) -> Result<FlashDevice, Violation> {
+        let device = FlashDevice::mount(medium.clone(), &mount_options(read_only));
+        let device = device.map_err(|error| Violation::new("N7", format!("mount: {error}")))?;
+        if let (false, Some(why)) = (read_only, device.info().read_only) {
+            return Err(Violation::new("N7", format!("mounted read-only only: {why}")));
+        }
+        Ok(device)
+    }
+
+    fn step(&self, device: &mut FlashDevice, run: &mut Run<ObjectState>) -> Result<(), Violation> {
+        let draw = run.prng.below(1000);
+        let (remounts, maintains) = (self.profile.remounts, self.profile.maintains);
+        if draw < remounts {
+            self.remount(device, run)
+        } else if draw < remounts + maintains {
+            run.call(
+                || "maintain".into(),
+                |_| device.maintain(4).map_err(unexpected("maintain")).map(|_| (false, None)),
+            )
+        } else if draw < remounts + maintains + 20 {
+            run.call(
+                || "sync".into(),
+                |_| device.sync(SyncScope::All).map_err(unexpected("sync")).map(|()| (true, None)),
+            )
+        } else if draw < remounts + maintains + 30 {
+            let transaction = calls::refused(run, self.profile);
+            match device.commit(transaction, Durability::Durable) {
+                Err(error) if error.kind == ErrorKind::NotFound => Ok(()),
+                other => Err(Violation::new("N3", format!("a wrong transaction was answered with {other:?}"))),
+            }
+        } else {
+            let durable = run.prng.chance(self.profile.durable, 100);
+            self.commit(device, run, if durable { Durability::Durable } else { Durability::Buffered })
+        }
+    }
+
+    fn go_on(&self, device: &mut FlashDevice, run: &mut Run<ObjectState>) -> Result<(), Violation> {
+        self.commit(device, run, Durability::Buffered)?;
+        if self.profile.fill > 100 {
+            self.remove_largest(device, run)?;
+        }
+        self.commit(device, run, Durability::Durable)?;
+        self.commit(device, run, Durability::Durable)
+    }
+
+    fn recognise(
+        &self,
+        device: &FlashDevice,
+        history: &History<ObjectState>,
+        promise: Promise,
+    ) -> Result<ObjectState, Violation> {
+        let found = ObjectState::read(device).map_err(unexpected("read after mount"))?;
+        let states = || (promise.floor..=promise.ceiling).rev().map(|count| history.state(count));
+        if let Some(state) = states().find(|state| found.shows(state)) {
+            return Ok(state.clone());
+        }
+        let all = 0..=history.calls.len();
+        let older = all.rev().find(|&count| found.shows(history.state(count)));
+        Err(match older {
+            Some(count) if count < promise.floor => {
+                let text = format!("the state after call {count} is back, {} are covered", promise.floor);
+                Violation::new("N1", text)
+            }
+            Some(count) => Violation::new("N2", format!("the state after call {count}, which had not begun")),
+            None => {
+                let difference = found.difference(history.state(promise.floor)).unwrap_or_default();
+                let text = format!(
+                    "no state between call {} and {}; compared with the former: {difference}",
+                    promise.floor, promise.ceiling
+                );
+                Violation::new("N3", text)
+            }
+        })
+    }
+
+    fn compare(&self, device: &FlashDevice, state: &ObjectState) -> Result<(), Violation> {
+        let found = ObjectState::read(device).map_err(unexpected("read"))?;
+        found.difference(state).map_or(Ok(()), |difference| Err(Violation::new("N5", difference)))
+    }
+
+    fn verify(&self, device: &FlashDevice, state: &ObjectState) -> Result<(), Violation> {
+        let mut from = Some(ObjectId(0));
+        while let (Some(start), Some(scrub)) = (from, device.scrub()) {
+            let report = scrub.scrub(start, 256).map_err(unexpected("scrub"))?;
+            if let Some(damaged) = report.damaged.first() {
+                return Err(Violation::new("N5", format!("scrub: {damaged}")));
+            }
+            from = report.next;
+        }
+        let space = device.space();
+        let objects = state.objects.len() as u64;
+        if space.objects != objects {
+            return Err(Violation::new("N5", format!("{} objects are counted, {objects} exist", space.objects)));
+        }
+        Ok(())
+    }
+
+    fn close(&self, device: &FlashDevice) -> Result<(), Violation> {
+        device.close().map_err(unexpected("close"))
+    }
+
+    fn figures(&self, device: &FlashDevice) -> Figures {
+        device.inspect().map(|inspect| inspect.counters()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,147 @@
+//! Runs by name: which there are, how each is explored, replayed and explained.
+
+use crate::explore::{self, Outcome, Place, Plan, Recorded};
+use crate::geometry::{self, SHAPES};
+use crate::medium::describe;
+use crate::object::{ObjectWorkload, PROFILES, profile};
+use crate::spec::{RunName, Spec};
+use crate::violation::Violation;
+use crate::workload::Workload;
+use onode_media::{Damage, Nand};
+
+/// The levels.
+pub const LEVELS: [&str; 1] = ["object"];
+
+/// First cuts between two whose recovery is cut again, and second cuts for each.
+const SECOND_EVERY: usize = 16;
+const SECONDS: usize = 6;
+
+/// What came of one run: its outcome, or how it failed without any cut.
+pub type Explored = Result<Outcome, Violation>;
+
+/// The names of all workloads of a level.
+#[must_use]
+pub fn workloads(level: &str) -> Vec<&'static str> {
+    match level {
+        "object" => PROFILES.iter().map(|profile| profile.name).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The runs of one round over every workload and shape; each round has a seed of its own.
+#[must_use]
+pub fn round(levels: &[&str], seed: u64) -> Vec<RunName> {
+    let mut all = Vec::new();
+    for shape in SHAPES {
+        for level in levels {
+            for workload in workloads(level) {
+                let (level, workload, shape) = ((*level).into(), workload.into(), shape.name.into());
+                all.push(RunName { level, workload, shape, seed });
+            }
+        }
+    }
+    all
+}
+
+/// Something to do with a workload, whatever its level.
+trait Visitor {
+    type Answer;
+    fn visit<W: Workload>(self, workload: &W, plan: Plan) -> Self::Answer;
+}
+
+fn with_workload<V: Visitor>(run: &RunName, most_states: u64, visitor: V) -> Result<V::Answer, String> {
+    let shape = geometry::by_name(&run.shape).ok_or_else(|| format!("there is no shape '{}'", run.shape))?;
+    let plan =
+        Plan { seed: run.seed, variants: 0, second_every: SECOND_EVERY, seconds: SECONDS, most_states };
+    match run.level.as_str() {
+        "object" => {
+            let profile = profile::by_name(&run.workload);
+            let profile = profile.ok_or_else(|| format!("there is no workload '{}'", run.workload))?;
+            let plan = Plan { variants: profile.variants, ..plan };
+            Ok(visitor.visit(&ObjectWorkload { profile, shape }, plan))
+        }
+        other => Err(format!("there is no level '{other}'")),
+    }
+}
+
+struct Explore;
+
+impl Visitor for Explore {
+    type Answer = Explored;
+
+    fn visit<W: Workload>(self, workload: &W, plan: Plan) -> Explored {
+        let recorded = explore::record(workload, plan.seed, false)?;
+        Ok(explore::explore(workload, &plan, &recorded))
+    }
+}
+
+/// Explores a run, judging at most `most_states` states.
+///
+/// # Errors
+/// If there is no such run.
+pub fn explore(run: &RunName, most_states: u64) -> Result<Explored, String> {
+    with_workload(run, most_states, Explore)
+}
+
+struct Replay(Option<Place>);
+
+impl Visitor for Replay {
+    type Answer = (String, Result<(), Violation>);
+
+    fn visit<W: Workload>(self, workload: &W, plan: Plan) -> Self::Answer {
+        let recorded = match explore::record(workload, plan.seed, true) {
+            Ok(recorded) => recorded,
+            Err(violation) => return (String::from("The run fails without any cut.\n"), Err(violation)),
+        };
+        let Some(place) = self.0 else { return (explain_run(&recorded), Ok(())) };
+        let verdict = explore::judge_place(workload, plan.seed, &recorded, place);
+        (explain(&recorded, place), verdict)
+    }
+}
+
+/// Judges one state again; returns its story and the verdict.
+///
+/// # Errors
+/// If there is no such run.
+pub fn replay(spec: &Spec) -> Result<(String, Result<(), Violation>), String> {
+    with_workload(&spec.run, u64::MAX, Replay(spec.place))
+}
+
+fn explain_run<S>(recorded: &Recorded<S>) -> String {
+    let mut text = String::new();
+    for (number, call) in recorded.history.calls.iter().enumerate() {
+        text += &format!("call {:4}  operations {}..{}  {}\n", number + 1, call.begin, call.end, call.what);
+    }
+    text
+}
+
+/// The calls and media operations around a cut.
+fn explain<S>(recorded: &Recorded<S>, place: Place) -> String {
+    let (at, variant) = place.first;
+    let promise = recorded.history.promise(at);
+    let geometry = recorded.end.geometry();
+    let mut text = format!("Calls around the cut ({} are covered, {} may be there):\n", promise.floor, promise.ceiling);
+    let from = promise.floor.saturating_sub(4);
+    for (number, call) in recorded.history.calls.iter().enumerate().take(promise.ceiling + 1).skip(from) {
+        let mark = if number < promise.floor {
+            "covered "
+        } else if number < promise.returned {
+            "returned"
+        } else if number < promise.ceiling {
+            "begun   "
+        } else {
+            "not yet "
+        };
+        text += &format!("  {mark} call {:4}  operations {}..{}  {}\n", number + 1, call.begin, call.end, call.what);
+    }
+    text += "Media operations around the cut:\n";
+    for (number, cut) in recorded.cuts.iter().enumerate().take(at + 1).skip(at.saturating_sub(12)) {
+        let damage = Damage::variants_for(&cut.operation).get(variant);
+        let mark = if number == at { format!("  <- cut: {damage:?}") } else { String::new() };
+        text += &format!("  {number:5} {}{mark}\n", describe(&cut.operation, &geometry));
+    }
+    if let Some((cut, variant)) = place.second {
+        text += &format!("The second cut is at operation {cut} after that, variant {variant}.\n");
+    }
+    text
+}

@@ -1,0 +1,31 @@
+//! A broken promise.
+
+use std::fmt;
+
+/// Which promise was broken and how. N1 to N7 are those of `docs/semantics.md`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// `N1` ... `N7`.
+    pub promise: &'static str,
+    /// What was expected and what was found.
+    pub text: String,
+}
+
+impl Violation {
+    /// A violation of `promise`.
+    pub fn new(promise: &'static str, text: impl Into<String>) -> Self {
+        Self { promise, text: text.into() }
+    }
+
+    /// The same, with the moment at which it was found in front.
+    #[must_use]
+    pub fn when(self, moment: &str) -> Self {
+        Self { text: format!("{moment}: {}", self.text), ..self }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.promise, self.text)
+    }
+}

@@ -1,0 +1,76 @@
+//! What the explorer asks of a kind of system: how it is mounted, used, looked at and closed.
+
+use crate::history::{History, Promise, Run};
+use crate::medium::Medium;
+use crate::violation::Violation;
+use onode_media::SimNand;
+
+/// Figures of a device, by name.
+pub type Figures = Vec<(String, u64)>;
+
+/// A kind of system with one way of using it, all of which follows from a seed.
+pub trait Workload: Sync {
+    /// The mounted system.
+    type System;
+    /// What the oracle knows.
+    type State: Clone;
+
+    /// A formatted medium, and what is on it.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    fn prepare(&self) -> Result<(SimNand, Self::State), Violation>;
+
+    /// Calls of the first run.
+    fn steps(&self) -> u32;
+
+    /// Mounts what is on the medium.
+    ///
+    /// # Errors
+    /// N7 if that is refused.
+    fn mount(&self, medium: &Medium, read_only: bool) -> Result<Self::System, Violation>;
+
+    /// Makes one or a few calls, chosen by the run.
+    ///
+    /// # Errors
+    /// What should not have happened.
+    fn step(&self, system: &mut Self::System, run: &mut Run<Self::State>) -> Result<(), Violation>;
+
+    /// Makes a few calls as a user would after a crash: the last of them is covered.
+    ///
+    /// # Errors
+    /// What should not have happened.
+    fn go_on(&self, system: &mut Self::System, run: &mut Run<Self::State>) -> Result<(), Violation>;
+
+    /// Finds out which of the states that a cut may leave the system shows.
+    ///
+    /// # Errors
+    /// It shows none of them.
+    fn recognise(
+        &self,
+        system: &Self::System,
+        history: &History<Self::State>,
+        promise: Promise,
+    ) -> Result<Self::State, Violation>;
+
+    /// Looks at everything and compares it with `state`.
+    ///
+    /// # Errors
+    /// The first difference.
+    fn compare(&self, system: &Self::System, state: &Self::State) -> Result<(), Violation>;
+
+    /// Lets the system verify itself.
+    ///
+    /// # Errors
+    /// What it found.
+    fn verify(&self, system: &Self::System, state: &Self::State) -> Result<(), Violation>;
+
+    /// Closes cleanly.
+    ///
+    /// # Errors
+    /// If that fails.
+    fn close(&self, system: &Self::System) -> Result<(), Violation>;
+
+    /// Figures of the device.
+    fn figures(&self, system: &Self::System) -> Figures;
+}
