@@ -192,8 +192,9 @@ impl Workload for ObjectWorkload {
         promise: Promise,
     ) -> Result<ObjectState, Violation> {
         let found = ObjectState::read(device).map_err(unexpected("read after mount"))?;
-        let states = || (promise.floor..=promise.ceiling).rev().map(|count| history.state(count));
-        if let Some(state) = states().find(|state| found.shows(state)) {
+        // Of equal states the oldest: it has used the fewest ids.
+        let mut states = (promise.floor..=promise.ceiling).map(|count| history.state(count));
+        if let Some(state) = states.find(|state| found.shows(state)) {
             return Ok(state.clone());
         }
         let all = 0..=history.calls.len();
