@@ -3,7 +3,8 @@
 mod common;
 
 use common::{Flash, TINY};
-use onode_object::{Durability, Hints, ObjectDevice, Transaction};
+use onode_object::conformance::Harness;
+use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, Transaction};
 
 /// The cleaner looked again and again for an extent that goes on behind the bytes it was moving.
 #[test]
@@ -29,5 +30,57 @@ fn cleaning_ends_when_an_extent_reaches_past_the_bytes_moved() {
     for (object, byte) in [(first, 3), (second, 2)] {
         assert_eq!(device.read(object, 0, &mut bytes).unwrap(), bytes.len());
         assert!(bytes.iter().all(|&found| found == byte));
+    }
+}
+
+/// A session that was cut before anything of it was durable left pages of the sequence number that the
+/// next session gave to its next journal segment; the mount after that one took them for a damaged journal.
+#[test]
+fn pages_of_a_lost_session_are_not_taken_for_those_of_the_next() {
+    let mut flash = Flash::holding(TINY, 100_000);
+    flash.reopen();
+    let device = flash.device.as_ref().unwrap();
+    let object = device.reserve_ids(1).unwrap();
+    let mut transaction = Transaction::new();
+    transaction.create(object, Hints::default()).write(object, 0, vec![1; 496 * 40]);
+    device.commit(transaction, Durability::Buffered).unwrap();
+    flash.crash();
+    let device = flash.device.as_ref().unwrap();
+    let mut transaction = Transaction::new();
+    transaction.create(device.reserve_ids(1).unwrap(), Hints::default());
+    device.commit(transaction, Durability::Durable).unwrap();
+    flash.reopen();
+    assert_eq!(flash.device().info().read_only, None);
+}
+
+/// A commit record that crossed the end of a journal segment had the record that names the segment after
+/// the new one between its frames, and the replay refused it.
+#[test]
+fn a_commit_record_crosses_the_end_of_a_journal_segment() {
+    let mut flash = Flash::holding(TINY, 100_000);
+    // Rare checkpoints: the replay reads several segments.
+    flash.options.checkpoint_pages = Some(48);
+    flash.mount();
+    let mut committed = 0;
+    for round in 0..60 {
+        let device = flash.device.as_ref().unwrap();
+        let object = device.reserve_ids(1).unwrap();
+        let mut transaction = Transaction::new();
+        transaction.create(object, Hints::default());
+        for index in 0..3 {
+            transaction.set_attribute(
+                object,
+                AttributeKey::new(AttributeKind(40), index),
+                vec![7; 300 + index as usize],
+            );
+        }
+        device.commit(transaction, Durability::Durable).unwrap();
+        committed += 1;
+        if round % 24 == 23 {
+            flash.mount();
+        }
+        let device = flash.device.as_ref().unwrap();
+        assert_eq!(device.info().read_only, None, "round {round}");
+        assert_eq!(device.space().objects, committed);
     }
 }
