@@ -130,7 +130,8 @@ pub fn explore<W: Workload>(workload: &W, plan: &Plan, recorded: &Recorded<W::St
             outcome.states += 1;
             let place = Place { first: (first, variant), second: None };
             let promise = recorded.history.promise(first);
-            let recording = plan.second_every > 0 && number % plan.second_every == prng.below(3) as usize % plan.second_every;
+            let recording =
+                plan.second_every > 0 && number % plan.second_every == prng.below(3) as usize % plan.second_every;
             let seed = seed_of(plan.seed, place);
             let image = damaged(cut, variant, seed);
             let recovered = match judge(workload, image, &recorded.history, promise, seed, recording) {

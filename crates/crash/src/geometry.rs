@@ -15,8 +15,7 @@ pub struct Shape {
 }
 
 const fn shape(name: &'static str, page: u32, spare: u32, pages: u32, blocks: u32, chips: u32) -> Shape {
-    let geometry =
-        Geometry { page_bytes: page, spare_bytes: spare, pages_per_block: pages, blocks, chips };
+    let geometry = Geometry { page_bytes: page, spare_bytes: spare, pages_per_block: pages, blocks, chips };
     Shape { name, geometry, blocks_per_segment: None }
 }
 

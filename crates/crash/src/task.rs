@@ -51,8 +51,7 @@ trait Visitor {
 
 fn with_workload<V: Visitor>(run: &RunName, most_states: u64, visitor: V) -> Result<V::Answer, String> {
     let shape = geometry::by_name(&run.shape).ok_or_else(|| format!("there is no shape '{}'", run.shape))?;
-    let plan =
-        Plan { seed: run.seed, variants: 0, second_every: SECOND_EVERY, seconds: SECONDS, most_states };
+    let plan = Plan { seed: run.seed, variants: 0, second_every: SECOND_EVERY, seconds: SECONDS, most_states };
     match run.level.as_str() {
         "object" => {
             let profile = profile::by_name(&run.workload);

@@ -25,7 +25,8 @@ fn bytes(prng: &mut Prng, most: u64) -> Vec<u8> {
 }
 
 fn hints(prng: &mut Prng) -> Hints {
-    let kind = [ObjectKind::Unknown, ObjectKind::Data, ObjectKind::Directory, ObjectKind::Memory][prng.below(4) as usize];
+    let kind =
+        [ObjectKind::Unknown, ObjectKind::Data, ObjectKind::Directory, ObjectKind::Memory][prng.below(4) as usize];
     let compression = if prng.chance(1, 2) { Compression::Auto } else { Compression::Never };
     Hints { kind, compression, expected_size: prng.below(3) * 1000, embed: prng.chance(1, 2), ..Hints::default() }
 }

@@ -54,7 +54,12 @@ pub fn unexpected(what: &str) -> impl Fn(Error) -> Violation {
 }
 
 impl ObjectWorkload {
-    fn commit(&self, device: &FlashDevice, run: &mut Run<ObjectState>, durability: Durability) -> Result<(), Violation> {
+    fn commit(
+        &self,
+        device: &FlashDevice,
+        run: &mut Run<ObjectState>,
+        durability: Durability,
+    ) -> Result<(), Violation> {
         let total = device.space().total;
         let aim = if self.profile.fill > 100 { u64::MAX } else { total * self.profile.fill / 100 };
         let Some((transaction, after)) =
