@@ -282,15 +282,18 @@ impl Log {
         let flushed = stream == Stream::Journal && core::mem::take(&mut self.store.flushed);
         let info = PageInfo { kind, record_bytes: open.records.len(), sequence: open.sequence, flushed };
         let mut pages = core::mem::take(&mut open.front);
+        let content_bytes = pages.len();
         if !open.records.is_empty() {
             pages.resize(payload - open.records.len(), 0);
             pages.append(&mut open.records);
         }
         let at = SegmentPage { segment: open.segment, page: open.page };
-        self.store.program(at, info, &pages, tag)?;
+        let programmed = self.store.program(at, info, &pages, tag);
         let count = pages.len().div_ceil(payload) as u32;
-        pages.clear();
+        // After a failure the content stays readable from memory.
+        pages.truncate(if programmed.is_ok() { 0 } else { content_bytes });
         open.front = pages;
+        programmed?;
         open.page += count;
         if stream == Stream::Journal {
             self.journal_pages += count;

@@ -14,7 +14,12 @@ pub struct Shared(Arc<Mutex<SimNand>>);
 impl Shared {
     /// A blank chip.
     pub fn new(geometry: Geometry) -> Self {
-        Self(Arc::new(Mutex::new(SimNand::new(geometry, SimOptions::default()).unwrap())))
+        Self::with_options(geometry, SimOptions::default())
+    }
+
+    /// A chip with faults.
+    pub fn with_options(geometry: Geometry, options: SimOptions) -> Self {
+        Self(Arc::new(Mutex::new(SimNand::new(geometry, options).unwrap())))
     }
 
     /// Looks at or changes the chip.
