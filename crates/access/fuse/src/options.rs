@@ -8,10 +8,10 @@ use onode::{Class, Error, Result};
 /// When reading sets the access time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Atime {
-    /// Never.
+    /// Never: a read costs no write.
+    #[default]
     Never,
     /// If it is not newer than the last change, or a day old.
-    #[default]
     Relative,
     /// At every read.
     Strict,

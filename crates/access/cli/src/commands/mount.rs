@@ -22,7 +22,7 @@ use std::process::{Command, Stdio};
     onode mount --foreground disk.img /mnt\n\n\
     Options for -o:\n  \
     ro, rw                           nothing may change; default rw\n  \
-    noatime, relatime, strictatime   when reading sets the access time; default relatime\n  \
+    noatime, relatime, strictatime   when reading sets the access time; default noatime\n  \
     nosuid, suid, nodev, dev         set-user-id bits, device nodes; default nosuid,nodev\n  \
     noexec, exec                     programs cannot be started; default exec\n  \
     sync, async                      every change is on the medium when its call returns; default async\n  \
