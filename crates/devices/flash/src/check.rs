@@ -13,12 +13,12 @@
 
 mod account;
 mod finding;
-mod journal;
+pub(crate) mod journal;
 pub(crate) mod medium;
 mod model;
-mod summary;
+pub(crate) mod summary;
 pub(crate) mod superblocks;
-mod table;
+pub(crate) mod table;
 mod walk;
 
 pub use finding::{Finding, FindingKind, Place, Severity};
@@ -139,14 +139,19 @@ impl Report {
 
 /// Where findings go, and what is counted.
 pub(crate) struct Context<'a> {
-    report: Report,
+    pub(crate) report: Report,
     limit: usize,
-    progress: &'a mut dyn FnMut(u64, u64),
+    progress: Option<&'a mut dyn FnMut(u64, u64)>,
     done: u64,
     total: u64,
 }
 
 impl Context<'_> {
+    /// One that tells nobody.
+    pub(crate) fn silent() -> Self {
+        Self { report: Report::default(), limit: 1000, progress: None, done: 0, total: 0 }
+    }
+
     fn add(&mut self, finding: Finding) {
         if self.report.findings.len() < self.limit {
             if !self.report.findings.contains(&finding) {
@@ -160,21 +165,29 @@ impl Context<'_> {
     /// Tells how far the check is. The total is an estimate, so the part done never exceeds it.
     fn advance(&mut self, done: u64) {
         self.done = done;
-        (self.progress)(done.min(self.total), self.total);
+        if let Some(progress) = &mut self.progress {
+            progress(done.min(self.total), self.total);
+        }
     }
 
     fn finish(mut self, pages_read: u64) -> Report {
         self.report.pages_read = pages_read;
         self.total = self.total.max(self.done);
-        (self.progress)(self.total, self.total);
+        let total = self.total;
+        self.advance(total);
         self.report
     }
 }
 
 /// Checks the volume on `nand`. `progress` hears of pages done and in all.
 pub fn check(nand: &mut dyn Nand, options: &CheckOptions, progress: &mut dyn FnMut(u64, u64)) -> Report {
-    let mut context =
-        Context { report: Report::default(), limit: options.findings.max(1), progress, done: 0, total: 0 };
+    let mut context = Context {
+        report: Report::default(),
+        limit: options.findings.max(1),
+        progress: Some(progress),
+        done: 0,
+        total: 0,
+    };
     let all = superblocks::scan(nand, &mut context);
     context.report.superblocks = all.len() as u32;
     let Some(newest) = all.last() else {

@@ -32,6 +32,7 @@ mod cleaner;
 mod commit;
 mod core;
 mod device;
+pub mod dump;
 mod errors;
 pub mod format;
 mod items;
