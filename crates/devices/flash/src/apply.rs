@@ -23,7 +23,7 @@ pub struct Onode {
 }
 
 impl Onode {
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(16);
         varint::put(&mut out, self.size);
         varint::put(&mut out, self.allocated);
@@ -54,7 +54,7 @@ impl Extent {
         self.offset + self.piece.length as u64
     }
 
-    fn encode(piece: Piece) -> Vec<u8> {
+    pub(crate) fn encode(piece: Piece) -> Vec<u8> {
         let mut out = Vec::with_capacity(10);
         varint::put(&mut out, u64::from(piece.length));
         varint::put(&mut out, piece.location);
@@ -89,7 +89,8 @@ impl Core {
             .ok_or_else(|| onode_object::Error::of(onode_base::ErrorKind::NotFound, object, "there is no such object"))
     }
 
-    fn set_onode(&mut self, object: ObjectId, onode: &Onode) -> Result<()> {
+    /// Sets the onode of `object`.
+    pub fn set_onode(&mut self, object: ObjectId, onode: &Onode) -> Result<()> {
         let (tree, mut source) = self.index();
         tree.insert(&mut source, Key::onode(object), &onode.encode())
     }

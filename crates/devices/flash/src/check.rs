@@ -9,7 +9,7 @@
 //! Findings are data. One damage gives one finding where that is possible: figures that cannot be
 //! right because something before them is lost are not reported a second time.
 //!
-//! It does not repair.
+//! It does not repair; see [`repair`](mod@crate::repair).
 
 mod account;
 mod finding;
@@ -19,6 +19,8 @@ mod model;
 pub(crate) mod summary;
 pub(crate) mod superblocks;
 pub(crate) mod table;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 pub use finding::{Finding, FindingKind, Place, Severity};

@@ -6,10 +6,12 @@ use crate::format::BlobReference;
 use crate::items::Owner;
 use crate::log::Log;
 use crate::options::MountOptions;
+use crate::replay::Recovery;
 use crate::ring::Ring;
 use crate::tree::{Child, Key, Node, NodeSource, Tree};
 use alloc::collections::BTreeSet;
 use alloc::format;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use onode_base::evict::Lru;
@@ -96,6 +98,10 @@ pub struct Core {
     pub session_begun: bool,
     /// Segments that the cleaner could not empty because something on them is damaged.
     pub stuck: BTreeSet<u32>,
+    /// Where and how the journal is damaged, if it is.
+    pub journal_damage: Option<String>,
+    /// What a replay left to be done.
+    pub pending: Recovery,
     /// What was done.
     pub statistics: Statistics,
 }

@@ -9,7 +9,7 @@ mod node;
 mod segment;
 mod words;
 
-pub use node::{AttributeDump, ExtentDump, NodeDump, OnodeDump, TreeDump, onode, tree};
+pub use node::{AttributeDump, ExtentDump, KeyDump, NodeDump, OnodeDump, TreeDump, onode, tree};
 pub use segment::{ItemDump, PageDump, SegmentDump, segment};
 
 use crate::check::medium::Medium;

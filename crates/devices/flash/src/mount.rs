@@ -5,6 +5,7 @@ use crate::errors::from_media;
 use crate::layout::Layout;
 use crate::log::Log;
 use crate::options::{FormatOptions, MountOptions};
+use crate::replay::Recovery;
 use crate::ring::{self, Ring};
 use crate::segments::{SegmentState, SegmentTable};
 use crate::store::Store;
@@ -66,13 +67,29 @@ impl Core {
         let Some(found) = ring::find(&mut *nand, false)?.pop() else {
             return Err(Error::new(ErrorKind::Invalid, "no superblock: this is not an Onode flash volume"));
         };
-        let layout = ring::check_superblock(&found, &*nand)?;
+        let mut core = Self::mount_found(nand, &found, options)?;
+        if let Some(why) = &core.journal_damage {
+            let why = format!("{why}; the volume is read-only");
+            core.log.store.latch(&why);
+        }
+        if !core.options.read_only && !core.clean && core.log.store.read_only().is_none() {
+            core.recover_pending()?;
+        }
+        if options.read_only {
+            core.log.store.latch("the volume is mounted read-only");
+        }
+        Ok(core)
+    }
+
+    /// The state that the superblock `found` and the journal behind it describe. Nothing is written.
+    pub fn mount_found(nand: Box<dyn Nand>, found: &ring::Found, options: &MountOptions) -> Result<Self> {
+        let layout = ring::check_superblock(found, &*nand)?;
         let superblock = &found.superblock;
         let level = superblock.root_level.get() as u8;
         let tree = Tree::open(layout.node_bytes(), superblock.root, level);
         let table = SegmentTable::new(&layout);
         let mut core = Self::assemble(nand, layout, superblock.uuid, table, tree, options);
-        core.ring = Ring::after_mount(&found);
+        core.ring = Ring::after_mount(found);
         core.next_object = superblock.next_object.get();
         core.objects = superblock.objects.get();
         core.extents = superblock.extents.get();
@@ -92,11 +109,8 @@ impl Core {
             extents: superblock.extents.get(),
             pieces: found.pieces.clone(),
         };
-        core.load_table(&found)?;
+        core.load_table(found)?;
         core.replay()?;
-        if options.read_only {
-            core.log.store.latch("the volume is mounted read-only");
-        }
         Ok(core)
     }
 
@@ -147,6 +161,8 @@ impl Core {
             clean: true,
             session_begun: false,
             stuck: BTreeSet::new(),
+            journal_damage: None,
+            pending: Recovery::default(),
             statistics: Statistics::default(),
         }
     }

@@ -24,6 +24,14 @@ use onode_object::{Error, ObjectId, Result};
 /// Content that a record of the last page placed: object, offset, place.
 type Placed = (ObjectId, u64, Piece);
 
+/// What a replay leaves to be done before anything else is written: content in the last page of the
+/// journal moves, because that page may be readable now and not the next time.
+#[derive(Default)]
+pub struct Recovery {
+    last: Option<(SegmentPage, VerifiedPage)>,
+    placed: Vec<Placed>,
+}
+
 /// Where the replay stands.
 struct Cursor {
     at: SegmentPage,
@@ -35,7 +43,7 @@ struct Cursor {
 }
 
 impl Core {
-    /// Replays the journal and, unless the mount is read-only, writes the recovered state down.
+    /// Replays the journal in memory; nothing is written.
     pub fn replay(&mut self) -> Result<()> {
         let was_clean = self.checkpoint_state.clean;
         let sure_pages = if self.log.store.nand().keeps_order() { u64::MAX } else { self.sure_pages()? };
@@ -57,24 +65,21 @@ impl Core {
                     ErrorKind::Stale => break PageFault::Checksum,
                     _ => return Err(error),
                 }
-                self.log.store.latch(&format!("the journal is damaged, the volume is read-only: {error}"));
+                self.journal_damage = Some(format!("the journal is damaged: {error}"));
                 break PageFault::Checksum;
             }
         };
         let sure = self.statistics.pages_replayed < sure_pages;
-        if fault != PageFault::Erased && sure && self.journal_goes_on(&cursor)? {
+        if self.journal_damage.is_none() && sure && self.journal_goes_on(&cursor, fault)? {
             let (segment, page) = (cursor.at.segment, cursor.at.page);
-            let why = format!("the journal is damaged at segment {segment} page {page}, the volume is read-only");
-            self.log.store.latch(&why);
+            self.journal_damage = Some(format!("the journal is damaged at segment {segment} page {page}"));
         }
         self.log.next_journal = (cursor.at.segment, cursor.sequence);
         let found_nothing = cursor.last.is_none() && matches!(fault, PageFault::Erased | PageFault::Sequence { .. });
         self.clean = was_clean && found_nothing;
         self.finish_segments();
-        if self.options.read_only || self.clean || self.log.store.read_only().is_some() {
-            return Ok(());
-        }
-        self.recover(cursor.last, &placed)
+        self.pending = Recovery { last: cursor.last, placed };
+        Ok(())
     }
 
     fn replay_page(
@@ -162,13 +167,20 @@ impl Core {
         Ok(())
     }
 
-    /// Whether sound pages follow the one at which the journal seems to end. A cut hits only the last page,
-    /// so then that page was damaged later.
-    fn journal_goes_on(&mut self, cursor: &Cursor) -> Result<bool> {
+    /// Whether the journal goes on behind the page at which it seems to end, in the same segment or in the
+    /// next one. A cut hits only the last page, so then that page was damaged later. A page of a later
+    /// life of the segment says the same: this superblock is not the newest any more.
+    fn journal_goes_on(&mut self, cursor: &Cursor, fault: PageFault) -> Result<bool> {
+        if let PageFault::Sequence { found } = fault {
+            return Ok(found > cursor.sequence);
+        }
         let layout = self.log.store.layout;
-        for page in cursor.at.page + 1..layout.segment_pages.min(cursor.at.page + 3) {
-            let address = layout.address(SegmentPage { page, ..cursor.at });
-            if self.log.store.examine(address, Some(cursor.sequence), IoTag::Recovery)?.is_ok() {
+        let near = cursor.at.page + 1..layout.segment_pages.min(cursor.at.page + 3);
+        let here = near.map(|page| (SegmentPage { page, ..cursor.at }, cursor.sequence));
+        let named = cursor.next.1 > cursor.sequence && cursor.next.0 < layout.segments;
+        let there = named.then_some((SegmentPage { segment: cursor.next.0, page: 0 }, cursor.next.1));
+        for (at, sequence) in here.chain(there) {
+            if self.log.store.examine(layout.address(at), Some(sequence), IoTag::Recovery)?.is_ok() {
                 return Ok(true);
             }
         }
@@ -285,7 +297,8 @@ impl Core {
     }
 
     /// Makes the replayed state durable.
-    fn recover(&mut self, last: Option<(SegmentPage, VerifiedPage)>, placed: &[Placed]) -> Result<()> {
+    pub fn recover_pending(&mut self) -> Result<()> {
+        let Recovery { last, placed } = core::mem::take(&mut self.pending);
         // Segments opened since the checkpoint took numbers that only their pages know.
         self.log.table.next_sequence += self.log.store.layout.segments;
         // The journal goes on in a segment that no superblock names yet.
@@ -301,7 +314,7 @@ impl Core {
         self.log.reserve_journal()?;
         if let Some((at, page)) = last {
             let first = self.log.store.layout.location(at, 0);
-            for (object, offset, piece) in placed {
+            for (object, offset, piece) in &placed {
                 let within = piece.location.checked_sub(first).map(|start| start as usize);
                 let bytes = within.and_then(|start| page.payload.get(start..start + piece.length as usize));
                 if let Some(bytes) = bytes

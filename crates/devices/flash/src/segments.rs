@@ -180,9 +180,20 @@ impl SegmentTable {
 
     /// `length` bytes of `segment` are no longer referred to.
     pub fn release(&mut self, segment: u32, length: u64) {
-        debug_assert!(u64::from(self.get(segment).live_bytes) >= length, "segment {segment} releases too much");
         self.live_bytes = self.live_bytes.saturating_sub(length);
         self.update(segment, |entry| entry.live_bytes = entry.live_bytes.saturating_sub(length as u32));
+    }
+
+    /// Replaces what is noted down of a segment's use by what was counted.
+    pub fn set_live(&mut self, segment: u32, counted: u32) {
+        self.live_bytes = self.live_bytes.saturating_sub(u64::from(self.get(segment).live_bytes));
+        self.live_bytes += u64::from(counted);
+        self.update(segment, |entry| {
+            entry.live_bytes = counted;
+            if counted > 0 && entry.state != SegmentState::Open {
+                entry.state = SegmentState::Full;
+            }
+        });
     }
 
     /// Segments that may be opened now.

@@ -14,6 +14,7 @@ mod walk;
 
 pub use key::Key;
 pub use node::Node;
+pub use walk::Sighting;
 
 use crate::errors::damaged;
 use crate::format::BlobReference;

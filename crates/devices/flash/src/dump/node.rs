@@ -26,11 +26,14 @@ pub struct NodeDump {
     pub level: u8,
     /// Entries in it.
     pub entries: usize,
-    /// First and last key: object, kind, index.
-    pub keys: Option<((u64, u16, u64), (u64, u16, u64))>,
+    /// First and last key.
+    pub keys: Option<(KeyDump, KeyDump)>,
     /// Why it cannot be read.
     pub fault: Option<String>,
 }
+
+/// A key: object, kind, index.
+pub type KeyDump = (u64, u16, u64);
 
 /// Nodes of the tree, parents before children, in key order.
 #[derive(Clone, Debug, PartialEq, Eq)]

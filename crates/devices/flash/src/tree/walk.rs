@@ -5,7 +5,8 @@ use crate::errors::damaged;
 use crate::format::BlobReference;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use onode_object::Result;
+use onode_base::ErrorKind;
+use onode_object::{Error, Result};
 
 /// A node to look at: shared if clean, a slot if changed.
 enum View<'a> {
@@ -121,32 +122,69 @@ impl Tree {
         source: &mut dyn NodeSource,
         visit: &mut dyn FnMut(Option<BlobReference>, &Node) -> Result<()>,
     ) -> Result<()> {
-        self.walk_below(source, self.root, self.root_level, visit)
+        self.survey(source, &mut |sighting| match sighting {
+            Sighting::Node(place, node) => visit(place, node),
+            Sighting::Lost { error, .. } => Err(error),
+        })
     }
 
-    fn walk_below(
+    /// Visits every node that can be read, parents first, and tells which key ranges are lost. A node with
+    /// keys outside the range that its parent gives it is lost too: no lookup finds what is in it, and
+    /// a node with two parents would be visited again and again.
+    pub fn survey(&self, source: &mut dyn NodeSource, visit: &mut dyn FnMut(Sighting<'_>) -> Result<()>) -> Result<()> {
+        self.survey_below(source, self.root, self.root_level, (Key::MIN, None), visit)
+    }
+
+    fn survey_below(
         &self,
         source: &mut dyn NodeSource,
         child: Child,
         level: u8,
-        visit: &mut dyn FnMut(Option<BlobReference>, &Node) -> Result<()>,
+        (from, until): (Key, Option<Key>),
+        visit: &mut dyn FnMut(Sighting<'_>) -> Result<()>,
     ) -> Result<()> {
-        let node = self.view(source, child, level)?;
+        let node = match self.view(source, child, level) {
+            Ok(node) => node,
+            Err(error) if error.kind == ErrorKind::Corrupt => return visit(Sighting::Lost { from, until, error }),
+            Err(error) => return Err(error),
+        };
+        let last = node.len().checked_sub(1).map(|last| node.key(last));
+        let inside = match (node.first_key(), last) {
+            (Some(first), Some(last)) => first >= from && until.is_none_or(|until| last < until),
+            _ => child == self.root,
+        };
+        if !inside {
+            let error = damaged("a tree node has keys outside its range");
+            return visit(Sighting::Lost { from, until, error });
+        }
         let place = match child {
             Child::Clean(reference) => Some(reference),
             Child::Dirty(_) => None,
         };
-        visit(place, &node)?;
+        visit(Sighting::Node(place, &node))?;
         if level == 0 {
             return Ok(());
         }
         for index in 0..node.len() {
-            let below = Child::decode(node.value(index))?;
-            if matches!(place, Some(above) if Child::Clean(above) == below) {
-                return Err(damaged("a tree node is its own child"));
-            }
-            self.walk_below(source, below, level - 1, visit)?;
+            let from = if index == 0 { from } else { node.key(index) };
+            let until = if index + 1 < node.len() { Some(node.key(index + 1)) } else { until };
+            self.survey_below(source, Child::decode(node.value(index))?, level - 1, (from, until), visit)?;
         }
         Ok(())
     }
+}
+
+/// What a survey comes by.
+pub enum Sighting<'a> {
+    /// A node and its place, if it is written.
+    Node(Option<BlobReference>, &'a Node),
+    /// Entries from `from` until before `until` that cannot be read.
+    Lost {
+        /// The first key that may be lost.
+        from: Key,
+        /// The first key after them; `None` if nothing follows.
+        until: Option<Key>,
+        /// Why.
+        error: Error,
+    },
 }
