@@ -14,6 +14,8 @@ use alloc::vec::Vec;
 #[derive(Default)]
 pub(crate) struct Journal {
     pub(crate) records: Vec<Record>,
+    /// How many of them are known to have been on the medium with all their content.
+    pub(crate) sure: usize,
     /// Segment and sequence number.
     pub(crate) entered: Vec<(u32, u32)>,
 }
@@ -51,6 +53,7 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
     };
     let mut journal = Journal::default();
     let mut assembler = Assembler::default();
+    let keeps_order = medium.nand().keeps_order();
     loop {
         let mut sealed = cursor.at.page >= medium.layout.segment_pages;
         if !sealed {
@@ -58,6 +61,9 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
                 Ok(page) if page.info.kind == PageKind::Journal => {
                     context.report.journal_pages += 1;
                     journal.enter(&cursor);
+                    if page.info.flushed {
+                        journal.sure = journal.records.len();
+                    }
                     let bytes = &page.payload[page.payload.len() - page.info.record_bytes..];
                     let records = &mut journal.records;
                     let taken = assembler.page(bytes, &mut |record| {
@@ -79,11 +85,11 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
                 }
                 Ok(page) if page.info.kind == PageKind::Summary => sealed = true,
                 Ok(_) => {
-                    end(medium, &cursor, Fault::Page(cursor.at, PageFault::Checksum), context);
+                    end(medium, &cursor, Fault::Page(cursor.at, PageFault::Checksum), keeps_order, context);
                     break;
                 }
                 Err(fault) => {
-                    end(medium, &cursor, fault, context);
+                    end(medium, &cursor, fault, keeps_order, context);
                     break;
                 }
             }
@@ -101,6 +107,9 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
             cursor = Cursor { at: SegmentPage { segment, page: 0 }, sequence, next: (segment, 0) };
         }
     }
+    if keeps_order || context.report.journal_end == JournalEnd::Damaged {
+        journal.sure = journal.records.len();
+    }
     context.report.journal_records = journal.records.len() as u64;
     journal
 }
@@ -115,11 +124,11 @@ impl Journal {
 }
 
 /// The journal ends at `cursor`: in order, at a page that a cut hit, or because of a later damage.
-fn end(medium: &mut Medium<'_>, cursor: &Cursor, fault: Fault, context: &mut Context<'_>) {
+fn end(medium: &mut Medium<'_>, cursor: &Cursor, fault: Fault, keeps_order: bool, context: &mut Context<'_>) {
     let place = Place::Page { segment: cursor.at.segment, page: cursor.at.page };
     let reused = matches!(fault, Fault::Page(_, PageFault::Sequence { found }) if found > cursor.sequence);
     let failed = matches!(fault, Fault::Medium(_) | Fault::Outside);
-    if reused || failed || goes_on(medium, cursor) {
+    if reused || failed || goes_on(medium, cursor, keeps_order) {
         context.report.journal_end = JournalEnd::Damaged;
         context.add(unreadable(Severity::Error, FindingKind::JournalDamaged, place, &fault));
     } else if fault == Fault::Page(cursor.at, PageFault::Checksum) {
@@ -127,12 +136,14 @@ fn end(medium: &mut Medium<'_>, cursor: &Cursor, fault: Fault, context: &mut Con
     }
 }
 
-/// Whether sound pages of the journal follow. A cut hits only the last page, so then this one was
-/// damaged later.
-fn goes_on(medium: &mut Medium<'_>, cursor: &Cursor) -> bool {
+/// Whether pages of the journal follow that prove that this one had been there. A cut hits only the last
+/// page, so any sound page proves it; where the host may lose pages out of order, only one that was
+/// programmed after a flush does.
+fn goes_on(medium: &mut Medium<'_>, cursor: &Cursor, keeps_order: bool) -> bool {
     let rest = cursor.at.page + 1..medium.layout.segment_pages;
     let here = rest.into_iter().map(|page| (SegmentPage { page, ..cursor.at }, cursor.sequence));
     let there =
         (cursor.next.1 > cursor.sequence).then_some((SegmentPage { segment: cursor.next.0, page: 0 }, cursor.next.1));
-    here.chain(there).any(|(at, sequence)| medium.page(at, Some(sequence)).is_ok())
+    here.chain(there)
+        .any(|(at, sequence)| medium.page(at, Some(sequence)).is_ok_and(|page| keeps_order || page.info.flushed))
 }

@@ -29,7 +29,7 @@ pub(crate) struct Last {
 
 /// Applies `journal` to what the tree holds, and to the table.
 pub(crate) fn apply(
-    medium: &Medium<'_>,
+    medium: &mut Medium<'_>,
     superblock: &Superblock,
     table: &mut Table,
     journal: &Journal,
@@ -43,7 +43,14 @@ pub(crate) fn apply(
     let existed = index.touched.values().filter(|object| object.onode.is_some()).count() as u64;
     let mut model = Model { objects: index.touched, segments: medium.layout.segments };
     let mut transaction = superblock.transaction.get();
-    for record in &journal.records {
+    for (number, record) in journal.records.iter().enumerate() {
+        if let Record::Commit { changes, .. } = record
+            && number >= journal.sure
+            && !has_content(medium, table, changes)
+        {
+            // It was never flushed and did not arrive whole: it never happened.
+            break;
+        }
         let result = match record {
             Record::Chain { segment, .. } if *segment >= model.segments => Err(format!("chain to segment {segment}")),
             Record::Chain { .. } => Ok(()),
@@ -91,6 +98,17 @@ pub(crate) fn apply(
         extents: index.extents - before.min(index.extents) + after,
         changed: !journal.records.is_empty(),
     }
+}
+
+/// Whether all content that `changes` place can be read.
+fn has_content(medium: &mut Medium<'_>, table: &Table, changes: &[Change]) -> bool {
+    changes.iter().all(|change| match change {
+        Change::Place { pieces, .. } => pieces.iter().all(|piece| {
+            let sequence = table.sequence(&medium.layout, piece.location);
+            medium.bytes(piece.location, u64::from(piece.length), sequence).is_ok()
+        }),
+        Change::Mutation(_) => true,
+    })
 }
 
 fn enter(table: &mut Table, segment: u32, sequence: u32, stream: Stream) {

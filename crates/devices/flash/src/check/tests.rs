@@ -108,6 +108,7 @@ fn after_superblocks(change: impl Fn(&mut Superblock)) -> Vec<(Severity, Finding
             kind: crate::format::PageKind::Superblock,
             record_bytes: 0,
             sequence: superblock.generation.get(),
+            flushed: false,
         };
         let seed = page::volume_seed(&superblock.uuid);
         let trailer: PageTrailer = page::seal(seed, page, info, data);

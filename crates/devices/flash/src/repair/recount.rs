@@ -46,10 +46,7 @@ struct Current {
 impl Core {
     /// Takes up numbering behind `newest`, so that what is written from now on counts more than it.
     pub(super) fn supersede(&mut self, newest: &Found) {
-        let mut ring = Ring::after_mount(newest);
-        // What is repaired is written down as a new checkpoint; a copy of the old one is of no use.
-        ring.confirmed = true;
-        self.ring = ring;
+        self.ring = Ring::after_mount(newest);
         let superblock = &newest.superblock;
         self.log.transaction = self.log.transaction.max(superblock.transaction.get());
         self.next_object = self.next_object.max(superblock.next_object.get());
