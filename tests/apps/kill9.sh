@@ -11,8 +11,9 @@ draw = random.Random(seed)
 log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 def tell(text): os.write(log, (text + "\n").encode())
 kept, steps = [], 0
-os.makedirs(f"{root}/{seed}", exist_ok=True)
 try:
+    # On a busy machine the server may be gone before this begins.
+    os.makedirs(f"{root}/{seed}", exist_ok=True)
     while True:
         steps += 1
         name = f"{seed}/{steps}"
