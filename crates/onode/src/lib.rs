@@ -6,16 +6,15 @@
 //! own: names and files are the business of `onode_fs`, objects that of the devices.
 #![forbid(unsafe_code)]
 
-mod check;
 mod clock;
 mod device;
 mod error;
 mod host;
+pub mod medium;
 mod size;
 mod spec;
 mod volume;
 
-pub use check::{MediumFinding, MediumReport, check_medium};
 pub use clock::SystemClock;
 pub use error::{Class, Error, Result};
 pub use host::random_bytes;

@@ -5,6 +5,7 @@ mod check;
 mod completions;
 mod copy;
 mod cp;
+mod dump;
 mod get;
 mod info;
 mod lab;
@@ -77,6 +78,8 @@ enum Verb {
     Repair(repair::Arguments),
     /// Measure what workloads cost on simulated devices.
     Lab(lab::Arguments),
+    /// Show structures of the medium.
+    Dump(dump::Arguments),
     /// Print a completion script for a shell.
     Completions(completions::Arguments),
     /// Print the manual page, or write all of them.
@@ -119,6 +122,7 @@ impl Command {
             Verb::Check(arguments) => check::run(arguments, output),
             Verb::Repair(arguments) => repair::run(arguments, output),
             Verb::Lab(arguments) => lab::run(arguments, output),
+            Verb::Dump(arguments) => dump::run(arguments, output),
             Verb::Completions(arguments) => completions::run(arguments, output),
             Verb::Man(arguments) => man::run(arguments, output),
         }

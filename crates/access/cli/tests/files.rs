@@ -189,3 +189,19 @@ fn the_working_directory_does_not_matter() {
     run(&["get", "disk.img", "f", "g"]);
     assert_eq!(fs::read(place.path("g")).expect("g"), b"here");
 }
+
+#[test]
+fn structures_of_the_medium_can_be_looked_at() {
+    let place = Place::new("dump");
+    let image = place.image("disk.img");
+    onode!("put", &image, place.file("f", &noise(500_000)), "/f").succeeds();
+    let inode = onode!("stat", &image, "/f").succeeds();
+    let inode = inode.split("inode ").nth(1).and_then(|rest| rest.split(')').next()).expect("its number").to_owned();
+    assert!(onode!("dump", &image, "superblock").succeeds().contains("newest"));
+    assert!(onode!("dump", &image, "onode", &inode).succeeds().contains("500000"));
+    assert!(onode!("dump", &image, "tree").succeeds().contains("level 0"));
+    assert!(onode!("dump", "--json", &image, "tree", "--object", &inode).succeeds().contains("\"entries\""));
+    assert!(onode!("dump", "--json", &image, "segment", "0").succeeds().contains("\"state\""));
+    onode!("dump", &image, "segment", "9999999").fails(20);
+    onode!("dump", &image, "onode", "9999999").fails(20);
+}

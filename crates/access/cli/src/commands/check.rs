@@ -7,10 +7,8 @@
 use crate::commands::session::where_mounted;
 use crate::output::Output;
 use indicatif::{ProgressBar, ProgressStyle};
-use onode::{
-    Class, Error, MediumFinding, MediumReport, MountOptions, Result, Spec, Volume, check_medium, human_size,
-    open_device,
-};
+use onode::medium::{MediumFinding, MediumReport, check_medium};
+use onode::{Class, Error, MountOptions, Result, Spec, Volume, human_size, open_device};
 use onode_fs::check::{Finding, Severity};
 use onode_object::ObjectDevice;
 use serde::Serialize;

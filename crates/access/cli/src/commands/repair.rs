@@ -1,11 +1,13 @@
-//! `onode repair`: verifies an image and repairs the names, inodes and attributes of its files.
+//! `onode repair`: verifies an image and repairs what can be repaired.
 //!
-//! Files that lost their names come back in `/lost+found`. Bytes that the medium lost stay an error
-//! for exactly those bytes: nothing is made up.
+//! First the medium: what was counted wrongly is set right. Then the files: those that lost their names
+//! come back in `/lost+found`. Bytes that the medium lost stay an error for exactly those bytes: nothing
+//! is made up, and nothing that can still be read is given up unless it is asked for.
 
 use crate::commands::check::{self, DAMAGED, Found, REPAIRED, Report, code_of};
 use crate::output::Output;
-use onode::{Error, Result, Spec, SystemClock, Volume};
+use onode::medium::{MediumRepaired, repair_medium};
+use onode::{Class, Error, Result, Spec, SystemClock, Volume};
 use onode_base::Clock;
 use onode_fs::check::Repaired;
 use serde::Serialize;
@@ -18,18 +20,23 @@ use std::fmt;
 pub struct Arguments {
     /// The image or device spec.
     image: OsString,
+    /// Give up what cannot be read any more, so that the rest can be used.
+    #[arg(long)]
+    drop_damaged: bool,
 }
 
 /// What a repair did.
 #[derive(Debug, Serialize)]
 struct Outcome {
     fixed: u64,
+    lost: bool,
+    medium: Vec<String>,
     found: Vec<Found>,
     after: Report,
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    match Spec::from_argument(&arguments.image).and_then(|spec| repair(&spec, output)) {
+    match Spec::from_argument(&arguments.image).and_then(|spec| repair(&spec, arguments.drop_damaged, output)) {
         Ok(outcome) => {
             output.report(&outcome)?;
             Ok(match (outcome.after.is_clean(), outcome.fixed) {
@@ -45,23 +52,37 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     }
 }
 
-fn repair(spec: &Spec, output: &Output) -> Result<Outcome> {
+fn repair(spec: &Spec, drop_damaged: bool, output: &Output) -> Result<Outcome> {
     let what = || format!("cannot repair {spec}");
+    let MediumRepaired { actions, lost } = repair_medium(spec, drop_damaged).map_err(|error| match error.class {
+        Class::Damaged if !drop_damaged => {
+            error.hint("`onode repair --drop-damaged` gives up what is lost, so that the rest can be used")
+        }
+        _ => error,
+    })?;
     let device = check::open(spec, false)?;
     let repaired = onode_fs::check::repair(device.as_ref(), SystemClock.now());
     let Repaired { before, fixed, .. } = repaired.map_err(|error| Volume::error(what(), &error))?;
     device.close().map_err(|error| Error::device(what(), &error))?;
     drop(device);
-    let after = Report::of(spec, output)?;
-    Ok(Outcome { fixed, found: before.findings.iter().map(Found::in_files).collect(), after })
+    Ok(Outcome {
+        fixed: fixed + actions.len() as u64,
+        lost,
+        medium: actions,
+        found: before.findings.iter().map(Found::in_files).collect(),
+        after: Report::of(spec, output)?,
+    })
 }
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for action in &self.medium {
+            writeln!(f, "medium: {action}")?;
+        }
         for finding in &self.found {
             writeln!(f, "found: {finding}")?;
         }
-        writeln!(f, "repaired {} findings; now:", self.fixed)?;
+        writeln!(f, "repaired {} things; now:", self.fixed)?;
         write!(f, "{}", self.after)
     }
 }

@@ -1,0 +1,178 @@
+//! `onode dump`: structures as they lie on the medium, for those who look for the cause of something.
+//!
+//! Nothing is mounted and nothing is changed; damage does not end a dump but is part of what is shown.
+
+use crate::output::Output;
+use onode::medium::{AttributeDump, ExtentDump, NodeDump, OnodeDump, ReferenceDump, SegmentDump, SuperblockDump};
+use onode::{Result, Spec, medium};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::fmt;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  onode dump disk.img superblock\n  onode dump disk.img segment 5\n  \
+    onode dump disk.img onode 64      the number is the file's inode number (`ls -i`)\n  \
+    onode dump disk.img tree --object 64")]
+pub struct Arguments {
+    /// The image or device spec.
+    image: OsString,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Every superblock that can be read.
+    Superblock,
+    /// One segment: its pages, the records in them and its summary.
+    Segment {
+        /// Its number.
+        number: u32,
+    },
+    /// One object: its onode, attributes, extents and what the journal says of it.
+    Onode {
+        /// Its number: a file's inode number.
+        id: u64,
+    },
+    /// The nodes of the tree.
+    Tree {
+        /// Only those that may hold entries of this object.
+        #[arg(long, value_name = "ID")]
+        object: Option<u64>,
+    },
+}
+
+/// A dump as text and as a value.
+struct Dump {
+    text: String,
+    value: Value,
+}
+
+impl Serialize for Dump {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.value.serialize(serializer)
+    }
+}
+
+impl fmt::Display for Dump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
+    let spec = Spec::from_argument(&arguments.image)?;
+    let dump = match &arguments.what {
+        What::Superblock => {
+            let all = medium::dump_superblocks(&spec)?;
+            let text: Vec<String> = all.iter().map(ToString::to_string).collect();
+            Dump { text: text.join("\n"), value: all.iter().map(superblock).collect() }
+        }
+        What::Segment { number } => {
+            let one = medium::dump_segment(&spec, *number)?;
+            Dump { text: one.to_string(), value: segment(&one) }
+        }
+        What::Onode { id } => {
+            let one = medium::dump_onode(&spec, *id)?;
+            Dump { text: one.to_string(), value: onode(&one) }
+        }
+        What::Tree { object } => {
+            let tree = medium::dump_tree(&spec, *object)?;
+            Dump { text: tree.to_string(), value: tree.nodes.iter().map(node).collect() }
+        }
+    };
+    output.report(&dump)?;
+    Ok(0)
+}
+
+fn reference(one: &ReferenceDump) -> Value {
+    json!({ "location": one.location, "length": one.length, "checksum": one.checksum })
+}
+
+fn superblock(one: &SuperblockDump) -> Value {
+    let content = one.content.as_ref().map(|content| {
+        json!({
+            "format": content.format,
+            "features": content.features,
+            "uuid": content.uuid,
+            "blocks_per_segment": content.blocks_per_segment,
+            "generation": content.generation,
+            "checkpoint_generation": content.checkpoint_generation,
+            "clean": content.clean,
+            "root": reference(&content.root),
+            "root_level": content.root_level,
+            "journal": content.journal,
+            "journal_next": content.journal_next,
+            "next_sequence": content.next_sequence,
+            "next_object": content.next_object,
+            "transaction": content.transaction,
+            "objects": content.objects,
+            "extents": content.extents,
+            "table": content.table.iter().map(reference).collect::<Value>(),
+        })
+    });
+    json!({ "block": one.block, "page": one.page, "newest": one.newest, "content": content })
+}
+
+fn segment(one: &SegmentDump) -> Value {
+    let pages = one.pages.iter().map(|page| {
+        json!({
+            "page": page.page,
+            "kind": page.kind,
+            "sequence": page.sequence,
+            "record_bytes": page.record_bytes,
+            "records": page.records,
+        })
+    });
+    let items = one.items.iter().map(|item| {
+        let (start, length, owner) = (item.start, item.length, &item.owner);
+        json!({ "start": start, "length": length, "owner": owner })
+    });
+    json!({
+        "segment": one.segment,
+        "state": one.state,
+        "stream": one.stream,
+        "live_bytes": one.live_bytes,
+        "erases": one.erases,
+        "sequence": one.sequence,
+        "summary_page": one.summary_page,
+        "pages": pages.collect::<Value>(),
+        "items": items.collect::<Value>(),
+        "summary_fault": one.summary_fault,
+    })
+}
+
+fn onode(one: &OnodeDump) -> Value {
+    let attribute = |one: &AttributeDump| json!({ "kind": one.kind, "index": one.index, "length": one.length });
+    let extent = |one: &ExtentDump| {
+        json!({
+            "offset": one.offset,
+            "length": one.length,
+            "location": one.location,
+            "segment": one.segment,
+            "page": one.page,
+            "byte": one.byte,
+        })
+    };
+    json!({
+        "object": one.object.0,
+        "size": one.size,
+        "allocated": one.allocated,
+        "hints": format!("{:?}", one.hints),
+        "attributes": one.attributes.iter().map(attribute).collect::<Value>(),
+        "extents": one.extents.iter().map(extent).collect::<Value>(),
+        "journal": one.journal,
+        "faults": one.faults,
+    })
+}
+
+fn node(one: &NodeDump) -> Value {
+    json!({
+        "reference": reference(&one.reference),
+        "level": one.level,
+        "entries": one.entries,
+        "keys": one.keys,
+        "fault": one.fault,
+    })
+}

@@ -1,0 +1,148 @@
+//! What lies on a medium below its objects: check, repair and dumps, without a mount.
+
+use crate::device::open_image;
+use crate::error::{Class, Error, Result};
+use crate::spec::{Medium, Spec};
+use onode_flash::check::{CheckOptions, Finding, Severity};
+use onode_flash::repair::{Action, RepairOptions};
+use onode_media::image::ImageNand;
+use onode_object::{ErrorKind, ObjectId};
+
+pub use onode_flash::dump::{
+    AttributeDump, ExtentDump, ItemDump, NodeDump, OnodeDump, PageDump, ReferenceDump, SegmentDump, SuperblockContent,
+    SuperblockDump, TreeDump,
+};
+
+/// One thing on a medium that is not as it must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MediumFinding {
+    /// How bad it is: `warning`, `error` or `fatal`.
+    pub severity: &'static str,
+    /// What is wrong.
+    pub kind: String,
+    /// Where on the medium.
+    pub place: String,
+    /// The object concerned.
+    pub object: Option<u64>,
+    /// The bytes of the object concerned.
+    pub range: Option<(u64, u64)>,
+    /// One line with all of it.
+    pub message: String,
+}
+
+/// What the check of a medium saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MediumReport {
+    /// What is wrong.
+    pub findings: Vec<MediumFinding>,
+    /// Nothing is lost or wrong; warnings do not count.
+    pub is_sound: bool,
+    /// The volume can be mounted.
+    pub is_mountable: bool,
+    /// The volume was closed in order.
+    pub is_closed: bool,
+    /// Pages read in all.
+    pub pages_read: u64,
+    /// Bytes of content that were read and verified.
+    pub bytes_verified: u64,
+}
+
+/// Checks the medium of `spec` by a walk of its own over the raw pages; changes nothing. `progress` hears
+/// of pages done and in all.
+///
+/// # Errors
+/// If the medium cannot be opened. What is wrong on it is no error but a finding.
+pub fn check_medium(spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<MediumReport> {
+    let report = onode_flash::check(&mut open(spec, true)?, &CheckOptions::default(), progress);
+    Ok(MediumReport {
+        is_sound: report.is_sound(),
+        is_mountable: report.worst() < Some(Severity::Fatal),
+        is_closed: report.clean,
+        pages_read: report.pages_read,
+        bytes_verified: report.bytes_verified,
+        findings: report.findings.iter().map(MediumFinding::of).collect(),
+    })
+}
+
+/// What a repair of a medium did, one line each, and whether anything is gone with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MediumRepaired {
+    /// In the order it was done; empty if nothing was wrong.
+    pub actions: Vec<String>,
+    /// Something could not be saved.
+    pub lost: bool,
+}
+
+/// Repairs the medium of `spec`. With `drop_damaged` also what cannot be read any more is dropped from the
+/// index; without it nothing is lost that can still be read.
+///
+/// # Errors
+/// `Damaged` if more would have to be dropped than allowed; nothing was changed then.
+pub fn repair_medium(spec: &Spec, drop_damaged: bool) -> Result<MediumRepaired> {
+    let repaired = onode_flash::repair::repair(open(spec, false)?, &RepairOptions { drop_damaged });
+    let actions = repaired.map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?.actions;
+    Ok(MediumRepaired {
+        lost: actions.iter().any(Action::is_loss),
+        actions: actions.iter().map(ToString::to_string).collect(),
+    })
+}
+
+/// Every page of the superblock area that was programmed.
+///
+/// # Errors
+/// If the medium cannot be opened or fails.
+pub fn dump_superblocks(spec: &Spec) -> Result<Vec<SuperblockDump>> {
+    explain(spec, onode_flash::dump::superblocks(&mut open(spec, true)?))
+}
+
+/// One segment.
+///
+/// # Errors
+/// `NotFound` if there is no such segment; as [`dump_superblocks`].
+pub fn dump_segment(spec: &Spec, number: u32) -> Result<SegmentDump> {
+    explain(spec, onode_flash::dump::segment(&mut open(spec, true)?, number))
+}
+
+/// One object.
+///
+/// # Errors
+/// `NotFound` if there is no such object; as [`dump_superblocks`].
+pub fn dump_onode(spec: &Spec, object: u64) -> Result<OnodeDump> {
+    explain(spec, onode_flash::dump::onode(&mut open(spec, true)?, ObjectId(object)))
+}
+
+/// The nodes of the tree; with `only`, those that may hold entries of that object.
+///
+/// # Errors
+/// As [`dump_superblocks`].
+pub fn dump_tree(spec: &Spec, only: Option<u64>) -> Result<TreeDump> {
+    explain(spec, onode_flash::dump::tree(&mut open(spec, true)?, only.map(ObjectId)))
+}
+
+fn explain<T>(spec: &Spec, dumped: onode_object::Result<T>) -> Result<T> {
+    dumped.map_err(|error| {
+        let class = if error.kind == ErrorKind::Invalid { Class::NotFound } else { Class::of_device(&error) };
+        Error::new(class, format!("cannot dump from {spec}"), error.detail)
+    })
+}
+
+fn open(spec: &Spec, read_only: bool) -> Result<ImageNand> {
+    let Spec::Flash { medium: Medium::Image(path), shape } = spec else {
+        return Err(Error::new(Class::Usage, format!("cannot look into {spec}"), "it lives in memory only"));
+    };
+    open_image(spec, path, shape, read_only)
+}
+
+impl MediumFinding {
+    fn of(finding: &Finding) -> Self {
+        Self {
+            severity: finding.severity.name(),
+            kind: format!("{:?}", finding.kind),
+            place: finding.place.to_string(),
+            object: finding.object.map(|object| object.0),
+            range: finding.range.as_ref().map(|range| (range.start, range.end)),
+            // The severity stands in a field of its own.
+            message: finding.to_string().split_off(finding.severity.name().len() + 2),
+        }
+    }
+}
