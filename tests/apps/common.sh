@@ -104,12 +104,13 @@ check_image() {
     "$ONODE" check "$IMAGE" >"$WORK/check.log" 2>&1 || { cat "$WORK/check.log"; fail "onode check found damage"; }
 }
 
-# ext4_up [MIB] makes EXT an ext4 file system, or, where loop devices cannot be had, a host folder.
+# ext4_up [MIB [IMAGE]] makes EXT an ext4 file system, or, where loop devices cannot be had, a host folder.
 ext4_up() {
     mkdir -p "$EXT"
     need mkfs.ext4=e2fsprogs
-    truncate -s "${1:-2048}M" "$WORK/ext4.img"
-    if mkfs.ext4 -q -F "$WORK/ext4.img" && mount -o loop "$WORK/ext4.img" "$EXT" 2>/dev/null; then
+    local image=${2:-$WORK/ext4.img}
+    truncate -s "${1:-2048}M" "$image"
+    if mkfs.ext4 -q -F "$image" && mount -o loop "$image" "$EXT" 2>/dev/null; then
         EXT_KIND=ext4
         rmdir "$EXT/lost+found"
     else
