@@ -61,10 +61,15 @@ impl Layout {
             return Err(invalid(format!("{segment_pages} pages in a segment are too many")));
         }
         let payload_bytes = Self::payload_bytes(&geometry);
-        if u64::from(segment_pages) * u64::from(payload_bytes) > 1 << 30 {
+        let layout = Self { geometry, blocks_per_segment, superblock_blocks, segments, payload_bytes, segment_pages };
+        if layout.segment_bytes() < 3 * layout.node_bytes() as u64 / 2 {
+            let bytes = layout.segment_bytes();
+            return Err(invalid(format!("a segment of {bytes} bytes is too small for the index; take more blocks")));
+        }
+        if layout.segment_bytes() > 1 << 30 {
             return Err(invalid("a segment may have at most 1 GiB".into()));
         }
-        Ok(Self { geometry, blocks_per_segment, superblock_blocks, segments, payload_bytes, segment_pages })
+        Ok(layout)
     }
 
     /// Superblock blocks of a medium: four, on tiny ones two.

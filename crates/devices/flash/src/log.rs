@@ -221,7 +221,8 @@ impl Log {
     /// Appends `bytes` in one unbroken run.
     pub fn append_whole(&mut self, stream: Stream, bytes: &[u8], owner: Owner) -> Result<u64> {
         let payload = self.payload();
-        self.prepare(stream, bytes.len().div_ceil(payload) as u32 + 1)?;
+        let within = self.open[stream as usize].as_ref().map_or(0, |open| open.position(payload).1);
+        self.prepare(stream, (within + bytes.len()).div_ceil(payload) as u32)?;
         let limit = self.buffer_bytes(stream);
         let Some(open) = &mut self.open[stream as usize] else { return Err(not_open(stream)) };
         let (at, offset) = open.position(payload);
@@ -471,8 +472,7 @@ impl Layout {
 impl Log {
     /// Makes sure that the index stream takes `bytes` in its open segment; returns that segment.
     pub fn reserve_index(&mut self, bytes: usize) -> Result<u32> {
-        // Each blob may begin in a page of its own.
-        let pages = (bytes.div_ceil(self.payload()) + 2) as u32;
+        let pages = (bytes.div_ceil(self.payload()) + 1) as u32;
         self.prepare(Stream::Index, pages)?;
         self.open[Stream::Index as usize].as_ref().map(|open| open.segment).ok_or_else(|| not_open(Stream::Index))
     }

@@ -25,11 +25,17 @@ impl Core {
         self.log.store.layout.segment_bytes()
     }
 
+    /// Bytes of a segment that are sure to be filled: a tree node is not divided, so up to the length of one
+    /// is left at the end, and a share goes to summaries.
+    fn filled_bytes(&self) -> u64 {
+        (self.segment_bytes() - self.node_bytes as u64) / 32 * 31
+    }
+
     /// Segments that one checkpoint may fill.
     fn checkpoint_segments(&self) -> u32 {
         let table = self.log.table.pieces().len() * self.log.table.piece_bytes();
         let nodes = self.dirty_limit + self.dirty_limit / 2;
-        (((nodes + table) as u64).div_ceil(self.segment_bytes()) + 1) as u32
+        (((nodes + table) as u64).div_ceil(self.filled_bytes()) + 1) as u32
     }
 
     /// Segments that must be free on the medium at any moment.
@@ -48,8 +54,7 @@ impl Core {
     fn usable_bytes(&self) -> u64 {
         let bad = self.log.table.in_state(SegmentState::Bad);
         let segments = self.log.store.layout.segments.saturating_sub(bad + self.overhead_segments());
-        // A share for summaries and for what small leftovers the cleaner cannot join.
-        u64::from(segments) * self.segment_bytes() / 32 * 31
+        u64::from(segments) * self.filled_bytes()
     }
 
     /// Bytes that are filled: what is referred to, what the next checkpoint writes, and the room that
@@ -86,7 +91,7 @@ impl Core {
                 return Err(no_space(bytes, usable.saturating_sub(used)));
             }
         }
-        let needed = (bytes + self.node_room(transaction, bytes)).div_ceil(self.segment_bytes()) as u32;
+        let needed = (bytes + self.node_room(transaction, bytes)).div_ceil(self.filled_bytes()) as u32;
         if self.has_room(needed) {
             return Ok(());
         }
