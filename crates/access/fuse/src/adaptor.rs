@@ -9,6 +9,7 @@
 use crate::convert::{attributes, errno, errno_of, inode, no_attributes, set_time, timestamp};
 use crate::directory;
 use crate::options::Options;
+use crate::patience;
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
     InitFlags, KernelConfig, LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
@@ -97,6 +98,14 @@ fn answer_attributes(result: onode_fs::Result<Attributes>, reply: ReplyAttr) {
 fn answer_empty(result: onode_fs::Result<()>, reply: ReplyEmpty) {
     match result {
         Ok(()) => reply.ok(),
+        Err(error) => reply.error(errno(&error)),
+    }
+}
+
+pub(crate) fn answer_written(written: onode_fs::Result<usize>, reply: ReplyWrite) {
+    match written {
+        // A request carries at most a mebibyte.
+        Ok(length) => reply.written(length as u32),
         Err(error) => reply.error(errno(&error)),
     }
 }
@@ -320,9 +329,10 @@ impl Filesystem for Adaptor {
         let caller = if takes_bits { Caller { uid: request.uid().max(1), ..Caller::root() } } else { Caller::root() };
         let written = self.taking_bits(&caller, number, || self.files.write(&caller, inode(number), offset, data));
         match written {
-            // A request carries at most a mebibyte.
-            Ok(length) => reply.written(length as u32),
-            Err(error) => reply.error(errno(&error)),
+            Err(error) if error.kind == ErrorKind::NoSpace => {
+                patience::write(&self.files, caller, inode(number), offset, data, reply);
+            }
+            written => answer_written(written, reply),
         }
     }
 

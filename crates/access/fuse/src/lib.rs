@@ -12,6 +12,7 @@ mod directory;
 mod keeper;
 mod mountpoint;
 mod options;
+mod patience;
 mod session;
 
 pub use adaptor::{REPORT_ATTRIBUTE, Report};
