@@ -171,8 +171,8 @@ impl Core {
     /// next one. A cut hits only the last page, so then that page was damaged later. A page of a later
     /// life of the segment says the same: this superblock is not the newest any more.
     fn journal_goes_on(&mut self, cursor: &Cursor, fault: PageFault) -> Result<bool> {
-        if let PageFault::Sequence { found } = fault {
-            return Ok(found > cursor.sequence);
+        if matches!(fault, PageFault::Sequence { found } if found > cursor.sequence) {
+            return Ok(true);
         }
         let layout = self.log.store.layout;
         let near = cursor.at.page + 1..layout.segment_pages.min(cursor.at.page + 3);

@@ -1,6 +1,8 @@
 //! A simulated NAND that outlives the device on it, and a conformance harness over it.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub mod patched;
+
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};
 use onode_media::{BlockAddress, Counters, Geometry, IoTag, Nand, PageAddress, Result, SimNand, SimOptions};
 use onode_object::ObjectDevice;
