@@ -4,7 +4,7 @@
 . "$(dirname "$0")/common.sh"
 need python3=python3-minimal
 rounds=${FILL_ROUNDS:-20}
-onode_up "${FILL_SIZE:-64M}"
+onode_up "${FILL_SIZE:-32M}"
 cat >"$WORK/fill.py" <<'P'
 import errno, os, random, sys
 root, rounds = sys.argv[1], int(sys.argv[2])

@@ -56,19 +56,22 @@ pub struct Caches {
     pub page_bytes: Option<usize>,
     /// Tree nodes that wait for the next checkpoint.
     pub dirty_node_bytes: Option<usize>,
+    /// Pages that each stream but the journal collects.
+    pub write_buffer_bytes: Option<usize>,
     /// Journal pages between two checkpoints.
     pub checkpoint_pages: Option<u32>,
 }
 
 impl Caches {
-    /// For a device of 128 MiB: the 50 KB of nodes and 10 KB of pages of paper 1, and the rest of 384 KB
-    /// for what waits for a checkpoint.
+    /// For a device of 128 MiB: the 50 KB of nodes and 10 KB of pages of paper 1, one page for each
+    /// stream, and most of what 384 KB leave for what waits for a checkpoint.
     #[must_use]
     pub const fn small() -> Self {
         Self {
             node_bytes: Some(50 << 10),
             page_bytes: Some(10 << 10),
             dirty_node_bytes: Some(256 << 10),
+            write_buffer_bytes: Some(0),
             checkpoint_pages: None,
         }
     }
@@ -78,6 +81,7 @@ impl Caches {
         onode_flash::MountOptions {
             node_cache_bytes: self.node_bytes.unwrap_or(own.node_cache_bytes),
             page_cache_bytes: self.page_bytes.unwrap_or(own.page_cache_bytes),
+            write_buffer_bytes: self.write_buffer_bytes.unwrap_or(own.write_buffer_bytes),
             dirty_node_bytes: self.dirty_node_bytes.or(own.dirty_node_bytes),
             checkpoint_pages: self.checkpoint_pages.or(own.checkpoint_pages),
             ..own

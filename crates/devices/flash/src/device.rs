@@ -170,6 +170,9 @@ impl Inspect for FlashDevice {
             ("pages_replayed", statistics.pages_replayed),
             ("ram.node_cache_bytes", core.nodes.bytes() as u64),
             ("ram.dirty_node_bytes", core.dirty_bytes() as u64),
+            ("ram.page_cache_bytes", core.log.store.cached_bytes() as u64),
+            ("ram.segment_table_bytes", core.log.table.memory_bytes() as u64),
+            ("ram.open_segment_bytes", core.log.memory_bytes() as u64),
         ] {
             all.push((name.into(), value));
         }

@@ -105,6 +105,11 @@ impl Items {
         self.bytes.len() + 2 * ITEM_BYTES_MAX
     }
 
+    /// Memory they hold.
+    pub const fn memory_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// The encoded items and how many they are.
     pub fn finish(mut self) -> (Vec<u8>, u32) {
         self.write_last();

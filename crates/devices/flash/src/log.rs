@@ -75,6 +75,12 @@ impl Log {
         }
     }
 
+    /// Memory that the open segments hold: pages to be programmed, records and items.
+    pub fn memory_bytes(&self) -> usize {
+        let of = |open: &OpenSegment| open.front.capacity() + open.records.capacity() + open.items.memory_bytes();
+        self.open.iter().flatten().map(of).sum()
+    }
+
     const fn payload(&self) -> usize {
         self.store.layout.payload_bytes as usize
     }

@@ -133,6 +133,13 @@ impl SegmentTable {
         self.piece_entries * size_of::<SegmentEntry>()
     }
 
+    /// Memory it holds.
+    pub const fn memory_bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<Segment>()
+            + self.pieces.capacity() * size_of::<BlobReference>()
+            + self.dirty.capacity()
+    }
+
     /// A segment.
     pub fn get(&self, segment: u32) -> &Segment {
         &self.entries[segment as usize]

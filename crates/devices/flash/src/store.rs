@@ -56,6 +56,11 @@ impl Store {
         &mut *self.nand
     }
 
+    /// Bytes of pages in the cache.
+    pub const fn cached_bytes(&self) -> usize {
+        self.cache.bytes()
+    }
+
     /// Counters of the medium.
     pub fn counters(&self) -> Option<&onode_media::Counters> {
         self.nand.counters()

@@ -44,6 +44,9 @@ struct Replay {
     /// Memory for tree nodes that wait for a checkpoint.
     #[arg(long, value_name = "SIZE")]
     dirty_nodes: Option<String>,
+    /// Memory in which each stream but the journal collects pages.
+    #[arg(long, value_name = "SIZE")]
+    write_buffer: Option<String>,
     /// Journal pages between two checkpoints.
     #[arg(long, value_name = "COUNT")]
     checkpoint_pages: Option<u32>,
@@ -71,6 +74,7 @@ impl Replay {
             node_bytes: bytes("--node-cache", self.node_cache.as_deref())?.or(small.node_bytes),
             page_bytes: bytes("--page-cache", self.page_cache.as_deref())?.or(small.page_bytes),
             dirty_node_bytes: bytes("--dirty-nodes", self.dirty_nodes.as_deref())?.or(small.dirty_node_bytes),
+            write_buffer_bytes: bytes("--write-buffer", self.write_buffer.as_deref())?.or(small.write_buffer_bytes),
             checkpoint_pages: self.checkpoint_pages.or(small.checkpoint_pages),
         };
         let settings = Settings { trace: self.trace.clone(), device: Spec::parse(&self.device)?, durability, caches };
