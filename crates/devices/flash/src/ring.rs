@@ -17,7 +17,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
 use onode_media::{BlockAddress, IoTag, Nand, PageAddress};
-use onode_object::{Error, Result};
+use onode_object::{Error, ObjectId, Result};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// State of the superblock area.
@@ -285,9 +285,26 @@ pub fn check_superblock(found: &Found, nand: &dyn Nand) -> Result<Layout> {
     if found.pieces.len() != SegmentTable::piece_count(&layout)
         || superblock.root_level.get() > u16::from(crate::tree::Tree::MAX_LEVEL)
         || !journal_sound
+        || !numbers_are_possible(superblock, &layout)
         || superblock.journal_next_segment.get() >= layout.segments
     {
         return Err(damaged(format!("superblock {} makes no sense", superblock.generation.get())));
     }
     Ok(layout)
 }
+
+/// Whether the counters of a superblock are ones that a volume can reach, with room to count on.
+pub fn numbers_are_possible(superblock: &Superblock, layout: &Layout) -> bool {
+    let bytes = u64::from(layout.segments) * layout.segment_bytes();
+    // An object takes more than one byte of a node, an extent has at least one byte.
+    superblock.objects.get() <= bytes
+        && superblock.extents.get() <= bytes
+        && superblock.next_object.get() < ObjectId::FIRST_OF_DEVICE.0
+        && superblock.transaction.get() < 1 << 62
+        && superblock.next_sequence.get() < LAST_SEQUENCE
+        && superblock.generation.get() < LAST_SEQUENCE
+        && superblock.checkpoint_generation.get() <= superblock.generation.get()
+}
+
+/// Sequence numbers and generations end here: a session may still count on for a while.
+const LAST_SEQUENCE: u32 = 0xf000_0000;

@@ -7,6 +7,7 @@ use super::medium::Medium;
 use crate::format::{BlobReference, FORMAT_MAJOR, FORMAT_MINOR, PageKind, SUPERBLOCK_MAGIC, Superblock};
 use crate::layout::Layout;
 use crate::page::{self, PageFault};
+use crate::ring;
 use crate::segments::SegmentTable;
 use crate::tree::Tree;
 use alloc::format;
@@ -171,7 +172,7 @@ pub(crate) fn judge(newest: &Located, nand: &dyn Nand, context: &mut Context<'_>
         ("table_pieces", newest.pieces.len() != SegmentTable::piece_count(&layout)),
         ("root_level", superblock.root_level.get() > u16::from(Tree::MAX_LEVEL)),
         ("clean", superblock.clean.get() > 1),
-        ("checkpoint_generation", superblock.checkpoint_generation.get() > superblock.generation.get()),
+        ("a counter", !ring::numbers_are_possible(superblock, &layout)),
         ("journal_segment", superblock.journal_segment.get() >= layout.segments),
         ("journal_page", superblock.journal_page.get() > layout.segment_pages),
         ("journal_sequence", superblock.journal_sequence.get() >= superblock.next_sequence.get()),

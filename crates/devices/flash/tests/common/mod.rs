@@ -1,6 +1,7 @@
 //! A simulated NAND that outlives the device on it, and a conformance harness over it.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub mod hostile;
 pub mod patched;
 
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};

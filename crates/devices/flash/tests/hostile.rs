@@ -1,0 +1,33 @@
+//! Images made by somebody who means harm: structures with sound checksums and absurd content. Nothing
+//! may panic, go on for ever or ask for absurd amounts of memory.
+
+mod common;
+
+use common::Shared;
+use common::hostile::{survive, volume};
+use onode_base::Prng;
+use onode_media::Geometry;
+
+const SHAPE: Geometry = Geometry { page_bytes: 512, spare_bytes: 16, pages_per_block: 8, blocks: 96, chips: 1 };
+const BARE: Geometry = Geometry { spare_bytes: 0, ..SHAPE };
+
+fn many(shape: Geometry, cases: u64) {
+    let nand: Shared = volume(shape);
+    let sound = nand.with(|nand| nand.clone());
+    for seed in 0..cases {
+        let mut prng = Prng::new(seed);
+        let mut input = vec![0; 1 + prng.below(48) as usize];
+        prng.fill(&mut input);
+        survive(&sound, &input);
+    }
+}
+
+#[test]
+fn hostile_images_with_trailers_in_the_spare_area() {
+    many(SHAPE, 1500);
+}
+
+#[test]
+fn hostile_images_with_trailers_in_the_page() {
+    many(BARE, 1000);
+}
