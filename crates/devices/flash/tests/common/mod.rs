@@ -25,6 +25,11 @@ impl Shared {
         Self(Arc::new(Mutex::new(SimNand::new(geometry, options).unwrap())))
     }
 
+    /// A chip that is there already.
+    pub fn holding(nand: SimNand) -> Self {
+        Self(Arc::new(Mutex::new(nand)))
+    }
+
     /// Looks at or changes the chip.
     pub fn with<T>(&self, with: impl FnOnce(&mut SimNand) -> T) -> T {
         with(&mut self.0.lock().unwrap())
