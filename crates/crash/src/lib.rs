@@ -9,6 +9,7 @@
 //! the devices do that) and decay of what was once written well.
 
 pub mod explore;
+pub mod files;
 pub mod geometry;
 pub mod history;
 pub mod medium;

@@ -128,9 +128,11 @@ const RUN_STATES: u64 = 4000;
 fn run(limits: &Limits, seed: u64, levels: &[&str], only: &str, jobs: usize) -> Report {
     let report = Mutex::new(Report::default());
     let next = AtomicU64::new(0);
-    let round: Vec<RunName> =
-        task::round(levels, seed).into_iter().filter(|run| run.to_string().contains(only)).collect();
-    if round.is_empty() {
+    let rounds = |number: u64| -> Vec<RunName> {
+        task::round(levels, seed + number).into_iter().filter(|run| run.to_string().contains(only)).collect()
+    };
+    let length = rounds(0).len() as u64;
+    if length == 0 {
         return Report::default();
     }
     std::thread::scope(|scope| {
@@ -142,12 +144,12 @@ fn run(limits: &Limits, seed: u64, levels: &[&str], only: &str, jobs: usize) -> 
                         return;
                     }
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(run) = round.get((number % round.len() as u64) as usize) else { return };
-                    let run = RunName { seed: seed + number / round.len() as u64, ..run.clone() };
+                    let round = rounds(number / length);
+                    let Some(run) = round.get((number % length) as usize) else { return };
                     let pages = geometry::by_name(&run.shape).map_or(0, |shape| shape.geometry.pages());
                     let most = RUN_STATES.min(limits.states - done);
-                    if let (Ok(explored), Ok(mut report)) = (task::explore(&run, most), report.lock()) {
-                        report.add(&run, pages, explored);
+                    if let (Ok(explored), Ok(mut report)) = (task::explore(run, most), report.lock()) {
+                        report.add(run, pages, explored);
                     }
                 }
             });

@@ -1,6 +1,7 @@
 //! Runs by name: which there are, how each is explored, replayed and explained.
 
 use crate::explore::{self, Outcome, Place, Plan, Recorded};
+use crate::files::{self, FILE_WORKLOADS, FileWorkload};
 use crate::geometry::{self, SHAPES};
 use crate::medium::describe;
 use crate::object::{ObjectWorkload, PROFILES, profile};
@@ -10,7 +11,10 @@ use crate::workload::Workload;
 use onode_media::{Damage, Nand};
 
 /// The levels.
-pub const LEVELS: [&str; 1] = ["object"];
+pub const LEVELS: [&str; 3] = ["object", "through", "back"];
+
+/// Enumerated sequences in one round: they are short.
+const PAIRS: u64 = 48;
 
 /// First cuts between two whose recovery is cut again, and second cuts for each.
 const SECOND_EVERY: usize = 16;
@@ -24,6 +28,7 @@ pub type Explored = Result<Outcome, Violation>;
 pub fn workloads(level: &str) -> Vec<&'static str> {
     match level {
         "object" => PROFILES.iter().map(|profile| profile.name).collect(),
+        "through" | "back" => FILE_WORKLOADS.iter().map(|(name, _)| *name).collect(),
         _ => Vec::new(),
     }
 }
@@ -35,8 +40,14 @@ pub fn round(levels: &[&str], seed: u64) -> Vec<RunName> {
     for shape in SHAPES {
         for level in levels {
             for workload in workloads(level) {
-                let (level, workload, shape) = ((*level).into(), workload.into(), shape.name.into());
-                all.push(RunName { level, workload, shape, seed });
+                let is_short = matches!(workload, "pair" | "triple");
+                let seeds = if is_short { seed * PAIRS..(seed + 1) * PAIRS } else { seed..seed + 1 };
+                all.extend(seeds.map(|seed| RunName {
+                    level: (*level).into(),
+                    workload: workload.into(),
+                    shape: shape.name.into(),
+                    seed,
+                }));
             }
         }
     }
@@ -58,6 +69,12 @@ fn with_workload<V: Visitor>(run: &RunName, most_states: u64, visitor: V) -> Res
             let profile = profile.ok_or_else(|| format!("there is no workload '{}'", run.workload))?;
             let plan = Plan { variants: profile.variants, ..plan };
             Ok(visitor.visit(&ObjectWorkload { profile, shape }, plan))
+        }
+        level @ ("through" | "back") => {
+            let known = FILE_WORKLOADS.iter().find(|(name, _)| *name == run.workload);
+            let (name, _) = known.ok_or_else(|| format!("there is no workload '{}'", run.workload))?;
+            let workload = FileWorkload { name, shape, through: level == "through", seed: run.seed };
+            Ok(visitor.visit(&workload, files::workload::plan(&workload, plan)))
         }
         other => Err(format!("there is no level '{other}'")),
     }

@@ -1,0 +1,9 @@
+//! The file level: calls of the host file system on a flash device, in both write modes.
+
+pub mod calls;
+pub mod look;
+pub mod state;
+pub mod workload;
+
+pub use state::{FileState, Kind};
+pub use workload::{FILE_WORKLOADS, FileWorkload};

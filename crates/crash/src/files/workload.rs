@@ -1,0 +1,249 @@
+//! Calls of the host file system on the flash device as a workload.
+
+use crate::explore::Plan;
+use crate::files::calls::{self, Call};
+use crate::files::look::{self, Allowed, compare, look, unexpected};
+use crate::files::state::FileState;
+use crate::geometry::Shape;
+use crate::history::{History, Promise, Run};
+use crate::medium::Medium;
+use crate::object::workload::{format, mount_options};
+use crate::violation::Violation;
+use crate::workload::{Figures, Workload};
+use onode_base::clock::ManualClock;
+use onode_base::{Prng, Timestamp};
+use onode_flash::FlashDevice;
+use onode_fs::{ErrorKind, FileSystem, FormatOptions, Options, WriteMode};
+use onode_media::SimNand;
+use onode_object::ObjectId;
+use std::sync::Arc;
+
+/// The ways of using files, and the variants of damage tried at each operation; 0 for all.
+pub const FILE_WORKLOADS: [(&str, usize); 5] = [("pair", 0), ("triple", 5), ("random", 4), ("clean", 2), ("full", 3)];
+
+/// One way of using files, on one shape, in one write mode.
+#[derive(Clone, Copy, Debug)]
+pub struct FileWorkload {
+    /// Its name.
+    pub name: &'static str,
+    /// On which medium.
+    pub shape: Shape,
+    /// Whether every call is durable when it returns.
+    pub through: bool,
+    /// Which of the enumerated sequences.
+    pub seed: u64,
+}
+
+/// A mounted file system and its clock.
+pub struct Mounted {
+    fs: FileSystem,
+    clock: Arc<ManualClock>,
+}
+
+impl FileWorkload {
+    /// The sequence of an enumerated workload.
+    fn sequence(&self) -> Vec<Call> {
+        let (all, then) = (calls::all(), calls::persistence());
+        let mut index = self.seed as usize;
+        if self.name == "triple" {
+            // Sampled: the number is taken for a seed.
+            index = Prng::new(self.seed).next_u64() as usize >> 8;
+        }
+        let mut sequence = Vec::new();
+        for _ in 0..if self.name == "triple" { 3 } else { 2 } {
+            sequence.extend(all.get(index % all.len()).cloned());
+            index /= all.len();
+            sequence.extend(then.get(index % then.len()).cloned().flatten());
+            index /= then.len();
+        }
+        sequence
+    }
+
+    fn call(&self, system: &Mounted, run: &mut Run<FileState>, call: &Call) -> Result<(), Violation> {
+        let seed = run.prng.next_u64();
+        let Some(mut after) = call.after(&run.state, seed) else { return Ok(()) };
+        if self.through {
+            after.cover_all();
+        }
+        let before = run.state.clone();
+        let through = self.through;
+        run.call(
+            || format!("{call:?}"),
+            |_| match call.make(&system.fs, &system.clock, seed) {
+                Ok(()) => Ok((through || call.covers(), Some(after))),
+                Err(error) if error.kind == ErrorKind::NoSpace => no_space(system, call, before, through),
+                Err(error) => Err(unexpected(&format!("{call:?}"))(error)),
+            },
+        )
+    }
+
+    fn options(&self) -> Options {
+        let write_mode = if self.through { WriteMode::WriteThrough } else { WriteMode::WriteBack };
+        Options { write_mode, name_cache_bytes: 0, cached_inodes: 0, ..Options::default() }
+    }
+}
+
+/// A call was refused for space: names are as before, a content is as far as it was taken.
+fn no_space(
+    system: &Mounted,
+    call: &Call,
+    mut state: FileState,
+    through: bool,
+) -> Result<(bool, Option<FileState>), Violation> {
+    if matches!(call, Call::Unlink(_) | Call::RemoveDirectory(_) | Call::Fsync(_) | Call::Sync | Call::Tick) {
+        return Err(Violation::new("N7", format!("{call:?} was refused for space")));
+    }
+    let (Call::Append(path, _) | Call::Write(path, ..) | Call::Rewrite(path, _)) = call else {
+        return Ok((false, Some(state)));
+    };
+    let view = look(&system.fs)?;
+    let seen = view.paths.get(path).and_then(|inode| view.files.get(inode));
+    if let (Some(seen), Some(number)) = (seen, state.find(path)) {
+        state.push(number, seen.bytes.clone());
+        if through {
+            state.cover_all();
+        }
+    }
+    compare(&view, &state, Allowed::Newest)?;
+    Ok((false, Some(state)))
+}
+
+impl Workload for FileWorkload {
+    type System = Mounted;
+    type State = FileState;
+
+    fn prepare(&self) -> Result<(SimNand, FileState), Violation> {
+        let medium = Medium::new(format(&self.shape)?, false);
+        let device = FlashDevice::mount(medium.clone(), &mount_options(false));
+        let device = device.map_err(|error| Violation::new("N7", format!("mount: {error}")))?;
+        onode_fs::format(&device, &FormatOptions::default(), Timestamp::default()).map_err(unexpected("mkfs"))?;
+        let clock = Arc::new(ManualClock::at(1_000_000_000));
+        let fs = FileSystem::mount(Arc::new(device), clock.clone(), Options::default()).map_err(unexpected("mount"))?;
+        let state = calls::begin(&fs, &clock)?;
+        fs.unmount().map_err(unexpected("unmount"))?;
+        drop(fs);
+        Ok((medium.image(), state))
+    }
+
+    fn steps(&self) -> u32 {
+        match self.name {
+            "random" => 50,
+            "clean" => 700,
+            "full" => 250,
+            _ => 1,
+        }
+    }
+
+    fn mount(&self, medium: &Medium, read_only: bool) -> Result<Mounted, Violation> {
+        let refused = |error| Violation::new("N7", format!("mount of the device: {error}"));
+        let device = FlashDevice::mount(medium.clone(), &mount_options(read_only)).map_err(refused)?;
+        let clock = Arc::new(ManualClock::at(2_000_000_000));
+        let options = Options { read_only, ..self.options() };
+        let fs = FileSystem::mount(Arc::new(device), clock.clone(), options)
+            .map_err(|error| Violation::new("N7", format!("mount: {error}")))?;
+        Ok(Mounted { fs, clock })
+    }
+
+    fn step(&self, system: &mut Mounted, run: &mut Run<FileState>) -> Result<(), Violation> {
+        match self.name {
+            "random" | "clean" | "full" => {
+                let total = system.fs.statfs().blocks * 4096;
+                let most = if self.name == "random" { 1500 } else { 5000 };
+                let aims_full = self.name == "full" || (self.name == "clean" && run.state.bytes() < total * 3 / 5);
+                let mut call = calls::any(&run.state, &mut run.prng, most, aims_full);
+                let files = run.state.files.len();
+                if self.name == "clean" && !aims_full && files > 8 && run.prng.chance(1, 4) {
+                    call = largest(&run.state).map_or(call, Call::Unlink);
+                }
+                self.call(system, run, &call)
+            }
+            _ => self.sequence().iter().try_for_each(|call| self.call(system, run, call)),
+        }
+    }
+
+    fn go_on(&self, system: &mut Mounted, run: &mut Run<FileState>) -> Result<(), Violation> {
+        if self.name == "full"
+            && let Some(path) = largest(&run.state)
+        {
+            self.call(system, run, &Call::Unlink(path))?;
+        }
+        let name = format!("z{}", run.prng.below(1 << 32));
+        self.call(system, run, &Call::Create(name.clone()))?;
+        self.call(system, run, &Call::Append(name.clone(), 600))?;
+        let (first, second) = (run.prng.below(29), run.prng.below(29));
+        for index in [first, second] {
+            if let Some(call) = calls::all().get(index as usize) {
+                self.call(system, run, call)?;
+            }
+        }
+        self.call(system, run, &Call::Fsync(name))
+    }
+
+    fn recognise(
+        &self,
+        system: &Mounted,
+        history: &History<FileState>,
+        promise: Promise,
+    ) -> Result<FileState, Violation> {
+        let view = look(&system.fs)?;
+        let (floor, returned) = (history.state(promise.floor), history.state(promise.returned));
+        let allowed = Allowed::Since { floor, returned };
+        let mut broken = None;
+        for count in (promise.floor..=promise.ceiling).rev() {
+            let state = history.state(count);
+            match compare(&view, state, allowed) {
+                Ok(()) => return Ok(look::settle(&view, state)),
+                // Wrong names say least, if names of another moment are right.
+                Err(violation) if violation.promise == "N3" && broken.is_some() => {}
+                Err(violation) => broken = Some((count, violation)),
+            }
+        }
+        let (count, violation) =
+            broken.unwrap_or((promise.floor, Violation::new("N2", "there is no state that could be there")));
+        let text = format!("no state between call {} and {}; nearest {count}: ", promise.floor, promise.ceiling);
+        Err(Violation { text: text + &violation.text, ..violation })
+    }
+
+    fn compare(&self, system: &Mounted, state: &FileState) -> Result<(), Violation> {
+        compare(&look(&system.fs)?, state, Allowed::Newest)
+            .map_err(|violation| Violation { promise: "N5", ..violation })
+    }
+
+    fn verify(&self, system: &Mounted, state: &FileState) -> Result<(), Violation> {
+        let device = system.fs.device();
+        let mut from = Some(ObjectId(0));
+        while let (Some(start), Some(scrub)) = (from, device.scrub()) {
+            let report = scrub.scrub(start, 256).map_err(crate::object::workload::unexpected("scrub"))?;
+            if let Some(damaged) = report.damaged.first() {
+                return Err(Violation::new("N5", format!("scrub: {damaged}")));
+            }
+            from = report.next;
+        }
+        // One object a file, and the one of the volume: nothing without a name is left over.
+        let (found, expected) = (device.space().objects, state.files.len() as u64 + 1);
+        if found != expected {
+            return Err(Violation::new("N5", format!("{found} objects for {expected}")));
+        }
+        Ok(())
+    }
+
+    fn close(&self, system: &Mounted) -> Result<(), Violation> {
+        system.fs.unmount().map_err(unexpected("unmount"))
+    }
+
+    fn figures(&self, system: &Mounted) -> Figures {
+        system.fs.device().inspect().map(|inspect| inspect.counters()).unwrap_or_default()
+    }
+}
+
+fn largest(state: &FileState) -> Option<String> {
+    let size = |number| state.content(number).map(|content| content.newest().len());
+    state.paths().into_iter().filter_map(|(path, number)| Some((size(number)?, path))).max().map(|(_, path)| path)
+}
+
+/// How an exploration of `workload` differs from others.
+#[must_use]
+pub fn plan(workload: &FileWorkload, plan: Plan) -> Plan {
+    let variants = FILE_WORKLOADS.iter().find(|(name, _)| *name == workload.name).map_or(0, |(_, variants)| *variants);
+    Plan { variants, ..plan }
+}
