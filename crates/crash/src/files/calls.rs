@@ -108,6 +108,12 @@ impl Call {
             Self::Zero(path, offset, length) => {
                 let (number, mut content) = regular(&state, path)?;
                 content.resize(content.len().max(offset + length), 0);
+                // Two steps: what is there becomes zeros, then the file grows.
+                let size = state.content(number)?.newest().len();
+                let mut punched = content.clone();
+                punched.truncate(size);
+                punched[(*offset).min(size)..(offset + length).min(size)].fill(0);
+                state.push(number, punched);
                 content[*offset..offset + length].fill(0);
                 state.push(number, content);
             }
@@ -347,8 +353,8 @@ pub fn any(state: &FileState, prng: &mut onode_base::Prng, most: u64, aims_full:
     let fresh = format!("{directory}/{}", ["n", "m", "o", "p", "q", "r"][prng.below(6) as usize]);
     let (offset, length) = (prng.below(2000) as usize, 1 + prng.below(most) as usize);
     match prng.below(if aims_full { 14 } else { 26 }) {
-        0 | 1 | 2 => Call::Create(fresh),
-        3 | 4 | 5 | 6 => Call::Append(file, length),
+        0..=2 => Call::Create(fresh),
+        3..=6 => Call::Append(file, length),
         7 | 8 => Call::Write(file, offset, length),
         9 => Call::Rewrite(file, length),
         10 => Call::Unlink(file),

@@ -42,6 +42,7 @@ impl Core {
         self.log.program_page(Stream::Index)?;
         self.log.store.flush()?;
         self.checkpoint_state = CheckpointState {
+            root: self.tree.written_root().ok_or_else(|| damaged("a checkpoint before the tree was written"))?,
             clean,
             journal_segment: position.segment,
             journal_page: position.page,

@@ -40,6 +40,8 @@ pub struct Statistics {
 /// The numbers of a checkpoint, as every superblock that describes it repeats them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckpointState {
+    /// Root of the tree, and its level.
+    pub root: (BlobReference, u8),
     /// Nothing follows in the journal.
     pub clean: bool,
     /// Segment at which a replay starts.

@@ -97,6 +97,7 @@ impl Core {
         core.log.table.next_sequence = superblock.next_sequence.get();
         core.log.next_journal = (superblock.journal_segment.get(), superblock.journal_sequence.get());
         core.checkpoint_state = CheckpointState {
+            root: (superblock.root, level),
             clean: superblock.clean.get() == 1,
             journal_segment: superblock.journal_segment.get(),
             journal_page: superblock.journal_page.get(),

@@ -299,8 +299,9 @@ impl Core {
     /// Makes the replayed state durable.
     pub fn recover_pending(&mut self) -> Result<()> {
         let Recovery { last, placed } = core::mem::take(&mut self.pending);
-        // Segments opened since the checkpoint took numbers that only their pages know.
-        self.log.table.next_sequence += self.log.store.layout.segments;
+        // Segments opened since the checkpoint took numbers that only their pages know, and so may those
+        // that this recovery opens if it is cut.
+        self.prepare_writing()?;
         // The journal goes on in a segment that no superblock names yet.
         let (abandoned, sequence) = self.log.next_journal;
         if self.log.table.get(abandoned).state == SegmentState::Open {
@@ -324,9 +325,7 @@ impl Core {
                 }
             }
         }
-        self.checkpoint(false)?;
-        self.session_begun = true;
-        Ok(())
+        self.checkpoint(false)
     }
 
     /// Moves what `object` still has of `piece`. `bytes` are what the piece holds: read once and never

@@ -69,7 +69,7 @@ impl Core {
         if first {
             self.ring.checkpoint_generation = generation;
         }
-        let bytes = self.encode_superblock(generation)?;
+        let bytes = self.encode_superblock(generation);
         let layout = self.log.store.layout;
         let (block, page) = match self.ring.next_page {
             Some(page) if page < layout.geometry.pages_per_block => (self.ring.block, page),
@@ -106,12 +106,11 @@ impl Core {
         Err(Error::new(ErrorKind::Media, "no sound superblock block is left"))
     }
 
-    fn encode_superblock(&self, generation: u32) -> Result<Vec<u8>> {
-        let (root, root_level) =
-            self.tree.written_root().ok_or_else(|| damaged("a superblock before the tree was written"))?;
+    fn encode_superblock(&self, generation: u32) -> Vec<u8> {
         let layout = &self.log.store.layout;
         let shape = &layout.geometry;
         let checkpoint = &self.checkpoint_state;
+        let (root, root_level) = checkpoint.root;
         let superblock = Superblock {
             magic: SUPERBLOCK_MAGIC,
             major: FORMAT_MAJOR.into(),
@@ -144,7 +143,7 @@ impl Core {
         };
         let mut bytes = superblock.as_bytes().to_vec();
         bytes.extend_from_slice(checkpoint.pieces.as_bytes());
-        Ok(bytes)
+        bytes
     }
 }
 

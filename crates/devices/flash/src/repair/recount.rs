@@ -52,6 +52,9 @@ impl Core {
         self.next_object = self.next_object.max(superblock.next_object.get());
         let next_sequence = &mut self.log.table.next_sequence;
         *next_sequence = (*next_sequence).max(superblock.next_sequence.get());
+        // The next superblock is that of the repaired volume: what is repaired is not repeated before.
+        *next_sequence += self.log.store.layout.segments;
+        self.session_begun = true;
     }
 
     /// Counts what the index refers to and corrects what is noted down otherwise. Memory only.
