@@ -64,12 +64,21 @@ impl Shape {
     /// The smallest size, in segments, that leaves room to work in.
     pub const MIN_SEGMENTS: u64 = 16;
 
-    /// Erase blocks of a segment: 4, fewer on a medium that would have less than 64 segments then.
+    /// Erase blocks of a segment: what was said, or what suits the size.
     #[must_use]
     pub fn segment_blocks(&self) -> u32 {
-        let block_bytes = u64::from(self.page_bytes()) * u64::from(self.pages_per_block());
-        let by_count = self.bytes().checked_div(block_bytes).unwrap_or(0) / 64;
-        self.blocks_per_segment.unwrap_or(by_count.clamp(1, 4) as u32)
+        self.blocks_per_segment.unwrap_or_else(|| {
+            let block_bytes = u64::from(self.page_bytes()) * u64::from(self.pages_per_block());
+            let blocks = self.bytes().checked_div(block_bytes).unwrap_or(0);
+            let shape = Geometry {
+                page_bytes: self.page_bytes(),
+                spare_bytes: 0,
+                pages_per_block: self.pages_per_block(),
+                blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
+                chips: self.chips.unwrap_or(1),
+            };
+            u32::from(onode_flash::FormatOptions::default().blocks_per_segment(&shape))
+        })
     }
 
     fn bytes(&self) -> u64 {
