@@ -3,48 +3,18 @@
 
 mod common;
 
-use common::Shared;
+use common::{Flash, Shared};
 use onode_base::ErrorKind;
-use onode_flash::{FlashDevice, FormatOptions, MountOptions};
+use onode_flash::{FlashDevice, MountOptions};
 use onode_media::sim::{BitErrors, FactoryBad};
 use onode_media::{Fault, Geometry, Nand, OperationKind, SimOptions};
 use onode_object::conformance::{Harness, differential};
-use onode_object::{Durability, Hints, ObjectDevice, ObjectId, Transaction};
+use onode_object::{Durability, Hints, ObjectId, Transaction};
 
 const SHAPE: Geometry = Geometry { page_bytes: 2048, spare_bytes: 64, pages_per_block: 32, blocks: 160, chips: 1 };
 
-struct Worn {
-    nand: Shared,
-    device: Option<FlashDevice>,
-}
-
-impl Worn {
-    fn new(shape: Geometry, options: SimOptions) -> Self {
-        let nand = Shared::with_options(shape, options);
-        let device = FlashDevice::format(nand.clone(), &FormatOptions::default(), &MountOptions::default()).unwrap();
-        Self { nand, device: Some(device) }
-    }
-
-    fn mount(&mut self) {
-        self.device = None;
-        self.device = Some(FlashDevice::mount(self.nand.clone(), &MountOptions::default()).unwrap());
-    }
-}
-
-impl Harness for Worn {
-    fn device(&self) -> &dyn ObjectDevice {
-        self.device.as_ref().unwrap()
-    }
-    fn reopen(&mut self) {
-        self.device().close().unwrap();
-        self.mount();
-    }
-    fn can_crash(&self) -> bool {
-        true
-    }
-    fn crash(&mut self) {
-        self.mount();
-    }
+fn worn(shape: Geometry, options: SimOptions) -> Flash {
+    Flash::on(Shared::with_options(shape, options))
 }
 
 #[test]
@@ -53,7 +23,7 @@ fn random_histories_on_chips_with_blocks_bad_from_the_factory() {
         let make = |bytes: u64| {
             let blocks = (bytes * 3 / (2048 * 32) + 160) as u32;
             let options = SimOptions { factory_bad: FactoryBad::PerThousand(40), seed, ..SimOptions::default() };
-            Box::new(Worn::new(Geometry { blocks, ..SHAPE }, options)) as Box<dyn Harness>
+            Box::new(worn(Geometry { blocks, ..SHAPE }, options)) as Box<dyn Harness>
         };
         differential(&make, seed, 1000, true);
     }
@@ -62,43 +32,43 @@ fn random_histories_on_chips_with_blocks_bad_from_the_factory() {
 #[test]
 fn a_superblock_block_may_be_bad() {
     let bad = FactoryBad::List(vec![onode_media::BlockAddress(1), onode_media::BlockAddress(2)]);
-    let mut worn = Worn::new(SHAPE, SimOptions { factory_bad: bad, ..SimOptions::default() });
-    let object = fill(&worn, 300, 1000);
-    worn.mount();
-    expect(&worn, object, 300, 1000);
+    let mut chip = worn(SHAPE, SimOptions { factory_bad: bad, ..SimOptions::default() });
+    let object = fill(&chip, 300, 1000);
+    chip.mount();
+    expect(&chip, object, 300, 1000);
 }
 
 /// Blocks that refuse to be erased are retired; nothing that was acknowledged is lost.
 #[test]
 fn blocks_that_wear_out_are_retired_without_loss() {
-    let mut worn = Worn::new(SHAPE, SimOptions::default());
-    let object = fill(&worn, 200, 1000);
-    worn.nand.with(|nand| {
+    let mut chip = worn(SHAPE, SimOptions::default());
+    let object = fill(&chip, 200, 1000);
+    chip.nand.with(|nand| {
         for nth in [25u64, 60, 61, 100, 140] {
             nand.faults_mut().add(Fault::once(OperationKind::Erase, nth));
         }
     });
     for round in 0..30 {
-        overwrite(&worn, object, 200, 1000, round);
+        overwrite(&chip, object, 200, 1000, round);
     }
-    assert_eq!(worn.device().info().read_only, None);
-    let bad = (0..160).filter(|&block| worn.nand.with(|nand| nand.is_bad(onode_media::BlockAddress(block)).unwrap()));
+    assert_eq!(chip.device().info().read_only, None);
+    let bad = (0..160).filter(|&block| chip.nand.with(|nand| nand.is_bad(onode_media::BlockAddress(block)).unwrap()));
     assert_eq!(bad.count(), 5);
-    worn.mount();
-    expect_round(&worn, object, 200, 1000, 29);
+    chip.mount();
+    expect_round(&chip, object, 200, 1000, 29);
 }
 
 /// Worn to death, the device becomes read-only or full, and everything acknowledged stays readable.
 #[test]
 fn a_device_worn_to_death_keeps_what_was_acknowledged() {
-    let mut worn = Worn::new(SHAPE, SimOptions { endurance: Some(12), ..SimOptions::default() });
-    let object = fill(&worn, 100, 4096);
+    let mut chip = worn(SHAPE, SimOptions { endurance: Some(12), ..SimOptions::default() });
+    let object = fill(&chip, 100, 4096);
     let mut acknowledged = None;
     for round in 0..2000 {
         let data = vec![round as u8; 100 * 4096];
         let mut transaction = Transaction::new();
         transaction.write(object, 0, data);
-        match worn.device().commit(transaction, Durability::Durable) {
+        match chip.device().commit(transaction, Durability::Durable) {
             Ok(()) => acknowledged = Some(round as u8),
             Err(error) => {
                 assert!(
@@ -110,11 +80,11 @@ fn a_device_worn_to_death_keeps_what_was_acknowledged() {
         }
     }
     let acknowledged = acknowledged.unwrap();
-    worn.device = None;
+    chip.device = None;
     let options = MountOptions { read_only: true, ..MountOptions::default() };
-    worn.device = Some(FlashDevice::mount(worn.nand.clone(), &options).unwrap());
+    chip.device = Some(FlashDevice::mount(chip.nand.clone(), &options).unwrap());
     let mut bytes = vec![0; 100 * 4096];
-    assert_eq!(worn.device().read(object, 0, &mut bytes).unwrap(), bytes.len());
+    assert_eq!(chip.device().read(object, 0, &mut bytes).unwrap(), bytes.len());
     let (first, same) = (bytes[0], bytes.iter().all(|&byte| byte == bytes[0]));
     assert!(same && (first == acknowledged || first == acknowledged.wrapping_add(1)), "{first}, not {acknowledged}");
 }
@@ -122,31 +92,31 @@ fn a_device_worn_to_death_keeps_what_was_acknowledged() {
 /// N6: after a failed program the device takes no more writes and says why; what was there stays.
 #[test]
 fn a_failed_program_turns_the_device_read_only_with_the_reason() {
-    let mut worn = Worn::new(SHAPE, SimOptions::default());
-    let object = fill(&worn, 50, 1000);
-    worn.nand.with(|nand| nand.faults_mut().add(Fault::once(OperationKind::Program, 90)));
+    let mut chip = worn(SHAPE, SimOptions::default());
+    let object = fill(&chip, 50, 1000);
+    chip.nand.with(|nand| nand.faults_mut().add(Fault::once(OperationKind::Program, 90)));
     let mut done = 0;
     let error = loop {
         let mut transaction = Transaction::new();
         transaction.write(object, 100_000 + done * 500, vec![9; 500]);
-        match worn.device().commit(transaction, Durability::Durable) {
+        match chip.device().commit(transaction, Durability::Durable) {
             Ok(()) => done += 1,
             Err(error) => break error,
         }
     };
     assert_eq!(error.kind, ErrorKind::Media, "{error}");
-    let why = worn.device().info().read_only.unwrap();
+    let why = chip.device().info().read_only.unwrap();
     assert!(why.contains("program failed"), "{why}");
     let mut transaction = Transaction::new();
     transaction.remove(object);
-    let refused = worn.device().commit(transaction, Durability::Durable).unwrap_err();
+    let refused = chip.device().commit(transaction, Durability::Durable).unwrap_err();
     assert_eq!(refused.kind, ErrorKind::ReadOnly);
-    expect(&worn, object, 50, 1000);
-    worn.mount();
-    expect(&worn, object, 50, 1000);
+    expect(&chip, object, 50, 1000);
+    chip.mount();
+    expect(&chip, object, 50, 1000);
     let mut bytes = vec![0; 500];
     for number in 0..done {
-        worn.device().read(object, 100_000 + number * 500, &mut bytes).unwrap();
+        chip.device().read(object, 100_000 + number * 500, &mut bytes).unwrap();
         assert_eq!(bytes, [9; 500], "write {number} of {done} was acknowledged");
     }
 }
@@ -154,38 +124,38 @@ fn a_failed_program_turns_the_device_read_only_with_the_reason() {
 #[test]
 fn correctable_bit_errors_go_unnoticed() {
     let bits = BitErrors { per_billion_bits: 20_000, correctable_bits: 8 };
-    let mut worn = Worn::new(SHAPE, SimOptions { bit_errors: Some(bits), seed: 3, ..SimOptions::default() });
-    let object = fill(&worn, 300, 1000);
-    worn.mount();
-    expect(&worn, object, 300, 1000);
-    assert!(worn.nand.with(|nand| nand.counters().unwrap().corrected_bits) > 0);
+    let mut chip = worn(SHAPE, SimOptions { bit_errors: Some(bits), seed: 3, ..SimOptions::default() });
+    let object = fill(&chip, 300, 1000);
+    chip.mount();
+    expect(&chip, object, 300, 1000);
+    assert!(chip.nand.with(|nand| nand.counters().unwrap().corrected_bits) > 0);
 }
 
-fn fill(worn: &Worn, count: u64, bytes: usize) -> ObjectId {
-    let object = worn.device().reserve_ids(1).unwrap();
+fn fill(chip: &Flash, count: u64, bytes: usize) -> ObjectId {
+    let object = chip.device().reserve_ids(1).unwrap();
     let mut transaction = Transaction::new();
     transaction.create(object, Hints::default());
-    worn.device().commit(transaction, Durability::Durable).unwrap();
-    overwrite(worn, object, count, bytes, 0);
+    chip.device().commit(transaction, Durability::Durable).unwrap();
+    overwrite(chip, object, count, bytes, 0);
     object
 }
 
-fn overwrite(worn: &Worn, object: ObjectId, count: u64, bytes: usize, round: u64) {
+fn overwrite(chip: &Flash, object: ObjectId, count: u64, bytes: usize, round: u64) {
     for number in 0..count {
         let mut transaction = Transaction::new();
         transaction.write(object, number * bytes as u64, vec![(number + round) as u8; bytes]);
-        worn.device().commit(transaction, Durability::Durable).unwrap();
+        chip.device().commit(transaction, Durability::Durable).unwrap();
     }
 }
 
-fn expect(worn: &Worn, object: ObjectId, count: u64, bytes: usize) {
-    expect_round(worn, object, count, bytes, 0);
+fn expect(chip: &Flash, object: ObjectId, count: u64, bytes: usize) {
+    expect_round(chip, object, count, bytes, 0);
 }
 
-fn expect_round(worn: &Worn, object: ObjectId, count: u64, bytes: usize, round: u64) {
+fn expect_round(chip: &Flash, object: ObjectId, count: u64, bytes: usize, round: u64) {
     let mut found = vec![0; bytes];
     for number in 0..count {
-        let length = worn.device().read(object, number * bytes as u64, &mut found).unwrap();
+        let length = chip.device().read(object, number * bytes as u64, &mut found).unwrap();
         assert_eq!(length, bytes);
         assert!(found.iter().all(|&byte| byte == (number + round) as u8), "part {number}");
     }

@@ -94,6 +94,13 @@ impl Flash {
         }
     }
 
+    /// A new volume on a chip.
+    pub fn on(nand: Shared) -> Self {
+        let options = MountOptions::default();
+        let device = FlashDevice::format(nand.clone(), &FormatOptions::default(), &options).unwrap();
+        Self { nand, device: Some(device), options }
+    }
+
     /// Mounts what is on the chip.
     pub fn mount(&mut self) {
         self.device = None;
