@@ -65,25 +65,31 @@ impl FileSystem {
                 if what == Allocate::Extend && end > self.node(state, number)?.size {
                     return self.set_size(state, caller, number, end);
                 }
-                self.punch(state, caller, number, None)
+                self.punch(state, caller, number, None, None)
             }
             Allocate::PunchHole | Allocate::ZeroRangeKeepSize => {
                 self.write_back_file(state, number)?;
-                self.punch(state, caller, number, Some((offset, length)))
+                self.punch(state, caller, number, Some((offset, length)), None)
             }
             Allocate::ZeroRange => {
                 self.write_back_file(state, number)?;
-                self.punch(state, caller, number, Some((offset, length)))?;
-                if end > self.node(state, number)?.size {
-                    return self.set_size(state, caller, number, end);
-                }
-                Ok(())
+                let size = self.node(state, number)?.size;
+                let grown = Some(end).filter(|end| *end > size);
+                self.punch(state, caller, number, Some((offset, length)), grown)
             }
         }
     }
 
-    /// Makes a hole, if one is wanted, and renews the times. Nothing may be dirty.
-    fn punch(&self, state: &mut State, caller: &Caller, number: InodeNumber, hole: Option<(u64, u64)>) -> Result<()> {
+    /// Makes a hole, if one is wanted, lets the file grow to `size`, if it shall, and renews the times, all in
+    /// one transaction. Nothing may be dirty.
+    fn punch(
+        &self,
+        state: &mut State,
+        caller: &Caller,
+        number: InodeNumber,
+        hole: Option<(u64, u64)>,
+        size: Option<u64>,
+    ) -> Result<()> {
         let now = self.now();
         let node = self.node(state, number)?;
         let mut inode = node.inode;
@@ -96,10 +102,17 @@ impl FileSystem {
         if let Some((offset, length)) = hole {
             transaction.punch(number.object(), offset, length);
         }
+        if let Some(size) = size {
+            transaction.truncate(number.object(), size);
+        }
         transaction.set_attribute(number.object(), INODE_KEY, inode.encode());
         self.commit(state, transaction)?;
         self.set_inode(state, number, inode);
-        self.node(state, number)?.allocated = None;
+        let node = self.node(state, number)?;
+        node.allocated = None;
+        if let Some(size) = size {
+            (node.size, node.valid, node.device_size) = (size, size, size);
+        }
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 mod common;
 use common::*;
 use onode_fs::*;
+use onode_object::ObjectDevice;
 
 #[test]
 fn a_file_keeps_its_bytes_over_a_remount() {
@@ -153,4 +154,26 @@ fn copy_range_copies_and_refuses_overlap() {
     assert_eq!(fs.copy_range(&root(), (a, 10), (b, 5), 1 << 30).unwrap(), 599_990);
     assert_eq!(content(&fs, b)[5..], data[10..]);
     assert_eq!(kind(fs.copy_range(&root(), (a, 0), (a, 10), 11)), ErrorKind::Invalid);
+}
+
+/// Zeroing a range past the end once was a hole and, later, a new size: a crash could show the middle.
+#[test]
+fn zeroing_past_the_end_is_one_commit() {
+    let (volume, fs) = mounted();
+    let file = create(&fs, ROOT, "file");
+    write(&fs, file, 0, &[7; 100]);
+    fs.fsync(file, None, false).unwrap();
+    let commits = || {
+        let counters = volume.device.inspect().unwrap().counters();
+        counters.into_iter().find(|(name, _)| name == "commits").unwrap().1
+    };
+    let before = commits();
+    fs.allocate(&root(), file, 50, 100, Allocate::ZeroRange).unwrap();
+    assert_eq!(commits(), before + 1);
+    fs.sync().unwrap();
+    let fs = volume.crash(fs);
+    let file = lookup(&fs, ROOT, "file").unwrap().inode;
+    assert_eq!(content(&fs, file), [[7; 50].as_slice(), &[0; 100]].concat());
+    write(&fs, file, 149, &[9]);
+    assert_eq!(content(&fs, file)[148..], [0, 9]);
 }
