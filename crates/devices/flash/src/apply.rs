@@ -103,8 +103,12 @@ impl Core {
             && let Some((key, value)) = tree.last_at_or_before(&mut source, &first)?
             && key.object == object.0
             && key.kind == Key::EXTENT
-            && Extent::decode(&key, &value).is_some_and(|extent| extent.end() > from)
+            && let Some(extent) = Extent::decode(&key, &value).filter(|extent| extent.end() > from)
         {
+            // One extent often covers all that is asked for.
+            if extent.end() >= until && limit > 0 {
+                return Ok(alloc::vec![extent]);
+            }
             first = key;
         }
         let mut found = Vec::new();

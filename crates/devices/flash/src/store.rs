@@ -200,7 +200,7 @@ impl Store {
         let mut rest = out;
         while !rest.is_empty() {
             let count = self.layout.run(at, (rest.len() / size) as u32);
-            if count < 2 || !Layout::trailer_in_spare(&shape) {
+            if count == 0 || !Layout::trailer_in_spare(&shape) {
                 let (page, after) = rest.split_at_mut(size);
                 page.copy_from_slice(&self.page(at, sequence, tag)?.payload);
                 rest = after;
