@@ -13,6 +13,7 @@ pub mod checksum;
 pub mod clock;
 pub mod error;
 pub mod evict;
+pub mod planted;
 pub mod prng;
 pub mod sync;
 pub mod varint;

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 mod cpu;
+#[cfg(feature = "mutants")]
+mod mutants;
 
 /// Crash explorer of Onode.
 #[derive(Parser)]
@@ -52,6 +54,16 @@ enum Command {
     Replay {
         /// The line that a failure printed: LEVEL.WORKLOAD.SHAPE.SEED[:K:V[:K:V]].
         spec: Spec,
+    },
+    /// Plant one bug after the other and find each (needs the feature `mutants`).
+    #[cfg(feature = "mutants")]
+    Mutants {
+        /// Only bugs whose name contains this.
+        #[arg(long, default_value = "")]
+        only: String,
+        /// States judged before a bug counts as not found.
+        #[arg(long, default_value_t = 150_000)]
+        states: u64,
     },
     /// List workloads and shapes.
     List,
@@ -104,6 +116,8 @@ fn main() -> ExitCode {
                 ExitCode::from(2)
             }
         },
+        #[cfg(feature = "mutants")]
+        Command::Mutants { only, states } => mutants::run(&only, states),
         Command::List => {
             for level in LEVELS {
                 println!("{level}: {}", task::workloads(level).join(" "));

@@ -12,6 +12,7 @@ use crate::slots::{NameHash, Slots};
 use crate::state::{Node, State};
 use crate::types::{Attributes, FileType, InodeNumber, StatFs, Statistics};
 use crate::volume::VolumeInfo;
+use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::Mutex;
 use onode_base::{Clock, ErrorKind, Timestamp};
 use onode_object::{
@@ -78,7 +79,9 @@ impl FileSystem {
         let file_system = Self { device, clock, options, volume, hash, transaction_bytes, state };
         file_system.node(&mut file_system.state.lock(), InodeNumber::ROOT)?;
         if !file_system.options.read_only {
-            file_system.remove_orphans()?;
+            if !is_planted(Bug::OrphansStay) {
+                file_system.remove_orphans()?;
+            }
         }
         Ok(file_system)
     }
@@ -232,11 +235,16 @@ impl FileSystem {
     }
 
     /// Gives a change to the device.
-    pub(crate) fn commit(&self, state: &mut State, transaction: Transaction) -> Result<()> {
+    pub(crate) fn commit(&self, state: &mut State, mut transaction: Transaction) -> Result<()> {
         if transaction.is_empty() {
             return Ok(());
         }
-        let durability = if self.writes_through() { Durability::Durable } else { Durability::Buffered };
+        let waits = self.writes_through() && !is_planted(Bug::WriteThroughBuffered);
+        if is_planted(Bug::NamesInTwo) && transaction.mutations.len() > 1 {
+            let first = Transaction { mutations: transaction.mutations.drain(..1).collect() };
+            self.device.commit(first, if waits { Durability::Durable } else { Durability::Buffered })?;
+        }
+        let durability = if waits { Durability::Durable } else { Durability::Buffered };
         self.device.commit(transaction, durability)?;
         state.statistics.transactions += 1;
         if durability == Durability::Buffered && state.unsynced_since.is_none() {

@@ -8,6 +8,7 @@ use crate::file_system::FileSystem;
 use crate::state::State;
 use crate::types::{Caller, FileHandle, FileType, InodeNumber, OpenFlags};
 use onode_base::ErrorKind;
+use onode_base::planted::{Bug, is_planted};
 use onode_object::SyncScope;
 
 impl FileSystem {
@@ -101,6 +102,9 @@ impl FileSystem {
             tell_failure(state, number, handle)?;
             (state.directory_moves != state.directory_moves_synced).then_some(state.directory_moves)
         };
+        if is_planted(Bug::FsyncWithoutSync) {
+            return Ok(());
+        }
         let result = match moves {
             // A directory on the way may have a new name since the file's last commit.
             Some(moves) => self.sync_everything(moves),
@@ -116,7 +120,9 @@ impl FileSystem {
     }
 
     fn write_back_rewritten(&self, state: &mut State, number: InodeNumber) {
-        if let Err(error) = self.write_back_file(state, number) {
+        if !is_planted(Bug::RewriteNotWritten)
+            && let Err(error) = self.write_back_file(state, number)
+        {
             self.remember_failure(state, number, error.kind);
         }
         if let Some(node) = state.nodes.get_mut(&number.0) {

@@ -151,7 +151,9 @@ impl Call {
             }
             Self::Mode(path, mode) => {
                 let number = state.find(path)?;
-                state.file(number)?.permissions = *mode;
+                let file = state.file(number)?;
+                file.earlier_permissions.push(file.permissions);
+                file.permissions = *mode;
             }
             Self::Xattr(path, length) => {
                 let number = state.find(path)?;

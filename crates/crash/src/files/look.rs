@@ -148,7 +148,9 @@ fn compare_file(
 ) -> Result<(), Violation> {
     let wrong = |promise, text: String| Err(Violation::new(promise, format!("'{path}' {text}")));
     let Some(file) = state.files.get(&number) else { return Ok(()) };
-    if seen.permissions != file.permissions {
+    let may_be_earlier = matches!(allowed, Allowed::Since { .. });
+    if seen.permissions != file.permissions && !(may_be_earlier && file.earlier_permissions.contains(&seen.permissions))
+    {
         return wrong("N3", format!("has mode {:o} instead of {:o}", seen.permissions, file.permissions));
     }
     if seen.xattrs != file.xattrs {
@@ -217,6 +219,10 @@ pub fn settle(view: &View, state: &FileState) -> FileState {
     let mut settled = state.clone();
     for (path, number) in state.paths() {
         let seen = view.paths.get(&path).and_then(|inode| view.files.get(inode));
+        if let (Some(seen), Some(file)) = (seen, settled.file(number)) {
+            file.permissions = seen.permissions;
+            file.earlier_permissions.clear();
+        }
         if let (Some(seen), Some(content)) = (seen, settled.content_mut(number)) {
             content.versions = vec![Arc::new(seen.bytes.clone())];
             (content.covered, content.published) = (0, 0);

@@ -66,6 +66,8 @@ pub struct File {
     pub kind: Kind,
     /// Permission bits.
     pub permissions: u16,
+    /// Those before, since what the last returned sync covers.
+    pub earlier_permissions: Vec<u16>,
     /// Extended attributes.
     pub xattrs: BTreeMap<String, Vec<u8>>,
 }
@@ -80,7 +82,12 @@ pub struct FileState {
 
 impl Default for FileState {
     fn default() -> Self {
-        let root = File { kind: Kind::Directory(BTreeMap::new()), permissions: 0o755, xattrs: BTreeMap::new() };
+        let root = File {
+            kind: Kind::Directory(BTreeMap::new()),
+            permissions: 0o755,
+            earlier_permissions: Vec::new(),
+            xattrs: BTreeMap::new(),
+        };
         Self { files: BTreeMap::from([(ROOT, Arc::new(root))]), next: 1 }
     }
 }
@@ -146,7 +153,10 @@ impl FileState {
         }
         self.entries_mut(parent)?.insert(name.into(), number);
         self.next += 1;
-        self.files.insert(number, Arc::new(File { kind, permissions, xattrs: BTreeMap::new() }));
+        self.files.insert(
+            number,
+            Arc::new(File { kind, permissions, earlier_permissions: Vec::new(), xattrs: BTreeMap::new() }),
+        );
         Some(number)
     }
 
@@ -205,8 +215,13 @@ impl FileState {
         numbers.into_iter().for_each(|number| self.cover(number));
     }
 
-    /// The content of one file is on the medium.
+    /// Content and mode of one file are on the medium.
     pub fn cover(&mut self, number: Number) {
+        if self.files.get(&number).is_some_and(|file| !file.earlier_permissions.is_empty())
+            && let Some(file) = self.file(number)
+        {
+            file.earlier_permissions.clear();
+        }
         if self.content(number).is_some_and(|content| content.covered != content.last())
             && let Some(content) = self.content_mut(number)
         {

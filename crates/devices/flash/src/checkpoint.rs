@@ -11,6 +11,7 @@ use crate::items::Owner;
 use crate::policy::Stream;
 use alloc::format;
 use alloc::vec::Vec;
+use onode_base::planted::{Bug, is_planted};
 use onode_object::Result;
 
 impl Core {
@@ -33,13 +34,17 @@ impl Core {
                 self.log.seal(stream)?;
             }
         }
-        self.log.program_content()?;
+        if !is_planted(Bug::CheckpointBeforeContent) {
+            self.log.program_content()?;
+        }
         let (tree, mut source) = self.index();
         tree.write_back(&mut source)?;
         let (position, journal_sequence) = self.log.journal_position();
         self.log.table.hold_dead(journal_sequence);
         self.write_table()?;
-        self.log.program_page(Stream::Index)?;
+        if !is_planted(Bug::SuperblockBeforeIndex) {
+            self.log.program_page(Stream::Index)?;
+        }
         self.log.store.flush()?;
         self.checkpoint_state = CheckpointState {
             root: self.tree.written_root().ok_or_else(|| damaged("a checkpoint before the tree was written"))?,

@@ -6,6 +6,7 @@ use crate::policy::{Stream, whole_page_bytes};
 use crate::record::{Change, Piece, Record};
 use alloc::format;
 use alloc::vec::Vec;
+use onode_base::planted::{Bug, is_planted};
 use onode_object::validate::{never_needs_space, validate};
 use onode_object::{Durability, Mutation, ObjectId, Result, Transaction};
 
@@ -44,6 +45,12 @@ impl Core {
         }
         self.log.transaction += 1;
         self.statistics.commits += 1;
+        if is_planted(Bug::TransactionSplit) && changes.len() > 1 {
+            let second = changes.split_off(1);
+            self.log.append_record(&Record::Commit { transaction: self.log.transaction, changes })?;
+            self.log.transaction += 1;
+            changes = second;
+        }
         self.log.append_record(&Record::Commit { transaction: self.log.transaction, changes })?;
         if durability == Durability::Durable {
             self.sync()?;
@@ -92,8 +99,13 @@ impl Core {
         if self.clean {
             return Ok(());
         }
+        if is_planted(Bug::AckBeforeProgram) {
+            return Ok(());
+        }
         // Content that the cleaner moved need not be durable: its old place still is.
-        self.log.program_page(Stream::Data)?;
+        if !is_planted(Bug::RecordBeforeData) {
+            self.log.program_page(Stream::Data)?;
+        }
         self.log.program_page(Stream::Journal)?;
         if self.log.chain_broken {
             return self.checkpoint(false);
@@ -111,7 +123,7 @@ impl Core {
     /// take away, and reserves sequence numbers that no session had: a session that left only segments
     /// which no superblock came to know has left pages that must not be taken for those of this one.
     pub fn prepare_writing(&mut self) -> Result<()> {
-        if !self.session_begun {
+        if !self.session_begun && !is_planted(Bug::SessionUnnumbered) {
             self.log.table.next_sequence += self.log.store.layout.segments;
             self.checkpoint_state.next_sequence = self.log.table.next_sequence;
             self.write_superblock(false)?;

@@ -17,6 +17,7 @@ use crate::store::{Store, kind_and_tag};
 use alloc::format;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
+use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::{Error, Result};
 use zerocopy::IntoBytes;
@@ -130,6 +131,7 @@ impl Log {
                 let (segment, sequence) = self.next_journal;
                 self.append_record(&Record::Chain { segment, sequence })
             }
+            Stream::Data if is_planted(Bug::OpenedUnlogged) => Ok(()),
             Stream::Data => {
                 let erases = self.table.get(segment).erases;
                 self.append_record(&Record::Opened { segment, sequence, erases })

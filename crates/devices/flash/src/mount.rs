@@ -15,6 +15,7 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 use onode_base::ErrorKind;
 use onode_base::evict::Lru;
+use onode_base::planted::{Bug, is_planted};
 use onode_media::{IoTag, Nand};
 use onode_object::{Error, ObjectId, Result};
 
@@ -91,6 +92,9 @@ impl Core {
         let mut core = Self::assemble(nand, layout, superblock.uuid, table, tree, options);
         core.ring = Ring::after_mount(found);
         core.next_object = superblock.next_object.get();
+        if is_planted(Bug::IdsForgotten) {
+            core.next_object = ObjectId::FIRST_FREE.0;
+        }
         core.objects = superblock.objects.get();
         core.extents = superblock.extents.get();
         core.log.transaction = superblock.transaction.get();

@@ -2,6 +2,7 @@
 
 use crate::format::{PAGE_FLUSHED, PageKind, PageTrailer};
 use onode_base::checksum::{crc32c, crc32c_append};
+use onode_base::planted::{Bug, is_planted};
 use onode_media::PageAddress;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -66,7 +67,7 @@ pub fn verify(
     payload: &[u8],
 ) -> Result<PageInfo, PageFault> {
     let Ok((trailer, _)) = PageTrailer::read_from_prefix(trailer) else { return Err(PageFault::Checksum) };
-    if trailer.checksum.get() != checksum(seed, address, &trailer, payload) {
+    if trailer.checksum.get() != checksum(seed, address, &trailer, payload) && !is_planted(Bug::ChecksumIgnored) {
         let erased = trailer.as_bytes().iter().chain(payload).all(|&byte| byte == 0xff);
         return Err(if erased { PageFault::Erased } else { PageFault::Checksum });
     }
@@ -76,7 +77,7 @@ pub fn verify(
         return Err(PageFault::Checksum);
     }
     let found = trailer.sequence.get();
-    if expected.is_some_and(|sequence| sequence != found) {
+    if expected.is_some_and(|sequence| sequence != found) && !is_planted(Bug::SequenceIgnored) {
         return Err(PageFault::Sequence { found });
     }
     Ok(PageInfo { kind, record_bytes, sequence: found, flushed: trailer.flags & PAGE_FLUSHED != 0 })

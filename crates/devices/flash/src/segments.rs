@@ -12,6 +12,7 @@ use crate::policy::{Candidate, Stream};
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
+use onode_base::planted::{Bug, is_planted};
 use onode_object::Result;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -241,6 +242,9 @@ impl SegmentTable {
             match entry.state {
                 // Held since the last checkpoint or longer: with the coming one nobody needs it.
                 SegmentState::Released => self.update(number, |entry| entry.state = SegmentState::Free),
+                _ if entry.is_dead(journal_sequence) && is_planted(Bug::HeldReused) => {
+                    self.update(number, |entry| entry.state = SegmentState::Free);
+                }
                 _ if entry.is_dead(journal_sequence) => self.update(number, |entry| entry.state = SegmentState::Held),
                 _ => {}
             }
@@ -333,7 +337,9 @@ impl SegmentTable {
             return Err(damaged(format!("segment table piece {piece} has {} bytes", bytes.len())));
         }
         for (number, entry) in (start..end).zip(entries) {
-            let state = SegmentState::from_byte(entry.state);
+            let held = entry.state == SegmentState::Held as u8;
+            let forgotten = held && is_planted(Bug::HoldForgotten);
+            let state = SegmentState::from_byte(if forgotten { SegmentState::Free as u8 } else { entry.state });
             let (Some(state), Some(stream)) = (state, Stream::from_byte(entry.stream)) else {
                 return Err(damaged(format!(
                     "segment {number}: unknown state {} or stream {}",

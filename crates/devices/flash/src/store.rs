@@ -13,6 +13,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
 use onode_base::evict::Lru;
+use onode_base::planted::{Bug, is_planted};
 use onode_media::{IoTag, Nand, PageAddress};
 use onode_object::{Error, Result};
 use zerocopy::IntoBytes;
@@ -227,6 +228,12 @@ impl Store {
     pub fn erase_segment(&mut self, segment: u32) -> Result<bool> {
         self.check_writable()?;
         for block in self.layout.blocks(segment) {
+            let first = self.layout.geometry.first_page(block);
+            if is_planted(Bug::ErasedTrusted)
+                && self.examine(first, None, IoTag::Data)?.err() == Some(PageFault::Erased)
+            {
+                continue;
+            }
             match self.nand.erase(block, IoTag::Data) {
                 Ok(()) => {}
                 Err(error)

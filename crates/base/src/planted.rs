@@ -1,0 +1,109 @@
+//! Bugs planted on purpose, to prove that the crash explorer finds such bugs.
+//!
+//! With the feature `mutants` one of them can be switched on for the whole process; without it
+//! [`is_planted`] is a constant `false` and the code behind it is not compiled in. A line that asks
+//! for a bug stands right where a programmer would have made it.
+
+/// The bugs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Bug {
+    /// flash: a sync returns before the journal page is programmed.
+    AckBeforeProgram = 1,
+    /// flash: the journal page is programmed, the content it refers to later.
+    RecordBeforeData,
+    /// flash: a checkpoint does not wait for content.
+    CheckpointBeforeContent,
+    /// flash: the superblock is programmed before the tree and the table it refers to.
+    SuperblockBeforeIndex,
+    /// flash: page checksums are not verified.
+    ChecksumIgnored,
+    /// flash: pages of an earlier life of a segment are believed.
+    SequenceIgnored,
+    /// flash: a block that reads as erased is not erased before use.
+    ErasedTrusted,
+    /// flash: content in the last page before a cut stays there.
+    SuspectStays,
+    /// flash: what the newest checkpoint no longer needs is reused before that checkpoint is written.
+    HeldReused,
+    /// flash: a mount forgets which segments the last checkpoint held.
+    HoldForgotten,
+    /// flash: a session begins without sequence numbers of its own.
+    SessionUnnumbered,
+    /// flash: a data segment is opened without a word in the journal.
+    OpenedUnlogged,
+    /// flash: a transaction becomes two records.
+    TransactionSplit,
+    /// flash: a replay leaves the last record out.
+    LastRecordDropped,
+    /// flash: a mount begins to hand out object ids from the start.
+    IdsForgotten,
+    /// flash: what a truncation cuts off comes back when the file grows.
+    TruncateKeepsBytes,
+    /// flash: the cleaner frees a segment without moving what is on it.
+    CleanerMovesNothing,
+    /// fs: fsync does not wait for the device.
+    FsyncWithoutSync,
+    /// fs: a change of names is two transactions.
+    NamesInTwo,
+    /// fs: files without a name stay after a cut.
+    OrphansStay,
+    /// fs: a rename over another file does not write the new content first.
+    RenameBeforeData,
+    /// fs: a close after a rewrite does not write the new content.
+    RewriteNotWritten,
+    /// fs: write-through does not wait for the device.
+    WriteThroughBuffered,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Self; 23] = [
+        Self::AckBeforeProgram,
+        Self::RecordBeforeData,
+        Self::CheckpointBeforeContent,
+        Self::SuperblockBeforeIndex,
+        Self::ChecksumIgnored,
+        Self::SequenceIgnored,
+        Self::ErasedTrusted,
+        Self::SuspectStays,
+        Self::HeldReused,
+        Self::HoldForgotten,
+        Self::SessionUnnumbered,
+        Self::OpenedUnlogged,
+        Self::TransactionSplit,
+        Self::LastRecordDropped,
+        Self::IdsForgotten,
+        Self::TruncateKeepsBytes,
+        Self::CleanerMovesNothing,
+        Self::FsyncWithoutSync,
+        Self::NamesInTwo,
+        Self::OrphansStay,
+        Self::RenameBeforeData,
+        Self::RewriteNotWritten,
+        Self::WriteThroughBuffered,
+    ];
+}
+
+#[cfg(feature = "mutants")]
+static PLANTED: core::sync::atomic::AtomicU8 = core::sync::atomic::AtomicU8::new(0);
+
+/// Plants one bug, or none.
+#[cfg(feature = "mutants")]
+pub fn plant(bug: Option<Bug>) {
+    PLANTED.store(bug.map_or(0, |bug| bug as u8), core::sync::atomic::Ordering::SeqCst);
+}
+
+/// Whether this bug is planted.
+#[cfg(feature = "mutants")]
+#[must_use]
+pub fn is_planted(bug: Bug) -> bool {
+    PLANTED.load(core::sync::atomic::Ordering::Relaxed) == bug as u8
+}
+
+/// Whether this bug is planted: never in this build.
+#[cfg(not(feature = "mutants"))]
+#[must_use]
+pub const fn is_planted(_bug: Bug) -> bool {
+    false
+}
