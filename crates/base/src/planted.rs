@@ -26,8 +26,8 @@ pub enum Bug {
     SuspectStays,
     /// flash: what the newest checkpoint no longer needs is reused before that checkpoint is written.
     HeldReused,
-    /// flash: a mount forgets which segments the last checkpoint held.
-    HoldForgotten,
+    /// flash: the block with the newest superblock is the next to be erased.
+    NewestErased,
     /// flash: a session begins without sequence numbers of its own.
     SessionUnnumbered,
     /// flash: a data segment is opened without a word in the journal.
@@ -68,7 +68,7 @@ impl Bug {
         Self::ErasedTrusted,
         Self::SuspectStays,
         Self::HeldReused,
-        Self::HoldForgotten,
+        Self::NewestErased,
         Self::SessionUnnumbered,
         Self::OpenedUnlogged,
         Self::TransactionSplit,

@@ -78,10 +78,8 @@ impl FileSystem {
         let transaction_bytes = info.transaction_bytes.max(BLOCK_BYTES as usize);
         let file_system = Self { device, clock, options, volume, hash, transaction_bytes, state };
         file_system.node(&mut file_system.state.lock(), InodeNumber::ROOT)?;
-        if !file_system.options.read_only {
-            if !is_planted(Bug::OrphansStay) {
-                file_system.remove_orphans()?;
-            }
+        if !file_system.options.read_only && !is_planted(Bug::OrphansStay) {
+            file_system.remove_orphans()?;
         }
         Ok(file_system)
     }

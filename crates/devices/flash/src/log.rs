@@ -279,7 +279,7 @@ impl Log {
 
     /// Programs what waits in the buffer of `stream`. Content goes before the journal page that places it.
     pub fn program_page(&mut self, stream: Stream) -> Result<()> {
-        if stream == Stream::Journal {
+        if stream == Stream::Journal && !is_planted(Bug::RecordBeforeData) {
             self.program_page(Stream::Data)?;
         }
         let payload = self.payload();

@@ -16,6 +16,7 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
+use onode_base::planted::{Bug, is_planted};
 use onode_media::{BlockAddress, IoTag, Nand, PageAddress};
 use onode_object::{Error, ObjectId, Result};
 use zerocopy::{FromBytes, IntoBytes};
@@ -89,7 +90,8 @@ impl Core {
         let blocks = self.log.store.layout.superblock_blocks;
         for step in 1..=blocks {
             let block = (self.ring.block.wrapping_add(step)) % blocks;
-            if block == self.ring.block {
+            let block = if is_planted(Bug::NewestErased) && self.ring.block < blocks { self.ring.block } else { block };
+            if block == self.ring.block && !is_planted(Bug::NewestErased) {
                 break;
             }
             let address = BlockAddress(block);

@@ -337,9 +337,7 @@ impl SegmentTable {
             return Err(damaged(format!("segment table piece {piece} has {} bytes", bytes.len())));
         }
         for (number, entry) in (start..end).zip(entries) {
-            let held = entry.state == SegmentState::Held as u8;
-            let forgotten = held && is_planted(Bug::HoldForgotten);
-            let state = SegmentState::from_byte(if forgotten { SegmentState::Free as u8 } else { entry.state });
+            let state = SegmentState::from_byte(entry.state);
             let (Some(state), Some(stream)) = (state, Stream::from_byte(entry.stream)) else {
                 return Err(damaged(format!(
                     "segment {number}: unknown state {} or stream {}",

@@ -1,0 +1,36 @@
+//! A small exploration of every level, and states that once broke a promise.
+
+use onode_crash::spec::Spec;
+use onode_crash::task::{LEVELS, explore, replay, workloads};
+
+#[test]
+fn no_promise_is_broken_in_a_few_states_of_every_workload() {
+    for level in LEVELS {
+        for workload in workloads(level).into_iter().filter(|name| !matches!(*name, "churn" | "clean")) {
+            let spec: Spec = format!("{level}.{workload}.spare.3").parse().unwrap();
+            let outcome = explore(&spec.run, 60).unwrap().unwrap_or_else(|violation| panic!("{spec}: {violation}"));
+            assert_eq!(outcome.found, [], "{spec}");
+            assert!(outcome.states > 0, "{spec}");
+        }
+    }
+}
+
+#[test]
+fn states_that_broke_a_promise_once_do_so_no_more() {
+    for line in [
+        // Sequence numbers of a lost session.
+        "object.buffered.tiny.1:4:0",
+        "object.cycles.tiny.1:18:0",
+        // A record that crosses the end of a journal segment.
+        "object.attributes.tiny.1:50:0",
+        // Sequence numbers of a recovery that was cut.
+        "through.random.chips.4:12:7:7:4",
+        "back.full.tiny.2:69:7:2:8",
+        // A mode that waits with the content of its file.
+        "back.triple.tiny.79:3:6:8:3",
+    ] {
+        let spec: Spec = line.parse().unwrap();
+        let (story, verdict) = replay(&spec).unwrap();
+        assert_eq!(verdict, Ok(()), "{spec}\n{story}");
+    }
+}
