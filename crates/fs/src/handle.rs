@@ -119,10 +119,18 @@ impl FileSystem {
         result
     }
 
+    /// Writes out a file that was cut to nothing and written anew. If the device had to be told of the cut
+    /// before the new content was there, because space ran short, only a sync keeps it from being found
+    /// empty after this returns.
     fn write_back_rewritten(&self, state: &mut State, number: InodeNumber) {
+        let empty_on_device =
+            state.nodes.get(&number.0).is_some_and(|node| node.device_size == 0 && node.valid == 0 && node.size > 0);
         if !is_planted(Bug::RewriteNotWritten)
             && let Err(error) = self.write_back_file(state, number)
         {
+            self.remember_failure(state, number, error.kind);
+        }
+        if empty_on_device && let Err(error) = self.device.sync(SyncScope::Object(number.object())) {
             self.remember_failure(state, number, error.kind);
         }
         if let Some(node) = state.nodes.get_mut(&number.0) {

@@ -190,8 +190,12 @@ fn compare_file(
             let found: Vec<usize> =
                 (0..content.versions.len()).filter(|&version| *content.versions[version] == seen.bytes).collect();
             if found.is_empty() {
-                let text =
-                    format!("has {} bytes that are none of its {} versions", seen.bytes.len(), content.versions.len());
+                let text = format!(
+                    "has {} bytes that are none of its {} versions{}",
+                    seen.bytes.len(),
+                    content.versions.len(),
+                    first_differences(&content.versions, &seen.bytes)
+                );
                 return wrong("N4", text);
             }
             let (from, hidden) = match allowed {
@@ -230,4 +234,16 @@ pub fn settle(view: &View, state: &FileState) -> FileState {
         }
     }
     settled
+}
+
+/// Where `seen` leaves each version of its length, for the one who looks for the cause.
+fn first_differences<V: std::ops::Deref<Target = Vec<u8>>>(versions: &[V], seen: &[u8]) -> String {
+    let mut text = String::new();
+    for (number, version) in versions.iter().enumerate().filter(|(_, version)| version.len() == seen.len()) {
+        let differs = |at: &usize| version[*at] != seen[*at];
+        let first = (0..seen.len()).find(differs).unwrap_or_default();
+        let last = (0..seen.len()).rev().find(differs).unwrap_or_default();
+        text.push_str(&format!("; version {number} differs from byte {first} to {last}"));
+    }
+    text
 }

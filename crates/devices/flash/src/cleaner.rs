@@ -56,7 +56,7 @@ impl Core {
                 }
                 Err(error) => return Err(error),
             }
-            if self.dirty_bytes() > self.dirty_limit {
+            if self.dirty_bytes() > self.cleaning_dirty_limit() {
                 self.checkpoint(false)?;
             }
         }

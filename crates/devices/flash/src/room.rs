@@ -38,6 +38,25 @@ impl Core {
         (((nodes + table) as u64).div_ceil(self.filled_bytes()) + 1) as u32
     }
 
+    /// Segments that a checkpoint of what has changed by now may fill.
+    fn checkpoint_cost(&self) -> u32 {
+        let table = self.log.table.pieces().len() * self.log.table.piece_bytes();
+        (((self.dirty_bytes() + table) as u64).div_ceil(self.filled_bytes()) + 1) as u32
+    }
+
+    /// Bytes of changed nodes at which the cleaner stops for a checkpoint: less than usual while few segments
+    /// are free, so that the checkpoint itself always fits.
+    pub fn cleaning_dirty_limit(&self) -> usize {
+        let free = self.log.table.allocatable();
+        if free > self.checkpoint_segments() {
+            return self.dirty_limit;
+        }
+        let bytes = u64::from(free.saturating_sub(3)) * self.filled_bytes() / 2;
+        usize::try_from(bytes)
+            .unwrap_or(usize::MAX)
+            .clamp(4 * self.node_bytes, self.dirty_limit.max(4 * self.node_bytes))
+    }
+
     /// Segments that must be free on the medium at any moment.
     fn reserve_segments(&self) -> u32 {
         self.checkpoint_segments() + STREAM_SEGMENTS
@@ -102,7 +121,7 @@ impl Core {
             without_progress = if gained { 0 } else { without_progress + 1 };
             if without_progress >= 3 {
                 // What frees space may use the reserve; it is there for that.
-                if freeing && self.log.table.allocatable() > self.checkpoint_segments() + needed {
+                if freeing && self.log.table.allocatable() > self.checkpoint_cost() + needed + 1 {
                     return Ok(());
                 }
                 return Err(no_space(bytes, 0));
@@ -151,8 +170,11 @@ impl Core {
             if reclaimable >= 4 {
                 break;
             }
-            let spare = self.log.table.allocatable().saturating_sub(self.checkpoint_segments() + 1);
-            if !self.clean_one(u64::from(spare) * self.segment_bytes() / 4 * 3)? {
+            let free = self.log.table.allocatable();
+            let budget = |reserve: u32| u64::from(free.saturating_sub(reserve)) * self.segment_bytes() / 4 * 3;
+            let (comfortable, tight) = (budget(self.checkpoint_segments() + 1), budget(self.checkpoint_cost() + 1));
+            // Into the reserve only when nothing else helps, and then one segment at a time.
+            if !self.clean_one(comfortable)? && (cleaned || !self.clean_one(tight)?) {
                 break;
             }
             cleaned = true;
