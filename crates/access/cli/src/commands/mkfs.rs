@@ -27,7 +27,7 @@ pub struct Arguments {
     /// Pages of an erase block. Default: 64.
     #[arg(long, value_name = "COUNT")]
     pages_per_block: Option<String>,
-    /// Erase blocks of a segment. Default: 4.
+    /// Erase blocks of a segment. Default: what suits the size.
     #[arg(long, value_name = "COUNT")]
     blocks_per_segment: Option<String>,
     /// Chips that work at the same time. Default: 1.
