@@ -31,17 +31,20 @@ impl Core {
         (self.segment_bytes() - self.node_bytes as u64) / 32 * 31
     }
 
-    /// Segments that one checkpoint may fill.
+    /// Segments that the most expensive checkpoint may fill.
     fn checkpoint_segments(&self) -> u32 {
-        let table = self.log.table.pieces().len() * self.log.table.piece_bytes();
-        let nodes = self.dirty_limit + self.dirty_limit / 2;
-        (((nodes + table) as u64).div_ceil(self.filled_bytes()) + 1) as u32
+        self.segments_for_nodes(self.dirty_limit + self.dirty_limit / 2)
     }
 
     /// Segments that a checkpoint of what has changed by now may fill.
     fn checkpoint_cost(&self) -> u32 {
+        self.segments_for_nodes(self.dirty_bytes())
+    }
+
+    /// Segments that a checkpoint with `node_bytes` of changed nodes and the whole segment table may fill.
+    fn segments_for_nodes(&self, node_bytes: usize) -> u32 {
         let table = self.log.table.pieces().len() * self.log.table.piece_bytes();
-        (((self.dirty_bytes() + table) as u64).div_ceil(self.filled_bytes()) + 1) as u32
+        (((node_bytes + table) as u64).div_ceil(self.filled_bytes()) + 1) as u32
     }
 
     /// Bytes of changed nodes at which the cleaner stops for a checkpoint: less than usual while few segments
