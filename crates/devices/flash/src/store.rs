@@ -110,7 +110,7 @@ impl Store {
         while !rest.is_empty() {
             let whole = (rest.len() / size) as u32;
             let address = self.layout.address(at);
-            if whole == 0 || !Layout::trailer_in_spare(&self.layout.geometry) {
+            if whole == 0 {
                 let (page, after) = rest.split_at(rest.len().min(size));
                 self.program_one(address, info, page, tag)?;
                 rest = after;
@@ -143,6 +143,16 @@ impl Store {
 
     fn program_run(&mut self, first: PageAddress, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<()> {
         let size = self.layout.payload_bytes as usize;
+        if !Layout::trailer_in_spare(&self.layout.geometry) {
+            let page_bytes = self.layout.geometry.page_bytes as usize;
+            let mut pages = Vec::with_capacity(payload.len() / size * page_bytes);
+            for (i, page) in payload.chunks(size).enumerate() {
+                pages.extend_from_slice(page);
+                let address = PageAddress(first.0 + i as u64);
+                pages.extend_from_slice(page::seal(self.seed, address, info, page).as_bytes());
+            }
+            return self.write("program", |nand| nand.program_run(first, &pages, &[], tag));
+        }
         let spare_bytes = self.layout.geometry.spare_bytes as usize;
         let mut spares = vec![0xff; payload.len() / size * spare_bytes];
         for (i, (page, spare)) in payload.chunks(size).zip(spares.chunks_mut(spare_bytes)).enumerate() {
@@ -192,8 +202,8 @@ impl Store {
         }
     }
 
-    /// Reads and verifies whole pages from `at` on straight into `out`. Falls back to single pages where
-    /// a run is not possible; the error names the first bad page.
+    /// Reads and verifies whole pages from `at` on into `out`, in runs where that is possible; the error
+    /// names the first bad page.
     pub fn whole_pages(&mut self, at: SegmentPage, sequence: u32, out: &mut [u8], tag: IoTag) -> Result<()> {
         let size = self.layout.payload_bytes as usize;
         let shape = self.layout.geometry;
@@ -201,7 +211,8 @@ impl Store {
         let mut rest = out;
         while !rest.is_empty() {
             let count = self.layout.run(at, (rest.len() / size) as u32);
-            if count == 0 || !Layout::trailer_in_spare(&shape) {
+            let in_spare = Layout::trailer_in_spare(&shape);
+            if count == 0 || (count == 1 && !in_spare) {
                 let (page, after) = rest.split_at_mut(size);
                 page.copy_from_slice(&self.page(at, sequence, tag)?.payload);
                 rest = after;
@@ -210,6 +221,12 @@ impl Store {
             }
             let (pages, after) = rest.split_at_mut(count as usize * size);
             let first = self.layout.address(at);
+            if !in_spare {
+                self.run_with_trailers(at, count, sequence, pages, tag)?;
+                rest = after;
+                at.page += count;
+                continue;
+            }
             let mut spares: Vec<u8> = vec![0; (count * shape.spare_bytes) as usize];
             self.nand.read_run(first, pages, &mut spares, tag).map_err(|error| from_media("read", &error))?;
             for (i, (page, spare)) in pages.chunks(size).zip(spares.chunks(shape.spare_bytes as usize)).enumerate() {
@@ -220,6 +237,29 @@ impl Store {
             }
             rest = after;
             at.page += count;
+        }
+        Ok(())
+    }
+
+    /// A run of pages that carry their trailers themselves: read at once, verified, copied without them.
+    fn run_with_trailers(
+        &mut self,
+        at: SegmentPage,
+        count: u32,
+        sequence: u32,
+        out: &mut [u8],
+        tag: IoTag,
+    ) -> Result<()> {
+        let (page_bytes, size) = (self.layout.geometry.page_bytes as usize, self.layout.payload_bytes as usize);
+        let first = self.layout.address(at);
+        let mut pages = vec![0; count as usize * page_bytes];
+        self.nand.read_run(first, &mut pages, &mut [], tag).map_err(|error| from_media("read", &error))?;
+        for (i, (page, out)) in pages.chunks(page_bytes).zip(out.chunks_mut(size)).enumerate() {
+            let (payload, trailer) = page.split_at(size);
+            let address = PageAddress(first.0 + i as u64);
+            page::verify(self.seed, address, Some(sequence), trailer, payload)
+                .map_err(|fault| damaged(format!("segment {} page {}: {fault:?}", at.segment, at.page + i as u32)))?;
+            out.copy_from_slice(payload);
         }
         Ok(())
     }
