@@ -6,6 +6,10 @@ use crate::id::ObjectId;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+mod inspection;
+
+pub use inspection::{Inspection, SegmentInfo, SegmentState, TagCounts, WearStep};
+
 /// Objects as memory (paper 2): byte-addressable devices.
 pub trait MapObjects {
     /// Calls `with` with the object's bytes where they lie.
@@ -54,23 +58,8 @@ pub trait Inspect {
     fn counters(&self) -> Vec<(String, u64)>;
     /// The segments or other allocation units, in address order.
     fn segments(&self) -> Vec<SegmentInfo>;
-}
-
-/// One segment or other allocation unit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SegmentInfo {
-    /// Its number.
-    pub segment: u32,
-    /// `free`, `open`, `full`, `held`, `bad`.
-    pub state: &'static str,
-    /// What it holds: `journal`, `data`, `cold`, `index`; empty if nothing.
-    pub stream: &'static str,
-    /// Bytes that are still needed.
-    pub live_bytes: u64,
-    /// Bytes it can hold.
-    pub capacity_bytes: u64,
-    /// Times erased.
-    pub erases: u32,
+    /// Everything that views and reports show, taken at one moment.
+    fn inspection(&self) -> Inspection;
 }
 
 /// Removal that leaves no copy anywhere on the medium.

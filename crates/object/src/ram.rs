@@ -10,7 +10,7 @@ mod state;
 use crate::device::{DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectStat, Space, SyncScope};
 use crate::error::Result;
 use crate::id::{AttributeKey, ObjectId};
-use crate::powers::{Erase, Inspect, SegmentInfo};
+use crate::powers::{Erase, Inspect, Inspection, SegmentInfo};
 use crate::transaction::Transaction;
 use alloc::format;
 use alloc::string::String;
@@ -179,6 +179,10 @@ impl Inspect for RamDevice {
 
     fn segments(&self) -> Vec<SegmentInfo> {
         Vec::new()
+    }
+
+    fn inspection(&self) -> Inspection {
+        Inspection::default()
     }
 }
 

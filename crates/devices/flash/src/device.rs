@@ -4,11 +4,11 @@ use crate::core::Core;
 use crate::options::{FormatOptions, MountOptions};
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use onode_base::sync::Mutex;
-use onode_media::{IoTag, Nand};
-use onode_object::powers::{Inspect, Scrub, ScrubReport, SegmentInfo};
+use onode_media::Nand;
+use onode_object::powers::{Inspect, Scrub, ScrubReport};
 use onode_object::validate::reserve;
 use onode_object::{
     AttributeKey, DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result, Space, SyncScope,
@@ -17,7 +17,7 @@ use onode_object::{
 
 /// A volume of objects on raw NAND flash (paper 1).
 pub struct FlashDevice {
-    core: Mutex<Core>,
+    pub(crate) core: Mutex<Core>,
 }
 
 impl FlashDevice {
@@ -140,59 +140,5 @@ impl Scrub for FlashDevice {
         }
         report.next = objects.last().filter(|_| objects.len() == limit).map(|last| ObjectId(last.0 + 1));
         Ok(report)
-    }
-}
-
-impl Inspect for FlashDevice {
-    fn counters(&self) -> Vec<(String, u64)> {
-        let core = self.core.lock();
-        let mut all = Vec::new();
-        if let Some(counters) = core.log.store.counters() {
-            let total = counters.total();
-            all.push(("nand.reads".into(), total.reads));
-            all.push(("nand.programs".into(), total.programs));
-            all.push(("nand.erases".into(), total.erases));
-            all.push(("nand.virtual_nanoseconds".into(), counters.virtual_nanoseconds));
-            for tag in IoTag::ALL {
-                let one = counters.of(tag);
-                all.push((format!("{}.reads", tag.name()), one.reads));
-                all.push((format!("{}.programs", tag.name()), one.programs));
-            }
-        }
-        let statistics = &core.statistics;
-        for (name, value) in [
-            ("commits", statistics.commits),
-            ("checkpoints", statistics.checkpoints),
-            ("segments_cleaned", statistics.segments_cleaned),
-            ("bytes_moved", statistics.bytes_moved),
-            ("bytes_written", statistics.bytes_written),
-            ("records_replayed", statistics.records_replayed),
-            ("pages_replayed", statistics.pages_replayed),
-            ("ram.node_cache_bytes", core.nodes.bytes() as u64),
-            ("ram.dirty_node_bytes", core.dirty_bytes() as u64),
-            ("ram.page_cache_bytes", core.log.store.cached_bytes() as u64),
-            ("ram.segment_table_bytes", core.log.table.memory_bytes() as u64),
-            ("ram.open_segment_bytes", core.log.memory_bytes() as u64),
-        ] {
-            all.push((name.into(), value));
-        }
-        all
-    }
-
-    fn segments(&self) -> Vec<SegmentInfo> {
-        let core = self.core.lock();
-        let capacity_bytes = core.log.store.layout.segment_bytes();
-        core.log
-            .table
-            .iter()
-            .map(|(segment, one)| SegmentInfo {
-                segment,
-                state: one.state.name(),
-                stream: if one.live_bytes > 0 { one.stream.name() } else { "" },
-                live_bytes: u64::from(one.live_bytes),
-                capacity_bytes,
-                erases: one.erases,
-            })
-            .collect()
     }
 }

@@ -35,6 +35,7 @@ mod device;
 pub mod dump;
 mod errors;
 pub mod format;
+mod inspect;
 mod items;
 pub mod layout;
 mod log;

@@ -142,7 +142,7 @@ impl VolumeReport {
         let inspect = volume.device().inspect();
         let mut segments: BTreeMap<String, Segments> = BTreeMap::new();
         for segment in inspect.map(|inspect| inspect.segments()).unwrap_or_default() {
-            let name = format!("{} {}", segment.state, segment.stream);
+            let name = format!("{} {}", segment.state.name(), segment.stream);
             let sum = segments.entry(name.trim_end().to_owned()).or_default();
             sum.count += 1;
             sum.live_bytes += segment.live_bytes;
