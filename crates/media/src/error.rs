@@ -27,8 +27,10 @@ pub enum MediaErrorKind {
     NotFound,
     /// There is a file of that name already.
     Exists,
-    /// Another process uses the image.
+    /// Another process uses the medium.
     Locked,
+    /// The user may not open the medium.
+    Denied,
     /// Not an image of this kind.
     NotAnImage,
     /// An image, but damaged or cut short.
@@ -65,6 +67,7 @@ impl Error {
             MediaErrorKind::NotFound => ErrorKind::NotFound,
             MediaErrorKind::Exists => ErrorKind::Exists,
             MediaErrorKind::Locked => ErrorKind::Busy,
+            MediaErrorKind::Denied => ErrorKind::AccessDenied,
             MediaErrorKind::ReadOnly => ErrorKind::ReadOnly,
             MediaErrorKind::NotAnImage | MediaErrorKind::NewerFormat | MediaErrorKind::OutOfRange => ErrorKind::Invalid,
             MediaErrorKind::Damaged => ErrorKind::Corrupt,
@@ -93,6 +96,7 @@ impl fmt::Display for Error {
             MediaErrorKind::NotFound => "no such file",
             MediaErrorKind::Exists => "exists already",
             MediaErrorKind::Locked => "in use by another process",
+            MediaErrorKind::Denied => "permission denied",
             MediaErrorKind::NotAnImage => "not an Onode image",
             MediaErrorKind::Damaged => "damaged image",
             MediaErrorKind::NewerFormat => "image of a newer format",

@@ -1,11 +1,14 @@
 //! Media: one trait per physics of storage, their simulators, files and wrappers.
 //!
 //! Each method's contract states what a power cut may leave behind; devices rely on that and on
-//! nothing else. Today there is [`nand::Nand`], simulated in [`sim`], kept in a file by `image` and
-//! decorated by [`wrap`]; byte-addressable memory and block devices follow with the devices that
+//! nothing else. Today there is [`nand::Nand`], simulated in [`sim`], kept in a file by `image`,
+//! found on devices of Linux by `real` and decorated by [`wrap`]; byte-addressable memory and block devices follow with the devices that
 //! need them.
+//!
+//! Only `real` holds `unsafe` code, for the calls of the kernel that have no safe face.
 #![no_std]
-#![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "std"), forbid(unsafe_code))]
+#![deny(unsafe_code)]
 
 extern crate alloc;
 #[cfg(feature = "std")]
@@ -17,6 +20,8 @@ pub mod fault;
 #[cfg(feature = "std")]
 pub mod image;
 pub mod nand;
+#[cfg(all(feature = "std", target_os = "linux"))]
+pub mod real;
 pub mod sim;
 pub mod tag;
 pub mod wear;

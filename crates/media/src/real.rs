@@ -1,0 +1,19 @@
+//! Media that are devices of Linux: block devices and partitions, and plain files used like one.
+//!
+//! Everything here opens a device for one user alone, speaks to it past the page cache, and turns
+//! each refusal of the kernel into a kind that says what the caller can do. What a device is, is seen
+//! by looking at it ([`identify`]); nothing is written before a caller asks for it. `docs/format/block.md`
+//! describes what is put on a device beside the pages.
+
+mod aligned;
+pub mod block;
+mod host;
+mod ioctl;
+pub mod kind;
+mod label;
+pub mod storage;
+
+pub use block::BlockNand;
+pub use host::DeviceFile;
+pub use kind::{Kind, identify};
+pub use storage::Storage;

@@ -1,0 +1,358 @@
+//! A NAND on a block device, a partition or a plain file: pages without spare, erase blocks that the
+//! device knows nothing of.
+//!
+//! It keeps true: a page is on the device when `program` returns and survives a failure of the host
+//! after the next [`flush`](Nand::flush); a run of pages is one request.
+//!
+//! **Erased pages.** An erase tells the device that a block holds nothing ([`Storage::discard`]). Most
+//! devices then read as zeros, and a page of zeros is shown as erased; so a page that was programmed
+//! with nothing but zeros reads as erased once the medium was reopened. Some devices go on showing
+//! what was there. While the medium is open it knows which pages it erased itself; when it is reopened
+//! such pages show what they held in an earlier life, and the user has to tell lives apart, as the flash
+//! device does by sequence numbers. Erases tagged [`IoTag::Anchor`] are for places where nothing
+//! tells them apart: they write zeros if the device offers nothing better, and flush.
+
+use super::host::DeviceFile;
+use super::label::{BadBlocks, DATA_OFFSET, LABEL_COPIES, LIST_ENTRIES, Label};
+use super::storage::{SECTOR_BYTES, Storage};
+use crate::counters::Counters;
+use crate::error::{Error, MediaErrorKind, Result};
+use crate::image::OpenMode;
+use crate::nand::{BlockAddress, Geometry, Nand, PageAddress};
+use crate::tag::IoTag;
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+use std::path::Path;
+
+#[cfg(test)]
+mod tests;
+
+/// The next page of a block that was not erased since the medium was opened is not known.
+const UNKNOWN: u16 = u16::MAX;
+
+/// A NAND on a block device.
+pub struct BlockNand<S = DeviceFile> {
+    storage: S,
+    mode: OpenMode,
+    label: Label,
+    /// The first page of each block that is erased, if that is known.
+    next: Vec<u16>,
+    bad: BadBlocks,
+    counters: Counters,
+}
+
+/// What fits on a device of `bytes` with pages and blocks like those of `shape`; `None` if not one block does.
+#[must_use]
+pub fn blocks_that_fit(bytes: u64, page_bytes: u32, pages_per_block: u32) -> Option<u32> {
+    let block_bytes = u64::from(page_bytes) * u64::from(pages_per_block);
+    let blocks = bytes.checked_sub(DATA_OFFSET)?.checked_div(block_bytes)?;
+    Some(u32::try_from(blocks).unwrap_or(u32::MAX))
+}
+
+/// Bytes that a device or file must have to hold `geometry`.
+#[must_use]
+pub const fn bytes_for(geometry: &Geometry) -> u64 {
+    DATA_OFFSET + geometry.bytes()
+}
+
+impl BlockNand {
+    /// Divides the device or file at `path` into pages and blocks; all that it held is lost. A file is
+    /// made longer if it is too short.
+    ///
+    /// # Errors
+    /// `OutOfRange` (geometry, or a device that is too small), and those of [`DeviceFile::open`].
+    pub fn create(path: impl AsRef<Path>, geometry: Geometry, uuid: [u8; 16]) -> Result<Self> {
+        geometry.validate()?;
+        let mut device = DeviceFile::open(path.as_ref(), OpenMode::ReadWrite)?;
+        device.extend(bytes_for(&geometry))?;
+        Self::create_on(device, geometry, uuid)
+    }
+
+    /// Opens the device or file at `path`.
+    ///
+    /// # Errors
+    /// `NotAnImage`, `NewerFormat`, `Damaged` (label, or the device is too short), and those of
+    /// [`DeviceFile::open`].
+    pub fn open(path: impl AsRef<Path>, mode: OpenMode) -> Result<Self> {
+        Self::open_on(DeviceFile::open(path.as_ref(), mode)?, mode)
+    }
+}
+
+impl<S: Storage> BlockNand<S> {
+    /// Divides `storage` into pages and blocks; all that it held is lost.
+    ///
+    /// # Errors
+    /// `OutOfRange` (geometry, or too small), `Host`.
+    pub fn create_on(mut storage: S, geometry: Geometry, uuid: [u8; 16]) -> Result<Self> {
+        geometry.validate()?;
+        if geometry.spare_bytes > 0 || geometry.chips != 1 || (geometry.page_bytes as usize) < SECTOR_BYTES {
+            let detail = format!("a block device has one chip, no spare and pages of at least {SECTOR_BYTES} bytes");
+            return Err(Error::new(MediaErrorKind::OutOfRange, detail));
+        }
+        let label = Label { geometry, data_offset: DATA_OFFSET, uuid };
+        if storage.bytes() < label.end() {
+            let detail = format!("{} has {} bytes, {} are needed", storage.name(), storage.bytes(), label.end());
+            return Err(Error::new(MediaErrorKind::OutOfRange, detail));
+        }
+        // What was there before must not be found again, least of all the start of another file system.
+        storage.zero(0, DATA_OFFSET)?;
+        storage.discard(DATA_OFFSET, geometry.bytes())?;
+        for copy in 0..LABEL_COPIES {
+            storage.write_at(copy * SECTOR_BYTES as u64, &label.encode())?;
+        }
+        storage.flush()?;
+        let blocks = geometry.blocks as usize;
+        Ok(Self::of(storage, OpenMode::ReadWrite, label, vec![0; blocks], BadBlocks::default()))
+    }
+
+    /// Opens what [`create_on`](Self::create_on) made.
+    ///
+    /// # Errors
+    /// `NotAnImage`, `NewerFormat`, `Damaged`, `Uncorrectable`, `Host`.
+    pub fn open_on(mut storage: S, mode: OpenMode) -> Result<Self> {
+        let label = read_label(&mut storage)?;
+        if storage.bytes() < label.end() {
+            let (name, bytes) = (storage.name(), storage.bytes());
+            let detail = format!("{name} is cut short: {bytes} bytes of {}", label.end());
+            return Err(Error::new(MediaErrorKind::Damaged, detail));
+        }
+        let bad = read_bad_blocks(&mut storage, &label)?;
+        Ok(Self::of(storage, mode, label, vec![UNKNOWN; label.geometry.blocks as usize], bad))
+    }
+
+    fn of(storage: S, mode: OpenMode, label: Label, next: Vec<u16>, bad: BadBlocks) -> Self {
+        Self { storage, mode, label, next, bad, counters: Counters::default() }
+    }
+
+    /// The identity given when the device was divided.
+    #[must_use]
+    pub const fn uuid(&self) -> [u8; 16] {
+        self.label.uuid
+    }
+
+    /// What lies below, given back.
+    #[must_use]
+    pub fn into_storage(self) -> S {
+        self.storage
+    }
+
+    const fn offset(&self, page: PageAddress) -> u64 {
+        self.label.data_offset + page.0 * self.label.geometry.page_bytes as u64
+    }
+
+    const fn block_bytes(&self) -> u64 {
+        self.label.geometry.page_bytes as u64 * self.label.geometry.pages_per_block as u64
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        match self.mode {
+            OpenMode::ReadWrite => Ok(()),
+            OpenMode::ReadOnly => {
+                Err(Error::new(MediaErrorKind::ReadOnly, format!("{} is open for reads only", self.storage.name())))
+            }
+        }
+    }
+
+    fn check_good(&self, block: BlockAddress) -> Result<()> {
+        self.label.geometry.check_block(block)?;
+        if self.bad.blocks.contains(&block.0) {
+            return Err(Error::new(MediaErrorKind::BadBlock, format!("block {}", block.0)));
+        }
+        Ok(())
+    }
+
+    fn next_of(&self, block: BlockAddress) -> Option<u32> {
+        self.next.get(block.0 as usize).copied().filter(|next| *next != UNKNOWN).map(u32::from)
+    }
+
+    fn set_next(&mut self, block: BlockAddress, next: u32) {
+        if let Some(slot) = self.next.get_mut(block.0 as usize) {
+            *slot = next as u16;
+        }
+    }
+
+    fn read_pages(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8]) -> Result<()> {
+        let shape = self.label.geometry;
+        let page_bytes = shape.page_bytes as usize;
+        spare.fill(0xff);
+        let index = shape.index_in_block(first);
+        let offset = self.offset(first);
+        match self.next_of(shape.block_of(first)) {
+            Some(next) => {
+                let written = next.saturating_sub(index) as usize * page_bytes;
+                let (there, erased) = data.split_at_mut(data.len().min(written));
+                erased.fill(0xff);
+                if there.is_empty() { Ok(()) } else { self.storage.read_at(offset, there) }
+            }
+            None => {
+                self.storage.read_at(offset, data)?;
+                for page in data.chunks_exact_mut(page_bytes) {
+                    if page.iter().all(|byte| *byte == 0) {
+                        page.fill(0xff);
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn program_pages(&mut self, first: PageAddress, data: &[u8]) -> Result<()> {
+        self.check_writable()?;
+        let shape = self.label.geometry;
+        let (block, index) = (shape.block_of(first), shape.index_in_block(first));
+        self.check_good(block)?;
+        if let Some(next) = self.next_of(block) {
+            if index < next {
+                let detail = format!("page {} is number {index} of block {}, {next} is next", first.0, block.0);
+                return Err(Error::new(MediaErrorKind::ProgramOrder, detail));
+            }
+            if index > next {
+                // Skipped pages must not show what they held before the erase.
+                let bytes = (index - next) as usize * shape.page_bytes as usize;
+                let skipped = PageAddress(first.0 - u64::from(index - next));
+                self.storage.write_at(self.offset(skipped), &vec![0xff; bytes])?;
+            }
+        }
+        self.storage.write_at(self.offset(first), data)?;
+        self.set_next(block, index + (data.len() / shape.page_bytes as usize) as u32);
+        Ok(())
+    }
+}
+
+impl<S: Storage> Nand for BlockNand<S> {
+    fn geometry(&self) -> Geometry {
+        self.label.geometry
+    }
+
+    fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
+        self.label.geometry.check_read(page, data.len(), spare.len())?;
+        self.counters.of_mut(tag).reads += 1;
+        self.read_pages(page, data, spare)
+    }
+
+    fn program(&mut self, page: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
+        self.label.geometry.check_program(page, data.len(), spare.len())?;
+        self.program_pages(page, data)?;
+        self.counters.of_mut(tag).programs += 1;
+        Ok(())
+    }
+
+    fn erase(&mut self, block: BlockAddress, tag: IoTag) -> Result<()> {
+        self.check_writable()?;
+        self.check_good(block)?;
+        let (offset, bytes) = (self.offset(self.label.geometry.first_page(block)), self.block_bytes());
+        if tag == IoTag::Anchor {
+            self.storage.zero(offset, bytes)?;
+            self.storage.flush()?;
+        } else {
+            self.storage.discard(offset, bytes)?;
+        }
+        self.set_next(block, 0);
+        self.counters.of_mut(tag).erases += 1;
+        Ok(())
+    }
+
+    fn is_bad(&mut self, block: BlockAddress) -> Result<bool> {
+        self.label.geometry.check_block(block)?;
+        Ok(self.bad.blocks.contains(&block.0))
+    }
+
+    fn mark_bad(&mut self, block: BlockAddress) -> Result<()> {
+        self.check_writable()?;
+        self.label.geometry.check_block(block)?;
+        let mut bad = self.bad.clone();
+        if !bad.blocks.insert(block.0) {
+            return Ok(());
+        }
+        if bad.blocks.len() > LIST_ENTRIES {
+            let detail = format!("{} has more than {LIST_ENTRIES} bad blocks; replace it", self.storage.name());
+            return Err(Error::new(MediaErrorKind::Host, detail));
+        }
+        bad.generation += 1;
+        self.storage.write_at(bad.offset(), &bad.encode(&self.label.uuid))?;
+        self.storage.flush()?;
+        self.bad = bad;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        match self.mode {
+            OpenMode::ReadWrite => self.storage.flush(),
+            OpenMode::ReadOnly => Ok(()),
+        }
+    }
+
+    fn read_run(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
+        let pages = self.label.geometry.check_run(first, data.len(), spare.len())?;
+        self.counters.of_mut(tag).reads += u64::from(pages);
+        self.read_pages(first, data, spare)
+    }
+
+    fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
+        let pages = self.label.geometry.check_program_run(first, data.len(), spare.len())?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        self.program_pages(first, data)?;
+        self.counters.of_mut(tag).programs += u64::from(pages);
+        Ok(())
+    }
+
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
+    fn counters(&self) -> Option<&Counters> {
+        Some(&self.counters)
+    }
+}
+
+/// The label. Its second copy counts only if the first is damaged: where somebody wrote something else, the
+/// volume is gone.
+fn read_label<S: Storage>(storage: &mut S) -> Result<Label> {
+    let read = |storage: &mut S, copy: u64| {
+        let mut bytes = [0; SECTOR_BYTES];
+        storage.read_at(copy * SECTOR_BYTES as u64, &mut bytes)?;
+        Label::decode(&bytes)
+    };
+    if storage.bytes() < DATA_OFFSET {
+        return Err(Error::new(MediaErrorKind::NotAnImage, format!("{} is too short for a volume", storage.name())));
+    }
+    let error = match read(storage, 0) {
+        Ok(label) => return Ok(label),
+        Err(error) => error,
+    };
+    if matches!(error.kind, MediaErrorKind::Damaged | MediaErrorKind::Uncorrectable)
+        && let Ok(label) = read(storage, 1)
+    {
+        return Ok(label);
+    }
+    Err(Error::new(error.kind, format!("{}: {}", storage.name(), error.detail)))
+}
+
+/// The newest list of bad blocks. A slot that cannot be read is none: a cut may have hit it.
+fn read_bad_blocks<S: Storage>(storage: &mut S, label: &Label) -> Result<BadBlocks> {
+    let mut newest = BadBlocks::default();
+    let first = LABEL_COPIES * SECTOR_BYTES as u64;
+    let mut slots = vec![0; (DATA_OFFSET - first) as usize];
+    if let Err(error) = storage.read_at(first, &mut slots) {
+        if error.kind != MediaErrorKind::Uncorrectable {
+            return Err(error);
+        }
+        for (slot, bytes) in slots.chunks_exact_mut(SECTOR_BYTES).enumerate() {
+            if storage.read_at(first + (slot * SECTOR_BYTES) as u64, bytes).is_err() {
+                bytes.fill(0);
+            }
+        }
+    }
+    for bytes in slots.chunks_exact(SECTOR_BYTES) {
+        if let Ok(bytes) = <&[u8; SECTOR_BYTES]>::try_from(bytes)
+            && let Some(list) = BadBlocks::decode(bytes, &label.uuid)
+            && list.generation > newest.generation
+        {
+            newest = list;
+        }
+    }
+    Ok(newest)
+}

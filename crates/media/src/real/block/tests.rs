@@ -1,0 +1,252 @@
+//! The rules of a NAND on a device that knows nothing of them, and what survives reopening.
+
+use super::*;
+use alloc::string::{String, ToString};
+use std::path::PathBuf;
+
+const SHAPE: Geometry = Geometry { page_bytes: 4096, spare_bytes: 0, pages_per_block: 8, blocks: 16, chips: 1 };
+const PAGE: usize = 4096;
+
+/// A device in memory that keeps what it held when something is discarded, as many do.
+struct Forgetful {
+    bytes: Vec<u8>,
+    unreadable: Option<u64>,
+}
+
+impl Forgetful {
+    fn new(bytes: u64) -> Self {
+        // Something was there before.
+        Self { bytes: vec![0x5a; bytes as usize], unreadable: None }
+    }
+
+    fn range(&self, offset: u64, bytes: u64) -> core::ops::Range<usize> {
+        assert!((offset | bytes).is_multiple_of(SECTOR_BYTES as u64), "{offset} and {bytes} are not aligned");
+        offset as usize..(offset + bytes) as usize
+    }
+}
+
+impl Storage for Forgetful {
+    fn name(&self) -> &str {
+        "memory"
+    }
+    fn bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+    fn read_at(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let range = self.range(offset, out.len() as u64);
+        if self.unreadable.is_some_and(|at| range.contains(&(at as usize))) {
+            return Err(Error::new(MediaErrorKind::Uncorrectable, "sector"));
+        }
+        out.copy_from_slice(&self.bytes[range]);
+        Ok(())
+    }
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let range = self.range(offset, bytes.len() as u64);
+        self.bytes[range].copy_from_slice(bytes);
+        Ok(())
+    }
+    fn zero(&mut self, offset: u64, bytes: u64) -> Result<()> {
+        let range = self.range(offset, bytes);
+        self.bytes[range].fill(0);
+        Ok(())
+    }
+    fn discard(&mut self, offset: u64, bytes: u64) -> Result<()> {
+        self.range(offset, bytes);
+        Ok(())
+    }
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn made() -> BlockNand<Forgetful> {
+    BlockNand::create_on(Forgetful::new(bytes_for(&SHAPE)), SHAPE, [7; 16]).unwrap()
+}
+
+fn reopened(nand: BlockNand<Forgetful>) -> BlockNand<Forgetful> {
+    BlockNand::open_on(nand.into_storage(), OpenMode::ReadWrite).unwrap()
+}
+
+fn byte_of(nand: &mut dyn Nand, page: u64) -> u8 {
+    let mut data = [1; PAGE];
+    nand.read(PageAddress(page), &mut data, &mut [], IoTag::Data).unwrap();
+    assert!(data.iter().all(|byte| *byte == data[0]), "page {page} is mixed");
+    data[0]
+}
+
+fn put(nand: &mut dyn Nand, page: u64, byte: u8) -> Result<()> {
+    nand.program(PageAddress(page), &[byte; PAGE], &[], IoTag::Data)
+}
+
+#[test]
+fn a_new_medium_is_erased_whatever_was_there() {
+    let mut nand = made();
+    assert_eq!((0..SHAPE.pages()).map(|page| byte_of(&mut nand, page)).max(), Some(0xff));
+    assert_eq!(nand.uuid(), [7; 16]);
+    assert_eq!(nand.geometry(), SHAPE);
+}
+
+#[test]
+fn the_rules_of_a_chip_hold() {
+    let mut nand = made();
+    put(&mut nand, 9, 1).unwrap();
+    assert_eq!(put(&mut nand, 9, 2).unwrap_err().kind, MediaErrorKind::ProgramOrder);
+    assert_eq!(put(&mut nand, 8, 2).unwrap_err().kind, MediaErrorKind::ProgramOrder);
+    put(&mut nand, 12, 0).unwrap();
+    assert_eq!([8, 9, 10, 11, 12, 13].map(|page| byte_of(&mut nand, page)), [0xff, 1, 0xff, 0xff, 0, 0xff]);
+    nand.program_run(PageAddress(13), &[5; 3 * PAGE], &[], IoTag::Data).unwrap();
+    let mut data = vec![0; 8 * PAGE];
+    nand.read_run(PageAddress(8), &mut data, &mut [], IoTag::Data).unwrap();
+    assert_eq!([8, 9, 12, 13, 15].map(|page| data[(page - 8) * PAGE]), [0xff, 1, 0, 5, 5]);
+    nand.erase(BlockAddress(1), IoTag::Data).unwrap();
+    assert_eq!((byte_of(&mut nand, 9), byte_of(&mut nand, 15)), (0xff, 0xff));
+    put(&mut nand, 8, 3).unwrap();
+    let counts = nand.counters().unwrap().of(IoTag::Data);
+    assert_eq!((counts.programs, counts.erases), (6, 1));
+    let outside = nand.program_run(PageAddress(15), &[5; 2 * PAGE], &[], IoTag::Data);
+    assert_eq!(outside.unwrap_err().kind, MediaErrorKind::OutOfRange);
+}
+
+#[test]
+fn what_an_earlier_life_left_shows_only_after_reopening() {
+    let mut nand = made();
+    for page in 0..8 {
+        put(&mut nand, page, 10 + page as u8).unwrap();
+    }
+    nand.erase(BlockAddress(0), IoTag::Data).unwrap();
+    put(&mut nand, 0, 99).unwrap();
+    assert_eq!([0, 1, 7].map(|page| byte_of(&mut nand, page)), [99, 0xff, 0xff]);
+    let mut nand = reopened(nand);
+    assert_eq!([0, 1, 7].map(|page| byte_of(&mut nand, page)), [99, 11, 17]);
+    // Where nobody tells lives apart, zeros are written, and they show as erased.
+    nand.erase(BlockAddress(0), IoTag::Anchor).unwrap();
+    let mut nand = reopened(nand);
+    assert_eq!([0, 1, 7].map(|page| byte_of(&mut nand, page)), [0xff; 3]);
+    // A block of an earlier session may be gone on with.
+    put(&mut nand, 3, 3).unwrap();
+    assert_eq!(put(&mut nand, 2, 2).unwrap_err().kind, MediaErrorKind::ProgramOrder);
+}
+
+#[test]
+fn bad_blocks_stay_bad() {
+    let mut nand = made();
+    for block in [3, 5, 5] {
+        nand.mark_bad(BlockAddress(block)).unwrap();
+    }
+    nand = reopened(nand);
+    nand.mark_bad(BlockAddress(15)).unwrap();
+    nand = reopened(nand);
+    let bad: Vec<u32> = (0..16).filter(|block| nand.is_bad(BlockAddress(*block)).unwrap()).collect();
+    assert_eq!(bad, [3, 5, 15]);
+    assert_eq!(put(&mut nand, 24, 0).unwrap_err().kind, MediaErrorKind::BadBlock);
+    assert_eq!(nand.erase(BlockAddress(3), IoTag::Data).unwrap_err().kind, MediaErrorKind::BadBlock);
+    // The newest list is torn: the one before it counts.
+    let mut storage = nand.into_storage();
+    let newest = BadBlocks { generation: 3, ..BadBlocks::default() }.offset() as usize;
+    storage.bytes[newest + 100] ^= 1;
+    let mut nand = BlockNand::open_on(storage, OpenMode::ReadWrite).unwrap();
+    assert_eq!([5, 15].map(|block| nand.is_bad(BlockAddress(block))), [Ok(true), Ok(false)]);
+    // One of another volume is none.
+    let mut nand = BlockNand::create_on(nand.into_storage(), SHAPE, [8; 16]).unwrap();
+    assert_eq!(nand.is_bad(BlockAddress(5)), Ok(false));
+}
+
+#[test]
+fn a_damaged_label_has_a_copy_and_a_foreign_one_has_not() {
+    let kind = |storage| BlockNand::open_on(storage, OpenMode::ReadOnly).map(drop).map_err(|error| error.kind);
+    let fresh = || made().into_storage();
+    let mut torn = fresh();
+    torn.bytes[100] ^= 1;
+    assert_eq!(kind(torn), Ok(()));
+    let mut unreadable = fresh();
+    unreadable.unreadable = Some(0);
+    assert_eq!(kind(unreadable), Ok(()));
+    let mut both = fresh();
+    both.bytes[100] ^= 1;
+    both.bytes[4096 + 100] ^= 1;
+    assert_eq!(kind(both), Err(MediaErrorKind::Damaged));
+    let mut foreign = fresh();
+    foreign.bytes[..8].fill(0);
+    assert_eq!(kind(foreign), Err(MediaErrorKind::NotAnImage));
+    let mut short = fresh();
+    short.bytes.truncate(short.bytes.len() - 4096);
+    assert_eq!(kind(short), Err(MediaErrorKind::Damaged));
+    assert_eq!(kind(Forgetful::new(4096)), Err(MediaErrorKind::NotAnImage));
+}
+
+#[test]
+fn shapes_that_no_block_device_has_are_refused() {
+    let kind = |shape| {
+        let storage = Forgetful::new(bytes_for(&SHAPE));
+        BlockNand::create_on(storage, shape, [0; 16]).map(drop).map_err(|error| error.kind)
+    };
+    assert_eq!(kind(SHAPE), Ok(()));
+    for shape in [
+        Geometry { blocks: 17, ..SHAPE },
+        Geometry { page_bytes: 2048, ..SHAPE },
+        Geometry { spare_bytes: 16, ..SHAPE },
+        Geometry { chips: 2, ..SHAPE },
+    ] {
+        assert_eq!(kind(shape), Err(MediaErrorKind::OutOfRange), "{shape:?}");
+    }
+    assert_eq!(blocks_that_fit(bytes_for(&SHAPE), 4096, 8), Some(16));
+    assert_eq!(blocks_that_fit(bytes_for(&SHAPE) - 1, 4096, 8), Some(15));
+    assert_eq!(blocks_that_fit(1000, 4096, 8), None);
+}
+
+/// A file of the host that is gone at the end.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("onode-block-{}-{name}", std::process::id()));
+        std::fs::write(&path, "").unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // Not worth failing for.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn a_file_is_a_device_for_one_user_alone() {
+    let file = Temporary::new("alone");
+    let mut nand = BlockNand::create(&file.0, SHAPE, [1; 16]).unwrap();
+    nand.program_run(PageAddress(0), &[5; 8 * PAGE], &[], IoTag::Data).unwrap();
+    nand.program(PageAddress(8), &[6; PAGE], &[], IoTag::Data).unwrap();
+    nand.flush().unwrap();
+    for mode in [OpenMode::ReadWrite, OpenMode::ReadOnly] {
+        let second = BlockNand::open(&file.0, mode).map(drop).unwrap_err();
+        assert_eq!(second.kind, MediaErrorKind::Locked);
+        assert!(second.detail.contains(&file.0.display().to_string()), "{second}");
+    }
+    drop(nand);
+    let mut first = BlockNand::open(&file.0, OpenMode::ReadOnly).unwrap();
+    let mut second = BlockNand::open(&file.0, OpenMode::ReadOnly).unwrap();
+    assert_eq!([0, 7, 8, 9].map(|page| byte_of(&mut first, page)), [5, 5, 6, 0xff]);
+    // Into a buffer that direct I/O cannot use as it is.
+    let mut data = vec![0; 2 * PAGE + 1];
+    second.read_run(PageAddress(6), &mut data[1..], &mut [], IoTag::Data).unwrap();
+    assert!(data[1..].iter().all(|byte| *byte == 5));
+    assert_eq!(put(&mut first, 10, 1).unwrap_err().kind, MediaErrorKind::ReadOnly);
+    assert_eq!(first.erase(BlockAddress(0), IoTag::Data).unwrap_err().kind, MediaErrorKind::ReadOnly);
+    assert_eq!(BlockNand::open(&file.0, OpenMode::ReadWrite).map(drop).unwrap_err().kind, MediaErrorKind::Locked);
+}
+
+#[test]
+fn things_that_are_no_device_are_told_apart() {
+    let kind = |path: &str| BlockNand::open(path, OpenMode::ReadOnly).map(drop).unwrap_err().kind;
+    assert_eq!(kind("/dev/null"), MediaErrorKind::NotAnImage);
+    assert_eq!(kind("/"), MediaErrorKind::NotAnImage);
+    assert_eq!(kind("/no/such/device"), MediaErrorKind::NotFound);
+    let file = Temporary::new("foreign");
+    std::fs::write(&file.0, "x".repeat(2 << 20)).unwrap();
+    assert_eq!(kind(&file.0.display().to_string()), MediaErrorKind::NotAnImage);
+    let words = String::from("not an Onode image: ");
+    let error = BlockNand::open(&file.0, OpenMode::ReadOnly).map(drop).unwrap_err().to_string();
+    assert!(error.starts_with(&words), "{error}");
+}
