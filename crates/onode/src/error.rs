@@ -245,6 +245,7 @@ impl Error {
             MediaErrorKind::ReadOnly => Class::ReadOnly,
             MediaErrorKind::NotFound => Class::NotFound,
             MediaErrorKind::Exists => Class::Exists,
+            MediaErrorKind::Denied => Class::Permission,
             MediaErrorKind::OutOfRange => Class::BadSize,
             MediaErrorKind::Host
             | MediaErrorKind::ProgramFailed
