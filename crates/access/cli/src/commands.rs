@@ -6,12 +6,14 @@ mod completions;
 mod copy;
 mod cp;
 mod dump;
+mod figures;
 mod get;
 mod info;
 mod lab;
 mod location;
 mod ls;
 mod man;
+mod map;
 mod mkdir;
 mod mkfs;
 mod mount;
@@ -21,6 +23,7 @@ mod repair;
 mod rm;
 mod session;
 mod stat;
+mod top;
 mod umount;
 mod up;
 
@@ -59,6 +62,10 @@ enum Verb {
     Info(info::Arguments),
     /// Show space, counters and segments of an image or a mount, or the details of one file.
     Stat(stat::Arguments),
+    /// Draw the segments of an image or a mount: what each holds and how full it is.
+    Map(map::Arguments),
+    /// Watch an image or a mount: throughput, write amplification, wear, memory, segments.
+    Top(top::Arguments),
     /// List a directory of an image without mounting it.
     Ls(ls::Arguments),
     /// Copy files out of an image.
@@ -113,6 +120,8 @@ impl Command {
             Verb::Umount(arguments) => umount::run(arguments, output),
             Verb::Info(arguments) => info::run(arguments, output),
             Verb::Stat(arguments) => stat::run(arguments, output),
+            Verb::Map(arguments) => map::run(arguments, output),
+            Verb::Top(arguments) => top::run(arguments, output),
             Verb::Ls(arguments) => ls::run(arguments, output),
             Verb::Get(arguments) => get::run(arguments, output),
             Verb::Put(arguments) => put::run(arguments, output),

@@ -72,6 +72,20 @@ impl Output {
         !self.json && io::stdout().is_terminal()
     }
 
+    /// Whether text may be coloured: on a terminal, unless `NO_COLOR` is set or it can do nothing.
+    pub fn is_colored(&self) -> bool {
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        self.is_live() && !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|kind| kind != "dumb")
+    }
+
+    /// Columns and rows of the terminal; of a usual one if there is none.
+    pub fn size(&self) -> (usize, usize) {
+        match rustix::termios::tcgetwinsize(io::stdout()) {
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
+            _ => (80, 24),
+        }
+    }
+
     /// Tells about an error.
     pub fn error(&self, error: &Error) {
         let mut text = format!("onode: {error}\n");

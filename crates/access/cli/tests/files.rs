@@ -126,6 +126,33 @@ fn reports_tell_what_there_is() {
 }
 
 #[test]
+fn views_show_the_segments_of_an_image() {
+    let place = Place::new("views");
+    let image = place.image("disk.img");
+    onode!("put", &image, place.file("f", &noise(3_000_000)), "/f").succeeds();
+    let map = onode!("map", &image).succeeds();
+    assert!(map.contains("D data") && map.lines().any(|line| line.starts_with("     0  ")), "{map}");
+    assert!(!map.contains('\x1b'), "colours in a pipe: {map}");
+    let json = onode!("--json", "map", &image).succeeds();
+    let count = json.matches("\"live_bytes\"").count();
+    assert!(count >= 16 && json.contains("\"state\": \"full\""), "{json}");
+    let picture = place.path("map.svg");
+    let said = onode!("map", "--svg", &picture, &image).succeeds();
+    assert!(said.contains(&format!("{count} segments")), "{said}");
+    let svg = fs::read_to_string(&picture).expect("a picture");
+    assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{svg}");
+    assert_eq!(svg.matches("<g><title>segment ").count(), count);
+    assert_eq!(onode!("map", "--svg", "-", &image).succeeds(), svg);
+    let top = onode!("top", "--once", &image).succeeds();
+    assert!(top.contains("segments of") && top.contains("memory of the device"), "{top}");
+    let top = onode!("top", "--once", "--json", &image).succeeds();
+    assert!(top.contains("\"rates\": null") && top.contains("\"tags\""), "{top}");
+    let error = onode!("map", "--svg", place.path("no/such/place.svg"), &image).fails(20);
+    assert!(error.contains("place.svg"), "{error}");
+    onode!("top", "--interval", "0", &image).fails(2);
+}
+
+#[test]
 fn an_existing_image_is_replaced_only_by_force() {
     let place = Place::new("force");
     let image = place.image("disk.img");

@@ -9,6 +9,8 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, sy
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// What the kernel says about a mount.
 fn mount_line(directory: &Path) -> String {
@@ -227,7 +229,22 @@ fn a_live_mount_tells_its_figures() {
     fs::write(directory.join("f"), vec![1; 50_000]).expect("write");
     let stat = onode!("stat", "--json", &directory).succeeds();
     assert!(stat.contains("\"written bytes\": 50000"), "{stat}");
-    assert!(onode!("stat", &directory).succeeds().contains("nand.programs"));
+    let stat = onode!("stat", &directory).succeeds();
+    assert!(stat.contains("nand.programs") && stat.contains("write amplification"), "{stat}");
+    // An image that is mounted is asked through its mount.
+    for target in [&directory, &image] {
+        let map = onode!("map", target).succeeds();
+        assert!(map.contains("J journal") && map.contains("+ open"), "{map}");
+        let top = onode!("top", "--once", target).succeeds();
+        assert!(top.contains("48.8 KiB written") && top.contains("memory of the device"), "{top}");
+    }
+    let listed = Command::new("ls").arg("-a").arg(&directory).output().expect("ls").stdout;
+    assert_eq!(String::from_utf8_lossy(&listed), ".\n..\nf\n");
+    let top = Running::start(&mut onode!("top", "--interval", "1", "--json", &directory));
+    sleep(Duration::from_millis(1500));
+    top.signal("INT");
+    let frames = top.ends_well();
+    assert!(frames.contains("\"rates\": null") && frames.contains("\"page_reads\""), "{frames}");
     onode!("umount", &directory).succeeds();
 }
 

@@ -31,30 +31,31 @@ const TTL: Duration = Duration::from_secs(3600);
 /// The largest request; more pages than the kernel's usual limit bring nothing.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
 const SET_ID_BITS: u16 = 0o6000;
-/// A name on the root directory under which the figures of the mount can be read.
-pub const REPORT_ATTRIBUTE: &str = "onode.report";
+/// Attributes of the root directory whose names begin so are views of the mount. They can be read and are
+/// not listed.
+pub const VIEW_PREFIX: &str = "onode.";
 
 thread_local! {
     /// What a thread reads into; as large as its largest read so far.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Makes the report that [`REPORT_ATTRIBUTE`] shows.
-pub type Report = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
+/// Makes the view of a name, which comes without [`VIEW_PREFIX`]; `None` if there is no such view.
+pub type Views = Box<dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync>;
 
 /// The way to tell the kernel something it did not ask for; there once the session is.
 pub(crate) type LateNotifier = Arc<OnceLock<Notifier>>;
 
 pub(crate) struct Adaptor {
     files: Arc<FileSystem>,
-    report: Report,
+    views: Views,
     writeback: bool,
     notifier: LateNotifier,
 }
 
 impl Adaptor {
-    pub(crate) const fn new(files: Arc<FileSystem>, options: &Options, report: Report, notifier: LateNotifier) -> Self {
-        Self { files, report, writeback: options.writeback, notifier }
+    pub(crate) const fn new(files: Arc<FileSystem>, options: &Options, views: Views, notifier: LateNotifier) -> Self {
+        Self { files, views, writeback: options.writeback, notifier }
     }
 
     /// Does `change`, which takes the set-id bits away if `caller` is not root. The kernel left that to
@@ -398,8 +399,9 @@ impl Filesystem for Adaptor {
     }
 
     fn getxattr(&self, _request: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        if number == INodeNo::ROOT && name == REPORT_ATTRIBUTE {
-            return answer_value(&(self.report)(), size, reply);
+        let view = name.to_str().and_then(|name| name.strip_prefix(VIEW_PREFIX));
+        if let Some(value) = view.filter(|_| number == INodeNo::ROOT).and_then(|view| (self.views)(view)) {
+            return answer_value(&value, size, reply);
         }
         match self.files.get_xattr(inode(number), name.as_bytes()) {
             Ok(value) => answer_value(&value, size, reply),

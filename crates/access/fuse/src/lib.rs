@@ -15,7 +15,7 @@ mod options;
 mod patience;
 mod session;
 
-pub use adaptor::{REPORT_ATTRIBUTE, Report};
+pub use adaptor::{VIEW_PREFIX, Views};
 pub use mountpoint::{
     Mounted, TYPE_NAME, all_mounts, detach, is_dead, mount_of, mounted_at, prepare, release, remount,
 };

@@ -4,7 +4,7 @@
 //! then the requests on their way are served, then the volume is closed. Files that are still open
 //! then lose their connection, not their data.
 
-use crate::adaptor::{Adaptor, LateNotifier, Report};
+use crate::adaptor::{Adaptor, LateNotifier, Views};
 use crate::keeper::Keeper;
 use crate::mountpoint;
 use crate::options::Options;
@@ -39,8 +39,8 @@ pub enum Ending {
 }
 
 impl Mount {
-    /// Mounts `volume` at `directory`, which is live on return. `report` makes what
-    /// [`REPORT_ATTRIBUTE`](crate::REPORT_ATTRIBUTE) shows; `on_end` is called when
+    /// Mounts `volume` at `directory`, which is live on return. `views` makes what
+    /// attributes under [`VIEW_PREFIX`](crate::VIEW_PREFIX) show; `on_end` is called when
     /// somebody else unmounts it or the server fails.
     ///
     /// # Errors
@@ -49,13 +49,13 @@ impl Mount {
         volume: Arc<Volume>,
         directory: &Path,
         options: &Options,
-        report: Report,
+        views: Views,
         on_end: impl FnOnce() + Send + 'static,
     ) -> Result<Self> {
         mountpoint::prepare(directory)?;
         let directory = directory.canonicalize().map_err(|error| Error::host_file("use", directory, &error))?;
         let notifier = LateNotifier::default();
-        let adaptor = Adaptor::new(Arc::clone(volume.files()), options, report, Arc::clone(&notifier));
+        let adaptor = Adaptor::new(Arc::clone(volume.files()), options, views, Arc::clone(&notifier));
         let session = Session::new(adaptor, &directory, &configuration(&volume, options))
             .map_err(|error| mount_error(&directory, &error))?;
         // The first and only one: nobody else sets it.

@@ -1,6 +1,6 @@
 //! Serving a mount in this process until somebody ends it: what `up` and `mount` share.
 
-use crate::commands::stat;
+use crate::commands::figures;
 use crate::output::Output;
 use crate::signals;
 use onode::{Class, Error, MountOptions, Result, Spec, Volume, human_size};
@@ -41,9 +41,9 @@ impl Session {
         let (sender, events) = channel();
         signals::forward(sender.clone(), Event::Asked)?;
         let volume = Arc::new(open_patiently(spec, options)?);
-        let reporter = Arc::clone(&volume);
-        let report = Box::new(move || stat::volume_json(&reporter));
-        let mount = Mount::start(volume, directory, options, report, move || {
+        let viewed = Arc::clone(&volume);
+        let views = Box::new(move |name: &str| figures::view(&viewed, name));
+        let mount = Mount::start(volume, directory, options, views, move || {
             // If nobody listens any more, the end is under way already.
             let _ = sender.send(Event::Ended);
         })?;

@@ -1,0 +1,329 @@
+//! The figures of a volume and its segments: taken from an open volume, or from the mount that has it open.
+//!
+//! A mount is asked through read-only attributes of its root directory that no listing shows:
+//! `onode.report` is [`Figures`] as JSON, `onode.segments.N` is a piece of the segment map from segment N
+//! on (an attribute holds 64 KiB at most). Between two pieces the volume goes on working.
+
+use crate::commands::location;
+use onode::{Class, Error, Result, Spec, Volume, human_size};
+use onode_object::powers::{Inspection, SegmentInfo, SegmentState};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::Path;
+
+/// The largest value an attribute can have.
+const VIEW_BYTES_MAX: usize = 64 << 10;
+/// Segments of one piece of the map; more might not fit an attribute.
+const PIECE: usize = 256;
+/// Steps of the wear histogram.
+const WEAR_STEPS: u32 = 8;
+
+/// The figures of a volume.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Figures {
+    pub spec: String,
+    pub read_only: Option<String>,
+    pub total_bytes: u64,
+    pub available_bytes: u64,
+    pub objects: u64,
+    pub files: BTreeMap<String, u64>,
+    pub device: Vec<(String, u64)>,
+    pub tags: Vec<Tag>,
+    pub segments_cleaned: u64,
+    pub bytes_moved: u64,
+    pub bytes_written: u64,
+    pub write_amplification: Option<f64>,
+    pub wear: Vec<Wear>,
+    pub ram: Vec<(String, u64)>,
+    pub segments: BTreeMap<String, Segments>,
+}
+
+/// Operations on the medium for one purpose.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Tag {
+    pub tag: String,
+    pub reads: u64,
+    pub programs: u64,
+    pub erases: u64,
+    pub bytes_read: u64,
+    pub bytes_programmed: u64,
+}
+
+/// Segments whose erase counts lie in one range.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Wear {
+    pub from: u32,
+    pub to: u32,
+    pub segments: u32,
+}
+
+/// The segments in one state.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Segments {
+    pub count: u64,
+    pub live_bytes: u64,
+    pub capacity_bytes: u64,
+    pub erases: u64,
+}
+
+/// One segment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Segment {
+    pub segment: u32,
+    pub state: String,
+    pub stream: String,
+    pub live_bytes: u64,
+    pub capacity_bytes: u64,
+    pub erases: u32,
+    pub age: u32,
+}
+
+/// The figures of an image, a spec or the directory of a mount.
+pub fn of(target: &OsStr) -> Result<Figures> {
+    ask(target, Figures::of_looked_at, |directory| fetch(directory, "report"))
+}
+
+/// The figures and the segment map of an image, a spec or the directory of a mount.
+pub fn with_segments(target: &OsStr) -> Result<(Figures, Vec<SegmentInfo>)> {
+    let from_volume = |volume: &Volume| {
+        let segments = volume.device().inspect().map(|inspect| inspect.segments());
+        (Figures::of_looked_at(volume), segments.unwrap_or_default())
+    };
+    ask(target, from_volume, |directory| {
+        let figures = fetch(directory, "report")?;
+        let mut segments: Vec<SegmentInfo> = Vec::new();
+        loop {
+            let piece: Vec<Segment> = fetch(directory, &format!("segments.{}", segments.len()))?;
+            if piece.is_empty() {
+                return Ok((figures, segments));
+            }
+            segments.extend(piece.into_iter().map(SegmentInfo::from));
+        }
+    })
+}
+
+/// What the mount of `volume` answers when asked for the view `name`.
+pub fn view(volume: &Volume, name: &str) -> Option<Vec<u8>> {
+    if name == "report" {
+        return serde_json::to_vec(&Figures::of(volume)).ok();
+    }
+    let from: usize = name.strip_prefix("segments.")?.parse().ok()?;
+    let all = volume.device().inspect()?.segments();
+    let piece: Vec<Segment> = all.into_iter().skip(from).take(PIECE).map(Segment::from).collect();
+    serde_json::to_vec(&piece).ok()
+}
+
+/// Asks the mount if `target` is mounted or is where something is mounted, else the volume itself.
+fn ask<T>(target: &OsStr, volume: impl FnOnce(&Volume) -> T, mount: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+    let directory = Path::new(target);
+    if directory.is_dir() {
+        if !onode_fuse::mounted_at(directory)?.is_some_and(|mounted| mounted.is_ours()) {
+            let what = format!("cannot show {}", directory.display());
+            return Err(Error::new(Class::MountPoint, what, "no Onode volume is mounted there")
+                .hint("`findmnt -t fuse.onode` lists the mounts"));
+        }
+        return mount(directory);
+    }
+    match location::open(target, true) {
+        Ok(opened) => Ok(volume(&opened)),
+        Err(error) if error.class == Class::InUse => match onode_fuse::mount_of(&Spec::from_argument(target)?) {
+            Some(mounted) => mount(&mounted.directory),
+            None => Err(error),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+fn fetch<T: DeserializeOwned>(directory: &Path, view: &str) -> Result<T> {
+    let what = format!("cannot show {}", directory.display());
+    let name = format!("{}{view}", onode_fuse::VIEW_PREFIX);
+    let mut value = vec![0; VIEW_BYTES_MAX];
+    let length = rustix::fs::getxattr(directory, name, value.as_mut_slice())
+        .map_err(|errno| Error::host(&what, &errno.into()))?;
+    serde_json::from_slice(value.get(..length).unwrap_or_default())
+        .map_err(|error| Error::new(Class::General, what, format!("the mount answers strangely: {error}")))
+}
+
+impl Figures {
+    /// Of a volume that was opened for this look alone: that it is read-only now says nothing.
+    fn of_looked_at(volume: &Volume) -> Self {
+        Self { read_only: None, ..Self::of(volume) }
+    }
+
+    fn of(volume: &Volume) -> Self {
+        let space = volume.device().space();
+        let statistics = volume.files().statistics();
+        let inspect = volume.device().inspect();
+        let inspection = inspect.map(|inspect| inspect.inspection()).unwrap_or_default();
+        let files = [
+            ("changes", statistics.changes),
+            ("transactions", statistics.transactions),
+            ("written bytes", statistics.written_bytes),
+            ("written-back bytes", statistics.written_back_bytes),
+            ("read bytes", statistics.read_bytes),
+            ("dirty bytes", statistics.dirty_bytes),
+            ("dropped bytes", statistics.dropped_bytes),
+            ("cached inodes", statistics.cached_inodes),
+            ("name cache bytes", statistics.name_cache_bytes),
+            ("name cache hits", statistics.name_cache_hits),
+            ("name cache misses", statistics.name_cache_misses),
+            ("write-back errors", statistics.write_back_errors),
+        ];
+        let wear = inspection.wear(WEAR_STEPS).into_iter();
+        Self {
+            spec: volume.spec().to_string(),
+            read_only: volume.device().info().read_only,
+            total_bytes: space.total,
+            available_bytes: space.available,
+            objects: space.objects,
+            files: files.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            device: inspect.map(|inspect| inspect.counters()).unwrap_or_default(),
+            segments_cleaned: inspection.segments_cleaned,
+            bytes_moved: inspection.bytes_moved,
+            bytes_written: inspection.bytes_written,
+            write_amplification: inspection.write_amplification(),
+            wear: wear.map(|step| Wear { from: step.from, to: step.to, segments: step.segments }).collect(),
+            segments: sums(&inspection.segments),
+            tags: tags(&inspection),
+            ram: inspection.ram,
+        }
+    }
+
+    /// A figure of the file system.
+    pub fn file_system(&self, name: &str) -> u64 {
+        self.files.get(name).copied().unwrap_or(0)
+    }
+
+    /// Operations on the medium for all purposes.
+    pub fn all_tags(&self) -> Tag {
+        self.tags.iter().fold(Tag::default(), |sum, one| Tag {
+            tag: "all".to_owned(),
+            reads: sum.reads + one.reads,
+            programs: sum.programs + one.programs,
+            erases: sum.erases + one.erases,
+            bytes_read: sum.bytes_read + one.bytes_read,
+            bytes_programmed: sum.bytes_programmed + one.bytes_programmed,
+        })
+    }
+
+    /// The line with space and objects.
+    pub fn space_line(&self) -> String {
+        let used = self.total_bytes.saturating_sub(self.available_bytes);
+        let (used, total) = (human_size(used), human_size(self.total_bytes));
+        format!("{used} of {total} used, {} free, {} objects", human_size(self.available_bytes), self.objects)
+    }
+
+    /// The line with write amplification and cleaning; empty for a device without pages.
+    pub fn cleaning_line(&self) -> String {
+        if self.tags.is_empty() {
+            return String::new();
+        }
+        let amplification = self.write_amplification.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"));
+        format!(
+            "write amplification {amplification}, {} segments cleaned, {} moved",
+            self.segments_cleaned,
+            human_size(self.bytes_moved)
+        )
+    }
+}
+
+fn sums(all: &[SegmentInfo]) -> BTreeMap<String, Segments> {
+    let mut segments: BTreeMap<String, Segments> = BTreeMap::new();
+    for segment in all {
+        let name = format!("{} {}", segment.state.name(), segment.stream);
+        let sum = segments.entry(name.trim_end().to_owned()).or_default();
+        sum.count += 1;
+        sum.live_bytes += segment.live_bytes;
+        sum.capacity_bytes += segment.capacity_bytes;
+        sum.erases += u64::from(segment.erases);
+    }
+    segments
+}
+
+fn tags(inspection: &Inspection) -> Vec<Tag> {
+    let all = inspection.tags.iter();
+    all.map(|one| Tag {
+        tag: one.tag.clone(),
+        reads: one.reads,
+        programs: one.programs,
+        erases: one.erases,
+        bytes_read: one.bytes_read,
+        bytes_programmed: one.bytes_programmed,
+    })
+    .collect()
+}
+
+impl From<SegmentInfo> for Segment {
+    fn from(one: SegmentInfo) -> Self {
+        Self {
+            segment: one.segment,
+            state: one.state.name().to_owned(),
+            stream: one.stream,
+            live_bytes: one.live_bytes,
+            capacity_bytes: one.capacity_bytes,
+            erases: one.erases,
+            age: one.age,
+        }
+    }
+}
+
+impl From<Segment> for SegmentInfo {
+    fn from(one: Segment) -> Self {
+        Self {
+            segment: one.segment,
+            // A newer mount may know states that this command does not.
+            state: SegmentState::from_name(&one.state).unwrap_or(SegmentState::Held),
+            stream: one.stream,
+            live_bytes: one.live_bytes,
+            capacity_bytes: one.capacity_bytes,
+            erases: one.erases,
+            age: one.age,
+        }
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.spec)?;
+        if let Some(why) = &self.read_only {
+            writeln!(f, "READ-ONLY: {why}")?;
+        }
+        writeln!(f, "{}", self.space_line())?;
+        writeln!(f, "\nfile system")?;
+        for (name, value) in &self.files {
+            writeln!(f, "  {name:<28} {value:>16}")?;
+        }
+        writeln!(f, "\ndevice")?;
+        // Operations by purpose have a table of their own.
+        let is_tag = |name: &str| self.tags.iter().any(|one| name.split('.').next() == Some(&one.tag));
+        for (name, value) in self.device.iter().filter(|(name, _)| !is_tag(name)) {
+            writeln!(f, "  {name:<28} {value:>16}")?;
+        }
+        if !self.tags.is_empty() {
+            writeln!(f, "  {}", self.cleaning_line())?;
+            writeln!(f, "\npages for          reads     programs    erases         read   programmed")?;
+        }
+        for one in self.tags.iter().chain([&self.all_tags()]).filter(|one| one.reads + one.programs + one.erases > 0) {
+            let Tag { tag, reads, programs, erases, bytes_read, bytes_programmed } = one;
+            let (read, programmed) = (human_size(*bytes_read), human_size(*bytes_programmed));
+            writeln!(f, "  {tag:<10} {reads:>11} {programs:>12} {erases:>9} {read:>12} {programmed:>12}")?;
+        }
+        if !self.segments.is_empty() {
+            writeln!(f, "\nsegments             count         live of capacity      erases")?;
+        }
+        for (name, sum) in &self.segments {
+            let (live, capacity) = (human_size(sum.live_bytes), human_size(sum.capacity_bytes));
+            writeln!(f, "  {name:<16} {:>7} {live:>12} of {capacity:<12} {:>8}", sum.count, sum.erases)?;
+        }
+        if !self.wear.is_empty() {
+            writeln!(f, "\nwear: erases      segments")?;
+        }
+        for Wear { from, to, segments } in &self.wear {
+            writeln!(f, "  {:<16} {segments:>7}", format!("{from} - {to}"))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,54 @@
+#![expect(clippy::disallowed_methods, reason = "a moment to count from")]
+
+use super::*;
+use std::time::Duration;
+
+fn figures(programs: u64, written: u64) -> Figures {
+    Figures {
+        spec: "flash:disk.img".to_owned(),
+        read_only: None,
+        total_bytes: 1 << 20,
+        available_bytes: 1 << 19,
+        objects: 3,
+        files: BTreeMap::from([("written bytes".to_owned(), written)]),
+        device: Vec::new(),
+        tags: vec![Tag { tag: "data".to_owned(), programs, bytes_programmed: programs * 1000, ..Tag::default() }],
+        segments_cleaned: 0,
+        bytes_moved: 0,
+        bytes_written: written,
+        write_amplification: Some(1.25),
+        wear: vec![Wear { from: 0, to: 1, segments: 4 }, Wear { from: 2, to: 3, segments: 2 }],
+        ram: vec![("node_cache".to_owned(), 2048)],
+        segments: BTreeMap::new(),
+    }
+}
+
+#[test]
+fn the_first_frame_has_totals_and_the_next_ones_rates() {
+    let begin = Instant::now();
+    let first = Frame::new(figures(10, 5000), Vec::new(), begin, None);
+    let text = first.drawn((80, 24), false).to_string();
+    assert!(text.contains("4.8 KiB written") && text.contains("write amplification 1.25"), "{text}");
+    assert!(
+        text.contains("0-1")
+            && text.contains("      4 ######################## ")
+            && text.contains("      2 ############\n"),
+        "{text}"
+    );
+    assert!(text.contains("node cache          2.0 KiB"), "{text}");
+    let second = Frame::new(figures(30, 13_192), Vec::new(), begin + Duration::from_secs(2), Some(first));
+    let rates = second.rates.clone().expect("rates");
+    assert_eq!((rates.programs, rates.written_bytes, rates.tags["data"]), (10, 4096, (0, 10)));
+    assert!((rates.write_amplification.expect("written") - 20_000.0 / 8192.0).abs() < 1e-9);
+    let text = second.drawn((80, 24), false).to_string();
+    assert!(text.contains("write 4.0 KiB/s") && text.contains("now 2.44"), "{text}");
+}
+
+#[test]
+fn a_volume_that_starts_anew_has_no_negative_rates() {
+    let begin = Instant::now();
+    let first = Frame::new(figures(10, 5000), Vec::new(), begin, None);
+    let second = Frame::new(figures(2, 0), Vec::new(), begin, Some(first));
+    let rates = second.rates.expect("rates");
+    assert_eq!((rates.programs, rates.written_bytes, rates.write_amplification), (0, 0, None));
+}
