@@ -26,9 +26,9 @@ impl Core {
         let candidates = self
             .log
             .table
-            .candidates(journal_sequence, capacity_bytes)
+            .candidates(journal_sequence)
             .filter(|one| u64::from(one.live_bytes) <= budget_bytes && !stuck.contains(&one.segment));
-        let Some(victim) = self.options.victim.choose(candidates) else { return Ok(false) };
+        let Some(victim) = self.options.victim.choose(capacity_bytes, candidates) else { return Ok(false) };
         self.prepare_writing()?;
         self.clean_segment(victim.segment)?;
         Ok(true)

@@ -261,15 +261,16 @@ impl SegmentTable {
     }
 
     /// Segments that the cleaner may take.
-    pub fn candidates(&self, journal_sequence: u32, capacity_bytes: u32) -> impl Iterator<Item = Candidate> {
+    pub fn candidates(&self, journal_sequence: u32) -> impl Iterator<Item = Candidate> {
         let now = self.next_sequence;
         self.iter().filter_map(move |(segment, one)| {
             let wanted = one.state == SegmentState::Full && one.live_bytes > 0 && !one.in_replay(journal_sequence);
             wanted.then(|| Candidate {
                 segment,
                 live_bytes: one.live_bytes,
-                capacity_bytes,
                 age: now.saturating_sub(one.sequence),
+                erases: one.erases,
+                stream: one.stream,
             })
         })
     }
