@@ -12,6 +12,7 @@
 mod bench;
 pub mod generate;
 mod latency;
+pub mod pattern;
 mod replay;
 mod report;
 pub mod stream;

@@ -3,19 +3,19 @@
 
 use crate::generate;
 use crate::stream::Operation;
-use onode::{Class, Error, Result};
+use onode::{Class, Error, Result, Spec};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-/// The operations of a trace file or of a generator.
+/// The operations of a trace file or of a generator, for `device`.
 ///
 /// # Errors
 /// `NotFound` or `Usage`, quoting the part that is wrong.
-pub fn operations_of(source: &str) -> Result<Vec<Operation>> {
+pub fn operations_of(source: &str, device: &Spec) -> Result<Vec<Operation>> {
     let path = Path::new(source);
     if !path.exists()
-        && let Some(made) = generate::from_text(source)?
+        && let Some(made) = generate::from_text(source, medium_bytes(device)?)?
     {
         return Ok(made);
     }
@@ -39,4 +39,12 @@ pub fn operations_of(source: &str) -> Result<Vec<Operation>> {
         operations.push(Operation::parse(&line, index + 1)?);
     }
     Ok(operations)
+}
+
+/// Size of the medium of `device`, or of what it would be.
+fn medium_bytes(device: &Spec) -> Result<u64> {
+    match device {
+        Spec::Ram { size } => Ok(*size),
+        Spec::Flash { shape, .. } => Ok(shape.geometry()?.bytes()),
+    }
 }

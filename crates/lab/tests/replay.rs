@@ -8,8 +8,9 @@ const SMALL: &str = "postmark:seed=7,files=60,transactions=400,reads=5";
 
 fn run(trace: &str, device: &str, durability: Durability) -> Report {
     let device = Spec::parse(device).expect("a spec");
+    let operations = operations_of(trace, &device).expect("a workload");
     let settings = Settings { trace: trace.to_owned(), device, durability, caches: Caches::small() };
-    replay(&settings, &operations_of(trace).expect("a workload")).expect("a run")
+    replay(&settings, &operations).expect("a run")
 }
 
 const FLASH: &str = "flash:sim,size=16M,page=2K,spare=64";
@@ -25,6 +26,16 @@ fn equal_runs_give_equal_reports() {
         run("postmark:seed=8,files=60,transactions=400,reads=5", "flash:sim,size=64M,page=2K", Durability::Operation)
             .nand
     );
+}
+
+#[test]
+fn generators_that_fill_the_volume_make_the_cleaner_work() {
+    for name in ["aging", "zipf", "hot-cold", "moving-hot"] {
+        let trace = format!("{name}:fill=70,operations=5000");
+        let [one, two] = [0, 1].map(|_| Report { cpu_s: 0.0, ..run(&trace, FLASH, Durability::Natural) });
+        assert_eq!(serde_json::to_string(&one).expect("text"), serde_json::to_string(&two).expect("text"));
+        assert!(one.segments_cleaned > 0 && one.write_amplification > 0.5, "{one}");
+    }
 }
 
 #[test]
@@ -62,7 +73,7 @@ fn tags_add_up_and_bytes_are_those_of_the_stream() {
     assert_eq!(sum(|nand| nand.reads), report.nand.reads);
     assert_eq!(sum(|nand| nand.programs), report.nand.programs);
     assert_eq!(sum(|nand| nand.erases), report.nand.erases);
-    let written: u64 = operations_of(SMALL)
+    let written: u64 = operations_of(SMALL, &Spec::parse(FLASH).expect("a spec"))
         .expect("a workload")
         .iter()
         .map(|operation| match operation {
@@ -105,17 +116,19 @@ fn a_trace_file_is_read_plain_and_packed() {
     frame.extend_from_slice(&(((text.len() as u32) << 3) | 1).to_le_bytes()[..3]);
     frame.extend_from_slice(text);
     std::fs::write(&packed, frame).expect("a file");
-    let operations = operations_of(plain.to_str().expect("a name"));
+    let device = Spec::parse(FLASH).expect("a spec");
+    let operations = operations_of(plain.to_str().expect("a name"), &device);
     assert_eq!(operations.as_ref().map(Vec::len), Ok(4));
-    assert_eq!(operations_of(packed.to_str().expect("a name")), operations);
+    assert_eq!(operations_of(packed.to_str().expect("a name"), &device), operations);
     std::fs::remove_dir_all(&folder).expect("removed");
 }
 
 #[test]
 fn an_image_cannot_be_measured() {
     let device = Spec::parse("flash:disk.img").expect("a spec");
+    let operations = operations_of(SMALL, &device).expect("a workload");
     let settings =
         Settings { trace: SMALL.to_owned(), device, durability: Durability::Natural, caches: Caches::default() };
-    let error = replay(&settings, &operations_of(SMALL).expect("a workload")).expect_err("no virtual time");
+    let error = replay(&settings, &operations).expect_err("no virtual time");
     assert!(error.to_string().contains("no virtual time"), "{error}");
 }

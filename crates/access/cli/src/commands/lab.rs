@@ -23,11 +23,16 @@ enum Experiment {
 #[command(after_help = "Examples:\n  \
     onode lab replay postmark:seed=1,files=1000,transactions=40000,reads=1 --durability op\n  \
     onode lab replay largefile:rewrite,size=60M --durability op\n  \
+    onode lab replay zipf:fill=80,seed=1,operations=100000 --device flash:sim,size=64M,page=2K\n  \
     onode lab replay trace.txt.zst --device flash:sim,size=128M,page=2K,spare=64 --durability natural\n\n\
     A trace has one operation a line: create NAME BYTES, append NAME BYTES, read NAME, delete NAME,\n\
-    write NAME OFFSET BYTES, pread NAME OFFSET BYTES. Equal runs print equal reports, cpu_s excepted.")]
+    write NAME OFFSET BYTES, pread NAME OFFSET BYTES. Equal runs print equal reports, cpu_s excepted.\n\n\
+    Generators: postmark:seed,files,transactions,reads; largefile:write|read|rewrite|random-read,size,seed;\n\
+    uniform, hot-cold, zipf, moving-hot:fill,size,seed,operations (4 KiB pieces of files that fill that share\n\
+    of the medium, in percent, are rewritten; the second half is counted); aging with the same settings\n\
+    (files of all sizes come, change and go).")]
 struct Replay {
-    /// A trace file, plain or .zst, or a generator: postmark:... or largefile:...
+    /// A trace file, plain or .zst, or a generator: postmark:..., largefile:..., aging:..., zipf:...
     trace: String,
     /// The device, one in memory.
     #[arg(long, value_name = "SPEC", default_value = "flash:sim,size=128M,page=2K,spare=64")]
@@ -78,7 +83,7 @@ impl Replay {
             checkpoint_pages: self.checkpoint_pages.or(small.checkpoint_pages),
         };
         let settings = Settings { trace: self.trace.clone(), device: Spec::parse(&self.device)?, durability, caches };
-        let operations = operations_of(&self.trace)?;
+        let operations = operations_of(&self.trace, &settings.device)?;
         output.report(&onode_lab::replay(&settings, &operations)?)?;
         Ok(0)
     }
