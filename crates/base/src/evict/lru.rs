@@ -45,6 +45,16 @@ impl<K: Ord + Clone, V> Lru<K, V> {
         self.entries.insert(key, Entry { value, bytes, used: self.next_use });
         self.next_use += 1;
         self.bytes += bytes;
+        self.evict();
+    }
+
+    /// Changes the budget and evicts what no longer fits.
+    pub fn set_budget(&mut self, budget_bytes: usize) {
+        self.budget_bytes = budget_bytes;
+        self.evict();
+    }
+
+    fn evict(&mut self) {
         while self.bytes > self.budget_bytes && self.entries.len() > 1 {
             let Some((_, oldest)) = self.order.pop_first() else { break };
             if let Some(entry) = self.entries.remove(&oldest) {

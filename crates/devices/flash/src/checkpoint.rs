@@ -37,6 +37,8 @@ impl Core {
         if !is_planted(Bug::CheckpointBeforeContent) {
             self.log.program_content()?;
         }
+        // Written nodes stay in memory, as clean ones.
+        self.nodes.set_budget(self.options.node_cache_bytes + self.dirty_limit);
         let (tree, mut source) = self.index();
         tree.write_back(&mut source)?;
         let (position, journal_sequence) = self.log.journal_position();
@@ -66,6 +68,7 @@ impl Core {
         self.log.chain_broken = false;
         self.statistics.checkpoints += 1;
         self.clean = clean;
+        self.share_memory();
         Ok(())
     }
 

@@ -58,6 +58,7 @@ impl Core {
         if self.checkpoint_is_due() {
             self.checkpoint(false)?;
         }
+        self.share_memory();
         Ok(())
     }
 

@@ -124,9 +124,15 @@ impl Core {
         (&mut self.tree, Source { log: &mut self.log, nodes: &mut self.nodes, tag: IoTag::Index })
     }
 
+    /// Gives the cache of clean nodes what changed nodes leave of the memory for both.
+    pub fn share_memory(&mut self) {
+        let spare = self.dirty_limit.saturating_sub(self.dirty_bytes());
+        self.nodes.set_budget(self.options.node_cache_bytes + spare);
+    }
+
     /// Bytes of changed nodes in memory.
     pub fn dirty_bytes(&self) -> usize {
-        self.tree.dirty_nodes() * self.node_bytes
+        self.tree.dirty_bytes()
     }
 }
 
@@ -140,7 +146,7 @@ impl NodeSource for Source<'_> {
         }
         let bytes = self.log.read_blob(reference, self.tag)?;
         let node = Node::decode(&bytes, level)
-            .filter(|node| level == 0 || (0..node.len()).all(|index| is_written_child(node.value(index))))
+            .filter(|node| level == 0 || node.entries_from(0).all(|(_, value)| is_written_child(value)))
             .ok_or_else(|| damaged(format!("the tree node at {location} is malformed")))?;
         let node = Arc::new(node);
         self.nodes.insert(location, node.clone(), node.memory_bytes());
@@ -154,6 +160,11 @@ impl NodeSource for Source<'_> {
 
     fn store(&mut self, bytes: &[u8], level: u8, key: Key) -> Result<BlobReference> {
         self.log.write_blob(bytes, Owner::Node { key, level })
+    }
+
+    fn keep(&mut self, reference: BlobReference, node: Node) {
+        let bytes = node.memory_bytes();
+        self.nodes.insert(reference.location.get(), Arc::new(node), bytes);
     }
 }
 

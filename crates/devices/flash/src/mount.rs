@@ -149,7 +149,7 @@ impl Core {
         let bytes = layout.geometry.bytes();
         let store = Store::new(nand, layout, &uuid, options.page_cache_bytes);
         let by_size = (bytes / 512).clamp(16 << 10, 1 << 20) as usize;
-        Self {
+        let mut core = Self {
             log: Log::new(store, table, options.write_buffer_bytes),
             tree,
             nodes: Lru::new(options.node_cache_bytes),
@@ -158,7 +158,7 @@ impl Core {
             options: *options,
             node_bytes: layout.node_bytes(),
             dirty_limit: options.dirty_node_bytes.unwrap_or(by_size),
-            checkpoint_pages: options.checkpoint_pages.unwrap_or((layout.geometry.pages() / 256).clamp(16, 512) as u32),
+            checkpoint_pages: options.checkpoint_pages.unwrap_or((layout.geometry.pages() / 128).clamp(16, 512) as u32),
             next_object: ObjectId::FIRST_FREE.0,
             objects: 0,
             extents: 0,
@@ -169,6 +169,8 @@ impl Core {
             journal_damage: None,
             pending: Recovery::default(),
             statistics: Statistics::default(),
-        }
+        };
+        core.log.table.reserve = core.reserve_segments();
+        core
     }
 }

@@ -61,7 +61,7 @@ impl Core {
     }
 
     /// Segments that must be free on the medium at any moment.
-    fn reserve_segments(&self) -> u32 {
+    pub fn reserve_segments(&self) -> u32 {
         self.checkpoint_segments() + STREAM_SEGMENTS
     }
 

@@ -88,6 +88,8 @@ pub struct SegmentTable {
     dirty: Vec<bool>,
     piece_entries: usize,
     live_bytes: u64,
+    /// Segments that stay free on the medium for a recovery.
+    pub reserve: u32,
     /// The next sequence number.
     pub next_sequence: u32,
 }
@@ -114,6 +116,7 @@ impl SegmentTable {
             dirty: vec![true; pieces],
             piece_entries,
             live_bytes: 0,
+            reserve: u32::MAX,
             next_sequence: 1,
         }
     }
@@ -225,12 +228,16 @@ impl SegmentTable {
         self.counts[state as usize]
     }
 
-    /// The segment to open next: released ones first, so that the free ones stay a reserve for
-    /// recovery; among equals the least worn (dynamic wear levelling).
+    /// The segment to open next: the least worn (dynamic wear levelling), but none of those that a
+    /// recovery needs while there is another.
     pub fn choose_free(&self) -> Option<u32> {
+        let spare = self.stable_free() > self.reserve;
         self.iter()
             .filter(|(_, one)| matches!(one.state, SegmentState::Free | SegmentState::Released))
-            .min_by_key(|(number, one)| (one.state != SegmentState::Released, one.erases, *number))
+            .min_by_key(|(number, one)| {
+                let released = one.state == SegmentState::Released;
+                (!released && !spare, one.erases, !released, *number)
+            })
             .map(|(number, _)| number)
     }
 

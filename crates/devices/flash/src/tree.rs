@@ -10,6 +10,7 @@
 
 mod key;
 mod node;
+mod pack;
 mod walk;
 
 pub use key::Key;
@@ -33,6 +34,8 @@ pub trait NodeSource {
     fn release(&mut self, reference: BlobReference);
     /// Writes a node; `key` is a key in it.
     fn store(&mut self, bytes: &[u8], level: u8, key: Key) -> Result<BlobReference>;
+    /// `node` is now at `reference`; it may be needed again soon.
+    fn keep(&mut self, reference: BlobReference, node: Node);
 }
 
 /// A child as a parent names it: written at a place, or changed in memory.
@@ -107,9 +110,9 @@ impl Tree {
         Self { root: Child::Clean(root), root_level, slots: Vec::new(), free_slots: Vec::new(), node_bytes }
     }
 
-    /// Number of changed nodes in memory.
-    pub fn dirty_nodes(&self) -> usize {
-        self.slots.len() - self.free_slots.len()
+    /// Memory that the changed nodes take.
+    pub fn dirty_bytes(&self) -> usize {
+        self.slots.iter().flatten().map(Node::memory_bytes).sum()
     }
 
     /// The root, once everything is written.
@@ -154,7 +157,7 @@ impl Tree {
             Child::Clean(reference) => {
                 let node = source.load(reference, level)?;
                 source.release(reference);
-                Ok(self.put_slot((*node).clone()))
+                Ok(self.put_slot(Arc::try_unwrap(node).unwrap_or_else(|shared| (*shared).clone())))
             }
         }
     }
@@ -211,7 +214,10 @@ impl Tree {
         if node.encoded_bytes() <= limit {
             return Ok(Outcome::Fine);
         }
-        let right = node.split();
+        // Keys that arrive in order leave full nodes behind; any others find room in two halves.
+        let in_order = node.last_key() == Some(key);
+        let keep = if in_order { limit - limit / 8 } else { node.encoded_bytes() / 2 };
+        let right = node.split_after(keep);
         let separator = right.first_key().unwrap_or(key);
         let right = self.put_slot(right);
         Ok(Outcome::Split(separator, right))
@@ -224,7 +230,12 @@ impl Tree {
         }
         let root = self.make_root_dirty(source)?;
         self.remove_below(source, root, key)?;
-        // A root with one child gives way to it.
+        self.lower_root()?;
+        Ok(true)
+    }
+
+    /// A root with one child gives way to it.
+    fn lower_root(&mut self) -> Result<()> {
         while self.root_level > 0 {
             let Child::Dirty(slot) = self.root else { break };
             let node = self.slot(slot)?;
@@ -244,7 +255,7 @@ impl Tree {
                 }
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     fn remove_below(&mut self, source: &mut dyn NodeSource, slot: usize, key: &Key) -> Result<()> {
@@ -292,6 +303,10 @@ impl Tree {
     /// Writes all changed nodes, children first.
     pub fn write_back(&mut self, source: &mut dyn NodeSource) -> Result<()> {
         if let Child::Dirty(slot) = self.root {
+            self.pack_below(slot)?;
+            self.lower_root()?;
+        }
+        if let Child::Dirty(slot) = self.root {
             self.root = Child::Clean(self.write_below(source, slot)?);
         }
         self.slots.clear();
@@ -311,7 +326,7 @@ impl Tree {
         }
         let node = self.slot(slot)?;
         let reference = source.store(&node.encode(), level, node.first_key().unwrap_or(Key::MIN))?;
-        self.take_slot(slot)?;
+        source.keep(reference, self.take_slot(slot)?);
         Ok(reference)
     }
 

@@ -225,4 +225,5 @@ impl NodeSource for Nowhere {
     fn store(&mut self, _: &[u8], _: u8, _: Key) -> Result<BlobReference> {
         Err(damaged("a tree in memory is not written here"))
     }
+    fn keep(&mut self, _: BlobReference, _: Node) {}
 }

@@ -69,8 +69,8 @@ impl Tree {
         let node = self.view(source, child, level)?;
         if level == 0 {
             let first = node.search(from).unwrap_or_else(|at| at);
-            for index in first..node.len() {
-                if !visit(&node.key(index), node.value(index)) {
+            for (key, value) in node.entries_from(first) {
+                if !visit(&key, value) {
                     return Ok(false);
                 }
             }
@@ -148,8 +148,7 @@ impl Tree {
             Err(error) if error.kind == ErrorKind::Corrupt => return visit(Sighting::Lost { from, until, error }),
             Err(error) => return Err(error),
         };
-        let last = node.len().checked_sub(1).map(|last| node.key(last));
-        let inside = match (node.first_key(), last) {
+        let inside = match (node.first_key(), node.last_key()) {
             (Some(first), Some(last)) => first >= from && until.is_none_or(|until| last < until),
             _ => child == self.root,
         };
