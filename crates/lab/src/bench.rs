@@ -183,8 +183,8 @@ impl Bench {
                     .map_err(|error| Error::new(Class::of_device(&error), what(), error.to_string()))?;
                 (Arc::new(device), Some(nand))
             }
-            Spec::Flash { medium: Medium::Image(_), .. } => {
-                return Err(Error::new(Class::Usage, what(), "an image has no virtual time")
+            Spec::Flash { medium: Medium::Image(_) | Medium::Direct(_), .. } => {
+                return Err(Error::new(Class::Usage, what(), "an image or a device has no virtual time")
                     .hint("use a simulated device: flash:sim,size=128M,page=2K"));
             }
         };

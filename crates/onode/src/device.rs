@@ -4,11 +4,13 @@
 //! interrupted `create` leaves nothing that could be taken for a volume.
 
 use crate::error::{Class, Error, Result};
+use crate::nand::{self, Place, medium_error, open_nand};
+use crate::raw;
 use crate::spec::{Medium, Shape, Spec};
 use onode_flash::FlashDevice;
-use onode_media::image::{CreateOptions, ImageNand, OpenMode};
+use onode_media::Nand;
+use onode_media::image::{CreateOptions, ImageNand};
 use onode_media::sim::{SimNand, SimOptions};
-use onode_media::{Geometry, Nand};
 use onode_object::{ErrorKind, ObjectDevice, RamDevice};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use std::ffi::OsString;
@@ -26,22 +28,13 @@ pub(crate) fn open(spec: &Spec, read_only: bool, uuid: [u8; 16]) -> Result<Arc<d
             let nand = nand.map_err(|error| Error::medium(what(), &error))?;
             Ok(Arc::new(format_flash(spec, nand, shape, uuid)?))
         }
-        Spec::Flash { medium: Medium::Image(path), shape } => {
-            let nand = open_image(spec, path, shape, read_only)?;
+        Spec::Flash { medium: Medium::Image(path) | Medium::Direct(path), shape } => {
+            let nand = open_nand(spec, path, shape, read_only)?;
             let options = onode_flash::MountOptions { read_only, ..Default::default() };
             let device = FlashDevice::mount(nand, &options);
             Ok(Arc::new(device.map_err(|error| volume_error(what(), &error))?))
         }
     }
-}
-
-/// Opens the image of a spec.
-pub(crate) fn open_image(spec: &Spec, path: &Path, shape: &Shape, read_only: bool) -> Result<ImageNand> {
-    let what = format!("cannot open {spec}");
-    let mode = if read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
-    let nand = ImageNand::open(path, mode).map_err(|error| image_error(what.clone(), &error))?;
-    check_shape(&what, &nand.geometry(), shape)?;
-    Ok(nand)
 }
 
 /// Makes the image of a spec and lets `fill` put the first content on it.
@@ -51,17 +44,40 @@ pub(crate) fn create(
     uuid: [u8; 16],
     fill: impl FnOnce(&dyn ObjectDevice) -> Result<()>,
 ) -> Result<()> {
-    let Spec::Flash { medium: Medium::Image(path), shape } = spec else {
+    let (Spec::Flash { medium, shape }, Some(path)) = (spec, spec.image_path()) else {
         return Err(Error::new(Class::Usage, format!("cannot make {spec}"), "it lives in memory only")
             .hint("it is made when it is used: just mount it"));
     };
+    let direct = matches!(medium, Medium::Direct(_));
+    match nand::place_to_make(spec, path)? {
+        Place::File if !direct => create_image(spec, path, shape, replace, uuid, fill),
+        place => {
+            let made = raw::prepare(spec, path, place, shape, replace, uuid)?;
+            let device = format_flash(spec, made.nand, &made.shape, uuid)?;
+            fill(&device)?;
+            device.close().map_err(|error| volume_error(format!("cannot make {spec}"), &error))?;
+            made.file.keep();
+            Ok(())
+        }
+    }
+}
+
+fn create_image(
+    spec: &Spec,
+    path: &Path,
+    shape: &Shape,
+    replace: bool,
+    uuid: [u8; 16],
+    fill: impl FnOnce(&dyn ObjectDevice) -> Result<()>,
+) -> Result<()> {
     let geometry = shape.geometry()?;
     let what = || format!("cannot make {spec}");
     let replaced = lock_replaced(path, replace)?;
     let unfinished = unfinished_name(path);
     let made = (|| {
         let options = CreateOptions { uuid, overwrite: true };
-        let nand = ImageNand::create(&unfinished, geometry, options).map_err(|error| image_error(what(), &error))?;
+        let nand = ImageNand::create(&unfinished, geometry, options);
+        let nand = nand.map_err(|error| medium_error(what(), path, &error))?;
         let device = format_flash(spec, nand, shape, uuid)?;
         fill(&device)?;
         device.close().map_err(|error| volume_error(what(), &error))?;
@@ -76,7 +92,7 @@ pub(crate) fn create(
 }
 
 /// The file that is to be replaced, locked so that nobody uses it; `None` if there is none.
-fn lock_replaced(path: &Path, replace: bool) -> Result<Option<File>> {
+pub(crate) fn lock_replaced(path: &Path, replace: bool) -> Result<Option<File>> {
     let what = format!("cannot make {}", path.display());
     let Ok(metadata) = std::fs::metadata(path) else { return Ok(None) };
     if !metadata.is_file() {
@@ -111,30 +127,6 @@ fn format_flash(spec: &Spec, nand: impl Nand + 'static, shape: &Shape, uuid: [u8
         let class = if error.kind == ErrorKind::Invalid { Class::BadSize } else { Class::of_device(&error) };
         Error::new(class, what, error.to_string())
     })
-}
-
-/// That an image has the shape the spec says, if it says one.
-fn check_shape(what: &str, geometry: &Geometry, said: &Shape) -> Result<()> {
-    for (key, said, there) in [
-        ("page", said.page, geometry.page_bytes),
-        ("spare", said.spare, geometry.spare_bytes),
-        ("pages-per-block", said.pages_per_block, geometry.pages_per_block),
-        ("chips", said.chips, geometry.chips),
-    ] {
-        if said.is_some_and(|said| said != there) {
-            return Err(Error::new(Class::Usage, what, format!("the image has {key}={there}"))
-                .hint("leave the settings out: an image knows its own"));
-        }
-    }
-    Ok(())
-}
-
-fn image_error(what: String, error: &onode_media::Error) -> Error {
-    let made = Error::medium(what, error);
-    match made.class {
-        Class::NotFound => made.hint("`onode mkfs IMAGE` makes one, `onode up DIR IMAGE` makes and mounts one"),
-        _ => made,
-    }
 }
 
 fn volume_error(what: String, error: &onode_object::Error) -> Error {

@@ -1,11 +1,11 @@
 //! What lies on a medium below its objects: check, repair and dumps, without a mount.
 
-use crate::device::open_image;
 use crate::error::{Class, Error, Result};
-use crate::spec::{Medium, Spec};
+use crate::nand::open_nand;
+use crate::spec::Spec;
 use onode_flash::check::{CheckOptions, Finding, Severity};
 use onode_flash::repair::{Action, RepairOptions};
-use onode_media::image::ImageNand;
+use onode_media::Nand;
 use onode_object::{ErrorKind, ObjectId};
 
 pub use onode_flash::dump::{
@@ -126,11 +126,11 @@ fn explain<T>(spec: &Spec, dumped: onode_object::Result<T>) -> Result<T> {
     })
 }
 
-fn open(spec: &Spec, read_only: bool) -> Result<ImageNand> {
-    let Spec::Flash { medium: Medium::Image(path), shape } = spec else {
-        return Err(Error::new(Class::Usage, format!("cannot look into {spec}"), "it lives in memory only"));
-    };
-    open_image(spec, path, shape, read_only)
+fn open(spec: &Spec, read_only: bool) -> Result<Box<dyn Nand>> {
+    match (spec, spec.image_path()) {
+        (Spec::Flash { shape, .. }, Some(path)) => open_nand(spec, path, shape, read_only),
+        _ => Err(Error::new(Class::Usage, format!("cannot look into {spec}"), "it lives in memory only")),
+    }
 }
 
 impl MediumFinding {

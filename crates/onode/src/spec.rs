@@ -3,6 +3,8 @@
 //! ```text
 //! disk.img                                 flash in an image file (short for flash:disk.img)
 //! flash:disk.img,size=4G,page=2K           the same, with the shape that a new image gets
+//! /dev/sdb1                                flash on a block device or a partition
+//! flash:disk.raw,direct                    flash in a plain file that is used like a block device
 //! flash:sim,size=128M                      flash in memory, gone at the end
 //! ram:size=256M                            objects in memory, gone at the end
 //! ```
@@ -35,8 +37,10 @@ pub enum Spec {
 /// Where a NAND is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// In an image file.
+    /// In an image file, or on the device of that name: what it is, is seen when it is opened.
     Image(PathBuf),
+    /// In a plain file that is used like a block device.
+    Direct(PathBuf),
     /// In memory, simulated.
     Simulator,
 }
@@ -183,11 +187,11 @@ impl Spec {
         }
     }
 
-    /// The image file, if there is one.
+    /// The image file or device, if there is one.
     #[must_use]
     pub fn image_path(&self) -> Option<&Path> {
         match self {
-            Self::Flash { medium: Medium::Image(path), .. } => Some(path),
+            Self::Flash { medium: Medium::Image(path) | Medium::Direct(path), .. } => Some(path),
             Self::Flash { medium: Medium::Simulator, .. } | Self::Ram { .. } => None,
         }
     }
@@ -219,7 +223,15 @@ fn parse_image(what: &str, rest: &str) -> Result<Spec> {
 
 fn parse_flash(what: &str, medium: Medium, keys: &str) -> Result<Spec> {
     let mut shape = Shape::default();
+    let mut medium = medium;
     for part in keys.split(',').filter(|part| !part.is_empty()) {
+        medium = match medium {
+            Medium::Image(path) | Medium::Direct(path) if part == "direct" => {
+                medium = Medium::Direct(path);
+                continue;
+            }
+            other => other,
+        };
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
         match key {
             "size" => shape.size = Some(size_of(what, value)?),
@@ -229,7 +241,7 @@ fn parse_flash(what: &str, medium: Medium, keys: &str) -> Result<Spec> {
             "blocks-per-segment" => shape.blocks_per_segment = Some(figure_of(what, value)?),
             "chips" => shape.chips = Some(figure_of(what, value)?),
             _ => {
-                let keys = "size, page, spare, pages-per-block, blocks-per-segment, chips";
+                let keys = "size, page, spare, pages-per-block, blocks-per-segment, chips; `direct` has no value";
                 return Err(unknown_part(what, part, keys));
             }
         }
@@ -258,6 +270,7 @@ impl fmt::Display for Spec {
             Self::Flash { medium, shape } => {
                 match medium {
                     Medium::Image(path) => write!(f, "flash:{}", path.display())?,
+                    Medium::Direct(path) => write!(f, "flash:{},direct", path.display())?,
                     Medium::Simulator => f.write_str("flash:sim")?,
                 }
                 for (key, value) in shape.said() {
@@ -280,6 +293,8 @@ mod tests {
         for text in [
             "ram:size=256M",
             "flash:disk.img",
+            "flash:/dev/sdb1",
+            "flash:disk.raw,direct,size=1G",
             "flash:sim,size=128M,page=2K",
             "flash:/a/b c.img,size=1G,page=4K,spare=32,pages-per-block=64,blocks-per-segment=4,chips=2",
         ] {
@@ -300,6 +315,8 @@ mod tests {
             ("tape:x", "`tape`", Class::Usage),
             ("flash:", "file is missing", Class::Usage),
             ("flash:a,colour=red", "`colour=red`", Class::Usage),
+            ("flash:a,direct=1", "`direct=1`", Class::Usage),
+            ("flash:sim,direct", "`direct`", Class::Usage),
             ("flash:a,size=lots", "`lots`", Class::BadSize),
             ("flash:a,page=99999999999", "`99999999999`", Class::BadSize),
             ("ram:page=2K", "`page=2K`", Class::Usage),

@@ -13,7 +13,7 @@
 //! tells them apart: they write zeros if the device offers nothing better, and flush.
 
 use super::host::DeviceFile;
-use super::label::{BadBlocks, DATA_OFFSET, LABEL_COPIES, LIST_ENTRIES, Label};
+use super::label::{BadBlocks, DATA_OFFSET, LABEL_COPIES, LABEL_MAGIC, LIST_ENTRIES, Label};
 use super::storage::{SECTOR_BYTES, Storage};
 use crate::counters::Counters;
 use crate::error::{Error, MediaErrorKind, Result};
@@ -48,6 +48,12 @@ pub fn blocks_that_fit(bytes: u64, page_bytes: u32, pages_per_block: u32) -> Opt
     let block_bytes = u64::from(page_bytes) * u64::from(pages_per_block);
     let blocks = bytes.checked_sub(DATA_OFFSET)?.checked_div(block_bytes)?;
     Some(u32::try_from(blocks).unwrap_or(u32::MAX))
+}
+
+/// Whether something that begins with `first` was divided by [`BlockNand::create`].
+#[must_use]
+pub fn is_labelled(first: &[u8]) -> bool {
+    first.starts_with(&LABEL_MAGIC)
 }
 
 /// Bytes that a device or file must have to hold `geometry`.

@@ -40,6 +40,7 @@ impl Report {
         let space = volume.device().space();
         let settings = volume.files().volume();
         let on_host = volume.spec().image_path().and_then(|path| std::fs::metadata(path).ok());
+        let on_host = on_host.filter(std::fs::Metadata::is_file);
         Self {
             spec: volume.spec().to_string(),
             device: info.kind.to_owned(),

@@ -1,0 +1,148 @@
+//! Making room for a volume on a device, or in a file that is used like one.
+//!
+//! It keeps true: nothing is overwritten that anybody would recognise unless that was asked for, and a
+//! file that was made for a volume is gone again if the volume never came to be.
+
+use crate::device::lock_replaced;
+use crate::error::{Class, Error, Result};
+use crate::nand::{Place, medium_error};
+use crate::signature;
+use crate::size::exact_size;
+use crate::spec::{Shape, Spec};
+use onode_media::Nand;
+use onode_media::real::block::{blocks_that_fit, bytes_for};
+use onode_media::real::{BlockNand, DeviceFile, Storage};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// A NAND, all erased, on which a volume can be made.
+pub(crate) struct Prepared {
+    pub nand: Box<dyn Nand>,
+    /// Its shape, complete.
+    pub shape: Shape,
+    /// The file that was made for it, if one was.
+    pub file: NewFile,
+}
+
+/// A file that goes away again unless it is kept.
+pub(crate) struct NewFile(Option<PathBuf>);
+
+impl NewFile {
+    /// The volume in it is complete.
+    pub fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // The error that led here says more than that this could not be removed either.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Divides what lies at `path` into pages and blocks.
+pub(crate) fn prepare(
+    spec: &Spec,
+    path: &Path,
+    place: Place,
+    shape: &Shape,
+    replace: bool,
+    uuid: [u8; 16],
+) -> Result<Prepared> {
+    let what = || format!("cannot make {spec}");
+    let mut shape = *shape;
+    if shape.spare.is_some_and(|spare| spare > 0) || shape.chips.is_some_and(|chips| chips != 1) {
+        return Err(Error::new(Class::BadSize, what(), "a block device has one chip and no spare bytes")
+            .hint("leave out --spare and --chips"));
+    }
+    (shape.spare, shape.chips) = (Some(0), Some(1));
+    if shape.page.is_some_and(|page| page < 4096) {
+        return Err(Error::new(Class::BadSize, what(), "pages on a block device have at least 4K"));
+    }
+    let file = match place {
+        Place::File => make_file(path, replace, &mut shape)?,
+        Place::Block => {
+            refuse_content(spec, path, replace)?;
+            fit(spec, path, &mut shape)?;
+            NewFile(None)
+        }
+    };
+    let nand = BlockNand::create(path, shape.geometry()?, uuid);
+    let nand = Box::new(nand.map_err(|error| medium_error(what(), path, &error))?);
+    Ok(Prepared { nand, shape, file })
+}
+
+/// Makes the file, or takes the one that is there.
+fn make_file(path: &Path, replace: bool, shape: &mut Shape) -> Result<NewFile> {
+    // What is impossible is refused before anything comes into being.
+    shape.geometry()?;
+    match lock_replaced(path, replace)? {
+        Some(there) => {
+            let bytes = there.metadata().map_err(|error| Error::host_file("look at", path, &error))?.len();
+            if shape.size.is_none() && bytes > 0 {
+                shape.size = Some(volume_bytes(bytes, shape));
+            }
+            Ok(NewFile(None))
+        }
+        None => {
+            File::create_new(path).map_err(|error| Error::host_file("make", path, &error))?;
+            Ok(NewFile(Some(path.to_owned())))
+        }
+    }
+}
+
+/// Refuses a device that holds something, unless it is to be replaced.
+fn refuse_content(spec: &Spec, path: &Path, replace: bool) -> Result<()> {
+    if replace {
+        return Ok(());
+    }
+    match signature::of_device(path) {
+        Ok(None) => Ok(()),
+        Ok(Some(content)) => {
+            Err(Error::new(Class::Exists, format!("cannot make {spec}"), format!("the device holds {content}"))
+                .hint("choose another device, or add --force to replace it with all it holds"))
+        }
+        Err(error) => Err(Error::host_file("look at", path, &error)),
+    }
+}
+
+/// Lets the volume fill the device if nothing smaller was said; larger blocks if there were too many.
+fn fit(spec: &Spec, path: &Path, shape: &mut Shape) -> Result<()> {
+    let what = || format!("cannot make {spec}");
+    let bytes = DeviceFile::open(path, onode_media::image::OpenMode::ReadOnly)
+        .map_err(|error| medium_error(what(), path, &error))?
+        .bytes();
+    let most = volume_bytes(bytes, shape);
+    if shape.pages_per_block.is_none() {
+        let page = u64::from(shape.page.unwrap_or(4096));
+        let mut pages = 64;
+        while pages < 4096 && most / (page * u64::from(pages)) > 1 << 24 {
+            pages *= 2;
+        }
+        shape.pages_per_block = Some(pages);
+    }
+    match shape.size {
+        Some(size) if size > most => Err(Error::new(
+            Class::BadSize,
+            what(),
+            format!("size {} is more than the {} that the device holds", exact_size(size), exact_size(most)),
+        )),
+        Some(_) => Ok(()),
+        None => {
+            shape.size = Some(volume_bytes(bytes, shape));
+            let geometry = shape.geometry()?;
+            debug_assert!(bytes_for(&geometry) <= bytes, "{geometry:?} is larger than {bytes}");
+            Ok(())
+        }
+    }
+}
+
+/// Bytes of a volume that fits into `bytes`, in whole blocks.
+fn volume_bytes(bytes: u64, shape: &Shape) -> u64 {
+    let (page, pages) = (shape.page.unwrap_or(4096), shape.pages_per_block.unwrap_or(64));
+    let blocks = blocks_that_fit(bytes, page, pages).unwrap_or(0);
+    u64::from(blocks) * u64::from(page) * u64::from(pages)
+}
