@@ -133,7 +133,7 @@ fn fit(spec: &Spec, path: &Path, shape: &mut Shape) -> Result<()> {
         Some(_) => Ok(()),
         None => {
             shape.size = Some(volume_bytes(bytes, shape));
-            let geometry = shape.geometry()?;
+            let geometry = shape.geometry().map_err(|error| Error { what: what(), ..error })?;
             debug_assert!(bytes_for(&geometry) <= bytes, "{geometry:?} is larger than {bytes}");
             Ok(())
         }

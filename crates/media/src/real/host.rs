@@ -222,9 +222,7 @@ pub(super) fn of_open(path: &Path, error: &io::Error) -> Error {
         Some(Errno::NOENT | Errno::NOTDIR) => (MediaErrorKind::NotFound, place.to_string()),
         Some(Errno::NXIO | Errno::NODEV) => (MediaErrorKind::NotFound, format!("there is no device behind {place}")),
         Some(Errno::NOMEDIUM) => (MediaErrorKind::NotFound, format!("there is no medium in {place}")),
-        Some(Errno::ACCESS | Errno::PERM) => {
-            (MediaErrorKind::Denied, format!("{place} may be opened by root or its group only"))
-        }
+        Some(Errno::ACCESS | Errno::PERM) => (MediaErrorKind::Denied, format!("this user may not open {place}")),
         Some(Errno::BUSY) => (MediaErrorKind::Locked, format!("{place} is mounted or part of something that is")),
         Some(Errno::WOULDBLOCK) => (MediaErrorKind::Locked, format!("another process has {place} open")),
         Some(Errno::ROFS) => (MediaErrorKind::ReadOnly, format!("{place} accepts no writes")),
