@@ -5,6 +5,8 @@
 //! [`Report`]. Everything follows from the stream and the options: the clock is the device's own virtual
 //! time, so two runs give the same report down to the last digit, `cpu_s` alone excepted.
 //!
+//! [`policy`] is the page-level simulator of placement, victim and wear policies.
+//!
 //! It measures and judges nothing: figures to reach and figures of others stand in
 //! `docs/benchmarks.md`.
 #![forbid(unsafe_code)]
@@ -13,6 +15,7 @@ mod bench;
 pub mod generate;
 mod latency;
 pub mod pattern;
+pub mod policy;
 mod replay;
 mod report;
 pub mod stream;

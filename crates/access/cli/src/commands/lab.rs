@@ -1,5 +1,7 @@
 //! `onode lab`: what workloads cost on simulated devices.
 
+mod policy;
+
 use crate::output::Output;
 use onode::{Class, Error, Result, Spec, parse_size};
 use onode_lab::{Caches, Durability, Settings, operations_of};
@@ -7,7 +9,8 @@ use onode_lab::{Caches, Durability, Settings, operations_of};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     onode lab replay postmark:seed=1 --device flash:sim,size=128M,page=2K,spare=64\n  \
-    onode --json lab replay trace.txt.zst --durability op")]
+    onode --json lab replay trace.txt.zst --durability op\n  \
+    onode lab policy --stream zipf --all")]
 pub struct Arguments {
     #[command(subcommand)]
     experiment: Experiment,
@@ -17,6 +20,8 @@ pub struct Arguments {
 enum Experiment {
     /// Run a stream of file operations and count what the device does.
     Replay(Replay),
+    /// Compare placement, victim and wear policies on streams of page writes.
+    Policy(policy::Policy),
 }
 
 #[derive(Debug, clap::Args)]
@@ -60,6 +65,7 @@ struct Replay {
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     match &arguments.experiment {
         Experiment::Replay(replay) => replay.run(output),
+        Experiment::Policy(policy) => policy.run(output),
     }
 }
 
