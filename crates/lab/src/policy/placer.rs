@@ -9,8 +9,8 @@ pub(super) trait Placer {
     fn classes(&self) -> u8;
 
     /// The class of the write number `at` (the first fill comes before number 0 and has none), which
-    /// replaces something of age `overwritten`.
-    fn written(&mut self, page: u32, at: Option<usize>, overwritten: Option<u32>) -> u8;
+    /// replaces `overwritten`.
+    fn written(&mut self, page: u32, at: Option<usize>, overwritten: Option<Resident>) -> u8;
 
     /// The class to which the cleaner moves `page`, where [`Self::moved_together`] says nothing.
     fn moved(&self, page: u32) -> u8;
@@ -43,7 +43,7 @@ impl Placer for Device<'_> {
     }
 
     #[inline]
-    fn written(&mut self, page: u32, at: Option<usize>, overwritten: Option<u32>) -> u8 {
+    fn written(&mut self, page: u32, at: Option<usize>, overwritten: Option<Resident>) -> u8 {
         let level = self.levels.map(|levels| match at {
             Some(at) => Level::new(levels.of_writes[at]),
             None => Level::new(levels.of_first[page as usize]),
@@ -139,7 +139,7 @@ impl Placer for Oracle<'_> {
         onode_flash::policy::LEVELS
     }
 
-    fn written(&mut self, page: u32, at: Option<usize>, _overwritten: Option<u32>) -> u8 {
+    fn written(&mut self, page: u32, at: Option<usize>, _overwritten: Option<Resident>) -> u8 {
         if let Some(at) = at {
             self.now = at as u32;
             self.dies[page as usize] = self.lives.of_writes[at];

@@ -1,7 +1,7 @@
 //! The simulator: pages without data on segments, driven by the device's own policies.
 //!
 //! It keeps what a device keeps - where each page lies, what lies where, and per segment how much is
-//! alive, when it was opened, how old its content is on average - and nothing that a device could
+//! alive, when it was opened and of what class it is - and nothing that a device could
 //! not know. Time is the number of segments opened. It does not model metadata, checkpoints or crashes.
 
 use super::placer::Placer;
@@ -30,8 +30,6 @@ pub(super) struct Shape {
 struct Open {
     segment: u32,
     filled: u32,
-    /// Sum of the times at which the pages in it were written by users.
-    written: u64,
 }
 
 /// A segment as far as the choice of a victim goes; what else there is stands beside, so that the search
@@ -66,8 +64,6 @@ pub(super) struct Simulator<P> {
     /// The page that was written to each place; it is alive if its place is this one.
     page: Vec<u32>,
     segments: Vec<Segment>,
-    /// Mean time at which the content was written by users.
-    written: Vec<u32>,
     class: Vec<u8>,
     free: Vec<u32>,
     open: [Open; REST + 1],
@@ -87,10 +83,9 @@ impl<P: Placer> Simulator<P> {
             place: vec![NONE; shape.pages as usize],
             page: vec![NONE; segments * shape.segment_pages as usize],
             segments: vec![Segment::default(); segments],
-            written: vec![0; segments],
             class: vec![0; segments],
             free: (0..shape.segments).collect(),
-            open: [Open { segment: NONE, filled: 0, written: 0 }; REST + 1],
+            open: [Open { segment: NONE, filled: 0 }; REST + 1],
             now: 0,
             erased: 0,
             counts: Counts::default(),
@@ -124,19 +119,19 @@ impl<P: Placer> Simulator<P> {
         } else {
             let segment = (old / self.shape.segment_pages) as usize;
             self.segments[segment].live -= 1;
-            Some(self.now - self.written[segment])
+            Some(self.resident(segment as u32))
         };
         let class = self.placer.written(page, at, overwritten);
-        self.append(class, class.into(), page, self.now);
+        self.append(class, class.into(), page);
         self.counts.written += 1;
         while self.free.len() < self.reserve() {
             self.clean();
         }
     }
 
-    /// Puts `page`, of class `class` and last written at `written`, into the log `log`.
+    /// Puts `page`, of class `class`, into the log `log`.
     #[inline]
-    fn append(&mut self, class: u8, log: usize, page: u32, written: u32) {
+    fn append(&mut self, class: u8, log: usize, page: u32) {
         if self.open[log].segment == NONE {
             self.open_segment(class, log);
         }
@@ -144,12 +139,10 @@ impl<P: Placer> Simulator<P> {
         let segment = open.segment as usize;
         let place = open.segment * self.shape.segment_pages + open.filled;
         open.filled += 1;
-        open.written += u64::from(written);
         self.page[place as usize] = page;
         self.place[page as usize] = place;
         self.segments[segment].live += 1;
         if open.filled == self.shape.segment_pages {
-            self.written[segment] = (open.written / u64::from(self.shape.segment_pages)) as u32;
             self.segments[segment].sealed = true;
             open.segment = NONE;
         }
@@ -169,10 +162,8 @@ impl<P: Placer> Simulator<P> {
         self.now += 1;
         let erases = self.segments[index].erases;
         self.segments[index] = Segment { live: 0, opened: self.now, erases, sealed: false };
-        // Until it is sealed, its content is as good as new.
-        self.written[index] = self.now;
         self.class[index] = class;
-        self.open[log] = Open { segment, filled: 0, written: 0 };
+        self.open[log] = Open { segment, filled: 0 };
     }
 
     fn clean(&mut self) {
@@ -201,11 +192,7 @@ impl<P: Placer> Simulator<P> {
 
     fn resident(&self, segment: u32) -> Resident {
         let index = segment as usize;
-        Resident {
-            class: self.class[index],
-            opened: self.now - self.segments[index].opened,
-            written: self.now - self.written[index],
-        }
+        Resident { class: self.class[index], opened: self.now - self.segments[index].opened }
     }
 
     /// Gives the worn segment `worn`, which is erased, cold content to rest under. If the one before is
@@ -238,7 +225,6 @@ impl<P: Placer> Simulator<P> {
 
     /// Moves everything alive off `segment`, into the worn segment that is open if `resting`.
     fn move_all(&mut self, segment: u32, resident: Resident, resting: bool) {
-        let written = self.now - resident.written;
         let together = self.placer.moved_together(resident);
         let first = segment * self.shape.segment_pages;
         for place in first..first + self.shape.segment_pages {
@@ -248,7 +234,7 @@ impl<P: Placer> Simulator<P> {
             }
             let class = together.unwrap_or_else(|| self.placer.moved(page));
             let log = if resting && self.open[REST].segment != NONE { REST } else { class.into() };
-            self.append(class, log, page, written);
+            self.append(class, log, page);
         }
     }
 
