@@ -42,6 +42,16 @@ pub enum Bug {
     TruncateKeepsBytes,
     /// flash: the cleaner frees a segment without moving what is on it.
     CleanerMovesNothing,
+    /// flash: a failed program is taken for a good one.
+    FailedProgramIgnored,
+    /// flash: content of a failed program is not moved; memory still has it.
+    StrandedForgotten,
+    /// flash: records are programmed after the content that they place could not be.
+    RecordsOutliveContent,
+    /// flash: after a failure the journal goes on where the chain on the medium says it goes on.
+    ReservationKept,
+    /// flash: a segment in which a program failed is free at once.
+    FailedSegmentReused,
     /// fs: fsync does not wait for the device.
     FsyncWithoutSync,
     /// fs: a change of names is two transactions.
@@ -58,7 +68,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 28] = [
         Self::AckBeforeProgram,
         Self::RecordBeforeData,
         Self::CheckpointBeforeContent,
@@ -76,6 +86,11 @@ impl Bug {
         Self::IdsForgotten,
         Self::TruncateKeepsBytes,
         Self::CleanerMovesNothing,
+        Self::FailedProgramIgnored,
+        Self::StrandedForgotten,
+        Self::RecordsOutliveContent,
+        Self::ReservationKept,
+        Self::FailedSegmentReused,
         Self::FsyncWithoutSync,
         Self::NamesInTwo,
         Self::OrphansStay,

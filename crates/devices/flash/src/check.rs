@@ -84,6 +84,8 @@ pub struct SegmentCounts {
     pub full: u32,
     /// Retired.
     pub bad: u32,
+    /// To be retired.
+    pub failing: u32,
 }
 
 /// What a check found.

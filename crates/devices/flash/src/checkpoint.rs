@@ -8,7 +8,9 @@ use crate::core::{CheckpointState, Core};
 use crate::errors::damaged;
 use crate::format::{BlobReference, NOWHERE};
 use crate::items::Owner;
+use crate::layout::SegmentPage;
 use crate::policy::Stream;
+use crate::segments::SegmentState;
 use alloc::format;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
@@ -26,27 +28,14 @@ impl Core {
 
     fn write_checkpoint(&mut self, clean: bool) -> Result<()> {
         self.log.store.check_writable()?;
-        self.log.program_page(Stream::Journal)?;
-        if clean {
-            // The summary at its end also tells a replay from the superblock before to go on in the next
-            // journal segment, should the coming superblock be lost.
-            for stream in [Stream::Journal, Stream::Data, Stream::Cold] {
-                self.log.seal(stream)?;
+        let (position, journal_sequence) = loop {
+            // What a failed program left in memory has to go elsewhere first.
+            self.rescue()?;
+            let position = self.write_state(clean)?;
+            if !self.log.has_stranded() || is_planted(Bug::StrandedForgotten) {
+                break position;
             }
-        }
-        if !is_planted(Bug::CheckpointBeforeContent) {
-            self.log.program_content()?;
-        }
-        // Written nodes stay in memory, as clean ones.
-        self.nodes.set_budget(self.options.node_cache_bytes + self.dirty_limit);
-        let (tree, mut source) = self.index();
-        tree.write_back(&mut source)?;
-        let (position, journal_sequence) = self.log.journal_position();
-        self.log.table.hold_dead(journal_sequence);
-        self.write_table()?;
-        if !is_planted(Bug::SuperblockBeforeIndex) {
-            self.log.program_page(Stream::Index)?;
-        }
+        };
         self.log.store.flush()?;
         self.checkpoint_state = CheckpointState {
             root: self.tree.written_root().ok_or_else(|| damaged("a checkpoint before the tree was written"))?,
@@ -69,7 +58,33 @@ impl Core {
         self.statistics.checkpoints += 1;
         self.clean = clean;
         self.share_memory();
-        Ok(())
+        self.retire_failing(journal_sequence)
+    }
+
+    /// Writes everything but the superblock; returns where the journal goes on and the sequence number there.
+    fn write_state(&mut self, clean: bool) -> Result<(SegmentPage, u32)> {
+        self.log.program_page(Stream::Journal)?;
+        if clean {
+            // The summary at its end also tells a replay from the superblock before to go on in the next
+            // journal segment, should the coming superblock be lost.
+            for stream in [Stream::Journal, Stream::Data, Stream::Cold] {
+                self.log.seal(stream)?;
+            }
+        }
+        if !is_planted(Bug::CheckpointBeforeContent) {
+            self.log.program_content()?;
+        }
+        // Written nodes stay in memory, as clean ones.
+        self.nodes.set_budget(self.options.node_cache_bytes + self.dirty_limit);
+        let (tree, mut source) = self.index();
+        tree.write_back(&mut source)?;
+        let (position, journal_sequence) = self.log.journal_position();
+        self.log.table.hold_dead(journal_sequence);
+        self.write_table()?;
+        if !is_planted(Bug::SuperblockBeforeIndex) {
+            self.log.program_page(Stream::Index)?;
+        }
+        Ok((position, journal_sequence))
     }
 
     /// Writes the changed pieces of the segment table.
@@ -101,12 +116,19 @@ impl Core {
             }
             self.log.table.retain(segment, self.log.table.encode_piece(piece).len() as u64);
         }
-        for &piece in &wanted {
+        for (index, &piece) in wanted.iter().enumerate() {
             let bytes = self.log.table.encode_piece(piece);
             let owner = Owner::TablePiece { piece: piece as u32 };
             let location = self.log.append_whole(Stream::Index, &bytes, owner)?;
             if self.log.store.layout.segment_of(location) != segment {
-                return Err(damaged("the segment table did not go where room was made for it"));
+                if self.log.table.get(segment).state != SegmentState::Failing {
+                    return Err(damaged("the segment table did not go where room was made for it"));
+                }
+                // A program failed: the pieces that are left, this one too, stay where they were.
+                for &piece in &wanted[index..] {
+                    self.return_piece(piece, segment);
+                }
+                return self.write_table();
             }
             let reference = BlobReference {
                 location: location.into(),
@@ -116,6 +138,16 @@ impl Core {
             self.log.table.set_piece(piece, reference);
         }
         Ok(())
+    }
+
+    /// Takes back what was noted down for the move of a piece to `segment`.
+    fn return_piece(&mut self, piece: usize, segment: u32) {
+        let old = self.log.table.pieces()[piece];
+        self.log.table.release(segment, self.log.table.encode_piece(piece).len() as u64);
+        if old.location.get() != NOWHERE {
+            let length = u64::from(old.length.get());
+            self.log.table.retain(self.log.store.layout.segment_of(old.location.get()), length);
+        }
     }
 
     /// Brings everything to a state from which the next mount needs no recovery.

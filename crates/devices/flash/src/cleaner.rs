@@ -34,12 +34,13 @@ impl Core {
         Ok(true)
     }
 
-    fn clean_segment(&mut self, segment: u32) -> Result<()> {
+    /// Moves everything off `segment`.
+    pub fn clean_segment(&mut self, segment: u32) -> Result<()> {
         if is_planted(Bug::CleanerMovesNothing) {
             let live_bytes = self.log.table.get(segment).live_bytes;
             self.log.table.release(segment, u64::from(live_bytes));
         }
-        let items = match self.log.summary_items(segment, IoTag::Cleaning) {
+        let items = match self.log.items_of(segment, IoTag::Cleaning) {
             Some(items) => items,
             // A segment that was open at a crash has no summary: the index tells what lies there.
             None => self.items_from_index(segment)?,
@@ -67,7 +68,8 @@ impl Core {
         Ok(())
     }
 
-    fn move_item(&mut self, item: &Item, location: u64) -> Result<()> {
+    /// Moves what is still needed of `item`, which lies at `location`.
+    pub fn move_item(&mut self, item: &Item, location: u64) -> Result<()> {
         match item.owner {
             Owner::Content { object, offset } => self.move_content(ObjectId(object), offset, item.length, location),
             Owner::Node { key, level } => {

@@ -20,6 +20,7 @@ impl Core {
             return if durability == Durability::Durable { self.sync() } else { Ok(()) };
         }
         let freeing = never_needs_space(&transaction, &mut |object, key| self.attribute_bytes(object, key))?;
+        self.move_failing()?;
         self.make_room(&transaction, freeing)?;
         let result = self.commit_in_room(transaction, durability);
         if let Err(error) = &result {
@@ -125,7 +126,7 @@ impl Core {
     /// which no superblock came to know has left pages that must not be taken for those of this one.
     pub fn prepare_writing(&mut self) -> Result<()> {
         if !self.session_begun && !is_planted(Bug::SessionUnnumbered) {
-            self.log.table.next_sequence += self.log.store.layout.segments;
+            self.log.table.skip_numbers();
             self.checkpoint_state.next_sequence = self.log.table.next_sequence;
             self.write_superblock(false)?;
             self.session_begun = true;

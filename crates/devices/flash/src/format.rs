@@ -21,7 +21,7 @@ pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"ONODEFL\x01";
 /// Incompatible changes raise the major number: older code refuses the medium.
 pub const FORMAT_MAJOR: u16 = 2;
 /// Compatible additions raise the minor number.
-pub const FORMAT_MINOR: u16 = 0;
+pub const FORMAT_MINOR: u16 = 1;
 /// First bytes of every segment summary.
 pub const SUMMARY_MAGIC: [u8; 4] = *b"OSUM";
 

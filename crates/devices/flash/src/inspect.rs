@@ -32,6 +32,8 @@ impl Inspect for FlashDevice {
             ("segments_cleaned", statistics.segments_cleaned),
             ("bytes_moved", statistics.bytes_moved),
             ("bytes_written", statistics.bytes_written),
+            ("segments_failing", u64::from(core.log.table.in_state(SegmentState::Failing))),
+            ("segments_bad", u64::from(core.log.table.in_state(SegmentState::Bad))),
             ("records_replayed", statistics.records_replayed),
             ("pages_replayed", statistics.pages_replayed),
         ] {
@@ -115,7 +117,7 @@ const fn state(state: SegmentState) -> powers::SegmentState {
         SegmentState::Free | SegmentState::Released => powers::SegmentState::Free,
         SegmentState::Held => powers::SegmentState::Held,
         SegmentState::Open => powers::SegmentState::Open,
-        SegmentState::Full => powers::SegmentState::Full,
+        SegmentState::Full | SegmentState::Failing => powers::SegmentState::Full,
         SegmentState::Bad => powers::SegmentState::Bad,
     }
 }

@@ -16,8 +16,7 @@
 //! * Every page carries a checksum bound to its place and to the segment's sequence number, every tree
 //!   node one in its parent: torn, stale and misdirected pages are errors, never data.
 //!
-//! What it does not do yet: parity, compression, encryption, several chips at once, retiring a block
-//! whose program failed (the device turns read-only instead).
+//! What it does not do yet: parity, compression, encryption.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -34,6 +33,7 @@ mod core;
 mod device;
 pub mod dump;
 mod errors;
+mod failing;
 pub mod format;
 mod inspect;
 mod items;

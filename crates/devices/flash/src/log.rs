@@ -3,7 +3,10 @@
 //! The journal fills one page in memory at a time, content from the front, record frames from the back,
 //! and programs it when it is full or has to be durable. The other streams collect a few pages, so
 //! that media with a cost per request see few. Bytes are readable from the moment they were
-//! appended. A segment is sealed with a summary once only the summary's room is left.
+//! appended. A segment is sealed with a summary once only the summary's room is left. What happens
+//! when a program fails is told in [`failure`].
+
+mod failure;
 
 use crate::errors::damaged;
 use crate::format::{BlobReference, NO_SUMMARY, PageKind, SUMMARY_MAGIC, SummaryHeader};
@@ -14,8 +17,10 @@ use crate::policy::Stream;
 use crate::record::{self, Piece, Record};
 use crate::segments::{SegmentState, SegmentTable};
 use crate::store::{Store, kind_and_tag};
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;
+use failure::{LooseItems, Stranded};
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
@@ -52,8 +57,13 @@ pub struct Log {
     buffer_pages: usize,
     /// The journal segment after the open one, reserved with its sequence number.
     pub next_journal: (u32, u32),
-    /// The reserved segment could not be erased: only a superblock makes the journal reachable again.
+    /// An erase or a program failed: what was logged since the last checkpoint is not all to be found, and
+    /// the next checkpoint, due as soon as a transaction is complete, has to stand in for it.
     pub chain_broken: bool,
+    /// Content of failed programs, readable from memory only.
+    stranded: Vec<Stranded>,
+    /// Items of segments that were given up without a summary.
+    loose_items: BTreeMap<u32, LooseItems>,
     /// Journal pages programmed since the last checkpoint.
     pub journal_pages: u32,
     /// Commits so far; the age in summaries.
@@ -71,6 +81,8 @@ impl Log {
             open: [const { None }; Stream::ALL.len()],
             next_journal: (0, 0),
             chain_broken: false,
+            stranded: Vec::new(),
+            loose_items: BTreeMap::new(),
             journal_pages: 0,
             transaction: 0,
         }
@@ -79,7 +91,7 @@ impl Log {
     /// Memory that the open segments hold: pages to be programmed, records and items.
     pub fn memory_bytes(&self) -> usize {
         let of = |open: &OpenSegment| open.front.capacity() + open.records.capacity() + open.items.memory_bytes();
-        self.open.iter().flatten().map(of).sum()
+        self.open.iter().flatten().map(of).sum::<usize>() + self.failure_bytes()
     }
 
     const fn payload(&self) -> usize {
@@ -152,6 +164,7 @@ impl Log {
 
     /// Erases a segment; false if it had to be retired.
     fn erase(&mut self, segment: u32) -> Result<bool> {
+        self.loose_items.remove(&segment);
         let sound = self.store.erase_segment(segment)?;
         self.table.update(segment, |entry| {
             entry.erases = entry.erases.saturating_add(1);
@@ -190,6 +203,15 @@ impl Log {
     /// Appends as much of `bytes` as goes into one unbroken run; returns where it lies. At least one byte
     /// is taken. `owner` is that of the first byte.
     pub fn append(&mut self, stream: Stream, bytes: &[u8], owner: Owner) -> Result<Piece> {
+        loop {
+            if let Some(piece) = self.append_some(stream, bytes, owner)? {
+                return Ok(piece);
+            }
+        }
+    }
+
+    /// As [`append`](Self::append); `None` if the open segment had to be given up.
+    fn append_some(&mut self, stream: Stream, bytes: &[u8], owner: Owner) -> Result<Option<Piece>> {
         self.prepare(stream, 1)?;
         if self.is_buffer_full(stream) {
             self.program_page(stream)?;
@@ -207,7 +229,10 @@ impl Log {
             let count = (bytes.len() / payload).min(pages_left);
             let (kind, tag) = kind_and_tag(stream);
             let info = PageInfo { kind, record_bytes: 0, sequence: open.sequence, flushed: false };
-            self.store.program(at, info, &bytes[..count * payload], tag)?;
+            if let Err(failed) = self.store.program(at, info, &bytes[..count * payload], tag)? {
+                self.fail(stream, failed);
+                return Ok(None);
+            }
             open.page += count as u32;
             if stream == Stream::Journal {
                 self.journal_pages += count as u32;
@@ -223,11 +248,20 @@ impl Log {
         if self.is_buffer_full(stream) {
             self.program_page(stream)?;
         }
-        Ok(Piece { location, length: taken as u32 })
+        Ok(Some(Piece { location, length: taken as u32 }))
     }
 
     /// Appends `bytes` in one unbroken run.
     pub fn append_whole(&mut self, stream: Stream, bytes: &[u8], owner: Owner) -> Result<u64> {
+        loop {
+            if let Some(location) = self.append_run(stream, bytes, owner)? {
+                return Ok(location);
+            }
+        }
+    }
+
+    /// As [`append_whole`](Self::append_whole); `None` if the open segment had to be given up half-way.
+    fn append_run(&mut self, stream: Stream, bytes: &[u8], owner: Owner) -> Result<Option<u64>> {
         let payload = self.payload();
         let within = self.open[stream as usize].as_ref().map_or(0, |open| open.position(payload).1);
         self.prepare(stream, (within + bytes.len()).div_ceil(payload) as u32)?;
@@ -239,7 +273,7 @@ impl Log {
         open.items.push(Item { start, length: bytes.len() as u32, owner });
         let mut rest = bytes;
         while !rest.is_empty() {
-            let Some(open) = &mut self.open[stream as usize] else { return Err(not_open(stream)) };
+            let Some(open) = &mut self.open[stream as usize] else { return Ok(None) };
             let count = rest.len().min(limit - open.records.len() - open.front.len());
             open.front.extend_from_slice(&rest[..count]);
             rest = &rest[count..];
@@ -247,7 +281,7 @@ impl Log {
                 self.program_page(stream)?;
             }
         }
-        Ok(location)
+        Ok(Some(location))
     }
 
     fn is_buffer_full(&self, stream: Stream) -> bool {
@@ -261,6 +295,10 @@ impl Log {
         let bytes = record.encode();
         let (mut rest, mut first) = (&bytes[..], true);
         while first || !rest.is_empty() {
+            if self.chain_broken && !matches!(record, Record::Chain { .. }) {
+                // The checkpoint that is due stands in for it.
+                return Ok(());
+            }
             self.prepare(Stream::Journal, 1)?;
             let payload = self.payload();
             let Some(open) = &mut self.open[Stream::Journal as usize] else { return Err(not_open(Stream::Journal)) };
@@ -300,9 +338,12 @@ impl Log {
         let programmed = self.store.program(at, info, &pages, tag);
         let count = pages.len().div_ceil(payload) as u32;
         // After a failure the content stays readable from memory.
-        pages.truncate(if programmed.is_ok() { 0 } else { content_bytes });
+        pages.truncate(if matches!(programmed, Ok(Ok(()))) { 0 } else { content_bytes });
         open.front = pages;
-        programmed?;
+        if let Err(failed) = programmed? {
+            self.fail(stream, failed);
+            return Ok(());
+        }
         open.page += count;
         if stream == Stream::Journal {
             self.journal_pages += count;
@@ -313,12 +354,13 @@ impl Log {
     /// Closes the open segment of `stream` with its summary.
     pub fn seal(&mut self, stream: Stream) -> Result<()> {
         self.program_page(stream)?;
-        let Some(open) = self.open[stream as usize].take() else { return Ok(()) };
-        let entry = *self.table.get(open.segment);
-        let (items, count) = open.items.finish();
+        let Some(open) = &mut self.open[stream as usize] else { return Ok(()) };
+        let (segment, page, sequence) = (open.segment, open.page, open.sequence);
+        let entry = *self.table.get(segment);
+        let (items, count) = core::mem::take(&mut open.items).finish();
         let header = SummaryHeader {
             magic: SUMMARY_MAGIC,
-            sequence: open.sequence.into(),
+            sequence: sequence.into(),
             transaction: self.transaction.into(),
             live_bytes: entry.live_bytes.into(),
             items: count.into(),
@@ -328,15 +370,19 @@ impl Log {
         let mut bytes = header.as_bytes().to_vec();
         bytes.extend_from_slice(&items);
         let pages = bytes.len().div_ceil(self.payload()) as u32;
-        let fits = open.page + pages <= self.store.layout.segment_pages;
-        debug_assert!(fits, "a summary has no room in segment {}", open.segment);
+        let fits = page + pages <= self.store.layout.segment_pages;
+        debug_assert!(fits, "a summary has no room in segment {segment}");
         if fits {
-            let info = PageInfo { kind: PageKind::Summary, record_bytes: 0, sequence: open.sequence, flushed: false };
-            let at = SegmentPage { segment: open.segment, page: open.page };
-            self.store.program(at, info, &bytes, IoTag::Summary)?;
+            let info = PageInfo { kind: PageKind::Summary, record_bytes: 0, sequence, flushed: false };
+            if let Err(failed) = self.store.program(SegmentPage { segment, page }, info, &bytes, IoTag::Summary)? {
+                self.fail(stream, failed);
+                self.keep_items(segment, items, count);
+                return Ok(());
+            }
         }
-        self.table.update(open.segment, |entry| {
-            entry.summary_page = if fits { open.page as u16 } else { NO_SUMMARY };
+        self.open[stream as usize] = None;
+        self.table.update(segment, |entry| {
+            entry.summary_page = if fits { page as u16 } else { NO_SUMMARY };
             entry.state = SegmentState::Full;
         });
         Ok(())
@@ -369,8 +415,8 @@ impl Log {
             } else if offset == 0 && rest.len() >= payload {
                 let mut pages = (rest.len() / payload) as u32;
                 // What waits in a buffer comes after what is on the medium.
-                if let Some(open) = self.open.iter().flatten().find(|open| open.segment == at.segment) {
-                    pages = pages.min(open.page - at.page);
+                if let Some((page, _)) = self.waiting(at.segment) {
+                    pages = pages.min(page - at.page);
                 }
                 let bytes = pages as usize * payload;
                 self.store.whole_pages(at, sequence, &mut rest[..bytes], tag)?;
@@ -388,13 +434,19 @@ impl Log {
         Ok(())
     }
 
+    /// The first page of a segment that is not on the medium, and the content from there on.
+    fn waiting(&self, segment: u32) -> Option<(u32, &[u8])> {
+        let open = self.open.iter().flatten().find(|open| open.segment == segment);
+        open.map(|open| (open.page, &open.front[..])).or_else(|| self.stranded_in(segment))
+    }
+
     /// The content of a page that waits in a buffer, if `at` is one.
     fn buffered(&self, at: SegmentPage) -> Option<&[u8]> {
-        let open = self.open.iter().flatten().find(|open| open.segment == at.segment)?;
-        let start = at.page.checked_sub(open.page)? as usize * self.payload();
-        let end = (start + self.payload()).min(open.front.len());
+        let (page, front) = self.waiting(at.segment)?;
+        let start = at.page.checked_sub(page)? as usize * self.payload();
+        let end = (start + self.payload()).min(front.len());
         // What was never written there is no content, rather than a page of the medium.
-        Some(open.front.get(start..end).unwrap_or_default())
+        Some(front.get(start..end).unwrap_or_default())
     }
 
     /// Reads a blob and checks it against its reference.
@@ -434,9 +486,16 @@ impl Log {
         }
     }
 
-    /// The items in the summary of a sealed segment; `None` if it has no readable summary.
-    pub fn summary_items(&mut self, segment: u32, tag: IoTag) -> Option<Vec<Item>> {
+    /// The items of a segment that is no longer open, from its summary or from memory; `None` if neither
+    /// has them.
+    pub fn items_of(&mut self, segment: u32, tag: IoTag) -> Option<Vec<Item>> {
+        if let Some(items) = self.loose_items.get(&segment) {
+            return items.decode();
+        }
         let entry = *self.table.get(segment);
+        if entry.state == SegmentState::Failing {
+            return None;
+        }
         if entry.summary_page == NO_SUMMARY || u32::from(entry.summary_page) >= self.store.layout.segment_pages {
             return None;
         }

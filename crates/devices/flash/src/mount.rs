@@ -74,7 +74,8 @@ impl Core {
             core.log.store.latch(&why);
         }
         if !core.options.read_only && !core.clean && core.log.store.read_only().is_none() {
-            core.recover_pending()?;
+            let recovered = core.recover_pending();
+            core.outlive_recovery(recovered)?;
         }
         if options.read_only {
             core.log.store.latch("the volume is mounted read-only");

@@ -308,8 +308,10 @@ impl Core {
         self.prepare_writing()?;
         // The journal goes on in a segment that no superblock names yet.
         let (abandoned, sequence) = self.log.next_journal;
-        if self.log.table.get(abandoned).state == SegmentState::Open {
-            // Reserved, perhaps erased or begun, but never sealed by a record: it is nobody's.
+        let state = self.log.table.get(abandoned).state;
+        if !matches!(state, SegmentState::Full | SegmentState::Bad | SegmentState::Failing) {
+            // Reserved, perhaps erased or begun, but never sealed by a record: it is nobody's. Nothing else may
+            // go there before the next checkpoint, or a second replay would take it for a later journal.
             self.log.table.update(abandoned, |entry| {
                 entry.state = SegmentState::Full;
                 entry.stream = Stream::Journal;

@@ -66,33 +66,49 @@ impl Ring {
 impl Core {
     /// Writes a superblock of the present checkpoint. `first` says that the checkpoint is a new one.
     pub fn write_superblock(&mut self, first: bool) -> Result<()> {
-        let generation = self.ring.generation + 1;
-        if first {
-            self.ring.checkpoint_generation = generation;
-        }
-        let bytes = self.encode_superblock(generation);
         let layout = self.log.store.layout;
-        let (block, page) = match self.ring.next_page {
+        let mut failed: Vec<u32> = Vec::new();
+        // A few rounds: a block whose program failed once may take the next one.
+        let mut steps = 1..=3 * layout.superblock_blocks;
+        let mut place = match self.ring.next_page {
             Some(page) if page < layout.geometry.pages_per_block => (self.ring.block, page),
-            _ => (self.next_superblock_block()?, 0),
+            _ => (self.next_superblock_block(&mut steps, &mut failed)?, 0),
         };
-        let address = PageAddress(layout.geometry.first_page(BlockAddress(block)).0 + u64::from(page));
-        let info = PageInfo { kind: PageKind::Superblock, record_bytes: 0, sequence: generation, flushed: false };
-        let (data, spare) = seal_page(&layout, self.log.store.seed(), address, info, &bytes);
-        self.log.store.write("program superblock", |nand| nand.program(address, &data, &spare, IoTag::Anchor))?;
-        self.log.store.flush()?;
-        self.ring = Ring { block, next_page: Some(page + 1), generation, ..self.ring };
-        Ok(())
+        let mut generation = self.ring.generation;
+        loop {
+            // A page whose program failed may yet be readable: the next attempt has a number of its own.
+            generation += 1;
+            if first {
+                self.ring.checkpoint_generation = generation;
+            }
+            let (block, page) = place;
+            let bytes = self.encode_superblock(generation);
+            let address = PageAddress(layout.geometry.first_page(BlockAddress(block)).0 + u64::from(page));
+            let info = PageInfo { kind: PageKind::Superblock, record_bytes: 0, sequence: generation, flushed: false };
+            let (data, spare) = seal_page(&layout, self.log.store.seed(), address, info, &bytes);
+            if self.log.store.try_program(|nand| nand.program(address, &data, &spare, IoTag::Anchor))? {
+                self.log.store.flush()?;
+                self.ring = Ring { block, next_page: Some(page + 1), generation, ..self.ring };
+                return self.retire_superblock_blocks(&failed);
+            }
+            failed.push(block);
+            place = (self.next_superblock_block(&mut steps, &mut failed)?, 0);
+        }
     }
 
-    /// Erases the next usable superblock block.
-    fn next_superblock_block(&mut self) -> Result<u32> {
+    /// Erases the next usable superblock block; `steps` are the ones not tried yet, counted from the block
+    /// with the newest superblock. Blocks that refuse are added to `failed`.
+    fn next_superblock_block(
+        &mut self,
+        steps: &mut core::ops::RangeInclusive<u32>,
+        failed: &mut Vec<u32>,
+    ) -> Result<u32> {
         let blocks = self.log.store.layout.superblock_blocks;
-        for step in 1..=blocks {
+        for step in steps {
             let block = (self.ring.block.wrapping_add(step)) % blocks;
             let block = if is_planted(Bug::NewestErased) && self.ring.block < blocks { self.ring.block } else { block };
             if block == self.ring.block && !is_planted(Bug::NewestErased) {
-                break;
+                continue;
             }
             let address = BlockAddress(block);
             let bad = self.log.store.write("look for bad blocks", |nand| nand.is_bad(address))?;
@@ -101,11 +117,27 @@ impl Core {
             }
             match self.log.store.nand().erase(address, IoTag::Anchor) {
                 Ok(()) => return Ok(block),
-                Err(_) => self.log.store.write("mark bad block", |nand| nand.mark_bad(address))?,
+                Err(_) => failed.push(block),
             }
         }
         self.log.store.latch("no sound superblock block is left");
         Err(Error::new(ErrorKind::Media, "no sound superblock block is left"))
+    }
+
+    /// Marks blocks bad in which a program or an erase failed, as long as two others are left: without two there can
+    /// be no next superblock, and a block that fails now and then is better than none.
+    fn retire_superblock_blocks(&mut self, failed: &[u32]) -> Result<()> {
+        for &block in failed.iter().filter(|block| **block != self.ring.block) {
+            let mut sound = 0;
+            for other in (0..self.log.store.layout.superblock_blocks).filter(|other| *other != block) {
+                let bad = self.log.store.write("look for bad blocks", |nand| nand.is_bad(BlockAddress(other)))?;
+                sound += u32::from(!bad);
+            }
+            if sound >= 2 {
+                self.log.store.write("mark bad block", |nand| nand.mark_bad(BlockAddress(block)))?;
+            }
+        }
+        Ok(())
     }
 
     fn encode_superblock(&self, generation: u32) -> Vec<u8> {

@@ -74,7 +74,8 @@ impl Core {
 
     /// Bytes that users may fill.
     fn usable_bytes(&self) -> u64 {
-        let bad = self.log.table.in_state(SegmentState::Bad);
+        let table = &self.log.table;
+        let bad = table.in_state(SegmentState::Bad) + table.in_state(SegmentState::Failing);
         let segments = self.log.store.layout.segments.saturating_sub(bad + self.overhead_segments());
         u64::from(segments) * self.filled_bytes()
     }
@@ -151,7 +152,7 @@ impl Core {
     }
 
     /// Whether `needed` segments can be opened and the reserve stays.
-    fn has_room(&self, needed: u32) -> bool {
+    pub fn has_room(&self, needed: u32) -> bool {
         let stable = self.log.table.stable_free();
         let released = self.log.table.allocatable() - stable;
         stable >= self.reserve_segments() + needed.saturating_sub(released)
@@ -174,8 +175,13 @@ impl Core {
                 break;
             }
             let free = self.log.table.allocatable();
-            let budget = |reserve: u32| u64::from(free.saturating_sub(reserve)) * self.segment_bytes() / 4 * 3;
-            let (comfortable, tight) = (budget(self.checkpoint_segments() + 1), budget(self.checkpoint_cost() + 1));
+            // What the open cold segment takes costs no free one.
+            let open = self.log.cold_room();
+            let budget = |reserve: u32| match free.checked_sub(reserve) {
+                Some(free) => (u64::from(free) * self.segment_bytes() + open) / 4 * 3,
+                None => 0,
+            };
+            let (comfortable, tight) = (budget(self.checkpoint_segments() + 1), budget(self.checkpoint_cost()));
             // Into the reserve only when nothing else helps, and then one segment at a time.
             if !self.clean_one(comfortable)? && (cleaned || !self.clean_one(tight)?) {
                 break;
@@ -190,6 +196,7 @@ impl Core {
     /// Cleans up to `budget` segments in the background, while that is useful.
     pub fn maintain(&mut self, budget: u32) -> Result<Maintenance> {
         let mut report = Maintenance::default();
+        self.move_failing()?;
         while report.done < budget && self.wants_cleaning() {
             let before = self.free_bytes();
             if !self.gain()? || self.free_bytes() <= before {

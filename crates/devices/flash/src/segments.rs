@@ -17,7 +17,7 @@ use onode_object::Result;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Number of states.
-const STATES: usize = SegmentState::Bad as usize + 1;
+const STATES: usize = SegmentState::Failing as usize + 1;
 
 /// What a segment is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,9 @@ pub enum SegmentState {
     Full = 4,
     /// Retired: an erase block of it is bad.
     Bad = 5,
+    /// Written up to a page that could not be programmed, its `summary_page`: retired once nothing on it
+    /// is needed any more.
+    Failing = 6,
 }
 
 impl SegmentState {
@@ -46,6 +49,7 @@ impl SegmentState {
             3 => Self::Open,
             4 => Self::Full,
             5 => Self::Bad,
+            6 => Self::Failing,
             _ => return None,
         })
     }
@@ -58,6 +62,7 @@ impl SegmentState {
             Self::Open => "open",
             Self::Full => "full",
             Self::Bad => "bad",
+            Self::Failing => "failing",
         }
     }
 }
@@ -173,6 +178,12 @@ impl SegmentTable {
         sequence
     }
 
+    /// Leaves out the sequence numbers that a session before may have used without leaving word of it: one
+    /// for each segment, and another for each that was reserved again after a failure.
+    pub fn skip_numbers(&mut self) {
+        self.next_sequence += 2 * self.entries.len() as u32;
+    }
+
     /// All segments in order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Segment)> {
         (0u32..).zip(&self.entries)
@@ -201,7 +212,7 @@ impl SegmentTable {
         self.live_bytes += u64::from(counted);
         self.update(segment, |entry| {
             entry.live_bytes = counted;
-            if counted > 0 && entry.state != SegmentState::Open {
+            if counted > 0 && !matches!(entry.state, SegmentState::Open | SegmentState::Failing) {
                 entry.state = SegmentState::Full;
             }
         });
@@ -265,6 +276,19 @@ impl SegmentTable {
                 self.update(number, |entry| entry.state = SegmentState::Released);
             }
         }
+    }
+
+    /// Segments in which a program failed and that a replay from `journal_sequence` does not read: those
+    /// that something is left on if `live`, else the others.
+    pub fn failing(&self, journal_sequence: u32, live: bool) -> impl Iterator<Item = u32> {
+        let any = self.in_state(SegmentState::Failing) > 0;
+        self.iter().filter_map(move |(segment, one)| {
+            let wanted = any
+                && one.state == SegmentState::Failing
+                && (one.live_bytes > 0) == live
+                && !one.in_replay(journal_sequence);
+            wanted.then_some(segment)
+        })
     }
 
     /// Segments that the cleaner may take.

@@ -1,5 +1,6 @@
 //! Pages of segments on the medium: programming with a trailer, reading with verification, a small
-//! cache of pages read, and the latch that turns the device read-only after a failed write.
+//! cache of pages read, and the latch that turns the device read-only when the medium refuses to be
+//! written. A program that fails for its block alone is told to the caller.
 
 use crate::errors::{damaged, from_media};
 use crate::format::{PageKind, PageTrailer};
@@ -36,8 +37,17 @@ pub struct Store {
     cache: Lru<(u64, u32), VerifiedPage>,
     /// Whether all was flushed since the last journal page was programmed.
     pub flushed: bool,
+    /// Programs that failed one after another.
+    failures: u32,
     read_only: Option<String>,
 }
+
+/// So many programs that fail one after another are no bad blocks: the medium as a whole refuses.
+const FAILURES_MAX: u32 = 8;
+
+/// How a program ended: `Err` names a page of the block that a chip could not program. What was to be
+/// programmed counts as lost from the first page on.
+pub type Programmed = core::result::Result<(), SegmentPage>;
 
 impl Store {
     /// A store over `nand` for the volume `uuid`.
@@ -48,6 +58,7 @@ impl Store {
             seed: page::volume_seed(uuid),
             cache: Lru::new(cache_bytes),
             flushed: false,
+            failures: 0,
             read_only: None,
         }
     }
@@ -102,8 +113,33 @@ impl Store {
         })
     }
 
+    /// Runs a program; false if a chip reports that it failed, which concerns one block. Any other failure
+    /// latches the device read-only, and so do many in a row.
+    pub fn try_program(&mut self, program: impl FnOnce(&mut dyn Nand) -> onode_media::Result<()>) -> Result<bool> {
+        self.check_writable()?;
+        let error = match program(&mut *self.nand) {
+            Ok(()) => {
+                self.failures = 0;
+                return Ok(true);
+            }
+            Err(error) => error,
+        };
+        if is_planted(Bug::FailedProgramIgnored) {
+            return Ok(true);
+        }
+        let of_block =
+            matches!(error.kind, onode_media::MediaErrorKind::ProgramFailed | onode_media::MediaErrorKind::BadBlock);
+        self.failures += 1;
+        if of_block && self.failures <= FAILURES_MAX {
+            return Ok(false);
+        }
+        let error = from_media("program", &error);
+        self.latch(&format!("the device turned read-only after a failed write: {error}"));
+        Err(error)
+    }
+
     /// Programs whole pages from `at` on; `payload` holds them one after another, the last may be short.
-    pub fn program(&mut self, at: SegmentPage, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<()> {
+    pub fn program(&mut self, at: SegmentPage, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<Programmed> {
         let size = self.layout.payload_bytes as usize;
         let mut at = at;
         let mut rest = payload;
@@ -112,21 +148,25 @@ impl Store {
             let address = self.layout.address(at);
             if whole == 0 {
                 let (page, after) = rest.split_at(rest.len().min(size));
-                self.program_one(address, info, page, tag)?;
+                if !self.program_one(address, info, page, tag)? {
+                    return Ok(Err(at));
+                }
                 rest = after;
                 at.page += 1;
             } else {
                 let count = self.layout.run(at, whole);
                 let (pages, after) = rest.split_at(count as usize * size);
-                self.program_run(address, info, pages, tag)?;
+                if !self.program_run(address, info, pages, tag)? {
+                    return Ok(Err(at));
+                }
                 rest = after;
                 at.page += count;
             }
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
-    fn program_one(&mut self, address: PageAddress, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<()> {
+    fn program_one(&mut self, address: PageAddress, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<bool> {
         let mut page = vec![0; self.layout.geometry.page_bytes as usize];
         page[..payload.len()].copy_from_slice(payload);
         let size = self.layout.payload_bytes as usize;
@@ -134,14 +174,14 @@ impl Store {
         if Layout::trailer_in_spare(&self.layout.geometry) {
             let mut spare = vec![0xff; self.layout.geometry.spare_bytes as usize];
             spare[..size_of::<PageTrailer>()].copy_from_slice(trailer.as_bytes());
-            self.write("program", |nand| nand.program(address, &page, &spare, tag))
+            self.try_program(|nand| nand.program(address, &page, &spare, tag))
         } else {
             page[size..].copy_from_slice(trailer.as_bytes());
-            self.write("program", |nand| nand.program(address, &page, &[], tag))
+            self.try_program(|nand| nand.program(address, &page, &[], tag))
         }
     }
 
-    fn program_run(&mut self, first: PageAddress, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<()> {
+    fn program_run(&mut self, first: PageAddress, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<bool> {
         let size = self.layout.payload_bytes as usize;
         if !Layout::trailer_in_spare(&self.layout.geometry) {
             let page_bytes = self.layout.geometry.page_bytes as usize;
@@ -151,7 +191,7 @@ impl Store {
                 let address = PageAddress(first.0 + i as u64);
                 pages.extend_from_slice(page::seal(self.seed, address, info, page).as_bytes());
             }
-            return self.write("program", |nand| nand.program_run(first, &pages, &[], tag));
+            return self.try_program(|nand| nand.program_run(first, &pages, &[], tag));
         }
         let spare_bytes = self.layout.geometry.spare_bytes as usize;
         let mut spares = vec![0xff; payload.len() / size * spare_bytes];
@@ -159,7 +199,7 @@ impl Store {
             let trailer = page::seal(self.seed, PageAddress(first.0 + i as u64), info, page);
             spare[..size_of::<PageTrailer>()].copy_from_slice(trailer.as_bytes());
         }
-        self.write("program", |nand| nand.program_run(first, payload, &spares, tag))
+        self.try_program(|nand| nand.program_run(first, payload, &spares, tag))
     }
 
     /// Reads and verifies a page, past the cache. The outer error is one of the medium's host, the inner

@@ -89,38 +89,6 @@ fn a_device_worn_to_death_keeps_what_was_acknowledged() {
     assert!(same && (first == acknowledged || first == acknowledged.wrapping_add(1)), "{first}, not {acknowledged}");
 }
 
-/// N6: after a failed program the device takes no more writes and says why; what was there stays.
-#[test]
-fn a_failed_program_turns_the_device_read_only_with_the_reason() {
-    let mut chip = worn(SHAPE, SimOptions::default());
-    let object = fill(&chip, 50, 1000);
-    chip.nand.with(|nand| nand.faults_mut().add(Fault::once(OperationKind::Program, 90)));
-    let mut done = 0;
-    let error = loop {
-        let mut transaction = Transaction::new();
-        transaction.write(object, 100_000 + done * 500, vec![9; 500]);
-        match chip.device().commit(transaction, Durability::Durable) {
-            Ok(()) => done += 1,
-            Err(error) => break error,
-        }
-    };
-    assert_eq!(error.kind, ErrorKind::Media, "{error}");
-    let why = chip.device().info().read_only.unwrap();
-    assert!(why.contains("program failed"), "{why}");
-    let mut transaction = Transaction::new();
-    transaction.remove(object);
-    let refused = chip.device().commit(transaction, Durability::Durable).unwrap_err();
-    assert_eq!(refused.kind, ErrorKind::ReadOnly);
-    expect(&chip, object, 50, 1000);
-    chip.mount();
-    expect(&chip, object, 50, 1000);
-    let mut bytes = vec![0; 500];
-    for number in 0..done {
-        chip.device().read(object, 100_000 + number * 500, &mut bytes).unwrap();
-        assert_eq!(bytes, [9; 500], "write {number} of {done} was acknowledged");
-    }
-}
-
 #[test]
 fn correctable_bit_errors_go_unnoticed() {
     let bits = BitErrors { per_billion_bits: 20_000, correctable_bits: 8 };

@@ -102,6 +102,7 @@ impl Table {
                 SegmentState::Held => &mut counts.held,
                 SegmentState::Open => &mut counts.open,
                 SegmentState::Full => &mut counts.full,
+                SegmentState::Failing => &mut counts.failing,
                 SegmentState::Bad => &mut counts.bad,
             } += 1;
             let place = Place::Segment { segment };

@@ -53,7 +53,7 @@ impl Core {
         let next_sequence = &mut self.log.table.next_sequence;
         *next_sequence = (*next_sequence).max(superblock.next_sequence.get());
         // The next superblock is that of the repaired volume: what is repaired is not repeated before.
-        *next_sequence += self.log.store.layout.segments;
+        self.log.table.skip_numbers();
         self.session_begun = true;
     }
 
@@ -83,7 +83,7 @@ impl Core {
     fn correct(&mut self, survey: &Survey, actions: &mut Vec<Action>) -> Result<()> {
         for (segment, &counted) in (0u32..).zip(&survey.live) {
             let one = *self.log.table.get(segment);
-            let in_use = matches!(one.state, SegmentState::Open | SegmentState::Full);
+            let in_use = matches!(one.state, SegmentState::Open | SegmentState::Full | SegmentState::Failing);
             if counted > 0 && !in_use {
                 actions.push(Action::SegmentState { segment, from: one.state.name() });
             }
