@@ -218,6 +218,22 @@ pub fn judge_place<W: Workload>(
     judge_second(workload, seed, recorded, &recovered, place)
 }
 
+/// What the recovery after the first cut of `place` did to the medium, the use after it included, and how
+/// much of that the mount did; nothing if the recovery breaks a promise itself.
+pub fn recovery<W: Workload>(
+    workload: &W,
+    seed: u64,
+    recorded: &Recorded<W::State>,
+    place: Place,
+) -> (Vec<Cut>, usize) {
+    let Some(cut) = recorded.cuts.get(place.first.0) else { return (Vec::new(), 0) };
+    let seed = seed_of(seed, Place { second: None, ..place });
+    let image = damaged(cut, place.first.1, seed);
+    let promise = recorded.history.promise(place.first.0);
+    let recovered = judge(workload, image, &recorded.history, promise, seed, true);
+    recovered.map_or((Vec::new(), 0), |recovered| (recovered.cuts, recovered.mounted))
+}
+
 /// Mounts `image`, compares, uses, closes, mounts and compares.
 fn judge<W: Workload>(
     workload: &W,

@@ -3,7 +3,7 @@
 use crate::explore::{self, Outcome, Place, Plan, Recorded};
 use crate::files::{self, FILE_WORKLOADS, FileWorkload};
 use crate::geometry::{self, SHAPES};
-use crate::medium::describe;
+use crate::medium::{Cut, describe};
 use crate::object::{ObjectWorkload, PROFILES, profile};
 use crate::spec::{RunName, Spec};
 use crate::violation::Violation;
@@ -68,7 +68,7 @@ fn with_workload<V: Visitor>(run: &RunName, most_states: u64, visitor: V) -> Res
             let profile = profile::by_name(&run.workload);
             let profile = profile.ok_or_else(|| format!("there is no workload '{}'", run.workload))?;
             let plan = Plan { variants: profile.variants, ..plan };
-            Ok(visitor.visit(&ObjectWorkload { profile, shape }, plan))
+            Ok(visitor.visit(&ObjectWorkload { profile, shape, seed: run.seed }, plan))
         }
         level @ ("through" | "back") => {
             let known = FILE_WORKLOADS.iter().find(|(name, _)| *name == run.workload);
@@ -111,7 +111,12 @@ impl Visitor for Replay {
         };
         let Some(place) = self.0 else { return (explain_run(&recorded), Ok(())) };
         let verdict = explore::judge_place(workload, plan.seed, &recorded, place);
-        (explain(&recorded, place), verdict)
+        let mut story = explain(&recorded, place);
+        if let Some(second) = place.second {
+            let (cuts, mounted) = explore::recovery(workload, plan.seed, &recorded, place);
+            story += &explain_second(&cuts, mounted, second);
+        }
+        (story, verdict)
     }
 }
 
@@ -156,8 +161,16 @@ fn explain<S>(recorded: &Recorded<S>, place: Place) -> String {
         let mark = if number == at { format!("  <- cut: {damage:?}") } else { String::new() };
         text += &format!("  {number:5} {}{mark}\n", describe(&cut.operation, &geometry));
     }
-    if let Some((cut, variant)) = place.second {
-        text += &format!("The second cut is at operation {cut} after that, variant {variant}.\n");
+    text
+}
+
+/// The media operations of the recovery and what followed, up to the second cut.
+fn explain_second(cuts: &[Cut], mounted: usize, (at, variant): (usize, usize)) -> String {
+    let mut text = format!("Media operations after the first cut ({mounted} by the mount):\n");
+    for (number, cut) in cuts.iter().enumerate().take(at + 1) {
+        let damage = Damage::variants_for(&cut.operation).get(variant);
+        let mark = if number == at { format!("  <- second cut: {damage:?}") } else { String::new() };
+        text += &format!("  {number:5} {}{mark}\n", describe(&cut.operation, &cut.before.geometry()));
     }
     text
 }

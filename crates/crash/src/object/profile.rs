@@ -27,6 +27,8 @@ pub struct Profile {
     pub attributes: u64,
     /// Overwrites of what is there rather than anything else, of 100 mutations.
     pub overwrites: u64,
+    /// Programs and erases that fail in the first run and what follows it, for every 100 erase blocks.
+    pub failures: u64,
     /// Variants of damage tried at each operation; 0 for all.
     pub variants: usize,
 }
@@ -44,11 +46,12 @@ const MIX: Profile = Profile {
     fill: 40,
     attributes: 20,
     overwrites: 20,
+    failures: 0,
     variants: 0,
 };
 
 /// All profiles.
-pub const PROFILES: [Profile; 8] = [
+pub const PROFILES: [Profile; 9] = [
     MIX,
     // Few tiny commits: every case of an almost empty volume.
     Profile { name: "first", steps: 6, mutations: 2, write_bytes: 700, ..MIX },
@@ -60,6 +63,8 @@ pub const PROFILES: [Profile; 8] = [
     Profile { name: "attributes", attributes: 90, objects: 5, steps: 200, fill: 60, variants: 4, ..MIX },
     // Contents of many pages.
     Profile { name: "large", write_bytes: 9000, object_bytes: 20_000, steps: 40, fill: 60, variants: 5, ..MIX },
+    // Chips on which programs and erases fail.
+    Profile { name: "failing", steps: 150, failures: 12, overwrites: 50, remounts: 20, variants: 3, ..MIX },
     // Overwrites until the cleaner has gone round the medium several times.
     Profile {
         name: "churn",

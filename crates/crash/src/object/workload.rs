@@ -6,8 +6,9 @@ use crate::medium::Medium;
 use crate::object::{ObjectState, Profile, calls};
 use crate::violation::Violation;
 use crate::workload::{Figures, Workload};
+use onode_base::Prng;
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};
-use onode_media::{SimNand, SimOptions};
+use onode_media::{Fault, OperationKind, SimNand, SimOptions};
 use onode_object::{Durability, Error, ErrorKind, ObjectDevice, ObjectId, SyncScope};
 
 /// One profile on one shape.
@@ -17,6 +18,8 @@ pub struct ObjectWorkload {
     pub profile: &'static Profile,
     /// On which medium.
     pub shape: Shape,
+    /// From which the failures of the medium follow.
+    pub seed: u64,
 }
 
 /// Options under which every read goes to the medium: what a cache remembers proves nothing.
@@ -54,6 +57,20 @@ pub fn unexpected(what: &str) -> impl Fn(Error) -> Violation {
 }
 
 impl ObjectWorkload {
+    /// Lets programs and erases fail, spread over what the first run is likely to do.
+    fn plan_failures(&self, nand: &mut SimNand) {
+        let mut prng = Prng::new(self.seed ^ 0xfa11);
+        let blocks = u64::from(self.shape.geometry.blocks);
+        for _ in 0..self.profile.failures * blocks / 100 {
+            // Calls program about three pages each and fill a block in a while.
+            let steps = u64::from(self.profile.steps);
+            let kind = if prng.chance(1, 5) { OperationKind::Erase } else { OperationKind::Program };
+            let reach = if kind == OperationKind::Erase { steps / 4 } else { steps * 3 };
+            let nth = nand.faults_mut().seen(kind) + prng.below(reach);
+            nand.faults_mut().add(Fault::once(kind, nth));
+        }
+    }
+
     fn commit(
         &self,
         device: &FlashDevice,
@@ -138,7 +155,9 @@ impl Workload for ObjectWorkload {
     type State = ObjectState;
 
     fn prepare(&self) -> Result<(SimNand, ObjectState), Violation> {
-        Ok((format(&self.shape)?, ObjectState::default()))
+        let mut nand = format(&self.shape)?;
+        self.plan_failures(&mut nand);
+        Ok((nand, ObjectState::default()))
     }
 
     fn steps(&self) -> u32 {
