@@ -1,11 +1,11 @@
 //! A file system on a fresh simulated device, with the device's virtual time as its clock.
 
+use crate::chip::Chip;
 use onode::{Class, Error, Medium, Result, Spec, Volume};
-use onode_base::sync::Mutex;
 use onode_base::{Clock, Timestamp};
 use onode_flash::FlashDevice;
 use onode_fs::{FileSystem, FormatOptions, Options};
-use onode_media::{BlockAddress, Counters, Geometry, IoTag, Nand, PageAddress, SimNand, SimOptions, Wear};
+use onode_media::{Counters, Nand, Wear};
 use onode_object::{ObjectDevice, RamDevice};
 use std::sync::Arc;
 
@@ -89,77 +89,20 @@ impl Caches {
     }
 }
 
-/// A NAND that the bench can look at while a device owns it.
-#[derive(Clone)]
-struct SharedNand(Arc<Mutex<SimNand>>);
-
-impl Nand for SharedNand {
-    fn geometry(&self) -> Geometry {
-        self.0.lock().geometry()
-    }
-
-    fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> onode_media::Result<()> {
-        self.0.lock().read(page, data, spare, tag)
-    }
-
-    fn program(&mut self, page: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> onode_media::Result<()> {
-        self.0.lock().program(page, data, spare, tag)
-    }
-
-    fn erase(&mut self, block: BlockAddress, tag: IoTag) -> onode_media::Result<()> {
-        self.0.lock().erase(block, tag)
-    }
-
-    fn is_bad(&mut self, block: BlockAddress) -> onode_media::Result<bool> {
-        self.0.lock().is_bad(block)
-    }
-
-    fn mark_bad(&mut self, block: BlockAddress) -> onode_media::Result<()> {
-        self.0.lock().mark_bad(block)
-    }
-
-    fn flush(&mut self) -> onode_media::Result<()> {
-        self.0.lock().flush()
-    }
-
-    fn read_run(
-        &mut self,
-        first: PageAddress,
-        data: &mut [u8],
-        spare: &mut [u8],
-        tag: IoTag,
-    ) -> onode_media::Result<()> {
-        self.0.lock().read_run(first, data, spare, tag)
-    }
-
-    fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> onode_media::Result<()> {
-        self.0.lock().program_run(first, data, spare, tag)
-    }
-
-    /// The bench counts; a borrow cannot leave the lock.
-    fn counters(&self) -> Option<&Counters> {
-        None
-    }
-}
-
 /// The time is what the NAND has spent.
-struct VirtualClock(Option<SharedNand>);
+struct VirtualClock(Option<Chip>);
 
 impl Clock for VirtualClock {
     fn now(&self) -> Timestamp {
-        let spent = self.0.as_ref().map_or(0, |nand| virtual_nanoseconds(&nand.0.lock()));
+        let spent = self.0.as_ref().map_or(0, Chip::nanoseconds);
         Timestamp::from_nanoseconds(EPOCH_NANOSECONDS + spent)
     }
-}
-
-fn virtual_nanoseconds(nand: &SimNand) -> u64 {
-    nand.counters().map_or(0, |counters| counters.virtual_nanoseconds)
 }
 
 /// A file system on a device that was just made.
 pub(crate) struct Bench {
     pub(crate) files: FileSystem,
-    nand: Option<SharedNand>,
+    chip: Option<Chip>,
 }
 
 impl Bench {
@@ -169,54 +112,74 @@ impl Bench {
     /// `Usage` for a device that is no simulation; `BadSize`.
     pub(crate) fn new(spec: &Spec, durability: Durability, caches: Caches) -> Result<Self> {
         let what = || format!("cannot measure on {spec}");
-        let (device, nand): (Arc<dyn ObjectDevice>, _) = match spec {
+        let (device, chip): (Arc<dyn ObjectDevice>, _) = match spec {
             Spec::Ram { size } => (Arc::new(RamDevice::new(*size)), None),
             Spec::Flash { medium: Medium::Simulator, shape } => {
-                let nand = SimNand::new(shape.geometry()?, SimOptions::default())
+                let chip = Chip::new(shape.geometry()?)
                     .map_err(|error| Error::new(Class::BadSize, what(), error.to_string()))?;
-                let nand = SharedNand(Arc::new(Mutex::new(nand)));
                 let format = onode_flash::FormatOptions {
                     uuid: UUID,
                     blocks_per_segment: shape.blocks_per_segment.and_then(|blocks| u16::try_from(blocks).ok()),
                 };
-                let device = FlashDevice::format(nand.clone(), &format, &caches.options())
+                let device = FlashDevice::format(chip.clone(), &format, &caches.options())
                     .map_err(|error| Error::new(Class::of_device(&error), what(), error.to_string()))?;
-                (Arc::new(device), Some(nand))
+                (Arc::new(device), Some(chip))
             }
             Spec::Flash { medium: Medium::Image(_) | Medium::Direct(_), .. } => {
                 return Err(Error::new(Class::Usage, what(), "an image or a device has no virtual time")
                     .hint("use a simulated device: flash:sim,size=128M,page=2K"));
             }
         };
-        let clock = Arc::new(VirtualClock(nand.clone()));
+        let clock = Arc::new(VirtualClock(chip.clone()));
         let options = FormatOptions { uuid: UUID, hash_key: HASH_KEY, ..FormatOptions::default() };
         let files = onode_fs::format(device.as_ref(), &options, clock.now())
             .and_then(|()| FileSystem::mount(device, clock, durability.options()))
             .map_err(|error| Volume::error(what(), &error))?;
-        Ok(Self { files, nand })
+        Ok(Self { files, chip })
+    }
+
+    /// Mounts the volume on a chip that holds one.
+    ///
+    /// # Errors
+    /// What the device or the file system finds.
+    pub(crate) fn mount(chip: Chip, durability: Durability, caches: Caches) -> Result<Self> {
+        let what = "cannot mount the measured volume";
+        let device = FlashDevice::mount(chip.clone(), &caches.options())
+            .map_err(|error| Error::new(Class::of_device(&error), what, error.to_string()))?;
+        let clock = Arc::new(VirtualClock(Some(chip.clone())));
+        let files = FileSystem::mount(Arc::new(device), clock, durability.options())
+            .map_err(|error| Volume::error(what, &error))?;
+        Ok(Self { files, chip: Some(chip) })
+    }
+
+    /// The NAND, if there is one.
+    pub(crate) const fn chip(&self) -> Option<&Chip> {
+        self.chip.as_ref()
     }
 
     /// The counters of the NAND; zero for a device without one.
     pub(crate) fn counters(&self) -> Counters {
-        self.nand.as_ref().and_then(|nand| nand.0.lock().counters().cloned()).unwrap_or_default()
+        self.chip.as_ref().map(Chip::counters).unwrap_or_default()
     }
 
     /// Virtual time spent so far.
     pub(crate) fn nanoseconds(&self) -> u64 {
-        self.nand.as_ref().map_or(0, |nand| virtual_nanoseconds(&nand.0.lock()))
+        self.chip.as_ref().map_or(0, Chip::nanoseconds)
     }
 
     /// The wear of the NAND and how many blocks it has.
     pub(crate) fn wear(&self) -> (Wear, u32) {
-        self.nand.as_ref().map_or((Wear::default(), 1), |nand| {
-            let nand = nand.0.lock();
-            (nand.wear(), nand.geometry().blocks)
-        })
+        self.chip.as_ref().map_or((Wear::default(), 1), |chip| (chip.wear(), chip.geometry().blocks))
     }
 
     /// Data bytes of a page; 0 for a device without pages.
     pub(crate) fn page_bytes(&self) -> u32 {
-        self.nand.as_ref().map_or(0, |nand| nand.geometry().page_bytes)
+        self.chip.as_ref().map_or(0, |chip| chip.geometry().page_bytes)
+    }
+
+    /// Memory that the device says it holds.
+    pub(crate) fn ram_bytes(&self) -> u64 {
+        self.figures().iter().filter(|(name, _)| name.starts_with("ram.")).map(|(_, value)| value).sum()
     }
 
     /// The device's figures by name; nothing for a device that shows none.

@@ -7,11 +7,13 @@
 //!
 //! [`policy`] is the page-level simulator of placement, victim and wear policies.
 //!
-//! It measures and judges nothing: figures to reach and figures of others stand in
-//! `docs/benchmarks.md`.
+//! A run measures and judges nothing; [`figures`] sets what was measured beside the figures to reach. Figures
+//! of others stand in `docs/benchmarks.md`.
 #![forbid(unsafe_code)]
 
 mod bench;
+mod chip;
+pub mod figures;
 pub mod generate;
 mod latency;
 pub mod pattern;

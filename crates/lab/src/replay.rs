@@ -101,9 +101,7 @@ impl Run {
         self.bench.files.tick();
         self.latencies.add(self.bench.nanoseconds() - begin);
         self.done += 1;
-        let held =
-            self.bench.figures().iter().filter(|(name, _)| name.starts_with("ram.")).map(|(_, value)| value).sum();
-        self.ram_peak = self.ram_peak.max(held);
+        self.ram_peak = self.ram_peak.max(self.bench.ram_bytes());
         Ok(())
     }
 

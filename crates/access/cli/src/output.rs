@@ -67,6 +67,16 @@ impl Output {
         let _ = write!(out, "\r\x1b[K{line}").and_then(|()| out.flush());
     }
 
+    /// Tells on standard error what is being done: on a terminal in one line that changes, nothing at the end.
+    pub fn progress(&self, what: &str) {
+        let mut out = io::stderr().lock();
+        let _ = match (out.is_terminal(), what) {
+            (true, what) => write!(out, "\r\x1b[K{what}").and_then(|()| out.flush()),
+            (false, "") => Ok(()),
+            (false, what) => writeln!(out, "{what}"),
+        };
+    }
+
     /// Whether a live line makes sense.
     pub fn is_live(&self) -> bool {
         !self.json && io::stdout().is_terminal()

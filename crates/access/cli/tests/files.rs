@@ -153,6 +153,22 @@ fn views_show_the_segments_of_an_image() {
 }
 
 #[test]
+fn the_lab_sets_figures_beside_those_to_reach() {
+    let output = onode!("--json", "lab", "replay", "--figures", "--quick").output().expect("it starts");
+    assert_eq!(output.status.code(), Some(0));
+    let rows = String::from_utf8(output.stdout).expect("UTF-8");
+    for key in ["rows", "name", "value", "unit", "reach", "met"] {
+        assert!(rows.contains(&format!("\"{key}\": ")), "{rows}");
+    }
+    let progress = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(progress.contains("mount of 32M, 90 % full"), "{progress}");
+    onode!("lab", "replay", "--figures", "--quick", "--traces", "/nowhere").fails(20);
+    onode!("lab", "replay", "--figures", "largefile:write").fails(2);
+    onode!("lab", "replay", "--traces", "/nowhere", "largefile:write").fails(2);
+    onode!("lab", "replay").fails(2);
+}
+
+#[test]
 fn an_existing_image_is_replaced_only_by_force() {
     let place = Place::new("force");
     let image = place.image("disk.img");

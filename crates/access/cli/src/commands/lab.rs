@@ -4,12 +4,14 @@ mod policy;
 
 use crate::output::Output;
 use onode::{Class, Error, Result, Spec, parse_size};
-use onode_lab::{Caches, Durability, Settings, operations_of};
+use onode_lab::{Caches, Durability, Settings, figures, operations_of};
+use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     onode lab replay postmark:seed=1 --device flash:sim,size=128M,page=2K,spare=64\n  \
     onode --json lab replay trace.txt.zst --durability op\n  \
+    onode lab replay --figures --traces DIR\n  \
     onode lab policy --stream zipf --all")]
 pub struct Arguments {
     #[command(subcommand)]
@@ -29,7 +31,8 @@ enum Experiment {
     onode lab replay postmark:seed=1,files=1000,transactions=40000,reads=1 --durability op\n  \
     onode lab replay largefile:rewrite,size=60M --durability op\n  \
     onode lab replay zipf:fill=80,seed=1,operations=100000 --device flash:sim,size=64M,page=2K\n  \
-    onode lab replay trace.txt.zst --device flash:sim,size=128M,page=2K,spare=64 --durability natural\n\n\
+    onode lab replay trace.txt.zst --device flash:sim,size=128M,page=2K,spare=64 --durability natural\n  \
+    onode lab replay --figures --traces traces   all figures of the flash device, in a minute or two\n\n\
     A trace has one operation a line: create NAME BYTES, append NAME BYTES, read NAME, delete NAME,\n\
     write NAME OFFSET BYTES, pread NAME OFFSET BYTES. Equal runs print equal reports, cpu_s excepted.\n\n\
     Generators: postmark:seed,files,transactions,reads; largefile:write|read|rewrite|random-read,size,seed;\n\
@@ -37,8 +40,19 @@ enum Experiment {
     of the medium, in percent, are rewritten; the second half is counted); aging with the same settings\n\
     (files of all sizes come, change and go).")]
 struct Replay {
+    /// Measure every figure of the flash device that files can show and set it beside the one to reach.
+    #[arg(long, conflicts_with_all = ["trace", "device", "durability", "node_cache", "page_cache", "dirty_nodes",
+        "write_buffer", "checkpoint_pages"])]
+    figures: bool,
+    /// Where the PostMark streams of --figures are: postmark-write-s42.txt.zst, -read-, -table2-.
+    #[arg(long, value_name = "DIR", requires = "figures", conflicts_with = "trace")]
+    traces: Option<PathBuf>,
+    /// With --figures: small media and short streams, to see that it works; nothing is judged.
+    #[arg(long, requires = "figures", conflicts_with = "trace")]
+    quick: bool,
     /// A trace file, plain or .zst, or a generator: postmark:..., largefile:..., aging:..., zipf:...
-    trace: String,
+    #[arg(required_unless_present = "figures")]
+    trace: Option<String>,
     /// The device, one in memory.
     #[arg(long, value_name = "SPEC", default_value = "flash:sim,size=128M,page=2K,spare=64")]
     device: String,
@@ -71,6 +85,14 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 
 impl Replay {
     fn run(&self, output: &Output) -> Result<u8> {
+        let Some(trace) = &self.trace else {
+            let options = figures::Options { traces: self.traces.clone(), quick: self.quick };
+            let report = figures::measure(&options, &mut |what| output.progress(what));
+            output.progress("");
+            let report = report?;
+            output.report(&report)?;
+            return Ok(if report.failures.is_empty() { 0 } else { Class::General.exit_code() });
+        };
         let durability = match self.durability.as_str() {
             "op" => Durability::Operation,
             "natural" => Durability::Natural,
@@ -88,8 +110,8 @@ impl Replay {
             write_buffer_bytes: bytes("--write-buffer", self.write_buffer.as_deref())?.or(small.write_buffer_bytes),
             checkpoint_pages: self.checkpoint_pages.or(small.checkpoint_pages),
         };
-        let settings = Settings { trace: self.trace.clone(), device: Spec::parse(&self.device)?, durability, caches };
-        let operations = operations_of(&self.trace, &settings.device)?;
+        let settings = Settings { trace: trace.clone(), device: Spec::parse(&self.device)?, durability, caches };
+        let operations = operations_of(trace, &settings.device)?;
         output.report(&onode_lab::replay(&settings, &operations)?)?;
         Ok(0)
     }

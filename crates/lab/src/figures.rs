@@ -1,0 +1,163 @@
+//! Every figure of the flash device that a file system on it can show, measured in one go and set beside
+//! the figure to reach.
+//!
+//! Groups of figures live in files of their own, one line in [`GROUPS`] each: a new group is a file and a
+//! line. All of them run on simulated NAND of 2 KiB pages, 64 bytes of spare and 128 KiB blocks, with the
+//! memory budget of [`Caches::small`]. Equal options give equal rows.
+
+use crate::bench::Caches;
+use onode::{Result, Spec};
+use std::path::PathBuf;
+
+mod capacity;
+mod fill;
+mod mount;
+mod row;
+mod speed;
+mod streams;
+#[cfg(test)]
+mod tests;
+
+pub use row::{FigureReport, Row, Value};
+
+/// The groups in the order of the report.
+const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 8] = [
+    streams::postmark,
+    streams::large_file,
+    mount::of_medium,
+    mount::of_large_medium,
+    capacity::tiny_files,
+    capacity::page_files,
+    speed::chips,
+    speed::stall,
+];
+
+/// What to measure with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The folder with the PostMark streams `postmark-{write,read,table2}-s42.txt.zst`; without it the
+    /// built-in generator makes similar ones, and the rows say so.
+    pub traces: Option<PathBuf>,
+    /// Measure on small media with short streams, to see that everything works. Rows are then not judged.
+    pub quick: bool,
+}
+
+/// Sizes of what is measured.
+struct Scale {
+    /// The medium of most figures.
+    medium: &'static str,
+    /// That of the figure with several chips, whose segments are larger.
+    chips_medium: &'static str,
+    /// The one against which growth with size shows.
+    large_medium: &'static str,
+    /// Size of the files that fill these two.
+    file_bytes: usize,
+    large_file_bytes: usize,
+    /// The file of the large-file figures.
+    sequential_bytes: u64,
+    /// Transactions of built-in PostMark streams are divided by this.
+    part: u64,
+    /// Power cuts for each fill.
+    cuts: u64,
+    /// Operations that make a nearly full volume work.
+    churn: u64,
+}
+
+const FULL: Scale = Scale {
+    medium: "128M",
+    chips_medium: "128M",
+    large_medium: "8G",
+    file_bytes: 256 << 10,
+    large_file_bytes: 4 << 20,
+    sequential_bytes: 60 << 20,
+    part: 1,
+    cuts: 24,
+    churn: 60_000,
+};
+
+const QUICK: Scale = Scale {
+    medium: "16M",
+    chips_medium: "32M",
+    large_medium: "32M",
+    file_bytes: 64 << 10,
+    large_file_bytes: 256 << 10,
+    sequential_bytes: 2 << 20,
+    part: 100,
+    cuts: 2,
+    churn: 1000,
+};
+
+/// Measures everything; `progress` hears what is being done. A group that fails ends there, is named in the
+/// report, and keeps no other group from being measured.
+///
+/// # Errors
+/// A folder without the streams.
+pub fn measure(options: &Options, progress: &mut dyn FnMut(&str)) -> Result<FigureReport> {
+    let scale = if options.quick { &QUICK } else { &FULL };
+    streams::look_for(options)?;
+    let mut measuring = Measuring { options, scale, caches: Caches::small(), rows: Vec::new(), progress };
+    let mut failures = Vec::new();
+    for group in GROUPS {
+        if let Err(error) = group(&mut measuring) {
+            failures.push(error.to_string());
+        }
+    }
+    Ok(FigureReport { device: device(scale.medium, ""), quick: options.quick, rows: measuring.rows, failures })
+}
+
+/// A run of all groups under way.
+struct Measuring<'a> {
+    options: &'a Options,
+    scale: &'a Scale,
+    caches: Caches,
+    rows: Vec<Row>,
+    progress: &'a mut dyn FnMut(&str),
+}
+
+impl Measuring<'_> {
+    fn say(&mut self, what: &str) {
+        (self.progress)(what);
+    }
+
+    /// A figure that must be at most `reach`.
+    fn at_most(
+        &mut self,
+        name: impl Into<String>,
+        value: impl Into<Value>,
+        unit: &'static str,
+        reach: impl Into<Value>,
+    ) {
+        let row = Row::at_most(name.into(), value.into(), unit, reach.into());
+        self.push(row);
+    }
+
+    /// A figure that must be at least `reach`.
+    fn at_least(
+        &mut self,
+        name: impl Into<String>,
+        value: impl Into<Value>,
+        unit: &'static str,
+        reach: impl Into<Value>,
+    ) {
+        let row = Row::at_least(name.into(), value.into(), unit, reach.into());
+        self.push(row);
+    }
+
+    /// A figure that is published beside others.
+    fn shown(&mut self, name: impl Into<String>, value: impl Into<Value>, unit: &'static str) {
+        self.push(Row::shown(name.into(), value.into(), unit));
+    }
+
+    fn push(&mut self, row: Row) {
+        self.rows.push(if self.options.quick { row.unjudged() } else { row });
+    }
+}
+
+/// The spec of a device of that size.
+fn device(size: &str, more: &str) -> String {
+    format!("flash:sim,size={size},page=2K,spare=64{more}")
+}
+
+fn spec(size: &str, more: &str) -> Result<Spec> {
+    Spec::parse(&device(size, more))
+}
