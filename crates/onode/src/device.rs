@@ -32,7 +32,14 @@ pub(crate) fn open(spec: &Spec, read_only: bool, uuid: [u8; 16]) -> Result<Arc<d
             let nand = open_nand(spec, path, shape, read_only)?;
             let options = onode_flash::MountOptions { read_only, ..Default::default() };
             let device = FlashDevice::mount(nand, &options);
-            Ok(Arc::new(device.map_err(|error| volume_error(what(), &error))?))
+            Ok(Arc::new(device.map_err(|error| match error.kind {
+                // A chip says nothing of itself: that there is no superblock is all that can be seen.
+                ErrorKind::Invalid if nand::is_chip(path) => {
+                    let found = onode_media::Error::new(onode_media::MediaErrorKind::NotAnImage, error.detail);
+                    medium_error(what(), path, &found)
+                }
+                _ => volume_error(what(), &error),
+            })?))
         }
     }
 }

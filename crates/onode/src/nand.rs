@@ -7,7 +7,7 @@ use crate::error::{Class, Error, Result};
 use crate::spec::{Shape, Spec};
 use onode_media::image::{ImageNand, OpenMode};
 use onode_media::real::block::is_labelled;
-use onode_media::real::{BlockNand, Kind, identify};
+use onode_media::real::{BlockNand, Kind, MtdNand, identify};
 use onode_media::{Geometry, MediaErrorKind, Nand};
 use std::fs::File;
 use std::io::Read;
@@ -21,6 +21,8 @@ pub(crate) enum Place {
     File,
     /// A block device.
     Block,
+    /// A raw NAND chip.
+    Mtd,
 }
 
 /// What a new volume would lie on.
@@ -31,7 +33,7 @@ pub(crate) fn place_to_make(spec: &Spec, path: &Path) -> Result<Place> {
         Ok(Kind::File | Kind::Other) => Ok(Place::File),
         Ok(Kind::Block) => Ok(Place::Block),
         Ok(Kind::Zoned) => Err(Error::new(Class::General, what(), "it is a zoned device, which cannot be used yet")),
-        Ok(Kind::Mtd) => Err(Error::new(Class::General, what(), "it is a bare chip, which cannot be used yet")),
+        Ok(Kind::Mtd) => Ok(Place::Mtd),
         Err(error) if error.kind == MediaErrorKind::NotFound => Ok(Place::File),
         Err(error) => Err(medium_error(what(), path, &error)),
     }
@@ -44,12 +46,18 @@ pub(crate) fn open_nand(spec: &Spec, path: &Path, shape: &Shape, read_only: bool
     let opened: onode_media::Result<Box<dyn Nand>> = match identify(path) {
         Ok(Kind::File) if !begins_with_label(path) => ImageNand::open(path, mode).map(|nand| Box::new(nand) as _),
         Ok(Kind::File | Kind::Block) => BlockNand::open(path, mode).map(|nand| Box::new(nand) as _),
-        Ok(Kind::Zoned | Kind::Mtd | Kind::Other) => return Err(not_a_device(what)),
+        Ok(Kind::Mtd) => MtdNand::open(path, mode).map(|nand| Box::new(nand) as _),
+        Ok(Kind::Zoned | Kind::Other) => return Err(not_a_device(what)),
         Err(error) => Err(error),
     };
     let nand = opened.map_err(|error| medium_error(what.clone(), path, &error))?;
     check_shape(&what, &nand.geometry(), shape)?;
     Ok(nand)
+}
+
+/// Whether `path` is a bare chip.
+pub(crate) fn is_chip(path: &Path) -> bool {
+    identify(path) == Ok(Kind::Mtd)
 }
 
 /// Whether a file is one that is used like a device. One that cannot be read is not; opening it tells why.
@@ -94,7 +102,7 @@ pub(crate) fn medium_error(what: String, path: &Path, error: &onode_media::Error
             made.hint(format!("`onode mkfs {place}` makes a volume there; what the device holds is lost then"))
         }
         Class::InUse if is_device => {
-            made.hint(format!("`lsblk {place}` and `onode stat` tell by whom; unmount it there first"))
+            made.hint(format!("unmount it first; `lsblk {place}` or `fuser -v {place}` tells who uses it"))
         }
         Class::Permission if is_device => {
             made.hint(format!("run it as root, or as a member of the group that `ls -l {place}` shows"))

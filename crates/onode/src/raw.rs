@@ -10,8 +10,9 @@ use crate::signature;
 use crate::size::exact_size;
 use crate::spec::{Shape, Spec};
 use onode_media::Nand;
+use onode_media::image::OpenMode;
 use onode_media::real::block::{blocks_that_fit, bytes_for};
-use onode_media::real::{BlockNand, DeviceFile, Storage};
+use onode_media::real::{BlockNand, DeviceFile, MtdNand, Storage};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -52,6 +53,9 @@ pub(crate) fn prepare(
     replace: bool,
     uuid: [u8; 16],
 ) -> Result<Prepared> {
+    if place == Place::Mtd {
+        return chip(spec, path, shape, replace);
+    }
     let what = || format!("cannot make {spec}");
     let mut shape = *shape;
     if shape.spare.is_some_and(|spare| spare > 0) || shape.chips.is_some_and(|chips| chips != 1) {
@@ -64,8 +68,8 @@ pub(crate) fn prepare(
     }
     let file = match place {
         Place::File => make_file(path, replace, &mut shape)?,
-        Place::Block => {
-            refuse_content(spec, path, replace)?;
+        Place::Block | Place::Mtd => {
+            refuse_content(spec, path, replace, || signature::of_device(path))?;
             fit(spec, path, &mut shape)?;
             NewFile(None)
         }
@@ -73,6 +77,37 @@ pub(crate) fn prepare(
     let nand = BlockNand::create(path, shape.geometry()?, uuid);
     let nand = Box::new(nand.map_err(|error| medium_error(what(), path, &error))?);
     Ok(Prepared { nand, shape, file })
+}
+
+/// A chip is used whole and as it is.
+fn chip(spec: &Spec, path: &Path, shape: &Shape, replace: bool) -> Result<Prepared> {
+    let what = || format!("cannot make {spec}");
+    let nand = MtdNand::open(path, OpenMode::ReadWrite).map_err(|error| medium_error(what(), path, &error))?;
+    let there = nand.geometry();
+    for (key, said, there) in [
+        ("size", shape.size, there.bytes()),
+        ("page", shape.page.map(u64::from), u64::from(there.page_bytes)),
+        ("spare", shape.spare.map(u64::from), u64::from(there.spare_bytes)),
+        ("pages-per-block", shape.pages_per_block.map(u64::from), u64::from(there.pages_per_block)),
+        ("chips", shape.chips.map(u64::from), u64::from(there.chips)),
+    ] {
+        if said.is_some_and(|said| said != there) {
+            return Err(Error::new(Class::BadSize, what(), format!("the chip has {key}={}", exact_size(there)))
+                .hint("leave the settings out: a chip knows its own"));
+        }
+    }
+    let block_bytes = u64::from(there.page_bytes) * u64::from(there.pages_per_block);
+    refuse_content(spec, path, replace, || signature::of_chip(path, block_bytes))?;
+    let shape = Shape {
+        size: Some(there.bytes()),
+        page: Some(there.page_bytes),
+        spare: Some(there.spare_bytes),
+        pages_per_block: Some(there.pages_per_block),
+        blocks_per_segment: shape.blocks_per_segment,
+        chips: Some(there.chips),
+    };
+    shape.geometry().map_err(|error| Error { what: what(), ..error })?;
+    Ok(Prepared { nand: Box::new(nand), shape, file: NewFile(None) })
 }
 
 /// Makes the file, or takes the one that is there.
@@ -95,11 +130,16 @@ fn make_file(path: &Path, replace: bool, shape: &mut Shape) -> Result<NewFile> {
 }
 
 /// Refuses a device that holds something, unless it is to be replaced.
-fn refuse_content(spec: &Spec, path: &Path, replace: bool) -> Result<()> {
+fn refuse_content(
+    spec: &Spec,
+    path: &Path,
+    replace: bool,
+    look: impl FnOnce() -> std::io::Result<Option<&'static str>>,
+) -> Result<()> {
     if replace {
         return Ok(());
     }
-    match signature::of_device(path) {
+    match look() {
         Ok(None) => Ok(()),
         Ok(Some(content)) => {
             Err(Error::new(Class::Exists, format!("cannot make {spec}"), format!("the device holds {content}"))
@@ -112,9 +152,7 @@ fn refuse_content(spec: &Spec, path: &Path, replace: bool) -> Result<()> {
 /// Lets the volume fill the device if nothing smaller was said; larger blocks if there were too many.
 fn fit(spec: &Spec, path: &Path, shape: &mut Shape) -> Result<()> {
     let what = || format!("cannot make {spec}");
-    let bytes = DeviceFile::open(path, onode_media::image::OpenMode::ReadOnly)
-        .map_err(|error| medium_error(what(), path, &error))?
-        .bytes();
+    let bytes = DeviceFile::open(path, OpenMode::ReadOnly).map_err(|error| medium_error(what(), path, &error))?.bytes();
     let most = volume_bytes(bytes, shape);
     if shape.pages_per_block.is_none() {
         let page = u64::from(shape.page.unwrap_or(4096));

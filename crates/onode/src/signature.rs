@@ -5,7 +5,7 @@
 
 use onode_media::real::block::is_labelled;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// Bytes from the start in which all marks lie.
@@ -44,8 +44,27 @@ const MARKS: [(usize, &[u8], &str); 24] = [
 /// # Errors
 /// If it cannot be opened or read.
 pub(crate) fn of_device(path: &Path) -> io::Result<Option<&'static str>> {
+    of_part(path, 0)
+}
+
+/// What a bare chip with such erase blocks holds: a superblock of ours may lie in any of the first four.
+///
+/// # Errors
+/// As [`of_device`].
+pub(crate) fn of_chip(path: &Path, block_bytes: u64) -> io::Result<Option<&'static str>> {
+    for block in 0..4 {
+        if let Some(content) = of_part(path, block * block_bytes)? {
+            return Ok(Some(content));
+        }
+    }
+    Ok(None)
+}
+
+fn of_part(path: &Path, offset: u64) -> io::Result<Option<&'static str>> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
     let mut head = Vec::new();
-    File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
+    file.take(HEAD_BYTES).read_to_end(&mut head)?;
     Ok(of_head(&head))
 }
 

@@ -14,6 +14,7 @@
 
 use super::host::DeviceFile;
 use super::label::{BadBlocks, DATA_OFFSET, LABEL_COPIES, LABEL_MAGIC, LIST_ENTRIES, Label};
+use super::order::Order;
 use super::storage::{SECTOR_BYTES, Storage};
 use crate::counters::Counters;
 use crate::error::{Error, MediaErrorKind, Result};
@@ -22,22 +23,17 @@ use crate::nand::{BlockAddress, Geometry, Nand, PageAddress};
 use crate::tag::IoTag;
 use alloc::format;
 use alloc::vec;
-use alloc::vec::Vec;
 use std::path::Path;
 
 #[cfg(test)]
 mod tests;
-
-/// The next page of a block that was not erased since the medium was opened is not known.
-const UNKNOWN: u16 = u16::MAX;
 
 /// A NAND on a block device.
 pub struct BlockNand<S = DeviceFile> {
     storage: S,
     mode: OpenMode,
     label: Label,
-    /// The first page of each block that is erased, if that is known.
-    next: Vec<u16>,
+    order: Order,
     bad: BadBlocks,
     counters: Counters,
 }
@@ -108,8 +104,7 @@ impl<S: Storage> BlockNand<S> {
             storage.write_at(copy * SECTOR_BYTES as u64, &label.encode())?;
         }
         storage.flush()?;
-        let blocks = geometry.blocks as usize;
-        Ok(Self::of(storage, OpenMode::ReadWrite, label, vec![0; blocks], BadBlocks::default()))
+        Ok(Self::of(storage, OpenMode::ReadWrite, label, Order::erased(&geometry), BadBlocks::default()))
     }
 
     /// Opens what [`create_on`](Self::create_on) made.
@@ -124,11 +119,11 @@ impl<S: Storage> BlockNand<S> {
             return Err(Error::new(MediaErrorKind::Damaged, detail));
         }
         let bad = read_bad_blocks(&mut storage, &label)?;
-        Ok(Self::of(storage, mode, label, vec![UNKNOWN; label.geometry.blocks as usize], bad))
+        Ok(Self::of(storage, mode, label, Order::unknown(&label.geometry), bad))
     }
 
-    fn of(storage: S, mode: OpenMode, label: Label, next: Vec<u16>, bad: BadBlocks) -> Self {
-        Self { storage, mode, label, next, bad, counters: Counters::default() }
+    fn of(storage: S, mode: OpenMode, label: Label, order: Order, bad: BadBlocks) -> Self {
+        Self { storage, mode, label, order, bad, counters: Counters::default() }
     }
 
     /// The identity given when the device was divided.
@@ -168,23 +163,13 @@ impl<S: Storage> BlockNand<S> {
         Ok(())
     }
 
-    fn next_of(&self, block: BlockAddress) -> Option<u32> {
-        self.next.get(block.0 as usize).copied().filter(|next| *next != UNKNOWN).map(u32::from)
-    }
-
-    fn set_next(&mut self, block: BlockAddress, next: u32) {
-        if let Some(slot) = self.next.get_mut(block.0 as usize) {
-            *slot = next as u16;
-        }
-    }
-
     fn read_pages(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8]) -> Result<()> {
         let shape = self.label.geometry;
         let page_bytes = shape.page_bytes as usize;
         spare.fill(0xff);
         let index = shape.index_in_block(first);
         let offset = self.offset(first);
-        match self.next_of(shape.block_of(first)) {
+        match self.order.next(shape.block_of(first)) {
             Some(next) => {
                 let written = next.saturating_sub(index) as usize * page_bytes;
                 let (there, erased) = data.split_at_mut(data.len().min(written));
@@ -208,20 +193,15 @@ impl<S: Storage> BlockNand<S> {
         let shape = self.label.geometry;
         let (block, index) = (shape.block_of(first), shape.index_in_block(first));
         self.check_good(block)?;
-        if let Some(next) = self.next_of(block) {
-            if index < next {
-                let detail = format!("page {} is number {index} of block {}, {next} is next", first.0, block.0);
-                return Err(Error::new(MediaErrorKind::ProgramOrder, detail));
-            }
-            if index > next {
-                // Skipped pages must not show what they held before the erase.
-                let bytes = (index - next) as usize * shape.page_bytes as usize;
-                let skipped = PageAddress(first.0 - u64::from(index - next));
-                self.storage.write_at(self.offset(skipped), &vec![0xff; bytes])?;
-            }
+        let skipped = self.order.skipped(&shape, first)?;
+        if skipped > 0 {
+            // They must not show what they held before the erase.
+            let bytes = skipped as usize * shape.page_bytes as usize;
+            let from = PageAddress(first.0 - u64::from(skipped));
+            self.storage.write_at(self.offset(from), &vec![0xff; bytes])?;
         }
         self.storage.write_at(self.offset(first), data)?;
-        self.set_next(block, index + (data.len() / shape.page_bytes as usize) as u32);
+        self.order.set(block, index + (data.len() / shape.page_bytes as usize) as u32);
         Ok(())
     }
 }
@@ -254,7 +234,7 @@ impl<S: Storage> Nand for BlockNand<S> {
         } else {
             self.storage.discard(offset, bytes)?;
         }
-        self.set_next(block, 0);
+        self.order.set(block, 0);
         self.counters.of_mut(tag).erases += 1;
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use std::path::PathBuf;
 
 const SHAPE: Geometry = Geometry { page_bytes: 4096, spare_bytes: 0, pages_per_block: 8, blocks: 16, chips: 1 };

@@ -1,0 +1,54 @@
+//! Which pages of each block are programmed, as far as this session knows.
+//!
+//! The devices themselves do not tell, so a block that was not erased since the medium was opened is
+//! taken as it comes.
+
+use crate::error::{Error, MediaErrorKind, Result};
+use crate::nand::{BlockAddress, Geometry, PageAddress};
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
+const UNKNOWN: u16 = u16::MAX;
+
+/// The first erased page of each block, if it is known.
+pub(super) struct Order {
+    next: Vec<u16>,
+}
+
+impl Order {
+    /// Nothing is known.
+    pub(super) fn unknown(geometry: &Geometry) -> Self {
+        Self { next: vec![UNKNOWN; geometry.blocks as usize] }
+    }
+
+    /// Every block is erased.
+    pub(super) fn erased(geometry: &Geometry) -> Self {
+        Self { next: vec![0; geometry.blocks as usize] }
+    }
+
+    /// The first erased page of `block`, counted within it.
+    pub(super) fn next(&self, block: BlockAddress) -> Option<u32> {
+        self.next.get(block.0 as usize).copied().filter(|next| *next != UNKNOWN).map(u32::from)
+    }
+
+    /// All pages of `block` before `next` are programmed or skipped.
+    pub(super) fn set(&mut self, block: BlockAddress, next: u32) {
+        if let Some(slot) = self.next.get_mut(block.0 as usize) {
+            *slot = next as u16;
+        }
+    }
+
+    /// Pages that a program of `first` skips.
+    ///
+    /// # Errors
+    /// `ProgramOrder` if the page is programmed already.
+    pub(super) fn skipped(&self, geometry: &Geometry, first: PageAddress) -> Result<u32> {
+        let (block, index) = (geometry.block_of(first), geometry.index_in_block(first));
+        let next = self.next(block).unwrap_or(index);
+        index.checked_sub(next).ok_or_else(|| {
+            let detail = format!("page {} is number {index} of block {}, {next} is next", first.0, block.0);
+            Error::new(MediaErrorKind::ProgramOrder, detail)
+        })
+    }
+}

@@ -1,0 +1,85 @@
+# Shared by the tests in a virtual machine: packages, a machine that boots from memory, its output.
+#
+# A machine is a Debian kernel, busybox, a few modules, the onode program and one script. It needs no
+# privileges and no /dev/kvm; with -icount it would be deterministic, without it is faster.
+# shellcheck shell=bash
+set -euo pipefail
+
+REPOSITORY=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+ONODE=$(realpath "${ONODE:-$REPOSITORY/target/release/onode}")
+WORK=$(mktemp -d "${TMPDIR:-/tmp}/onode-qemu.XXXXXX")
+trap 'if [ -n "${KEEP:-}" ]; then echo "kept $WORK"; else rm -rf "$WORK"; fi' EXIT
+
+fail() { echo "FAILED: $*"; exit 1; }
+skip() { echo "skipped: $*"; exit 77; }
+
+# Debian's own packages; nothing else is fetched.
+need_packages() {
+    local missing=()
+    command -v qemu-system-x86_64 >/dev/null || missing+=(qemu-system-x86)
+    command -v busybox >/dev/null || missing+=(busybox-static)
+    command -v modprobe >/dev/null || missing+=(kmod)
+    command -v cpio >/dev/null || missing+=(cpio)
+    ls /boot/vmlinuz-*-amd64 >/dev/null 2>&1 || missing+=(linux-image-amd64)
+    [ ${#missing[@]} -eq 0 ] && return 0
+    [ "$(id -u)" -eq 0 ] || skip "needs ${missing[*]} and only root can install that"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
+        skip "cannot install ${missing[*]}"
+}
+
+# build_initrd SCRIPT MODULE... makes $WORK/initrd.gz; the modules are not loaded, the script does that.
+build_initrd() {
+    local script=$1 root=$WORK/root kernel module file
+    shift
+    KERNEL=$(find /boot -name 'vmlinuz-*-amd64' | sort -V | tail -n 1)
+    kernel=${KERNEL#/boot/vmlinuz-}
+    rm -rf "$root"
+    mkdir -p "$root"/{bin,dev,proc,sys,mnt,tmp,share,etc,run,lib64}
+    cp "$(command -v busybox)" "$root/bin/busybox"
+    ! ldd "$root/bin/busybox" >/dev/null 2>&1 || skip "busybox is not static; install busybox-static"
+    for module in "$@"; do
+        modprobe --set-version "$kernel" --show-depends "$module" | awk '$1 == "insmod" { print $2 }' || fail "no module $module"
+    done | sort -u | while read -r file; do
+        mkdir -p "$root$(dirname "$file")"
+        cp "$file" "$root$file"
+    done
+    cp "/lib/modules/$kernel"/modules.{order,builtin,builtin.modinfo} "$root/lib/modules/$kernel/"
+    depmod -b "$root" "$kernel"
+    cp "$ONODE" "$root/bin/onode"
+    strip "$root/bin/onode" 2>/dev/null || true
+    ldd "$ONODE" | grep -o '/[^ ]*' | while read -r file; do
+        mkdir -p "$root$(dirname "$file")"
+        cp -L "$file" "$root$file"
+    done
+    cp "$REPOSITORY/tests/qemu/$script" "$root/script"
+    cp "$REPOSITORY/tests/qemu/init" "$root/init"
+    chmod 755 "$root/init" "$root/script" "$root/bin"/*
+    (cd "$root" && find . | cpio --quiet -o -H newc | gzip -1) >"$WORK/initrd.gz"
+}
+
+# machine LOG SECONDS QEMU-OPTION... runs one until it powers off.
+machine() {
+    local log=$1 seconds=$2
+    shift 2
+    mkdir -p "$WORK/share"
+    timeout --kill-after=5 "$seconds" qemu-system-x86_64 -accel tcg -cpu max -smp 1 -m 1024 -nodefaults \
+        -no-user-config -display none -serial stdio -kernel "$KERNEL" -initrd "$WORK/initrd.gz" \
+        -append "console=ttyS0 quiet panic=-1 mitigations=off" \
+        -fsdev "local,id=share,path=$WORK/share,security_model=none" \
+        -device virtio-9p-pci,fsdev=share,mount_tag=share "$@" </dev/null 2>&1 | tr -d '\r' >"$log" ||
+        { tail -n 40 "$log"; fail "the machine did not end within $seconds s"; }
+}
+
+# verdict LOG shows what the script said and tells whether it ended well.
+verdict() {
+    grep -E '^(ok|not ok|#) ' "$1" || true
+    local passed failed
+    passed=$(grep -c '^ok ' "$1" || true)
+    failed=$(grep -c '^not ok ' "$1" || true)
+    if ! grep -q '^script ended with 0$' "$1"; then
+        tail -n 30 "$1"
+        failed=$((failed + 1))
+    fi
+    PASSED=$((${PASSED:-0} + passed)) FAILED=$((${FAILED:-0} + failed))
+}

@@ -1,0 +1,104 @@
+# In the machine: Onode on a raw NAND chip (the kernel's simulator, 128 MiB, pages of 2 KiB) through
+# /dev/mtd0. Servers are killed at any moment; the chip stays as it is then, as after a cut.
+# shellcheck shell=sh
+
+ROUNDS=$(cat /share/rounds)
+
+chip() { modprobe nandsim id_bytes=0x20,0xa1,0x00,0x15 "$@"; }
+
+# write_files SECONDS: files with synced content until the server is gone. What fsync(2) confirmed goes
+# to /tmp/synced with its sum.
+write_files() {
+    while :; do
+        number=$((number + 1))
+        name=f$((number % 40))
+        size=$((RANDOM % 60000 + 1))
+        dd if=/dev/urandom of=/tmp/content bs="$size" count=1 2>/dev/null
+        # A name is in doubt from here on until it is synced.
+        grep -v " $name\$" /tmp/synced >/tmp/others
+        mv /tmp/others /tmp/synced
+        dd if=/tmp/content of="/mnt/$name" bs=16384 conv=fsync 2>/dev/null || return
+        echo "$(sha256sum </tmp/content | cut -c 1-64) $name" >>/tmp/synced
+        total=$((total + 1))
+        if [ $((number % 5)) -eq 0 ]; then rm -f "/mnt/g$((number % 15))"; cp /tmp/content "/mnt/g$((number % 15))" 2>/dev/null; fi
+    done
+}
+
+verify_synced() {
+    while read -r sum name; do
+        [ "$(sha256sum <"/mnt/$name" | cut -c 1-64)" = "$sum" ] || { echo "$name is not what was synced"; return 1; }
+        compared=$((compared + 1))
+    done </tmp/synced
+}
+
+: >/tmp/synced
+number=0 total=0 compared=0
+chip
+onode info /dev/mtd0 >/tmp/said 2>&1
+[ $? -eq 10 ] && ok "a blank chip is not a volume" || { not_ok "a blank chip is not a volume"; cat /tmp/said; }
+tell onode mkfs /dev/mtd0
+onode mkfs /dev/mtd0 >/tmp/said 2>&1
+[ $? -eq 21 ] && ok "mkfs keeps a volume without --force" || { not_ok "mkfs keeps a volume without --force"; cat /tmp/said; }
+onode mkfs --page 4K --force /dev/mtd0 >/tmp/said 2>&1
+[ $? -eq 19 ] && ok "a chip has its own pages" || { not_ok "a chip has its own pages"; cat /tmp/said; }
+onode info /dev/mtd0 | sed 's/^/# /'
+
+round=0
+while [ "$round" -lt "$ROUNDS" ]; do
+    round=$((round + 1))
+    up /dev/mtd0 || { not_ok "mount of round $round"; break; }
+    verify_synced || { not_ok "synced files of round $round"; break; }
+    if [ "$round" -eq 1 ]; then
+        onode ls /dev/mtd0 >/tmp/said 2>&1
+        [ $? -eq 13 ] && ok "a chip in use is refused" || { not_ok "a chip in use is refused"; cat /tmp/said; }
+    fi
+    (sleep "$((RANDOM % 4)).$((RANDOM % 10))"; kill -9 "$SERVER") &
+    write_files
+    wait
+    umount -l /mnt 2>/dev/null
+    if [ $((round % 5)) -eq 0 ]; then
+        onode check /dev/mtd0 >/tmp/said 2>&1 || { not_ok "check of round $round"; cat /tmp/said; break; }
+    fi
+done
+[ "$round" -eq "$ROUNDS" ] && up /dev/mtd0 && verify_synced && down &&
+    ok "$ROUNDS killed servers: $total synced files, compared $compared times" || not_ok "killed servers"
+tell onode check /dev/mtd0
+tell onode stat /dev/mtd0
+
+# Written over and over, so that every segment was cleaned.
+up /dev/mtd0
+round=0
+while [ "$round" -lt 5 ]; do
+    round=$((round + 1))
+    dd if=/dev/urandom of=/tmp/large bs=1M count=40 2>/dev/null
+    cp /tmp/large /mnt/large && sync /mnt/large && cmp /tmp/large /mnt/large || { not_ok "large file"; break; }
+done
+down && ok "200 MiB through a chip of 128 MiB"
+tell onode check /dev/mtd0
+rmmod nandsim
+
+# Blocks that are bad from the start: one for superblocks, others in segments.
+chip badblocks=1,7,9,500
+tell onode mkfs /dev/mtd0
+up /dev/mtd0 && cp /tmp/large /mnt/large && sync && cmp /tmp/large /mnt/large && down &&
+    ok "a chip with bad blocks" || not_ok "a chip with bad blocks"
+tell onode check /dev/mtd0
+rmmod nandsim
+
+# Blocks that refuse to be erased after a few times: they are retired, nothing is lost.
+chip weakblocks=0:3,20:1,21:2,300:1,301:1,302:1,303:2
+tell onode mkfs /dev/mtd0
+up /dev/mtd0
+cp /tmp/large /mnt/kept
+round=0
+while [ "$round" -lt 6 ]; do
+    round=$((round + 1))
+    cp /tmp/large /mnt/large && sync || { not_ok "rewrite on weak blocks"; break; }
+done
+cmp /tmp/large /mnt/kept && cmp /tmp/large /mnt/large && down && ok "a chip whose blocks wear out" ||
+    not_ok "a chip whose blocks wear out"
+tell onode check /dev/mtd0
+tell onode stat /dev/mtd0
+bad=$(cat /sys/class/mtd/mtd0/bad_blocks)
+[ "$bad" -gt 0 ] && ok "$bad worn blocks are marked bad" || not_ok "no worn block is marked bad"
+true
