@@ -54,6 +54,7 @@ impl Core {
         self.write_superblock(true)?;
         self.log.table.release_held();
         self.log.journal_pages = 0;
+        self.log.echoes.clear();
         self.log.chain_broken = false;
         self.statistics.checkpoints += 1;
         self.clean = clean;
@@ -69,6 +70,10 @@ impl Core {
             // journal segment, should the coming superblock be lost.
             for stream in [Stream::Journal, Stream::Data, Stream::Cold] {
                 self.log.seal(stream)?;
+            }
+            // The whole table in one place: the next mount reads few pages.
+            for piece in 0..self.log.table.pieces().len() {
+                self.log.table.touch_piece(piece);
             }
         }
         if !is_planted(Bug::CheckpointBeforeContent) {
@@ -109,15 +114,19 @@ impl Core {
             }
             wanted = dirty;
         };
+        let mut lengths = Vec::with_capacity(wanted.len());
         for &piece in &wanted {
             let old = self.log.table.pieces()[piece];
             if old.location.get() != NOWHERE {
                 self.log.release(old.location.get(), u64::from(old.length.get()));
             }
-            self.log.table.retain(segment, self.log.table.encode_piece(piece).len() as u64);
+            let length = self.log.table.encode_piece(piece).len();
+            self.log.table.retain(segment, length as u64);
+            lengths.push(length);
         }
         for (index, &piece) in wanted.iter().enumerate() {
-            let bytes = self.log.table.encode_piece(piece);
+            let mut bytes = self.log.table.encode_piece(piece);
+            bytes.resize(lengths[index], 0);
             let owner = Owner::TablePiece { piece: piece as u32 };
             let location = self.log.append_whole(Stream::Index, &bytes, owner)?;
             if self.log.store.layout.segment_of(location) != segment {

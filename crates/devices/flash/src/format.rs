@@ -40,8 +40,10 @@ pub struct PageTrailer {
     pub kind: u8,
     /// [`PAGE_FLUSHED`], or nothing.
     pub flags: u8,
+    /// Bytes before the frames that repeat the frames of earlier pages.
+    pub echo_bytes: U16,
     /// Zero.
-    pub reserved: [u8; 4],
+    pub reserved: [u8; 2],
 }
 const _: () = assert!(size_of::<PageTrailer>() == 16);
 
@@ -165,25 +167,6 @@ pub struct Superblock {
     pub extents: U64,
 }
 const _: () = assert!(size_of::<Superblock>() == 144);
-
-/// One segment in the segment table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-pub struct SegmentEntry {
-    /// Bytes that are still referred to.
-    pub live_bytes: U32,
-    /// Times the segment was erased.
-    pub erases: U32,
-    /// Sequence number it was last opened with.
-    pub sequence: U32,
-    /// Page at which the summary starts; [`NO_SUMMARY`] if there is none.
-    pub summary_page: U16,
-    /// A `SegmentState`.
-    pub state: u8,
-    /// A `Stream`.
-    pub stream: u8,
-}
-const _: () = assert!(size_of::<SegmentEntry>() == 16);
 
 /// `summary_page` of a segment without a summary.
 pub const NO_SUMMARY: u16 = u16::MAX;

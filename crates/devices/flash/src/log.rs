@@ -8,6 +8,7 @@
 
 mod failure;
 
+use crate::echo::Echoes;
 use crate::errors::damaged;
 use crate::format::{BlobReference, NO_SUMMARY, PageKind, SUMMARY_MAGIC, SummaryHeader};
 use crate::items::{Item, Items, Owner};
@@ -66,6 +67,8 @@ pub struct Log {
     loose_items: BTreeMap<u32, LooseItems>,
     /// Journal pages programmed since the last checkpoint.
     pub journal_pages: u32,
+    /// What the next journal page can repeat.
+    pub echoes: Echoes,
     /// Commits so far; the age in summaries.
     pub transaction: u64,
 }
@@ -84,6 +87,7 @@ impl Log {
             stranded: Vec::new(),
             loose_items: BTreeMap::new(),
             journal_pages: 0,
+            echoes: Echoes::default(),
             transaction: 0,
         }
     }
@@ -91,7 +95,7 @@ impl Log {
     /// Memory that the open segments hold: pages to be programmed, records and items.
     pub fn memory_bytes(&self) -> usize {
         let of = |open: &OpenSegment| open.front.capacity() + open.records.capacity() + open.items.memory_bytes();
-        self.open.iter().flatten().map(of).sum::<usize>() + self.failure_bytes()
+        self.open.iter().flatten().map(of).sum::<usize>() + self.failure_bytes() + self.echoes.memory_bytes()
     }
 
     const fn payload(&self) -> usize {
@@ -139,6 +143,7 @@ impl Log {
         self.open[stream as usize] = Some(opened);
         match stream {
             Stream::Journal => {
+                self.echoes.clear();
                 self.reserve_journal()?;
                 let (segment, sequence) = self.next_journal;
                 self.append_record(&Record::Chain { segment, sequence })
@@ -228,7 +233,7 @@ impl Log {
             // Many whole pages go straight to the medium.
             let count = (bytes.len() / payload).min(pages_left);
             let (kind, tag) = kind_and_tag(stream);
-            let info = PageInfo { kind, record_bytes: 0, sequence: open.sequence, flushed: false };
+            let info = PageInfo { kind, record_bytes: 0, echo_bytes: 0, sequence: open.sequence, flushed: false };
             if let Err(failed) = self.store.program(at, info, &bytes[..count * payload], tag)? {
                 self.fail(stream, failed);
                 return Ok(None);
@@ -236,6 +241,9 @@ impl Log {
             open.page += count as u32;
             if stream == Stream::Journal {
                 self.journal_pages += count as u32;
+                for _ in 0..count {
+                    self.echoes.push(&[], payload);
+                }
             }
             count * payload
         } else {
@@ -327,11 +335,16 @@ impl Log {
         }
         let (kind, tag) = kind_and_tag(stream);
         let flushed = stream == Stream::Journal && core::mem::take(&mut self.store.flushed);
-        let info = PageInfo { kind, record_bytes: open.records.len(), sequence: open.sequence, flushed };
         let mut pages = core::mem::take(&mut open.front);
         let content_bytes = pages.len();
-        if !open.records.is_empty() {
-            pages.resize(payload - open.records.len(), 0);
+        let mut info =
+            PageInfo { kind, record_bytes: open.records.len(), echo_bytes: 0, sequence: open.sequence, flushed };
+        if stream == Stream::Journal {
+            let echo = self.echoes.encode(payload - content_bytes - open.records.len());
+            self.echoes.push(&open.records, payload);
+            info.echo_bytes = echo.len();
+            pages.resize(payload - open.records.len() - echo.len(), 0);
+            pages.extend_from_slice(&echo);
             pages.append(&mut open.records);
         }
         let at = SegmentPage { segment: open.segment, page: open.page };
@@ -373,7 +386,7 @@ impl Log {
         let fits = page + pages <= self.store.layout.segment_pages;
         debug_assert!(fits, "a summary has no room in segment {segment}");
         if fits {
-            let info = PageInfo { kind: PageKind::Summary, record_bytes: 0, sequence, flushed: false };
+            let info = PageInfo { kind: PageKind::Summary, record_bytes: 0, echo_bytes: 0, sequence, flushed: false };
             if let Err(failed) = self.store.program(SegmentPage { segment, page }, info, &bytes, IoTag::Summary)? {
                 self.fail(stream, failed);
                 self.keep_items(segment, items, count);

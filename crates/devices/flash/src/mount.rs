@@ -130,6 +130,7 @@ impl Core {
                 let (at, _) = layout.page_of(location);
                 if let Ok(page) = self.log.store.examine(layout.address(at), None, IoTag::Recovery)? {
                     self.log.table.update(at.segment, |entry| entry.sequence = page.info.sequence);
+                    self.log.store.keep(layout.address(at), page);
                 }
             }
             let bytes = self.log.read_blob(*reference, IoTag::Recovery)?;

@@ -13,6 +13,8 @@ pub struct PageInfo {
     pub kind: PageKind,
     /// Bytes of record frames at the end of the payload.
     pub record_bytes: usize,
+    /// Bytes before those that repeat the records of earlier pages.
+    pub echo_bytes: usize,
     /// Sequence number of its segment, or generation of a superblock.
     pub sequence: u32,
     /// Everything that a journal page builds on had been flushed before it was programmed.
@@ -52,7 +54,8 @@ pub fn seal(seed: u32, address: PageAddress, info: PageInfo, payload: &[u8]) -> 
         record_bytes: (info.record_bytes as u16).into(),
         kind: info.kind as u8,
         flags: if info.flushed { PAGE_FLUSHED } else { 0 },
-        reserved: [0; 4],
+        echo_bytes: (info.echo_bytes as u16).into(),
+        reserved: [0; 2],
     };
     trailer.checksum = checksum(seed, address, &trailer, payload).into();
     trailer
@@ -73,14 +76,15 @@ pub fn verify(
     }
     let record_bytes = usize::from(trailer.record_bytes.get());
     let kind = PageKind::from_byte(trailer.kind).ok_or(PageFault::Checksum)?;
-    if record_bytes > payload.len() || trailer.reserved != [0; 4] || trailer.flags & !PAGE_FLUSHED != 0 {
+    let echo_bytes = usize::from(trailer.echo_bytes.get());
+    if record_bytes + echo_bytes > payload.len() || trailer.reserved != [0; 2] || trailer.flags & !PAGE_FLUSHED != 0 {
         return Err(PageFault::Checksum);
     }
     let found = trailer.sequence.get();
     if expected.is_some_and(|sequence| sequence != found) && !is_planted(Bug::SequenceIgnored) {
         return Err(PageFault::Sequence { found });
     }
-    Ok(PageInfo { kind, record_bytes, sequence: found, flushed: trailer.flags & PAGE_FLUSHED != 0 })
+    Ok(PageInfo { kind, record_bytes, echo_bytes, sequence: found, flushed: trailer.flags & PAGE_FLUSHED != 0 })
 }
 
 #[cfg(test)]
@@ -90,7 +94,7 @@ mod tests {
     #[test]
     fn a_page_is_believed_only_where_and_when_it_was_written() {
         let payload = [7u8; 100];
-        let info = PageInfo { kind: PageKind::Data, record_bytes: 3, sequence: 9, flushed: true };
+        let info = PageInfo { kind: PageKind::Data, record_bytes: 3, echo_bytes: 90, sequence: 9, flushed: true };
         let trailer = seal(1, PageAddress(5), info, &payload);
         let bytes = trailer.as_bytes();
         assert_eq!(verify(1, PageAddress(5), Some(9), bytes, &payload), Ok(info));

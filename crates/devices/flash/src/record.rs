@@ -194,6 +194,13 @@ pub fn put_frame(out: &mut Vec<u8>, rest: &[u8], first: bool, room: usize) -> Op
     Some(taken)
 }
 
+/// The record at the front of a page's frames, if it is whole there.
+pub fn first_record(frames: &[u8]) -> Option<Record> {
+    let (&[flags, low, high], rest) = frames.split_first_chunk::<FRAME_HEADER_BYTES>()?;
+    let content = rest.get(..usize::from(u16::from_le_bytes([low, high])))?;
+    if flags == FIRST | LAST { take_record(content) } else { None }
+}
+
 /// Puts the frames of page after page together to records.
 #[derive(Debug, Default)]
 pub struct Assembler {

@@ -9,6 +9,7 @@
 use crate::core::Core;
 use crate::errors::damaged;
 use crate::format::PageKind;
+use crate::gather::{Gathered, Gathering};
 use crate::layout::SegmentPage;
 use crate::page::PageFault;
 use crate::policy::Stream;
@@ -41,14 +42,20 @@ struct Cursor {
     next: (u32, u32),
     /// The last sound page and what it holds.
     last: Option<(SegmentPage, VerifiedPage)>,
+    /// Pages that need not be read any more.
+    gathered: Gathering,
 }
 
 impl Core {
     /// Replays the journal in memory; nothing is written.
     pub fn replay(&mut self) -> Result<()> {
         let was_clean = self.checkpoint_state.clean;
-        let sure_pages = if self.log.store.nand().keeps_order() { u64::MAX } else { self.sure_pages()? };
+        let keeps_order = self.log.store.nand().keeps_order();
+        let sure_pages = if keeps_order { u64::MAX } else { self.sure_pages()? };
         let mut cursor = self.journal_start();
+        if keeps_order {
+            cursor.gathered = self.gather()?;
+        }
         let mut assembler = Assembler::default();
         let mut placed = Vec::new();
         let fault = loop {
@@ -118,6 +125,7 @@ impl Core {
             sequence: start.journal_sequence,
             next: start.journal_next,
             last: None,
+            gathered: Gathering::new(),
         }
     }
 
@@ -196,12 +204,24 @@ impl Core {
     fn next_page(&mut self, cursor: &mut Cursor) -> Result<core::result::Result<Vec<u8>, PageFault>> {
         let layout = self.log.store.layout;
         loop {
-            if cursor.at.page < layout.segment_pages {
+            let gathered = cursor.gathered.remove(&cursor.at);
+            if let Some(Gathered::Records(records)) = gathered {
+                self.enter_journal_segment(cursor);
+                cursor.at.page += 1;
+                return Ok(Ok(records));
+            }
+            if let Some(Gathered::Last(page)) = gathered {
+                let records = page.records().to_vec();
+                self.enter_journal_segment(cursor);
+                cursor.last = Some((cursor.at, page));
+                cursor.at.page += 1;
+                return Ok(Ok(records));
+            }
+            if cursor.at.page < layout.segment_pages && gathered.is_none() {
                 let address = layout.address(cursor.at);
                 match self.log.store.examine(address, Some(cursor.sequence), IoTag::Recovery)? {
                     Ok(page) if page.info.kind == PageKind::Journal => {
-                        let payload = &page.payload;
-                        let records = payload[payload.len() - page.info.record_bytes..].to_vec();
+                        let records = page.records().to_vec();
                         self.enter_journal_segment(cursor);
                         cursor.last = Some((cursor.at, page));
                         cursor.at.page += 1;

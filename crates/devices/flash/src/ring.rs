@@ -70,7 +70,8 @@ impl Core {
         let mut failed: Vec<u32> = Vec::new();
         // A few rounds: a block whose program failed once may take the next one.
         let mut steps = 1..=3 * layout.superblock_blocks;
-        let mut place = match self.ring.next_page {
+        // That of a clean volume starts a block, where a mount finds it with few reads.
+        let mut place = match self.ring.next_page.filter(|_| !(first && self.checkpoint_state.clean)) {
             Some(page) if page < layout.geometry.pages_per_block => (self.ring.block, page),
             _ => (self.next_superblock_block(&mut steps, &mut failed)?, 0),
         };
@@ -84,7 +85,7 @@ impl Core {
             let (block, page) = place;
             let bytes = self.encode_superblock(generation);
             let address = PageAddress(layout.geometry.first_page(BlockAddress(block)).0 + u64::from(page));
-            let info = PageInfo { kind: PageKind::Superblock, record_bytes: 0, sequence: generation, flushed: false };
+            let info = PageInfo { kind: PageKind::Superblock, record_bytes: 0, echo_bytes: 0, sequence: generation, flushed: false };
             let (data, spare) = seal_page(&layout, self.log.store.seed(), address, info, &bytes);
             if self.log.store.try_program(|nand| nand.program(address, &data, &spare, IoTag::Anchor))? {
                 self.log.store.flush()?;
@@ -240,12 +241,16 @@ pub fn find(nand: &mut dyn Nand, deep: bool) -> Result<Vec<Found>> {
     Ok(all)
 }
 
-/// The last page of `block` that is not erased, by bisection: pages are programmed in order.
+/// The last page of `block` that is not erased: pages are programmed in order. A clean volume has its
+/// newest superblock in the first two, else bisection finds it.
 fn last_programmed(nand: &mut dyn Nand, block: u32, pages: u32) -> Result<Option<u32>> {
-    let (mut low, mut high) = (0, pages);
+    let mut erased = |page: u32| -> Result<bool> {
+        Ok(page >= pages || matches!(read_superblock(nand, block, page)?, Err(PageFault::Erased)))
+    };
+    let (mut low, mut high) = if erased(2)? { (0, 2) } else { (3, pages) };
     while low < high {
         let middle = low + (high - low) / 2;
-        if matches!(read_superblock(nand, block, middle)?, Err(PageFault::Erased)) {
+        if erased(middle)? {
             high = middle;
         } else {
             low = middle + 1;

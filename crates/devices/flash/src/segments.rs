@@ -6,7 +6,7 @@
 //! that finds it `Held` keeps it so until the next checkpoint.
 
 use crate::errors::damaged;
-use crate::format::{BlobReference, NO_SUMMARY, NOWHERE, SegmentEntry};
+use crate::format::{BlobReference, NO_SUMMARY, NOWHERE};
 use crate::layout::Layout;
 use crate::policy::{Candidate, Stream};
 use alloc::format;
@@ -14,7 +14,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::Result;
-use zerocopy::{FromBytes, IntoBytes};
+
+pub mod piece;
 
 /// Number of states.
 const STATES: usize = SegmentState::Failing as usize + 1;
@@ -126,10 +127,11 @@ impl SegmentTable {
         }
     }
 
-    /// Entries of one piece: at least 32, and so many that the references fit the superblock page.
+    /// Entries of one piece: about a page of them, and so many that the references fit the superblock page.
     pub fn piece_entries(layout: &Layout) -> usize {
-        let fit = (layout.payload_bytes as usize - size_of::<crate::format::Superblock>()) / size_of::<BlobReference>();
-        (layout.segments as usize).div_ceil(fit.min(64)).max(32)
+        let payload = layout.payload_bytes as usize;
+        let fit = (payload - size_of::<crate::format::Superblock>()) / size_of::<BlobReference>();
+        (layout.segments as usize).div_ceil(fit.min(64)).max(payload / piece::ENTRY_BYTES_USUAL)
     }
 
     /// Number of pieces of a table for `layout`.
@@ -139,7 +141,7 @@ impl SegmentTable {
 
     /// Bytes of the largest piece.
     pub const fn piece_bytes(&self) -> usize {
-        self.piece_entries * size_of::<SegmentEntry>()
+        piece::bytes_max(self.piece_entries)
     }
 
     /// Memory it holds.
@@ -330,20 +332,7 @@ impl SegmentTable {
     pub fn encode_piece(&self, piece: usize) -> Vec<u8> {
         let start = piece * self.piece_entries;
         let end = (start + self.piece_entries).min(self.entries.len());
-        let mut bytes = Vec::with_capacity((end - start) * size_of::<SegmentEntry>());
-        for one in &self.entries[start..end] {
-            let state = if one.state == SegmentState::Released { SegmentState::Held } else { one.state };
-            let entry = SegmentEntry {
-                live_bytes: one.live_bytes.into(),
-                erases: one.erases.into(),
-                sequence: one.sequence.into(),
-                summary_page: one.summary_page.into(),
-                state: state as u8,
-                stream: one.stream as u8,
-            };
-            bytes.extend_from_slice(entry.as_bytes());
-        }
-        bytes
+        piece::encode(&self.entries[start..end], self.next_sequence)
     }
 
     /// A piece was written.
@@ -364,31 +353,13 @@ impl SegmentTable {
     pub fn load_piece(&mut self, piece: usize, reference: BlobReference, bytes: &[u8], layout: &Layout) -> Result<()> {
         let start = piece * self.piece_entries;
         let end = (start + self.piece_entries).min(self.entries.len());
-        let entries = <[SegmentEntry]>::ref_from_bytes(bytes).unwrap_or_default();
-        if start >= end || entries.len() != end - start {
-            return Err(damaged(format!("segment table piece {piece} has {} bytes", bytes.len())));
+        if start >= end {
+            return Err(damaged(format!("there is no piece {piece} of the segment table")));
         }
-        for (number, entry) in (start..end).zip(entries) {
-            let state = SegmentState::from_byte(entry.state);
-            let (Some(state), Some(stream)) = (state, Stream::from_byte(entry.stream)) else {
-                return Err(damaged(format!(
-                    "segment {number}: unknown state {} or stream {}",
-                    entry.state, entry.stream
-                )));
-            };
-            let live_bytes = entry.live_bytes.get();
-            if u64::from(live_bytes) > layout.segment_bytes() {
-                return Err(damaged(format!("segment {number}: {live_bytes} live bytes")));
-            }
-            self.live_bytes += u64::from(live_bytes);
-            let loaded = Segment {
-                state,
-                stream,
-                live_bytes,
-                erases: entry.erases.get(),
-                sequence: entry.sequence.get(),
-                summary_page: entry.summary_page.get(),
-            };
+        let entries = piece::decode(bytes, end - start, layout)
+            .map_err(|what| damaged(format!("segment table piece {piece}: {what}")))?;
+        for (number, loaded) in (start..end).zip(entries) {
+            self.live_bytes += u64::from(loaded.live_bytes);
             self.update(number as u32, |entry| *entry = loaded);
         }
         self.set_piece(piece, reference);

@@ -28,6 +28,19 @@ pub struct VerifiedPage {
     pub info: PageInfo,
 }
 
+impl VerifiedPage {
+    /// The record frames at its end.
+    pub fn records(&self) -> &[u8] {
+        &self.payload[self.payload.len() - self.info.record_bytes..]
+    }
+
+    /// The records of the pages before it, which it repeats.
+    pub fn echo(&self) -> &[u8] {
+        let end = self.payload.len() - self.info.record_bytes;
+        &self.payload[end - self.info.echo_bytes..end]
+    }
+}
+
 /// The medium behind the segments.
 pub struct Store {
     nand: Box<dyn Nand>,
@@ -225,6 +238,12 @@ impl Store {
         let trailer = if in_spare { &spare[..] } else { rest };
         Ok(page::verify(self.seed, address, sequence, trailer, payload)
             .map(|info| VerifiedPage { payload: payload.into(), info }))
+    }
+
+    /// Keeps a page that was examined: it will be read under its sequence number.
+    pub fn keep(&mut self, address: PageAddress, page: VerifiedPage) {
+        let bytes = page.payload.len();
+        self.cache.insert((address.0, page.info.sequence), page, bytes);
     }
 
     /// The verified page `at` of a segment opened with `sequence`.

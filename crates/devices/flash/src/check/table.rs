@@ -4,13 +4,12 @@ use super::finding::{Finding, FindingKind, Place, Severity};
 use super::medium::Medium;
 use super::superblocks::{self, Located};
 use super::{Context, unreadable};
-use crate::format::{SegmentEntry, Superblock};
+use crate::format::Superblock;
 use crate::layout::Layout;
 use crate::policy::Stream;
-use crate::segments::{Segment, SegmentState, SegmentTable};
+use crate::segments::{Segment, SegmentState, SegmentTable, piece};
 use alloc::format;
 use alloc::vec::Vec;
-use zerocopy::FromBytes;
 
 /// All segments.
 pub(crate) struct Table {
@@ -35,42 +34,16 @@ pub(crate) fn load(medium: &mut Medium<'_>, newest: &Located, context: &mut Cont
                 continue;
             }
         };
-        let entries = <[SegmentEntry]>::ref_from_bytes(&bytes).unwrap_or_default();
-        if entries.len() != count {
-            let finding = Finding::new(Severity::Fatal, FindingKind::TableMalformed, place);
-            context.add(finding.expected(format!("{count} entries")).found(format!("{} bytes", bytes.len())));
-            sound = false;
-            continue;
-        }
-        for (segment, entry) in (first as u32..).zip(entries) {
-            match decode(entry, &layout) {
-                Ok(one) => segments.push(one),
-                Err(found) => {
-                    let place = Place::Segment { segment };
-                    context.add(Finding::new(Severity::Fatal, FindingKind::TableMalformed, place).found(found));
-                    sound = false;
-                }
+        match piece::decode(&bytes, count, &layout) {
+            Ok(entries) => segments.extend(entries),
+            Err(found) => {
+                let finding = Finding::new(Severity::Fatal, FindingKind::TableMalformed, place);
+                context.add(finding.expected(format!("{count} entries")).found(found));
+                sound = false;
             }
         }
     }
     sound.then_some(Table { segments })
-}
-
-fn decode(entry: &SegmentEntry, layout: &Layout) -> Result<Segment, alloc::string::String> {
-    let state = SegmentState::from_byte(entry.state).ok_or_else(|| format!("state {}", entry.state))?;
-    let stream = Stream::from_byte(entry.stream).ok_or_else(|| format!("stream {}", entry.stream))?;
-    let live_bytes = entry.live_bytes.get();
-    if u64::from(live_bytes) > layout.segment_bytes() {
-        return Err(format!("{live_bytes} live bytes in a segment of {}", layout.segment_bytes()));
-    }
-    Ok(Segment {
-        state,
-        stream,
-        live_bytes,
-        erases: entry.erases.get(),
-        sequence: entry.sequence.get(),
-        summary_page: entry.summary_page.get(),
-    })
 }
 
 impl Table {

@@ -107,6 +107,7 @@ fn after_superblocks(change: impl Fn(&mut Superblock)) -> Vec<(Severity, Finding
         let info = PageInfo {
             kind: crate::format::PageKind::Superblock,
             record_bytes: 0,
+            echo_bytes: 0,
             sequence: superblock.generation.get(),
             flushed: false,
         };
