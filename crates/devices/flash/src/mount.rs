@@ -124,9 +124,11 @@ impl Core {
     /// sequence numbers are taken from the pages; the pieces' checksums stand in the superblock.
     fn load_table(&mut self, found: &ring::Found) -> Result<()> {
         let layout = self.log.store.layout;
+        let mut known = BTreeSet::new();
         for (piece, reference) in found.pieces.iter().enumerate() {
             let location = reference.location.get();
-            if layout.contains(location, u64::from(reference.length.get())) {
+            if layout.contains(location, u64::from(reference.length.get())) && known.insert(layout.segment_of(location))
+            {
                 let (at, _) = layout.page_of(location);
                 if let Ok(page) = self.log.store.examine(layout.address(at), None, IoTag::Recovery)? {
                     self.log.table.update(at.segment, |entry| entry.sequence = page.info.sequence);

@@ -53,7 +53,7 @@ impl Core {
         let keeps_order = self.log.store.nand().keeps_order();
         let sure_pages = if keeps_order { u64::MAX } else { self.sure_pages()? };
         let mut cursor = self.journal_start();
-        if keeps_order {
+        if keeps_order && !was_clean {
             cursor.gathered = self.gather()?;
         }
         let mut assembler = Assembler::default();
@@ -77,7 +77,8 @@ impl Core {
                 break PageFault::Checksum;
             }
         };
-        let sure = self.statistics.pages_replayed < sure_pages;
+        // Pages are programmed in order: behind one that never was, nothing follows.
+        let sure = self.statistics.pages_replayed < sure_pages && !(keeps_order && fault == PageFault::Erased);
         if self.journal_damage.is_none() && sure && self.journal_goes_on(&cursor, fault)? {
             let (segment, page) = (cursor.at.segment, cursor.at.page);
             self.journal_damage = Some(format!("the journal is damaged at segment {segment} page {page}"));

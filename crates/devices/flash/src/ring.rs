@@ -224,8 +224,12 @@ pub fn find(nand: &mut dyn Nand, deep: bool) -> Result<Vec<Found>> {
     // Blocks are filled in turn, so the youngest readable one holds the newest superblock.
     heads.sort_unstable();
     for &(_, block) in heads.iter().rev() {
-        let mut last = last_programmed(nand, block, shape.pages_per_block)?;
+        let (mut last, found) = last_programmed(nand, block, shape.pages_per_block)?;
         let before = all.len();
+        if let Some(found) = found {
+            all.push(found);
+            break;
+        }
         while let Some(page) = last {
             if let Ok(found) = read_superblock(nand, block, page)? {
                 all.push(found);
@@ -241,11 +245,20 @@ pub fn find(nand: &mut dyn Nand, deep: bool) -> Result<Vec<Found>> {
     Ok(all)
 }
 
-/// The last page of `block` that is not erased: pages are programmed in order. A clean volume has its
-/// newest superblock in the first two, else bisection finds it.
-fn last_programmed(nand: &mut dyn Nand, block: u32, pages: u32) -> Result<Option<u32>> {
+/// The last page of `block` that is not erased, and the superblock on it if it was read on the way: pages are
+/// programmed in order. A clean volume has its newest superblock in the first two, else bisection finds it.
+fn last_programmed(nand: &mut dyn Nand, block: u32, pages: u32) -> Result<(Option<u32>, Option<Found>)> {
+    let mut newest = (0, None);
     let mut erased = |page: u32| -> Result<bool> {
-        Ok(page >= pages || matches!(read_superblock(nand, block, page)?, Err(PageFault::Erased)))
+        if page >= pages {
+            return Ok(true);
+        }
+        match read_superblock(nand, block, page)? {
+            Err(PageFault::Erased) => return Ok(true),
+            Ok(found) => newest = (page + 1, Some(found)),
+            Err(_) => newest = (page + 1, None),
+        }
+        Ok(false)
     };
     let (mut low, mut high) = if erased(2)? { (0, 2) } else { (3, pages) };
     while low < high {
@@ -256,7 +269,7 @@ fn last_programmed(nand: &mut dyn Nand, block: u32, pages: u32) -> Result<Option
             low = middle + 1;
         }
     }
-    Ok(low.checked_sub(1))
+    Ok((low.checked_sub(1), newest.1.filter(|_| newest.0 == low)))
 }
 
 fn read_superblock(nand: &mut dyn Nand, block: u32, page: u32) -> Result<core::result::Result<Found, PageFault>> {

@@ -33,7 +33,9 @@ pub fn encode(entries: &[Segment], next_sequence: u32) -> Vec<u8> {
         out.push(state as u8 | (one.stream as u8) << 3);
         varint::put(&mut out, u64::from(one.live_bytes));
         varint::put(&mut out, u64::from(one.erases - least_erases));
-        varint::put(&mut out, u64::from(next_sequence.wrapping_sub(one.sequence)));
+        // 0: never opened.
+        let distance = if one.sequence == 0 { 0 } else { next_sequence.wrapping_sub(one.sequence) };
+        varint::put(&mut out, u64::from(distance));
         varint::put(&mut out, u64::from(one.summary_page.wrapping_add(1)));
     }
     out.resize(out.len() + SLACK_BYTES, 0);
@@ -62,7 +64,10 @@ pub fn decode(bytes: &[u8], count: usize, layout: &Layout) -> Result<Vec<Segment
             return Err(format!("entry {index}: {live_bytes} live bytes"));
         }
         let erases = least_erases.saturating_add(number(&mut input)?);
-        let sequence = next_sequence.wrapping_sub(number(&mut input)?);
+        let sequence = match number(&mut input)? {
+            0 => 0,
+            distance => next_sequence.wrapping_sub(distance),
+        };
         let summary_page = u16::try_from(number(&mut input)?).map_err(|_| short())?.checked_sub(1);
         let summary_page = summary_page.unwrap_or(NO_SUMMARY);
         entries.push(Segment { state, stream, live_bytes, erases, sequence, summary_page });
