@@ -86,7 +86,7 @@ tell onode check /dev/mtd0
 rmmod nandsim
 
 # Blocks that refuse to be erased after a few times: they are retired, nothing is lost.
-chip weakblocks=0:3,20:1,21:2,300:1,301:1,302:1,303:2
+chip weakblocks=0:3,20:1,21:2,300:1,301:1,600:1,601:1,700:1,800:1,900:1,901:1,1000:1
 tell onode mkfs /dev/mtd0
 up /dev/mtd0
 cp /tmp/large /mnt/kept

@@ -56,7 +56,10 @@ impl Geometry {
         PageAddress(block.0 as u64 * self.pages_per_block as u64)
     }
 
-    /// Checks that the shape is one that can exist: pages 512 B to 64 KiB (power of two), 4 to 4,096
+    /// The most pages that a block may have: enough for the zones of zoned devices.
+    pub const MOST_PAGES_PER_BLOCK: u32 = 32768;
+
+    /// Checks that the shape is one that can exist: pages 512 B to 64 KiB (power of two), 4 to 32,768
     /// pages a block, at least 8 blocks, 1 to 64 chips, spare at most half a page.
     ///
     /// # Errors
@@ -71,7 +74,7 @@ impl Geometry {
         if self.spare_bytes > self.page_bytes / 2 {
             return wrong("spare_bytes", self.spare_bytes);
         }
-        if self.pages_per_block < 4 || self.pages_per_block > 4096 {
+        if self.pages_per_block < 4 || self.pages_per_block > Self::MOST_PAGES_PER_BLOCK {
             return wrong("pages_per_block", self.pages_per_block);
         }
         if self.blocks < 8 || self.blocks > 1 << 24 {
@@ -169,6 +172,15 @@ pub trait Nand: Send {
             self.program(PageAddress(first.0 + i as u64), page, all_spare.next().unwrap_or_default(), tag)?;
         }
         Ok(())
+    }
+
+    /// Says that no page of `block` will be programmed before its next erase. Advice: most media have
+    /// nothing to do; devices that hold resources for blocks half written let them go.
+    ///
+    /// # Errors
+    /// `ProgramFailed`, `OutOfRange`, `Host`, `ReadOnly`.
+    fn finish(&mut self, block: BlockAddress) -> Result<()> {
+        self.geometry().check_block(block)
     }
 
     /// Whether completed programs and erases outlive any failure in the order they were made. A chip

@@ -1,5 +1,5 @@
-//! Media that are devices of Linux: raw NAND chips, block devices and partitions, and plain files used
-//! like one.
+//! Media that are devices of Linux: raw NAND chips, block devices and partitions, zoned ones, and plain
+//! files used like one.
 //!
 //! Everything here opens a device for one user alone, speaks to it past the page cache, and turns
 //! each refusal of the kernel into a kind that says what the caller can do. What a device is, is seen
@@ -15,9 +15,11 @@ mod label;
 pub mod mtd;
 mod order;
 pub mod storage;
+pub mod zoned;
 
 pub use block::BlockNand;
 pub use host::DeviceFile;
 pub use kind::{Kind, identify};
 pub use mtd::MtdNand;
 pub use storage::Storage;
+pub use zoned::ZonedNand;

@@ -7,7 +7,7 @@ use crate::error::{Class, Error, Result};
 use crate::spec::{Shape, Spec};
 use onode_media::image::{ImageNand, OpenMode};
 use onode_media::real::block::is_labelled;
-use onode_media::real::{BlockNand, Kind, MtdNand, identify};
+use onode_media::real::{BlockNand, Kind, MtdNand, ZonedNand, identify};
 use onode_media::{Geometry, MediaErrorKind, Nand};
 use std::fs::File;
 use std::io::Read;
@@ -21,6 +21,8 @@ pub(crate) enum Place {
     File,
     /// A block device.
     Block,
+    /// A zoned block device.
+    Zoned,
     /// A raw NAND chip.
     Mtd,
 }
@@ -32,7 +34,7 @@ pub(crate) fn place_to_make(spec: &Spec, path: &Path) -> Result<Place> {
         // What has a name and is no device is refused where files are made.
         Ok(Kind::File | Kind::Other) => Ok(Place::File),
         Ok(Kind::Block) => Ok(Place::Block),
-        Ok(Kind::Zoned) => Err(Error::new(Class::General, what(), "it is a zoned device, which cannot be used yet")),
+        Ok(Kind::Zoned) => Ok(Place::Zoned),
         Ok(Kind::Mtd) => Ok(Place::Mtd),
         Err(error) if error.kind == MediaErrorKind::NotFound => Ok(Place::File),
         Err(error) => Err(medium_error(what(), path, &error)),
@@ -47,7 +49,8 @@ pub(crate) fn open_nand(spec: &Spec, path: &Path, shape: &Shape, read_only: bool
         Ok(Kind::File) if !begins_with_label(path) => ImageNand::open(path, mode).map(|nand| Box::new(nand) as _),
         Ok(Kind::File | Kind::Block) => BlockNand::open(path, mode).map(|nand| Box::new(nand) as _),
         Ok(Kind::Mtd) => MtdNand::open(path, mode).map(|nand| Box::new(nand) as _),
-        Ok(Kind::Zoned | Kind::Other) => return Err(not_a_device(what)),
+        Ok(Kind::Zoned) => ZonedNand::open(path, mode).map(|nand| Box::new(nand) as _),
+        Ok(Kind::Other) => return Err(not_a_device(what)),
         Err(error) => Err(error),
     };
     let nand = opened.map_err(|error| medium_error(what.clone(), path, &error))?;

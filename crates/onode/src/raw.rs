@@ -9,10 +9,10 @@ use crate::nand::{Place, medium_error};
 use crate::signature;
 use crate::size::exact_size;
 use crate::spec::{Shape, Spec};
-use onode_media::Nand;
 use onode_media::image::OpenMode;
 use onode_media::real::block::{blocks_that_fit, bytes_for};
-use onode_media::real::{BlockNand, DeviceFile, MtdNand, Storage};
+use onode_media::real::{BlockNand, DeviceFile, MtdNand, Storage, ZonedNand};
+use onode_media::{Geometry, Nand};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -53,8 +53,10 @@ pub(crate) fn prepare(
     replace: bool,
     uuid: [u8; 16],
 ) -> Result<Prepared> {
-    if place == Place::Mtd {
-        return chip(spec, path, shape, replace);
+    match place {
+        Place::Mtd => return chip(spec, path, shape, replace),
+        Place::Zoned => return zones(spec, path, shape, replace, uuid),
+        Place::File | Place::Block => {}
     }
     let what = || format!("cannot make {spec}");
     let mut shape = *shape;
@@ -68,7 +70,7 @@ pub(crate) fn prepare(
     }
     let file = match place {
         Place::File => make_file(path, replace, &mut shape)?,
-        Place::Block | Place::Mtd => {
+        Place::Block | Place::Zoned | Place::Mtd => {
             refuse_content(spec, path, replace, || signature::of_device(path))?;
             fit(spec, path, &mut shape)?;
             NewFile(None)
@@ -84,30 +86,54 @@ fn chip(spec: &Spec, path: &Path, shape: &Shape, replace: bool) -> Result<Prepar
     let what = || format!("cannot make {spec}");
     let nand = MtdNand::open(path, OpenMode::ReadWrite).map_err(|error| medium_error(what(), path, &error))?;
     let there = nand.geometry();
-    for (key, said, there) in [
-        ("size", shape.size, there.bytes()),
-        ("page", shape.page.map(u64::from), u64::from(there.page_bytes)),
-        ("spare", shape.spare.map(u64::from), u64::from(there.spare_bytes)),
-        ("pages-per-block", shape.pages_per_block.map(u64::from), u64::from(there.pages_per_block)),
-        ("chips", shape.chips.map(u64::from), u64::from(there.chips)),
-    ] {
-        if said.is_some_and(|said| said != there) {
-            return Err(Error::new(Class::BadSize, what(), format!("the chip has {key}={}", exact_size(there)))
-                .hint("leave the settings out: a chip knows its own"));
-        }
-    }
+    require(&what(), "chip", shape, &there)?;
     let block_bytes = u64::from(there.page_bytes) * u64::from(there.pages_per_block);
     refuse_content(spec, path, replace, || signature::of_chip(path, block_bytes))?;
+    let shape = complete(&what(), shape, &there)?;
+    Ok(Prepared { nand: Box::new(nand), shape, file: NewFile(None) })
+}
+
+/// A zoned device is used whole; only the pages can be chosen.
+fn zones(spec: &Spec, path: &Path, shape: &Shape, replace: bool, uuid: [u8; 16]) -> Result<Prepared> {
+    let what = || format!("cannot make {spec}");
+    refuse_content(spec, path, replace, || signature::of_zones(path))?;
+    let failed = |error| medium_error(what(), path, &error);
+    let there = ZonedNand::geometry_at(path, shape.page).map_err(failed)?;
+    require(&what(), "zoned device", shape, &there)?;
+    let shape = complete(&what(), shape, &there)?;
+    let nand = ZonedNand::create(path, shape.page, uuid).map_err(failed)?;
+    Ok(Prepared { nand: Box::new(nand), shape, file: NewFile(None) })
+}
+
+/// That `said` asks for nothing but what is there.
+fn require(what: &str, kind: &str, said: &Shape, there: &Geometry) -> Result<()> {
+    for (key, said, there) in [
+        ("size", said.size, there.bytes()),
+        ("page", said.page.map(u64::from), u64::from(there.page_bytes)),
+        ("spare", said.spare.map(u64::from), u64::from(there.spare_bytes)),
+        ("pages-per-block", said.pages_per_block.map(u64::from), u64::from(there.pages_per_block)),
+        ("chips", said.chips.map(u64::from), u64::from(there.chips)),
+    ] {
+        if said.is_some_and(|said| said != there) {
+            return Err(Error::new(Class::BadSize, what, format!("the {kind} has {key}={}", exact_size(there)))
+                .hint(format!("leave the settings out: a {kind} knows its own")));
+        }
+    }
+    Ok(())
+}
+
+/// The shape of a medium that is used whole.
+fn complete(what: &str, said: &Shape, there: &Geometry) -> Result<Shape> {
     let shape = Shape {
         size: Some(there.bytes()),
         page: Some(there.page_bytes),
         spare: Some(there.spare_bytes),
         pages_per_block: Some(there.pages_per_block),
-        blocks_per_segment: shape.blocks_per_segment,
+        blocks_per_segment: said.blocks_per_segment,
         chips: Some(there.chips),
     };
-    shape.geometry().map_err(|error| Error { what: what(), ..error })?;
-    Ok(Prepared { nand: Box::new(nand), shape, file: NewFile(None) })
+    shape.geometry().map_err(|error| Error { what: what.to_owned(), ..error })?;
+    Ok(shape)
 }
 
 /// Makes the file, or takes the one that is there.

@@ -60,6 +60,18 @@ pub(crate) fn of_chip(path: &Path, block_bytes: u64) -> io::Result<Option<&'stat
     Ok(None)
 }
 
+/// What a zoned device holds: at its start, and where its first zone is that is written in order.
+///
+/// # Errors
+/// As [`of_device`].
+pub(crate) fn of_zones(path: &Path) -> io::Result<Option<&'static str>> {
+    let found = of_part(path, 0)?;
+    match onode_media::real::zoned::first_zone(path) {
+        Ok(Some(start)) if found.is_none() => of_part(path, start),
+        _ => Ok(found),
+    }
+}
+
 fn of_part(path: &Path, offset: u64) -> io::Result<Option<&'static str>> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(offset))?;

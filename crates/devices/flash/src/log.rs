@@ -398,7 +398,7 @@ impl Log {
             entry.summary_page = if fits { page as u16 } else { NO_SUMMARY };
             entry.state = SegmentState::Full;
         });
-        Ok(())
+        self.store.finish(segment)
     }
 
     /// Programs every page that content waits in, so that all places handed out are on the medium.

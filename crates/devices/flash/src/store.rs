@@ -323,6 +323,14 @@ impl Store {
         Ok(())
     }
 
+    /// No page of `segment` will be programmed any more: the medium may let go what it holds for it.
+    pub fn finish(&mut self, segment: u32) -> Result<()> {
+        for block in self.layout.blocks(segment) {
+            self.write("finish", |nand| nand.finish(block))?;
+        }
+        Ok(())
+    }
+
     /// Erases a segment. `Ok(false)` means that a block refused: the segment must be retired.
     pub fn erase_segment(&mut self, segment: u32) -> Result<bool> {
         self.check_writable()?;

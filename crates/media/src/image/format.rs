@@ -60,7 +60,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// For a geometry that is valid; its bounds keep every sum below 2^53.
+    /// For a geometry that is valid; its bounds keep every sum below 2^56.
     pub(super) const fn of(shape: Geometry) -> Self {
         let table = HEADER_BYTES as u64;
         let spare = (table + shape.blocks as u64 * ENTRY_BYTES as u64).next_multiple_of(ALIGNMENT);

@@ -43,6 +43,10 @@ impl<N: Nand + ?Sized> Nand for Box<N> {
         (**self).program_run(first, data, spare, tag)
     }
 
+    fn finish(&mut self, block: BlockAddress) -> Result<()> {
+        (**self).finish(block)
+    }
+
     fn keeps_order(&self) -> bool {
         (**self).keeps_order()
     }

@@ -94,6 +94,11 @@ impl DeviceFile {
         Ok(())
     }
 
+    /// The file itself, for requests of one kind of device.
+    pub(super) const fn file(&self) -> &File {
+        &self.file
+    }
+
     fn check(&self, offset: u64, bytes: u64) -> Result<()> {
         let aligned = (offset | bytes).is_multiple_of(SECTOR_BYTES as u64);
         if aligned && offset.checked_add(bytes).is_some_and(|end| end <= self.bytes) {

@@ -188,3 +188,75 @@ pub(super) fn mtd_read(file: &File, offset: u64, data: &mut [u8], spare: &mut [u
         Err(errno) => Err(errno),
     }
 }
+
+/// `struct blk_zone`.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(super) struct RawZone {
+    /// First sector of 512 bytes.
+    pub(super) start: u64,
+    /// Sectors.
+    pub(super) length: u64,
+    /// The next sector to be written.
+    pub(super) write_pointer: u64,
+    pub(super) kind: u8,
+    pub(super) condition: u8,
+    non_sequential: u8,
+    needs_reset: u8,
+    padding: [u8; 4],
+    /// Sectors that can be written, if the driver tells.
+    pub(super) capacity: u64,
+    reserved: [u8; 24],
+}
+const _: () = assert!(size_of::<RawZone>() == 64);
+
+const REPORTED: usize = 64;
+
+/// `struct blk_zone_report` with room for some zones.
+#[repr(C)]
+struct ZoneReport {
+    sector: u64,
+    count: u32,
+    flags: u32,
+    zones: [RawZone; REPORTED],
+}
+const _: () = assert!(size_of::<ZoneReport>() == 16 + 64 * REPORTED);
+
+/// `BLK_ZONE_REP_CAPACITY`: capacities are told.
+const REPORTS_CAPACITY: u32 = 1;
+/// `_IOWR(0x12, 130, struct blk_zone_report)`.
+const BLKREPORTZONE: libc::Ioctl = 0xc010_1282;
+/// `_IOW(0x12, 131, struct blk_zone_range)`.
+const BLKRESETZONE: libc::Ioctl = 0x4010_1283;
+/// `_IOW(0x12, 136, struct blk_zone_range)`.
+const BLKFINISHZONE: libc::Ioctl = 0x4010_1288;
+
+/// Some zones from `sector` on; none behind the last.
+pub(super) fn zones_from(file: &File, sector: u64) -> Result<alloc::vec::Vec<RawZone>, Errno> {
+    let count = REPORTED as u32;
+    let mut report = ZoneReport { sector, count, flags: 0, zones: [RawZone::default(); REPORTED] };
+    // SAFETY: the request reads a blk_zone_report and writes it and at most `count` blk_zone behind it, for
+    // which ZoneReport has room.
+    outcome(unsafe { libc::ioctl(file.as_raw_fd(), BLKREPORTZONE, &raw mut report) })?;
+    let mut zones = report.zones.get(..report.count as usize).unwrap_or_default().to_vec();
+    if report.flags & REPORTS_CAPACITY == 0 {
+        zones.iter_mut().for_each(|zone| zone.capacity = zone.length);
+    }
+    Ok(zones)
+}
+
+fn change_zone(file: &File, request: libc::Ioctl, sector: u64, sectors: u64) -> Result<(), Errno> {
+    let range = [sector, sectors];
+    // SAFETY: the requests read a blk_zone_range, which is two u64, from a pointer valid for that.
+    outcome(unsafe { libc::ioctl(file.as_raw_fd(), request, range.as_ptr()) }).map(drop)
+}
+
+/// Makes a zone empty.
+pub(super) fn reset_zone(file: &File, sector: u64, sectors: u64) -> Result<(), Errno> {
+    change_zone(file, BLKRESETZONE, sector, sectors)
+}
+
+/// Makes a zone full.
+pub(super) fn finish_zone(file: &File, sector: u64, sectors: u64) -> Result<(), Errno> {
+    change_zone(file, BLKFINISHZONE, sector, sectors)
+}

@@ -1,0 +1,68 @@
+# In the machine: Onode on a zoned NVMe drive. The machine resets itself in the middle of writing, as if the
+# power had failed and come back; the drive keeps its zones. What fsync(2) confirmed is kept outside.
+# shellcheck shell=sh
+
+ROUNDS=$(cat /share/rounds)
+boot=$(cat /share/boot)
+DRIVE=/dev/nvme0n1
+modprobe nvme
+for _ in $(seq 100); do [ -b $DRIVE ] && break; sleep 0.1; done
+
+zones() { echo "# zones: $(cat /sys/block/nvme0n1/queue/nr_zones), at most $(cat /sys/block/nvme0n1/queue/max_active_zones) active"; }
+
+verify_synced() {
+    count=0
+    while read -r sum name; do
+        [ "$(sha256sum <"/mnt/$name" | cut -c 1-64)" = "$sum" ] || { echo "$name is not what was synced"; return 1; }
+        count=$((count + 1))
+    done </share/synced
+}
+
+# Files with synced content, without end.
+write_files() {
+    number=$((boot * 1000))
+    while :; do
+        number=$((number + 1))
+        name=f$((number % 60))
+        size=$((RANDOM * 8 % 200000 + 1))
+        dd if=/dev/urandom of=/tmp/content bs="$size" count=1 2>/dev/null
+        # A name is in doubt from here on until it is synced.
+        grep -v " $name\$" /share/synced >/tmp/others
+        cat /tmp/others >/share/synced
+        dd if=/tmp/content of="/mnt/$name" bs=16384 conv=fsync 2>/dev/null || { not_ok "writing $name"; return; }
+        echo "$(sha256sum </tmp/content | cut -c 1-64) $name" >>/share/synced
+        if [ $((number % 10)) -eq 0 ]; then dd if=/dev/urandom of=/mnt/large bs=64k count=100 2>/dev/null; fi
+    done
+}
+
+if [ "$boot" -eq 0 ]; then
+    : >/share/synced
+    zones
+    tell onode mkfs $DRIVE
+    onode mkfs $DRIVE >/tmp/said 2>&1
+    [ $? -eq 21 ] && ok "mkfs keeps a volume without --force" || { not_ok "mkfs keeps a volume without --force"; cat /tmp/said; }
+    onode info $DRIVE | sed 's/^/# /'
+fi
+if ! up $DRIVE; then
+    not_ok "mount after $boot resets"
+elif ! verify_synced; then
+    not_ok "synced files after $boot resets"
+elif [ "$boot" -lt "$ROUNDS" ]; then
+    [ "$boot" -eq 0 ] || ok "$count synced files are there after reset $boot"
+    echo $((boot + 1)) >/share/boot
+    (sleep "$((RANDOM % 8 + 6)).$((RANDOM % 10))"; echo b >/proc/sysrq-trigger) &
+    write_files
+else
+    ok "$count synced files are there after reset $boot"
+    # Over and over, so that zones are cleaned and reset.
+    round=0
+    dd if=/dev/urandom of=/tmp/large bs=1M count=60 2>/dev/null
+    while [ "$round" -lt 6 ]; do
+        round=$((round + 1))
+        cp /tmp/large /mnt/large && sync /mnt/large && cmp /tmp/large /mnt/large || { not_ok "large file"; break; }
+    done
+    verify_synced && down && ok "360 MiB written over and over" || not_ok "360 MiB written over and over"
+    tell onode check $DRIVE
+    tell onode stat $DRIVE
+fi
+true
