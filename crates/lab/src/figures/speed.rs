@@ -57,6 +57,11 @@ fn segment_microseconds(spec: &Spec) -> Result<u64> {
 }
 
 fn on(run: &Measuring<'_>, size: &str, more: &str, durability: Durability, all: &[Operation]) -> Result<Report> {
-    let settings = Settings { trace: device(size, more), device: spec(size, more)?, durability, caches: run.caches };
+    let settings = Settings {
+        trace: format!("{trace} on {}", device(size, more)),
+        device: spec(size, more)?,
+        durability,
+        caches: run.caches,
+    };
     replay(&settings, all)
 }

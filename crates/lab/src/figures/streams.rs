@@ -106,7 +106,7 @@ fn operations(run: &Measuring<'_>, stream: &Stream) -> Result<(Vec<Operation>, &
 
 fn replay_on(run: &Measuring<'_>, more: &str, durability: Durability, all: &[Operation]) -> Result<Report> {
     let settings = Settings {
-        trace: device(run.scale.medium, more),
+        trace: format!("a stream on {}", device(run.scale.medium, more)),
         device: spec(run.scale.medium, more)?,
         durability,
         caches: run.caches,
