@@ -85,7 +85,13 @@ impl Core {
             let (block, page) = place;
             let bytes = self.encode_superblock(generation);
             let address = PageAddress(layout.geometry.first_page(BlockAddress(block)).0 + u64::from(page));
-            let info = PageInfo { kind: PageKind::Superblock, record_bytes: 0, echo_bytes: 0, sequence: generation, flushed: false };
+            let info = PageInfo {
+                kind: PageKind::Superblock,
+                record_bytes: 0,
+                echo_bytes: 0,
+                sequence: generation,
+                flushed: false,
+            };
             let (data, spare) = seal_page(&layout, self.log.store.seed(), address, info, &bytes);
             if self.log.store.try_program(|nand| nand.program(address, &data, &spare, IoTag::Anchor))? {
                 self.log.store.flush()?;

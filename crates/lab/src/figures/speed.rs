@@ -57,8 +57,9 @@ fn segment_microseconds(spec: &Spec) -> Result<u64> {
 }
 
 fn on(run: &Measuring<'_>, size: &str, more: &str, durability: Durability, all: &[Operation]) -> Result<Report> {
+    let what = if durability == Durability::Operation { "synced rewrites" } else { "sequential write" };
     let settings = Settings {
-        trace: format!("{trace} on {}", device(size, more)),
+        trace: format!("{what} on {}", device(size, more)),
         device: spec(size, more)?,
         durability,
         caches: run.caches,
