@@ -120,6 +120,8 @@ impl Bench {
                 let format = onode_flash::FormatOptions {
                     uuid: UUID,
                     blocks_per_segment: shape.blocks_per_segment.and_then(|blocks| u16::try_from(blocks).ok()),
+                    placement: shape.placement,
+                    victim: shape.victim,
                 };
                 let device = FlashDevice::format(chip.clone(), &format, &caches.options())
                     .map_err(|error| Error::new(Class::of_device(&error), what(), error.to_string()))?;

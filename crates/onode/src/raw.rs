@@ -129,8 +129,8 @@ fn complete(what: &str, said: &Shape, there: &Geometry) -> Result<Shape> {
         page: Some(there.page_bytes),
         spare: Some(there.spare_bytes),
         pages_per_block: Some(there.pages_per_block),
-        blocks_per_segment: said.blocks_per_segment,
         chips: Some(there.chips),
+        ..*said
     };
     shape.geometry().map_err(|error| Error { what: what.to_owned(), ..error })?;
     Ok(shape)

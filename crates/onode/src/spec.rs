@@ -5,6 +5,7 @@
 //! flash:disk.img,size=4G,page=2K           the same, with the shape that a new image gets
 //! /dev/sdb1                                flash on a block device or a partition
 //! flash:disk.raw,direct                    flash in a plain file that is used like a block device
+//! flash:disk.img,placement=sepbit          the same, with another placement policy from now on
 //! flash:sim,size=128M                      flash in memory, gone at the end
 //! ram:size=256M                            objects in memory, gone at the end
 //! ```
@@ -12,6 +13,7 @@
 
 use crate::error::{Class, Error, Result};
 use crate::size::{exact_size, parse_size};
+use onode_flash::policy::{Placement, VictimPolicy};
 use onode_media::Geometry;
 use std::ffi::OsStr;
 use std::fmt;
@@ -45,7 +47,7 @@ pub enum Medium {
     Simulator,
 }
 
-/// The shape of a NAND as far as it was said.
+/// The shape of a NAND and the policies of the volume on it, as far as they were said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
     /// Data bytes in all.
@@ -60,6 +62,10 @@ pub struct Shape {
     pub blocks_per_segment: Option<u32>,
     /// Chips that work at the same time.
     pub chips: Option<u32>,
+    /// Where content goes: the placement policy from now on.
+    pub placement: Option<Placement>,
+    /// What the cleaner takes: the victim policy from now on.
+    pub victim: Option<VictimPolicy>,
 }
 
 impl Shape {
@@ -240,8 +246,11 @@ fn parse_flash(what: &str, medium: Medium, keys: &str) -> Result<Spec> {
             "pages-per-block" => shape.pages_per_block = Some(figure_of(what, value)?),
             "blocks-per-segment" => shape.blocks_per_segment = Some(figure_of(what, value)?),
             "chips" => shape.chips = Some(figure_of(what, value)?),
+            "placement" => shape.placement = Some(placement_of(what, value)?),
+            "victim" => shape.victim = Some(victim_of(what, value)?),
             _ => {
-                let keys = "size, page, spare, pages-per-block, blocks-per-segment, chips; `direct` has no value";
+                let keys = "size, page, spare, pages-per-block, blocks-per-segment, chips, placement, victim; \
+                            `direct` has no value";
                 return Err(unknown_part(what, part, keys));
             }
         }
@@ -256,6 +265,23 @@ fn size_of(what: &str, value: &str) -> Result<u64> {
 fn figure_of(what: &str, value: &str) -> Result<u32> {
     let size = size_of(what, value)?;
     u32::try_from(size).map_err(|_| Error::new(Class::BadSize, what, format!("`{value}` is too large")))
+}
+
+fn placement_of(what: &str, value: &str) -> Result<Placement> {
+    let known = || Placement::ALL.into_iter().filter(|one| one.splits_metadata());
+    known().find(|one| one.name() == value).ok_or_else(|| {
+        let names: Vec<_> = known().map(Placement::name).collect();
+        Error::new(Class::Usage, what, format!("`{value}` is no placement of this device"))
+            .hint(format!("the placements are {}", names.join(", ")))
+    })
+}
+
+fn victim_of(what: &str, value: &str) -> Result<VictimPolicy> {
+    VictimPolicy::from_name(value).ok_or_else(|| {
+        let names: Vec<_> = VictimPolicy::ALL.into_iter().map(VictimPolicy::name).collect();
+        Error::new(Class::Usage, what, format!("`{value}` is no victim policy"))
+            .hint(format!("the victim policies are {}", names.join(", ")))
+    })
 }
 
 fn unknown_part(what: &str, part: &str, keys: &str) -> Error {
@@ -278,6 +304,12 @@ impl fmt::Display for Spec {
                         write!(f, ",{key}={}", exact_size(value))?;
                     }
                 }
+                if let Some(placement) = shape.placement {
+                    write!(f, ",placement={}", placement.name())?;
+                }
+                if let Some(victim) = shape.victim {
+                    write!(f, ",victim={}", victim.name())?;
+                }
                 Ok(())
             }
         }
@@ -296,6 +328,7 @@ mod tests {
             "flash:/dev/sdb1",
             "flash:disk.raw,direct,size=1G",
             "flash:sim,size=128M,page=2K",
+            "flash:disk.img,placement=sepbit,victim=d-choices",
             "flash:/a/b c.img,size=1G,page=4K,spare=32,pages-per-block=64,blocks-per-segment=4,chips=2",
         ] {
             assert_eq!(Spec::parse(text).expect(text).to_string(), text);
@@ -318,6 +351,9 @@ mod tests {
             ("flash:a,direct=1", "`direct=1`", Class::Usage),
             ("flash:sim,direct", "`direct`", Class::Usage),
             ("flash:a,size=lots", "`lots`", Class::BadSize),
+            ("flash:a,placement=anywhere", "`anywhere`", Class::Usage),
+            ("flash:a,placement=combined", "`combined`", Class::Usage),
+            ("flash:a,victim=all", "`all`", Class::Usage),
             ("flash:a,page=99999999999", "`99999999999`", Class::BadSize),
             ("ram:page=2K", "`page=2K`", Class::Usage),
             ("ram:size=1K", "1K", Class::BadSize),

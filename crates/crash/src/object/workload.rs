@@ -36,7 +36,11 @@ pub fn format(shape: &Shape) -> Result<SimNand, Violation> {
     let nand = SimNand::new(shape.geometry, SimOptions::default());
     let nand = nand.map_err(|error| Violation::new("N7", format!("no medium of this shape: {error}")))?;
     let medium = Medium::new(nand, false);
-    let options = FormatOptions { uuid: *b"crash explorer  ", blocks_per_segment: shape.blocks_per_segment };
+    let options = FormatOptions {
+        uuid: *b"crash explorer  ",
+        blocks_per_segment: shape.blocks_per_segment,
+        ..FormatOptions::default()
+    };
     let device = FlashDevice::format(medium.clone(), &options, &mount_options(false)).map_err(unexpected("format"))?;
     device.close().map_err(unexpected("close after format"))?;
     drop(device);

@@ -201,7 +201,7 @@ pub fn check(nand: &mut dyn Nand, options: &CheckOptions, progress: &mut dyn FnM
         return context.finish(0);
     };
     context.report.generation = newest.superblock.generation.get();
-    context.report.clean = newest.superblock.clean.get() == 1;
+    context.report.clean = newest.superblock.clean == 1;
     let Some(layout) = superblocks::judge(newest, nand, &mut context) else { return context.finish(0) };
     let mut medium = Medium::new(nand, layout, &newest.superblock.uuid);
     check_checkpoint(&mut medium, newest, options, &mut context);

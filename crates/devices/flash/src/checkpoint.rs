@@ -68,7 +68,8 @@ impl Core {
         if clean {
             // The summary at its end also tells a replay from the superblock before to go on in the next
             // journal segment, should the coming superblock be lost.
-            for stream in [Stream::Journal, Stream::Data, Stream::Cold] {
+            self.log.seal(Stream::Journal)?;
+            for stream in Stream::CONTENT {
                 self.log.seal(stream)?;
             }
             // The whole table in one place: the next mount reads few pages.

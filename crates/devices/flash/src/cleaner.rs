@@ -6,6 +6,7 @@
 
 use crate::core::Core;
 use crate::items::{Item, Owner};
+use crate::log::Writer;
 use crate::policy::Stream;
 use crate::record::Piece;
 use crate::tree::Key;
@@ -21,14 +22,13 @@ impl Core {
     /// False if there is none.
     pub fn clean_one(&mut self, budget_bytes: u64) -> Result<bool> {
         let journal_sequence = self.log.journal_position().1.min(self.checkpoint_state.journal_sequence);
-        let capacity_bytes = self.log.store.layout.segment_bytes() as u32;
         let stuck = &self.stuck;
         let candidates = self
             .log
             .table
             .candidates(journal_sequence)
             .filter(|one| u64::from(one.live_bytes) <= budget_bytes && !stuck.contains(&one.segment));
-        let Some(victim) = self.options.victim.choose(capacity_bytes, candidates) else { return Ok(false) };
+        let Some(victim) = self.victim.choose(candidates) else { return Ok(false) };
         self.prepare_writing()?;
         self.clean_segment(victim.segment)?;
         Ok(true)
@@ -45,6 +45,7 @@ impl Core {
             // A segment that was open at a crash has no summary: the index tells what lies there.
             None => self.items_from_index(segment)?,
         };
+        self.learn_from(segment);
         // Table pieces leave only with the next checkpoint.
         let holds_table = items.iter().any(|item| matches!(item.owner, Owner::TablePiece { .. }));
         let base = u64::from(segment) * self.log.store.layout.segment_bytes();
@@ -108,17 +109,18 @@ impl Core {
         Ok(())
     }
 
-    /// Copies `piece`, which holds the bytes of `object` from `offset` on, to the cold stream.
+    /// Copies `piece`, which holds the bytes of `object` from `offset` on, to where what survives goes.
     fn move_bytes(&mut self, object: ObjectId, offset: u64, piece: Piece) -> Result<()> {
         let mut bytes = vec![0; piece.length as usize];
         self.log.read(piece.location, &mut bytes, IoTag::Cleaning)?;
-        self.relocate(object, offset, &bytes)
+        let segment = self.log.store.layout.segment_of(piece.location);
+        self.relocate(self.stream_for_moved(segment), object, offset, &bytes)
     }
 
-    /// Writes `bytes`, which `object` holds from `offset` on, to the cold stream instead.
-    pub fn relocate(&mut self, object: ObjectId, offset: u64, bytes: &[u8]) -> Result<()> {
+    /// Writes `bytes`, which `object` holds from `offset` on, to `stream` instead.
+    pub fn relocate(&mut self, stream: Stream, object: ObjectId, offset: u64, bytes: &[u8]) -> Result<()> {
         let mut pieces = Vec::new();
-        self.append_content(Stream::Cold, object, offset, bytes, &mut pieces)?;
+        self.append_content((stream, Writer::Cleaner), object, offset, bytes, &mut pieces)?;
         self.unplace(object, offset, offset + bytes.len() as u64)?;
         self.link(object, offset, &pieces, true)?;
         self.statistics.bytes_moved += bytes.len() as u64;

@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::items::Owner;
+use crate::log::Writer;
 use crate::policy::{Stream, whole_page_bytes};
 use crate::record::{Change, Piece, Record};
 use alloc::format;
@@ -67,11 +68,12 @@ impl Core {
     fn write_content(&mut self, object: ObjectId, offset: u64, data: &[u8]) -> Result<Vec<Piece>> {
         self.statistics.bytes_written += data.len() as u64;
         let payload = self.log.store.layout.payload_bytes as usize;
-        let hints = self.require(object)?.hints;
-        let split = whole_page_bytes(&hints, data.len(), payload);
+        let onode = self.require(object)?;
+        let split = whole_page_bytes(&onode.hints, data.len(), payload);
+        let stream = if split == 0 { Stream::Data } else { self.stream_for_write(object, &onode, offset)? };
         let mut pieces = Vec::new();
-        for (stream, from, until) in [(Stream::Data, 0, split), (Stream::Journal, split, data.len())] {
-            self.append_content(stream, object, offset + from as u64, &data[from..until], &mut pieces)?;
+        for (stream, from, until) in [(stream, 0, split), (Stream::Journal, split, data.len())] {
+            self.append_content((stream, Writer::User), object, offset + from as u64, &data[from..until], &mut pieces)?;
         }
         Ok(pieces)
     }
@@ -79,7 +81,7 @@ impl Core {
     /// Appends `data` to `stream` and adds the places to `pieces`.
     pub fn append_content(
         &mut self,
-        stream: Stream,
+        (stream, writer): (Stream, Writer),
         object: ObjectId,
         offset: u64,
         data: &[u8],
@@ -88,7 +90,7 @@ impl Core {
         let mut done = 0;
         while done < data.len() {
             let owner = Owner::Content { object: object.0, offset: offset + done as u64 };
-            let piece = self.log.append(stream, &data[done..], owner)?;
+            let piece = self.log.append(stream, writer, &data[done..], owner)?;
             done += piece.length as usize;
             pieces.push(piece);
         }
@@ -106,7 +108,7 @@ impl Core {
         }
         // Content that the cleaner moved need not be durable: its old place still is.
         if !is_planted(Bug::RecordBeforeData) {
-            self.log.program_page(Stream::Data)?;
+            self.log.program_users()?;
         }
         self.log.program_page(Stream::Journal)?;
         if self.log.chain_broken {

@@ -5,7 +5,8 @@ use crate::errors::damaged;
 use crate::format::BlobReference;
 use crate::items::Owner;
 use crate::log::Log;
-use crate::options::MountOptions;
+use crate::options::{MountOptions, Policies};
+use crate::policy::{Chooser, Classifier};
 use crate::replay::Recovery;
 use crate::ring::Ring;
 use crate::tree::{Child, Key, Node, NodeSource, Tree};
@@ -80,6 +81,14 @@ pub struct Core {
     pub uuid: [u8; 16],
     /// Options of this mount.
     pub options: MountOptions,
+    /// Policies as they were chosen.
+    pub policies: Policies,
+    /// Where content goes.
+    pub placement: Classifier,
+    /// What the cleaner takes.
+    pub victim: Chooser,
+    /// Features without which the medium cannot be used at all.
+    pub incompatible: u32,
     /// Bytes of a tree node.
     pub node_bytes: usize,
     /// Bytes of changed nodes at which a checkpoint is due.

@@ -82,7 +82,7 @@ pub struct SuperblockContent {
     /// Root of the tree.
     pub root: ReferenceDump,
     /// Level of the root.
-    pub root_level: u16,
+    pub root_level: u8,
     /// Where the journal goes on: segment, page, sequence number.
     pub journal: (u32, u32, u32),
     /// The journal segment after that one, and its sequence number.
@@ -114,9 +114,9 @@ impl SuperblockContent {
             blocks_per_segment: superblock.blocks_per_segment.get(),
             generation: superblock.generation.get(),
             checkpoint_generation: superblock.checkpoint_generation.get(),
-            clean: superblock.clean.get() == 1,
+            clean: superblock.clean == 1,
             root: (&superblock.root).into(),
-            root_level: superblock.root_level.get(),
+            root_level: superblock.root_level,
             journal: (
                 superblock.journal_segment.get(),
                 superblock.journal_page.get(),

@@ -21,7 +21,11 @@ pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"ONODEFL\x01";
 /// Incompatible changes raise the major number: older code refuses the medium.
 pub const FORMAT_MAJOR: u16 = 2;
 /// Compatible additions raise the minor number.
-pub const FORMAT_MINOR: u16 = 1;
+pub const FORMAT_MINOR: u16 = 2;
+/// Incompatible feature: segments may belong to streams beyond the first four.
+pub const FEATURE_CLASSES: u32 = 1;
+/// All incompatible features that this code knows.
+pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES;
 /// First bytes of every segment summary.
 pub const SUMMARY_MAGIC: [u8; 4] = *b"OSUM";
 
@@ -140,9 +144,13 @@ pub struct Superblock {
     /// Root of the tree.
     pub root: BlobReference,
     /// Level of the root; leaves have level 0.
-    pub root_level: U16,
+    pub root_level: u8,
+    /// One more than the placement policy's number; 0 if none was chosen.
+    pub placement: u8,
     /// 1 if nothing follows in the journal.
-    pub clean: U16,
+    pub clean: u8,
+    /// One more than the victim policy's number; 0 if none was chosen.
+    pub victim: u8,
     /// Pieces of the segment table that follow.
     pub table_pieces: U32,
     /// Where the journal goes on: segment.

@@ -44,6 +44,7 @@ mod log;
 mod mount;
 pub mod options;
 mod page;
+mod placing;
 pub mod policy;
 mod read;
 mod record;

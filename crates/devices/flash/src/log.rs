@@ -1,4 +1,4 @@
-//! The log: four streams of bytes over the segments, and reading back what they hold.
+//! The log: streams of bytes over the segments, and reading back what they hold.
 //!
 //! The journal fills one page in memory at a time, content from the front, record frames from the back,
 //! and programs it when it is full or has to be durable. The other streams collect a few pages, so
@@ -14,7 +14,7 @@ use crate::format::{BlobReference, NO_SUMMARY, PageKind, SUMMARY_MAGIC, SummaryH
 use crate::items::{Item, Items, Owner};
 use crate::layout::{Layout, SegmentPage};
 use crate::page::PageInfo;
-use crate::policy::Stream;
+use crate::policy::{Placement, Stream};
 use crate::record::{self, Piece, Record};
 use crate::segments::{SegmentState, SegmentTable};
 use crate::store::{Store, kind_and_tag};
@@ -38,6 +38,10 @@ pub struct OpenSegment {
     front: Vec<u8>,
     records: Vec<u8>,
     items: Items,
+    /// Content from users went there: the journal says that it was opened.
+    from_users: bool,
+    /// Some of it waits in `front`: it goes before the journal page that places it.
+    users_wait: bool,
 }
 
 impl OpenSegment {
@@ -138,23 +142,37 @@ impl Log {
         } else {
             self.open_any(stream)?
         };
-        let opened =
-            OpenSegment { segment, sequence, page: 0, front: Vec::new(), records: Vec::new(), items: Items::default() };
+        let opened = OpenSegment {
+            segment,
+            sequence,
+            page: 0,
+            front: Vec::new(),
+            records: Vec::new(),
+            items: Items::default(),
+            from_users: false,
+            users_wait: false,
+        };
         self.open[stream as usize] = Some(opened);
-        match stream {
-            Stream::Journal => {
-                self.echoes.clear();
-                self.reserve_journal()?;
-                let (segment, sequence) = self.next_journal;
-                self.append_record(&Record::Chain { segment, sequence })
-            }
-            Stream::Data if is_planted(Bug::OpenedUnlogged) => Ok(()),
-            Stream::Data => {
-                let erases = self.table.get(segment).erases;
-                self.append_record(&Record::Opened { segment, sequence, erases })
-            }
-            Stream::Cold | Stream::Index => Ok(()),
+        if stream == Stream::Journal {
+            self.echoes.clear();
+            self.reserve_journal()?;
+            let (segment, sequence) = self.next_journal;
+            self.append_record(&Record::Chain { segment, sequence })?;
         }
+        Ok(())
+    }
+
+    /// Logs that the open segment of `stream` exists, before the first record places content there. What only
+    /// the cleaner fills needs no record: until a checkpoint knows it, nothing refers to it.
+    fn log_opened(&mut self, stream: Stream) -> Result<()> {
+        let Some(open) = self.open[stream as usize].as_mut().filter(|open| !open.from_users) else { return Ok(()) };
+        open.from_users = true;
+        let (segment, sequence) = (open.segment, open.sequence);
+        if is_planted(Bug::OpenedUnlogged) {
+            return Ok(());
+        }
+        let erases = self.table.get(segment).erases;
+        self.append_record(&Record::Opened { segment, sequence, erases })
     }
 
     /// Finds, erases and enters a free segment.
@@ -207,20 +225,24 @@ impl Log {
 
     /// Appends as much of `bytes` as goes into one unbroken run; returns where it lies. At least one byte
     /// is taken. `owner` is that of the first byte.
-    pub fn append(&mut self, stream: Stream, bytes: &[u8], owner: Owner) -> Result<Piece> {
+    pub fn append(&mut self, stream: Stream, writer: Writer, bytes: &[u8], owner: Owner) -> Result<Piece> {
         loop {
-            if let Some(piece) = self.append_some(stream, bytes, owner)? {
+            if let Some(piece) = self.append_some(stream, writer, bytes, owner)? {
                 return Ok(piece);
             }
         }
     }
 
     /// As [`append`](Self::append); `None` if the open segment had to be given up.
-    fn append_some(&mut self, stream: Stream, bytes: &[u8], owner: Owner) -> Result<Option<Piece>> {
+    fn append_some(&mut self, stream: Stream, writer: Writer, bytes: &[u8], owner: Owner) -> Result<Option<Piece>> {
         self.prepare(stream, 1)?;
         if self.is_buffer_full(stream) {
             self.program_page(stream)?;
             self.prepare(stream, 1)?;
+        }
+        let users = stream.is_content() && writer == Writer::User;
+        if users {
+            self.log_opened(stream)?;
         }
         let payload = self.payload();
         let pages_left = self.pages_left(stream) as usize;
@@ -232,7 +254,7 @@ impl Log {
         let taken = if open.front.is_empty() && open.records.is_empty() && bytes.len() >= payload.max(limit / 2) {
             // Many whole pages go straight to the medium.
             let count = (bytes.len() / payload).min(pages_left);
-            let (kind, tag) = kind_and_tag(stream);
+            let (kind, tag) = kind_and_tag(stream, users);
             let info = PageInfo { kind, record_bytes: 0, echo_bytes: 0, sequence: open.sequence, flushed: false };
             if let Err(failed) = self.store.program(at, info, &bytes[..count * payload], tag)? {
                 self.fail(stream, failed);
@@ -250,6 +272,7 @@ impl Log {
             let room = (limit - open.records.len() - open.front.len()).min(pages_left * payload - offset);
             let count = bytes.len().min(room);
             open.front.extend_from_slice(&bytes[..count]);
+            open.users_wait |= users;
             count
         };
         open.items.push(Item { start, length: taken as u32, owner });
@@ -323,17 +346,27 @@ impl Log {
         Ok(())
     }
 
+    /// Programs what users wrote, wherever it waits.
+    pub fn program_users(&mut self) -> Result<()> {
+        for stream in Stream::CONTENT {
+            if self.open[stream as usize].as_ref().is_some_and(|open| open.users_wait) {
+                self.program_page(stream)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Programs what waits in the buffer of `stream`. Content goes before the journal page that places it.
     pub fn program_page(&mut self, stream: Stream) -> Result<()> {
         if stream == Stream::Journal && !is_planted(Bug::RecordBeforeData) {
-            self.program_page(Stream::Data)?;
+            self.program_users()?;
         }
         let payload = self.payload();
         let Some(open) = &mut self.open[stream as usize] else { return Ok(()) };
         if open.front.is_empty() && open.records.is_empty() {
             return Ok(());
         }
-        let (kind, tag) = kind_and_tag(stream);
+        let (kind, tag) = kind_and_tag(stream, core::mem::take(&mut open.users_wait));
         let flushed = stream == Stream::Journal && core::mem::take(&mut self.store.flushed);
         let mut pages = core::mem::take(&mut open.front);
         let content_bytes = pages.len();
@@ -403,10 +436,10 @@ impl Log {
 
     /// Programs every page that content waits in, so that all places handed out are on the medium.
     pub fn program_content(&mut self) -> Result<()> {
-        for stream in [Stream::Data, Stream::Cold, Stream::Index] {
+        for stream in Stream::CONTENT {
             self.program_page(stream)?;
         }
-        Ok(())
+        self.program_page(Stream::Index)
     }
 
     /// Reads `out.len()` bytes of one segment from `location`, from memory or from verified pages.
@@ -538,8 +571,14 @@ fn not_open(stream: Stream) -> Error {
     damaged(format!("the {} stream has no open segment", stream.name()))
 }
 
-/// Segments that the streams may open at any moment without asking for room.
-pub const STREAM_SEGMENTS: u32 = Stream::ALL.len() as u32;
+/// On whose behalf content is appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// A user: a record in the journal will place it.
+    User,
+    /// The cleaner: nothing refers to it before the next checkpoint.
+    Cleaner,
+}
 
 impl Layout {
     /// Nodes of the tree have at most this many bytes: a page, within 2 to 4 KiB.
@@ -559,8 +598,9 @@ impl Log {
 }
 
 impl Log {
-    /// Bytes that the cold stream still takes in its open segment.
-    pub fn cold_room(&self) -> u64 {
-        u64::from(self.pages_left(Stream::Cold)) * self.payload() as u64
+    /// Bytes that the content streams still take in their open segments, those apart that users alone fill.
+    pub fn moving_room(&self, placement: Placement) -> u64 {
+        let moving = Stream::CONTENT.into_iter().filter(|one| *one != Stream::Data || placement.moves_to_data());
+        moving.map(|stream| u64::from(self.pages_left(stream)) * self.payload() as u64).sum()
     }
 }

@@ -4,7 +4,8 @@ use crate::core::{CheckpointState, Core, Statistics};
 use crate::errors::from_media;
 use crate::layout::Layout;
 use crate::log::Log;
-use crate::options::{FormatOptions, MountOptions};
+use crate::options::{FormatOptions, MountOptions, Policies};
+use crate::policy::{Chooser, Classifier};
 use crate::replay::Recovery;
 use crate::ring::{self, Ring};
 use crate::segments::{SegmentState, SegmentTable};
@@ -42,7 +43,9 @@ impl Core {
                 }
             }
         }
-        let mut core = Self::assemble(nand, layout, options.uuid, table, Tree::new(layout.node_bytes()), mount);
+        let policies = Policies::new(options, mount)?;
+        let tree = Tree::new(layout.node_bytes());
+        let mut core = Self::assemble(nand, layout, options.uuid, table, tree, policies, mount);
         let least = core.least_segments();
         if core.log.table.allocatable() < least {
             let sound = core.log.table.allocatable();
@@ -87,10 +90,13 @@ impl Core {
     pub fn mount_found(nand: Box<dyn Nand>, found: &ring::Found, options: &MountOptions) -> Result<Self> {
         let layout = ring::check_superblock(found, &*nand)?;
         let superblock = &found.superblock;
-        let level = superblock.root_level.get() as u8;
+        let level = superblock.root_level;
         let tree = Tree::open(layout.node_bytes(), superblock.root, level);
         let table = SegmentTable::new(&layout);
-        let mut core = Self::assemble(nand, layout, superblock.uuid, table, tree, options);
+        let policies = Policies::stored(superblock, options);
+        let mut core = Self::assemble(nand, layout, superblock.uuid, table, tree, policies, options);
+        // Segments of an earlier placement may still be there.
+        core.incompatible |= superblock.incompatible.get();
         core.ring = Ring::after_mount(found);
         core.next_object = superblock.next_object.get();
         if is_planted(Bug::IdsForgotten) {
@@ -103,7 +109,7 @@ impl Core {
         core.log.next_journal = (superblock.journal_segment.get(), superblock.journal_sequence.get());
         core.checkpoint_state = CheckpointState {
             root: (superblock.root, level),
-            clean: superblock.clean.get() == 1,
+            clean: superblock.clean == 1,
             journal_segment: superblock.journal_segment.get(),
             journal_page: superblock.journal_page.get(),
             journal_sequence: superblock.journal_sequence.get(),
@@ -148,6 +154,7 @@ impl Core {
         uuid: [u8; 16],
         table: SegmentTable,
         tree: Tree,
+        policies: Policies,
         options: &MountOptions,
     ) -> Self {
         let bytes = layout.geometry.bytes();
@@ -160,6 +167,10 @@ impl Core {
             ring: Ring::fresh(),
             uuid,
             options: *options,
+            policies,
+            placement: Classifier::new(policies.placement(), layout.segments),
+            victim: Chooser::new(policies.victim(), layout.segment_bytes() as u32),
+            incompatible: policies.features(),
             node_bytes: layout.node_bytes(),
             dirty_limit: options.dirty_node_bytes.unwrap_or(by_size),
             checkpoint_pages: options.checkpoint_pages.unwrap_or((layout.geometry.pages() / 128).clamp(16, 512) as u32),

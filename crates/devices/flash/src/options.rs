@@ -1,6 +1,7 @@
 //! Options of a flash volume: those fixed by formatting and those chosen at each mount.
 
-use crate::policy::VictimPolicy;
+use crate::format::{FEATURE_CLASSES, Superblock};
+use crate::policy::{Placement, VictimPolicy};
 use alloc::format;
 use onode_base::ErrorKind;
 use onode_media::Geometry;
@@ -13,11 +14,15 @@ pub struct FormatOptions {
     pub uuid: [u8; 16],
     /// Erase blocks of a segment; `None` chooses by the geometry (paper 1: 256 KiB).
     pub blocks_per_segment: Option<u16>,
+    /// Where content goes, unless a mount says otherwise; `None` leaves it to the device.
+    pub placement: Option<Placement>,
+    /// Which segment the cleaner takes, unless a mount says otherwise; `None` leaves it to the device.
+    pub victim: Option<VictimPolicy>,
 }
 
 impl Default for FormatOptions {
     fn default() -> Self {
-        Self { uuid: *b"onode unnamed   ", blocks_per_segment: None }
+        Self { uuid: *b"onode unnamed   ", blocks_per_segment: None, placement: None, victim: None }
     }
 }
 
@@ -39,6 +44,55 @@ impl FormatOptions {
     }
 }
 
+/// The policies that a volume works by; `None` is what suits it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Policies {
+    /// Where content goes.
+    pub placement: Option<Placement>,
+    /// Which segment the cleaner takes.
+    pub victim: Option<VictimPolicy>,
+}
+
+impl Policies {
+    /// Those of a new volume.
+    ///
+    /// # Errors
+    /// `Invalid` for a placement that the device does not have.
+    pub fn new(format: &FormatOptions, mount: &MountOptions) -> Result<Self> {
+        check_placement(format.placement)?;
+        Ok(Self { placement: mount.placement.or(format.placement), victim: mount.victim.or(format.victim) })
+    }
+
+    /// Those that a superblock tells, as far as the mount does not. What a later version stored and this one
+    /// does not know is taken for nothing: policies never decide what can be read.
+    pub fn stored(superblock: &Superblock, mount: &MountOptions) -> Self {
+        let placement = superblock.placement.checked_sub(1).and_then(Placement::from_byte);
+        let placement = placement.filter(|one| one.splits_metadata());
+        let victim = superblock.victim.checked_sub(1).and_then(VictimPolicy::from_byte);
+        Self { placement: mount.placement.or(placement), victim: mount.victim.or(victim) }
+    }
+
+    /// The bytes that stand for them in a superblock.
+    pub fn bytes(self) -> (u8, u8) {
+        (self.placement.map_or(0, |one| one as u8 + 1), self.victim.map_or(0, |one| one.byte() + 1))
+    }
+
+    /// Where content goes.
+    pub fn placement(self) -> Placement {
+        self.placement.unwrap_or(Placement::UserCleaner)
+    }
+
+    /// Which segment the cleaner takes.
+    pub fn victim(self) -> VictimPolicy {
+        self.victim.unwrap_or(VictimPolicy::CostBenefit)
+    }
+
+    /// Incompatible features of a volume that works by them.
+    pub fn features(self) -> u32 {
+        if self.placement().classes() > 2 { FEATURE_CLASSES } else { 0 }
+    }
+}
+
 /// What is chosen at a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MountOptions {
@@ -56,8 +110,10 @@ pub struct MountOptions {
     /// Journal pages between two checkpoints; `None` chooses by the size of the medium. It bounds the
     /// page reads of a mount after a crash.
     pub checkpoint_pages: Option<u32>,
-    /// Which segment the cleaner takes next.
-    pub victim: VictimPolicy,
+    /// Where content goes from now on; `None` keeps what the volume was made with.
+    pub placement: Option<Placement>,
+    /// Which segment the cleaner takes from now on; `None` keeps what the volume was made with.
+    pub victim: Option<VictimPolicy>,
 }
 
 impl Default for MountOptions {
@@ -69,7 +125,8 @@ impl Default for MountOptions {
             page_cache_bytes: 256 << 10,
             write_buffer_bytes: 256 << 10,
             checkpoint_pages: None,
-            victim: VictimPolicy::CostBenefit,
+            placement: None,
+            victim: None,
         }
     }
 }
@@ -86,6 +143,7 @@ impl MountOptions {
     /// # Errors
     /// `Invalid` with the option that is wrong.
     pub fn validate(&self) -> Result<()> {
+        check_placement(self.placement)?;
         if self.checkpoint_pages.is_some_and(|pages| pages == 0) {
             return Err(Error::new(ErrorKind::Invalid, "checkpoint_pages must be at least 1"));
         }
@@ -93,5 +151,15 @@ impl MountOptions {
             return Err(Error::new(ErrorKind::Invalid, format!("dirty_node_bytes = {bytes} is below 16 KiB")));
         }
         Ok(())
+    }
+}
+
+fn check_placement(placement: Option<Placement>) -> Result<()> {
+    match placement.filter(|one| !one.splits_metadata()) {
+        None => Ok(()),
+        Some(one) => {
+            let name = one.name();
+            Err(Error::new(ErrorKind::Invalid, format!("placement {name}: this device always splits metadata off")))
+        }
     }
 }

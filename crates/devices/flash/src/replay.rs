@@ -364,7 +364,8 @@ impl Core {
             let at = extent.piece.location + (start - extent.offset);
             if at == piece.location + (start - offset) {
                 let range = (start - offset) as usize..(end - offset) as usize;
-                self.relocate(object, start, &bytes[range])?;
+                let segment = self.log.store.layout.segment_of(at);
+                self.relocate(self.stream_for_moved(segment), object, start, &bytes[range])?;
             }
         }
         Ok(())

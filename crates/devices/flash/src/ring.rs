@@ -8,7 +8,9 @@
 
 use crate::core::Core;
 use crate::errors::damaged;
-use crate::format::{BlobReference, FORMAT_MAJOR, FORMAT_MINOR, PageKind, SUPERBLOCK_MAGIC, Superblock};
+use crate::format::{
+    BlobReference, FEATURES_KNOWN, FORMAT_MAJOR, FORMAT_MINOR, PageKind, SUPERBLOCK_MAGIC, Superblock,
+};
 use crate::layout::Layout;
 use crate::page::{self, PageFault, PageInfo};
 use crate::segments::SegmentTable;
@@ -152,11 +154,12 @@ impl Core {
         let shape = &layout.geometry;
         let checkpoint = &self.checkpoint_state;
         let (root, root_level) = checkpoint.root;
+        let (placement, victim) = self.policies.bytes();
         let superblock = Superblock {
             magic: SUPERBLOCK_MAGIC,
             major: FORMAT_MAJOR.into(),
             minor: FORMAT_MINOR.into(),
-            incompatible: 0.into(),
+            incompatible: self.incompatible.into(),
             read_only_compatible: 0.into(),
             compatible: 0.into(),
             uuid: self.uuid,
@@ -168,8 +171,10 @@ impl Core {
             generation: generation.into(),
             checkpoint_generation: self.ring.checkpoint_generation.into(),
             root,
-            root_level: u16::from(root_level).into(),
-            clean: u16::from(checkpoint.clean).into(),
+            root_level,
+            placement,
+            clean: checkpoint.clean.into(),
+            victim,
             table_pieces: (checkpoint.pieces.len() as u32).into(),
             journal_segment: checkpoint.journal_segment.into(),
             journal_page: checkpoint.journal_page.into(),
@@ -319,7 +324,7 @@ fn read_superblock(nand: &mut dyn Nand, block: u32, page: u32) -> Result<core::r
 /// `Invalid` for another format or shape, `Corrupt` for fields that make no sense.
 pub fn check_superblock(found: &Found, nand: &dyn Nand) -> Result<Layout> {
     let superblock = &found.superblock;
-    if superblock.major.get() != FORMAT_MAJOR || superblock.incompatible.get() != 0 {
+    if superblock.major.get() != FORMAT_MAJOR || superblock.incompatible.get() & !FEATURES_KNOWN != 0 {
         let detail = format!(
             "the volume has flash format {}.{} with features {:#x}; this program knows format {FORMAT_MAJOR}",
             superblock.major.get(),
@@ -340,7 +345,7 @@ pub fn check_superblock(found: &Found, nand: &dyn Nand) -> Result<Layout> {
     let journal_sound =
         superblock.journal_segment.get() < layout.segments && superblock.journal_page.get() <= layout.segment_pages;
     if found.pieces.len() != SegmentTable::piece_count(&layout)
-        || superblock.root_level.get() > u16::from(crate::tree::Tree::MAX_LEVEL)
+        || superblock.root_level > crate::tree::Tree::MAX_LEVEL
         || !journal_sound
         || !numbers_are_possible(superblock, &layout)
         || superblock.journal_next_segment.get() >= layout.segments

@@ -7,7 +7,6 @@
 //! gaining when two rounds in a row bring nothing.
 
 use crate::core::Core;
-use crate::log::STREAM_SEGMENTS;
 use crate::policy::Stream;
 use crate::segments::SegmentState;
 use alloc::format;
@@ -62,7 +61,7 @@ impl Core {
 
     /// Segments that must be free on the medium at any moment.
     pub fn reserve_segments(&self) -> u32 {
-        self.checkpoint_segments() + STREAM_SEGMENTS
+        self.checkpoint_segments() + self.stream_segments()
     }
 
     /// Segments that users can never fill: the reserve, what waits for a checkpoint to be reusable, the
@@ -162,7 +161,9 @@ impl Core {
     fn free_bytes(&self) -> u64 {
         let table = &self.log.table;
         let segments = table.allocatable() + table.reclaimable(self.log.journal_position().1);
-        u64::from(segments) * self.segment_bytes() + self.log.cold_room() + u64::from(table.stable_free())
+        u64::from(segments) * self.segment_bytes()
+            + self.log.moving_room(self.placement.placement())
+            + u64::from(table.stable_free())
     }
 
     /// One round: cleans a few segments and writes a checkpoint. False if there was nothing to clean.
@@ -176,7 +177,7 @@ impl Core {
             }
             let free = self.log.table.allocatable();
             // What the open cold segment takes costs no free one.
-            let open = self.log.cold_room();
+            let open = self.log.moving_room(self.placement.placement());
             let budget = |reserve: u32| match free.checked_sub(reserve) {
                 Some(free) => (u64::from(free) * self.segment_bytes() + open) / 4 * 3,
                 None => 0,

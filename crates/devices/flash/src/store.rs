@@ -370,13 +370,13 @@ impl Store {
     }
 }
 
-/// The page kind and the accounting tag of a stream's pages.
-pub const fn kind_and_tag(stream: crate::policy::Stream) -> (PageKind, IoTag) {
+/// The page kind and the accounting tag of pages of `stream`, with content from users or only from the cleaner.
+pub const fn kind_and_tag(stream: crate::policy::Stream, from_users: bool) -> (PageKind, IoTag) {
     use crate::policy::Stream;
     match stream {
         Stream::Journal => (PageKind::Journal, IoTag::Journal),
-        Stream::Data => (PageKind::Data, IoTag::Data),
-        Stream::Cold => (PageKind::Cold, IoTag::Cleaning),
         Stream::Index => (PageKind::Index, IoTag::Index),
+        _ if from_users => (PageKind::Data, IoTag::Data),
+        _ => (PageKind::Cold, IoTag::Cleaning),
     }
 }

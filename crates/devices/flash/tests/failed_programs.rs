@@ -19,7 +19,8 @@ const NO_CACHES: MountOptions = MountOptions {
     page_cache_bytes: 0,
     write_buffer_bytes: 4096,
     checkpoint_pages: None,
-    victim: onode_flash::policy::VictimPolicy::CostBenefit,
+    placement: None,
+    victim: None,
 };
 
 /// Objects and what they hold.

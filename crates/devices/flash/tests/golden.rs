@@ -35,7 +35,7 @@ fn content(object: u64) -> Vec<u8> {
 /// The volume of the golden image: a closed session, then one that ended in a crash.
 fn make() -> SimNand {
     let nand = Shared::new(SHAPE);
-    let options = FormatOptions { uuid: *b"golden flash v1 ", blocks_per_segment: Some(2) };
+    let options = FormatOptions { uuid: *b"golden flash v1 ", blocks_per_segment: Some(2), ..FormatOptions::default() };
     let device = FlashDevice::format(nand.clone(), &options, &MountOptions::default()).unwrap();
     for object in 64..72 {
         assert_eq!(device.reserve_ids(1).unwrap(), ObjectId(object));

@@ -4,7 +4,9 @@
 use super::Context;
 use super::finding::{Finding, FindingKind, Place, Severity};
 use super::medium::Medium;
-use crate::format::{BlobReference, FORMAT_MAJOR, FORMAT_MINOR, PageKind, SUPERBLOCK_MAGIC, Superblock};
+use crate::format::{
+    BlobReference, FEATURES_KNOWN, FORMAT_MAJOR, FORMAT_MINOR, PageKind, SUPERBLOCK_MAGIC, Superblock,
+};
 use crate::layout::Layout;
 use crate::page::{self, PageFault};
 use crate::ring;
@@ -137,7 +139,7 @@ pub(crate) fn judge(newest: &Located, nand: &dyn Nand, context: &mut Context<'_>
     let superblock = &newest.superblock;
     let fatal = |kind| Finding::new(Severity::Fatal, kind, newest.place());
     let (major, minor) = (superblock.major.get(), superblock.minor.get());
-    if major != FORMAT_MAJOR || superblock.incompatible.get() != 0 {
+    if major != FORMAT_MAJOR || superblock.incompatible.get() & !FEATURES_KNOWN != 0 {
         let found = format!("format {major}.{minor} with features {:#x}", superblock.incompatible.get());
         context.add(fatal(FindingKind::FormatUnknown).expected(format!("format {FORMAT_MAJOR}")).found(found));
         return None;
@@ -170,8 +172,8 @@ pub(crate) fn judge(newest: &Located, nand: &dyn Nand, context: &mut Context<'_>
     };
     let wrong = [
         ("table_pieces", newest.pieces.len() != SegmentTable::piece_count(&layout)),
-        ("root_level", superblock.root_level.get() > u16::from(Tree::MAX_LEVEL)),
-        ("clean", superblock.clean.get() > 1),
+        ("root_level", superblock.root_level > Tree::MAX_LEVEL),
+        ("clean", superblock.clean > 1),
         ("a counter", !ring::numbers_are_possible(superblock, &layout)),
         ("journal_segment", superblock.journal_segment.get() >= layout.segments),
         ("journal_page", superblock.journal_page.get() > layout.segment_pages),

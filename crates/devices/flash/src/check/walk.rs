@@ -109,7 +109,7 @@ pub(crate) fn walk(
     let next_object = superblock.next_object.get();
     let mut walker =
         Walker { medium, table, touched, context, next_object, index: Index::default(), current: Current::default() };
-    let level = superblock.root_level.get() as u8;
+    let level = superblock.root_level;
     walker.node(superblock.root, level, (Key::MIN, None), true);
     walker.end_object();
     walker.index

@@ -153,7 +153,7 @@ pub fn tree(nand: &mut dyn Nand, only: Option<ObjectId>) -> Result<TreeDump> {
     let mut nodes = Vec::new();
     let mut visit = |dump, _: Option<&Node>| nodes.push(dump);
     let only = only.map(|object| object.0);
-    let level = newest.superblock.root_level.get() as u8;
+    let level = newest.superblock.root_level;
     Walker { medium: &mut medium, table: &table, only, visit: &mut visit }.node(
         &newest.superblock.root,
         level,
@@ -192,7 +192,7 @@ pub fn onode(nand: &mut dyn Nand, object: ObjectId) -> Result<OnodeDump> {
             }
         }
     };
-    let level = newest.superblock.root_level.get() as u8;
+    let level = newest.superblock.root_level;
     Walker { medium: &mut medium, table: &table, only: Some(object.0), visit: &mut visit }.node(
         &newest.superblock.root,
         level,

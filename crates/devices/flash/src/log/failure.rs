@@ -41,10 +41,12 @@ impl Log {
     /// Gives up the open segment of `stream`, a page of which could not be programmed.
     pub(super) fn fail(&mut self, stream: Stream, failed: SegmentPage) {
         let journal_is_open = self.open[Stream::Journal as usize].is_some();
+        let mut placed = stream == Stream::Journal;
         if let Some(open) = self.open[stream as usize].take() {
+            placed |= open.from_users;
             self.strand(open, SegmentState::Failing, failed.page as u16);
         }
-        let concerns_journal = matches!(stream, Stream::Data | Stream::Journal) && journal_is_open;
+        let concerns_journal = placed && journal_is_open;
         if concerns_journal && !is_planted(Bug::RecordsOutliveContent) {
             if let Some(open) = self.open[Stream::Journal as usize].take() {
                 self.strand(open, SegmentState::Full, NO_SUMMARY);

@@ -82,6 +82,25 @@ impl Placement {
         }
     }
 
+    /// Whether it keeps metadata in two streams of its own, journal and index: what the device does. The other
+    /// placements of the paper exist for comparison, in the laboratory.
+    #[must_use]
+    pub const fn splits_metadata(self) -> bool {
+        !matches!(self, Self::Combined | Self::SplitAtime)
+    }
+
+    /// Whether the cleaner moves content to the first class, where user writes go.
+    #[must_use]
+    pub const fn moves_to_data(self) -> bool {
+        matches!(self, Self::Combined | Self::Split | Self::SplitAtime | Self::Hints)
+    }
+
+    /// Whether the class of a write depends on what it replaces.
+    #[must_use]
+    pub const fn asks_the_past(self) -> bool {
+        matches!(self, Self::SepBit | Self::Lifespan | Self::Hints)
+    }
+
     /// Whether the content of `class` is expected to stay for long: what suits worn segments.
     #[must_use]
     pub const fn is_long_lived(self, class: u8) -> bool {

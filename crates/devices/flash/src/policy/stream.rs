@@ -2,6 +2,7 @@
 //!
 //! The numbers are the bytes on the medium (`docs/format/flash.md`) and never change their meaning.
 
+use super::Placement;
 use onode_object::Hints;
 
 /// A log that fills its own segments.
@@ -10,17 +11,41 @@ use onode_object::Hints;
 pub enum Stream {
     /// Commit records with small contents and tails.
     Journal = 0,
-    /// Whole pages of content.
+    /// Whole pages of content: the first class of every placement.
     Data = 1,
-    /// What the cleaner moved: it has survived once and will probably survive longer.
+    /// What the cleaner moved, where that is one class: it has survived once and will probably survive longer.
     Cold = 2,
     /// Tree nodes and the segment table.
     Index = 3,
+    /// Content of the second class of a placement with more than two.
+    Class1 = 4,
+    /// Content of the third class.
+    Class2 = 5,
+    /// Content of the fourth class.
+    Class3 = 6,
+    /// Content of the fifth class.
+    Class4 = 7,
+    /// Content of the sixth class.
+    Class5 = 8,
 }
 
 impl Stream {
     /// All streams in order of their number.
-    pub const ALL: [Self; 4] = [Self::Journal, Self::Data, Self::Cold, Self::Index];
+    pub const ALL: [Self; 9] = [
+        Self::Journal,
+        Self::Data,
+        Self::Cold,
+        Self::Index,
+        Self::Class1,
+        Self::Class2,
+        Self::Class3,
+        Self::Class4,
+        Self::Class5,
+    ];
+
+    /// Those that hold whole pages of content.
+    pub const CONTENT: [Self; 7] =
+        [Self::Data, Self::Cold, Self::Class1, Self::Class2, Self::Class3, Self::Class4, Self::Class5];
 
     /// The stream a byte stands for.
     #[must_use]
@@ -30,6 +55,11 @@ impl Stream {
             1 => Self::Data,
             2 => Self::Cold,
             3 => Self::Index,
+            4 => Self::Class1,
+            5 => Self::Class2,
+            6 => Self::Class3,
+            7 => Self::Class4,
+            8 => Self::Class5,
             _ => return None,
         })
     }
@@ -42,7 +72,59 @@ impl Stream {
             Self::Data => "data",
             Self::Cold => "cold",
             Self::Index => "index",
+            Self::Class1 => "class-1",
+            Self::Class2 => "class-2",
+            Self::Class3 => "class-3",
+            Self::Class4 => "class-4",
+            Self::Class5 => "class-5",
         }
+    }
+
+    /// Whether it holds whole pages of content.
+    #[must_use]
+    pub const fn is_content(self) -> bool {
+        !matches!(self, Self::Journal | Self::Index)
+    }
+
+    /// Whether volumes with it can be used by programs that know only the first four.
+    #[must_use]
+    pub const fn is_basic(self) -> bool {
+        (self as u8) < Self::Class1 as u8
+    }
+
+    /// The stream for `class` of `placement`.
+    #[must_use]
+    pub const fn of_class(placement: Placement, class: u8) -> Self {
+        match (placement, class) {
+            (_, 0) => Self::Data,
+            (Placement::UserCleaner, _) => Self::Cold,
+            (_, 1) => Self::Class1,
+            (_, 2) => Self::Class2,
+            (_, 3) => Self::Class3,
+            (_, 4) => Self::Class4,
+            _ => Self::Class5,
+        }
+    }
+
+    /// The class that content of this stream has under `placement`, whatever placement put it there. Packed
+    /// contents lie in the journal; they are as short-lived as the first class until they prove otherwise.
+    #[must_use]
+    pub const fn class(self, placement: Placement) -> u8 {
+        let class = match self {
+            Self::Journal | Self::Data | Self::Index => 0,
+            Self::Cold => match placement {
+                Placement::UserCleaner | Placement::AgeChain => 1,
+                Placement::SepBit => 2,
+                _ => 3,
+            },
+            Self::Class1 => 1,
+            Self::Class2 => 2,
+            Self::Class3 => 3,
+            Self::Class4 => 4,
+            Self::Class5 => 5,
+        };
+        let last = placement.classes() - 1;
+        if class < last { class } else { last }
     }
 }
 
@@ -66,7 +148,22 @@ mod tests {
         for stream in Stream::ALL {
             assert_eq!(Stream::from_byte(stream as u8), Some(stream));
         }
-        assert_eq!(Stream::from_byte(4), None);
+        assert_eq!(Stream::from_byte(9), None);
+    }
+
+    #[test]
+    fn classes_and_streams_are_one_to_one_within_a_placement() {
+        for placement in Placement::ALL {
+            for class in 0..placement.classes() {
+                let stream = Stream::of_class(placement, class);
+                assert_eq!(stream.class(placement), class, "{placement:?}");
+                assert!(stream.is_content());
+                assert!(stream.is_basic() || placement.classes() > 2);
+            }
+            for stream in Stream::ALL {
+                assert!(stream.class(placement) < placement.classes());
+            }
+        }
     }
 
     #[test]

@@ -99,6 +99,19 @@ impl VictimPolicy {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
 
+    /// The number that stands for it on the medium.
+    #[must_use]
+    pub fn byte(self) -> u8 {
+        let same = |one: &Self| core::mem::discriminant(one) == core::mem::discriminant(&self);
+        Self::ALL.iter().position(same).unwrap_or(0) as u8
+    }
+
+    /// The policy a byte on the medium stands for, with usual figures.
+    #[must_use]
+    pub fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(byte)).copied()
+    }
+
     /// The best of `candidates`, which hold `capacity_bytes` each; among equals the first.
     #[must_use]
     pub fn choose(self, capacity_bytes: u32, candidates: impl Iterator<Item = Candidate>) -> Option<Candidate> {

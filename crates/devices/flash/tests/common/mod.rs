@@ -79,12 +79,16 @@ pub struct Flash {
 impl Flash {
     /// A volume that holds at least `bytes` on a chip like `shape`.
     pub fn holding(shape: Geometry, bytes: u64) -> Self {
+        Self::with(shape, bytes, MountOptions::default())
+    }
+
+    /// The same with other options.
+    pub fn with(shape: Geometry, bytes: u64, options: MountOptions) -> Self {
         let block = u64::from(shape.page_bytes * shape.pages_per_block);
         let mut blocks = (bytes / block + 24) as u32;
         loop {
             let geometry = Geometry { blocks: blocks.next_multiple_of(shape.chips), ..shape };
             let nand = Shared::new(geometry);
-            let options = MountOptions::default();
             if let Ok(device) = FlashDevice::format(nand.clone(), &FormatOptions::default(), &options)
                 && device.space().available >= bytes
             {

@@ -66,6 +66,7 @@ fn choices_follow_the_seed_and_with_many_find_the_emptiest() {
 fn names_are_one_to_one() {
     for policy in VictimPolicy::ALL {
         assert_eq!(VictimPolicy::from_name(policy.name()), Some(policy));
+        assert_eq!(VictimPolicy::from_byte(policy.byte()), Some(policy));
     }
     assert_eq!(VictimPolicy::from_name("luck"), None);
 }

@@ -1,0 +1,161 @@
+//! Every placement with every victim policy: the conformance suite, cuts in between, and other policies at
+//! the next mount.
+
+mod common;
+
+use common::{Flash, Shared};
+use onode_base::{ErrorKind, Prng};
+use onode_flash::check::{CheckOptions, check};
+use onode_flash::policy::{Placement, VictimPolicy};
+use onode_flash::{FlashDevice, FormatOptions, MountOptions};
+use onode_media::Geometry;
+use onode_object::{Durability, Hints, Lifetime, ObjectDevice, ObjectId, SyncScope, Temperature, Transaction};
+
+const SHAPE: Geometry = Geometry { page_bytes: 512, spare_bytes: 16, pages_per_block: 16, blocks: 132, chips: 1 };
+const OBJECTS: u64 = 12;
+const BYTES: u64 = 24 << 10;
+const PIECE: u64 = 1024;
+
+fn options(placement: Placement, victim: VictimPolicy) -> MountOptions {
+    MountOptions {
+        placement: Some(placement),
+        victim: Some(victim),
+        write_buffer_bytes: 2048,
+        ..MountOptions::default()
+    }
+}
+
+/// The placements that a device can have.
+fn placements() -> impl Iterator<Item = Placement> {
+    Placement::ALL.into_iter().filter(|one| one.splits_metadata())
+}
+
+/// Objects and what a model says they hold.
+struct Model {
+    contents: Vec<Vec<u8>>,
+    prng: Prng,
+}
+
+impl Model {
+    fn new(device: &FlashDevice) -> Self {
+        let mut model = Self { contents: Vec::new(), prng: Prng::new(5) };
+        for number in 0..OBJECTS {
+            let object = device.reserve_ids(1).unwrap();
+            assert_eq!(object, ObjectId(ObjectId::FIRST_FREE.0 + number));
+            let lifetime = [Lifetime::Unknown, Lifetime::Short, Lifetime::Long][number as usize % 3];
+            let temperature = [Temperature::Unknown, Temperature::Hot][number as usize % 2];
+            let hints = Hints { lifetime, temperature, ..Hints::default() };
+            let content: Vec<u8> = (0..BYTES).map(|at| (at * 7 + number) as u8).collect();
+            let mut transaction = Transaction::new();
+            transaction.create(object, hints).write(object, 0, content.clone());
+            device.commit(transaction, Durability::Buffered).unwrap();
+            model.contents.push(content);
+        }
+        device.sync(SyncScope::All).unwrap();
+        model
+    }
+
+    /// Rewrites pieces, most of them in few objects.
+    fn rewrite(&mut self, device: &FlashDevice, count: u64) {
+        for turn in 0..count {
+            let range = if self.prng.chance(4, 5) { 3 } else { OBJECTS };
+            let number = self.prng.below(range);
+            let offset = self.prng.below(BYTES / PIECE) * PIECE;
+            let piece: Vec<u8> = (0..PIECE).map(|at| (at + turn + number) as u8).collect();
+            self.contents[number as usize][offset as usize..][..PIECE as usize].copy_from_slice(&piece);
+            let mut transaction = Transaction::new();
+            transaction.write(ObjectId(ObjectId::FIRST_FREE.0 + number), offset, piece);
+            device.commit(transaction, Durability::Buffered).unwrap();
+        }
+        device.sync(SyncScope::All).unwrap();
+    }
+
+    fn expect(&self, device: &FlashDevice, what: &str) {
+        for (number, content) in (0..).zip(&self.contents) {
+            let mut found = vec![0; BYTES as usize];
+            device.read(ObjectId(ObjectId::FIRST_FREE.0 + number), 0, &mut found).unwrap();
+            assert!(found == *content, "{what}: object {number}");
+        }
+    }
+}
+
+fn expect_sound(nand: &Shared, what: &str) {
+    let report = check(&mut nand.clone(), &CheckOptions::default(), &mut |_, _| {});
+    assert!(report.findings.is_empty(), "{what}: {:?}", report.findings);
+}
+
+#[test]
+fn every_pair_keeps_every_byte_through_cleaning_and_cuts() {
+    for placement in placements() {
+        for victim in VictimPolicy::ALL {
+            let what = format!("{} with {}", placement.name(), victim.name());
+            let nand = Shared::new(SHAPE);
+            let device =
+                FlashDevice::format(nand.clone(), &FormatOptions::default(), &options(placement, victim)).unwrap();
+            let mut model = Model::new(&device);
+            model.rewrite(&device, 1500);
+            model.expect(&device, &what);
+            // No close: the mount replays.
+            drop(device);
+            let device = FlashDevice::mount(nand.clone(), &MountOptions::default()).unwrap();
+            model.expect(&device, &what);
+            model.rewrite(&device, 300);
+            device.close().unwrap();
+            expect_sound(&nand, &what);
+        }
+    }
+}
+
+#[test]
+fn policies_change_from_mount_to_mount() {
+    let nand = Shared::new(SHAPE);
+    let device = FlashDevice::format(nand.clone(), &FormatOptions::default(), &MountOptions::default()).unwrap();
+    let mut model = Model::new(&device);
+    drop(device);
+    for turn in 0..2 {
+        for placement in placements() {
+            let what = format!("{} in turn {turn}", placement.name());
+            let device = FlashDevice::mount(nand.clone(), &options(placement, VictimPolicy::Greedy)).unwrap();
+            model.rewrite(&device, 400);
+            model.expect(&device, &what);
+            if turn == 0 {
+                device.close().unwrap();
+                expect_sound(&nand, &what);
+            }
+        }
+    }
+}
+
+/// The suite takes seconds: every placement with the best victim policy, then the other way round.
+fn conformance(placement: Placement, victim: VictimPolicy) {
+    let make = |bytes: u64| -> Box<dyn onode_object::conformance::Harness> {
+        Box::new(Flash::with(common::SMALL, bytes, options(placement, victim)))
+    };
+    let what = format!("{} with {}", placement.name(), victim.name());
+    onode_object::conformance::run("", &make).assert_passed(&what);
+}
+
+#[test]
+fn placements_that_only_the_laboratory_has_are_refused() {
+    for placement in [Placement::Combined, Placement::SplitAtime] {
+        let options = options(placement, VictimPolicy::Greedy);
+        let error = FlashDevice::format(Shared::new(SHAPE), &FormatOptions::default(), &options).err().unwrap();
+        assert_eq!(error.kind, ErrorKind::Invalid, "{error:?}");
+        let format = FormatOptions { placement: Some(placement), ..FormatOptions::default() };
+        assert!(FlashDevice::format(Shared::new(SHAPE), &format, &MountOptions::default()).is_err());
+    }
+}
+
+#[test]
+fn every_placement_conforms() {
+    for placement in placements() {
+        conformance(placement, VictimPolicy::FlashCostBenefit);
+    }
+}
+
+#[test]
+fn every_victim_policy_conforms() {
+    for victim in VictimPolicy::ALL {
+        conformance(Placement::Lifespan, victim);
+    }
+}
