@@ -59,9 +59,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     loop {
         let drawn = frame.drawn(output.size(), output.is_colored());
         if screen.is_some() {
-            // From the top left corner; each line ends by clearing what stood there before.
-            let text = drawn.to_string().replace('\n', "\x1b[K\n");
-            output.bytes(format!("\x1b[H{text}\x1b[J").as_bytes())?;
+            output.bytes(drawn.screen(output.size()).as_bytes())?;
         } else {
             output.report(&drawn)?;
         }

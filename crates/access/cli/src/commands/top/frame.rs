@@ -10,8 +10,9 @@ use std::fmt;
 use std::time::Instant;
 
 const BAR: usize = 24;
-/// Rows that stand around the segment map.
-const OTHER_ROWS: usize = 22;
+/// Rows that stand around the segment map, and those it has at least.
+const OTHER_ROWS: usize = 28;
+const LEAST_MAP_ROWS: usize = 4;
 
 /// A look at a volume.
 pub struct Frame {
@@ -57,9 +58,9 @@ impl Frame {
     pub fn drawn(&self, (columns, rows): (usize, usize), colored: bool) -> Drawn<'_> {
         let mut text = String::new();
         self.heading(&mut text);
+        self.map(columns, rows.saturating_sub(OTHER_ROWS).max(LEAST_MAP_ROWS), colored, &mut text);
         self.tags(&mut text);
         self.wear_and_memory(&mut text);
-        self.map(columns, rows.saturating_sub(OTHER_ROWS).max(4), colored, &mut text);
         Drawn { figures: &self.figures, rates: &self.rates, text }
     }
 
@@ -146,6 +147,26 @@ impl Frame {
             marks.join(", ")
         ));
         text.push_str(&grid.text(&legend, colored));
+    }
+}
+
+impl Drawn<'_> {
+    /// The frame cut to a screen, with what it takes to draw it over the one before: each line clears what
+    /// stood there.
+    pub fn screen(&self, (columns, rows): (usize, usize)) -> String {
+        let mut screen = "\x1b[H".to_owned();
+        for (row, line) in self.text.lines().take(rows.max(1)).enumerate() {
+            if row > 0 {
+                screen.push_str("\r\n");
+            }
+            // Rows of the map are made to fit and hold colours that must not be cut.
+            let fits = line.contains('\x1b') || line.chars().count() <= columns;
+            let shown: String = if fits { line.to_owned() } else { line.chars().take(columns).collect() };
+            screen.push_str(&shown);
+            screen.push_str("\x1b[K");
+        }
+        screen.push_str("\x1b[J");
+        screen
     }
 }
 

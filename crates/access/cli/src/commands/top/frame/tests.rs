@@ -52,3 +52,32 @@ fn a_volume_that_starts_anew_has_no_negative_rates() {
     let rates = second.rates.expect("rates");
     assert_eq!((rates.programs, rates.written_bytes, rates.write_amplification), (0, 0, None));
 }
+
+#[test]
+fn a_screen_is_never_larger_than_the_terminal() {
+    let segments: Vec<SegmentInfo> = (0..5000)
+        .map(|segment| SegmentInfo {
+            segment,
+            state: onode_object::powers::SegmentState::Full,
+            stream: "data".to_owned(),
+            live_bytes: 1,
+            capacity_bytes: 2,
+            erases: 0,
+            age: 0,
+        })
+        .collect();
+    let frame = Frame::new(figures(10, 5000), segments, Instant::now(), None);
+    for size in [(80, 24), (40, 10), (200, 60), (1, 1)] {
+        for colored in [false, true] {
+            let screen = frame.drawn(size, colored).screen(size);
+            assert!(screen.starts_with("\x1b[H") && screen.ends_with("\x1b[K\x1b[J"), "{screen:?}");
+            assert_eq!(screen.matches("\x1b[K").count(), screen.matches("\r\n").count() + 1);
+            assert!(screen.split("\r\n").count() <= size.1, "{size:?}");
+            let plain = screen.replace("\x1b[H", "").replace("\x1b[K", "").replace("\x1b[J", "");
+            let is_cut = plain.split("\r\n").filter(|line| !line.contains('\x1b'));
+            assert!(is_cut.into_iter().all(|line| line.chars().count() <= size.0), "{size:?}: {plain}");
+        }
+    }
+    let text = frame.drawn((80, 24), false).to_string();
+    assert_eq!(text.lines().filter(|line| line.contains("DDDD")).count(), 4, "{text}");
+}
