@@ -73,10 +73,8 @@ fn an_image_without_superblock_is_damaged() {
     let image = place.image("disk.img");
     let file = OpenOptions::new().read(true).write(true).open(&image).expect("open");
     let length = file.metadata().expect("metadata").len();
-    // The data of all blocks, where the superblocks are too.
-    for at in (length - (64 << 20)..length).step_by(1 << 20) {
-        file.write_all_at(&[0x5a; 4096 * 64], at).expect("write");
-    }
+    // The data of the first blocks: every superblock is there.
+    file.write_all_at(&vec![0x5a; 8 * 64 * 4096], length - (64 << 20)).expect("write");
     all_refuse(&place, &image, 11, "");
 }
 
