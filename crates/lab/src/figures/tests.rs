@@ -2,7 +2,7 @@ use super::*;
 use std::collections::BTreeSet;
 
 #[test]
-fn a_quick_run_has_every_figure_and_equal_runs_are_equal() {
+fn a_quick_run_has_every_figure() {
     let options = Options { traces: None, quick: true };
     let mut said = Vec::new();
     let report = measure(&options, &mut |what| said.push(what.to_owned())).expect("a run");
@@ -25,7 +25,6 @@ fn a_quick_run_has_every_figure_and_equal_runs_are_equal() {
         assert!(names.iter().any(|name| name.contains(part)), "{part} is missing in {names:?}");
     }
     assert!(report.rows.iter().all(|row| row.met.is_none() && row.reach.is_none()));
-    assert_eq!(measure(&options, &mut |_| ()).expect("a run"), report);
 }
 
 #[test]
