@@ -50,18 +50,18 @@ elif ! verify_synced; then
 elif [ "$boot" -lt "$ROUNDS" ]; then
     [ "$boot" -eq 0 ] || ok "$count synced files are there after reset $boot"
     echo $((boot + 1)) >/share/boot
-    (sleep "$((RANDOM % 8 + 6)).$((RANDOM % 10))"; echo b >/proc/sysrq-trigger) &
+    (sleep "$((RANDOM % 20 + 10)).$((RANDOM % 10))"; echo b >/proc/sysrq-trigger) &
     write_files
 else
     ok "$count synced files are there after reset $boot"
     # Over and over, so that zones are cleaned and reset.
     round=0
-    dd if=/dev/urandom of=/tmp/large bs=1M count=60 2>/dev/null
-    while [ "$round" -lt 6 ]; do
+    dd if=/dev/urandom of=/tmp/large bs=1M count=50 2>/dev/null
+    while [ "$round" -lt 5 ]; do
         round=$((round + 1))
         cp /tmp/large /mnt/large && sync /mnt/large && cmp /tmp/large /mnt/large || { not_ok "large file"; break; }
     done
-    verify_synced && down && ok "360 MiB written over and over" || not_ok "360 MiB written over and over"
+    verify_synced && down && ok "250 MiB written over and over" || not_ok "250 MiB written over and over"
     tell onode check $DRIVE
     tell onode stat $DRIVE
 fi
