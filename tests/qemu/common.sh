@@ -55,7 +55,62 @@ build_initrd() {
     cp "$REPOSITORY/tests/qemu/$script" "$root/script"
     cp "$REPOSITORY/tests/qemu/init" "$root/init"
     chmod 755 "$root/init" "$root/script" "$root/bin"/*
-    (cd "$root" && find . | cpio --quiet -o -H newc | gzip -1) >"$WORK/initrd.gz"
+    pack_initrd
+}
+
+pack_initrd() {
+    (cd "$WORK/root" && find . | cpio --quiet -o -H newc | gzip -1) >"$WORK/initrd.gz"
+}
+
+# build_nandsim makes $WORK/nandsim/nandsim.ko: Debian's simulator of a NAND chip, whose power can be cut
+# in the middle of a program or erase. Parameters: cut_after=N cuts at the N-th one, which is done in part
+# (the first 700 bytes); power_off=1 is the state then, in which nothing is changed any more.
+build_nandsim() {
+    local version source kernel
+    version=$(find /boot -name 'vmlinuz-*-amd64' | sort -V | tail -n 1)
+    kernel=${version#/boot/vmlinuz-}
+    source=linux-source-${kernel%%.*}.$(echo "$kernel" | cut -d . -f 2)
+    if [ ! -e "/usr/src/$source.tar.xz" ] || [ ! -d "/usr/src/linux-headers-$kernel" ] || ! command -v xz make gcc >/dev/null; then
+        [ "$(id -u)" -eq 0 ] || skip "needs $source and linux-headers-$kernel, and only root can install those"
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get update -qq && apt-get install -y -qq --no-install-recommends \
+            "$source" "linux-headers-$kernel" xz-utils make gcc >/dev/null || skip "cannot install $source and headers"
+    fi
+    mkdir -p "$WORK/nandsim"
+    tar -xJf "/usr/src/$source.tar.xz" -O "$source/drivers/mtd/nand/raw/nandsim.c" >"$WORK/nandsim/original.c"
+    awk '
+        /^module_param\(bbt,/ {
+            print
+            print "static unsigned int cut_after, power_off;"
+            print "module_param(cut_after, uint, 0600);"
+            print "module_param(power_off, uint, 0600);"
+            next
+        }
+        /^static int ns_do_state_action\(/ {
+            print "static int power_fails(void)"
+            print "{"
+            print "\tif (!cut_after || --cut_after)"
+            print "\t\treturn 0;"
+            print "\tpower_off = 1;"
+            print "\treturn 1;"
+            print "}"
+        }
+        /^\t\tif \(ns_prog_page\(ns, num\) == -1\)/ {
+            print "\t\tif (!power_off && ns_prog_page(ns, power_fails() ? min(num, 700) : num) == -1)"
+            next
+        }
+        /^\t\tns_erase_sector\(ns\);/ {
+            print "\t\tif (!power_off && !power_fails())"
+            print "\t\t\tns_erase_sector(ns);"
+            next
+        }
+        { print }
+    ' "$WORK/nandsim/original.c" >"$WORK/nandsim/nandsim.c"
+    [ "$(grep -c power_fails "$WORK/nandsim/nandsim.c")" -eq 3 ] || fail "the simulator of $source is not the one that is known"
+    rm "$WORK/nandsim/original.c"
+    echo 'obj-m := nandsim.o' >"$WORK/nandsim/Makefile"
+    make -s -C "/usr/src/linux-headers-$kernel" M="$WORK/nandsim" modules >"$WORK/nandsim/log" 2>&1 ||
+        { tail -n 20 "$WORK/nandsim/log"; fail "the simulator cannot be built"; }
 }
 
 # machine LOG SECONDS QEMU-OPTION... runs one until it powers off.

@@ -10,31 +10,17 @@ for _ in $(seq 100); do [ -b $DRIVE ] && break; sleep 0.1; done
 
 zones() { echo "# zones: $(cat /sys/block/nvme0n1/queue/nr_zones), at most $(cat /sys/block/nvme0n1/queue/max_active_zones) active"; }
 
-verify_synced() {
-    count=0
-    while read -r sum name; do
-        [ "$(sha256sum <"/mnt/$name" | cut -c 1-64)" = "$sum" ] || { echo "$name is not what was synced"; return 1; }
-        count=$((count + 1))
-    done </share/synced
-}
-
 # Files with synced content, without end.
 write_files() {
     number=$((boot * 1000))
     while :; do
         number=$((number + 1))
-        name=f$((number % 60))
-        size=$((RANDOM * 8 % 200000 + 1))
-        dd if=/dev/urandom of=/tmp/content bs="$size" count=1 2>/dev/null
-        # A name is in doubt from here on until it is synced.
-        grep -v " $name\$" /share/synced >/tmp/others
-        cat /tmp/others >/share/synced
-        dd if=/tmp/content of="/mnt/$name" bs=16384 conv=fsync 2>/dev/null || { not_ok "writing $name"; return; }
-        echo "$(sha256sum </tmp/content | cut -c 1-64) $name" >>/share/synced
+        write_file "f$((number % 60))" $((RANDOM * 8 % 200000 + 1)) || { not_ok "writing file $number"; return; }
         if [ $((number % 10)) -eq 0 ]; then dd if=/dev/urandom of=/mnt/large bs=64k count=100 2>/dev/null; fi
     done
 }
 
+SYNCED=/share/synced
 if [ "$boot" -eq 0 ]; then
     : >/share/synced
     zones
@@ -48,12 +34,12 @@ if ! up $DRIVE; then
 elif ! verify_synced; then
     not_ok "synced files after $boot resets"
 elif [ "$boot" -lt "$ROUNDS" ]; then
-    [ "$boot" -eq 0 ] || ok "$count synced files are there after reset $boot"
+    [ "$boot" -eq 0 ] || ok "$COUNT synced files are there after reset $boot"
     echo $((boot + 1)) >/share/boot
     (sleep "$((RANDOM % 20 + 10)).$((RANDOM % 10))"; echo b >/proc/sysrq-trigger) &
     write_files
 else
-    ok "$count synced files are there after reset $boot"
+    ok "$COUNT synced files are there after reset $boot"
     # Over and over, so that zones are cleaned and reset.
     round=0
     dd if=/dev/urandom of=/tmp/large bs=1M count=50 2>/dev/null
