@@ -60,6 +60,10 @@ pub struct Caches {
     pub write_buffer_bytes: Option<usize>,
     /// Journal pages between two checkpoints.
     pub checkpoint_pages: Option<u32>,
+    /// Every page has its own entry in the index.
+    pub without_extents: bool,
+    /// Small contents and directory entries take pages of their own.
+    pub without_small_object_buffer: bool,
 }
 
 impl Caches {
@@ -73,6 +77,8 @@ impl Caches {
             dirty_node_bytes: Some(256 << 10),
             write_buffer_bytes: Some(0),
             checkpoint_pages: None,
+            without_extents: false,
+            without_small_object_buffer: false,
         }
     }
 
@@ -84,6 +90,8 @@ impl Caches {
             write_buffer_bytes: self.write_buffer_bytes.unwrap_or(own.write_buffer_bytes),
             dirty_node_bytes: self.dirty_node_bytes.or(own.dirty_node_bytes),
             checkpoint_pages: self.checkpoint_pages.or(own.checkpoint_pages),
+            extents: !self.without_extents,
+            small_object_buffer: !self.without_small_object_buffer,
             ..own
         }
     }

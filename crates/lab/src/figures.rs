@@ -13,6 +13,7 @@ mod capacity;
 mod fill;
 mod mount;
 mod row;
+mod shapes;
 mod speed;
 mod streams;
 #[cfg(test)]
@@ -21,7 +22,7 @@ mod tests;
 pub use row::{FigureReport, Row, Value};
 
 /// The groups in the order of the report.
-const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 8] = [
+const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 10] = [
     streams::postmark,
     streams::large_file,
     mount::of_medium,
@@ -30,6 +31,8 @@ const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 8] = [
     capacity::page_files,
     speed::chips,
     speed::stall,
+    shapes::extents,
+    shapes::small_object_buffer,
 ];
 
 /// What to measure with.

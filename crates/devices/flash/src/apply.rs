@@ -223,7 +223,7 @@ impl Core {
     pub fn link(&mut self, object: ObjectId, offset: u64, pieces: &[Piece], may_join: bool) -> Result<()> {
         let mut at = offset;
         let mut last = if may_join && offset > 0 { self.extents(object, offset - 1, offset, 1)?.pop() } else { None };
-        for piece in pieces {
+        for piece in self.entries_of(pieces) {
             let layout = self.log.store.layout;
             if piece.length == 0 || !layout.contains(piece.location, u64::from(piece.length)) {
                 return Err(damaged(format!("a place of {object} lies outside the medium")));
@@ -231,7 +231,8 @@ impl Core {
             let segment = layout.segment_of(piece.location);
             self.log.table.retain(segment, u64::from(piece.length));
             let joined = last.filter(|last| {
-                last.end() == at
+                self.options.extents
+                    && last.end() == at
                     && last.piece.location + u64::from(last.piece.length) == piece.location
                     && layout.segment_of(last.piece.location) == segment
                     && last.piece.length + piece.length <= EXTENT_BYTES_MAX
@@ -243,7 +244,7 @@ impl Core {
                 }
                 None => {
                     self.extents += 1;
-                    Extent { offset: at, piece: *piece }
+                    Extent { offset: at, piece }
                 }
             };
             let (tree, mut source) = self.index();
@@ -252,6 +253,24 @@ impl Core {
             last = Some(extent);
         }
         Ok(())
+    }
+
+    /// The runs that get an entry of the index each: `pieces`, or the pages that they touch.
+    fn entries_of(&self, pieces: &[Piece]) -> Vec<Piece> {
+        if self.options.extents {
+            return pieces.to_vec();
+        }
+        let payload = u64::from(self.log.store.layout.payload_bytes);
+        let mut pages = Vec::new();
+        for piece in pieces {
+            let (mut from, end) = (piece.location, piece.location.saturating_add(u64::from(piece.length)));
+            while from < end {
+                let until = (from - from % payload + payload).min(end);
+                pages.push(Piece { location: from, length: (until - from) as u32 });
+                from = until;
+            }
+        }
+        pages
     }
 
     /// Makes `from..until` of `object` a hole; returns how many bytes that frees.

@@ -56,6 +56,8 @@ impl Core {
         self.log.append_record(&Record::Commit { transaction: self.log.transaction, changes })?;
         if durability == Durability::Durable {
             self.sync()?;
+        } else if !self.options.small_object_buffer {
+            self.log.program_page(Stream::Journal)?;
         }
         if self.checkpoint_is_due() {
             self.checkpoint(false)?;
@@ -69,11 +71,16 @@ impl Core {
         self.statistics.bytes_written += data.len() as u64;
         let payload = self.log.store.layout.payload_bytes as usize;
         let onode = self.require(object)?;
-        let split = whole_page_bytes(&onode.hints, data.len(), payload);
+        let packed = self.options.small_object_buffer;
+        let split = if packed { whole_page_bytes(&onode.hints, data.len(), payload) } else { data.len() };
         let stream = if split == 0 { Stream::Data } else { self.stream_for_write(object, &onode, offset)? };
         let mut pieces = Vec::new();
         for (stream, from, until) in [(stream, 0, split), (Stream::Journal, split, data.len())] {
             self.append_content((stream, Writer::User), object, offset + from as u64, &data[from..until], &mut pieces)?;
+        }
+        if !packed {
+            // What comes next starts a page.
+            self.log.program_page(stream)?;
         }
         Ok(pieces)
     }

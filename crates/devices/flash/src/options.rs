@@ -114,6 +114,12 @@ pub struct MountOptions {
     pub placement: Option<Placement>,
     /// Which segment the cleaner takes from now on; `None` keeps what the volume was made with.
     pub victim: Option<VictimPolicy>,
+    /// Runs of pages are one entry of the index. Off, every page has its own: the comparison of paper 1,
+    /// section V.C.
+    pub extents: bool,
+    /// Small contents and directory entries of several commits share pages. Off, each takes pages of its
+    /// own: the comparison of paper 1, section V.D.
+    pub small_object_buffer: bool,
 }
 
 impl Default for MountOptions {
@@ -127,6 +133,8 @@ impl Default for MountOptions {
             checkpoint_pages: None,
             placement: None,
             victim: None,
+            extents: true,
+            small_object_buffer: true,
         }
     }
 }

@@ -21,6 +21,8 @@ const NO_CACHES: MountOptions = MountOptions {
     checkpoint_pages: None,
     placement: None,
     victim: None,
+    extents: true,
+    small_object_buffer: true,
 };
 
 /// Objects and what they hold.

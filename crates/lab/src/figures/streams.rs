@@ -89,6 +89,11 @@ fn missing(path: &Path) -> Error {
         .hint("leave --traces out to measure with the built-in generator")
 }
 
+/// The stream of Table II of paper 1, and a word on where it comes from.
+pub(super) fn table_two(run: &Measuring<'_>) -> Result<(Vec<Operation>, &'static str)> {
+    operations(run, &STREAMS[2])
+}
+
 fn operations(run: &Measuring<'_>, stream: &Stream) -> Result<(Vec<Operation>, &'static str)> {
     let Some(folder) = &run.options.traces else {
         let whole = stream.generator;
@@ -104,7 +109,7 @@ fn operations(run: &Measuring<'_>, stream: &Stream) -> Result<(Vec<Operation>, &
     Ok((operations_of(text, &spec(run.scale.medium, "")?)?, ""))
 }
 
-fn replay_on(run: &Measuring<'_>, more: &str, durability: Durability, all: &[Operation]) -> Result<Report> {
+pub(super) fn replay_on(run: &Measuring<'_>, more: &str, durability: Durability, all: &[Operation]) -> Result<Report> {
     let settings = Settings {
         trace: format!("a stream on {}", device(run.scale.medium, more)),
         device: spec(run.scale.medium, more)?,

@@ -74,6 +74,9 @@ struct Replay {
     /// Journal pages between two checkpoints.
     #[arg(long, value_name = "COUNT")]
     checkpoint_pages: Option<u32>,
+    /// Parts of the device to go without, to see what they are worth: extents, small-object-buffer.
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    without: Vec<String>,
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
@@ -109,7 +112,15 @@ impl Replay {
             dirty_node_bytes: bytes("--dirty-nodes", self.dirty_nodes.as_deref())?.or(small.dirty_node_bytes),
             write_buffer_bytes: bytes("--write-buffer", self.write_buffer.as_deref())?.or(small.write_buffer_bytes),
             checkpoint_pages: self.checkpoint_pages.or(small.checkpoint_pages),
+            without_extents: self.without.iter().any(|part| part == "extents"),
+            without_small_object_buffer: self.without.iter().any(|part| part == "small-object-buffer"),
         };
+        if let Some(part) =
+            self.without.iter().find(|part| !["extents", "small-object-buffer"].contains(&part.as_str()))
+        {
+            return Err(Error::new(Class::Usage, "cannot use --without", format!("`{part}` is no part of the device"))
+                .hint("the parts are extents and small-object-buffer"));
+        }
         let settings = Settings { trace: trace.clone(), device: Spec::parse(&self.device)?, durability, caches };
         let operations = operations_of(trace, &settings.device)?;
         output.report(&onode_lab::replay(&settings, &operations)?)?;
