@@ -100,6 +100,12 @@ impl Layout {
         self.segment_pages as u64 * self.payload_bytes as u64
     }
 
+    /// Nodes of the tree have at most this many bytes: a page, within 2 to 4 KiB.
+    #[must_use]
+    pub fn node_bytes(&self) -> usize {
+        (self.payload_bytes as usize).clamp(2048, 4096)
+    }
+
     /// The page of the medium behind page `at`. On several chips the blocks of a segment are striped.
     #[must_use]
     pub const fn address(&self, at: SegmentPage) -> PageAddress {

@@ -12,7 +12,7 @@ use crate::echo::Echoes;
 use crate::errors::damaged;
 use crate::format::{BlobReference, NO_SUMMARY, PageKind, SUMMARY_MAGIC, SummaryHeader};
 use crate::items::{Item, Items, Owner};
-use crate::layout::{Layout, SegmentPage};
+use crate::layout::SegmentPage;
 use crate::page::PageInfo;
 use crate::policy::{Placement, Stream};
 use crate::record::{self, Piece, Record};
@@ -578,14 +578,6 @@ pub enum Writer {
     User,
     /// The cleaner: nothing refers to it before the next checkpoint.
     Cleaner,
-}
-
-impl Layout {
-    /// Nodes of the tree have at most this many bytes: a page, within 2 to 4 KiB.
-    #[must_use]
-    pub fn node_bytes(&self) -> usize {
-        (self.payload_bytes as usize).clamp(2048, 4096)
-    }
 }
 
 impl Log {
