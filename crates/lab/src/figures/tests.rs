@@ -1,3 +1,5 @@
+//! That a run measures every figure and tells what it did.
+
 use super::*;
 use std::collections::BTreeSet;
 

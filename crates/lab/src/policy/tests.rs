@@ -1,3 +1,5 @@
+//! The policy simulator against theory, and what holds for every policy.
+
 use super::*;
 
 /// A device small enough for debug builds.

@@ -1,3 +1,5 @@
+//! What the map of segments shows.
+
 use super::*;
 use crate::commands::figures::Segments;
 use std::collections::BTreeMap;

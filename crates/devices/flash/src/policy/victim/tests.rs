@@ -1,3 +1,5 @@
+//! Which segment each victim policy takes.
+
 use super::*;
 use alloc::vec::Vec;
 

@@ -1,3 +1,5 @@
+//! What a frame of the view shows.
+
 #![expect(clippy::disallowed_methods, reason = "a moment to count from")]
 
 use super::*;
