@@ -9,6 +9,7 @@ use crate::bench::Caches;
 use onode::{Result, Spec};
 use std::path::PathBuf;
 
+mod agreement;
 mod capacity;
 mod fill;
 mod mount;
@@ -22,7 +23,7 @@ mod tests;
 pub use row::{FigureReport, Row, Value};
 
 /// The groups in the order of the report.
-const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 10] = [
+const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 11] = [
     streams::postmark,
     streams::large_file,
     mount::of_medium,
@@ -31,6 +32,7 @@ const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 10] = [
     capacity::page_files,
     speed::chips,
     speed::stall,
+    agreement::measure,
     shapes::extents,
     shapes::small_object_buffer,
 ];
@@ -64,6 +66,8 @@ struct Scale {
     cuts: u64,
     /// Operations that make a nearly full volume work.
     churn: u64,
+    /// Percent of the usable space that is spare where files are held against pages.
+    spare: u32,
 }
 
 const FULL: Scale = Scale {
@@ -76,6 +80,7 @@ const FULL: Scale = Scale {
     part: 1,
     cuts: 24,
     churn: 60_000,
+    spare: 12,
 };
 
 const QUICK: Scale = Scale {
@@ -88,6 +93,7 @@ const QUICK: Scale = Scale {
     part: 100,
     cuts: 2,
     churn: 1000,
+    spare: 40,
 };
 
 /// Measures everything; `progress` hears what is being done. A group that fails ends there, is named in the

@@ -22,6 +22,7 @@ fn a_quick_run_has_every_figure() {
         "files of 500 B",
         "8 chips against 1",
         "the longest takes",
+        "zipf, 40 % spare: distance of files to pages",
         "RAM of the device",
     ] {
         assert!(names.iter().any(|name| name.contains(part)), "{part} is missing in {names:?}");
