@@ -56,6 +56,7 @@ impl Core {
         self.log.journal_pages = 0;
         self.log.echoes.clear();
         self.log.chain_broken = false;
+        self.emptied.clear();
         self.statistics.checkpoints += 1;
         self.clean = clean;
         self.share_memory();

@@ -7,8 +7,9 @@
 use crate::core::Core;
 use crate::items::{Item, Owner};
 use crate::log::Writer;
-use crate::policy::Stream;
+use crate::policy::{Stream, VictimPolicy};
 use crate::record::Piece;
+use crate::segments::SegmentState;
 use crate::tree::Key;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -17,25 +18,106 @@ use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::{ObjectId, Result};
 
+/// A segment that is being cleaned, and how far.
+pub struct Cleaning {
+    segment: u32,
+    sequence: u32,
+    items: Vec<Item>,
+    next: usize,
+    /// Bytes of the next item that are done.
+    within: u32,
+    /// Table pieces lie there; they leave only with the next checkpoint.
+    holds_table: bool,
+}
+
+/// Pages of content that are moved in one go: a run for the medium, and no more than a short wait.
+const MOVED_PAGES: u32 = 8;
+
+impl Cleaning {
+    /// Memory it holds.
+    pub const fn memory_bytes(&self) -> usize {
+        self.items.capacity() * size_of::<Item>()
+    }
+
+    /// The next item or, of a long run of content, the next part.
+    fn take(&mut self, payload_bytes: u32) -> Option<Item> {
+        let item = *self.items.get(self.next)?;
+        let Owner::Content { object, offset } = item.owner else {
+            self.next += 1;
+            return Some(item);
+        };
+        let (start, left) = (item.start + self.within, item.length - self.within);
+        // Parts end where pages do, so that no page is read twice.
+        let length = left.min(MOVED_PAGES * payload_bytes - start % payload_bytes);
+        let owner = Owner::Content { object, offset: offset + u64::from(self.within) };
+        if length == left {
+            self.next += 1;
+            self.within = 0;
+        } else {
+            self.within += length;
+        }
+        Some(Item { start, length, owner })
+    }
+}
+
 impl Core {
-    /// Cleans the segment that the victim policy names, if one has at most `budget_bytes` to be moved.
-    /// False if there is none.
-    pub fn clean_one(&mut self, budget_bytes: u64) -> Result<bool> {
+    /// Cleans the segment that the victim policy names or, if `greedy`, the one that gives back most, if there is
+    /// one with at most `budget_bytes` to be moved. False if there is none.
+    pub fn clean_one(&mut self, greedy: bool, budget_bytes: u64) -> Result<bool> {
+        if greedy {
+            self.cleaning = None;
+        }
+        if !self.begin_cleaning(greedy, budget_bytes)? {
+            return Ok(false);
+        }
+        while !self.clean_step(u64::MAX)? {}
+        Ok(true)
+    }
+
+    /// Makes sure that a segment is being cleaned which has at most `budget_bytes` left to be moved. False if
+    /// there is none.
+    pub fn begin_cleaning(&mut self, greedy: bool, budget_bytes: u64) -> Result<bool> {
+        if self.being_cleaned().is_some_and(|left| left <= budget_bytes) {
+            return Ok(true);
+        }
+        self.cleaning = None;
         let journal_sequence = self.log.journal_position().1.min(self.checkpoint_state.journal_sequence);
-        let stuck = &self.stuck;
+        let capacity_bytes = self.log.store.layout.segment_bytes() as u32;
+        let (stuck, emptied) = (&self.stuck, &self.emptied);
         let candidates = self
             .log
             .table
             .candidates(journal_sequence)
-            .filter(|one| u64::from(one.live_bytes) <= budget_bytes && !stuck.contains(&one.segment));
-        let Some(victim) = self.victim.choose(candidates) else { return Ok(false) };
+            .filter(|one| !stuck.contains(&one.segment) && !emptied.contains(&one.segment))
+            .filter(|one| u64::from(one.live_bytes) <= budget_bytes);
+        let victim = if greedy {
+            VictimPolicy::Greedy.choose(capacity_bytes, candidates)
+        } else {
+            self.victim.choose(candidates)
+        };
+        let Some(victim) = victim else { return Ok(false) };
         self.prepare_writing()?;
-        self.clean_segment(victim.segment)?;
+        self.begin_with(victim.segment)?;
         Ok(true)
+    }
+
+    /// Bytes that are left to be moved off the segment being cleaned, if one is.
+    pub fn being_cleaned(&self) -> Option<u64> {
+        let cleaning = self.cleaning.as_ref()?;
+        let one = self.log.table.get(cleaning.segment);
+        // It may have been set free and filled anew since the last step.
+        let same = one.sequence == cleaning.sequence && one.state != SegmentState::Open && one.live_bytes > 0;
+        same.then_some(u64::from(one.live_bytes))
     }
 
     /// Moves everything off `segment`.
     pub fn clean_segment(&mut self, segment: u32) -> Result<()> {
+        self.begin_with(segment)?;
+        while !self.clean_step(u64::MAX)? {}
+        Ok(())
+    }
+
+    fn begin_with(&mut self, segment: u32) -> Result<()> {
         if is_planted(Bug::CleanerMovesNothing) {
             let live_bytes = self.log.table.get(segment).live_bytes;
             self.log.table.release(segment, u64::from(live_bytes));
@@ -46,10 +128,20 @@ impl Core {
             None => self.items_from_index(segment)?,
         };
         self.learn_from(segment);
-        // Table pieces leave only with the next checkpoint.
         let holds_table = items.iter().any(|item| matches!(item.owner, Owner::TablePiece { .. }));
+        let sequence = self.log.table.get(segment).sequence;
+        self.cleaning = Some(Cleaning { segment, sequence, items, next: 0, within: 0, holds_table });
+        Ok(())
+    }
+
+    /// Moves about `bytes` of content off the segment being cleaned, or less if a checkpoint comes to be due; true
+    /// once nothing is left to be moved.
+    pub fn clean_step(&mut self, bytes: u64) -> Result<bool> {
+        let Some(mut cleaning) = self.cleaning.take() else { return Ok(true) };
+        let segment = cleaning.segment;
         let base = u64::from(segment) * self.log.store.layout.segment_bytes();
-        for item in items {
+        let moved = self.statistics.bytes_moved;
+        while let Some(item) = cleaning.take(self.log.store.layout.payload_bytes) {
             match self.move_item(&item, base + u64::from(item.start)) {
                 Ok(()) => {}
                 // What is damaged stays where it is and readable as far as it is.
@@ -58,15 +150,22 @@ impl Core {
                 }
                 Err(error) => return Err(error),
             }
-            if self.dirty_bytes() > self.cleaning_dirty_limit() {
+            let limit = self.cleaning_dirty_limit();
+            let is_due = self.dirty_bytes() > limit;
+            if is_due && (bytes == u64::MAX || limit < self.dirty_limit) {
                 self.checkpoint(false)?;
             }
+            if (is_due && bytes < u64::MAX) || self.statistics.bytes_moved - moved >= bytes {
+                self.cleaning = Some(cleaning);
+                return Ok(false);
+            }
         }
-        if self.log.table.get(segment).live_bytes > 0 && !holds_table {
-            self.stuck.insert(segment);
+        if self.log.table.get(segment).live_bytes > 0 {
+            let kept = if cleaning.holds_table { &mut self.emptied } else { &mut self.stuck };
+            kept.insert(segment);
         }
         self.statistics.segments_cleaned += 1;
-        Ok(())
+        Ok(true)
     }
 
     /// Moves what is still needed of `item`, which lies at `location`.

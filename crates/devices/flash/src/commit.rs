@@ -21,8 +21,7 @@ impl Core {
             return if durability == Durability::Durable { self.sync() } else { Ok(()) };
         }
         let freeing = never_needs_space(&transaction, &mut |object, key| self.attribute_bytes(object, key))?;
-        self.move_failing()?;
-        self.make_room(&transaction, freeing)?;
+        self.pay_and_make_room(&transaction, freeing)?;
         let result = self.commit_in_room(transaction, durability);
         if let Err(error) = &result {
             // Memory and medium may disagree now; what is on the medium is whole.
@@ -124,7 +123,8 @@ impl Core {
         self.log.store.flush()
     }
 
-    fn checkpoint_is_due(&self) -> bool {
+    /// Whether enough has changed for a checkpoint.
+    pub fn checkpoint_is_due(&self) -> bool {
         self.log.chain_broken
             || self.dirty_bytes() > self.dirty_limit
             || self.log.journal_pages >= self.checkpoint_pages

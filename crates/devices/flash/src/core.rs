@@ -1,6 +1,7 @@
 //! The single-threaded state machine behind the device: the log, the tree over it, and the numbers
 //! that a checkpoint writes down.
 
+use crate::cleaner::Cleaning;
 use crate::errors::damaged;
 use crate::format::BlobReference;
 use crate::items::Owner;
@@ -9,6 +10,7 @@ use crate::options::{MountOptions, Policies};
 use crate::policy::{Chooser, Classifier};
 use crate::replay::Recovery;
 use crate::ring::Ring;
+use crate::stall::Stalls;
 use crate::tree::{Child, Key, Node, NodeSource, Tree};
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -107,6 +109,10 @@ pub struct Core {
     pub clean: bool,
     /// Whether this session's sequence numbers are reserved on the medium.
     pub session_begun: bool,
+    /// The segment that is being cleaned.
+    pub cleaning: Option<Cleaning>,
+    /// Segments that the cleaner emptied but for pieces of the segment table, which the next checkpoint moves.
+    pub emptied: BTreeSet<u32>,
     /// Segments that the cleaner could not empty because something on them is damaged.
     pub stuck: BTreeSet<u32>,
     /// Where and how the journal is damaged, if it is.
@@ -115,6 +121,8 @@ pub struct Core {
     pub pending: Recovery,
     /// What was done.
     pub statistics: Statistics,
+    /// How long commits waited for the cleaner.
+    pub stalls: Stalls,
 }
 
 /// The tree's view of the log.

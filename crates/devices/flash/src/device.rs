@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::options::{FormatOptions, MountOptions};
+use crate::pace::Step;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::ToString;
@@ -113,7 +114,23 @@ impl ObjectDevice for FlashDevice {
     }
 
     fn maintain(&self, budget: u32) -> Result<Maintenance> {
-        self.core.lock().maintain(budget)
+        let mut report = Maintenance::default();
+        let mut round = None;
+        self.core.lock().move_failing()?;
+        // The lock is given back after each step: who reads waits for one step, not for the cleaner.
+        while report.done < budget {
+            let mut core = self.core.lock();
+            if round.is_none() && !core.wants_cleaning() {
+                break;
+            }
+            match core.background_step(&mut round)? {
+                Step::Moved => {}
+                Step::Gained => report.done += 1,
+                Step::Nothing => return Ok(report),
+            }
+        }
+        report.more = self.core.lock().wants_cleaning();
+        Ok(report)
     }
 
     fn close(&self) -> Result<()> {

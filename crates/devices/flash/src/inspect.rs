@@ -1,5 +1,6 @@
 //! The device's inside as values: its counters and its segment map.
 
+use crate::cleaner::Cleaning;
 use crate::core::Core;
 use crate::device::FlashDevice;
 use crate::segments::{Segment, SegmentState};
@@ -32,6 +33,9 @@ impl Inspect for FlashDevice {
             ("segments_cleaned", statistics.segments_cleaned),
             ("bytes_moved", statistics.bytes_moved),
             ("bytes_written", statistics.bytes_written),
+            ("stall_us.p50", core.stalls.percentile(500)),
+            ("stall_us.p99", core.stalls.percentile(990)),
+            ("stall_us.max", core.stalls.percentile(1000)),
             ("segments_failing", u64::from(core.log.table.in_state(SegmentState::Failing))),
             ("segments_bad", u64::from(core.log.table.in_state(SegmentState::Bad))),
             ("records_replayed", statistics.records_replayed),
@@ -64,13 +68,14 @@ impl Inspect for FlashDevice {
 }
 
 /// Memory by part.
-fn ram(core: &Core) -> [(&'static str, u64); 5] {
+fn ram(core: &Core) -> [(&'static str, u64); 6] {
     [
         ("node_cache", core.nodes.bytes() as u64),
         ("dirty_node", core.dirty_bytes() as u64),
         ("page_cache", core.log.store.cached_bytes() as u64),
         ("segment_table", core.log.table.memory_bytes() as u64),
         ("open_segment", core.log.memory_bytes() as u64),
+        ("cleaner", core.cleaning.as_ref().map_or(0, Cleaning::memory_bytes) as u64),
     ]
 }
 

@@ -43,6 +43,7 @@ pub mod layout;
 mod log;
 mod mount;
 pub mod options;
+mod pace;
 mod page;
 mod placing;
 pub mod policy;
@@ -53,6 +54,7 @@ mod replay;
 mod ring;
 mod room;
 mod segments;
+mod stall;
 mod store;
 mod tree;
 

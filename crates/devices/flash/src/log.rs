@@ -7,6 +7,7 @@
 //! when a program fails is told in [`failure`].
 
 mod failure;
+mod summary;
 
 use crate::echo::Echoes;
 use crate::errors::damaged;
@@ -51,6 +52,9 @@ impl OpenSegment {
         (SegmentPage { segment: self.segment, page }, self.front.len() % payload)
     }
 }
+
+/// Pages that the streams of moved content collect at most.
+const COLD_PAGES_MAX: usize = 16;
 
 /// The streams over the store.
 pub struct Log {
@@ -220,7 +224,13 @@ impl Log {
 
     /// Bytes that the buffer of `stream` holds before it has to be programmed.
     fn buffer_bytes(&self, stream: Stream) -> usize {
-        if stream == Stream::Journal { self.payload() } else { self.payload() * self.buffer_pages }
+        let pages = match stream {
+            Stream::Journal => 1,
+            Stream::Data | Stream::Index => self.buffer_pages,
+            // What a step of the cleaner moved is programmed with it, and not all at once by a checkpoint.
+            _ => self.buffer_pages.min(COLD_PAGES_MAX),
+        };
+        self.payload() * pages
     }
 
     /// Appends as much of `bytes` as goes into one unbroken run; returns where it lies. At least one byte
@@ -530,40 +540,6 @@ impl Log {
         if self.store.layout.contains(location, length) {
             self.table.release(self.store.layout.segment_of(location), length);
         }
-    }
-
-    /// The items of a segment that is no longer open, from its summary or from memory; `None` if neither
-    /// has them.
-    pub fn items_of(&mut self, segment: u32, tag: IoTag) -> Option<Vec<Item>> {
-        if let Some(items) = self.loose_items.get(&segment) {
-            return items.decode();
-        }
-        let entry = *self.table.get(segment);
-        if entry.state == SegmentState::Failing {
-            return None;
-        }
-        if entry.summary_page == NO_SUMMARY || u32::from(entry.summary_page) >= self.store.layout.segment_pages {
-            return None;
-        }
-        let at = SegmentPage { segment, page: u32::from(entry.summary_page) };
-        let location = self.store.layout.location(at, 0);
-        let mut header = [0; size_of::<SummaryHeader>()];
-        self.read(location, &mut header, tag).ok()?;
-        let header: SummaryHeader = zerocopy::FromBytes::read_from_bytes(&header).ok()?;
-        let length = u64::from(header.item_bytes.get());
-        let start = location + size_of::<SummaryHeader>() as u64;
-        if header.magic != SUMMARY_MAGIC
-            || header.sequence.get() != entry.sequence
-            || !self.store.layout.contains(start, length)
-        {
-            return None;
-        }
-        let mut bytes = alloc::vec![0; length as usize];
-        self.read(start, &mut bytes, tag).ok()?;
-        if onode_base::checksum::crc32c(&bytes) != header.checksum.get() {
-            return None;
-        }
-        Items::decode(&bytes, header.items.get())
     }
 }
 

@@ -9,6 +9,7 @@ use crate::policy::{Chooser, Classifier};
 use crate::replay::Recovery;
 use crate::ring::{self, Ring};
 use crate::segments::{SegmentState, SegmentTable};
+use crate::stall::Stalls;
 use crate::store::Store;
 use crate::tree::Tree;
 use alloc::boxed::Box;
@@ -180,10 +181,13 @@ impl Core {
             checkpoint_state: CheckpointState::default(),
             clean: true,
             session_begun: false,
+            cleaning: None,
+            emptied: BTreeSet::new(),
             stuck: BTreeSet::new(),
             journal_damage: None,
             pending: Recovery::default(),
             statistics: Statistics::default(),
+            stalls: Stalls::default(),
         };
         core.log.table.reserve = core.reserve_segments();
         core

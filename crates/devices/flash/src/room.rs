@@ -7,11 +7,12 @@
 //! gaining when two rounds in a row bring nothing.
 
 use crate::core::Core;
+use crate::pace::AHEAD_SEGMENTS;
 use crate::policy::Stream;
 use crate::segments::SegmentState;
 use alloc::format;
 use onode_base::ErrorKind;
-use onode_object::{AttributeKey, Error, Maintenance, Mutation, ObjectId, Result, Space, Transaction};
+use onode_object::{AttributeKey, Error, Mutation, ObjectId, Result, Space, Transaction};
 
 /// Index bytes that a mutation may add beside its own content: key, extent, onode.
 const MUTATION_BYTES: u64 = 48;
@@ -36,7 +37,7 @@ impl Core {
     }
 
     /// Segments that a checkpoint of what has changed by now may fill.
-    fn checkpoint_cost(&self) -> u32 {
+    pub fn checkpoint_cost(&self) -> u32 {
         self.segments_for_nodes(self.dirty_bytes())
     }
 
@@ -105,7 +106,7 @@ impl Core {
     /// # Errors
     /// `NoSpace`; nothing has changed that anyone can see.
     pub fn make_room(&mut self, transaction: &Transaction, freeing: bool) -> Result<()> {
-        let bytes: u64 = transaction.mutations.iter().map(mutation_bytes).sum();
+        let bytes = Self::transaction_bytes(transaction);
         if !freeing {
             let used = self.used_bytes();
             let usable = self.usable_bytes();
@@ -119,7 +120,11 @@ impl Core {
         }
         let (mut without_progress, mut best) = (0, self.free_bytes());
         while !self.has_room(needed) {
-            let gained = self.gain()? && self.free_bytes() > best;
+            // What was cleaned before may only wait for a checkpoint.
+            // Policies look ahead; what gives back most at once is taken when they do not help.
+            let greedy = without_progress > 0;
+            let gained = if self.will_have_room(needed) { self.set_free()? } else { self.gain(greedy)? };
+            let gained = gained && self.free_bytes() > best;
             best = best.max(self.free_bytes());
             without_progress = if gained { 0 } else { without_progress + 1 };
             if without_progress >= 3 {
@@ -131,6 +136,19 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// The most bytes that `transaction` may fill.
+    pub fn transaction_bytes(transaction: &Transaction) -> u64 {
+        transaction.mutations.iter().map(mutation_bytes).sum()
+    }
+
+    /// Whether there will be room for `needed` segments after a checkpoint.
+    fn will_have_room(&self, needed: u32) -> bool {
+        let table = &self.log.table;
+        let reclaimable = table.reclaimable(self.log.journal_position().1);
+        let stable = table.allocatable().saturating_sub(self.checkpoint_cost());
+        stable >= self.reserve_segments() + needed.saturating_sub(reclaimable)
     }
 
     /// Bytes of nodes that a large transaction changes before the next checkpoint can write them: one for
@@ -158,55 +176,55 @@ impl Core {
     }
 
     /// Bytes on segments that are free now or after a checkpoint, and in open ones of the cleaner.
-    fn free_bytes(&self) -> u64 {
+    pub fn free_bytes(&self) -> u64 {
         let table = &self.log.table;
         let segments = table.allocatable() + table.reclaimable(self.log.journal_position().1);
-        u64::from(segments) * self.segment_bytes()
-            + self.log.moving_room(self.placement.placement())
-            + u64::from(table.stable_free())
+        u64::from(segments) * self.segment_bytes() + self.moving_room() + u64::from(table.stable_free())
+    }
+
+    /// Bytes that what the cleaner writes takes before it opens a segment.
+    pub fn moving_room(&self) -> u64 {
+        self.log.moving_room(self.placement.placement())
+    }
+
+    /// Bytes that the cleaner may move and leave `reserve` segments free.
+    fn cleaning_budget(&self, reserve: u32) -> u64 {
+        match self.log.table.allocatable().checked_sub(reserve) {
+            // What the open cold segment takes costs no free one.
+            Some(free) => (u64::from(free) * self.segment_bytes() + self.moving_room()) / 4 * 3,
+            None => 0,
+        }
+    }
+
+    /// Bytes that the cleaner may move and leave room for any checkpoint.
+    pub fn comfortable_budget(&self) -> u64 {
+        self.cleaning_budget(self.checkpoint_segments() + 1)
     }
 
     /// One round: cleans a few segments and writes a checkpoint. False if there was nothing to clean.
-    pub fn gain(&mut self) -> Result<bool> {
+    fn gain(&mut self, greedy: bool) -> Result<bool> {
         self.log.store.check_writable()?;
         let mut cleaned = false;
-        for _ in 0..4 {
+        for _ in 0..AHEAD_SEGMENTS {
             let reclaimable = self.log.table.reclaimable(self.log.journal_position().1);
-            if reclaimable >= 4 {
+            if reclaimable >= AHEAD_SEGMENTS || (cleaned && self.will_have_room(1)) {
                 break;
             }
-            let free = self.log.table.allocatable();
-            // What the open cold segment takes costs no free one.
-            let open = self.log.moving_room(self.placement.placement());
-            let budget = |reserve: u32| match free.checked_sub(reserve) {
-                Some(free) => (u64::from(free) * self.segment_bytes() + open) / 4 * 3,
-                None => 0,
-            };
-            let (comfortable, tight) = (budget(self.checkpoint_segments() + 1), budget(self.checkpoint_cost()));
+            let (comfortable, tight) = (self.comfortable_budget(), self.cleaning_budget(self.checkpoint_cost()));
             // Into the reserve only when nothing else helps, and then one segment at a time.
-            if !self.clean_one(comfortable)? && (cleaned || !self.clean_one(tight)?) {
+            if !self.clean_one(greedy, comfortable)? && (cleaned || !self.clean_one(greedy, tight)?) {
                 break;
             }
             cleaned = true;
         }
-        self.prepare_writing()?;
-        self.checkpoint(false)?;
-        Ok(cleaned || self.log.table.allocatable() > 0)
+        Ok(self.set_free()? || cleaned)
     }
 
-    /// Cleans up to `budget` segments in the background, while that is useful.
-    pub fn maintain(&mut self, budget: u32) -> Result<Maintenance> {
-        let mut report = Maintenance::default();
-        self.move_failing()?;
-        while report.done < budget && self.wants_cleaning() {
-            let before = self.free_bytes();
-            if !self.gain()? || self.free_bytes() <= before {
-                return Ok(report);
-            }
-            report.done += 1;
-        }
-        report.more = self.wants_cleaning();
-        Ok(report)
+    /// A checkpoint, which sets free what the cleaner emptied. False if no segment is free after it.
+    pub fn set_free(&mut self) -> Result<bool> {
+        self.prepare_writing()?;
+        self.checkpoint(false)?;
+        Ok(self.log.table.allocatable() > 0)
     }
 
     /// The fewest segments that a volume of this layout works with.
@@ -215,7 +233,7 @@ impl Core {
     }
 
     /// Whether background cleaning is useful: less than an eighth of the segments is free.
-    fn wants_cleaning(&self) -> bool {
+    pub fn wants_cleaning(&self) -> bool {
         let layout = &self.log.store.layout;
         self.log.table.allocatable() < self.overhead_segments() + layout.segments / 8
     }

@@ -1,0 +1,108 @@
+//! The pace of the cleaner: each commit pays for a share of the cleaning that makes room for the next
+//! ones, so that none has to wait for all of it.
+//!
+//! Cleaning begins when only a few segments are left before commits would have to wait. What a commit
+//! pays is proportional to what it writes: by the time those segments are filled, the victim is
+//! clean. Near a full volume even that does not suffice, and [`make_room`](Core::make_room) cleans
+//! until there is room.
+
+use crate::core::Core;
+use onode_object::{Result, Transaction};
+
+/// Segments that are kept free beyond what a commit needs: so much lies between the beginning of
+/// cleaning and the point where commits wait.
+pub const AHEAD_SEGMENTS: u32 = 4;
+
+/// Pages moved in a step in the background.
+const STEP_PAGES: u32 = 16;
+
+/// The most bytes that are moved for one that is written.
+const SHARE_MAX: u64 = 8;
+
+/// Background cleaning: a few segments, then the checkpoint that sets them free.
+pub struct Round {
+    /// Free bytes at its beginning.
+    before: u64,
+    cleaned: u32,
+}
+
+/// What a step of background cleaning came to.
+pub enum Step {
+    /// The round goes on.
+    Moved,
+    /// The round is over and gave back space.
+    Gained,
+    /// There is nothing more to be gained.
+    Nothing,
+}
+
+impl Core {
+    /// Makes room for `transaction`, and moves what is its share of content.
+    ///
+    /// # Errors
+    /// `NoSpace`; nothing has changed that anyone can see.
+    pub fn pay_and_make_room(&mut self, transaction: &Transaction, freeing: bool) -> Result<()> {
+        let begin = self.virtual_nanoseconds();
+        self.move_failing()?;
+        self.pay(Self::transaction_bytes(transaction))?;
+        let made = self.make_room(transaction, freeing);
+        self.stalls.count(self.virtual_nanoseconds() - begin);
+        made
+    }
+
+    fn virtual_nanoseconds(&self) -> u64 {
+        self.log.store.counters().map_or(0, |counters| counters.virtual_nanoseconds)
+    }
+
+    /// Cleans for a commit of `bytes`.
+    fn pay(&mut self, bytes: u64) -> Result<()> {
+        if self.log.store.read_only().is_some() {
+            return Ok(());
+        }
+        // The reserve, what a checkpoint takes, and what is moved may have to open one.
+        let least = self.reserve_segments() + self.checkpoint_cost() + 1;
+        let reclaimable = |core: &Self| core.log.table.reclaimable(core.log.journal_position().1);
+        let free = self.log.table.allocatable() + reclaimable(self);
+        if free >= least + AHEAD_SEGMENTS {
+            return Ok(());
+        }
+        // A checkpoint in time fills what the one before set free; one that comes late fills the reserve, and
+        // only a third one brings that back.
+        if !self.has_room(self.checkpoint_cost() + 1) && reclaimable(self) > 0 {
+            return self.set_free().map(|_| ());
+        }
+        let segment_bytes = self.log.store.layout.segment_bytes();
+        let most = (SHARE_MAX * bytes).min(segment_bytes);
+        // What would give back next to nothing is left for when nothing else helps.
+        let budget = self.comfortable_budget().min(segment_bytes - segment_bytes / 16);
+        let may_move = self.has_room(1) || self.moving_room() > 2 * most;
+        if may_move && self.begin_cleaning(false, budget)? {
+            let left = self.being_cleaned().unwrap_or(0);
+            let ahead = u64::from(free.saturating_sub(least)) * segment_bytes;
+            let share = (bytes * left).checked_div(ahead).unwrap_or(most);
+            self.clean_step(share.clamp(1, most))?;
+        }
+        Ok(())
+    }
+
+    /// Does a little of a round of background cleaning: whoever waits for the device waits for no more.
+    pub fn background_step(&mut self, round: &mut Option<Round>) -> Result<Step> {
+        self.log.store.check_writable()?;
+        let Round { before, cleaned } = round.get_or_insert(Round { before: self.free_bytes(), cleaned: 0 });
+        let reclaimable = self.log.table.reclaimable(self.log.journal_position().1);
+        let budget = self.comfortable_budget();
+        if *cleaned < AHEAD_SEGMENTS && reclaimable < AHEAD_SEGMENTS && self.begin_cleaning(false, budget)? {
+            if self.clean_step(u64::from(STEP_PAGES * self.log.store.layout.payload_bytes))? {
+                *cleaned += 1;
+            }
+            if self.checkpoint_is_due() {
+                self.checkpoint(false)?;
+            }
+            return Ok(Step::Moved);
+        }
+        let (before, cleaned) = (*before, *cleaned);
+        *round = None;
+        let gained = (self.set_free()? || cleaned > 0) && self.free_bytes() > before;
+        Ok(if gained { Step::Gained } else { Step::Nothing })
+    }
+}
