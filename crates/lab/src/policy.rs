@@ -9,11 +9,13 @@
 
 mod closed_form;
 mod figures;
+mod on_device;
 mod placer;
 mod report;
 mod simulator;
 
 pub use figures::{Figure, Figures};
+pub use on_device::{OnDevice, on_device};
 pub use onode_flash::policy::{Placement, VictimPolicy, WearPolicy};
 pub use report::{CheckRow, PolicyReport, PolicyRow, SelfCheck};
 

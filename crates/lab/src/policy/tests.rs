@@ -78,6 +78,14 @@ fn static_levelling_brings_wear_together() {
 }
 
 #[test]
+fn the_mounted_device_does_what_the_simulator_says() {
+    let lifespan = Decider::Device(Placement::Lifespan);
+    let settings = PolicySettings { spare: 30, fills: 4, wear: WearPolicy::Dynamic, ..small(Pattern::Zipf, lifespan) };
+    let found = on_device(&settings).expect("the device has room");
+    assert!(found.apart < 0.1, "{found:?}");
+}
+
+#[test]
 fn devices_that_cannot_work_are_refused() {
     let base = PolicySettings::default();
     for wrong in [

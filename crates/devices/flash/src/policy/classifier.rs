@@ -58,7 +58,8 @@ impl Classifier {
             | Placement::UserCleaner
             | Placement::AgeChain => 0,
             Placement::SepBit => u8::from(life() >= self.short_life),
-            Placement::Lifespan => self.ladder(life(), 1, STEP),
+            // What is new may stay for long or be gone at once.
+            Placement::Lifespan => overwritten.map_or(1, |old| self.ladder(self.age(old), 1, STEP)),
             Placement::Hints => level.unwrap_or_else(|| Level::of_life(life(), self.segments)).number(),
         }
     }
@@ -157,7 +158,7 @@ mod tests {
         }
         let classes = [39, 40, 319, 320].map(|life| classifier.written(Some(resident(0, life)), None));
         assert_eq!(classes, [0, 1, 1, 2]);
-        assert_eq!(classifier.written(None, None), 2);
+        assert_eq!(classifier.written(None, None), 1, "nothing is known of what is new");
         assert_eq!([79, 80, 320].map(|age| classifier.moved(resident(0, age))), [3, 4, 5]);
         // What was moved before is older than its segment.
         assert_eq!([3, 4, 5].map(|class| classifier.moved(resident(class, 40))), [4, 4, 5]);

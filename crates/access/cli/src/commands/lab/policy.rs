@@ -4,7 +4,8 @@ use crate::output::Output;
 use onode::{Class, Error, Result};
 use onode_lab::pattern::Pattern;
 use onode_lab::policy::{
-    Decider, Figures, PolicyReport, PolicySettings, SelfCheck, VictimPolicy, WearPolicy, self_check, simulate,
+    Decider, Figures, PolicyReport, PolicySettings, SelfCheck, VictimPolicy, WearPolicy, on_device, self_check,
+    simulate,
 };
 
 #[derive(Debug, clap::Args)]
@@ -55,6 +56,9 @@ pub struct Policy {
     /// Hold FIFO and greedy cleaning of uniform writes against closed forms; fails beyond 1 %.
     #[arg(long, conflicts_with = "figures")]
     self_check: bool,
+    /// Run the stream over files on a mounted device too and compare; few segments and much spare, please.
+    #[arg(long, conflicts_with_all = ["all", "self_check", "figures"])]
+    on_device: bool,
     /// Measure every figure that is to be reached.
     #[arg(long)]
     figures: bool,
@@ -82,6 +86,12 @@ impl Policy {
         }
         if self.figures {
             output.report(&Figures::measure(&base)?)?;
+            return Ok(0);
+        }
+        if self.on_device {
+            for settings in self.runs(base)? {
+                output.report(&on_device(&settings)?)?;
+            }
             return Ok(0);
         }
         let mut report = PolicyReport::default();
