@@ -84,6 +84,10 @@ impl<N: Nand> Nand for Counting<N> {
         self.inner.program_run(first, data, spare, tag)
     }
 
+    fn finish(&mut self, block: BlockAddress) -> Result<()> {
+        self.inner.finish(block)
+    }
+
     fn keeps_order(&self) -> bool {
         self.inner.keeps_order()
     }

@@ -153,6 +153,10 @@ impl<N: Nand> Nand for Faulty<N> {
         Ok(())
     }
 
+    fn finish(&mut self, block: BlockAddress) -> Result<()> {
+        self.inner.finish(block)
+    }
+
     fn keeps_order(&self) -> bool {
         self.inner.keeps_order()
     }

@@ -113,6 +113,10 @@ impl<N: Nand> Nand for Latency<N> {
         self.finish(result)
     }
 
+    fn finish(&mut self, block: BlockAddress) -> Result<()> {
+        self.inner.finish(block)
+    }
+
     fn keeps_order(&self) -> bool {
         self.inner.keeps_order()
     }

@@ -117,6 +117,10 @@ impl<N: Nand> Nand for Trace<N> {
     // `program_run` keeps its default, page by page: when a page of a run fails, only so is it known
     // which pages before it have to be in the log.
 
+    fn finish(&mut self, block: BlockAddress) -> Result<()> {
+        self.inner.finish(block)
+    }
+
     fn keeps_order(&self) -> bool {
         self.inner.keeps_order()
     }
