@@ -52,6 +52,12 @@ pub enum Bug {
     ReservationKept,
     /// flash: a segment in which a program failed is free at once.
     FailedSegmentReused,
+    /// flash: a journal page repeats records of the segment before as if they were of its own.
+    EchoKept,
+    /// flash: a mount takes the repeated records of a page for those of the page at the other end.
+    EchoReversed,
+    /// flash: entries move to the node before, its parent still names the old border.
+    PackedKeyKept,
     /// fs: fsync does not wait for the device.
     FsyncWithoutSync,
     /// fs: a change of names is two transactions.
@@ -68,7 +74,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 31] = [
         Self::AckBeforeProgram,
         Self::RecordBeforeData,
         Self::CheckpointBeforeContent,
@@ -91,6 +97,9 @@ impl Bug {
         Self::RecordsOutliveContent,
         Self::ReservationKept,
         Self::FailedSegmentReused,
+        Self::EchoKept,
+        Self::EchoReversed,
+        Self::PackedKeyKept,
         Self::FsyncWithoutSync,
         Self::NamesInTwo,
         Self::OrphansStay,

@@ -17,5 +17,6 @@ pub mod object;
 pub mod report;
 pub mod spec;
 pub mod task;
+pub mod variant;
 pub mod violation;
 pub mod workload;

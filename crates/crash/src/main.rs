@@ -7,6 +7,7 @@ use onode_crash::geometry::{self, SHAPES};
 use onode_crash::report::Report;
 use onode_crash::spec::{RunName, Spec};
 use onode_crash::task::{self, LEVELS};
+use onode_crash::variant::VARIANTS;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -124,6 +125,9 @@ fn main() -> ExitCode {
             }
             for shape in SHAPES {
                 println!("{}: {:?}", shape.name, shape.geometry);
+            }
+            for variant in VARIANTS {
+                println!("{variant:?}");
             }
             ExitCode::SUCCESS
         }

@@ -7,7 +7,8 @@ use crate::files::state::FileState;
 use crate::geometry::Shape;
 use crate::history::{History, Promise, Run};
 use crate::medium::Medium;
-use crate::object::workload::{format, mount_options};
+use crate::object::workload::format;
+use crate::variant;
 use crate::violation::Violation;
 use crate::workload::{Figures, Workload};
 use onode_base::clock::ManualClock;
@@ -113,8 +114,8 @@ impl Workload for FileWorkload {
     type State = FileState;
 
     fn prepare(&self) -> Result<(SimNand, FileState), Violation> {
-        let medium = Medium::new(format(&self.shape)?, false);
-        let device = FlashDevice::mount(medium.clone(), &mount_options(false));
+        let medium = Medium::new(format(&self.shape, variant::of(&self.shape, self.seed))?, false);
+        let device = FlashDevice::mount(medium.clone(), &variant::of(&self.shape, self.seed).mount_options(false));
         let device = device.map_err(|error| Violation::new("N7", format!("mount: {error}")))?;
         onode_fs::format(&device, &FormatOptions::default(), Timestamp::default()).map_err(unexpected("mkfs"))?;
         let clock = Arc::new(ManualClock::at(1_000_000_000));
@@ -136,7 +137,8 @@ impl Workload for FileWorkload {
 
     fn mount(&self, medium: &Medium, read_only: bool) -> Result<Mounted, Violation> {
         let refused = |error| Violation::new("N7", format!("mount of the device: {error}"));
-        let device = FlashDevice::mount(medium.clone(), &mount_options(read_only)).map_err(refused)?;
+        let device = FlashDevice::mount(medium.clone(), &variant::of(&self.shape, self.seed).mount_options(read_only))
+            .map_err(refused)?;
         let clock = Arc::new(ManualClock::at(2_000_000_000));
         let options = Options { read_only, ..self.options() };
         let fs = FileSystem::mount(Arc::new(device), clock.clone(), options)

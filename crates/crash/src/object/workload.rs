@@ -4,10 +4,11 @@ use crate::geometry::Shape;
 use crate::history::{History, Promise, Run};
 use crate::medium::Medium;
 use crate::object::{ObjectState, Profile, calls};
+use crate::variant::{self, Variant};
 use crate::violation::Violation;
 use crate::workload::{Figures, Workload};
 use onode_base::Prng;
-use onode_flash::{FlashDevice, FormatOptions, MountOptions};
+use onode_flash::FlashDevice;
 use onode_media::{Fault, OperationKind, SimNand, SimOptions};
 use onode_object::{Durability, Error, ErrorKind, ObjectDevice, ObjectId, SyncScope};
 
@@ -22,26 +23,16 @@ pub struct ObjectWorkload {
     pub seed: u64,
 }
 
-/// Options under which every read goes to the medium: what a cache remembers proves nothing.
-#[must_use]
-pub fn mount_options(read_only: bool) -> MountOptions {
-    MountOptions { read_only, node_cache_bytes: 0, page_cache_bytes: 0, ..MountOptions::default() }
-}
-
 /// An empty volume on a medium of `shape`.
 ///
 /// # Errors
 /// If formatting fails.
-pub fn format(shape: &Shape) -> Result<SimNand, Violation> {
+pub fn format(shape: &Shape, variant: &Variant) -> Result<SimNand, Violation> {
     let nand = SimNand::new(shape.geometry, SimOptions::default());
     let nand = nand.map_err(|error| Violation::new("N7", format!("no medium of this shape: {error}")))?;
     let medium = Medium::new(nand, false);
-    let options = FormatOptions {
-        uuid: *b"crash explorer  ",
-        blocks_per_segment: shape.blocks_per_segment,
-        ..FormatOptions::default()
-    };
-    let device = FlashDevice::format(medium.clone(), &options, &mount_options(false)).map_err(unexpected("format"))?;
+    let (options, mount) = (variant.format_options(shape), variant.mount_options(false));
+    let device = FlashDevice::format(medium.clone(), &options, &mount).map_err(unexpected("format"))?;
     device.close().map_err(unexpected("close after format"))?;
     drop(device);
     Ok(medium.image())
@@ -61,6 +52,10 @@ pub fn unexpected(what: &str) -> impl Fn(Error) -> Violation {
 }
 
 impl ObjectWorkload {
+    fn variant(&self) -> &'static Variant {
+        variant::of(&self.shape, self.seed)
+    }
+
     /// Lets programs and erases fail, spread over what the first run is likely to do.
     fn plan_failures(&self, nand: &mut SimNand) {
         let mut prng = Prng::new(self.seed ^ 0xfa11);
@@ -159,7 +154,7 @@ impl Workload for ObjectWorkload {
     type State = ObjectState;
 
     fn prepare(&self) -> Result<(SimNand, ObjectState), Violation> {
-        let mut nand = format(&self.shape)?;
+        let mut nand = format(&self.shape, self.variant())?;
         self.plan_failures(&mut nand);
         Ok((nand, ObjectState::default()))
     }
@@ -169,7 +164,7 @@ impl Workload for ObjectWorkload {
     }
 
     fn mount(&self, medium: &Medium, read_only: bool) -> Result<FlashDevice, Violation> {
-        let device = FlashDevice::mount(medium.clone(), &mount_options(read_only));
+        let device = FlashDevice::mount(medium.clone(), &self.variant().mount_options(read_only));
         let device = device.map_err(|error| Violation::new("N7", format!("mount: {error}")))?;
         if let (false, Some(why)) = (read_only, device.info().read_only) {
             return Err(Violation::new("N7", format!("mounted read-only only: {why}")));

@@ -14,6 +14,7 @@ use crate::record::{Record, first_record};
 use crate::store::VerifiedPage;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::Result;
 
@@ -133,7 +134,10 @@ impl Gatherer<'_> {
                     self.gathering.insert(at, Gathered::Summary);
                 }
                 PageKind::Journal => {
-                    let Some(echoed) = echo::decode(found.echo()) else { return Ok(Err(Odd)) };
+                    let Some(mut echoed) = echo::decode(found.echo()) else { return Ok(Err(Odd)) };
+                    if is_planted(Bug::EchoReversed) {
+                        echoed.reverse();
+                    }
                     for records in echoed.iter().take((at.page - part.first) as usize) {
                         after -= 1;
                         let before = SegmentPage { page: after - 1, ..at };

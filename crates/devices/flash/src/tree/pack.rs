@@ -4,6 +4,7 @@
 //! Only nodes that changed are touched; nothing is read and no clean node becomes dirty.
 
 use super::{Child, Tree};
+use onode_base::planted::{Bug, is_planted};
 use onode_object::Result;
 
 impl Tree {
@@ -47,7 +48,9 @@ impl Tree {
         let front = core::mem::replace(self.slot_mut(right)?, rest);
         if held + front.encoded_bytes() <= self.node_bytes {
             self.slot_mut(left)?.append(&front);
-            if let Some(first) = self.slot(right)?.first_key() {
+            if let Some(first) = self.slot(right)?.first_key()
+                && !is_planted(Bug::PackedKeyKept)
+            {
                 self.slot_mut(slot)?.replace_key(index + 1, first);
             }
         } else {
