@@ -26,6 +26,8 @@ pub enum Gathered {
     Last(VerifiedPage),
     /// The summary starts here.
     Summary,
+    /// It was never programmed: the journal ends before it.
+    Nothing,
 }
 
 /// What was gathered, by place.
@@ -56,10 +58,14 @@ impl Core {
     /// Gathers the journal behind the newest checkpoint; empty if that does not work.
     pub fn gather(&mut self) -> Result<Gathering> {
         let mut gatherer = Gatherer { core: self, seen: BTreeMap::new(), gathering: Gathering::new() };
-        Ok(match gatherer.run()? {
-            Ok(()) => gatherer.gathering,
-            Err(Odd) => Gathering::new(),
-        })
+        if gatherer.run()?.is_err() {
+            gatherer.gathering.clear();
+        }
+        let Gatherer { seen, mut gathering, .. } = gatherer;
+        // What was seen to be erased need not be read again, above all the page after the last.
+        let erased = seen.into_iter().filter(|(_, found)| found.as_ref().err() == Some(&PageFault::Erased));
+        gathering.extend(erased.map(|(at, _)| (at, Gathered::Nothing)));
+        Ok(gathering)
     }
 }
 

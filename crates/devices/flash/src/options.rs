@@ -27,14 +27,14 @@ impl Default for FormatOptions {
 }
 
 impl FormatOptions {
-    /// Segment size in erase blocks for `shape`: 256 KiB as in paper 1, more where that made over 2,048
+    /// Segment size in erase blocks for `shape`: 256 KiB as in paper 1, more where that made over 1,536
     /// segments, less where it made under 64. On tiny media up to a 32nd of all, so that some tree nodes
     /// fit side by side. Always a multiple of the chips, over which the pages of a segment are divided.
     #[must_use]
     pub fn blocks_per_segment(&self, shape: &Geometry) -> u16 {
         let block_bytes = (u64::from(shape.page_bytes) * u64::from(shape.pages_per_block)).max(1);
         self.blocks_per_segment.unwrap_or_else(|| {
-            let segment_bytes = (block_bytes * u64::from(shape.blocks) / 2048).max(256 << 10);
+            let segment_bytes = (block_bytes * u64::from(shape.blocks) / 1536).max(256 << 10);
             let by_size = (segment_bytes / block_bytes).max(1);
             let by_count = u64::from(shape.blocks / 64).max(1);
             let by_nodes = (8 * 2048_u64).div_ceil(block_bytes).min(u64::from(shape.blocks / 32));

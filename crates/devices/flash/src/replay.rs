@@ -53,7 +53,7 @@ impl Core {
         let keeps_order = self.log.store.nand().keeps_order();
         let sure_pages = if keeps_order { u64::MAX } else { self.sure_pages()? };
         let mut cursor = self.journal_start();
-        if keeps_order && !was_clean {
+        if keeps_order {
             cursor.gathered = self.gather()?;
         }
         let mut assembler = Assembler::default();
@@ -206,6 +206,9 @@ impl Core {
         let layout = self.log.store.layout;
         loop {
             let gathered = cursor.gathered.remove(&cursor.at);
+            if let Some(Gathered::Nothing) = gathered {
+                return Ok(Err(PageFault::Erased));
+            }
             if let Some(Gathered::Records(records)) = gathered {
                 self.enter_journal_segment(cursor);
                 cursor.at.page += 1;
