@@ -12,6 +12,7 @@ use crate::slots::{NameHash, Slots};
 use crate::state::{Node, State};
 use crate::types::{Attributes, FileType, InodeNumber, StatFs, Statistics};
 use crate::volume::VolumeInfo;
+use crate::write_back::MARGIN_BYTES;
 use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::Mutex;
 use onode_base::{Clock, ErrorKind, Timestamp};
@@ -174,8 +175,10 @@ impl FileSystem {
     pub fn statfs(&self) -> StatFs {
         let dirty = self.state.lock().dirty_bytes as u64;
         let space = self.device.space();
-        let available = space.available.saturating_sub(dirty);
-        let files_free = available / LEAST_FILE_BYTES;
+        let left = space.available.saturating_sub(dirty);
+        // What is left for names and inodes once nothing more can be written is no promise.
+        let available = left.saturating_sub(MARGIN_BYTES);
+        let files_free = left / LEAST_FILE_BYTES;
         StatFs {
             block_bytes: BLOCK_BYTES,
             blocks: space.total / u64::from(BLOCK_BYTES),

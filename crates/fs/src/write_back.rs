@@ -22,7 +22,7 @@ const RANGE_COST_BYTES: u64 = 128;
 /// Memory that a dirty file takes besides its bytes.
 const FILE_COST_BYTES: usize = 512;
 /// Space that writes leave for names and inodes.
-const MARGIN_BYTES: u64 = 8192;
+pub(crate) const MARGIN_BYTES: u64 = 8192;
 const MARGIN_PART: u64 = 64;
 /// A write that does not fit is cut to a multiple of this.
 const SHORT_WRITE_BYTES: u64 = 4096;

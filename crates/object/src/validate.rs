@@ -122,9 +122,16 @@ impl Existence<'_> {
     }
 }
 
+/// What the key of an attribute counts in [`never_needs_space`].
+const KEY_BYTES: i64 = 16;
+
+/// What a `Remove`, `Truncate` or `Punch` counts in [`never_needs_space`].
+const CUT_BYTES: i64 = 16;
+
 /// Whether the contract forbids to refuse this valid transaction for space (N7): it consists only of
-/// `Remove`, `Truncate`, `Punch`, `RemoveAttribute` and of `SetAttribute` with values no longer than
-/// the stored ones.
+/// `Remove`, `Truncate`, `Punch`, `RemoveAttribute` and `SetAttribute`, and what its attributes grow by
+/// is no more than what it gives up. An attribute counts its value and 16 bytes for its key; each
+/// `Remove`, `Truncate` and `Punch` gives up 16 bytes, so that a file can be cut and bear the time of it.
 ///
 /// `stored_bytes` tells the length of a stored attribute, `None` if there is none.
 ///
@@ -134,22 +141,34 @@ pub fn never_needs_space(
     transaction: &Transaction,
     stored_bytes: &mut dyn FnMut(ObjectId, AttributeKey) -> Result<Option<usize>>,
 ) -> Result<bool> {
-    for mutation in &transaction.mutations {
-        let free = match mutation {
-            Mutation::Remove { .. }
-            | Mutation::Truncate { .. }
-            | Mutation::Punch { .. }
-            | Mutation::RemoveAttribute { .. } => true,
-            Mutation::SetAttribute { object, key, value } => {
-                stored_bytes(*object, *key)?.is_some_and(|stored| value.len() <= stored)
-            }
-            Mutation::Create { .. } | Mutation::Write { .. } | Mutation::SetHints { .. } => false,
-        };
-        if !free {
-            return Ok(false);
-        }
+    let mutations = &transaction.mutations;
+    let fills =
+        |one: &Mutation| matches!(one, Mutation::Create { .. } | Mutation::Write { .. } | Mutation::SetHints { .. });
+    if mutations.iter().any(fills) {
+        return Ok(false);
     }
-    Ok(true)
+    if !mutations.iter().any(|one| matches!(one, Mutation::SetAttribute { .. })) {
+        return Ok(true);
+    }
+    let cost = |length: usize| KEY_BYTES + length as i64;
+    let mut changed = BTreeMap::new();
+    let mut growth = 0;
+    for mutation in mutations {
+        let (object, key, length) = match mutation {
+            Mutation::SetAttribute { object, key, value } => (*object, *key, Some(value.len())),
+            Mutation::RemoveAttribute { object, key } => (*object, *key, None),
+            _ => {
+                growth -= CUT_BYTES;
+                continue;
+            }
+        };
+        let before = match changed.insert((object, key), length) {
+            Some(before) => before,
+            None => stored_bytes(object, key)?,
+        };
+        growth += length.map_or(0, cost) - before.map_or(0, cost);
+    }
+    Ok(growth <= 0)
 }
 
 /// The ids that a reservation of `count` hands out, as the first one and the one after the last.

@@ -127,11 +127,18 @@ impl State {
                 | Mutation::SetHints { .. } => 0,
             };
         }
-        if growth > 0 && self.used_bytes + growth - credit > capacity_bytes {
+        if growth > 0 && self.used_bytes + growth - credit > capacity_bytes && !self.must_fit(transaction)? {
             let left = capacity_bytes.saturating_sub(self.used_bytes);
             return Err(Error::new(ErrorKind::NoSpace, format!("{growth} bytes are needed and {left} are left")));
         }
         Ok(())
+    }
+
+    /// Whether the contract forbids to refuse `transaction`; then it may even end a little above the capacity.
+    fn must_fit(&self, transaction: &Transaction) -> Result<bool> {
+        validate::never_needs_space(transaction, &mut |object, key| {
+            Ok(self.objects.get(&object).and_then(|object| object.attributes.get(&key)).map(Vec::len))
+        })
     }
 
     fn apply(&mut self, mutation: Mutation) {

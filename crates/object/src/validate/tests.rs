@@ -85,6 +85,17 @@ fn what_a_full_device_must_accept() {
     assert!(free(Transaction::new().remove_attribute(object, KEY).set_attribute(object, KEY, vec![0; 10])));
     assert!(!free(Transaction::new().set_attribute(object, KEY, vec![0; 11])));
     assert!(!free(Transaction::new().remove(object).write(object, 0, vec![1])));
+    // What one attribute gives up another may take, and a little more goes with a cut.
+    let other = AttributeKey { index: KEY.index + 1, ..KEY };
+    assert!(free(Transaction::new().remove_attribute(object, KEY).set_attribute(object, other, vec![0; 36])));
+    assert!(!free(Transaction::new().remove_attribute(object, KEY).set_attribute(object, other, vec![0; 37])));
+    assert!(!free(Transaction::new().set_attribute(object, KEY, vec![]).set_attribute(object, KEY, vec![0; 11])));
+    assert!(free(Transaction::new().truncate(object, 0).set_attribute(object, KEY, vec![0; 26])));
+    assert!(!free(Transaction::new().truncate(object, 0).set_attribute(object, KEY, vec![0; 27])));
+    // Removing the same attribute again gives nothing.
+    let mut twice = Transaction::new();
+    twice.remove_attribute(object, KEY).remove_attribute(object, KEY).set_attribute(object, other, vec![0; 37]);
+    assert!(!free(&twice));
     assert!(!never_needs_space(Transaction::new().set_attribute(object, KEY, vec![]), &mut |_, _| Ok(None)).unwrap());
 }
 
