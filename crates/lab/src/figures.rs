@@ -1,7 +1,7 @@
 //! Every figure of the flash device that a file system on it can show, measured in one go and set beside
 //! the figure to reach.
 //!
-//! Groups of figures live in files of their own, one line in [`GROUPS`] each: a new group is a file and a
+//! Groups of figures live in files of their own, one line in `GROUPS` each: a new group is a file and a
 //! line. All of them run on simulated NAND of 2 KiB pages, 64 bytes of spare and 128 KiB blocks, with the
 //! memory budget of [`Caches::small`]. Equal options give equal rows.
 
