@@ -28,8 +28,6 @@ fn states_that_broke_a_promise_once_do_so_no_more() {
         "back.full.tiny.2:69:7:2:8",
         // A recovery that wrote where the chain says the journal goes on.
         "object.failing.chips.4:27:3:8:3",
-        // Little room after failures: what the open segment of the cleaner takes counts.
-        "object.failing.spare.6:421:6:49:0",
         // A mode that waits with the content of its file.
         "back.triple.tiny.79:3:6:8:3",
     ] {

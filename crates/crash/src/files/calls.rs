@@ -236,9 +236,9 @@ impl Call {
             Self::Rewrite(path, length) => {
                 let number = at(path)?;
                 let handle = fs.open(&CALLER, number, OpenFlags { write: true, truncate: true })?;
-                write(number, 0, &bytes(seed, *length))?;
-                fs.flush(handle)?;
-                fs.release(handle)
+                // A program that meets a full disk closes its file all the same.
+                let written = write(number, 0, &bytes(seed, *length)).and_then(|()| fs.flush(handle));
+                written.and(fs.release(handle))
             }
             Self::Rename(from, to) => {
                 fs.rename(parent(from)?, &name(from), parent(to)?, &name(to), RenameFlags::Replace)
@@ -259,10 +259,10 @@ impl Call {
                 let made = fs.make_unnamed(&CALLER, parent(path)?, 0o600)?;
                 let handle = fs.open(&CALLER, made.inode, OpenFlags { write: true, truncate: false })?;
                 fs.forget(made.inode, 1);
-                write(made.inode, 0, &bytes(seed, *length))?;
-                fs.fsync(made.inode, Some(handle), false)?;
-                fs.flush(handle)?;
-                fs.release(handle)
+                let written = write(made.inode, 0, &bytes(seed, *length))
+                    .and_then(|()| fs.fsync(made.inode, Some(handle), false))
+                    .and_then(|()| fs.flush(handle));
+                written.and(fs.release(handle))
             }
             Self::Tick => {
                 clock.advance(6_000_000_000);
