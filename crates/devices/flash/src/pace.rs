@@ -44,7 +44,7 @@ impl Core {
     pub fn pay_and_make_room(&mut self, transaction: &Transaction, freeing: bool) -> Result<()> {
         let begin = self.virtual_nanoseconds();
         self.move_failing()?;
-        self.pay(Self::transaction_bytes(transaction))?;
+        self.pay(self.transaction_bytes(transaction))?;
         let made = self.make_room(transaction, freeing);
         self.stalls.count(self.virtual_nanoseconds() - begin);
         made

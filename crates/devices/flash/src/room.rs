@@ -4,7 +4,9 @@
 //! checkpoints, recovery and cleaning need to be able to finish. The *reserve* is how many segments
 //! must be free on the medium at any moment, so that a recovery from the newest superblock can write
 //! its checkpoint. *Gaining* is one round of cleaning and a checkpoint; a foreground operation stops
-//! gaining when two rounds in a row bring nothing.
+//! gaining when several rounds in a row bring nothing. An emptied segment becomes free in two steps: the
+//! next checkpoint releases it, and the one after that says so on the medium. So nothing is moved
+//! as long as checkpoints alone may be enough.
 
 use crate::core::Core;
 use crate::pace::AHEAD_SEGMENTS;
@@ -16,6 +18,13 @@ use onode_object::{AttributeKey, Error, Mutation, ObjectId, Result, Space, Trans
 
 /// Index bytes that a mutation may add beside its own content: key, extent, onode.
 const MUTATION_BYTES: u64 = 48;
+
+/// Rounds without a gain after which a transaction that needs space is refused.
+const FILLING_ROUNDS: u32 = 3;
+
+/// The same for one that only frees space: it tries harder, so that what a volume took it can also let go.
+/// A checkpoint that opens a segment for itself hides what a round brought.
+const FREEING_ROUNDS: u32 = 8;
 
 /// Bytes that an extent takes in a segment summary.
 const EXTENT_ITEM_BYTES: u64 = 10;
@@ -47,17 +56,18 @@ impl Core {
         (((node_bytes + table) as u64).div_ceil(self.filled_bytes()) + 1) as u32
     }
 
-    /// Bytes of changed nodes at which the cleaner stops for a checkpoint: less than usual while few segments
-    /// are free, so that the checkpoint itself always fits.
+    /// Bytes of changed nodes at which the cleaner stops for a checkpoint: so few while few segments are free
+    /// that the checkpoint itself always fits, but on a full volume more than usual, up to a segment. Each
+    /// checkpoint writes inner nodes and the segment table again; after every few nodes that costs as
+    /// much as cleaning segments of the index gains.
     pub fn cleaning_dirty_limit(&self) -> usize {
         let free = self.log.table.allocatable();
-        if free > self.checkpoint_segments() {
+        if free > self.overhead_segments() {
             return self.dirty_limit;
         }
-        let bytes = u64::from(free.saturating_sub(3)) * self.filled_bytes() / 2;
-        usize::try_from(bytes)
-            .unwrap_or(usize::MAX)
-            .clamp(4 * self.node_bytes, self.dirty_limit.max(4 * self.node_bytes))
+        let fits = u64::from(free.saturating_sub(3)) * self.filled_bytes() / 2;
+        let fits = usize::try_from(fits.min(self.segment_bytes())).unwrap_or(usize::MAX);
+        if free > self.checkpoint_segments() { fits.max(self.dirty_limit) } else { fits.max(4 * self.node_bytes) }
     }
 
     /// Segments that must be free on the medium at any moment.
@@ -106,7 +116,7 @@ impl Core {
     /// # Errors
     /// `NoSpace`; nothing has changed that anyone can see.
     pub fn make_room(&mut self, transaction: &Transaction, freeing: bool) -> Result<()> {
-        let bytes = Self::transaction_bytes(transaction);
+        let bytes = self.transaction_bytes(transaction);
         if !freeing {
             let used = self.used_bytes();
             let usable = self.usable_bytes();
@@ -114,24 +124,27 @@ impl Core {
                 return Err(no_space(bytes, usable.saturating_sub(used)));
             }
         }
-        let needed = (bytes + self.node_room(transaction, bytes)).div_ceil(self.filled_bytes()) as u32;
+        let needed = (bytes + self.node_room(transaction)).div_ceil(self.filled_bytes()) as u32;
         if self.has_room(needed) {
             return Ok(());
         }
+        if !freeing && needed > self.most_room() {
+            return Err(no_space(bytes, 0));
+        }
         let (mut without_progress, mut best) = (0, self.free_bytes());
         while !self.has_room(needed) {
-            // What was cleaned before may only wait for a checkpoint.
-            // Policies look ahead; what gives back most at once is taken when they do not help.
-            let greedy = without_progress > 0;
-            let gained = if self.will_have_room(needed) { self.set_free()? } else { self.gain(greedy)? };
+            // What was cleaned before may only wait for a checkpoint. Policies look ahead; what gives back most
+            // at once is taken when they do not help.
+            let waits = without_progress % 2 == 0 && self.may_have_room(needed);
+            let gained = if waits { self.set_free()? } else { self.gain(without_progress > 0)? };
             let gained = gained && self.free_bytes() > best;
             best = best.max(self.free_bytes());
             without_progress = if gained { 0 } else { without_progress + 1 };
-            if without_progress >= 3 {
-                // What frees space may use the reserve; it is there for that.
-                if freeing && self.log.table.allocatable() > self.checkpoint_cost() + needed + 1 {
-                    return Ok(());
-                }
+            // What frees space may use the reserve; it is there for that.
+            if freeing && without_progress > 0 && self.log.table.allocatable() > self.checkpoint_cost() + needed + 1 {
+                return Ok(());
+            }
+            if without_progress >= if freeing { FREEING_ROUNDS } else { FILLING_ROUNDS } {
                 return Err(no_space(bytes, 0));
             }
         }
@@ -139,8 +152,22 @@ impl Core {
     }
 
     /// The most bytes that `transaction` may fill.
-    pub fn transaction_bytes(transaction: &Transaction) -> u64 {
-        transaction.mutations.iter().map(mutation_bytes).sum()
+    pub fn transaction_bytes(&self, transaction: &Transaction) -> u64 {
+        let content = |one: &Mutation| if let Mutation::Write { data, .. } = one { data.len() as u64 } else { 0 };
+        self.index_bytes(transaction) + transaction.mutations.iter().map(content).sum::<u64>()
+    }
+
+    /// The most bytes that `transaction` may add to the index.
+    fn index_bytes(&self, transaction: &Transaction) -> u64 {
+        let extent_bytes =
+            if self.options.extents { self.segment_bytes() } else { u64::from(self.log.store.layout.payload_bytes) };
+        let added = |one: &Mutation| match one {
+            // Content takes an extent in each segment, or page, that it fills.
+            Mutation::Write { data, .. } => MUTATION_BYTES * (1 + data.len() as u64 / extent_bytes),
+            Mutation::SetAttribute { value, .. } => MUTATION_BYTES + value.len() as u64,
+            _ => MUTATION_BYTES,
+        };
+        transaction.mutations.iter().map(added).sum()
     }
 
     /// Whether there will be room for `needed` segments after a checkpoint.
@@ -151,13 +178,29 @@ impl Core {
         stable >= self.reserve_segments() + needed.saturating_sub(reclaimable)
     }
 
+    /// Segments beyond the reserve that there would be if everything were packed without a gap.
+    fn most_room(&self) -> u32 {
+        let table = &self.log.table;
+        let bad = table.in_state(SegmentState::Bad) + table.in_state(SegmentState::Failing);
+        let live = table.live_bytes().div_ceil(self.segment_bytes()) as u32;
+        self.log.store.layout.segments.saturating_sub(bad + live + self.reserve_segments())
+    }
+
+    /// Whether there may be room for `needed` segments after a checkpoint or two, without any cleaning.
+    fn may_have_room(&self, needed: u32) -> bool {
+        let table = &self.log.table;
+        let waiting = table.allocatable() + table.reclaimable(self.log.journal_position().1);
+        waiting > table.stable_free() && waiting >= self.reserve_segments() + needed
+    }
+
     /// Bytes of nodes that a large transaction changes before the next checkpoint can write them: one for
     /// each mutation, but no more than there are and come to be.
-    fn node_room(&self, transaction: &Transaction, bytes: u64) -> u64 {
+    fn node_room(&self, transaction: &Transaction) -> u64 {
         let mutations = transaction.mutations.len().saturating_sub(64) as u64;
         if mutations == 0 {
             return 0;
         }
+        let entries = self.index_bytes(transaction);
         let index: u64 = self
             .log
             .table
@@ -165,7 +208,7 @@ impl Core {
             .filter(|(_, one)| one.stream == Stream::Index)
             .map(|(_, one)| u64::from(one.live_bytes))
             .sum();
-        (mutations * self.node_bytes as u64).min(2 * (index + bytes))
+        (mutations * self.node_bytes as u64).min(2 * (index + self.dirty_bytes() as u64 + entries))
     }
 
     /// Whether `needed` segments can be opened and the reserve stays.
@@ -237,15 +280,6 @@ impl Core {
         let layout = &self.log.store.layout;
         self.log.table.allocatable() < self.overhead_segments() + layout.segments / 8
     }
-}
-
-fn mutation_bytes(mutation: &Mutation) -> u64 {
-    MUTATION_BYTES
-        + match mutation {
-            Mutation::Write { data, .. } => data.len() as u64,
-            Mutation::SetAttribute { value, .. } => value.len() as u64,
-            _ => 0,
-        }
 }
 
 fn no_space(wanted: u64, left: u64) -> Error {
