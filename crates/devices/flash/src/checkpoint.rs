@@ -136,8 +136,8 @@ impl Core {
                     return Err(damaged("the segment table did not go where room was made for it"));
                 }
                 // A program failed: the pieces that are left, this one too, stay where they were.
-                for &piece in &wanted[index..] {
-                    self.return_piece(piece, segment);
+                for (&piece, &length) in wanted.iter().zip(&lengths).skip(index) {
+                    self.return_piece(piece, segment, length);
                 }
                 return self.write_table();
             }
@@ -151,10 +151,10 @@ impl Core {
         Ok(())
     }
 
-    /// Takes back what was noted down for the move of a piece to `segment`.
-    fn return_piece(&mut self, piece: usize, segment: u32) {
+    /// Takes back what was noted down for the move of a piece to `segment`, where it was to take `length` bytes.
+    fn return_piece(&mut self, piece: usize, segment: u32, length: usize) {
         let old = self.log.table.pieces()[piece];
-        self.log.table.release(segment, self.log.table.encode_piece(piece).len() as u64);
+        self.log.table.release(segment, length as u64);
         if old.location.get() != NOWHERE {
             let length = u64::from(old.length.get());
             self.log.table.retain(self.log.store.layout.segment_of(old.location.get()), length);
