@@ -49,7 +49,7 @@ struct Odd;
 /// A gathering in progress.
 struct Gatherer<'a> {
     core: &'a mut Core,
-    /// Pages looked at while searching; some are needed again.
+    /// Pages looked at while searching; some are needed again. Those of the way back are not: they may be many.
     seen: BTreeMap<SegmentPage, Examined>,
     gathering: Gathering,
 }
@@ -125,7 +125,8 @@ impl Gatherer<'_> {
         let end = after;
         while after > part.first {
             let at = SegmentPage { segment: part.segment, page: after - 1 };
-            let found = match self.look(part, at.page)? {
+            let seen = self.seen.remove(&at);
+            let found = match seen.map_or_else(|| self.read(part, at.page), Ok)? {
                 Ok(found) => found,
                 // A cut hit the last page; the replay will end there.
                 Err(PageFault::Checksum) if is_last && after == end => {
@@ -181,16 +182,20 @@ impl Gatherer<'_> {
         Ok(low)
     }
 
-    /// Page `page` of a segment, read once.
+    /// Page `page` of a segment; it is read once.
     fn look(&mut self, part: Part, page: u32) -> Result<Examined> {
         let at = SegmentPage { segment: part.segment, page };
         if let Some(seen) = self.seen.get(&at) {
             return Ok(seen.clone());
         }
-        let store = &mut self.core.log.store;
-        let found = store.examine(store.layout.address(at), Some(part.sequence), IoTag::Recovery)?;
-        // First pages and those of the bisection are few.
+        let found = self.read(part, page)?;
         self.seen.insert(at, found.clone());
         Ok(found)
+    }
+
+    fn read(&mut self, part: Part, page: u32) -> Result<Examined> {
+        let store = &mut self.core.log.store;
+        let address = store.layout.address(SegmentPage { segment: part.segment, page });
+        store.examine(address, Some(part.sequence), IoTag::Recovery)
     }
 }
