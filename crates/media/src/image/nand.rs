@@ -43,6 +43,16 @@ pub enum OpenMode {
     ReadOnly,
 }
 
+impl OpenMode {
+    /// An error if nobody changes the medium `name`.
+    pub(crate) fn check_writable(self, name: impl core::fmt::Display) -> Result<()> {
+        match self {
+            Self::ReadWrite => Ok(()),
+            Self::ReadOnly => Err(Error::new(MediaErrorKind::ReadOnly, format!("{name} is open for reads only"))),
+        }
+    }
+}
+
 /// What is known of a block while the image is open.
 #[derive(Clone, Copy, Debug)]
 struct OpenBlock {
@@ -186,12 +196,7 @@ impl ImageNand {
     }
 
     fn check_writable(&self) -> Result<()> {
-        match self.mode {
-            OpenMode::ReadWrite => Ok(()),
-            OpenMode::ReadOnly => {
-                Err(Error::new(MediaErrorKind::ReadOnly, format!("{} is open for reads only", self.path().display())))
-            }
-        }
+        self.mode.check_writable(self.path().display())
     }
 
     const fn data_offset(&self, page: PageAddress) -> u64 {

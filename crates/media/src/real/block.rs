@@ -147,12 +147,7 @@ impl<S: Storage> BlockNand<S> {
     }
 
     fn check_writable(&self) -> Result<()> {
-        match self.mode {
-            OpenMode::ReadWrite => Ok(()),
-            OpenMode::ReadOnly => {
-                Err(Error::new(MediaErrorKind::ReadOnly, format!("{} is open for reads only", self.storage.name())))
-            }
-        }
+        self.mode.check_writable(self.storage.name())
     }
 
     fn check_good(&self, block: BlockAddress) -> Result<()> {

@@ -87,12 +87,7 @@ impl MtdNand {
     }
 
     fn check_writable(&self) -> Result<()> {
-        match self.mode {
-            OpenMode::ReadWrite => Ok(()),
-            OpenMode::ReadOnly => {
-                Err(Error::new(MediaErrorKind::ReadOnly, format!("{} is open for reads only", self.name)))
-            }
-        }
+        self.mode.check_writable(&self.name)
     }
 
     fn check_good(&self, block: BlockAddress) -> Result<()> {

@@ -150,12 +150,7 @@ impl<S: ZonedStorage> ZonedNand<S> {
     }
 
     fn check_writable(&self) -> Result<()> {
-        match self.mode {
-            OpenMode::ReadWrite => Ok(()),
-            OpenMode::ReadOnly => {
-                Err(Error::new(MediaErrorKind::ReadOnly, format!("{} is open for reads only", self.storage.name())))
-            }
-        }
+        self.mode.check_writable(self.storage.name())
     }
 
     fn zone(&self, index: usize) -> Result<Zone> {
