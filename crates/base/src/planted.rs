@@ -52,8 +52,8 @@ pub enum Bug {
     ReservationKept,
     /// flash: a segment in which a program failed is free at once.
     FailedSegmentReused,
-    /// flash: a journal page repeats records of the segment before as if they were of its own.
-    EchoKept,
+    /// flash: a journal page without room for an echo is not counted among the pages to be repeated.
+    EchoSkipped,
     /// flash: a mount takes the repeated records of a page for those of the page at the other end.
     EchoReversed,
     /// flash: entries move to the node before, its parent still names the old border.
@@ -97,7 +97,7 @@ impl Bug {
         Self::RecordsOutliveContent,
         Self::ReservationKept,
         Self::FailedSegmentReused,
-        Self::EchoKept,
+        Self::EchoSkipped,
         Self::EchoReversed,
         Self::PackedKeyKept,
         Self::FsyncWithoutSync,

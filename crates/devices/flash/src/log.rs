@@ -158,9 +158,7 @@ impl Log {
         };
         self.open[stream as usize] = Some(opened);
         if stream == Stream::Journal {
-            if !is_planted(Bug::EchoKept) {
-                self.echoes.clear();
-            }
+            self.echoes.clear();
             self.reserve_journal()?;
             let (segment, sequence) = self.next_journal;
             self.append_record(&Record::Chain { segment, sequence })?;
@@ -386,7 +384,9 @@ impl Log {
             PageInfo { kind, record_bytes: open.records.len(), echo_bytes: 0, sequence: open.sequence, flushed };
         if stream == Stream::Journal {
             let echo = self.echoes.encode(payload - content_bytes - open.records.len());
-            self.echoes.push(&open.records, payload);
+            if !is_planted(Bug::EchoSkipped) || content_bytes + open.records.len() < payload {
+                self.echoes.push(&open.records, payload);
+            }
             info.echo_bytes = echo.len();
             pages.resize(payload - open.records.len() - echo.len(), 0);
             pages.extend_from_slice(&echo);
