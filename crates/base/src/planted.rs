@@ -56,6 +56,8 @@ pub enum Bug {
     EchoSkipped,
     /// flash: a mount takes the repeated records of a page for those of the page at the other end.
     EchoReversed,
+    /// flash: a journal page without records ends a replay.
+    MixedPageEnds,
     /// flash: entries move to the node before, its parent still names the old border.
     PackedKeyKept,
     /// fs: fsync does not wait for the device.
@@ -74,7 +76,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::AckBeforeProgram,
         Self::RecordBeforeData,
         Self::CheckpointBeforeContent,
@@ -99,6 +101,7 @@ impl Bug {
         Self::FailedSegmentReused,
         Self::EchoSkipped,
         Self::EchoReversed,
+        Self::MixedPageEnds,
         Self::PackedKeyKept,
         Self::FsyncWithoutSync,
         Self::NamesInTwo,

@@ -26,7 +26,7 @@ const USUAL: Variant = Variant {
 };
 
 /// All sets.
-pub const VARIANTS: [Variant; 7] = [
+pub const VARIANTS: [Variant; 8] = [
     USUAL,
     Variant { name: "pages", extents: false, ..USUAL },
     Variant { name: "lifespan", placement: Placement::Lifespan, victim: VictimPolicy::CostAgeTimes, ..USUAL },
@@ -34,6 +34,7 @@ pub const VARIANTS: [Variant; 7] = [
     Variant { name: "hints", placement: Placement::Hints, victim: VictimPolicy::Greedy, ..USUAL },
     Variant { name: "age-chain", placement: Placement::AgeChain, victim: VictimPolicy::Fifo, ..USUAL },
     Variant { name: "bare", placement: Placement::Split, extents: false, small_object_buffer: false, ..USUAL },
+    Variant { name: "combined", placement: Placement::Combined, victim: VictimPolicy::Greedy, ..USUAL },
 ];
 
 /// The options of runs on `shape` with `seed`.

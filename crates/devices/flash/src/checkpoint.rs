@@ -54,6 +54,7 @@ impl Core {
         self.write_superblock(true)?;
         self.log.table.release_held();
         self.log.journal_pages = 0;
+        self.log.mixed_pages = 0;
         self.log.echoes.clear();
         self.log.chain_broken = false;
         self.emptied.clear();
@@ -66,6 +67,10 @@ impl Core {
     /// Writes everything but the superblock; returns where the journal goes on and the sequence number there.
     fn write_state(&mut self, clean: bool) -> Result<(SegmentPage, u32)> {
         self.log.program_page(Stream::Journal)?;
+        // A clean volume goes on in a journal segment that holds nothing yet, so no node may go there. And with
+        // hardly a free segment left nodes keep to themselves: among content they would not leave one empty soon.
+        let apart = clean || !self.has_room(1);
+        self.log.index_stream = if apart { Stream::Index } else { Stream::of_index(self.placement.placement()) };
         if clean {
             // The summary at its end also tells a replay from the superblock before to go on in the next
             // journal segment, should the coming superblock be lost.
@@ -85,13 +90,13 @@ impl Core {
         self.nodes.set_budget(self.options.node_cache_bytes + self.dirty_limit);
         let (tree, mut source) = self.index();
         tree.write_back(&mut source)?;
-        let (position, journal_sequence) = self.log.journal_position();
-        self.log.table.hold_dead(journal_sequence);
+        self.log.table.hold_dead(self.log.journal_position().1);
         self.write_table()?;
         if !is_planted(Bug::SuperblockBeforeIndex) {
-            self.log.program_page(Stream::Index)?;
+            self.log.program_index()?;
         }
-        Ok((position, journal_sequence))
+        // Behind all of it, should it have gone to the journal.
+        Ok(self.log.journal_position())
     }
 
     /// Writes the changed pieces of the segment table.
@@ -130,7 +135,7 @@ impl Core {
             let mut bytes = self.log.table.encode_piece(piece);
             bytes.resize(lengths[index], 0);
             let owner = Owner::TablePiece { piece: piece as u32 };
-            let location = self.log.append_whole(Stream::Index, &bytes, owner)?;
+            let location = self.log.append_whole(self.log.index_stream, &bytes, owner)?;
             if self.log.store.layout.segment_of(location) != segment {
                 if self.log.table.get(segment).state != SegmentState::Failing {
                     return Err(damaged("the segment table did not go where room was made for it"));

@@ -127,7 +127,7 @@ impl Core {
     pub fn checkpoint_is_due(&self) -> bool {
         self.log.chain_broken
             || self.dirty_bytes() > self.dirty_limit
-            || self.log.journal_pages >= self.checkpoint_pages
+            || self.log.journal_pages.max(self.log.mixed_pages) >= self.checkpoint_pages
     }
 
     /// The first write of a session is a superblock. It repeats the newest one, which a second cut might

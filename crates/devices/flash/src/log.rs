@@ -43,6 +43,8 @@ pub struct OpenSegment {
     from_users: bool,
     /// Some of it waits in `front`: it goes before the journal page that places it.
     users_wait: bool,
+    /// What was last put into `front`, for the accounts of a journal page without records.
+    front_tag: IoTag,
 }
 
 impl OpenSegment {
@@ -64,6 +66,8 @@ pub struct Log {
     pub table: SegmentTable,
     open: [Option<OpenSegment>; Stream::ALL.len()],
     buffer_pages: usize,
+    /// Where tree nodes and the segment table go: the index stream, or the journal.
+    pub index_stream: Stream,
     /// The journal segment after the open one, reserved with its sequence number.
     pub next_journal: (u32, u32),
     /// An erase or a program failed: what was logged since the last checkpoint is not all to be found, and
@@ -73,8 +77,10 @@ pub struct Log {
     stranded: Vec<Stranded>,
     /// Items of segments that were given up without a summary.
     loose_items: BTreeMap<u32, LooseItems>,
-    /// Journal pages programmed since the last checkpoint.
+    /// Journal pages with records programmed since the last checkpoint.
     pub journal_pages: u32,
+    /// Journal pages without records programmed since the last checkpoint.
+    pub mixed_pages: u32,
     /// What the next journal page can repeat.
     pub echoes: Echoes,
     /// Commits so far; the age in summaries.
@@ -90,11 +96,13 @@ impl Log {
             store,
             table,
             open: [const { None }; Stream::ALL.len()],
+            index_stream: Stream::Index,
             next_journal: (0, 0),
             chain_broken: false,
             stranded: Vec::new(),
             loose_items: BTreeMap::new(),
             journal_pages: 0,
+            mixed_pages: 0,
             echoes: Echoes::default(),
             transaction: 0,
         }
@@ -155,6 +163,7 @@ impl Log {
             items: Items::default(),
             from_users: false,
             users_wait: false,
+            front_tag: IoTag::Journal,
         };
         self.open[stream as usize] = Some(opened);
         if stream == Stream::Journal {
@@ -263,16 +272,20 @@ impl Log {
         let start = (location % self.store.layout.segment_bytes()) as u32;
         let taken = if open.front.is_empty() && open.records.is_empty() && bytes.len() >= payload.max(limit / 2) {
             // Many whole pages go straight to the medium.
-            let count = (bytes.len() / payload).min(pages_left);
+            let in_journal = stream == Stream::Journal;
+            // Only the first page after a flush may say that all before it had been flushed.
+            let flushed = in_journal && core::mem::take(&mut self.store.flushed);
+            let count = if flushed { 1 } else { (bytes.len() / payload).min(pages_left) };
             let (kind, tag) = kind_and_tag(stream, users);
-            let info = PageInfo { kind, record_bytes: 0, echo_bytes: 0, sequence: open.sequence, flushed: false };
+            let tag = if in_journal { writer.tag() } else { tag };
+            let info = PageInfo { kind, record_bytes: 0, echo_bytes: 0, sequence: open.sequence, flushed };
             if let Err(failed) = self.store.program(at, info, &bytes[..count * payload], tag)? {
                 self.fail(stream, failed);
                 return Ok(None);
             }
             open.page += count as u32;
-            if stream == Stream::Journal {
-                self.journal_pages += count as u32;
+            if in_journal {
+                self.mixed_pages += count as u32;
                 for _ in 0..count {
                     self.echoes.push(&[], payload);
                 }
@@ -283,6 +296,7 @@ impl Log {
             let count = bytes.len().min(room);
             open.front.extend_from_slice(&bytes[..count]);
             open.users_wait |= users;
+            open.front_tag = writer.tag();
             count
         };
         open.items.push(Item { start, length: taken as u32, owner });
@@ -304,14 +318,26 @@ impl Log {
     /// As [`append_whole`](Self::append_whole); `None` if the open segment had to be given up half-way.
     fn append_run(&mut self, stream: Stream, bytes: &[u8], owner: Owner) -> Result<Option<u64>> {
         let payload = self.payload();
-        let within = self.open[stream as usize].as_ref().map_or(0, |open| open.position(payload).1);
-        self.prepare(stream, (within + bytes.len()).div_ceil(payload) as u32)?;
+        let open = self.open[stream as usize].as_ref();
+        let within = open.map_or(0, |open| open.position(payload).1);
+        // A page that ends with records ends the run: then it begins on the next one.
+        let before = u32::from(stream == Stream::Journal && open.is_none_or(|open| !open.records.is_empty()));
+        self.prepare(stream, before + (within + bytes.len()).div_ceil(payload) as u32)?;
+        let room = |open: &OpenSegment| payload.saturating_sub(open.front.len() + open.records.len());
+        let ends_here = |open: &OpenSegment| !open.records.is_empty() && room(open) < bytes.len();
+        if self.open[stream as usize].as_ref().is_some_and(ends_here) {
+            self.program_page(stream)?;
+            if self.open[stream as usize].is_none() {
+                return Ok(None);
+            }
+        }
         let limit = self.buffer_bytes(stream);
         let Some(open) = &mut self.open[stream as usize] else { return Err(not_open(stream)) };
         let (at, offset) = open.position(payload);
         let location = self.store.layout.location(at, offset as u32);
         let start = (location % self.store.layout.segment_bytes()) as u32;
         open.items.push(Item { start, length: bytes.len() as u32, owner });
+        open.front_tag = IoTag::Index;
         let mut rest = bytes;
         while !rest.is_empty() {
             let Some(open) = &mut self.open[stream as usize] else { return Ok(None) };
@@ -376,13 +402,17 @@ impl Log {
         if open.front.is_empty() && open.records.is_empty() {
             return Ok(());
         }
-        let (kind, tag) = kind_and_tag(stream, core::mem::take(&mut open.users_wait));
+        let (kind, mut tag) = kind_and_tag(stream, core::mem::take(&mut open.users_wait));
+        let has_records = !open.records.is_empty();
         let flushed = stream == Stream::Journal && core::mem::take(&mut self.store.flushed);
         let mut pages = core::mem::take(&mut open.front);
         let content_bytes = pages.len();
         let mut info =
             PageInfo { kind, record_bytes: open.records.len(), echo_bytes: 0, sequence: open.sequence, flushed };
         if stream == Stream::Journal {
+            if !has_records {
+                tag = open.front_tag;
+            }
             let echo = self.echoes.encode(payload - content_bytes - open.records.len());
             if !is_planted(Bug::EchoSkipped) || content_bytes + open.records.len() < payload {
                 self.echoes.push(&open.records, payload);
@@ -404,7 +434,8 @@ impl Log {
         }
         open.page += count;
         if stream == Stream::Journal {
-            self.journal_pages += count;
+            let pages = if has_records { &mut self.journal_pages } else { &mut self.mixed_pages };
+            *pages += count;
         }
         Ok(())
     }
@@ -451,7 +482,13 @@ impl Log {
         for stream in Stream::CONTENT {
             self.program_page(stream)?;
         }
-        self.program_page(Stream::Index)
+        self.program_index()
+    }
+
+    /// Programs what waits of tree nodes and the segment table.
+    pub fn program_index(&mut self) -> Result<()> {
+        self.program_page(Stream::Index)?;
+        self.program_page(self.index_stream)
     }
 
     /// Reads `out.len()` bytes of one segment from `location`, from memory or from verified pages.
@@ -526,9 +563,9 @@ impl Log {
         Ok(bytes)
     }
 
-    /// Writes a blob into the index stream and counts it as referred to.
+    /// Writes a blob to where the index goes and counts it as referred to.
     pub fn write_blob(&mut self, bytes: &[u8], owner: Owner) -> Result<BlobReference> {
-        let location = self.append_whole(Stream::Index, bytes, owner)?;
+        let location = self.append_whole(self.index_stream, bytes, owner)?;
         self.table.retain(self.store.layout.segment_of(location), bytes.len() as u64);
         Ok(BlobReference {
             location: location.into(),
@@ -558,19 +595,36 @@ pub enum Writer {
     Cleaner,
 }
 
+impl Writer {
+    /// What its content counts as.
+    const fn tag(self) -> IoTag {
+        match self {
+            Self::User => IoTag::Data,
+            Self::Cleaner => IoTag::Cleaning,
+        }
+    }
+}
+
 impl Log {
-    /// Makes sure that the index stream takes `bytes` in its open segment; returns that segment.
+    /// Makes sure that the open segment for the index takes `bytes`; returns that segment.
     pub fn reserve_index(&mut self, bytes: usize) -> Result<u32> {
-        let pages = (bytes.div_ceil(self.payload()) + 1) as u32;
-        self.prepare(Stream::Index, pages)?;
-        self.open[Stream::Index as usize].as_ref().map(|open| open.segment).ok_or_else(|| not_open(Stream::Index))
+        let stream = self.index_stream;
+        // In the journal they begin behind the page that says how it goes on.
+        let before = 1 + usize::from(stream == Stream::Journal);
+        self.prepare(stream, (bytes.div_ceil(self.payload()) + before) as u32)?;
+        self.open[stream as usize].as_ref().map(|open| open.segment).ok_or_else(|| not_open(stream))
     }
 }
 
 impl Log {
     /// Bytes that the content streams still take in their open segments, those apart that users alone fill.
     pub fn moving_room(&self, placement: Placement) -> u64 {
-        let moving = Stream::CONTENT.into_iter().filter(|one| *one != Stream::Data || placement.moves_to_data());
+        let takes = |stream: &Stream| match stream {
+            Stream::Journal => placement == Placement::Combined,
+            Stream::Data => placement.moves_to_data(),
+            stream => stream.is_content(),
+        };
+        let moving = Stream::ALL.into_iter().filter(takes);
         moving.map(|stream| u64::from(self.pages_left(stream)) * self.payload() as u64).sum()
     }
 }

@@ -67,7 +67,7 @@ impl Policies {
     /// does not know is taken for nothing: policies never decide what can be read.
     pub fn stored(superblock: &Superblock, mount: &MountOptions) -> Self {
         let placement = superblock.placement.checked_sub(1).and_then(Placement::from_byte);
-        let placement = placement.filter(|one| one.splits_metadata());
+        let placement = placement.filter(|one| one.is_on_device());
         let victim = superblock.victim.checked_sub(1).and_then(VictimPolicy::from_byte);
         Self { placement: mount.placement.or(placement), victim: mount.victim.or(victim) }
     }
@@ -163,11 +163,11 @@ impl MountOptions {
 }
 
 fn check_placement(placement: Option<Placement>) -> Result<()> {
-    match placement.filter(|one| !one.splits_metadata()) {
+    match placement.filter(|one| !one.is_on_device()) {
         None => Ok(()),
         Some(one) => {
             let name = one.name();
-            Err(Error::new(ErrorKind::Invalid, format!("placement {name}: this device always splits metadata off")))
+            Err(Error::new(ErrorKind::Invalid, format!("placement {name}: this device does not have it")))
         }
     }
 }

@@ -209,6 +209,9 @@ impl Core {
             if let Some(Gathered::Nothing) = gathered {
                 return Ok(Err(PageFault::Erased));
             }
+            if is_planted(Bug::MixedPageEnds) && matches!(&gathered, Some(Gathered::Records(all)) if all.is_empty()) {
+                return Ok(Err(PageFault::Erased));
+            }
             if let Some(Gathered::Records(records)) = gathered {
                 self.enter_journal_segment(cursor);
                 cursor.at.page += 1;

@@ -10,7 +10,7 @@
 
 use crate::core::Core;
 use crate::pace::AHEAD_SEGMENTS;
-use crate::policy::Stream;
+use crate::policy::{Placement, Stream};
 use crate::segments::SegmentState;
 use alloc::format;
 use onode_base::ErrorKind;
@@ -28,6 +28,10 @@ const FREEING_ROUNDS: u32 = 8;
 
 /// Bytes that an extent takes in a segment summary.
 const EXTENT_ITEM_BYTES: u64 = 10;
+
+/// The same where nodes lie among content: a segment that is cleaned gets back the nodes that its content
+/// changes, so tiny contents have to leave more room.
+const EXTENT_MIXED_BYTES: u64 = 64;
 
 impl Core {
     fn segment_bytes(&self) -> u64 {
@@ -78,8 +82,15 @@ impl Core {
     /// Segments that users can never fill: the reserve, what waits for a checkpoint to be reusable, the
     /// journal since the last one, and working room for the cleaner.
     fn overhead_segments(&self) -> u32 {
-        let journal = self.checkpoint_pages.div_ceil(self.log.store.layout.segment_pages) + 1;
+        // Where everything goes to the journal, as many pages without records as with some.
+        let pages = self.checkpoint_pages * if self.is_combined() { 2 } else { 1 };
+        let journal = pages.div_ceil(self.log.store.layout.segment_pages) + 1;
         self.reserve_segments() + self.checkpoint_segments() + journal + 2
+    }
+
+    /// Whether content and index share the journal's segments.
+    fn is_combined(&self) -> bool {
+        self.placement.placement() == Placement::Combined
     }
 
     /// Bytes that users may fill.
@@ -93,7 +104,8 @@ impl Core {
     /// Bytes that are filled: what is referred to, what the next checkpoint writes, and the room that
     /// each extent takes in a summary.
     fn used_bytes(&self) -> u64 {
-        self.log.table.live_bytes() + self.dirty_bytes() as u64 + self.extents * EXTENT_ITEM_BYTES
+        let extent_bytes = if self.is_combined() { EXTENT_MIXED_BYTES } else { EXTENT_ITEM_BYTES };
+        self.log.table.live_bytes() + self.dirty_bytes() as u64 + self.extents * extent_bytes
     }
 
     /// Space as users see it.
@@ -205,7 +217,7 @@ impl Core {
             .log
             .table
             .iter()
-            .filter(|(_, one)| one.stream == Stream::Index)
+            .filter(|(_, one)| one.stream == Stream::Index || (self.is_combined() && one.stream == Stream::Journal))
             .map(|(_, one)| u64::from(one.live_bytes))
             .sum();
         (mutations * self.node_bytes as u64).min(2 * (index + self.dirty_bytes() as u64 + entries))

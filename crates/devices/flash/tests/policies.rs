@@ -27,7 +27,7 @@ fn options(placement: Placement, victim: VictimPolicy) -> MountOptions {
 
 /// The placements that a device can have.
 fn placements() -> impl Iterator<Item = Placement> {
-    Placement::ALL.into_iter().filter(|one| one.splits_metadata())
+    Placement::ALL.into_iter().filter(|one| one.is_on_device())
 }
 
 /// Objects and what a model says they hold.
@@ -136,14 +136,33 @@ fn conformance(placement: Placement, victim: VictimPolicy) {
 }
 
 #[test]
-fn placements_that_only_the_laboratory_has_are_refused() {
-    for placement in [Placement::Combined, Placement::SplitAtime] {
-        let options = options(placement, VictimPolicy::Greedy);
-        let error = FlashDevice::format(Shared::new(SHAPE), &FormatOptions::default(), &options).err().unwrap();
-        assert_eq!(error.kind, ErrorKind::Invalid, "{error:?}");
-        let format = FormatOptions { placement: Some(placement), ..FormatOptions::default() };
-        assert!(FlashDevice::format(Shared::new(SHAPE), &format, &MountOptions::default()).is_err());
+fn combined_puts_content_and_index_among_the_records_and_the_others_do_not() {
+    for placement in [Placement::Combined, Placement::Split] {
+        let nand = Shared::new(SHAPE);
+        let mount = options(placement, VictimPolicy::Greedy);
+        let device = FlashDevice::format(nand, &FormatOptions::default(), &mount).unwrap();
+        let mut model = Model::new(&device);
+        model.rewrite(&device, 600);
+        let segments = device.inspect().unwrap().segments();
+        let live = |stream: &str| -> u64 {
+            segments.iter().filter(|one| one.stream == stream).map(|one| one.live_bytes).sum()
+        };
+        let others = live("data") + live("cold") + live("index");
+        let all = OBJECTS * BYTES;
+        match placement {
+            Placement::Combined => assert!(live("journal") > all && others == 0, "{segments:?}"),
+            _ => assert!(live("journal") < all / 4 && live("data") > all / 2 && live("index") > 0, "{segments:?}"),
+        }
     }
+}
+
+#[test]
+fn placements_that_only_the_laboratory_has_are_refused() {
+    let options = options(Placement::SplitAtime, VictimPolicy::Greedy);
+    let error = FlashDevice::format(Shared::new(SHAPE), &FormatOptions::default(), &options).err().unwrap();
+    assert_eq!(error.kind, ErrorKind::Invalid, "{error:?}");
+    let format = FormatOptions { placement: Some(Placement::SplitAtime), ..FormatOptions::default() };
+    assert!(FlashDevice::format(Shared::new(SHAPE), &format, &MountOptions::default()).is_err());
 }
 
 #[test]

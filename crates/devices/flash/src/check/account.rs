@@ -138,7 +138,9 @@ fn places_in_use(layout: &Layout, table: &Table, claims: &[Claim], context: &mut
         let segment = layout.segment_of(claim.location);
         if is_idle(one.state) {
             *idle.entry(segment).or_default() += 1;
-        } else if matches!(claim.owner, Owner::Content { .. }) == (one.stream == Stream::Index) {
+        } else if one.stream != Stream::Journal
+            && matches!(claim.owner, Owner::Content { .. }) == (one.stream == Stream::Index)
+        {
             *wrong.entry(segment).or_default() += 1;
         }
     }

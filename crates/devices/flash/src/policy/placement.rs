@@ -82,11 +82,10 @@ impl Placement {
         }
     }
 
-    /// Whether it keeps metadata in two streams of its own, journal and index: what the device does. The other
-    /// placements of the paper exist for comparison, in the laboratory.
+    /// Whether the device has it. The other one exists for comparison, in the laboratory.
     #[must_use]
-    pub const fn splits_metadata(self) -> bool {
-        !matches!(self, Self::Combined | Self::SplitAtime)
+    pub const fn is_on_device(self) -> bool {
+        !matches!(self, Self::SplitAtime)
     }
 
     /// Whether the cleaner moves content to the first class, where user writes go.

@@ -96,6 +96,7 @@ impl Stream {
     #[must_use]
     pub const fn of_class(placement: Placement, class: u8) -> Self {
         match (placement, class) {
+            (Placement::Combined, _) => Self::Journal,
             (_, 0) => Self::Data,
             (Placement::UserCleaner, _) => Self::Cold,
             (_, 1) => Self::Class1,
@@ -103,6 +104,15 @@ impl Stream {
             (_, 3) => Self::Class3,
             (_, 4) => Self::Class4,
             _ => Self::Class5,
+        }
+    }
+
+    /// The stream for tree nodes and the segment table, except at an unmount.
+    #[must_use]
+    pub const fn of_index(placement: Placement) -> Self {
+        match placement {
+            Placement::Combined => Self::Journal,
+            _ => Self::Index,
         }
     }
 
@@ -157,7 +167,7 @@ mod tests {
             for class in 0..placement.classes() {
                 let stream = Stream::of_class(placement, class);
                 assert_eq!(stream.class(placement), class, "{placement:?}");
-                assert!(stream.is_content());
+                assert_eq!(stream.is_content(), placement != Placement::Combined);
                 assert!(stream.is_basic() || placement.classes() > 2);
             }
             for stream in Stream::ALL {
