@@ -93,7 +93,8 @@ pub trait ObjectDevice: Send + Sync {
     /// `NoSpace` before anything was done; `NotFound`, `Exists`, `Invalid` for the first mutation
     /// that cannot apply, and nothing was done; `ReadOnly`; `Media` if the medium failed, after
     /// which the device is read-only. A transaction made only of `Remove`, `Truncate`, `Punch`,
-    /// `RemoveAttribute` and `SetAttribute` whose attributes grow by no more than it gives up
+    /// `RemoveAttribute`, `Write` that replaces a small content by as many bytes, and `SetAttribute`
+    /// whose attributes grow by no more than it gives up
     /// ([`never_needs_space`](crate::validate::never_needs_space)) is never refused for space, on a
     /// full device neither (N7).
     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()>;

@@ -128,24 +128,48 @@ const KEY_BYTES: i64 = 16;
 /// What a `Remove`, `Truncate` or `Punch` counts in [`never_needs_space`].
 const CUT_BYTES: i64 = 16;
 
+/// The most bytes of an object that a `Write` may replace on a full device.
+pub const REPLACED_BYTES_MAX: usize = 256;
+
+/// What [`never_needs_space`] asks of a device.
+pub trait Stored {
+    /// Length of a stored attribute, `None` if there is none.
+    ///
+    /// # Errors
+    /// The device's errors.
+    fn attribute_bytes(&mut self, object: ObjectId, key: AttributeKey) -> Result<Option<usize>>;
+
+    /// Length of an object's content if there is no hole in it, `None` if there is one or no such object.
+    ///
+    /// # Errors
+    /// The device's errors.
+    fn solid_bytes(&mut self, object: ObjectId) -> Result<Option<u64>>;
+}
+
 /// Whether the contract forbids to refuse this valid transaction for space (N7): it consists only of
-/// `Remove`, `Truncate`, `Punch`, `RemoveAttribute` and `SetAttribute`, and what its attributes grow by
-/// is no more than what it gives up. An attribute counts its value and 16 bytes for its key; each
-/// `Remove`, `Truncate` and `Punch` gives up 16 bytes, so that a file can be cut and bear the time of it.
-///
-/// `stored_bytes` tells the length of a stored attribute, `None` if there is none.
+/// `Remove`, `Truncate`, `Punch`, `RemoveAttribute`, `SetAttribute` and of a `Write` that replaces the whole
+/// content of a small object by as many bytes, and what its attributes grow by is no more than what it gives
+/// up. An attribute counts its value and 16 bytes for its key; each `Remove`, `Truncate` and `Punch` gives up
+/// 16 bytes, so that a file can be cut and bear the time of it.
 ///
 /// # Errors
-/// Whatever `stored_bytes` fails with.
-pub fn never_needs_space(
-    transaction: &Transaction,
-    stored_bytes: &mut dyn FnMut(ObjectId, AttributeKey) -> Result<Option<usize>>,
-) -> Result<bool> {
+/// Whatever `stored` fails with.
+pub fn never_needs_space(transaction: &Transaction, stored: &mut dyn Stored) -> Result<bool> {
     let mutations = &transaction.mutations;
-    let fills =
-        |one: &Mutation| matches!(one, Mutation::Create { .. } | Mutation::Write { .. } | Mutation::SetHints { .. });
+    let fills = |one: &Mutation| match one {
+        Mutation::Create { .. } | Mutation::SetHints { .. } => true,
+        Mutation::Write { offset, data, .. } => *offset != 0 || data.len() > REPLACED_BYTES_MAX,
+        _ => false,
+    };
     if mutations.iter().any(fills) {
         return Ok(false);
+    }
+    for mutation in mutations {
+        if let Mutation::Write { object, data, .. } = mutation
+            && stored.solid_bytes(*object)? != Some(data.len() as u64)
+        {
+            return Ok(false);
+        }
     }
     if !mutations.iter().any(|one| matches!(one, Mutation::SetAttribute { .. })) {
         return Ok(true);
@@ -157,14 +181,15 @@ pub fn never_needs_space(
         let (object, key, length) = match mutation {
             Mutation::SetAttribute { object, key, value } => (*object, *key, Some(value.len())),
             Mutation::RemoveAttribute { object, key } => (*object, *key, None),
-            _ => {
+            Mutation::Remove { .. } | Mutation::Truncate { .. } | Mutation::Punch { .. } => {
                 growth -= CUT_BYTES;
                 continue;
             }
+            Mutation::Create { .. } | Mutation::Write { .. } | Mutation::SetHints { .. } => continue,
         };
         let before = match changed.insert((object, key), length) {
             Some(before) => before,
-            None => stored_bytes(object, key)?,
+            None => stored.attribute_bytes(object, key)?,
         };
         growth += length.map_or(0, cost) - before.map_or(0, cost);
     }

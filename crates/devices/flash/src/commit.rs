@@ -20,7 +20,7 @@ impl Core {
         if transaction.is_empty() {
             return if durability == Durability::Durable { self.sync() } else { Ok(()) };
         }
-        let freeing = never_needs_space(&transaction, &mut |object, key| self.attribute_bytes(object, key))?;
+        let freeing = never_needs_space(&transaction, self)?;
         self.pay_and_make_room(&transaction, freeing)?;
         let result = self.commit_in_room(transaction, durability);
         if let Err(error) = &result {

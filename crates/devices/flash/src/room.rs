@@ -14,6 +14,7 @@ use crate::policy::{Placement, Stream};
 use crate::segments::SegmentState;
 use alloc::format;
 use onode_base::ErrorKind;
+use onode_object::validate::Stored;
 use onode_object::{AttributeKey, Error, Mutation, ObjectId, Result, Space, Transaction};
 
 /// Index bytes that a mutation may add beside its own content: key, extent, onode.
@@ -115,12 +116,6 @@ impl Core {
         // Held back: the index of what is still to come.
         let available = total.saturating_sub(used);
         Space { total, available: available - available / 256, objects: self.objects }
-    }
-
-    /// Length of a stored attribute.
-    pub fn attribute_bytes(&mut self, object: ObjectId, key: AttributeKey) -> Result<Option<usize>> {
-        let (tree, mut source) = self.index();
-        tree.get(&mut source, &crate::tree::Key::attribute(object, key), <[u8]>::len)
     }
 
     /// Decides whether `transaction` fits and cleans until it does.
@@ -291,6 +286,18 @@ impl Core {
     pub fn wants_cleaning(&self) -> bool {
         let layout = &self.log.store.layout;
         self.log.table.allocatable() < self.overhead_segments() + layout.segments / 8
+    }
+}
+
+impl Stored for Core {
+    fn attribute_bytes(&mut self, object: ObjectId, key: AttributeKey) -> Result<Option<usize>> {
+        let (tree, mut source) = self.index();
+        tree.get(&mut source, &crate::tree::Key::attribute(object, key), <[u8]>::len)
+    }
+
+    fn solid_bytes(&mut self, object: ObjectId) -> Result<Option<u64>> {
+        let onode = self.onode(object)?.filter(|onode| onode.allocated == onode.size);
+        Ok(onode.map(|onode| onode.size))
     }
 }
 

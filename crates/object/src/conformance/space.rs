@@ -142,6 +142,7 @@ fn a_full_device_lets_go(make: Maker<'_>) {
             t.set_attribute(*object, key(0), pattern(1, 200)).set_attribute(*object, key(1), pattern(2, 600))
         });
     }
+    let small: Vec<ObjectId> = (0..20).map(|number| it.object_of(&pattern(number, 128))).collect();
     let (filled, size) = fill(&it);
     let durably = |build: &dyn Fn(&mut Transaction)| {
         let mut transaction = Transaction::new();
@@ -158,6 +159,21 @@ fn a_full_device_lets_go(make: Maker<'_>) {
         // A name goes, the directory's inode grows, and the file is noted down as one without a name.
         durably(&|t| _ = t.remove_attribute(*object, key(0)).set_attribute(*object, key(1), pattern(4, 9)));
         durably(&|t| _ = t.truncate(*object, 9_000).set_attribute(*object, key(1), pattern(5, 20)));
+    }
+    for round in 0..5 {
+        for object in &small {
+            durably(&|t| _ = t.write(*object, 0, pattern(round + object.0, 128)));
+        }
+    }
+    for object in &small {
+        it.expect(*object, &pattern(4 + object.0, 128));
+    }
+    for object in &small[1..] {
+        durably(&|t| _ = t.write(small[0], 0, pattern(object.0, 128)).remove(*object));
+    }
+    it.commit(|t| t.remove(small[0]));
+    for object in &objects[..10] {
+        assert_eq!(it.size(*object), 9_000);
     }
     for object in &objects {
         durably(&|t| _ = t.remove(*object));

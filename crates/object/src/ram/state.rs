@@ -136,9 +136,7 @@ impl State {
 
     /// Whether the contract forbids to refuse `transaction`; then it may even end a little above the capacity.
     fn must_fit(&self, transaction: &Transaction) -> Result<bool> {
-        validate::never_needs_space(transaction, &mut |object, key| {
-            Ok(self.objects.get(&object).and_then(|object| object.attributes.get(&key)).map(Vec::len))
-        })
+        validate::never_needs_space(transaction, &mut Lookup(self))
     }
 
     fn apply(&mut self, mutation: Mutation) {
@@ -169,5 +167,19 @@ impl State {
             change(object);
             self.used_bytes += object.cost_bytes();
         }
+    }
+}
+
+/// The state as it is asked for what is stored.
+struct Lookup<'a>(&'a State);
+
+impl validate::Stored for Lookup<'_> {
+    fn attribute_bytes(&mut self, object: ObjectId, key: AttributeKey) -> Result<Option<usize>> {
+        Ok(self.0.objects.get(&object).and_then(|object| object.attributes.get(&key)).map(Vec::len))
+    }
+
+    fn solid_bytes(&mut self, object: ObjectId) -> Result<Option<u64>> {
+        let content = self.0.objects.get(&object).map(|object| &object.content);
+        Ok(content.filter(|content| content.growth_bytes(0, content.size()) == 0).map(Content::size))
     }
 }

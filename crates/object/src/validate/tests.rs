@@ -80,7 +80,8 @@ fn asks_once_for_a_run_and_names_the_position() {
 #[test]
 fn what_a_full_device_must_accept() {
     let object = ObjectId(2);
-    let free = |transaction: &Transaction| never_needs_space(transaction, &mut |_, _| Ok(Some(10))).unwrap();
+    let mut stored = Holding { attribute: Some(10), content: None };
+    let mut free = |transaction: &Transaction| never_needs_space(transaction, &mut stored).unwrap();
     assert!(free(Transaction::new().remove(object).truncate(object, 9).punch(object, 0, 1)));
     assert!(free(Transaction::new().remove_attribute(object, KEY).set_attribute(object, KEY, vec![0; 10])));
     assert!(!free(Transaction::new().set_attribute(object, KEY, vec![0; 11])));
@@ -96,7 +97,40 @@ fn what_a_full_device_must_accept() {
     let mut twice = Transaction::new();
     twice.remove_attribute(object, KEY).remove_attribute(object, KEY).set_attribute(object, other, vec![0; 37]);
     assert!(!free(&twice));
-    assert!(!never_needs_space(Transaction::new().set_attribute(object, KEY, vec![]), &mut |_, _| Ok(None)).unwrap());
+    let mut stored = Holding { attribute: None, content: None };
+    assert!(!never_needs_space(Transaction::new().set_attribute(object, KEY, vec![]), &mut stored).unwrap());
+}
+
+#[test]
+fn a_small_content_can_be_replaced_on_a_full_device() {
+    let (object, other) = (ObjectId(2), ObjectId(3));
+    let mut stored = Holding { attribute: None, content: Some(128) };
+    let mut free = |transaction: &Transaction| never_needs_space(transaction, &mut stored).unwrap();
+    assert!(free(Transaction::new().write(object, 0, vec![1; 128]).write(other, 0, vec![2; 128]).remove(other)));
+    assert!(!free(Transaction::new().write(object, 0, vec![1; 129])));
+    assert!(!free(Transaction::new().write(object, 0, vec![1; 127])));
+    assert!(!free(Transaction::new().write(object, 1, vec![1; 128])));
+    assert!(!free(Transaction::new().write(object, 0, vec![1; 128]).write(other, 128, vec![1])));
+    let mut large = Holding { attribute: None, content: Some(257) };
+    assert!(!never_needs_space(Transaction::new().write(object, 0, vec![1; 257]), &mut large).unwrap());
+    let mut hollow = Holding { attribute: None, content: None };
+    assert!(!never_needs_space(Transaction::new().write(object, 0, vec![1; 128]), &mut hollow).unwrap());
+}
+
+/// A device on which every attribute and every content has that length.
+struct Holding {
+    attribute: Option<usize>,
+    content: Option<u64>,
+}
+
+impl Stored for Holding {
+    fn attribute_bytes(&mut self, _: ObjectId, _: AttributeKey) -> Result<Option<usize>> {
+        Ok(self.attribute)
+    }
+
+    fn solid_bytes(&mut self, _: ObjectId) -> Result<Option<u64>> {
+        Ok(self.content)
+    }
 }
 
 #[test]
