@@ -5,6 +5,7 @@
 use crate::geometry::{SHAPES, Shape};
 use onode_flash::policy::{Placement, VictimPolicy};
 use onode_flash::{FormatOptions, MountOptions};
+use onode_fs::Inodes;
 
 /// A set of options of the flash device.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +16,8 @@ pub struct Variant {
     victim: VictimPolicy,
     extents: bool,
     small_object_buffer: bool,
+    /// Where the file system on it keeps its inodes.
+    pub inodes: Inodes,
 }
 
 const USUAL: Variant = Variant {
@@ -23,18 +26,27 @@ const USUAL: Variant = Variant {
     victim: VictimPolicy::CostBenefit,
     extents: true,
     small_object_buffer: true,
+    inodes: Inodes::Embedded,
 };
 
 /// All sets.
-pub const VARIANTS: [Variant; 8] = [
+pub const VARIANTS: [Variant; 9] = [
     USUAL,
     Variant { name: "pages", extents: false, ..USUAL },
     Variant { name: "lifespan", placement: Placement::Lifespan, victim: VictimPolicy::CostAgeTimes, ..USUAL },
     Variant { name: "padded", small_object_buffer: false, ..USUAL },
     Variant { name: "hints", placement: Placement::Hints, victim: VictimPolicy::Greedy, ..USUAL },
     Variant { name: "age-chain", placement: Placement::AgeChain, victim: VictimPolicy::Fifo, ..USUAL },
-    Variant { name: "bare", placement: Placement::Split, extents: false, small_object_buffer: false, ..USUAL },
     Variant { name: "combined", placement: Placement::Combined, victim: VictimPolicy::Greedy, ..USUAL },
+    Variant { name: "separate", inodes: Inodes::Separate, ..USUAL },
+    Variant {
+        name: "bare",
+        placement: Placement::Split,
+        extents: false,
+        small_object_buffer: false,
+        inodes: Inodes::Separate,
+        ..USUAL
+    },
 ];
 
 /// The options of runs on `shape` with `seed`.

@@ -4,7 +4,7 @@ use crate::acl;
 use crate::data::drop_set_bits;
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
-use crate::inode::{INODE_KEY, Inode};
+use crate::inode::Inode;
 use crate::namespace::SET_GROUP;
 use crate::state::State;
 use crate::types::{Attributes, Caller, InodeNumber, SetAttributes, SetTime};
@@ -45,7 +45,7 @@ impl FileSystem {
             node.inode_dirty = true;
         } else {
             let mut transaction = Transaction::new();
-            transaction.set_attribute(number.object(), INODE_KEY, inode.encode());
+            self.inodes.store(&mut transaction, number.object(), &inode);
             if mode_changed && inode.has_xattrs {
                 self.change_acl_with_mode(state, number, inode.permissions, &mut transaction)?;
             }

@@ -9,6 +9,7 @@ mod repair;
 mod walk;
 
 use crate::error::{Error, Result};
+use crate::inodes::Inodes;
 use crate::slots::NameHash;
 use crate::volume::VolumeInfo;
 use onode_base::ErrorKind;
@@ -238,8 +239,8 @@ impl Report {
 /// # Errors
 /// Only if the check itself cannot go on; what is damaged is a finding.
 pub fn check(device: &dyn ObjectDevice) -> Result<Report> {
-    match load_hash(device)? {
-        Some(hash) => check_with(device, hash),
+    match load_settings(device)? {
+        Some((hash, inodes)) => check_with(device, hash, inodes),
         None => {
             let finding = Finding::new(FindingKind::VolumeDamaged, crate::volume::VOLUME.0);
             Ok(Report { findings: vec![finding], ..Report::default() })
@@ -247,22 +248,22 @@ pub fn check(device: &dyn ObjectDevice) -> Result<Report> {
     }
 }
 
-/// The volume's name hash; `None` if its settings are gone.
-pub(crate) fn load_hash(device: &dyn ObjectDevice) -> Result<Option<NameHash>> {
+/// The volume's name hash and where its inodes are; `None` if its settings are gone.
+pub(crate) fn load_settings(device: &dyn ObjectDevice) -> Result<Option<(NameHash, Inodes)>> {
     let bytes = match device.attribute(crate::volume::VOLUME, crate::volume::VOLUME_KEY) {
         Ok(bytes) => bytes,
         Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Corrupt) => None,
         Err(error) => return Err(error.into()),
     };
     let Some(info) = bytes.and_then(|bytes| VolumeInfo::decode(&bytes)) else { return Ok(None) };
-    if info.format_version != crate::volume::FORMAT_VERSION || info.features.incompatible != 0 {
+    if info.format_version != crate::volume::FORMAT_VERSION || info.unknown_features() != 0 {
         return Err(Error::new(ErrorKind::Invalid, "the volume is of a format this program does not know"));
     }
-    Ok(Some(NameHash::new(info.hash_key)))
+    Ok(Some((NameHash::new(info.hash_key), info.inodes())))
 }
 
-pub(crate) fn check_with(device: &dyn ObjectDevice, hash: NameHash) -> Result<Report> {
-    let mut walk = walk::Walk::new(device, hash);
+pub(crate) fn check_with(device: &dyn ObjectDevice, hash: NameHash, inodes: Inodes) -> Result<Report> {
+    let mut walk = walk::Walk::new(device, hash, inodes);
     walk.inodes()?;
     walk.orphans()?;
     walk.contents()?;

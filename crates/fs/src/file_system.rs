@@ -6,7 +6,8 @@
 //! memory, so a refused commit leaves nothing to undo.
 
 use crate::error::{Error, Result};
-use crate::inode::{INODE_KEY, Inode};
+use crate::inode::Inode;
+use crate::inodes::{Found, Inodes};
 use crate::options::{Options, WriteMode};
 use crate::slots::{NameHash, Slots};
 use crate::state::{Node, State};
@@ -33,6 +34,7 @@ pub struct FileSystem {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: Options,
     pub(crate) volume: VolumeInfo,
+    pub(crate) inodes: Inodes,
     pub(crate) hash: NameHash,
     pub(crate) transaction_bytes: usize,
     pub(crate) state: Mutex<State>,
@@ -76,8 +78,9 @@ impl FileSystem {
             }
         }
         let state = Mutex::new(State::new(&options));
+        let inodes = volume.inodes();
         let transaction_bytes = info.transaction_bytes.max(BLOCK_BYTES as usize);
-        let file_system = Self { device, clock, options, volume, hash, transaction_bytes, state };
+        let file_system = Self { device, clock, options, volume, inodes, hash, transaction_bytes, state };
         file_system.node(&mut file_system.state.lock(), InodeNumber::ROOT)?;
         if !file_system.options.read_only && !is_planted(Bug::OrphansStay) {
             file_system.remove_orphans()?;
@@ -178,13 +181,13 @@ impl FileSystem {
         let left = space.available.saturating_sub(dirty);
         // What is left for names and inodes once nothing more can be written is no promise.
         let available = left.saturating_sub(MARGIN_BYTES);
-        let files_free = left / LEAST_FILE_BYTES;
+        let files_free = left / (LEAST_FILE_BYTES * self.inodes.ids());
         StatFs {
             block_bytes: BLOCK_BYTES,
             blocks: space.total / u64::from(BLOCK_BYTES),
             blocks_free: available / u64::from(BLOCK_BYTES),
             // The volume object is no file.
-            files: space.objects.saturating_sub(1) + files_free,
+            files: space.objects.saturating_sub(1) / self.inodes.ids() + files_free,
             files_free,
             name_bytes_max: crate::namespace::NAME_BYTES_MAX as u32,
         }
@@ -270,16 +273,11 @@ impl FileSystem {
     }
 
     fn read_node(&self, number: InodeNumber) -> Result<Node> {
-        let bytes = match self.device.attribute(number.object(), INODE_KEY) {
-            Ok(Some(bytes)) => bytes,
-            Ok(None) => return Err(Error::of(ErrorKind::Stale, number, "the object is no file")),
-            Err(error) if error.kind == ErrorKind::NotFound => {
-                return Err(Error::of(ErrorKind::Stale, number, "the file is gone"));
-            }
-            Err(error) => return Err(error.into()),
+        let inode = match self.inodes.load(self.device.as_ref(), number.object())? {
+            Found::Sound(inode) => inode,
+            Found::Missing => return Err(Error::of(ErrorKind::Stale, number, "the file is gone")),
+            Found::Damaged => return Err(Error::of(ErrorKind::Corrupt, number, "the inode is damaged; run fsck")),
         };
-        let inode = Inode::decode(&bytes)
-            .ok_or_else(|| Error::of(ErrorKind::Corrupt, number, "the inode is damaged; run fsck"))?;
         let stat = match inode.file_type {
             FileType::Regular | FileType::SymbolicLink => self.device.stat(number.object())?,
             FileType::Directory
@@ -333,10 +331,11 @@ impl FileSystem {
     /// A number no file ever had.
     pub(crate) fn new_number(&self, state: &mut State) -> Result<InodeNumber> {
         if state.ids.is_empty() {
-            let first = self.device.reserve_ids(IDS_AT_ONCE)?.0;
-            state.ids = first..first + IDS_AT_ONCE;
+            state.ids = self.inodes.reserve(self.device.as_ref(), IDS_AT_ONCE)?;
         }
-        state.ids.next().map(InodeNumber).ok_or_else(|| Error::new(ErrorKind::NoSpace, "all object ids are used up"))
+        let number = state.ids.start;
+        state.ids.start += self.inodes.ids();
+        Ok(InodeNumber(number))
     }
 
     /// The advice about a new file.
@@ -349,6 +348,6 @@ impl FileSystem {
                 ObjectKind::Special
             }
         };
-        Hints { kind, locality: Some(ObjectId(parent.0)), embed: true, ..Hints::default() }
+        Hints { kind, locality: Some(ObjectId(parent.0)), ..Hints::default() }
     }
 }

@@ -21,6 +21,7 @@ pub mod error;
 mod file_system;
 mod handle;
 pub mod inode;
+pub mod inodes;
 mod namespace;
 pub mod options;
 mod orphan;
@@ -36,6 +37,7 @@ mod xattr;
 
 pub use error::{Error, Result};
 pub use file_system::FileSystem;
+pub use inodes::Inodes;
 pub use namespace::{LINKS_MAX, NAME_BYTES_MAX, TARGET_BYTES_MAX};
 pub use onode_base::ErrorKind;
 pub use options::{AccessTimes, FormatOptions, Options, WriteMode};

@@ -7,7 +7,7 @@ use crate::acl;
 use crate::entry::{Entry, is_valid_name};
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
-use crate::inode::{INODE_KEY, Inode};
+use crate::inode::Inode;
 use crate::state::{CachedName, Node, State};
 use crate::types::{Attributes, Caller, FileType, InodeNumber};
 use onode_base::ErrorKind;
@@ -157,7 +157,7 @@ impl FileSystem {
         directory.entries += 1;
         directory.links += u32::from(inode.is_directory());
         (directory.modified, directory.changed) = (now, now);
-        transaction.set_attribute(parent.object(), INODE_KEY, directory.encode());
+        self.inodes.store(&mut transaction, parent.object(), &directory);
         self.commit(state, transaction)?;
         self.set_inode(state, parent, directory);
         state.cache_name(parent.0, name, number.0, inode.file_type);
@@ -223,8 +223,7 @@ impl FileSystem {
             }
         }
         inode.has_xattrs = !inherited.is_empty();
-        transaction.create(number.object(), Self::hints(file_type, parent));
-        transaction.set_attribute(number.object(), INODE_KEY, inode.encode());
+        self.inodes.create(transaction, number.object(), Self::hints(file_type, parent), &inode);
         self.put_first_xattrs(state, transaction, number, &inherited)?;
         if let New::Link(target) = new {
             transaction.write(number.object(), 0, target.to_vec());
@@ -278,8 +277,8 @@ impl FileSystem {
         self.names(parent).insert(&mut transaction, self.hash.home(name), &entry.encode(), None)?;
         directory.entries += 1;
         (directory.modified, directory.changed) = (now, now);
-        transaction.set_attribute(parent.object(), INODE_KEY, directory.encode());
-        transaction.set_attribute(number.object(), INODE_KEY, inode.encode());
+        self.inodes.store(&mut transaction, parent.object(), &directory);
+        self.inodes.store(&mut transaction, number.object(), &inode);
         self.commit(state, transaction)?;
         self.set_inode(state, parent, directory);
         self.set_inode(state, number, inode);
@@ -330,7 +329,7 @@ impl FileSystem {
         directory.entries = directory.entries.saturating_sub(1);
         directory.links = directory.links.saturating_sub(u32::from(as_directory));
         (directory.modified, directory.changed) = (now, now);
-        transaction.set_attribute(parent.object(), INODE_KEY, directory.encode());
+        self.inodes.store(&mut transaction, parent.object(), &directory);
         let ended = self.take_link(state, number, now, &mut transaction)?;
         self.commit_removal(state, number, transaction, ended)?;
         self.set_inode(state, parent, directory);

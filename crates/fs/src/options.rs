@@ -3,6 +3,7 @@
 use onode_base::ErrorKind;
 
 use crate::error::{Error, Result};
+use crate::inodes::Inodes;
 
 /// When data reaches the medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,4 +100,6 @@ pub struct FormatOptions {
     pub uid: u32,
     /// Group of the root directory.
     pub gid: u32,
+    /// Where inodes are kept.
+    pub inodes: Inodes,
 }

@@ -67,14 +67,14 @@ impl FileSystem {
             let mut inode = node.inode;
             inode.links -= 1;
             inode.changed = now;
-            transaction.set_attribute(number.object(), crate::inode::INODE_KEY, inode.encode());
+            self.inodes.store(transaction, number.object(), &inode);
             return Ok(Ended::No);
         } else if self.is_in_use(node) {
             Self::add_orphan(transaction, number);
             return Ok(Ended::Orphan);
         }
         let has_xattrs = node.inode.has_xattrs;
-        remove_object(self.device.as_ref(), number.object(), has_xattrs, transaction)?;
+        self.remove_file(number.object(), has_xattrs, transaction)?;
         Ok(Ended::Removed)
     }
 
@@ -141,7 +141,7 @@ impl FileSystem {
         }
         let has_xattrs = node.inode.has_xattrs;
         let mut transaction = Transaction::new();
-        let prepared = remove_object(self.device.as_ref(), number.object(), has_xattrs, &mut transaction);
+        let prepared = self.remove_file(number.object(), has_xattrs, &mut transaction);
         Self::remove_orphan_mark(&mut transaction, number);
         // If the device refuses, the orphan stays listed and the next mount removes it.
         if prepared.is_ok() && self.commit(state, transaction).is_ok() {
@@ -159,11 +159,7 @@ impl FileSystem {
             from = last.saturating_add(1);
             for number in orphans {
                 let mut transaction = Transaction::new();
-                match self.device.stat(ObjectId(number)) {
-                    Ok(_) => remove_object(self.device.as_ref(), ObjectId(number), true, &mut transaction)?,
-                    Err(error) if error.kind == ErrorKind::NotFound => {}
-                    Err(error) => return Err(error.into()),
-                }
+                self.remove_orphan(ObjectId(number), &mut transaction)?;
                 Self::remove_orphan_mark(&mut transaction, InodeNumber(number));
                 self.device.commit(transaction, Durability::Buffered)?;
                 any = true;
@@ -174,20 +170,39 @@ impl FileSystem {
         }
         Ok(())
     }
-}
 
-/// Adds the removal of an object and of the objects that hold its large extended attributes.
-pub(crate) fn remove_object(
-    device: &dyn ObjectDevice,
-    object: ObjectId,
-    has_xattrs: bool,
-    transaction: &mut Transaction,
-) -> Result<()> {
-    if has_xattrs {
-        for value in xattr::value_objects(device, object)? {
-            transaction.remove(value);
+    /// Adds the removal of what there is of a listed orphan; the list may be wrong.
+    fn remove_orphan(&self, object: ObjectId, transaction: &mut Transaction) -> Result<()> {
+        if self.inodes.file_of(object).is_some() {
+            return Ok(());
+        }
+        let inode = self.inodes.object(object);
+        match (self.exists(object)?, inode == object || self.exists(inode)?) {
+            (true, true) => self.remove_file(object, true, transaction)?,
+            (true, false) => _ = transaction.remove(object),
+            (false, true) if inode != object => _ = transaction.remove(inode),
+            (false, _) => {}
+        }
+        Ok(())
+    }
+
+    fn exists(&self, object: ObjectId) -> Result<bool> {
+        match self.device.stat(object) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error.into()),
         }
     }
-    transaction.remove(object);
-    Ok(())
+
+    /// Adds the removal of a file's object, of its inode, and of the objects that hold its large extended
+    /// attributes.
+    fn remove_file(&self, object: ObjectId, has_xattrs: bool, transaction: &mut Transaction) -> Result<()> {
+        if has_xattrs {
+            for value in xattr::value_objects(self.device.as_ref(), object)? {
+                transaction.remove(value);
+            }
+        }
+        self.inodes.remove(transaction, object);
+        Ok(())
+    }
 }

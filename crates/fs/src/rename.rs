@@ -3,7 +3,7 @@
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
-use crate::inode::{INODE_KEY, Inode};
+use crate::inode::Inode;
 use crate::namespace::{check_name, is_entry_of};
 use crate::slots::Slot;
 use crate::state::{CachedName, State};
@@ -222,7 +222,7 @@ impl Changes {
     /// Commits the names with the inodes and takes them into memory.
     fn finish(self, fs: &FileSystem, state: &mut State, mut transaction: Transaction) -> Result<()> {
         for (number, inode) in &self.0 {
-            transaction.set_attribute(number.object(), INODE_KEY, inode.encode());
+            fs.inodes.store(&mut transaction, number.object(), inode);
         }
         fs.commit(state, transaction)?;
         for (number, inode) in self.0 {

@@ -3,7 +3,6 @@
 use crate::data::drop_privileges;
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
-use crate::inode::INODE_KEY;
 use crate::state::State;
 use crate::types::{Allocate, Caller, InodeNumber, Seek};
 use onode_base::ErrorKind;
@@ -105,7 +104,7 @@ impl FileSystem {
         if let Some(size) = size {
             transaction.truncate(number.object(), size);
         }
-        transaction.set_attribute(number.object(), INODE_KEY, inode.encode());
+        self.inodes.store(&mut transaction, number.object(), &inode);
         self.commit(state, transaction)?;
         self.set_inode(state, number, inode);
         let node = self.node(state, number)?;

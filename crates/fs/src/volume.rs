@@ -1,7 +1,8 @@
 //! The volume object: what is true of the whole volume, and the list of orphans.
 
 use crate::error::{Error, Result};
-use crate::inode::{INODE_KEY, Inode};
+use crate::inode::Inode;
+use crate::inodes::Inodes;
 use crate::options::FormatOptions;
 use crate::types::{FileType, InodeNumber};
 use onode_base::{ErrorKind, Timestamp, varint};
@@ -17,6 +18,9 @@ const LABEL_BYTES_MAX: usize = 255;
 
 /// The format this code writes. Raised when older code could not even read the settings.
 pub const FORMAT_VERSION: u32 = 1;
+
+/// Incompatible feature: inodes are objects of their own ([`Inodes::Separate`]).
+const SEPARATE_INODES: u64 = 1 << 0;
 
 /// Features a volume may have, in three sets by what code that does not know one must do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,6 +51,17 @@ pub struct VolumeInfo {
 }
 
 impl VolumeInfo {
+    /// Where the volume keeps its inodes.
+    #[must_use]
+    pub const fn inodes(&self) -> Inodes {
+        if self.features.incompatible & SEPARATE_INODES == 0 { Inodes::Embedded } else { Inodes::Separate }
+    }
+
+    /// Features without which the volume cannot be read and that this code does not know.
+    pub(crate) const fn unknown_features(&self) -> u64 {
+        self.features.incompatible & !SEPARATE_INODES
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         varint::put(&mut out, u64::from(self.format_version));
@@ -99,8 +114,8 @@ impl VolumeInfo {
             let why = format!("volume has format version {}, this program knows {FORMAT_VERSION}", info.format_version);
             return Err(Error::new(ErrorKind::Invalid, why));
         }
-        if info.features.incompatible != 0 {
-            let why = format!("volume needs features unknown to this program: {:#x}", info.features.incompatible);
+        if info.unknown_features() != 0 {
+            let why = format!("volume needs features unknown to this program: {:#x}", info.unknown_features());
             return Err(Error::new(ErrorKind::Invalid, why));
         }
         Ok(info)
@@ -123,7 +138,10 @@ pub fn format(device: &dyn ObjectDevice, options: &FormatOptions, now: Timestamp
     }
     let info = VolumeInfo {
         format_version: FORMAT_VERSION,
-        features: Features::default(),
+        features: Features {
+            incompatible: if options.inodes == Inodes::Separate { SEPARATE_INODES } else { 0 },
+            ..Features::default()
+        },
         uuid: options.uuid,
         hash_key: options.hash_key,
         created: now,
@@ -131,13 +149,14 @@ pub fn format(device: &dyn ObjectDevice, options: &FormatOptions, now: Timestamp
     };
     let mut root = Inode::new(FileType::Directory, 0o755, now);
     (root.uid, root.gid, root.parent) = (options.uid, options.gid, InodeNumber::ROOT.0);
-    let directory = Hints { kind: ObjectKind::Directory, embed: true, ..Hints::default() };
+    let directory = Hints { kind: ObjectKind::Directory, ..Hints::default() };
     let mut transaction = Transaction::new();
-    transaction
-        .create(InodeNumber::ROOT.object(), directory)
-        .set_attribute(InodeNumber::ROOT.object(), INODE_KEY, root.encode())
-        .create(VOLUME, Hints { kind: ObjectKind::Volume, embed: true, ..Hints::default() })
-        .set_attribute(VOLUME, VOLUME_KEY, info.encode());
+    options.inodes.create(&mut transaction, InodeNumber::ROOT.object(), directory, &root);
+    transaction.create(VOLUME, Hints { kind: ObjectKind::Volume, embed: true, ..Hints::default() }).set_attribute(
+        VOLUME,
+        VOLUME_KEY,
+        info.encode(),
+    );
     device.commit(transaction, Durability::Durable)?;
     Ok(())
 }
@@ -186,7 +205,7 @@ mod tests {
         let newer = VolumeInfo { format_version: 2, ..sample() };
         assert_eq!(mount(&newer, true).unwrap_err().kind, ErrorKind::Invalid);
         let with = |features| VolumeInfo { features, ..sample() };
-        let incompatible = with(Features { incompatible: 1, ..Features::default() });
+        let incompatible = with(Features { incompatible: 2, ..Features::default() });
         assert_eq!(mount(&incompatible, true).unwrap_err().kind, ErrorKind::Invalid);
         let read_only = with(Features { read_only_compatible: 1, ..Features::default() });
         assert_eq!(mount(&read_only, false).unwrap_err().kind, ErrorKind::ReadOnly);

@@ -10,7 +10,7 @@
 
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
-use crate::inode::INODE_KEY;
+use crate::inodes::Inodes;
 use crate::state::{Node, State};
 use crate::types::InodeNumber;
 use onode_base::{ErrorKind, Timestamp};
@@ -38,7 +38,7 @@ struct Plan {
     complete: bool,
 }
 
-fn plan(number: InodeNumber, node: &Node, limit: usize) -> Plan {
+fn plan(inodes: Inodes, number: InodeNumber, node: &Node, limit: usize) -> Plan {
     let object = number.object();
     let mut transaction = Transaction::new();
     let mut written = Vec::new();
@@ -67,7 +67,7 @@ fn plan(number: InodeNumber, node: &Node, limit: usize) -> Plan {
             device_size = node.size;
         }
         if node.inode_dirty {
-            transaction.set_attribute(object, INODE_KEY, node.inode.encode());
+            inodes.store(&mut transaction, object, &node.inode);
         }
     }
     Plan { mutations: transaction.mutations, written, bytes, device_size, complete }
@@ -82,7 +82,7 @@ impl FileSystem {
                 state.clean(number.0);
                 return Ok(());
             }
-            let mut plan = plan(number, node, self.transaction_bytes);
+            let mut plan = plan(self.inodes, number, node, self.transaction_bytes);
             self.commit(state, Transaction { mutations: std::mem::take(&mut plan.mutations) })?;
             written_back(state, number, &plan);
             if plan.complete {
@@ -130,7 +130,7 @@ impl FileSystem {
                 if !plans.is_empty() && bytes + node.dirty.bytes() > self.transaction_bytes {
                     break;
                 }
-                let mut plan = plan(number, node, self.transaction_bytes);
+                let mut plan = plan(self.inodes, number, node, self.transaction_bytes);
                 bytes += plan.bytes;
                 transaction.mutations.append(&mut plan.mutations);
                 plans.push((number, plan));

@@ -6,7 +6,7 @@
 use crate::acl;
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
-use crate::inode::{INODE_KEY, Inode};
+use crate::inode::Inode;
 use crate::namespace::SET_GROUP;
 use crate::slots::{Slot, Slots};
 use crate::state::State;
@@ -209,7 +209,7 @@ impl FileSystem {
         mut transaction: Transaction,
     ) -> Result<()> {
         inode.changed = self.now();
-        transaction.set_attribute(number.object(), INODE_KEY, inode.encode());
+        self.inodes.store(&mut transaction, number.object(), &inode);
         self.commit(state, transaction)?;
         self.set_inode(state, number, inode);
         state.statistics.changes += 1;

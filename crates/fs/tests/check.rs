@@ -12,15 +12,15 @@ const INODE: AttributeKey = AttributeKey::new(AttributeKind::INODE, 0);
 const VOLUME: ObjectId = ObjectId(2);
 
 /// A volume with a few of everything: /d/sub, /d/file (two names), /link, xattrs small and large.
-struct Sample {
-    volume: Volume,
-    d: ObjectId,
-    sub: ObjectId,
-    file: ObjectId,
+pub(crate) struct Sample {
+    pub(crate) volume: Volume,
+    pub(crate) d: ObjectId,
+    pub(crate) sub: ObjectId,
+    pub(crate) file: ObjectId,
 }
 
 impl Sample {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let volume = Volume::of_size(16 << 20);
         let fs = volume.mount();
         let d = mkdir(&fs, ROOT, "d");
@@ -37,7 +37,7 @@ impl Sample {
         sample
     }
 
-    fn change(&self, build: impl FnOnce(&mut Transaction)) {
+    pub(crate) fn change(&self, build: impl FnOnce(&mut Transaction)) {
         let mut transaction = Transaction::new();
         build(&mut transaction);
         self.volume.device.commit(transaction, Durability::Durable).unwrap();
@@ -55,19 +55,38 @@ impl Sample {
     }
 
     fn inode(&self, object: ObjectId) -> Inode {
-        Inode::decode(&self.volume.device.attribute(object, INODE).unwrap().unwrap()).unwrap()
+        INODES.load(self.volume.device.as_ref(), object).unwrap().sound().unwrap()
     }
 
     fn change_inode(&self, object: ObjectId, change: impl FnOnce(&mut Inode)) {
         let mut inode = self.inode(object);
         change(&mut inode);
-        self.change(|t| {
-            t.set_attribute(object, INODE, inode.encode());
+        self.change(|t| INODES.store(t, object, &inode));
+    }
+
+    /// Takes away the inode of an object.
+    fn lose_inode(&self, object: ObjectId) {
+        self.change(|t| match INODES {
+            Inodes::Embedded => _ = t.remove_attribute(object, INODE),
+            Inodes::Separate => _ = t.remove(INODES.object(object)),
         });
     }
 
+    /// Turns the inode of an object into what is none.
+    fn spoil_inode(&self, object: ObjectId) {
+        self.change(|t| match INODES {
+            Inodes::Embedded => _ = t.set_attribute(object, INODE, vec![0xff]),
+            Inodes::Separate => _ = t.write(INODES.object(object), 0, vec![0xff]),
+        });
+    }
+
+    /// The object made after `object`.
+    fn next(object: ObjectId) -> ObjectId {
+        ObjectId(if INODES == Inodes::Separate { object.0 + 2 } else { object.0 + 1 })
+    }
+
     /// The check finds exactly that; after the repair nothing.
-    fn expect(&self, expected: &[Finding]) -> FileSystem {
+    pub(crate) fn expect(&self, expected: &[Finding]) -> FileSystem {
         assert_eq!(self.findings(), expected);
         let repaired = repair(self.volume.device.as_ref(), Timestamp::default()).unwrap();
         assert_eq!(repaired.before.findings, expected);
@@ -77,15 +96,15 @@ impl Sample {
     }
 }
 
-fn finding(kind: FindingKind, object: ObjectId) -> Finding {
+pub(crate) fn finding(kind: FindingKind, object: ObjectId) -> Finding {
     Finding { kind, object, slot: None, name: None, expected: None, found: None }
 }
 
-fn in_slot(kind: FindingKind, object: ObjectId, key: AttributeKey, name: &[u8]) -> Finding {
+pub(crate) fn in_slot(kind: FindingKind, object: ObjectId, key: AttributeKey, name: &[u8]) -> Finding {
     Finding { slot: Some(key.index), name: Some(name.to_vec()), ..finding(kind, object) }
 }
 
-fn counts(finding: Finding, expected: u64, found: u64) -> Finding {
+pub(crate) fn counts(finding: Finding, expected: u64, found: u64) -> Finding {
     Finding { expected: Some(expected), found: Some(found), ..finding }
 }
 
@@ -113,13 +132,17 @@ fn root_missing() {
     sample.change(|t| {
         t.remove(ObjectId(1));
     });
-    let link = ObjectId(sample.file.0 + 1);
-    let fs = sample.expect(&[
+    let link = Sample::next(sample.file);
+    let mut expected = vec![
         finding(FindingKind::RootMissing, ObjectId(1)),
         counts(finding(FindingKind::WrongLinkCount, sample.file), 1, 2),
         finding(FindingKind::Unreachable, sample.d),
         finding(FindingKind::Unreachable, link),
-    ]);
+    ];
+    if INODES == Inodes::Separate {
+        expected.push(finding(FindingKind::LostObject, INODES.object(ObjectId(1))));
+    }
+    let fs = sample.expect(&expected);
     let found = lookup(&fs, ROOT, "lost+found").unwrap().inode;
     assert_eq!(names(&fs, found), [format!("#{}", sample.d.0), format!("#{}", link.0)]);
     assert_eq!(fs.read_file(format!("/lost+found/#{}/file", sample.d.0).as_bytes()).unwrap(), b"content");
@@ -128,9 +151,8 @@ fn root_missing() {
 #[test]
 fn inode_missing_and_damaged() {
     let sample = Sample::new();
-    sample.change(|t| {
-        t.remove_attribute(sample.file, INODE).set_attribute(sample.sub, INODE, vec![0xff]);
-    });
+    sample.lose_inode(sample.file);
+    sample.spoil_inode(sample.sub);
     let fs = sample
         .expect(&[finding(FindingKind::InodeMissing, sample.file), finding(FindingKind::InodeDamaged, sample.sub)]);
     assert_eq!(fs.read_file(b"/d/file").unwrap(), b"content");
@@ -184,7 +206,7 @@ fn entry_duplicate() {
 fn entry_dangling() {
     let sample = Sample::new();
     let (key, _) = sample.slot(ObjectId(1), AttributeKind::ENTRY, b"link");
-    let (gone, link) = (ObjectId(999_999), ObjectId(sample.file.0 + 1));
+    let (gone, link) = (ObjectId(999_999), Sample::next(sample.file));
     sample.change(|t| {
         t.set_attribute(ObjectId(1), key, entry(FileType::SymbolicLink, gone, b"link"));
     });
@@ -265,8 +287,8 @@ fn wrong_counts_and_parent() {
 #[test]
 fn lost_object_and_memory_without_a_name() {
     let sample = Sample::new();
-    let lost = sample.volume.device.reserve_ids(2).unwrap();
-    let memory = ObjectId(lost.0 + 1);
+    let lost = ObjectId(sample.volume.device.reserve_ids(4).unwrap().0.next_multiple_of(2));
+    let memory = ObjectId(lost.0 + 2);
     sample.change(|t| {
         t.create(lost, Hints::default());
         t.create(memory, Hints { kind: ObjectKind::Memory, ..Hints::default() });

@@ -4,7 +4,7 @@ use crate::chip::Chip;
 use onode::{Class, Error, Medium, Result, Spec, Volume};
 use onode_base::{Clock, Timestamp};
 use onode_flash::FlashDevice;
-use onode_fs::{FileSystem, FormatOptions, Options};
+use onode_fs::{FileSystem, FormatOptions, Inodes, Options};
 use onode_media::{Counters, Nand, Wear};
 use onode_object::{ObjectDevice, RamDevice};
 use std::sync::Arc;
@@ -64,6 +64,8 @@ pub struct Caches {
     pub without_extents: bool,
     /// Small contents and directory entries take pages of their own.
     pub without_small_object_buffer: bool,
+    /// Inodes are objects of their own.
+    pub without_inode_embedding: bool,
 }
 
 impl Caches {
@@ -79,6 +81,7 @@ impl Caches {
             checkpoint_pages: None,
             without_extents: false,
             without_small_object_buffer: false,
+            without_inode_embedding: false,
         }
     }
 
@@ -141,7 +144,8 @@ impl Bench {
             }
         };
         let clock = Arc::new(VirtualClock(chip.clone()));
-        let options = FormatOptions { uuid: UUID, hash_key: HASH_KEY, ..FormatOptions::default() };
+        let inodes = if caches.without_inode_embedding { Inodes::Separate } else { Inodes::Embedded };
+        let options = FormatOptions { uuid: UUID, hash_key: HASH_KEY, inodes, ..FormatOptions::default() };
         let files = onode_fs::format(device.as_ref(), &options, clock.now())
             .and_then(|()| FileSystem::mount(device, clock, durability.options()))
             .map_err(|error| Volume::error(what(), &error))?;

@@ -23,4 +23,4 @@ pub use error::{Class, Error, Result};
 pub use host::random_bytes;
 pub use size::{exact_size, human_size, parse_size};
 pub use spec::{Medium, Shape, Spec};
-pub use volume::{CreateOptions, MountOptions, Volume, open_device};
+pub use volume::{CreateOptions, Inodes, MountOptions, Volume, open_device};

@@ -10,7 +10,7 @@ use onode_fs::FileSystem;
 use onode_object::ObjectDevice;
 use std::sync::Arc;
 
-pub use onode_fs::Options as MountOptions;
+pub use onode_fs::{Inodes, Options as MountOptions};
 
 /// Opens only the device of a volume, for checks and repairs below its files.
 ///
@@ -31,6 +31,8 @@ pub struct CreateOptions {
     pub gid: u32,
     /// Replace an image that is there already.
     pub replace: bool,
+    /// Where inodes are kept.
+    pub inodes: Inodes,
 }
 
 /// An open volume.
@@ -103,6 +105,7 @@ fn format(spec: &Spec, device: &dyn ObjectDevice, options: &CreateOptions) -> Re
         label: options.label.clone(),
         uid: options.uid,
         gid: options.gid,
+        inodes: options.inodes,
     };
     onode_fs::format(device, &settings, SystemClock.now()).map_err(|error| {
         let made = Volume::error(format!("cannot make {spec}"), &error);

@@ -126,6 +126,26 @@ fn reports_tell_what_there_is() {
 }
 
 #[test]
+fn inodes_can_be_objects_of_their_own() {
+    let place = Place::new("inodes");
+    let (image, content) = (place.path("disk.img"), noise(10_000));
+    onode!("mkfs", "--size", "32M", "--embed-inodes", "maybe", &image).fails(2);
+    let made = onode!("mkfs", "--size", "32M", "--embed-inodes", "off", &image).succeeds();
+    assert!(made.contains("separate inodes"), "{made}");
+    onode!("put", &image, place.file("f", &content), "/f").succeeds();
+    onode!("mkdir", &image, "/d").succeeds();
+    let info = onode!("info", "--json", &image).succeeds();
+    // The root, two files, an inode for each, and the volume's own.
+    assert!(info.contains("\"inodes\": \"separate\"") && info.contains("\"objects\": 7"), "{info}");
+    onode!("check", &image).succeeds();
+    onode!("repair", &image).succeeds();
+    onode!("get", &image, "/f", place.path("out")).succeeds();
+    assert!(fs::read(place.path("out")).expect("out") == content);
+    let usual = onode!("mkfs", "--size", "32M", "--force", &image).succeeds();
+    assert!(usual.contains("embedded inodes"), "{usual}");
+}
+
+#[test]
 fn views_show_the_segments_of_an_image() {
     let place = Place::new("views");
     let image = place.image("disk.img");

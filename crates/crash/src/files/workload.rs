@@ -14,7 +14,7 @@ use crate::workload::{Figures, Workload};
 use onode_base::clock::ManualClock;
 use onode_base::{Prng, Timestamp};
 use onode_flash::FlashDevice;
-use onode_fs::{ErrorKind, FileSystem, FormatOptions, Options, WriteMode};
+use onode_fs::{ErrorKind, FileSystem, FormatOptions, Inodes, Options, WriteMode};
 use onode_media::SimNand;
 use onode_object::ObjectId;
 use std::sync::Arc;
@@ -114,10 +114,12 @@ impl Workload for FileWorkload {
     type State = FileState;
 
     fn prepare(&self) -> Result<(SimNand, FileState), Violation> {
-        let medium = Medium::new(format(&self.shape, variant::of(&self.shape, self.seed))?, false);
-        let device = FlashDevice::mount(medium.clone(), &variant::of(&self.shape, self.seed).mount_options(false));
+        let variant = variant::of(&self.shape, self.seed);
+        let medium = Medium::new(format(&self.shape, variant)?, false);
+        let device = FlashDevice::mount(medium.clone(), &variant.mount_options(false));
         let device = device.map_err(|error| Violation::new("N7", format!("mount: {error}")))?;
-        onode_fs::format(&device, &FormatOptions::default(), Timestamp::default()).map_err(unexpected("mkfs"))?;
+        let options = FormatOptions { inodes: variant.inodes, ..FormatOptions::default() };
+        onode_fs::format(&device, &options, Timestamp::default()).map_err(unexpected("mkfs"))?;
         let clock = Arc::new(ManualClock::at(1_000_000_000));
         let fs = FileSystem::mount(Arc::new(device), clock.clone(), Options::default()).map_err(unexpected("mount"))?;
         let state = calls::begin(&fs, &clock)?;
@@ -221,8 +223,9 @@ impl Workload for FileWorkload {
             }
             from = report.next;
         }
-        // One object a file, and the one of the volume: nothing without a name is left over.
-        let (found, expected) = (device.space().objects, state.files.len() as u64 + 1);
+        // One object a file, or two, and the one of the volume: nothing without a name is left over.
+        let each = if variant::of(&self.shape, self.seed).inodes == Inodes::Separate { 2 } else { 1 };
+        let (found, expected) = (device.space().objects, each * state.files.len() as u64 + 1);
         if found != expected {
             return Err(Violation::new("N5", format!("{found} objects for {expected}")));
         }

@@ -4,10 +4,11 @@
 //! repairs alternate until nothing more can be done. Nothing that holds bytes is removed: files without
 //! a name go to `/lost+found`, named `#` and their number.
 
-use super::{Finding, FindingKind, Report, check, load_hash};
+use super::{Finding, FindingKind, Report, check, load_settings};
 use crate::entry::Entry;
 use crate::error::Result;
-use crate::inode::{INODE_KEY, Inode};
+use crate::inode::Inode;
+use crate::inodes::{Found, Inodes};
 use crate::slots::{NameHash, PASSED, Slots};
 use crate::types::FileType;
 use crate::volume::VOLUME;
@@ -39,8 +40,8 @@ pub fn repair(device: &dyn ObjectDevice, now: Timestamp) -> Result<Repaired> {
     let before = check(device)?;
     let mut after = before.clone();
     let mut fixed = 0;
-    let Some(hash) = load_hash(device)? else { return Ok(Repaired { before, after, fixed }) };
-    let repair = Repair { device, hash, now };
+    let Some((hash, inodes)) = load_settings(device)? else { return Ok(Repaired { before, after, fixed }) };
+    let repair = Repair { device, hash, inodes, now };
     for _ in 0..ROUNDS_MAX {
         let mut any = false;
         for finding in &after.findings {
@@ -63,6 +64,7 @@ pub fn repair(device: &dyn ObjectDevice, now: Timestamp) -> Result<Repaired> {
 struct Repair<'a> {
     device: &'a dyn ObjectDevice,
     hash: NameHash,
+    inodes: Inodes,
     now: Timestamp,
 }
 
@@ -91,7 +93,11 @@ impl Repair<'_> {
             FindingKind::XattrsHidden => self.fix_inode(transaction, finding)?,
             FindingKind::Unreachable => self.rescue(transaction, object)?,
             FindingKind::LostObject => {
-                transaction.remove(object);
+                // A repair before this one may have given an inode its file again.
+                let file = self.inodes.file_of(object);
+                if file.is_none_or(|file| self.device.stat(file).is_err()) {
+                    transaction.remove(object);
+                }
             }
             FindingKind::OrphanMissing | FindingKind::OrphanNamed => {
                 transaction.remove_attribute(VOLUME, AttributeKey::new(AttributeKind::ORPHAN, object.0));
@@ -107,11 +113,7 @@ impl Repair<'_> {
     }
 
     fn inode(&self, object: ObjectId) -> Result<Option<Inode>> {
-        match self.device.attribute(object, INODE_KEY) {
-            Ok(bytes) => Ok(bytes.and_then(|bytes| Inode::decode(&bytes))),
-            Err(error) if error.kind == onode_base::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        Ok(self.inodes.load(self.device, object).map(Found::sound)?)
     }
 
     /// Empties a slot so that every search goes on past it.
@@ -179,9 +181,10 @@ impl Repair<'_> {
         let mut root = Inode::new(FileType::Directory, 0o755, self.now);
         root.parent = ROOT.0;
         if self.device.stat(ROOT).is_err() {
-            transaction.create(ROOT, Hints { kind: ObjectKind::Directory, embed: true, ..Hints::default() });
+            let embed = self.inodes == Inodes::Embedded;
+            transaction.create(ROOT, Hints { kind: ObjectKind::Directory, embed, ..Hints::default() });
         }
-        transaction.set_attribute(ROOT, INODE_KEY, root.encode());
+        self.inodes.restore(self.device, transaction, ROOT, &root);
     }
 
     /// Gives an object a fresh inode, readable only by root; counts are set right in the next round.
@@ -201,7 +204,7 @@ impl Repair<'_> {
         };
         let mut inode = Inode::new(file_type, if file_type == FileType::Directory { 0o700 } else { 0o600 }, self.now);
         inode.has_xattrs = !self.slots(object, AttributeKind::XATTR).list(0, 1)?.is_empty();
-        transaction.set_attribute(object, INODE_KEY, inode.encode());
+        self.inodes.restore(self.device, transaction, object, &inode);
         Ok(())
     }
 
@@ -214,7 +217,7 @@ impl Repair<'_> {
             FindingKind::XattrsHidden => inode.has_xattrs = true,
             _ => inode.links = u32::try_from(expected).unwrap_or(u32::MAX),
         }
-        transaction.set_attribute(finding.object, INODE_KEY, inode.encode());
+        self.inodes.store(transaction, finding.object, &inode);
         Ok(())
     }
 
@@ -227,16 +230,16 @@ impl Repair<'_> {
         let slot = names.find(home, |payload| Entry::decode(payload).is_some_and(|e| e.name == LOST_AND_FOUND))?;
         let Some(slot) = slot else {
             // The directory first; the file has its turn in the next round.
-            let directory = self.device.reserve_ids(1)?;
+            let directory = ObjectId(self.inodes.reserve(self.device, 1)?.start);
             let mut new = Inode::new(FileType::Directory, 0o700, self.now);
             new.parent = ROOT.0;
             let entry = Entry { file_type: FileType::Directory, inode: directory.0, name: LOST_AND_FOUND };
-            transaction.create(directory, Hints { kind: ObjectKind::Directory, embed: true, ..Hints::default() });
-            transaction.set_attribute(directory, INODE_KEY, new.encode());
+            let hints = Hints { kind: ObjectKind::Directory, ..Hints::default() };
+            self.inodes.create(transaction, directory, hints, &new);
             names.insert(transaction, home, &entry.encode(), None)?;
             root.entries += 1;
             root.links += 1;
-            transaction.set_attribute(ROOT, INODE_KEY, root.encode());
+            self.inodes.store(transaction, ROOT, &root);
             return Ok(());
         };
         let Some(found) = Entry::decode(&slot.payload).map(|entry| ObjectId(entry.inode)) else { return Ok(()) };
@@ -251,8 +254,8 @@ impl Repair<'_> {
         } else {
             inode.links = 1;
         }
-        transaction.set_attribute(found, INODE_KEY, directory.encode());
-        transaction.set_attribute(object, INODE_KEY, inode.encode());
+        self.inodes.store(transaction, found, &directory);
+        self.inodes.store(transaction, object, &inode);
         Ok(())
     }
 }

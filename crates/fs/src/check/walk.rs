@@ -3,7 +3,7 @@
 use super::{Finding, FindingKind, Report};
 use crate::entry::Entry;
 use crate::error::Result;
-use crate::inode::{INODE_KEY, Inode};
+use crate::inodes::{Found, Inodes};
 use crate::orphan;
 use crate::slots::{FIRST_SLOT, LAST_SLOT, NameHash, Slot, Slots, next_slot};
 use crate::types::FileType;
@@ -46,6 +46,7 @@ pub(super) struct NamedIn {
 pub(super) struct Walk<'a> {
     pub device: &'a dyn ObjectDevice,
     hash: NameHash,
+    inodes: Inodes,
     pub seen: BTreeMap<u64, Seen>,
     pub named_in: BTreeMap<u64, NamedIn>,
     pub report: Report,
@@ -55,10 +56,11 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(device: &'a dyn ObjectDevice, hash: NameHash) -> Self {
+    pub(super) fn new(device: &'a dyn ObjectDevice, hash: NameHash, inodes: Inodes) -> Self {
         Self {
             device,
             hash,
+            inodes,
             seen: BTreeMap::new(),
             named_in: BTreeMap::new(),
             report: Report::default(),
@@ -94,8 +96,12 @@ impl<'a> Walk<'a> {
             from = ObjectId(last.0.saturating_add(1));
             for object in batch {
                 self.report.objects += 1;
-                if object != VOLUME {
-                    self.inode(object)?;
+                match self.inodes.file_of(object) {
+                    Some(file) if self.seen.contains_key(&file.0) => {}
+                    // Files come before their inodes.
+                    Some(_) => self.find(Finding::new(FindingKind::LostObject, object.0)),
+                    None if object == VOLUME => {}
+                    None => self.inode(object)?,
                 }
             }
         }
@@ -105,13 +111,12 @@ impl<'a> Walk<'a> {
         let number = object.0;
         let stat = self.device.stat(object).map_err(Into::into);
         let stat = self.readable(number, stat)?.unwrap_or_default();
-        let bytes = self.device.attribute(object, INODE_KEY).map_err(Into::into);
-        let bytes = self.readable(number, bytes)?;
-        let inode = bytes.as_ref().and_then(|bytes| bytes.as_ref()).map(|bytes| Inode::decode(bytes));
-        if inode == Some(None) {
+        let found = self.inodes.load(self.device, object).map_err(Into::into);
+        let found = self.readable(number, found)?;
+        if found == Some(Found::Damaged) {
             self.find(Finding::new(FindingKind::InodeDamaged, number));
         }
-        let inode = inode.flatten();
+        let inode = found.and_then(Found::sound);
         match inode.map(|inode| inode.file_type) {
             Some(FileType::Directory) => self.report.directories += 1,
             Some(_) => {
@@ -133,7 +138,7 @@ impl<'a> Walk<'a> {
             directories_in: 0,
             names_in: 0,
             is_value: false,
-            damaged: inode.is_none() && !matches!(bytes, Some(None)),
+            damaged: inode.is_none() && found != Some(Found::Missing),
             orphan: false,
         };
         self.seen.insert(number, seen);

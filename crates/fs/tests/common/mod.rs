@@ -5,8 +5,8 @@ pub mod recorder;
 
 use onode_base::clock::ManualClock;
 use onode_fs::{
-    Attributes, Caller, Error, ErrorKind, FileSystem, FormatOptions, InodeNumber, Options, Result, SetAttributes,
-    format,
+    Attributes, Caller, Error, ErrorKind, FileSystem, FormatOptions, InodeNumber, Inodes, Options, Result,
+    SetAttributes, format,
 };
 use onode_object::ObjectDevice;
 use onode_object::ram::RamDevice;
@@ -15,6 +15,18 @@ use std::sync::Arc;
 pub const ROOT: InodeNumber = InodeNumber::ROOT;
 pub const SECOND: u64 = 1_000_000_000;
 pub const START: u64 = 1_790_000_000 * SECOND;
+
+/// Where the inodes of every volume are: `separate_inodes.rs` runs the other test files once more.
+pub const INODES: Inodes = match env!("CARGO_CRATE_NAME").as_bytes() {
+    b"separate_inodes" => Inodes::Separate,
+    _ => Inodes::Embedded,
+};
+
+/// Objects of a volume with so many files, the root included, and values of extended attributes.
+pub fn objects(files: u64, values: u64) -> u64 {
+    let for_inodes = if INODES == Inodes::Separate { files } else { 0 };
+    files + for_inodes + values + 1
+}
 
 pub struct Volume {
     pub device: Arc<RamDevice>,
@@ -25,7 +37,7 @@ impl Volume {
     pub fn of_size(bytes: u64) -> Self {
         let device = Arc::new(RamDevice::with_crash_model(bytes));
         let clock = Arc::new(ManualClock::at(START));
-        let options = FormatOptions { hash_key: *b"a secret of test", ..FormatOptions::default() };
+        let options = FormatOptions { hash_key: *b"a secret of test", inodes: INODES, ..FormatOptions::default() };
         format(device.as_ref(), &options, onode_base::Timestamp::from_nanoseconds(START)).unwrap();
         Self { device, clock }
     }

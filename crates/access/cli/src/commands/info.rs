@@ -3,7 +3,7 @@
 use crate::commands::location;
 use crate::commands::ls::date;
 use crate::output::Output;
-use onode::{Result, Volume, human_size};
+use onode::{Inodes, Result, Volume, human_size};
 use onode_base::Timestamp;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -27,6 +27,7 @@ pub struct Report {
     label: String,
     created_seconds: i64,
     format_version: u32,
+    inodes: &'static str,
     total_bytes: u64,
     available_bytes: u64,
     objects: u64,
@@ -49,6 +50,10 @@ impl Report {
             label: settings.label.clone(),
             created_seconds: settings.created.seconds,
             format_version: settings.format_version,
+            inodes: match settings.inodes() {
+                Inodes::Embedded => "embedded",
+                Inodes::Separate => "separate",
+            },
             total_bytes: space.total,
             available_bytes: space.available,
             objects: space.objects,
@@ -77,7 +82,7 @@ impl fmt::Display for Report {
         writeln!(f, "uuid        {}", self.uuid)?;
         writeln!(f, "made        {} UTC", date(Timestamp { seconds: self.created_seconds, nanoseconds: 0 }))?;
         writeln!(f, "device      {}: {}", self.device, self.summary)?;
-        writeln!(f, "format      version {}", self.format_version)?;
+        writeln!(f, "format      version {}, {} inodes", self.format_version, self.inodes)?;
         let (available, total) = (human_size(self.available_bytes), human_size(self.total_bytes));
         writeln!(f, "space       {available} of {total} free, {} objects", self.objects)?;
         if let Some(bytes) = self.image_bytes_on_host {

@@ -18,6 +18,12 @@ pub struct Arguments {
     experiment: Experiment,
 }
 
+const EXTENTS: &str = "extents";
+const SMALL_OBJECT_BUFFER: &str = "small-object-buffer";
+const INODE_EMBEDDING: &str = "inode-embedding";
+/// What `--without` knows.
+const PARTS: [&str; 3] = [EXTENTS, SMALL_OBJECT_BUFFER, INODE_EMBEDDING];
+
 #[derive(Debug, clap::Subcommand)]
 enum Experiment {
     /// Run a stream of file operations and count what the device does.
@@ -74,7 +80,7 @@ struct Replay {
     /// Journal pages between two checkpoints.
     #[arg(long, value_name = "COUNT")]
     checkpoint_pages: Option<u32>,
-    /// Parts of the device to go without, to see what they are worth: extents, small-object-buffer.
+    /// Parts to go without, to see what they are worth: extents, small-object-buffer, inode-embedding.
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     without: Vec<String>,
 }
@@ -87,6 +93,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 }
 
 impl Replay {
+    fn goes_without(&self, part: &str) -> bool {
+        self.without.iter().any(|one| one == part)
+    }
+
     fn run(&self, output: &Output) -> Result<u8> {
         let Some(trace) = &self.trace else {
             let options = figures::Options { traces: self.traces.clone(), quick: self.quick };
@@ -112,14 +122,13 @@ impl Replay {
             dirty_node_bytes: bytes("--dirty-nodes", self.dirty_nodes.as_deref())?.or(small.dirty_node_bytes),
             write_buffer_bytes: bytes("--write-buffer", self.write_buffer.as_deref())?.or(small.write_buffer_bytes),
             checkpoint_pages: self.checkpoint_pages.or(small.checkpoint_pages),
-            without_extents: self.without.iter().any(|part| part == "extents"),
-            without_small_object_buffer: self.without.iter().any(|part| part == "small-object-buffer"),
+            without_extents: self.goes_without(EXTENTS),
+            without_small_object_buffer: self.goes_without(SMALL_OBJECT_BUFFER),
+            without_inode_embedding: self.goes_without(INODE_EMBEDDING),
         };
-        if let Some(part) =
-            self.without.iter().find(|part| !["extents", "small-object-buffer"].contains(&part.as_str()))
-        {
-            return Err(Error::new(Class::Usage, "cannot use --without", format!("`{part}` is no part of the device"))
-                .hint("the parts are extents and small-object-buffer"));
+        if let Some(part) = self.without.iter().find(|part| !PARTS.contains(&part.as_str())) {
+            return Err(Error::new(Class::Usage, "cannot use --without", format!("`{part}` is no part to go without"))
+                .hint(format!("the parts are {}", PARTS.join(", "))));
         }
         let settings = Settings { trace: trace.clone(), device: Spec::parse(&self.device)?, durability, caches };
         let operations = operations_of(trace, &settings.device)?;

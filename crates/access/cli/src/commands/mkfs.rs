@@ -3,7 +3,7 @@
 use crate::commands::info;
 use crate::commands::up::owned_by_caller;
 use crate::output::Output;
-use onode::{Class, CreateOptions, Error, MountOptions, Result, Shape, Spec, Volume, parse_size};
+use onode::{Class, CreateOptions, Error, Inodes, MountOptions, Result, Shape, Spec, Volume, parse_size};
 use std::ffi::OsString;
 
 #[derive(Debug, clap::Args)]
@@ -33,6 +33,10 @@ pub struct Arguments {
     /// Chips that work at the same time. Default: 1.
     #[arg(long, value_name = "COUNT")]
     chips: Option<String>,
+    /// Keep each inode in the onode of its file, or off: in an object of its own, which costs space, reads and
+    /// writes and is there to be measured.
+    #[arg(long, value_name = "on|off", default_value = "on", value_parser = ["on", "off"])]
+    embed_inodes: String,
     /// A name for people, at most 255 bytes.
     #[arg(long, default_value = "")]
     label: String,
@@ -46,7 +50,9 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     if let Spec::Flash { shape, .. } = &mut spec {
         arguments.apply(shape)?;
     }
-    let options = CreateOptions { label: arguments.label.clone(), replace: arguments.force, ..owned_by_caller() };
+    let inodes = if arguments.embed_inodes == "off" { Inodes::Separate } else { Inodes::Embedded };
+    let options =
+        CreateOptions { label: arguments.label.clone(), replace: arguments.force, inodes, ..owned_by_caller() };
     Volume::create(&spec, &options)?;
     let volume = Volume::open(&spec, MountOptions { read_only: true, ..MountOptions::default() })?;
     output.report(&info::Report::of(&volume))?;
