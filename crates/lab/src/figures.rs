@@ -19,11 +19,12 @@ mod speed;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod wear;
 
 pub use row::{FigureReport, Row, Value};
 
 /// The groups in the order of the report.
-const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 11] = [
+const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 12] = [
     streams::postmark,
     streams::large_file,
     mount::of_medium,
@@ -32,6 +33,7 @@ const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 11] = [
     capacity::page_files,
     speed::chips,
     speed::stall,
+    wear::levelling,
     agreement::measure,
     shapes::extents,
     shapes::small_object_buffer,
@@ -53,6 +55,8 @@ struct Scale {
     medium: &'static str,
     /// That of the figure with several chips, whose segments are larger.
     chips_medium: &'static str,
+    /// That of the wear figures: each block of it is erased many times.
+    wear_medium: &'static str,
     /// The one against which growth with size shows.
     large_medium: &'static str,
     /// Size of the files that fill these two.
@@ -73,6 +77,7 @@ struct Scale {
 const FULL: Scale = Scale {
     medium: "128M",
     chips_medium: "128M",
+    wear_medium: "32M",
     large_medium: "8G",
     file_bytes: 256 << 10,
     large_file_bytes: 4 << 20,
@@ -86,6 +91,7 @@ const FULL: Scale = Scale {
 const QUICK: Scale = Scale {
     medium: "16M",
     chips_medium: "32M",
+    wear_medium: "16M",
     large_medium: "32M",
     file_bytes: 64 << 10,
     large_file_bytes: 256 << 10,
