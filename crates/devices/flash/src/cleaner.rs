@@ -166,7 +166,12 @@ impl Core {
             if is_due && (bytes == u64::MAX || limit < self.dirty_limit) {
                 self.checkpoint(false)?;
             }
-            if (is_due && bytes < u64::MAX) || self.statistics.bytes_moved - moved >= bytes {
+            let pauses = (is_due && bytes < u64::MAX) || self.statistics.bytes_moved - moved >= bytes;
+            if pauses {
+                // What is left of the items may all be stale.
+                if self.log.table.get(segment).live_bytes == 0 {
+                    break;
+                }
                 self.cleaning = Some(cleaning);
                 return Ok(false);
             }
