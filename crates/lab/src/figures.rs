@@ -36,7 +36,7 @@ const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 12] = [
     wear::levelling,
     agreement::measure,
     shapes::extents,
-    shapes::small_object_buffer,
+    shapes::informed_placement,
 ];
 
 /// What to measure with.
@@ -53,6 +53,8 @@ pub struct Options {
 struct Scale {
     /// The medium of most figures.
     medium: &'static str,
+    /// Half and a quarter of it, for streams that fill it too seldom to need cleaning.
+    smaller_media: [&'static str; 2],
     /// That of the figure with several chips, whose segments are larger.
     chips_medium: &'static str,
     /// That of the wear figures: each block of it is erased many times.
@@ -76,6 +78,7 @@ struct Scale {
 
 const FULL: Scale = Scale {
     medium: "128M",
+    smaller_media: ["64M", "32M"],
     chips_medium: "128M",
     wear_medium: "32M",
     large_medium: "8G",
@@ -90,6 +93,7 @@ const FULL: Scale = Scale {
 
 const QUICK: Scale = Scale {
     medium: "16M",
+    smaller_media: ["14M", "12M"],
     chips_medium: "32M",
     wear_medium: "16M",
     large_medium: "32M",
