@@ -6,10 +6,15 @@ need python3=python3-minimal
 rounds=${FILL_ROUNDS:-20}
 onode_up "${FILL_SIZE:-32M}"
 cat >"$WORK/fill.py" <<'P'
-import errno, os, random, sys
+import errno, os, random, sys, time
 root, rounds = sys.argv[1], int(sys.argv[2])
-def free():
-    os.sync(); v = os.statvfs(root); return v.f_bavail * v.f_frsize
+def free(expected=0):
+    # What was unlinked is free once the kernel forgets it, which is soon but not at once.
+    for _ in range(100):
+        os.sync(); v = os.statvfs(root)
+        if v.f_bavail * v.f_frsize >= expected: break
+        time.sleep(0.1)
+    return v.f_bavail * v.f_frsize
 def fill(draw, sizes):
     names = []
     try:
@@ -31,7 +36,7 @@ for n in range(rounds):
     for name in names:
         # The very last may be the one that could not even be made.
         if os.path.lexists(name): os.unlink(name)
-    figures.append(free())
+    figures.append(free(figures[0] - 65536 if figures else 0))
     promise = figures[-1]
     left = promise * 99 // 100
     with open(f"{root}/promise", "wb", buffering=0) as file:
@@ -40,7 +45,7 @@ for n in range(rounds):
             os.fsync(file.fileno())
         except OSError as error: sys.exit(f"round {n}: {left} of the promised {promise} bytes could not be written: {error}")
     os.unlink(f"{root}/promise")
-    after = free()
+    after = free(promise - 65536)
     if after != promise: print(f"round {n}: {promise} free before, {after} after", file=sys.stderr)
     figures[-1] = after
 spread = max(figures) - min(figures)

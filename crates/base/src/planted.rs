@@ -58,6 +58,10 @@ pub enum Bug {
     EchoReversed,
     /// flash: a journal page without records ends a replay.
     MixedPageEnds,
+    /// flash: a page with a record in its spare area is not moved, though the cut may have hit it.
+    SuspectRunStays,
+    /// flash: a patch leaves out what the new value has more than the old one.
+    PatchKeepsLength,
     /// flash: entries move to the node before, its parent still names the old border.
     PackedKeyKept,
     /// fs: fsync does not wait for the device.
@@ -76,7 +80,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 34] = [
         Self::AckBeforeProgram,
         Self::RecordBeforeData,
         Self::CheckpointBeforeContent,
@@ -102,6 +106,8 @@ impl Bug {
         Self::EchoSkipped,
         Self::EchoReversed,
         Self::MixedPageEnds,
+        Self::SuspectRunStays,
+        Self::PatchKeepsLength,
         Self::PackedKeyKept,
         Self::FsyncWithoutSync,
         Self::NamesInTwo,

@@ -22,7 +22,7 @@ const fn shape(name: &'static str, page: u32, spare: u32, pages: u32, blocks: u3
 /// All shapes.
 pub const SHAPES: [Shape; 8] = [
     shape("tiny", 512, 0, 8, 64, 1),
-    shape("spare", 512, 16, 8, 100, 1),
+    shape("spare", 512, 64, 8, 100, 1),
     Shape { blocks_per_segment: Some(2), ..shape("chips", 512, 32, 8, 128, 2) },
     shape("nandsim", 2048, 64, 16, 64, 1),
     shape("portable", 2048, 10, 64, 32, 1),

@@ -13,10 +13,11 @@ fn any_object(state: &ObjectState, prng: &mut Prng) -> Option<ObjectId> {
 }
 
 fn bytes(prng: &mut Prng, most: u64) -> Vec<u8> {
-    // Sizes of a few bytes, of about a page, and of anything.
-    let length = match prng.below(4) {
+    // Sizes of a few bytes, of about a page, of whole pages, and of anything.
+    let length = match prng.below(5) {
         0 => 1 + prng.below(40),
         1 => 480 + prng.below(60),
+        2 => 512 << prng.below(5),
         _ => 1 + prng.below(most),
     };
     let mut data = vec![0; length.min(most) as usize];
@@ -35,10 +36,21 @@ fn key(prng: &mut Prng) -> AttributeKey {
     AttributeKey::new(AttributeKind(32 + prng.below(2) as u8), prng.below(40))
 }
 
-fn value(prng: &mut Prng) -> Vec<u8> {
+/// A value: a new one, or `old` with a part replaced.
+fn value(old: Option<&Vec<u8>>, prng: &mut Prng) -> Vec<u8> {
     let mut value = vec![0; [0, 8, 40, 200, 600][prng.below(5) as usize]];
     prng.fill(&mut value);
-    value
+    match old {
+        Some(old) if prng.chance(1, 2) => {
+            let start = prng.below(old.len() as u64 + 1) as usize;
+            let end = (start + prng.below(10) as usize).min(old.len());
+            value.truncate(prng.below(10) as usize);
+            let mut value = [&old[..start], &value, &old[end..]].concat();
+            value.truncate(600);
+            value
+        }
+        _ => value,
+    }
 }
 
 /// A change of an object that is there.
@@ -48,7 +60,11 @@ fn change(object: ObjectId, state: &ObjectState, profile: &Profile, prng: &mut P
         return match prng.below(5) {
             0 => Mutation::RemoveAttribute { object, key: key(prng) },
             1 => Mutation::SetHints { object, hints: hints(prng) },
-            _ => Mutation::SetAttribute { object, key: key(prng), value: value(prng) },
+            _ => {
+                let key = key(prng);
+                let old = state.objects.get(&object).and_then(|one| one.attributes.get(&key));
+                Mutation::SetAttribute { object, key, value: value(old, prng) }
+            }
         };
     }
     let overwrite = size > 0 && prng.chance(profile.overwrites, 100);

@@ -72,7 +72,7 @@ impl Extent {
 }
 
 /// Extents join up to this length, so that one damaged reference or one move stays small.
-const EXTENT_BYTES_MAX: u32 = 1 << 24;
+pub const EXTENT_BYTES_MAX: u32 = 1 << 24;
 
 impl Core {
     /// The onode of `object`, if it exists.
@@ -131,6 +131,14 @@ impl Core {
     pub fn apply(&mut self, change: &Change) -> Result<()> {
         match change {
             Change::Place { object, offset, pieces } => self.place(*object, *offset, pieces),
+            Change::Patch { object, key, patch } => {
+                let (tree, mut source) = self.index();
+                let value = tree.get(&mut source, &Key::attribute(*object, *key), |old| patch.apply(old))?;
+                let malformed = || damaged(format!("a patch does not fit its attribute of {object}"));
+                let value = value.flatten().ok_or_else(malformed)?;
+                let (tree, mut source) = self.index();
+                tree.insert(&mut source, Key::attribute(*object, *key), &value)
+            }
             Change::Mutation(mutation) => self.mutate(mutation),
         }
     }

@@ -1,5 +1,6 @@
 //! Commits: placing content, logging the record, applying it, making it durable.
 
+use crate::apply::EXTENT_BYTES_MAX;
 use crate::core::Core;
 use crate::items::Owner;
 use crate::log::Writer;
@@ -32,21 +33,20 @@ impl Core {
 
     fn commit_in_room(&mut self, transaction: Transaction, durability: Durability) -> Result<()> {
         self.prepare_writing()?;
+        let synced = self.rhythm.commit() || durability == Durability::Durable;
+        let in_one_run = synced && self.belongs_in_one_run(&transaction)?;
         let mut changes = Vec::with_capacity(transaction.mutations.len());
         for mutation in transaction.mutations {
             let change = match mutation {
                 Mutation::Write { object, offset, data } if !data.is_empty() => {
-                    let pieces = self.write_content(object, offset, &data)?;
+                    let pieces = self.write_content(object, offset, &data, in_one_run)?;
                     Change::Place { object, offset, pieces }
-                }
-                Mutation::SetAttribute { object, key, value } => {
-                    self.costliest.count(object.0, value.len() as u64);
-                    Change::Mutation(Mutation::SetAttribute { object, key, value })
                 }
                 other => Change::Mutation(other),
             };
+            let patch = self.patch(&change)?;
             self.apply(&change)?;
-            changes.push(change);
+            changes.push(patch.unwrap_or(change));
         }
         self.log.transaction += 1;
         self.statistics.commits += 1;
@@ -69,9 +69,14 @@ impl Core {
         Ok(())
     }
 
-    /// Appends content to the streams that the placement policy names.
-    fn write_content(&mut self, object: ObjectId, offset: u64, data: &[u8]) -> Result<Vec<Piece>> {
+    /// Appends content to the streams that the placement policy names, or in one run to the journal.
+    fn write_content(&mut self, object: ObjectId, offset: u64, data: &[u8], in_one_run: bool) -> Result<Vec<Piece>> {
         self.statistics.bytes_written += data.len() as u64;
+        if in_one_run {
+            let mut pieces = Vec::new();
+            self.append_content((Stream::Journal, Writer::User), object, offset, data, &mut pieces)?;
+            return Ok(pieces);
+        }
         let payload = self.log.store.layout.payload_bytes as usize;
         let onode = self.require(object)?;
         let packed = self.options.small_object_buffer;
@@ -97,19 +102,30 @@ impl Core {
         data: &[u8],
         pieces: &mut Vec<Piece>,
     ) -> Result<()> {
-        self.costliest.count(object.0, data.len() as u64);
         let mut done = 0;
         while done < data.len() {
             let owner = Owner::Content { object: object.0, offset: offset + done as u64 };
             let piece = self.log.append(stream, writer, &data[done..], owner)?;
             done += piece.length as usize;
-            pieces.push(piece);
+            match pieces.last_mut() {
+                Some(last) if self.is_joint(*last, piece) => last.length += piece.length,
+                _ => pieces.push(piece),
+            }
         }
         Ok(())
     }
 
+    /// Whether `next` goes on where `last` ends, in the same segment.
+    fn is_joint(&self, last: Piece, next: Piece) -> bool {
+        let layout = &self.log.store.layout;
+        last.location + u64::from(last.length) == next.location
+            && layout.segment_of(last.location) == layout.segment_of(next.location)
+            && last.length + next.length <= EXTENT_BYTES_MAX
+    }
+
     /// Makes every commit so far durable: one program of the page that holds the last record.
     pub fn sync(&mut self) -> Result<()> {
+        self.rhythm.sync();
         self.log.store.check_writable()?;
         if self.clean {
             return Ok(());
@@ -133,6 +149,7 @@ impl Core {
         self.log.chain_broken
             || self.dirty_bytes() > self.dirty_limit
             || self.log.journal_pages.max(self.log.mixed_pages) >= self.checkpoint_pages
+            || (self.log.journal_pages + self.log.mixed_pages >= self.checkpoint_pages && self.is_tight())
     }
 
     /// The first write of a session is a superblock. It repeats the newest one, which a second cut might

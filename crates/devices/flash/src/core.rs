@@ -2,11 +2,10 @@
 //! that a checkpoint writes down.
 
 use crate::cleaner::Cleaning;
-use crate::costliest::Costliest;
+use crate::compact::Rhythm;
 use crate::errors::damaged;
 use crate::format::BlobReference;
 use crate::items::Owner;
-use crate::levelling::Levelling;
 use crate::log::Log;
 use crate::options::{MountOptions, Policies};
 use crate::policy::{Chooser, Classifier};
@@ -34,10 +33,6 @@ pub struct Statistics {
     pub segments_cleaned: u64,
     /// Bytes of content that the cleaner moved.
     pub bytes_moved: u64,
-    /// Segments whose content was moved for the sake of wear, and its bytes; they count as cleaned and moved too.
-    pub segments_levelled: u64,
-    /// See `segments_levelled`.
-    pub bytes_levelled: u64,
     /// Bytes of content that users wrote.
     pub bytes_written: u64,
     /// Journal records replayed by the mount.
@@ -125,14 +120,12 @@ pub struct Core {
     pub journal_damage: Option<String>,
     /// What a replay left to be done.
     pub pending: Recovery,
+    /// Whether commits are likely to be synced one by one.
+    pub rhythm: Rhythm,
     /// What was done.
     pub statistics: Statistics,
     /// How long commits waited for the cleaner.
     pub stalls: Stalls,
-    /// Static wear levelling.
-    pub levelling: Levelling,
-    /// The objects that cost the most programs.
-    pub costliest: Costliest,
 }
 
 /// The tree's view of the log.

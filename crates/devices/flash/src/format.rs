@@ -8,6 +8,7 @@
 //!
 //! page      = payload ................................. | trailer (16 bytes, in the spare if it fits)
 //! payload   = content from the front ... | free | ... commit record frames up to the end
+//!             (in a journal page up to the end of what is left in the spare)
 //! segment   = pages of one stream, then its summary
 //! ```
 //!
@@ -21,17 +22,14 @@ pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"ONODEFL\x01";
 /// Incompatible changes raise the major number: older code refuses the medium.
 pub const FORMAT_MAJOR: u16 = 2;
 /// Compatible additions raise the minor number.
-pub const FORMAT_MINOR: u16 = 2;
+pub const FORMAT_MINOR: u16 = 3;
 /// Incompatible feature: segments may belong to streams beyond the first four.
 pub const FEATURE_CLASSES: u32 = 1;
+/// Incompatible feature: journal pages go on in the spare area, and records name the bytes of an attribute
+/// that changed.
+pub const FEATURE_COMPACT_RECORDS: u32 = 4;
 /// All incompatible features that this code knows.
-pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES;
-/// Compatible features: the wear policy that was chosen, one of these. None is set if none was chosen.
-pub const FEATURE_WEAR_OFF: u32 = 1;
-/// See [`FEATURE_WEAR_OFF`].
-pub const FEATURE_WEAR_DYNAMIC: u32 = 2;
-/// See [`FEATURE_WEAR_OFF`].
-pub const FEATURE_WEAR_STATIC: u32 = 4;
+pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES | FEATURE_COMPACT_RECORDS;
 /// First bytes of every segment summary.
 pub const SUMMARY_MAGIC: [u8; 4] = *b"OSUM";
 
@@ -52,8 +50,10 @@ pub struct PageTrailer {
     pub flags: u8,
     /// Bytes before the frames that repeat the frames of earlier pages.
     pub echo_bytes: U16,
+    /// Bytes behind the trailer, in the spare area, with which the payload of a journal page goes on.
+    pub spare_bytes: u8,
     /// Zero.
-    pub reserved: [u8; 2],
+    pub reserved: u8,
 }
 const _: () = assert!(size_of::<PageTrailer>() == 16);
 

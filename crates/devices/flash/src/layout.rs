@@ -6,7 +6,7 @@ use onode_base::ErrorKind;
 use onode_media::{BlockAddress, Geometry, PageAddress};
 use onode_object::{Error, Result};
 
-/// The division of a medium. Follows from the geometry and the segment size alone.
+/// The division of a medium. Follows from the geometry, the segment size and the use of the spare area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Shape of the medium.
@@ -21,7 +21,12 @@ pub struct Layout {
     pub payload_bytes: u32,
     /// Pages of a segment.
     pub segment_pages: u32,
+    /// Bytes of the spare area with which journal pages go on.
+    pub spare_record_bytes: u32,
 }
+
+/// More of the spare area is not used: a record that does not fit takes a page of its own.
+const SPARE_RECORD_BYTES_MAX: u32 = 112;
 
 /// A page inside a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +66,15 @@ impl Layout {
             return Err(invalid(format!("{segment_pages} pages in a segment are too many")));
         }
         let payload_bytes = Self::payload_bytes(&geometry);
-        let layout = Self { geometry, blocks_per_segment, superblock_blocks, segments, payload_bytes, segment_pages };
+        let layout = Self {
+            geometry,
+            blocks_per_segment,
+            superblock_blocks,
+            segments,
+            payload_bytes,
+            segment_pages,
+            spare_record_bytes: 0,
+        };
         if layout.segment_bytes() < 3 * layout.node_bytes() as u64 / 2 {
             let bytes = layout.segment_bytes();
             return Err(invalid(format!("a segment of {bytes} bytes is too small for the index; take more blocks")));
@@ -70,6 +83,20 @@ impl Layout {
             return Err(invalid("a segment may have at most 1 GiB".into()));
         }
         Ok(layout)
+    }
+
+    /// The same with journal pages that go on in what the trailer leaves of the spare area.
+    #[must_use]
+    pub const fn with_records_in_spare(mut self) -> Self {
+        let left = self.geometry.spare_bytes.saturating_sub(size_of::<PageTrailer>() as u32);
+        self.spare_record_bytes = if left < SPARE_RECORD_BYTES_MAX { left } else { SPARE_RECORD_BYTES_MAX };
+        self
+    }
+
+    /// Bytes of a journal page for content and records.
+    #[must_use]
+    pub const fn journal_bytes(&self) -> usize {
+        (self.payload_bytes + self.spare_record_bytes) as usize
     }
 
     /// Superblock blocks of a medium: four, on tiny ones two.

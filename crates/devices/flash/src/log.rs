@@ -7,6 +7,7 @@
 //! when a program fails is told in [`failure`].
 
 mod failure;
+mod journal;
 mod summary;
 
 use crate::echo::Echoes;
@@ -16,7 +17,7 @@ use crate::items::{Item, Items, Owner};
 use crate::layout::SegmentPage;
 use crate::page::PageInfo;
 use crate::policy::{Placement, Stream};
-use crate::record::{self, Piece, Record};
+use crate::record::{Piece, Record};
 use crate::segments::{SegmentState, SegmentTable};
 use crate::store::{Store, kind_and_tag};
 use alloc::collections::BTreeMap;
@@ -128,15 +129,15 @@ impl Log {
 
     /// Reserves the journal segment that follows the next one to be opened.
     pub fn reserve_journal(&mut self) -> Result<()> {
-        let segment = self.take_free(Stream::Journal)?;
+        let segment = self.take_free()?;
         let sequence = self.table.open(segment, Stream::Journal);
         self.next_journal = (segment, sequence);
         Ok(())
     }
 
-    fn take_free(&mut self, stream: Stream) -> Result<u32> {
+    fn take_free(&mut self) -> Result<u32> {
         self.table
-            .choose_free(stream)
+            .choose_free()
             .ok_or_else(|| Error::new(ErrorKind::NoSpace, "no free segment is left; the reserve is exhausted"))
     }
 
@@ -191,7 +192,7 @@ impl Log {
     /// Finds, erases and enters a free segment.
     fn open_any(&mut self, stream: Stream) -> Result<(u32, u32)> {
         loop {
-            let segment = self.take_free(stream)?;
+            let segment = self.take_free()?;
             if self.erase(segment)? {
                 return Ok((segment, self.table.open(segment, stream)));
             }
@@ -234,7 +235,7 @@ impl Log {
     /// Bytes that the buffer of `stream` holds before it has to be programmed.
     fn buffer_bytes(&self, stream: Stream) -> usize {
         let pages = match stream {
-            Stream::Journal => 1,
+            Stream::Journal => return self.store.layout.journal_bytes(),
             Stream::Data | Stream::Index => self.buffer_pages,
             // What a step of the cleaner moved is programmed with it, and not all at once by a checkpoint.
             _ => self.buffer_pages.min(COLD_PAGES_MAX),
@@ -255,7 +256,7 @@ impl Log {
     /// As [`append`](Self::append); `None` if the open segment had to be given up.
     fn append_some(&mut self, stream: Stream, writer: Writer, bytes: &[u8], owner: Owner) -> Result<Option<Piece>> {
         self.prepare(stream, 1)?;
-        if self.is_buffer_full(stream) {
+        if self.is_buffer_full(stream) || self.content_room(stream) == 0 {
             self.program_page(stream)?;
             self.prepare(stream, 1)?;
         }
@@ -265,12 +266,16 @@ impl Log {
         }
         let payload = self.payload();
         let pages_left = self.pages_left(stream) as usize;
-        let limit = self.buffer_bytes(stream);
+        let (limit, room) = (self.buffer_bytes(stream), self.content_room(stream));
         let Some(open) = &mut self.open[stream as usize] else { return Err(not_open(stream)) };
         let (at, offset) = open.position(payload);
         let location = self.store.layout.location(at, offset as u32);
         let start = (location % self.store.layout.segment_bytes()) as u32;
-        let taken = if open.front.is_empty() && open.records.is_empty() && bytes.len() >= payload.max(limit / 2) {
+        // A page of the journal waits for the record that may go with it.
+        let is_direct = stream != Stream::Journal || self.store.layout.spare_record_bytes == 0;
+        let is_empty = open.front.is_empty() && open.records.is_empty();
+        let mut direct_pages = 0;
+        let taken = if is_direct && is_empty && bytes.len() >= payload.max(limit / 2) {
             // Many whole pages go straight to the medium.
             let in_journal = stream == Stream::Journal;
             // Only the first page after a flush may say that all before it had been flushed.
@@ -278,28 +283,26 @@ impl Log {
             let count = if flushed { 1 } else { (bytes.len() / payload).min(pages_left) };
             let (kind, tag) = kind_and_tag(stream, users);
             let tag = if in_journal { writer.tag() } else { tag };
-            let info = PageInfo { kind, record_bytes: 0, echo_bytes: 0, sequence: open.sequence, flushed };
+            let sequence = open.sequence;
+            let info = PageInfo { kind, record_bytes: 0, echo_bytes: 0, sequence, spare_bytes: 0, flushed };
             if let Err(failed) = self.store.program(at, info, &bytes[..count * payload], tag)? {
                 self.fail(stream, failed);
                 return Ok(None);
             }
             open.page += count as u32;
-            if in_journal {
-                self.mixed_pages += count as u32;
-                for _ in 0..count {
-                    self.echoes.push(&[], payload);
-                }
-            }
+            direct_pages = count;
             count * payload
         } else {
-            let room = (limit - open.records.len() - open.front.len()).min(pages_left * payload - offset);
-            let count = bytes.len().min(room);
+            let count = bytes.len().min(room.min(pages_left * payload - offset));
             open.front.extend_from_slice(&bytes[..count]);
             open.users_wait |= users;
             open.front_tag = writer.tag();
             count
         };
         open.items.push(Item { start, length: taken as u32, owner });
+        for _ in 0..if stream == Stream::Journal { direct_pages } else { 0 } {
+            self.note_journal_page(&[], 0);
+        }
         if self.is_buffer_full(stream) {
             self.program_page(stream)?;
         }
@@ -323,15 +326,13 @@ impl Log {
         // A page that ends with records ends the run: then it begins on the next one.
         let before = u32::from(stream == Stream::Journal && open.is_none_or(|open| !open.records.is_empty()));
         self.prepare(stream, before + (within + bytes.len()).div_ceil(payload) as u32)?;
-        let room = |open: &OpenSegment| payload.saturating_sub(open.front.len() + open.records.len());
-        let ends_here = |open: &OpenSegment| !open.records.is_empty() && room(open) < bytes.len();
-        if self.open[stream as usize].as_ref().is_some_and(ends_here) {
+        let has_records = self.open[stream as usize].as_ref().is_some_and(|open| !open.records.is_empty());
+        if has_records && self.content_room(stream) < bytes.len() {
             self.program_page(stream)?;
             if self.open[stream as usize].is_none() {
                 return Ok(None);
             }
         }
-        let limit = self.buffer_bytes(stream);
         let Some(open) = &mut self.open[stream as usize] else { return Err(not_open(stream)) };
         let (at, offset) = open.position(payload);
         let location = self.store.layout.location(at, offset as u32);
@@ -340,46 +341,30 @@ impl Log {
         open.front_tag = IoTag::Index;
         let mut rest = bytes;
         while !rest.is_empty() {
+            let room = self.content_room(stream);
             let Some(open) = &mut self.open[stream as usize] else { return Ok(None) };
-            let count = rest.len().min(limit - open.records.len() - open.front.len());
+            let count = rest.len().min(room);
             open.front.extend_from_slice(&rest[..count]);
             rest = &rest[count..];
-            if self.is_buffer_full(stream) {
+            if self.is_buffer_full(stream) || (!rest.is_empty() && self.content_room(stream) == 0) {
                 self.program_page(stream)?;
             }
         }
         Ok(Some(location))
     }
 
+    /// Bytes of content that the buffer of `stream` takes before it has to be programmed: in the journal no
+    /// more than a page, whose records may go on in the spare area.
+    fn content_room(&self, stream: Stream) -> usize {
+        let Some(open) = &self.open[stream as usize] else { return 0 };
+        let room = self.buffer_bytes(stream).saturating_sub(open.front.len() + open.records.len());
+        if stream == Stream::Journal { room.min(self.payload() - open.front.len()) } else { room }
+    }
+
     fn is_buffer_full(&self, stream: Stream) -> bool {
         self.open[stream as usize]
             .as_ref()
             .is_some_and(|open| open.front.len() + open.records.len() >= self.buffer_bytes(stream))
-    }
-
-    /// Appends a record to the journal.
-    pub fn append_record(&mut self, record: &Record) -> Result<()> {
-        let bytes = record.encode();
-        let (mut rest, mut first) = (&bytes[..], true);
-        while first || !rest.is_empty() {
-            if self.chain_broken && !matches!(record, Record::Chain { .. }) {
-                // The checkpoint that is due stands in for it.
-                return Ok(());
-            }
-            self.prepare(Stream::Journal, 1)?;
-            let payload = self.payload();
-            let Some(open) = &mut self.open[Stream::Journal as usize] else { return Err(not_open(Stream::Journal)) };
-            let used = open.front.len() + open.records.len();
-            let limit = usize::from(u16::MAX) - open.records.len();
-            match record::put_frame(&mut open.records, rest, first, (payload - used).min(limit)) {
-                Some(taken) => {
-                    rest = &rest[taken..];
-                    first = false;
-                }
-                None => self.program_page(Stream::Journal)?,
-            }
-        }
-        Ok(())
     }
 
     /// Programs what users wrote, wherever it waits.
@@ -397,46 +382,31 @@ impl Log {
         if stream == Stream::Journal && !is_planted(Bug::RecordBeforeData) {
             self.program_users()?;
         }
+        if stream == Stream::Journal {
+            return self.program_journal_page();
+        }
         let payload = self.payload();
         let Some(open) = &mut self.open[stream as usize] else { return Ok(()) };
-        if open.front.is_empty() && open.records.is_empty() {
+        if open.front.is_empty() {
             return Ok(());
         }
-        let (kind, mut tag) = kind_and_tag(stream, core::mem::take(&mut open.users_wait));
-        let has_records = !open.records.is_empty();
-        let flushed = stream == Stream::Journal && core::mem::take(&mut self.store.flushed);
+        let (kind, tag) = kind_and_tag(stream, core::mem::take(&mut open.users_wait));
         let mut pages = core::mem::take(&mut open.front);
-        let content_bytes = pages.len();
-        let mut info =
-            PageInfo { kind, record_bytes: open.records.len(), echo_bytes: 0, sequence: open.sequence, flushed };
-        if stream == Stream::Journal {
-            if !has_records {
-                tag = open.front_tag;
-            }
-            let echo = self.echoes.encode(payload - content_bytes - open.records.len());
-            if !is_planted(Bug::EchoSkipped) || content_bytes + open.records.len() < payload {
-                self.echoes.push(&open.records, payload);
-            }
-            info.echo_bytes = echo.len();
-            pages.resize(payload - open.records.len() - echo.len(), 0);
-            pages.extend_from_slice(&echo);
-            pages.append(&mut open.records);
-        }
+        let info =
+            PageInfo { kind, record_bytes: 0, echo_bytes: 0, sequence: open.sequence, spare_bytes: 0, flushed: false };
         let at = SegmentPage { segment: open.segment, page: open.page };
         let programmed = self.store.program(at, info, &pages, tag);
         let count = pages.len().div_ceil(payload) as u32;
         // After a failure the content stays readable from memory.
-        pages.truncate(if matches!(programmed, Ok(Ok(()))) { 0 } else { content_bytes });
+        if matches!(programmed, Ok(Ok(()))) {
+            pages.clear();
+        }
         open.front = pages;
         if let Err(failed) = programmed? {
             self.fail(stream, failed);
             return Ok(());
         }
         open.page += count;
-        if stream == Stream::Journal {
-            let pages = if has_records { &mut self.journal_pages } else { &mut self.mixed_pages };
-            *pages += count;
-        }
         Ok(())
     }
 
@@ -462,7 +432,8 @@ impl Log {
         let fits = page + pages <= self.store.layout.segment_pages;
         debug_assert!(fits, "a summary has no room in segment {segment}");
         if fits {
-            let info = PageInfo { kind: PageKind::Summary, record_bytes: 0, echo_bytes: 0, sequence, flushed: false };
+            let kind = PageKind::Summary;
+            let info = PageInfo { kind, record_bytes: 0, echo_bytes: 0, sequence, spare_bytes: 0, flushed: false };
             if let Err(failed) = self.store.program(SegmentPage { segment, page }, info, &bytes, IoTag::Summary)? {
                 self.fail(stream, failed);
                 self.keep_items(segment, items, count);
@@ -617,13 +588,11 @@ impl Log {
 }
 
 impl Log {
-    /// Bytes that the content streams still take in their open segments, those apart that users alone fill and
-    /// that only gives worn segments rest.
+    /// Bytes that the content streams still take in their open segments, those apart that users alone fill.
     pub fn moving_room(&self, placement: Placement) -> u64 {
         let takes = |stream: &Stream| match stream {
             Stream::Journal => placement == Placement::Combined,
             Stream::Data => placement.moves_to_data(),
-            stream if *stream == Stream::resting(placement) => false,
             stream => stream.is_content(),
         };
         let moving = Stream::ALL.into_iter().filter(takes);

@@ -1,16 +1,15 @@
 //! Making a volume and mounting one.
 
+use crate::compact::Rhythm;
 use crate::core::{CheckpointState, Core, Statistics};
-use crate::costliest::Costliest;
 use crate::errors::from_media;
+use crate::format::FEATURE_COMPACT_RECORDS;
 use crate::layout::Layout;
-use crate::levelling::Levelling;
 use crate::log::Log;
 use crate::options::{FormatOptions, MountOptions, Policies};
 use crate::policy::{Chooser, Classifier};
 use crate::replay::Recovery;
 use crate::ring::{self, Ring};
-use crate::segments::choice::Choice;
 use crate::segments::{SegmentState, SegmentTable};
 use crate::stall::Stalls;
 use crate::store::Store;
@@ -29,7 +28,7 @@ impl Core {
     pub fn format(mut nand: Box<dyn Nand>, options: &FormatOptions, mount: &MountOptions) -> Result<Self> {
         mount.validate()?;
         let shape = nand.geometry();
-        let layout = Layout::new(shape, options.blocks_per_segment(&shape))?;
+        let layout = Layout::new(shape, options.blocks_per_segment(&shape))?.with_records_in_spare();
         // No superblock of an earlier volume may outlive the new one.
         for block in 0..layout.superblock_blocks {
             let block = onode_media::BlockAddress(block);
@@ -100,7 +99,7 @@ impl Core {
         let policies = Policies::stored(superblock, options);
         let mut core = Self::assemble(nand, layout, superblock.uuid, table, tree, policies, options);
         // Segments of an earlier placement may still be there.
-        core.incompatible |= superblock.incompatible.get();
+        core.incompatible = core.incompatible & !FEATURE_COMPACT_RECORDS | superblock.incompatible.get();
         core.ring = Ring::after_mount(found);
         core.next_object = superblock.next_object.get();
         if is_planted(Bug::IdsForgotten) {
@@ -174,7 +173,7 @@ impl Core {
             policies,
             placement: Classifier::new(policies.placement(), layout.segments),
             victim: Chooser::new(policies.victim(), layout.segment_bytes() as u32),
-            incompatible: policies.features(),
+            incompatible: policies.features() | FEATURE_COMPACT_RECORDS,
             node_bytes: layout.node_bytes(),
             dirty_limit: options.dirty_node_bytes.unwrap_or(by_size),
             checkpoint_pages: options.checkpoint_pages.unwrap_or((layout.geometry.pages() / 128).clamp(16, 512) as u32),
@@ -189,12 +188,10 @@ impl Core {
             stuck: BTreeSet::new(),
             journal_damage: None,
             pending: Recovery::default(),
+            rhythm: Rhythm::default(),
             statistics: Statistics::default(),
             stalls: Stalls::default(),
-            levelling: Levelling::default(),
-            costliest: Costliest::default(),
         };
-        core.log.table.choice = Choice::new(policies.wear(), policies.placement());
         core.log.table.reserve = core.reserve_segments();
         core
     }

@@ -5,11 +5,12 @@
 //! bytes went.
 
 use crate::errors::damaged;
+use crate::patch::Patch;
 use alloc::format;
 use alloc::vec::Vec;
 use onode_base::varint;
 use onode_object::wire::mutation;
-use onode_object::{Mutation, ObjectId, Result};
+use onode_object::{AttributeKey, Mutation, ObjectId, Result};
 
 /// A run of bytes on the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,15 @@ pub enum Change {
         offset: u64,
         /// Where the bytes are, in order.
         pieces: Vec<Piece>,
+    },
+    /// A part of an attribute of `object` changed.
+    Patch {
+        /// The object.
+        object: ObjectId,
+        /// The attribute.
+        key: AttributeKey,
+        /// What of it.
+        patch: Patch,
     },
 }
 
@@ -69,6 +79,7 @@ const OPENED: u8 = 2;
 const CHAIN: u8 = 3;
 const CHANGE_MUTATION: u8 = 0;
 const CHANGE_PLACE: u8 = 1;
+const CHANGE_PATCH: u8 = 2;
 
 impl Record {
     /// The record as bytes.
@@ -123,6 +134,14 @@ fn put_change(out: &mut Vec<u8>, change: &Change) {
                 varint::put(out, u64::from(piece.length));
             }
         }
+        Change::Patch { object, key, patch } => {
+            out.push(CHANGE_PATCH);
+            varint::put(out, object.0);
+            mutation::put_key(out, *key);
+            varint::put(out, u64::from(patch.prefix));
+            varint::put(out, u64::from(patch.suffix));
+            varint::put_bytes(out, &patch.middle);
+        }
     }
 }
 
@@ -172,6 +191,13 @@ fn take_change(input: &mut &[u8]) -> Option<Change> {
                 pieces.push(piece);
             }
             Some(Change::Place { object, offset, pieces })
+        }
+        CHANGE_PATCH => {
+            let object = ObjectId(varint::take(input)?);
+            let key = mutation::take_key(input)?;
+            let (prefix, suffix) = (take_u32(input)?, take_u32(input)?);
+            let patch = Patch { prefix, suffix, middle: varint::take_bytes(input)?.to_vec() };
+            Some(Change::Patch { object, key, patch })
         }
         _ => None,
     }
@@ -251,7 +277,7 @@ impl Assembler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use onode_object::Hints;
+    use onode_object::{AttributeKind, Hints};
 
     #[test]
     fn records_round_trip_through_frames_of_any_size() {
@@ -269,6 +295,11 @@ mod tests {
                             Piece { location: 1 << 40, length: 4096 },
                             Piece { location: 5, length: 1 }
                         ],
+                    },
+                    Change::Patch {
+                        object: ObjectId(99),
+                        key: AttributeKey::new(AttributeKind::INODE, 3),
+                        patch: Patch { prefix: 9, suffix: 200, middle: alloc::vec![1, 2, 3] },
                     },
                 ],
             },

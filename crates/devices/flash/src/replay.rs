@@ -77,9 +77,14 @@ impl Core {
                 break PageFault::Checksum;
             }
         };
-        // Pages are programmed in order: behind one that never was, nothing follows.
-        let sure = self.statistics.pages_replayed < sure_pages && !(keeps_order && fault == PageFault::Erased);
-        if self.journal_damage.is_none() && sure && self.journal_goes_on(&cursor, fault)? {
+        let sure = self.statistics.pages_replayed < sure_pages;
+        // Pages are programmed in order: behind one that never was, not even the next one is.
+        let goes_on = if keeps_order && fault == PageFault::Erased {
+            self.next_page_is_sound(&cursor)?
+        } else {
+            sure && self.journal_goes_on(&cursor, fault)?
+        };
+        if self.journal_damage.is_none() && goes_on {
             let (segment, page) = (cursor.at.segment, cursor.at.page);
             self.journal_damage = Some(format!("the journal is damaged at segment {segment} page {page}"));
         }
@@ -178,6 +183,16 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// Whether the page behind the one at which the journal seems to end is one of the journal.
+    fn next_page_is_sound(&mut self, cursor: &Cursor) -> Result<bool> {
+        let at = SegmentPage { page: cursor.at.page + 1, ..cursor.at };
+        let layout = self.log.store.layout;
+        if at.page >= layout.segment_pages || matches!(cursor.gathered.get(&at), Some(Gathered::Nothing)) {
+            return Ok(false);
+        }
+        Ok(self.log.store.examine(layout.address(at), Some(cursor.sequence), IoTag::Recovery)?.is_ok())
     }
 
     /// Whether the journal goes on behind the page at which it seems to end, in the same segment or in the
@@ -349,12 +364,15 @@ impl Core {
         if let Some((at, page)) = last.filter(|_| !is_planted(Bug::SuspectStays)) {
             let first = self.log.store.layout.location(at, 0);
             for (object, offset, piece) in &placed {
-                let within = piece.location.checked_sub(first).map(|start| start as usize);
-                let bytes = within.and_then(|start| page.payload.get(start..start + piece.length as usize));
-                if let Some(bytes) = bytes
+                // A piece may have begun in the page before, which was complete when this one was programmed.
+                let from = if is_planted(Bug::SuspectRunStays) { piece.location } else { piece.location.max(first) };
+                let end = piece.location + u64::from(piece.length);
+                let within = from.wrapping_sub(first) as usize..end.saturating_sub(first) as usize;
+                if let Some(bytes) = page.payload.get(within).filter(|bytes| !bytes.is_empty())
                     && self.onode(*object)?.is_some()
                 {
-                    self.move_suspect(*object, *offset, *piece, bytes)?;
+                    let suspect = Piece { location: from, length: (end - from) as u32 };
+                    self.move_suspect(*object, *offset + (from - piece.location), suspect, bytes)?;
                 }
             }
         }

@@ -9,7 +9,8 @@
 use crate::core::Core;
 use crate::errors::damaged;
 use crate::format::{
-    BlobReference, FEATURES_KNOWN, FORMAT_MAJOR, FORMAT_MINOR, PageKind, SUPERBLOCK_MAGIC, Superblock,
+    BlobReference, FEATURE_COMPACT_RECORDS, FEATURES_KNOWN, FORMAT_MAJOR, FORMAT_MINOR, PageKind, SUPERBLOCK_MAGIC,
+    Superblock,
 };
 use crate::layout::Layout;
 use crate::page::{self, PageFault, PageInfo};
@@ -92,6 +93,7 @@ impl Core {
                 record_bytes: 0,
                 echo_bytes: 0,
                 sequence: generation,
+                spare_bytes: 0,
                 flushed: false,
             };
             let (data, spare) = seal_page(&layout, self.log.store.seed(), address, info, &bytes);
@@ -161,7 +163,7 @@ impl Core {
             minor: FORMAT_MINOR.into(),
             incompatible: self.incompatible.into(),
             read_only_compatible: 0.into(),
-            compatible: self.policies.compatible().into(),
+            compatible: 0.into(),
             uuid: self.uuid,
             page_bytes: shape.page_bytes.into(),
             pages_per_block: shape.pages_per_block.into(),
@@ -198,7 +200,7 @@ fn seal_page(layout: &Layout, seed: u32, address: PageAddress, info: PageInfo, p
     let mut data = vec![0; layout.geometry.page_bytes as usize];
     data[..payload.len()].copy_from_slice(payload);
     let size = layout.payload_bytes as usize;
-    let trailer = page::seal(seed, address, info, &data[..size]);
+    let trailer = page::seal(seed, address, info, &data[..size], &[]);
     if Layout::trailer_in_spare(&layout.geometry) {
         let mut spare = trailer.as_bytes().to_vec();
         spare.resize(layout.geometry.spare_bytes as usize, 0xff);
@@ -341,7 +343,10 @@ pub fn check_superblock(found: &Found, nand: &dyn Nand) -> Result<Layout> {
         let detail = format!("the volume was made for pages, block and size {stored:?}, the medium is {shape:?}");
         return Err(Error::new(ErrorKind::Invalid, detail));
     }
-    let layout = Layout::new(shape, superblock.blocks_per_segment.get())?;
+    let mut layout = Layout::new(shape, superblock.blocks_per_segment.get())?;
+    if superblock.incompatible.get() & FEATURE_COMPACT_RECORDS != 0 {
+        layout = layout.with_records_in_spare();
+    }
     let journal_sound =
         superblock.journal_segment.get() < layout.segments && superblock.journal_page.get() <= layout.segment_pages;
     if found.pieces.len() != SegmentTable::piece_count(&layout)

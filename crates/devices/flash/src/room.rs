@@ -282,6 +282,12 @@ impl Core {
         self.overhead_segments() + 4
     }
 
+    /// Whether segments are so few that those of the journal have to be set free as soon as planned.
+    pub fn is_tight(&self) -> bool {
+        let splits = self.placement.placement() != Placement::Combined;
+        splits && self.log.table.allocatable() <= 2 * self.overhead_segments()
+    }
+
     /// Whether background cleaning is useful: less than an eighth of the segments is free.
     pub fn wants_cleaning(&self) -> bool {
         let layout = &self.log.store.layout;

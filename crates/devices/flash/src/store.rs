@@ -22,7 +22,7 @@ use zerocopy::IntoBytes;
 /// A verified page: its payload and what it says about itself.
 #[derive(Clone, Debug)]
 pub struct VerifiedPage {
-    /// The payload.
+    /// The payload, with what of it is in the spare area.
     pub payload: Arc<[u8]>,
     /// Kind, records, sequence.
     pub info: PageInfo,
@@ -151,6 +151,18 @@ impl Store {
         Err(error)
     }
 
+    /// Programs one journal page, whose payload goes on in the spare area.
+    pub fn program_journal(
+        &mut self,
+        at: SegmentPage,
+        info: PageInfo,
+        payload: &[u8],
+        tag: IoTag,
+    ) -> Result<Programmed> {
+        let address = self.layout.address(at);
+        Ok(if self.program_one(address, info, payload, tag)? { Ok(()) } else { Err(at) })
+    }
+
     /// Programs whole pages from `at` on; `payload` holds them one after another, the last may be short.
     pub fn program(&mut self, at: SegmentPage, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<Programmed> {
         let size = self.layout.payload_bytes as usize;
@@ -181,12 +193,15 @@ impl Store {
 
     fn program_one(&mut self, address: PageAddress, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<bool> {
         let mut page = vec![0; self.layout.geometry.page_bytes as usize];
-        page[..payload.len()].copy_from_slice(payload);
         let size = self.layout.payload_bytes as usize;
-        let trailer = page::seal(self.seed, address, info, &page[..size]);
+        let (payload, more) = payload.split_at(payload.len().min(size));
+        page[..payload.len()].copy_from_slice(payload);
+        let trailer = page::seal(self.seed, address, info, &page[..size], more);
         if Layout::trailer_in_spare(&self.layout.geometry) {
             let mut spare = vec![0xff; self.layout.geometry.spare_bytes as usize];
-            spare[..size_of::<PageTrailer>()].copy_from_slice(trailer.as_bytes());
+            let (front, back) = spare.split_at_mut(size_of::<PageTrailer>());
+            front.copy_from_slice(trailer.as_bytes());
+            back[..more.len()].copy_from_slice(more);
             self.try_program(|nand| nand.program(address, &page, &spare, tag))
         } else {
             page[size..].copy_from_slice(trailer.as_bytes());
@@ -202,14 +217,14 @@ impl Store {
             for (i, page) in payload.chunks(size).enumerate() {
                 pages.extend_from_slice(page);
                 let address = PageAddress(first.0 + i as u64);
-                pages.extend_from_slice(page::seal(self.seed, address, info, page).as_bytes());
+                pages.extend_from_slice(page::seal(self.seed, address, info, page, &[]).as_bytes());
             }
             return self.try_program(|nand| nand.program_run(first, &pages, &[], tag));
         }
         let spare_bytes = self.layout.geometry.spare_bytes as usize;
         let mut spares = vec![0xff; payload.len() / size * spare_bytes];
         for (i, (page, spare)) in payload.chunks(size).zip(spares.chunks_mut(spare_bytes)).enumerate() {
-            let trailer = page::seal(self.seed, PageAddress(first.0 + i as u64), info, page);
+            let trailer = page::seal(self.seed, PageAddress(first.0 + i as u64), info, page, &[]);
             spare[..size_of::<PageTrailer>()].copy_from_slice(trailer.as_bytes());
         }
         self.try_program(|nand| nand.program_run(first, payload, &spares, tag))
@@ -236,8 +251,11 @@ impl Store {
         }
         let (payload, rest) = data.split_at(self.layout.payload_bytes as usize);
         let trailer = if in_spare { &spare[..] } else { rest };
-        Ok(page::verify(self.seed, address, sequence, trailer, payload)
-            .map(|info| VerifiedPage { payload: payload.into(), info }))
+        Ok(page::verify(self.seed, address, sequence, trailer, payload).map(|info| {
+            let more = &trailer[size_of::<PageTrailer>()..][..info.spare_bytes];
+            let payload = if more.is_empty() { payload.into() } else { [payload, more].concat().into() };
+            VerifiedPage { payload, info }
+        }))
     }
 
     /// Keeps a page that was examined: it will be read under its sequence number.

@@ -28,7 +28,7 @@ impl Journal {
             let Record::Commit { changes, .. } = record else { continue };
             for change in changes {
                 touched.insert(match change {
-                    Change::Place { object, .. } => object.0,
+                    Change::Place { object, .. } | Change::Patch { object, .. } => object.0,
                     Change::Mutation(mutation) => mutation.object().0,
                 });
             }

@@ -2,7 +2,7 @@
 //!
 //! It shares the format with the mounting path and nothing else: no store, no log, no latch.
 
-use crate::format::BlobReference;
+use crate::format::{BlobReference, PageTrailer};
 use crate::layout::{Layout, SegmentPage};
 use crate::page::{self, PageFault, PageInfo};
 use alloc::format;
@@ -107,7 +107,8 @@ impl<'a> Medium<'a> {
         let (payload, rest) = data.split_at(self.layout.payload_bytes as usize);
         let trailer = if in_spare { &spare[..] } else { rest };
         let info = page::verify(self.seed, address, None, trailer, payload).map_err(|fault| Fault::Page(at, fault))?;
-        let page = Page { info, payload: payload.into() };
+        let more = &trailer[size_of::<PageTrailer>()..][..info.spare_bytes];
+        let page = Page { info, payload: [payload, more].concat().into() };
         self.cache.insert(address.0, page.clone(), page.payload.len());
         Ok(page)
     }
@@ -122,7 +123,7 @@ impl<'a> Medium<'a> {
         let mut offset = offset as usize;
         while (bytes.len() as u64) < length {
             let page = self.page(at, sequence)?;
-            let count = (page.payload.len() - offset).min(length as usize - bytes.len());
+            let count = (self.layout.payload_bytes as usize - offset).min(length as usize - bytes.len());
             bytes.extend_from_slice(&page.payload[offset..offset + count]);
             at.page += 1;
             offset = 0;

@@ -107,7 +107,7 @@ fn has_content(medium: &mut Medium<'_>, table: &Table, changes: &[Change]) -> bo
             let sequence = table.sequence(&medium.layout, piece.location);
             medium.bytes(piece.location, u64::from(piece.length), sequence).is_ok()
         }),
-        Change::Mutation(_) => true,
+        Change::Mutation(_) | Change::Patch { .. } => true,
     })
 }
 
@@ -171,6 +171,7 @@ impl Model {
                 }
                 Ok(())
             }
+            Change::Patch { object, .. } => self.require(*object).map(|_| ()),
             Change::Mutation(
                 Mutation::RemoveAttribute { object, .. }
                 | Mutation::SetHints { object, .. }

@@ -109,10 +109,11 @@ fn after_superblocks(change: impl Fn(&mut Superblock)) -> Vec<(Severity, Finding
             record_bytes: 0,
             echo_bytes: 0,
             sequence: superblock.generation.get(),
+            spare_bytes: 0,
             flushed: false,
         };
         let seed = page::volume_seed(&superblock.uuid);
-        let trailer: PageTrailer = page::seal(seed, page, info, data);
+        let trailer: PageTrailer = page::seal(seed, page, info, data, &[]);
         spare.copy_from_slice(trailer.as_bytes());
     });
     kinds(&report(&mut copy))

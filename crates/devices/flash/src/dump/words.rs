@@ -29,7 +29,7 @@ pub(super) fn record(record: &Record, only: Option<ObjectId>) -> String {
 /// The object that a change concerns.
 pub(super) const fn object_of(change: &Change) -> ObjectId {
     match change {
-        Change::Place { object, .. } => *object,
+        Change::Place { object, .. } | Change::Patch { object, .. } => *object,
         Change::Mutation(mutation) => mutation.object(),
     }
 }
@@ -43,6 +43,10 @@ fn change(change: &Change) -> String {
             }
             text.pop();
             text
+        }
+        Change::Patch { object, key, patch } => {
+            let (bytes, offset) = (patch.middle.len(), patch.prefix);
+            format!("{object} has {bytes} bytes of attribute {}/{} set from byte {offset} on", key.kind.0, key.index)
         }
         Change::Mutation(mutation) => match mutation {
             Mutation::Create { object, .. } => format!("{object} is made"),

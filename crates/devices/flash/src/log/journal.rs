@@ -1,0 +1,115 @@
+//! Pages of the journal: content from the front, record frames up to the end, which may lie in the spare
+//! area, and between them what earlier pages hold, repeated.
+
+use super::{Log, not_open};
+use crate::format::PageKind;
+use crate::layout::SegmentPage;
+use crate::page::PageInfo;
+use crate::policy::Stream;
+use crate::record::{self, Record};
+use alloc::vec::Vec;
+use onode_base::planted::{Bug, is_planted};
+use onode_media::IoTag;
+use onode_object::Result;
+
+impl Log {
+    /// Appends a record to the journal.
+    pub fn append_record(&mut self, record: &Record) -> Result<()> {
+        let bytes = record.encode();
+        let (mut rest, mut first) = (&bytes[..], true);
+        while first || !rest.is_empty() {
+            if self.chain_broken && !matches!(record, Record::Chain { .. }) {
+                // The checkpoint that is due stands in for it.
+                return Ok(());
+            }
+            self.prepare(Stream::Journal, 1)?;
+            let room = self.store.layout.journal_bytes();
+            let Some(open) = &mut self.open[Stream::Journal as usize] else { return Err(not_open(Stream::Journal)) };
+            let used = open.front.len() + open.records.len();
+            let limit = usize::from(u16::MAX) - open.records.len();
+            match record::put_frame(&mut open.records, rest, first, (room - used).min(limit)) {
+                Some(taken) => {
+                    rest = &rest[taken..];
+                    first = false;
+                }
+                None => self.program_page(Stream::Journal)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether content would begin at the start of a journal page, beside at most `spare` bytes of records.
+    pub fn journal_starts_page(&self, spare: usize) -> bool {
+        let open = self.open[Stream::Journal as usize].as_ref();
+        open.is_none_or(|open| open.front.is_empty() && open.records.len() <= spare)
+    }
+
+    /// Programs the page of the journal that waits, and after many that had no room for echoes one with nothing
+    /// else.
+    pub(super) fn program_journal_page(&mut self) -> Result<()> {
+        let Some(open) = &mut self.open[Stream::Journal as usize] else { return Ok(()) };
+        if open.front.is_empty() && open.records.is_empty() {
+            return Ok(());
+        }
+        open.users_wait = false;
+        let content = core::mem::take(&mut open.front);
+        let records = core::mem::take(&mut open.records);
+        if !self.program_one_journal_page(content, &records)? {
+            return Ok(());
+        }
+        let room = self.store.layout.journal_bytes();
+        let is_wanted = self.echoes.want_a_page(room) && self.store.nand().keeps_order();
+        if is_wanted && self.pages_left(Stream::Journal) > 0 {
+            self.program_one_journal_page(Vec::new(), &[])?;
+        }
+        Ok(())
+    }
+
+    /// Programs one page of the journal. False if the segment had to be given up; the content is then
+    /// readable from memory, the records are not needed any more.
+    fn program_one_journal_page(&mut self, content: Vec<u8>, records: &[u8]) -> Result<bool> {
+        let flushed = core::mem::take(&mut self.store.flushed);
+        let layout = self.store.layout;
+        let Some(open) = &mut self.open[Stream::Journal as usize] else { return Ok(false) };
+        let (echo, repeated) = self.echoes.encode(layout.journal_bytes() - content.len() - records.len());
+        let info = PageInfo {
+            kind: PageKind::Journal,
+            record_bytes: records.len(),
+            echo_bytes: echo.len(),
+            sequence: open.sequence,
+            spare_bytes: layout.spare_record_bytes as usize,
+            flushed,
+        };
+        let mut page = Vec::with_capacity(layout.journal_bytes());
+        page.extend_from_slice(&content);
+        page.resize(layout.journal_bytes() - records.len() - echo.len(), 0);
+        page.extend_from_slice(&echo);
+        page.extend_from_slice(records);
+        let tag = if records.is_empty() && !content.is_empty() { open.front_tag } else { IoTag::Journal };
+        let at = SegmentPage { segment: open.segment, page: open.page };
+        match self.store.program_journal(at, info, &page, tag) {
+            Ok(Ok(())) => {}
+            Ok(Err(failed)) => {
+                open.front = content;
+                self.fail(Stream::Journal, failed);
+                return Ok(false);
+            }
+            Err(error) => {
+                open.front = content;
+                return Err(error);
+            }
+        }
+        open.page += 1;
+        if !is_planted(Bug::EchoSkipped) || !echo.is_empty() || content.len() + records.len() < layout.journal_bytes() {
+            self.note_journal_page(records, repeated);
+        }
+        Ok(true)
+    }
+
+    /// A journal page with these records was programmed that repeats `repeated` pages.
+    pub(super) fn note_journal_page(&mut self, records: &[u8], repeated: usize) {
+        let pages = if records.is_empty() { &mut self.mixed_pages } else { &mut self.journal_pages };
+        *pages += 1;
+        self.echoes.push(records, repeated, self.store.layout.payload_bytes as usize);
+    }
+}
