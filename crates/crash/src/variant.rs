@@ -3,7 +3,7 @@
 //! A replay line names shape and seed, and with them the options.
 
 use crate::geometry::{SHAPES, Shape};
-use onode_flash::policy::{Placement, VictimPolicy};
+use onode_flash::policy::{Placement, VictimPolicy, WearPolicy};
 use onode_flash::{FormatOptions, MountOptions};
 use onode_fs::Inodes;
 
@@ -14,6 +14,7 @@ pub struct Variant {
     pub name: &'static str,
     placement: Placement,
     victim: VictimPolicy,
+    wear: WearPolicy,
     extents: bool,
     small_object_buffer: bool,
     /// Where the file system on it keeps its inodes.
@@ -24,13 +25,14 @@ const USUAL: Variant = Variant {
     name: "usual",
     placement: Placement::UserCleaner,
     victim: VictimPolicy::CostBenefit,
+    wear: WearPolicy::Dynamic,
     extents: true,
     small_object_buffer: true,
     inodes: Inodes::Embedded,
 };
 
 /// All sets.
-pub const VARIANTS: [Variant; 9] = [
+pub const VARIANTS: [Variant; 11] = [
     USUAL,
     Variant { name: "pages", extents: false, ..USUAL },
     Variant { name: "lifespan", placement: Placement::Lifespan, victim: VictimPolicy::CostAgeTimes, ..USUAL },
@@ -47,6 +49,8 @@ pub const VARIANTS: [Variant; 9] = [
         inodes: Inodes::Separate,
         ..USUAL
     },
+    Variant { name: "levelled", wear: WearPolicy::Static, ..USUAL },
+    Variant { name: "in-turn", placement: Placement::Split, wear: WearPolicy::Off, ..USUAL },
 ];
 
 /// The options of runs on `shape` with `seed`.
@@ -78,6 +82,7 @@ impl Variant {
             blocks_per_segment: shape.blocks_per_segment,
             placement: Some(self.placement),
             victim: Some(self.victim),
+            wear: Some(self.wear),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A file system on a fresh simulated device, with the device's virtual time as its clock.
 
 use crate::chip::Chip;
+use crate::report::WearSpread;
 use onode::{Class, Error, Medium, Result, Spec, Volume};
 use onode_base::{Clock, Timestamp};
 use onode_flash::FlashDevice;
@@ -133,6 +134,7 @@ impl Bench {
                     blocks_per_segment: shape.blocks_per_segment.and_then(|blocks| u16::try_from(blocks).ok()),
                     placement: shape.placement,
                     victim: shape.victim,
+                    wear: shape.wear,
                 };
                 let device = FlashDevice::format(chip.clone(), &format, &caches.options())
                     .map_err(|error| Error::new(Class::of_device(&error), what(), error.to_string()))?;
@@ -184,6 +186,13 @@ impl Bench {
     /// The wear of the NAND and how many blocks it has.
     pub(crate) fn wear(&self) -> (Wear, u32) {
         self.chip.as_ref().map_or((Wear::default(), 1), |chip| (chip.wear(), chip.geometry().blocks))
+    }
+
+    /// The wear of the segments; nothing for a device without any.
+    pub(crate) fn segment_wear(&self) -> WearSpread {
+        let inspection = self.files.device().inspect().map(|inspect| inspect.inspection());
+        let spread = inspection.and_then(|inspection| inspection.wear_spread()).unwrap_or_default();
+        WearSpread { min: spread.min, mean: spread.mean, max: spread.max }
     }
 
     /// Data bytes of a page; 0 for a device without pages.

@@ -19,11 +19,12 @@ mod speed;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod wear;
 
 pub use row::{FigureReport, Row, Value};
 
 /// The groups in the order of the report.
-const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 11] = [
+const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 12] = [
     streams::postmark,
     streams::large_file,
     mount::of_medium,
@@ -32,9 +33,10 @@ const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 11] = [
     capacity::page_files,
     speed::chips,
     speed::stall,
+    wear::levelling,
     agreement::measure,
     shapes::extents,
-    shapes::small_object_buffer,
+    shapes::informed_placement,
 ];
 
 /// What to measure with.
@@ -51,8 +53,12 @@ pub struct Options {
 struct Scale {
     /// The medium of most figures.
     medium: &'static str,
+    /// Half and a quarter of it, for streams that fill it too seldom to need cleaning.
+    smaller_media: [&'static str; 2],
     /// That of the figure with several chips, whose segments are larger.
     chips_medium: &'static str,
+    /// That of the wear figures: each block of it is erased many times.
+    wear_medium: &'static str,
     /// The one against which growth with size shows.
     large_medium: &'static str,
     /// Size of the files that fill these two.
@@ -72,7 +78,9 @@ struct Scale {
 
 const FULL: Scale = Scale {
     medium: "128M",
+    smaller_media: ["64M", "32M"],
     chips_medium: "128M",
+    wear_medium: "32M",
     large_medium: "8G",
     file_bytes: 256 << 10,
     large_file_bytes: 4 << 20,
@@ -85,7 +93,9 @@ const FULL: Scale = Scale {
 
 const QUICK: Scale = Scale {
     medium: "16M",
+    smaller_media: ["14M", "12M"],
     chips_medium: "32M",
+    wear_medium: "16M",
     large_medium: "32M",
     file_bytes: 64 << 10,
     large_file_bytes: 256 << 10,

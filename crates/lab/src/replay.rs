@@ -220,6 +220,7 @@ impl Run {
             virtual_s: spent as f64 / 1e9,
             write_amplification: if self.written == 0 { 0.0 } else { programmed as f64 / self.written as f64 },
             wear: WearSpread { min: wear.least, mean: wear.total as f64 / f64::from(blocks), max: wear.most },
+            segment_wear: self.bench.segment_wear(),
             ram_peak_bytes: self.ram_peak,
             cpu_s: processor,
             latency_us: self.latencies.percentiles(),

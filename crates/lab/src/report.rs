@@ -67,6 +67,8 @@ pub struct Report {
     pub write_amplification: f64,
     /// Erases of blocks since the NAND was new.
     pub wear: WearSpread,
+    /// Erases of segments since the NAND was new: the same without the blocks that hold superblocks.
+    pub segment_wear: WearSpread,
     /// The most memory that the device said it held, in bytes.
     pub ram_peak_bytes: u64,
     /// Processor time of the run, in seconds; the one figure that differs between equal runs.
@@ -89,7 +91,9 @@ impl fmt::Display for Report {
         }
         writeln!(f, "write amplification {:.3}, virtual time {:.3} s", self.write_amplification, self.virtual_s)?;
         writeln!(f, "segments cleaned {}, {} moved", self.segments_cleaned, human_size(self.bytes_moved))?;
-        writeln!(f, "wear {} / {:.2} / {} erases (least, mean, most)", self.wear.min, self.wear.mean, self.wear.max)?;
+        for (what, wear) in [("blocks", self.wear), ("segments", self.segment_wear)] {
+            writeln!(f, "wear of {what} {} / {:.2} / {} erases (least, mean, most)", wear.min, wear.mean, wear.max)?;
+        }
         let Latency { p50, p99, p999, max } = self.latency_us;
         writeln!(f, "latency {p50} us half, {p99} us 99 %, {p999} us 99.9 %, {max} us longest")?;
         write!(f, "device memory {} at most, {:.2} s of processor time", human_size(self.ram_peak_bytes), self.cpu_s)

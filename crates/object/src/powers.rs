@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 mod inspection;
 
-pub use inspection::{Inspection, SegmentInfo, SegmentState, TagCounts, WearStep};
+pub use inspection::{Inspection, ObjectPrograms, SegmentInfo, SegmentState, TagCounts, WearSpread, WearStep};
 
 /// Objects as memory (paper 2): byte-addressable devices.
 pub trait MapObjects {

@@ -30,8 +30,8 @@ pub(crate) fn open(spec: &Spec, read_only: bool, uuid: [u8; 16]) -> Result<Arc<d
         }
         Spec::Flash { medium: Medium::Image(path) | Medium::Direct(path), shape } => {
             let nand = open_nand(spec, path, shape, read_only)?;
-            let Shape { placement, victim, .. } = *shape;
-            let options = onode_flash::MountOptions { read_only, placement, victim, ..Default::default() };
+            let Shape { placement, victim, wear, .. } = *shape;
+            let options = onode_flash::MountOptions { read_only, placement, victim, wear, ..Default::default() };
             let device = FlashDevice::mount(nand, &options);
             Ok(Arc::new(device.map_err(|error| match error.kind {
                 // A chip says nothing of itself: that there is no superblock is all that can be seen.
@@ -135,6 +135,7 @@ fn format_flash(spec: &Spec, nand: impl Nand + 'static, shape: &Shape, uuid: [u8
         blocks_per_segment: Some(blocks_per_segment),
         placement: shape.placement,
         victim: shape.victim,
+        wear: shape.wear,
     };
     FlashDevice::format(nand, &options, &onode_flash::MountOptions::default()).map_err(|error| {
         let class = if error.kind == ErrorKind::Invalid { Class::BadSize } else { Class::of_device(&error) };

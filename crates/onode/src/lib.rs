@@ -21,6 +21,7 @@ mod volume;
 pub use clock::SystemClock;
 pub use error::{Class, Error, Result};
 pub use host::random_bytes;
+pub use onode_flash::policy::WearPolicy;
 pub use size::{exact_size, human_size, parse_size};
-pub use spec::{Medium, Shape, Spec};
+pub use spec::{Medium, Shape, Spec, wear_of};
 pub use volume::{CreateOptions, Inodes, MountOptions, Volume, open_device};

@@ -13,7 +13,7 @@
 
 use crate::error::{Class, Error, Result};
 use crate::size::{exact_size, parse_size};
-use onode_flash::policy::{Placement, VictimPolicy};
+use onode_flash::policy::{Placement, VictimPolicy, WearPolicy};
 use onode_media::Geometry;
 use std::ffi::OsStr;
 use std::fmt;
@@ -66,6 +66,28 @@ pub struct Shape {
     pub placement: Option<Placement>,
     /// What the cleaner takes: the victim policy from now on.
     pub victim: Option<VictimPolicy>,
+    /// How wear is spread: the wear policy from now on.
+    pub wear: Option<WearPolicy>,
+}
+
+impl Spec {
+    /// The same with wear spread by `policy` from now on.
+    ///
+    /// # Errors
+    /// `Usage` for a device that does not wear.
+    pub fn with_wear(mut self, policy: WearPolicy) -> Result<Self> {
+        match &mut self {
+            Self::Flash { shape, .. } => shape.wear = Some(policy),
+            Self::Ram { .. } => {
+                return Err(Error::new(
+                    Class::Usage,
+                    format!("cannot use {self}"),
+                    "memory does not wear: no wear policy",
+                ));
+            }
+        }
+        Ok(self)
+    }
 }
 
 impl Shape {
@@ -248,8 +270,9 @@ fn parse_flash(what: &str, medium: Medium, keys: &str) -> Result<Spec> {
             "chips" => shape.chips = Some(figure_of(what, value)?),
             "placement" => shape.placement = Some(placement_of(what, value)?),
             "victim" => shape.victim = Some(victim_of(what, value)?),
+            "wear" => shape.wear = Some(wear_of(what, value)?),
             _ => {
-                let keys = "size, page, spare, pages-per-block, blocks-per-segment, chips, placement, victim; \
+                let keys = "size, page, spare, pages-per-block, blocks-per-segment, chips, placement, victim, wear; \
                             `direct` has no value";
                 return Err(unknown_part(what, part, keys));
             }
@@ -284,6 +307,18 @@ fn victim_of(what: &str, value: &str) -> Result<VictimPolicy> {
     })
 }
 
+/// The wear policy called `value`.
+///
+/// # Errors
+/// `Usage` with the names there are; `what` is what cannot be done.
+pub fn wear_of(what: &str, value: &str) -> Result<WearPolicy> {
+    WearPolicy::from_name(value).ok_or_else(|| {
+        let names: Vec<_> = WearPolicy::ALL.into_iter().map(WearPolicy::name).collect();
+        Error::new(Class::Usage, what, format!("`{value}` is no wear policy"))
+            .hint(format!("the wear policies are {}", names.join(", ")))
+    })
+}
+
 fn unknown_part(what: &str, part: &str, keys: &str) -> Error {
     Error::new(Class::Usage, what, format!("`{part}` is not a setting of this device"))
         .hint(format!("write KEY=VALUE; the keys are {keys}"))
@@ -310,6 +345,9 @@ impl fmt::Display for Spec {
                 if let Some(victim) = shape.victim {
                     write!(f, ",victim={}", victim.name())?;
                 }
+                if let Some(wear) = shape.wear {
+                    write!(f, ",wear={}", wear.name())?;
+                }
                 Ok(())
             }
         }
@@ -328,7 +366,7 @@ mod tests {
             "flash:/dev/sdb1",
             "flash:disk.raw,direct,size=1G",
             "flash:sim,size=128M,page=2K",
-            "flash:disk.img,placement=sepbit,victim=d-choices",
+            "flash:disk.img,placement=sepbit,victim=d-choices,wear=static",
             "flash:/a/b c.img,size=1G,page=4K,spare=32,pages-per-block=64,blocks-per-segment=4,chips=2",
         ] {
             assert_eq!(Spec::parse(text).expect(text).to_string(), text);
@@ -354,6 +392,7 @@ mod tests {
             ("flash:a,placement=anywhere", "`anywhere`", Class::Usage),
             ("flash:a,placement=split+atime", "`split+atime`", Class::Usage),
             ("flash:a,victim=all", "`all`", Class::Usage),
+            ("flash:a,wear=none", "`none`", Class::Usage),
             ("flash:a,page=99999999999", "`99999999999`", Class::BadSize),
             ("ram:page=2K", "`page=2K`", Class::Usage),
             ("ram:size=1K", "1K", Class::BadSize),

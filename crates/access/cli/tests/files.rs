@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Expect, Place, onode};
+use common::{Expect, Place, has_fuse, onode};
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::process::{Command, Stdio};
@@ -104,6 +104,29 @@ fn a_file_that_is_replaced_keeps_nothing_of_the_old_one() {
     onode!("put", &image, place.file("short", b"short"), "/f").succeeds();
     onode!("get", &image, "/f", place.path("out")).succeeds();
     assert_eq!(fs::read(place.path("out")).expect("out"), b"short");
+}
+
+#[test]
+fn the_wear_policy_is_chosen_and_shown() {
+    let place = Place::new("wear");
+    let image = place.path("disk.img");
+    onode!("mkfs", "--size", "32M", "--wear", "static", &image).succeeds();
+    let stat = onode!("stat", "--json", &image).succeeds();
+    assert!(stat.contains("\"wear\": \"static\"") && stat.contains("\"spread\":"), "{stat}");
+    let refused = onode!("mkfs", "--force", "--wear", "evenly", &image).output().expect("it runs");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("`evenly`") && said.contains("dynamic, static"), "{said}");
+    let report = onode!("--json", "lab", "replay", "zipf:fill=20,operations=200", "--wear", "static").succeeds();
+    assert!(report.contains("wear=static") && report.contains("segment_wear"), "{report}");
+    if !has_fuse() {
+        return;
+    }
+    let directory = place.directory("mnt");
+    onode!("mount", "--wear", "off", &image, &directory).succeeds();
+    assert!(onode!("stat", "--json", &directory).succeeds().contains("\"wear\": \"off\""));
+    fs::write(directory.join("f"), b"content").expect("write");
+    onode!("umount", &directory).succeeds();
+    assert!(onode!("stat", "--json", &image).succeeds().contains("\"wear\": \"off\""));
 }
 
 #[test]

@@ -231,6 +231,7 @@ fn a_live_mount_tells_its_figures() {
     assert!(stat.contains("\"written bytes\": 50000"), "{stat}");
     let stat = onode!("stat", &directory).succeeds();
     assert!(stat.contains("nand.programs") && stat.contains("write amplification"), "{stat}");
+    assert!(stat.contains("objects with the most programs") && stat.contains("spread"), "{stat}");
     // An image that is mounted is asked through its mount.
     for target in [&directory, &image] {
         let map = onode!("map", target).succeeds();

@@ -3,7 +3,7 @@
 //! Options that only tell `mount(8)` or `fstab` what to do (`noauto`, `nofail`, `x-...`) are accepted
 //! and left alone; anything else that is unknown is an error and never ignored.
 
-use onode::{Class, Error, Result};
+use onode::{Class, Error, Result, WearPolicy, wear_of};
 
 /// When reading sets the access time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct Options {
     pub writeback: bool,
     /// Threads that serve requests.
     pub threads: usize,
+    /// How the device spreads wear from now on; `None` keeps what the volume was made with.
+    pub wear: Option<WearPolicy>,
 }
 
 impl Options {
@@ -56,6 +58,7 @@ impl Options {
             allow_other: rustix::process::geteuid().is_root(),
             writeback: false,
             threads: 1,
+            wear: None,
         }
     }
 
@@ -116,7 +119,7 @@ impl Options {
         let wrong = |why: String| {
             Err(Error::new(Class::Usage, "cannot mount", why).hint(
                 "the options are ro, rw, noatime, relatime, strictatime, suid, dev, noexec, sync, allow_other, \
-                 noallow_other, writeback and threads=N",
+                 noallow_other, writeback, threads=N and wear=POLICY",
             ))
         };
         match option.split_once('=') {
@@ -124,6 +127,7 @@ impl Options {
                 Ok(threads @ 1..=64) => self.threads = threads,
                 _ => return wrong(format!("`{option}`: the number of threads is between 1 and 64")),
             },
+            Some(("wear", value)) => self.wear = Some(wear_of("cannot mount", value)?),
             // What mount(8) repeats from the kernel's table when it changes a mount.
             Some(("comment" | "user_id" | "group_id" | "rootmode" | "max_read" | "blksize" | "subtype", _)) => {}
             _ if option.starts_with("x-") || option.starts_with("X-") => {}
@@ -146,16 +150,17 @@ mod tests {
     #[test]
     fn later_options_win() {
         let mut options = Options::new();
-        options.apply("ro,noatime,dev,,threads=4,x-systemd.automount,rw").expect("valid");
+        options.apply("ro,noatime,dev,,threads=4,x-systemd.automount,wear=off,rw,wear=static").expect("valid");
+        assert_eq!(options.wear, Some(WearPolicy::Static));
         assert!(!options.read_only && options.dev && !options.suid);
         assert_eq!((options.atime, options.threads), (Atime::Never, 4));
     }
 
     #[test]
     fn unknown_options_are_errors() {
-        for list in ["colour", "threads=0", "threads=many", "ro=1"] {
+        for list in ["colour", "threads=0", "threads=many", "ro=1", "wear=none"] {
             let error = Options::new().apply(list).expect_err(list);
-            assert!(error.why.contains(list), "{error}");
+            assert!(error.why.contains(list.strip_prefix("wear=").unwrap_or(list)), "{error}");
             assert_eq!(error.class, Class::Usage);
         }
     }

@@ -28,6 +28,8 @@ pub struct Cleaning {
     within: u32,
     /// Table pieces lie there; they leave only with the next checkpoint.
     holds_table: bool,
+    /// It is emptied for the sake of wear: what is on it goes to rest on a worn segment.
+    levels: bool,
 }
 
 /// Pages of content that are moved in one go: a run for the medium, and no more than a short wait.
@@ -37,6 +39,11 @@ impl Cleaning {
     /// Memory it holds.
     pub const fn memory_bytes(&self) -> usize {
         self.items.capacity() * size_of::<Item>()
+    }
+
+    /// Whether it is for the sake of wear.
+    pub const fn levels(&self) -> bool {
+        self.levels
     }
 
     /// The next item or, of a long run of content, the next part.
@@ -67,6 +74,7 @@ impl Core {
         if greedy {
             self.cleaning = None;
         }
+        self.stop_levelling();
         if !self.begin_cleaning(greedy, budget_bytes)? {
             return Ok(false);
         }
@@ -97,7 +105,7 @@ impl Core {
         };
         let Some(victim) = victim else { return Ok(false) };
         self.prepare_writing()?;
-        self.begin_with(victim.segment)?;
+        self.begin_with(victim.segment, false)?;
         Ok(true)
     }
 
@@ -112,12 +120,13 @@ impl Core {
 
     /// Moves everything off `segment`.
     pub fn clean_segment(&mut self, segment: u32) -> Result<()> {
-        self.begin_with(segment)?;
+        self.begin_with(segment, false)?;
         while !self.clean_step(u64::MAX)? {}
         Ok(())
     }
 
-    fn begin_with(&mut self, segment: u32) -> Result<()> {
+    /// Begins with `segment`, for the sake of wear if `levels`.
+    pub fn begin_with(&mut self, segment: u32, levels: bool) -> Result<()> {
         if is_planted(Bug::CleanerMovesNothing) {
             let live_bytes = self.log.table.get(segment).live_bytes;
             self.log.table.release(segment, u64::from(live_bytes));
@@ -127,10 +136,12 @@ impl Core {
             // A segment that was open at a crash has no summary: the index tells what lies there.
             None => self.items_from_index(segment)?,
         };
-        self.learn_from(segment);
+        if !levels {
+            self.learn_from(segment);
+        }
         let holds_table = items.iter().any(|item| matches!(item.owner, Owner::TablePiece { .. }));
         let sequence = self.log.table.get(segment).sequence;
-        self.cleaning = Some(Cleaning { segment, sequence, items, next: 0, within: 0, holds_table });
+        self.cleaning = Some(Cleaning { segment, sequence, items, next: 0, within: 0, holds_table, levels });
         Ok(())
     }
 
@@ -142,7 +153,7 @@ impl Core {
         let base = u64::from(segment) * self.log.store.layout.segment_bytes();
         let moved = self.statistics.bytes_moved;
         while let Some(item) = cleaning.take(self.log.store.layout.payload_bytes) {
-            match self.move_item(&item, base + u64::from(item.start)) {
+            match self.move_item(&item, base + u64::from(item.start), cleaning.levels) {
                 Ok(()) => {}
                 // What is damaged stays where it is and readable as far as it is.
                 Err(error) if error.kind == ErrorKind::Corrupt => {
@@ -155,7 +166,12 @@ impl Core {
             if is_due && (bytes == u64::MAX || limit < self.dirty_limit) {
                 self.checkpoint(false)?;
             }
-            if (is_due && bytes < u64::MAX) || self.statistics.bytes_moved - moved >= bytes {
+            let pauses = (is_due && bytes < u64::MAX) || self.statistics.bytes_moved - moved >= bytes;
+            if pauses {
+                // What is left of the items may all be stale.
+                if self.log.table.get(segment).live_bytes == 0 {
+                    break;
+                }
                 self.cleaning = Some(cleaning);
                 return Ok(false);
             }
@@ -165,13 +181,21 @@ impl Core {
             kept.insert(segment);
         }
         self.statistics.segments_cleaned += 1;
+        self.statistics.segments_levelled += u64::from(cleaning.levels);
         Ok(true)
     }
 
-    /// Moves what is still needed of `item`, which lies at `location`.
-    pub fn move_item(&mut self, item: &Item, location: u64) -> Result<()> {
+    /// Moves what is still needed of `item`, which lies at `location`, to rest on a worn segment if `levels`.
+    pub fn move_item(&mut self, item: &Item, location: u64, levels: bool) -> Result<()> {
         match item.owner {
-            Owner::Content { object, offset } => self.move_content(ObjectId(object), offset, item.length, location),
+            Owner::Content { object, offset } => {
+                let segment = self.log.store.layout.segment_of(location);
+                let stream = if levels { self.stream_for_resting() } else { self.stream_for_moved(segment) };
+                let moved = self.statistics.bytes_moved;
+                self.move_content(ObjectId(object), offset, item.length, location, stream)?;
+                self.statistics.bytes_levelled += if levels { self.statistics.bytes_moved - moved } else { 0 };
+                Ok(())
+            }
             Owner::Node { key, level } => {
                 let (tree, mut source) = self.index();
                 source.tag = IoTag::Cleaning;
@@ -188,8 +212,15 @@ impl Core {
         }
     }
 
-    /// Moves what `object` still refers to in `length` bytes at `location`, written for `offset`.
-    fn move_content(&mut self, object: ObjectId, offset: u64, length: u32, location: u64) -> Result<()> {
+    /// Moves to `stream` what `object` still refers to in `length` bytes at `location`, written for `offset`.
+    fn move_content(
+        &mut self,
+        object: ObjectId,
+        offset: u64,
+        length: u32,
+        location: u64,
+        stream: Stream,
+    ) -> Result<()> {
         let until = offset + u64::from(length);
         let mut from = offset;
         // An extent may go on behind `until`; it would be found again and again.
@@ -203,17 +234,16 @@ impl Core {
             if at != location + (start - offset) {
                 continue;
             }
-            self.move_bytes(object, start, Piece { location: at, length: (end - start) as u32 })?;
+            self.move_bytes(object, start, Piece { location: at, length: (end - start) as u32 }, stream)?;
         }
         Ok(())
     }
 
-    /// Copies `piece`, which holds the bytes of `object` from `offset` on, to where what survives goes.
-    fn move_bytes(&mut self, object: ObjectId, offset: u64, piece: Piece) -> Result<()> {
+    /// Copies `piece`, which holds the bytes of `object` from `offset` on, to `stream`.
+    fn move_bytes(&mut self, object: ObjectId, offset: u64, piece: Piece, stream: Stream) -> Result<()> {
         let mut bytes = vec![0; piece.length as usize];
         self.log.read(piece.location, &mut bytes, IoTag::Cleaning)?;
-        let segment = self.log.store.layout.segment_of(piece.location);
-        self.relocate(self.stream_for_moved(segment), object, offset, &bytes)
+        self.relocate(stream, object, offset, &bytes)
     }
 
     /// Writes `bytes`, which `object` holds from `offset` on, to `stream` instead.

@@ -42,6 +42,10 @@ impl Core {
                     let pieces = self.write_content(object, offset, &data, in_one_run)?;
                     Change::Place { object, offset, pieces }
                 }
+                Mutation::SetAttribute { object, key, value } => {
+                    self.costliest.count(object.0, value.len() as u64);
+                    Change::Mutation(Mutation::SetAttribute { object, key, value })
+                }
                 other => Change::Mutation(other),
             };
             let patch = self.patch(&change)?;
@@ -102,6 +106,7 @@ impl Core {
         data: &[u8],
         pieces: &mut Vec<Piece>,
     ) -> Result<()> {
+        self.costliest.count(object.0, data.len() as u64);
         let mut done = 0;
         while done < data.len() {
             let owner = Owner::Content { object: object.0, offset: offset + done as u64 };

@@ -3,9 +3,11 @@
 
 use crate::cleaner::Cleaning;
 use crate::compact::Rhythm;
+use crate::costliest::Costliest;
 use crate::errors::damaged;
 use crate::format::BlobReference;
 use crate::items::Owner;
+use crate::levelling::Levelling;
 use crate::log::Log;
 use crate::options::{MountOptions, Policies};
 use crate::policy::{Chooser, Classifier};
@@ -33,6 +35,10 @@ pub struct Statistics {
     pub segments_cleaned: u64,
     /// Bytes of content that the cleaner moved.
     pub bytes_moved: u64,
+    /// Segments whose content was moved for the sake of wear, and its bytes; they count as cleaned and moved too.
+    pub segments_levelled: u64,
+    /// See `segments_levelled`.
+    pub bytes_levelled: u64,
     /// Bytes of content that users wrote.
     pub bytes_written: u64,
     /// Journal records replayed by the mount.
@@ -126,6 +132,10 @@ pub struct Core {
     pub statistics: Statistics,
     /// How long commits waited for the cleaner.
     pub stalls: Stalls,
+    /// Static wear levelling.
+    pub levelling: Levelling,
+    /// The objects that cost the most programs.
+    pub costliest: Costliest,
 }
 
 /// The tree's view of the log.

@@ -23,7 +23,7 @@ impl Core {
             let base = u64::from(segment) * self.log.store.layout.segment_bytes();
             for item in &items {
                 let item = behind(item, first);
-                self.move_item(&item, base + u64::from(item.start))?;
+                self.move_item(&item, base + u64::from(item.start), false)?;
             }
             self.log.forget_stranded(segment);
         }

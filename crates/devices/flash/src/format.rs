@@ -30,6 +30,12 @@ pub const FEATURE_CLASSES: u32 = 1;
 pub const FEATURE_COMPACT_RECORDS: u32 = 4;
 /// All incompatible features that this code knows.
 pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES | FEATURE_COMPACT_RECORDS;
+/// Compatible features: the wear policy that was chosen, one of these. None is set if none was chosen.
+pub const FEATURE_WEAR_OFF: u32 = 1;
+/// See [`FEATURE_WEAR_OFF`].
+pub const FEATURE_WEAR_DYNAMIC: u32 = 2;
+/// See [`FEATURE_WEAR_OFF`].
+pub const FEATURE_WEAR_STATIC: u32 = 4;
 /// First bytes of every segment summary.
 pub const SUMMARY_MAGIC: [u8; 4] = *b"OSUM";
 

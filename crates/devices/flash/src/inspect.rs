@@ -32,6 +32,8 @@ impl Inspect for FlashDevice {
             ("checkpoints", statistics.checkpoints),
             ("segments_cleaned", statistics.segments_cleaned),
             ("bytes_moved", statistics.bytes_moved),
+            ("segments_levelled", statistics.segments_levelled),
+            ("bytes_levelled", statistics.bytes_levelled),
             ("bytes_written", statistics.bytes_written),
             ("stall_us.p50", core.stalls.percentile(500)),
             ("stall_us.p99", core.stalls.percentile(990)),
@@ -63,18 +65,27 @@ impl Inspect for FlashDevice {
             bytes_moved: statistics.bytes_moved,
             segments_cleaned: statistics.segments_cleaned,
             ram: ram(&core).into_iter().map(|(name, value)| (name.into(), value)).collect(),
+            policies: [
+                ("placement", core.policies.placement().name()),
+                ("victim", core.policies.victim().name()),
+                ("wear", core.policies.wear().name()),
+            ]
+            .map(|(what, name)| (what.into(), name.into()))
+            .into(),
+            costliest: core.costliest.objects(u64::from(core.log.store.layout.payload_bytes)),
         }
     }
 }
 
 /// Memory by part.
-fn ram(core: &Core) -> [(&'static str, u64); 6] {
+fn ram(core: &Core) -> [(&'static str, u64); 7] {
     [
         ("node_cache", core.nodes.bytes() as u64),
         ("dirty_node", core.dirty_bytes() as u64),
         ("page_cache", core.log.store.cached_bytes() as u64),
         ("segment_table", core.log.table.memory_bytes() as u64),
         ("open_segment", core.log.memory_bytes() as u64),
+        ("costliest", core.costliest.memory_bytes() as u64),
         ("cleaner", core.cleaning.as_ref().map_or(0, Cleaning::memory_bytes) as u64),
     ]
 }

@@ -129,15 +129,15 @@ impl Log {
 
     /// Reserves the journal segment that follows the next one to be opened.
     pub fn reserve_journal(&mut self) -> Result<()> {
-        let segment = self.take_free()?;
+        let segment = self.take_free(Stream::Journal)?;
         let sequence = self.table.open(segment, Stream::Journal);
         self.next_journal = (segment, sequence);
         Ok(())
     }
 
-    fn take_free(&mut self) -> Result<u32> {
+    fn take_free(&mut self, stream: Stream) -> Result<u32> {
         self.table
-            .choose_free()
+            .choose_free(stream)
             .ok_or_else(|| Error::new(ErrorKind::NoSpace, "no free segment is left; the reserve is exhausted"))
     }
 
@@ -192,7 +192,7 @@ impl Log {
     /// Finds, erases and enters a free segment.
     fn open_any(&mut self, stream: Stream) -> Result<(u32, u32)> {
         loop {
-            let segment = self.take_free()?;
+            let segment = self.take_free(stream)?;
             if self.erase(segment)? {
                 return Ok((segment, self.table.open(segment, stream)));
             }
@@ -588,11 +588,13 @@ impl Log {
 }
 
 impl Log {
-    /// Bytes that the content streams still take in their open segments, those apart that users alone fill.
+    /// Bytes that the content streams still take in their open segments, those apart that users alone fill and
+    /// that only gives worn segments rest.
     pub fn moving_room(&self, placement: Placement) -> u64 {
         let takes = |stream: &Stream| match stream {
             Stream::Journal => placement == Placement::Combined,
             Stream::Data => placement.moves_to_data(),
+            stream if *stream == Stream::resting(placement) => false,
             stream => stream.is_content(),
         };
         let moving = Stream::ALL.into_iter().filter(takes);

@@ -2,14 +2,17 @@
 
 use crate::compact::Rhythm;
 use crate::core::{CheckpointState, Core, Statistics};
+use crate::costliest::Costliest;
 use crate::errors::from_media;
 use crate::format::FEATURE_COMPACT_RECORDS;
 use crate::layout::Layout;
+use crate::levelling::Levelling;
 use crate::log::Log;
 use crate::options::{FormatOptions, MountOptions, Policies};
 use crate::policy::{Chooser, Classifier};
 use crate::replay::Recovery;
 use crate::ring::{self, Ring};
+use crate::segments::choice::Choice;
 use crate::segments::{SegmentState, SegmentTable};
 use crate::stall::Stalls;
 use crate::store::Store;
@@ -191,7 +194,10 @@ impl Core {
             rhythm: Rhythm::default(),
             statistics: Statistics::default(),
             stalls: Stalls::default(),
+            levelling: Levelling::default(),
+            costliest: Costliest::default(),
         };
+        core.log.table.choice = Choice::new(policies.wear(), policies.placement());
         core.log.table.reserve = core.reserve_segments();
         core
     }

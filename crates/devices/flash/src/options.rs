@@ -1,7 +1,7 @@
 //! Options of a flash volume: those fixed by formatting and those chosen at each mount.
 
-use crate::format::{FEATURE_CLASSES, Superblock};
-use crate::policy::{Placement, VictimPolicy};
+use crate::format::{FEATURE_CLASSES, FEATURE_WEAR_DYNAMIC, FEATURE_WEAR_OFF, FEATURE_WEAR_STATIC, Superblock};
+use crate::policy::{Placement, Stream, VictimPolicy, WearPolicy};
 use alloc::format;
 use onode_base::ErrorKind;
 use onode_media::Geometry;
@@ -18,11 +18,13 @@ pub struct FormatOptions {
     pub placement: Option<Placement>,
     /// Which segment the cleaner takes, unless a mount says otherwise; `None` leaves it to the device.
     pub victim: Option<VictimPolicy>,
+    /// How wear is spread, unless a mount says otherwise; `None` leaves it to the device.
+    pub wear: Option<WearPolicy>,
 }
 
 impl Default for FormatOptions {
     fn default() -> Self {
-        Self { uuid: *b"onode unnamed   ", blocks_per_segment: None, placement: None, victim: None }
+        Self { uuid: *b"onode unnamed   ", blocks_per_segment: None, placement: None, victim: None, wear: None }
     }
 }
 
@@ -51,6 +53,8 @@ pub struct Policies {
     pub placement: Option<Placement>,
     /// Which segment the cleaner takes.
     pub victim: Option<VictimPolicy>,
+    /// How wear is spread.
+    pub wear: Option<WearPolicy>,
 }
 
 impl Policies {
@@ -60,7 +64,11 @@ impl Policies {
     /// `Invalid` for a placement that the device does not have.
     pub fn new(format: &FormatOptions, mount: &MountOptions) -> Result<Self> {
         check_placement(format.placement)?;
-        Ok(Self { placement: mount.placement.or(format.placement), victim: mount.victim.or(format.victim) })
+        Ok(Self {
+            placement: mount.placement.or(format.placement),
+            victim: mount.victim.or(format.victim),
+            wear: mount.wear.or(format.wear),
+        })
     }
 
     /// Those that a superblock tells, as far as the mount does not. What a later version stored and this one
@@ -69,7 +77,8 @@ impl Policies {
         let placement = superblock.placement.checked_sub(1).and_then(Placement::from_byte);
         let placement = placement.filter(|one| one.is_on_device());
         let victim = superblock.victim.checked_sub(1).and_then(VictimPolicy::from_byte);
-        Self { placement: mount.placement.or(placement), victim: mount.victim.or(victim) }
+        let wear = wear_of(superblock.compatible.get());
+        Self { placement: mount.placement.or(placement), victim: mount.victim.or(victim), wear: mount.wear.or(wear) }
     }
 
     /// The bytes that stand for them in a superblock.
@@ -87,9 +96,26 @@ impl Policies {
         self.victim.unwrap_or(VictimPolicy::CostBenefit)
     }
 
+    /// How wear is spread.
+    pub fn wear(self) -> WearPolicy {
+        self.wear.unwrap_or_default()
+    }
+
+    /// Compatible features of a volume that works by them.
+    pub const fn compatible(self) -> u32 {
+        match self.wear {
+            None => 0,
+            Some(WearPolicy::Off) => FEATURE_WEAR_OFF,
+            Some(WearPolicy::Dynamic) => FEATURE_WEAR_DYNAMIC,
+            Some(WearPolicy::Static) => FEATURE_WEAR_STATIC,
+        }
+    }
+
     /// Incompatible features of a volume that works by them.
     pub fn features(self) -> u32 {
-        if self.placement().classes() > 2 { FEATURE_CLASSES } else { 0 }
+        let rests_in = Stream::resting(self.placement());
+        let rests_in_class = self.wear() == WearPolicy::Static && !rests_in.is_basic();
+        if self.placement().classes() > 2 || rests_in_class { FEATURE_CLASSES } else { 0 }
     }
 }
 
@@ -114,6 +140,8 @@ pub struct MountOptions {
     pub placement: Option<Placement>,
     /// Which segment the cleaner takes from now on; `None` keeps what the volume was made with.
     pub victim: Option<VictimPolicy>,
+    /// How wear is spread from now on; `None` keeps what the volume was made with.
+    pub wear: Option<WearPolicy>,
     /// Runs of pages are one entry of the index. Off, every page has its own: the comparison of paper 1,
     /// section V.C.
     pub extents: bool,
@@ -133,6 +161,7 @@ impl Default for MountOptions {
             checkpoint_pages: None,
             placement: None,
             victim: None,
+            wear: None,
             extents: true,
             small_object_buffer: true,
         }
@@ -159,6 +188,16 @@ impl MountOptions {
             return Err(Error::new(ErrorKind::Invalid, format!("dirty_node_bytes = {bytes} is below 16 KiB")));
         }
         Ok(())
+    }
+}
+
+/// The wear policy that `compatible` features name, if they name just one.
+const fn wear_of(compatible: u32) -> Option<WearPolicy> {
+    match compatible & (FEATURE_WEAR_OFF | FEATURE_WEAR_DYNAMIC | FEATURE_WEAR_STATIC) {
+        FEATURE_WEAR_OFF => Some(WearPolicy::Off),
+        FEATURE_WEAR_DYNAMIC => Some(WearPolicy::Dynamic),
+        FEATURE_WEAR_STATIC => Some(WearPolicy::Static),
+        _ => None,
     }
 }
 

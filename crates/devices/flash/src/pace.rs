@@ -63,7 +63,7 @@ impl Core {
         let least = self.reserve_segments() + self.checkpoint_cost() + 1;
         let reclaimable = |core: &Self| core.log.table.reclaimable(core.log.journal_position().1);
         let free = self.log.table.allocatable() + reclaimable(self);
-        if free >= least + AHEAD_SEGMENTS {
+        if self.level(bytes, free.saturating_sub(least))? || free >= least + AHEAD_SEGMENTS {
             return Ok(());
         }
         // A checkpoint in time fills what the one before set free; one that comes late fills the reserve, and

@@ -5,14 +5,16 @@
 
 use crate::apply::Onode;
 use crate::core::Core;
-use crate::policy::{Level, Resident, Stream};
+use crate::policy::{Level, Resident, Stream, WearPolicy};
 use onode_object::{ObjectId, Result};
 
 impl Core {
     /// Segments that the streams may open at any moment without asking for room: journal, index and one
     /// for each class.
     pub fn stream_segments(&self) -> u32 {
-        2 + u32::from(self.placement.placement().classes())
+        // What gives worn segments rest opens one more.
+        let resting = u32::from(self.log.table.choice.policy() == WearPolicy::Static);
+        2 + u32::from(self.placement.placement().classes()) + resting
     }
 
     /// The stream for what a user writes to `object` at `offset`.
@@ -31,6 +33,11 @@ impl Core {
     /// The stream for what survives in `segment`.
     pub fn stream_for_moved(&self, segment: u32) -> Stream {
         Stream::of_class(self.placement.placement(), self.placement.moved(self.resident(segment)))
+    }
+
+    /// The stream for what is to give a worn segment rest.
+    pub const fn stream_for_resting(&self) -> Stream {
+        Stream::resting(self.placement.placement())
     }
 
     /// What the placement learns from the cleaning of `segment`.

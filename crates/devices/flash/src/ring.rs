@@ -163,7 +163,7 @@ impl Core {
             minor: FORMAT_MINOR.into(),
             incompatible: self.incompatible.into(),
             read_only_compatible: 0.into(),
-            compatible: 0.into(),
+            compatible: self.policies.compatible().into(),
             uuid: self.uuid,
             page_bytes: shape.page_bytes.into(),
             pages_per_block: shape.pages_per_block.into(),

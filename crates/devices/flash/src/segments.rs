@@ -8,13 +8,14 @@
 use crate::errors::damaged;
 use crate::format::{BlobReference, NO_SUMMARY, NOWHERE};
 use crate::layout::Layout;
-use crate::policy::{Candidate, Stream};
+use crate::policy::{Candidate, Stream, Wear};
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::Result;
 
+pub mod choice;
 pub mod piece;
 
 /// Number of states.
@@ -94,8 +95,12 @@ pub struct SegmentTable {
     dirty: Vec<bool>,
     piece_entries: usize,
     live_bytes: u64,
+    /// Erases of all sound segments.
+    erases: u64,
     /// Segments that stay free on the medium for a recovery.
     pub reserve: u32,
+    /// Which free segment is opened next.
+    pub choice: choice::Choice,
     /// The next sequence number.
     pub next_sequence: u32,
 }
@@ -122,7 +127,9 @@ impl SegmentTable {
             dirty: vec![true; pieces],
             piece_entries,
             live_bytes: 0,
+            erases: 0,
             reserve: u32::MAX,
+            choice: choice::Choice::default(),
             next_sequence: 1,
         }
     }
@@ -160,11 +167,11 @@ impl SegmentTable {
     pub fn update(&mut self, segment: u32, change: impl FnOnce(&mut Segment)) {
         self.dirty[segment as usize / self.piece_entries] = true;
         let entry = &mut self.entries[segment as usize];
-        let before = entry.state;
+        let before = *entry;
         change(entry);
-        let after = entry.state;
-        self.counts[before as usize] -= 1;
-        self.counts[after as usize] += 1;
+        self.counts[before.state as usize] -= 1;
+        self.counts[entry.state as usize] += 1;
+        self.erases = self.erases - before.erases_of_sound() + entry.erases_of_sound();
     }
 
     /// Opens a segment for `stream` under a new sequence number, which it returns.
@@ -241,17 +248,9 @@ impl SegmentTable {
         self.counts[state as usize]
     }
 
-    /// The segment to open next: the least worn (dynamic wear levelling), but none of those that a
-    /// recovery needs while there is another.
-    pub fn choose_free(&self) -> Option<u32> {
-        let spare = self.stable_free() > self.reserve;
-        self.iter()
-            .filter(|(_, one)| matches!(one.state, SegmentState::Free | SegmentState::Released))
-            .min_by_key(|(number, one)| {
-                let released = one.state == SegmentState::Released;
-                (!released && !spare, one.erases, !released, *number)
-            })
-            .map(|(number, _)| number)
+    /// Erases of the sound segments together.
+    pub const fn wear(&self) -> Wear {
+        Wear { erases: self.erases, segments: self.entries.len() as u32 - self.in_state(SegmentState::Bad) }
     }
 
     /// Marks what the coming checkpoint no longer needs as held. `journal_sequence` is the sequence number
@@ -371,6 +370,10 @@ impl Segment {
     /// Whether a replay that starts in the journal segment `journal_sequence` reads this segment.
     pub const fn in_replay(&self, journal_sequence: u32) -> bool {
         matches!(self.stream, Stream::Journal) && self.sequence >= journal_sequence
+    }
+
+    const fn erases_of_sound(&self) -> u64 {
+        if matches!(self.state, SegmentState::Bad) { 0 } else { self.erases as u64 }
     }
 
     const fn is_dead(&self, journal_sequence: u32) -> bool {

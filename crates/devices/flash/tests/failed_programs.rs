@@ -21,6 +21,7 @@ const NO_CACHES: MountOptions = MountOptions {
     checkpoint_pages: None,
     placement: None,
     victim: None,
+    wear: None,
     extents: true,
     small_object_buffer: true,
 };

@@ -1,7 +1,7 @@
 //! Page operations of whole streams: PostMark in three mixes, and one large file.
 
 use super::{Measuring, Options, device, spec};
-use crate::bench::Durability;
+use crate::bench::{Caches, Durability};
 use crate::generate::{LargeFile, Phase, PostMark};
 use crate::replay::{Settings, replay};
 use crate::report::Report;
@@ -110,13 +110,18 @@ fn operations(run: &Measuring<'_>, stream: &Stream) -> Result<(Vec<Operation>, &
 }
 
 pub(super) fn replay_on(run: &Measuring<'_>, more: &str, durability: Durability, all: &[Operation]) -> Result<Report> {
-    let settings = Settings {
-        trace: format!("a stream on {}", device(run.scale.medium, more)),
-        device: spec(run.scale.medium, more)?,
-        durability,
-        caches: run.caches,
-    };
-    replay(&settings, all)
+    replay_with(run.scale.medium, more, run.caches, durability, all)
+}
+
+pub(super) fn replay_with(
+    size: &str,
+    more: &str,
+    caches: Caches,
+    durability: Durability,
+    all: &[Operation],
+) -> Result<Report> {
+    let trace = format!("a stream on {}", device(size, more));
+    replay(&Settings { trace, device: spec(size, more)?, durability, caches }, all)
 }
 
 /// One file in calls of 4 KiB, after the large-file benchmark of paper 1.

@@ -58,6 +58,7 @@ pub fn on_device(settings: &PolicySettings) -> Result<OnDevice> {
         chips: Some(1),
         placement: Some(placement),
         victim: Some(settings.victim),
+        wear: Some(settings.wear),
     };
     let stream = Rewrite {
         pattern: settings.pattern,

@@ -25,6 +25,33 @@ pub struct Inspection {
     pub segments_cleaned: u64,
     /// Memory that the device holds, by part.
     pub ram: Vec<(String, u64)>,
+    /// The objects that cost the most programs since the device was opened, the costliest first; a device that
+    /// keeps no such count leaves it empty.
+    pub costliest: Vec<ObjectPrograms>,
+    /// The policies that the device works by: what each decides, and its name.
+    pub policies: Vec<(String, String)>,
+}
+
+/// Erases of the sound segments.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WearSpread {
+    /// Of the least erased one.
+    pub min: u32,
+    /// On average.
+    pub mean: f64,
+    /// Of the most erased one.
+    pub max: u32,
+}
+
+/// Pages programmed for one object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectPrograms {
+    /// The object's id.
+    pub object: u64,
+    /// Pages that its content and attributes filled, moves by the cleaner included.
+    pub pages: u64,
+    /// By so many at most `pages` may be too high: a device need not count every object exactly.
+    pub over: u64,
 }
 
 /// Operations on the medium for one purpose.
@@ -134,6 +161,15 @@ impl Inspection {
     #[must_use]
     pub fn ram_bytes(&self) -> u64 {
         self.ram.iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Erases of the least, the average and the most erased of the sound segments; `None` without any.
+    #[must_use]
+    pub fn wear_spread(&self) -> Option<WearSpread> {
+        let sound = || self.segments.iter().filter(|one| one.state != SegmentState::Bad).map(|one| one.erases);
+        let (min, max) = (sound().min()?, sound().max()?);
+        let mean = sound().map(f64::from).sum::<f64>() / sound().count() as f64;
+        Some(WearSpread { min, mean, max })
     }
 
     /// How many sound segments lie in each of at most `most` equal ranges of erase counts, from the

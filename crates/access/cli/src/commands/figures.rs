@@ -6,7 +6,7 @@
 
 use crate::commands::location;
 use onode::{Class, Error, Result, Spec, Volume, human_size};
-use onode_object::powers::{Inspection, SegmentInfo, SegmentState};
+use onode_object::powers::{Inspection, SegmentInfo, SegmentState, WearSpread};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -36,7 +36,10 @@ pub struct Figures {
     pub bytes_moved: u64,
     pub bytes_written: u64,
     pub write_amplification: Option<f64>,
+    pub policies: BTreeMap<String, String>,
+    pub erases: Option<Erases>,
     pub wear: Vec<Wear>,
+    pub costliest_objects: Vec<Costly>,
     pub ram: Vec<(String, u64)>,
     pub segments: BTreeMap<String, Segments>,
 }
@@ -58,6 +61,24 @@ pub struct Wear {
     pub from: u32,
     pub to: u32,
     pub segments: u32,
+}
+
+/// Erases of the least, the average and the most erased segment, and how far most and least lie apart.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Erases {
+    pub min: u32,
+    pub mean: f64,
+    pub max: u32,
+    pub spread: u32,
+}
+
+/// An object that cost many programs since the volume was opened.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Costly {
+    pub object: u64,
+    pub pages: u64,
+    /// By so many at most `pages` is too high.
+    pub over: u64,
 }
 
 /// The segments in one state.
@@ -186,6 +207,13 @@ impl Figures {
             bytes_written: inspection.bytes_written,
             write_amplification: inspection.write_amplification(),
             wear: wear.map(|step| Wear { from: step.from, to: step.to, segments: step.segments }).collect(),
+            policies: inspection.policies.iter().cloned().collect(),
+            erases: inspection.wear_spread().map(Erases::from),
+            costliest_objects: inspection
+                .costliest
+                .iter()
+                .map(|one| Costly { object: one.object, pages: one.pages, over: one.over })
+                .collect(),
             segments: sums(&inspection.segments),
             tags: tags(&inspection),
             ram: inspection.ram,
@@ -256,6 +284,12 @@ fn tags(inspection: &Inspection) -> Vec<Tag> {
     .collect()
 }
 
+impl From<WearSpread> for Erases {
+    fn from(WearSpread { min, mean, max }: WearSpread) -> Self {
+        Self { min, mean, max, spread: max - min }
+    }
+}
+
 impl From<SegmentInfo> for Segment {
     fn from(one: SegmentInfo) -> Self {
         Self {
@@ -297,6 +331,9 @@ impl fmt::Display for Figures {
             writeln!(f, "  {name:<28} {value:>16}")?;
         }
         writeln!(f, "\ndevice")?;
+        for (what, name) in &self.policies {
+            writeln!(f, "  {what:<28} {name:>16}")?;
+        }
         // Operations by purpose have a table of their own.
         let is_tag = |name: &str| self.tags.iter().any(|one| name.split('.').next() == Some(&one.tag));
         for (name, value) in self.device.iter().filter(|(name, _)| !is_tag(name)) {
@@ -323,6 +360,15 @@ impl fmt::Display for Figures {
         }
         for Wear { from, to, segments } in &self.wear {
             writeln!(f, "  {:<16} {segments:>7}", format!("{from} - {to}"))?;
+        }
+        if let Some(Erases { min, mean, max, spread }) = &self.erases {
+            writeln!(f, "  least {min}, mean {mean:.2}, most {max}, spread {spread}")?;
+        }
+        if !self.costliest_objects.is_empty() {
+            writeln!(f, "\nobjects with the most programs    pages   of them perhaps others'")?;
+        }
+        for Costly { object, pages, over } in &self.costliest_objects {
+            writeln!(f, "  object {object:<20} {pages:>10} {over:>10}")?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 mod policy;
 
 use crate::output::Output;
-use onode::{Class, Error, Result, Spec, parse_size};
+use onode::{Class, Error, Result, Spec, parse_size, wear_of};
 use onode_lab::{Caches, Durability, Settings, figures, operations_of};
 use std::path::PathBuf;
 
@@ -80,6 +80,9 @@ struct Replay {
     /// Journal pages between two checkpoints.
     #[arg(long, value_name = "COUNT")]
     checkpoint_pages: Option<u32>,
+    /// How the device spreads wear: dynamic, static, off.
+    #[arg(long, value_name = "POLICY", conflicts_with = "figures")]
+    wear: Option<String>,
     /// Parts to go without, to see what they are worth: extents, small-object-buffer, inode-embedding.
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     without: Vec<String>,
@@ -130,7 +133,11 @@ impl Replay {
             return Err(Error::new(Class::Usage, "cannot use --without", format!("`{part}` is no part to go without"))
                 .hint(format!("the parts are {}", PARTS.join(", "))));
         }
-        let settings = Settings { trace: trace.clone(), device: Spec::parse(&self.device)?, durability, caches };
+        let mut device = Spec::parse(&self.device)?;
+        if let Some(wear) = &self.wear {
+            device = device.with_wear(wear_of("cannot use --wear", wear)?)?;
+        }
+        let settings = Settings { trace: trace.clone(), device, durability, caches };
         let operations = operations_of(trace, &settings.device)?;
         output.report(&onode_lab::replay(&settings, &operations)?)?;
         Ok(0)

@@ -3,13 +3,14 @@
 use crate::commands::info;
 use crate::commands::up::owned_by_caller;
 use crate::output::Output;
-use onode::{Class, CreateOptions, Error, Inodes, MountOptions, Result, Shape, Spec, Volume, parse_size};
+use onode::{Class, CreateOptions, Error, Inodes, MountOptions, Result, Shape, Spec, Volume, parse_size, wear_of};
 use std::ffi::OsString;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     onode mkfs disk.img\n  \
     onode mkfs --size 16G --label photos disk.img\n  \
+    onode mkfs --wear static /dev/mtd3\n  \
     onode mkfs --page 2K --spare 0 --pages-per-block 128 disk.img\n\n\
     Sizes are written as 4096, 4K, 512M, 8G. The image file is sparse: it grows as it fills.")]
 pub struct Arguments {
@@ -37,6 +38,10 @@ pub struct Arguments {
     /// writes and is there to be measured.
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = ["on", "off"])]
     embed_inodes: String,
+    /// How wear is spread, unless a mount says otherwise: dynamic (by the choice of free segments), static (cold
+    /// content is moved too), off (segments in turn). Default: dynamic.
+    #[arg(long, value_name = "POLICY")]
+    wear: Option<String>,
     /// A name for people, at most 255 bytes.
     #[arg(long, default_value = "")]
     label: String,
@@ -63,6 +68,9 @@ impl Arguments {
     fn apply(&self, shape: &mut Shape) -> Result<()> {
         if let Some(size) = &self.size {
             shape.size = Some(figure("--size", size)?);
+        }
+        if let Some(wear) = &self.wear {
+            shape.wear = Some(wear_of("cannot use --wear", wear)?);
         }
         for (option, said, field) in [
             ("--page", &self.page, &mut shape.page),

@@ -28,7 +28,8 @@ use std::process::{Command, Stdio};
     sync, async                      every change is on the medium when its call returns; default async\n  \
     allow_other, noallow_other       all users reach the files; default for root, not for others\n  \
     writeback                        the kernel gathers writes first: faster for small writes\n  \
-    threads=N                        threads that serve requests; default 1\n\n\
+    threads=N                        threads that serve requests; default 1\n  \
+    wear=dynamic, static, off        how a flash device spreads wear from now on; default as it was made\n\n\
     A line for /etc/fstab (after `ln -s $(which onode) /sbin/mount.onode`):\n  \
     /var/lib/disk.img  /mnt  onode  noatime,nofail  0  0")]
 pub struct Arguments {
@@ -39,6 +40,9 @@ pub struct Arguments {
     /// Mount options, separated by commas.
     #[arg(short, long, value_name = "OPTIONS")]
     options: Vec<String>,
+    /// How wear is spread from now on, as -o wear=POLICY: dynamic, static, off.
+    #[arg(long, value_name = "POLICY")]
+    wear: Option<String>,
     /// Stay in the foreground until unmounted.
     #[arg(short, long)]
     foreground: bool,
@@ -62,8 +66,13 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     for list in &arguments.options {
         options.apply(list)?;
     }
+    if let Some(wear) = &arguments.wear {
+        options.apply(&format!("wear={wear}"))?;
+    }
     if !arguments.foreground {
-        let options = arguments.options.join(",");
+        let wear = arguments.wear.iter().map(|wear| format!("wear={wear}"));
+        let options: Vec<String> = arguments.options.iter().cloned().chain(wear).collect();
+        let options = options.join(",");
         in_background(&arguments.image, &arguments.directory, &options)?;
         return Ok(0);
     }

@@ -40,7 +40,8 @@ impl Session {
         onode_fuse::prepare(directory)?;
         let (sender, events) = channel();
         signals::forward(sender.clone(), Event::Asked)?;
-        let volume = Arc::new(open_patiently(spec, options)?);
+        let spec = options.wear.map_or_else(|| Ok(spec.clone()), |wear| spec.clone().with_wear(wear))?;
+        let volume = Arc::new(open_patiently(&spec, options)?);
         let viewed = Arc::clone(&volume);
         let views = Box::new(move |name: &str| figures::view(&viewed, name));
         let mount = Mount::start(volume, directory, options, views, move || {

@@ -24,12 +24,18 @@ pub struct Arguments {
     /// Mount options, separated by commas; `onode mount --help` lists them.
     #[arg(short, long, value_name = "OPTIONS")]
     options: Vec<String>,
+    /// How wear is spread from now on, as -o wear=POLICY: dynamic, static, off.
+    #[arg(long, value_name = "POLICY")]
+    wear: Option<String>,
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let mut options = Options::new();
     for list in &arguments.options {
         options.apply(list)?;
+    }
+    if let Some(wear) = &arguments.wear {
+        options.apply(&format!("wear={wear}"))?;
     }
     let directory = arguments.directory.as_path();
     let spec = match &arguments.image {

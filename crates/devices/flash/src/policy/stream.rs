@@ -116,6 +116,13 @@ impl Stream {
         }
     }
 
+    /// The stream for content that is to give worn segments rest. No class of `placement` goes there: what
+    /// never changes would be moved again with everything that it shares a segment with.
+    #[must_use]
+    pub const fn resting(placement: Placement) -> Self {
+        if matches!(placement, Placement::UserCleaner) { Self::Class1 } else { Self::Cold }
+    }
+
     /// The class that content of this stream has under `placement`, whatever placement put it there. Packed
     /// contents lie in the journal; they are as short-lived as the first class until they prove otherwise.
     #[must_use]
@@ -173,6 +180,8 @@ mod tests {
             for stream in Stream::ALL {
                 assert!(stream.class(placement) < placement.classes());
             }
+            let resting = Stream::resting(placement);
+            assert!((0..placement.classes()).all(|class| Stream::of_class(placement, class) != resting));
         }
     }
 

@@ -81,7 +81,7 @@ impl Wear {
     #[must_use]
     pub const fn limit(self) -> u32 {
         let mean = self.mean();
-        mean + if mean < 16 { 2 } else { mean / 8 }
+        mean.saturating_add(if mean < 16 { 2 } else { mean / 8 })
     }
 
     /// How well a sealed segment suits as the source of cold content for a worn one; the highest wins. It
