@@ -1,5 +1,6 @@
 //! The media on which workloads run: small, so that a crash state costs little, and different in all
-//! that a format depends on.
+//! that a format depends on: pages of 512 bytes to 16 KiB, erase blocks of 8 to 256 pages, with and without
+//! spare areas.
 
 use onode_media::Geometry;
 
@@ -20,15 +21,16 @@ const fn shape(name: &'static str, page: u32, spare: u32, pages: u32, blocks: u3
 }
 
 /// All shapes.
-pub const SHAPES: [Shape; 8] = [
+pub const SHAPES: [Shape; 9] = [
     shape("tiny", 512, 0, 8, 64, 1),
     shape("spare", 512, 64, 8, 100, 1),
     Shape { blocks_per_segment: Some(2), ..shape("chips", 512, 32, 8, 128, 2) },
     shape("nandsim", 2048, 64, 16, 64, 1),
     shape("portable", 2048, 10, 64, 32, 1),
-    shape("wide", 4096, 64, 32, 32, 1),
+    shape("wide", 4096, 0, 32, 32, 1),
     shape("long", 512, 16, 256, 24, 1),
     shape("large", 16384, 128, 16, 32, 1),
+    shape("huge", 16384, 0, 256, 24, 1),
 ];
 
 /// The shape of that name.

@@ -3,6 +3,7 @@
 //! Exit status 0: nothing was found; 1: a promise was broken; 2: the command line was wrong.
 
 use clap::{Parser, Subcommand, ValueEnum};
+use onode_base::Prng;
 use onode_crash::geometry::{self, SHAPES};
 use onode_crash::report::Report;
 use onode_crash::spec::{RunName, Spec};
@@ -147,7 +148,13 @@ fn run(limits: &Limits, seed: u64, levels: &[&str], only: &str, jobs: usize) -> 
     let report = Mutex::new(Report::default());
     let next = AtomicU64::new(0);
     let rounds = |number: u64| -> Vec<RunName> {
-        task::round(levels, seed + number).into_iter().filter(|run| run.to_string().contains(only)).collect()
+        let mut round = task::round(levels, seed + number);
+        // Whatever the limits cut off, what comes before is a mix of all levels, workloads and shapes.
+        let mut prng = Prng::new(number);
+        for last in (1..round.len()).rev() {
+            round.swap(last, prng.below(last as u64 + 1) as usize);
+        }
+        round.into_iter().filter(|run| run.to_string().contains(only)).collect()
     };
     let length = rounds(0).len() as u64;
     if length == 0 {

@@ -1,6 +1,8 @@
 //! The options under which a run works: every shape meets every set of options as seeds go by.
 //!
-//! A replay line names shape and seed, and with them the options.
+//! Every second run works under one of the named sets, the others under the next set of a matrix: every
+//! placement with every setting of the switches of index and inodes. A replay line names workload, shape and
+//! seed, and with them the options.
 
 use crate::geometry::{SHAPES, Shape};
 use onode_flash::policy::{Placement, VictimPolicy, WearPolicy};
@@ -31,7 +33,7 @@ const USUAL: Variant = Variant {
     inodes: Inodes::Embedded,
 };
 
-/// All sets.
+/// The named sets.
 pub const VARIANTS: [Variant; 11] = [
     USUAL,
     Variant { name: "pages", extents: false, ..USUAL },
@@ -53,11 +55,33 @@ pub const VARIANTS: [Variant; 11] = [
     Variant { name: "in-turn", placement: Placement::Split, wear: WearPolicy::Off, ..USUAL },
 ];
 
-/// The options of runs on `shape` with `seed`.
+/// Switches that a set of the matrix has on or off: extents, small-object buffer, embedded inodes.
+const SWITCHES: usize = 8;
+
+/// The options of runs of `workload` on `shape` with `seed`.
 #[must_use]
-pub fn of(shape: &Shape, seed: u64) -> &'static Variant {
+pub fn of(shape: &Shape, workload: &str, seed: u64) -> Variant {
     let number = SHAPES.iter().position(|one| one.name == shape.name).unwrap_or(0);
-    &VARIANTS[(seed as usize).wrapping_add(number) % VARIANTS.len()]
+    // Workloads begin at different sets: most have one run on a shape in a round.
+    let begin = workload.bytes().map(usize::from).sum::<usize>();
+    let turn = (seed as usize).wrapping_add(number).wrapping_add(begin) % (1 << 20);
+    if turn.is_multiple_of(2) { VARIANTS[turn / 2 % VARIANTS.len()] } else { of_matrix(turn / 2) }
+}
+
+/// Set `number` of all placements with all settings of the switches; victims and wear policies take turns.
+fn of_matrix(number: usize) -> Variant {
+    let placements: Vec<Placement> = Placement::ALL.into_iter().filter(|one| one.is_on_device()).collect();
+    let (placement, round) = (placements[number % placements.len()], number / placements.len());
+    let switches = round % SWITCHES;
+    Variant {
+        name: "matrix",
+        placement,
+        victim: VictimPolicy::ALL[(number + round) % VictimPolicy::ALL.len()],
+        wear: WearPolicy::ALL[(number + round) % WearPolicy::ALL.len()],
+        extents: switches & 1 == 0,
+        small_object_buffer: switches & 2 == 0,
+        inodes: if switches & 4 == 0 { Inodes::Embedded } else { Inodes::Separate },
+    }
 }
 
 impl Variant {
@@ -83,6 +107,31 @@ impl Variant {
             placement: Some(self.placement),
             victim: Some(self.victim),
             wear: Some(self.wear),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_shape_meets_every_set() {
+        for shape in SHAPES {
+            let mut named = BTreeSet::new();
+            let mut matrix = BTreeSet::new();
+            for seed in 0..2 * (8 * SWITCHES) as u64 {
+                let one = of(&shape, "pair", seed);
+                if one.name != "matrix" {
+                    named.insert(one.name);
+                }
+                let separate = one.inodes == Inodes::Separate;
+                matrix.insert((one.placement, one.extents, one.small_object_buffer, separate));
+            }
+            assert_eq!(named.len(), VARIANTS.len());
+            let placements = Placement::ALL.into_iter().filter(|one| one.is_on_device()).count();
+            assert_eq!(matrix.len(), placements * SWITCHES, "{}", shape.name);
         }
     }
 }

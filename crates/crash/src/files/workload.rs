@@ -8,7 +8,7 @@ use crate::geometry::Shape;
 use crate::history::{History, Promise, Run};
 use crate::medium::Medium;
 use crate::object::workload::format;
-use crate::variant;
+use crate::variant::{self, Variant};
 use crate::violation::Violation;
 use crate::workload::{Figures, Workload};
 use onode_base::clock::ManualClock;
@@ -78,6 +78,10 @@ impl FileWorkload {
         )
     }
 
+    fn variant(&self) -> Variant {
+        variant::of(&self.shape, self.name, self.seed)
+    }
+
     fn options(&self) -> Options {
         let write_mode = if self.through { WriteMode::WriteThrough } else { WriteMode::WriteBack };
         Options { write_mode, name_cache_bytes: 0, cached_inodes: 0, ..Options::default() }
@@ -114,8 +118,8 @@ impl Workload for FileWorkload {
     type State = FileState;
 
     fn prepare(&self) -> Result<(SimNand, FileState), Violation> {
-        let variant = variant::of(&self.shape, self.seed);
-        let medium = Medium::new(format(&self.shape, variant)?, false);
+        let variant = self.variant();
+        let medium = Medium::new(format(&self.shape, &variant)?, false);
         let device = FlashDevice::mount(medium.clone(), &variant.mount_options(false));
         let device = device.map_err(|error| Violation::new("N7", format!("mount: {error}")))?;
         let options = FormatOptions { inodes: variant.inodes, ..FormatOptions::default() };
@@ -139,8 +143,7 @@ impl Workload for FileWorkload {
 
     fn mount(&self, medium: &Medium, read_only: bool) -> Result<Mounted, Violation> {
         let refused = |error| Violation::new("N7", format!("mount of the device: {error}"));
-        let device = FlashDevice::mount(medium.clone(), &variant::of(&self.shape, self.seed).mount_options(read_only))
-            .map_err(refused)?;
+        let device = FlashDevice::mount(medium.clone(), &self.variant().mount_options(read_only)).map_err(refused)?;
         let clock = Arc::new(ManualClock::at(2_000_000_000));
         let options = Options { read_only, ..self.options() };
         let fs = FileSystem::mount(Arc::new(device), clock.clone(), options)
@@ -224,7 +227,7 @@ impl Workload for FileWorkload {
             from = report.next;
         }
         // One object a file, or two, and the one of the volume: nothing without a name is left over.
-        let each = if variant::of(&self.shape, self.seed).inodes == Inodes::Separate { 2 } else { 1 };
+        let each = if self.variant().inodes == Inodes::Separate { 2 } else { 1 };
         let (found, expected) = (device.space().objects, each * state.files.len() as u64 + 1);
         if found != expected {
             return Err(Violation::new("N5", format!("{found} objects for {expected}")));

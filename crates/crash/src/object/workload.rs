@@ -55,8 +55,8 @@ pub fn unexpected(what: &str) -> impl Fn(Error) -> Violation {
 }
 
 impl ObjectWorkload {
-    fn variant(&self) -> &'static Variant {
-        variant::of(&self.shape, self.seed)
+    fn variant(&self) -> Variant {
+        variant::of(&self.shape, self.profile.name, self.seed)
     }
 
     /// Lets programs and erases fail, spread over what the first run is likely to do.
@@ -158,7 +158,7 @@ impl Workload for ObjectWorkload {
     type State = ObjectState;
 
     fn prepare(&self) -> Result<(SimNand, ObjectState), Violation> {
-        let mut nand = format(&self.shape, self.variant())?;
+        let mut nand = format(&self.shape, &self.variant())?;
         self.plan_failures(&mut nand);
         Ok((nand, ObjectState::default()))
     }
