@@ -16,6 +16,9 @@ pub const AHEAD_SEGMENTS: u32 = 4;
 /// Pages moved in a step in the background.
 const STEP_PAGES: u32 = 16;
 
+/// Bytes that are filled for one that a commit writes: journal, index and what is moved take some too.
+const FILLED: u64 = 3;
+
 /// The most bytes that are moved for one that is written.
 const SHARE_MAX: u64 = 8;
 
@@ -54,6 +57,11 @@ impl Core {
         self.log.store.counters().map_or(0, |counters| counters.virtual_nanoseconds)
     }
 
+    /// Segments beyond the point where commits wait at which cleaning begins.
+    fn ahead_segments(&self) -> u32 {
+        (self.log.store.layout.segments / 64).clamp(AHEAD_SEGMENTS, 2 * AHEAD_SEGMENTS)
+    }
+
     /// Cleans for a commit of `bytes`.
     fn pay(&mut self, bytes: u64) -> Result<()> {
         if self.log.store.read_only().is_some() {
@@ -63,12 +71,16 @@ impl Core {
         let least = self.reserve_segments() + self.checkpoint_cost() + 1;
         let reclaimable = |core: &Self| core.log.table.reclaimable(core.log.journal_position().1);
         let free = self.log.table.allocatable() + reclaimable(self);
-        if self.level(bytes, free.saturating_sub(least))? || free >= least + AHEAD_SEGMENTS {
+        if self.level(bytes, free.saturating_sub(least))? || free >= least + self.ahead_segments() {
             return Ok(());
         }
         // A checkpoint in time fills what the one before set free; one that comes late fills the reserve, and
         // only a third one brings that back.
         if !self.has_room(self.checkpoint_cost() + 1) && reclaimable(self) > 0 {
+            return self.set_free().map(|_| ());
+        }
+        // So is one that the next commits would write anyway.
+        if self.dirty_bytes() > self.dirty_limit / 8 * 7 {
             return self.set_free().map(|_| ());
         }
         let segment_bytes = self.log.store.layout.segment_bytes();
@@ -78,8 +90,9 @@ impl Core {
         let may_move = self.has_room(1) || self.moving_room() > 2 * most;
         if may_move && self.begin_cleaning(false, budget)? {
             let left = self.being_cleaned().unwrap_or(0);
-            let ahead = u64::from(free.saturating_sub(least)) * segment_bytes;
-            let share = (bytes * left).checked_div(ahead).unwrap_or(most);
+            let ahead =
+                u64::from((free + AHEAD_SEGMENTS).saturating_sub(least + self.ahead_segments())) * segment_bytes;
+            let share = (FILLED * bytes * left).checked_div(ahead).unwrap_or(most);
             self.clean_step(share.clamp(1, most))?;
         }
         Ok(())
