@@ -323,8 +323,9 @@ impl Log {
         let payload = self.payload();
         let open = self.open[stream as usize].as_ref();
         let within = open.map_or(0, |open| open.position(payload).1);
-        // A page that ends with records ends the run: then it begins on the next one.
-        let before = u32::from(stream == Stream::Journal && open.is_none_or(|open| !open.records.is_empty()));
+        // A page that ends with records ends the run: then it begins on the next one, or behind a page of echoes.
+        let follows = stream == Stream::Journal && open.is_none_or(|open| !open.records.is_empty());
+        let before = if follows { 2 } else { 0 };
         self.prepare(stream, before + (within + bytes.len()).div_ceil(payload) as u32)?;
         let has_records = self.open[stream as usize].as_ref().is_some_and(|open| !open.records.is_empty());
         if has_records && self.content_room(stream) < bytes.len() {
@@ -581,7 +582,7 @@ impl Log {
     pub fn reserve_index(&mut self, bytes: usize) -> Result<u32> {
         let stream = self.index_stream;
         // In the journal they begin behind the page that says how it goes on.
-        let before = 1 + usize::from(stream == Stream::Journal);
+        let before = if stream == Stream::Journal { 3 } else { 1 };
         self.prepare(stream, (bytes.div_ceil(self.payload()) + before) as u32)?;
         self.open[stream as usize].as_ref().map(|open| open.segment).ok_or_else(|| not_open(stream))
     }
