@@ -40,17 +40,6 @@ pub struct Latency {
     pub max: u64,
 }
 
-/// Virtual time that commits waited for the cleaner, in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Stall {
-    /// Half of them waited at most this, to an eighth.
-    pub p50: u64,
-    /// 99 of 100 waited at most this, to an eighth.
-    pub p99: u64,
-    /// The longest.
-    pub max: u64,
-}
-
 /// The outcome of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
@@ -86,8 +75,6 @@ pub struct Report {
     pub cpu_s: f64,
     /// How long the operations took.
     pub latency_us: Latency,
-    /// How long commits waited for the cleaner since the device was made: part of the latency.
-    pub stall_us: Stall,
 }
 
 impl fmt::Display for Report {
@@ -109,8 +96,6 @@ impl fmt::Display for Report {
         }
         let Latency { p50, p99, p999, max } = self.latency_us;
         writeln!(f, "latency {p50} us half, {p99} us 99 %, {p999} us 99.9 %, {max} us longest")?;
-        let Stall { p50, p99, max } = self.stall_us;
-        writeln!(f, "waited for the cleaner {p50} us half, {p99} us 99 %, {max} us longest")?;
         write!(f, "device memory {} at most, {:.2} s of processor time", human_size(self.ram_peak_bytes), self.cpu_s)
     }
 }

@@ -1,8 +1,9 @@
 //! Whether the device over files does what the page-level laboratory says of its policies: the same streams,
 //! the same share of spare space, and how far the write amplifications of content lie apart.
 //!
-//! The device has a journal and an index as well; what they program is not counted here, and what they keep
-//! from the content is no spare space: the share is that of the space which users can fill.
+//! The device has an index as well; what it programs is not counted here, and what it keeps from the content is no
+//! spare space: the share is that of the space which users can fill. Journal pages count: on the measured media the
+//! spare area takes the records of synced writes, and their content lies there.
 
 use super::{Measuring, device, spec};
 use crate::bench::{Bench, Durability};
@@ -73,8 +74,9 @@ fn of_files(run: &Measuring<'_>, settings: &PolicySettings, bytes: u64) -> Resul
         },
         &operations.operations(),
     )?;
+    // Where the spare area takes the records, synced content lies in journal pages.
     let programs: u64 =
-        ["data", "cleaning"].iter().filter_map(|tag| report.by_tag.get(tag)).map(|nand| nand.programs).sum();
+        ["data", "journal", "cleaning"].iter().filter_map(|tag| report.by_tag.get(tag)).map(|nand| nand.programs).sum();
     let content = report.user_bytes_written.max(1);
     Ok(programs as f64 * PAGE_BYTES / content as f64)
 }

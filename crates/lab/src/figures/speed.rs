@@ -39,7 +39,6 @@ pub(super) fn stall(run: &mut Measuring<'_>) -> Result<()> {
     run.shown(name("half take at most"), report.latency_us.p50, "us");
     run.shown(name("99 % take at most"), report.latency_us.p99, "us");
     run.at_most(name("the longest takes"), report.latency_us.max, "us", segment_microseconds(&small)?);
-    run.shown(name("the longest wait for the cleaner"), report.stall_us.max, "us");
     run.shown(name("write amplification"), report.write_amplification, "times");
     run.shown(name("segments cleaned"), report.segments_cleaned, "segments");
     let mean = report.wear.mean.max(1.0);
