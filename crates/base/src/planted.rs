@@ -62,6 +62,10 @@ pub enum Bug {
     SuspectRunStays,
     /// flash: a patch leaves out what the new value has more than the old one.
     PatchKeepsLength,
+    /// flash: an object that is gone takes over its last access time, and is there again.
+    AccessTimeOfRemoved,
+    /// flash: a sync does not wait for access times.
+    AccessTimesUnsynced,
     /// flash: entries move to the node before, its parent still names the old border.
     PackedKeyKept,
     /// fs: fsync does not wait for the device.
@@ -80,7 +84,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 36] = [
         Self::AckBeforeProgram,
         Self::RecordBeforeData,
         Self::CheckpointBeforeContent,
@@ -108,6 +112,8 @@ impl Bug {
         Self::MixedPageEnds,
         Self::SuspectRunStays,
         Self::PatchKeepsLength,
+        Self::AccessTimeOfRemoved,
+        Self::AccessTimesUnsynced,
         Self::PackedKeyKept,
         Self::FsyncWithoutSync,
         Self::NamesInTwo,

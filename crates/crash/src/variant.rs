@@ -21,6 +21,7 @@ pub struct Variant {
     small_object_buffer: bool,
     /// Where the file system on it keeps its inodes.
     pub inodes: Inodes,
+    pending_access_times: usize,
 }
 
 const USUAL: Variant = Variant {
@@ -31,12 +32,14 @@ const USUAL: Variant = Variant {
     extents: true,
     small_object_buffer: true,
     inodes: Inodes::Embedded,
+    pending_access_times: 1024,
 };
 
 /// The named sets.
-pub const VARIANTS: [Variant; 11] = [
+pub const VARIANTS: [Variant; 12] = [
     USUAL,
     Variant { name: "pages", extents: false, ..USUAL },
+    Variant { name: "split+atime", placement: Placement::SplitAtime, pending_access_times: 3, ..USUAL },
     Variant { name: "lifespan", placement: Placement::Lifespan, victim: VictimPolicy::CostAgeTimes, ..USUAL },
     Variant { name: "padded", small_object_buffer: false, ..USUAL },
     Variant { name: "hints", placement: Placement::Hints, victim: VictimPolicy::Greedy, ..USUAL },
@@ -70,7 +73,7 @@ pub fn of(shape: &Shape, workload: &str, seed: u64) -> Variant {
 
 /// Set `number` of all placements with all settings of the switches; victims and wear policies take turns.
 fn of_matrix(number: usize) -> Variant {
-    let placements: Vec<Placement> = Placement::ALL.into_iter().filter(|one| one.is_on_device()).collect();
+    let placements = Placement::ALL;
     let (placement, round) = (placements[number % placements.len()], number / placements.len());
     let switches = round % SWITCHES;
     Variant {
@@ -81,6 +84,7 @@ fn of_matrix(number: usize) -> Variant {
         extents: switches & 1 == 0,
         small_object_buffer: switches & 2 == 0,
         inodes: if switches & 4 == 0 { Inodes::Embedded } else { Inodes::Separate },
+        ..USUAL
     }
 }
 
@@ -94,6 +98,7 @@ impl Variant {
             page_cache_bytes: 0,
             extents: self.extents,
             small_object_buffer: self.small_object_buffer,
+            pending_access_times: self.pending_access_times,
             ..MountOptions::default()
         }
     }
@@ -130,7 +135,7 @@ mod tests {
                 matrix.insert((one.placement, one.extents, one.small_object_buffer, separate));
             }
             assert_eq!(named.len(), VARIANTS.len());
-            let placements = Placement::ALL.into_iter().filter(|one| one.is_on_device()).count();
+            let placements = Placement::ALL.len();
             assert_eq!(matrix.len(), placements * SWITCHES, "{}", shape.name);
         }
     }

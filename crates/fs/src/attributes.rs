@@ -1,5 +1,6 @@
 //! What `stat` tells and `chmod`, `chown`, `utimensat` and `truncate` change.
 
+use crate::access;
 use crate::acl;
 use crate::data::drop_set_bits;
 use crate::error::{Error, Result};
@@ -50,8 +51,11 @@ impl FileSystem {
                 self.change_acl_with_mode(state, number, inode.permissions, &mut transaction)?;
             }
             self.write_back_file(state, number)?;
+            let node = self.node(state, number)?;
+            let accessed = access::take_back(&mut transaction, number.object(), node, &inode);
             self.commit(state, transaction)?;
             self.set_inode(state, number, inode);
+            self.node(state, number)?.device_accessed = accessed;
         }
         state.statistics.changes += 1;
         self.attributes_of(state, number)

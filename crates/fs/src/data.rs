@@ -3,6 +3,7 @@
 //! Writes go to the write-clustering cache; reads lay what is in the cache over what the device has.
 //! The lock is not held while the device reads.
 
+use crate::access;
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::inode::Inode;
@@ -186,7 +187,11 @@ impl FileSystem {
             return;
         }
         node.inode.accessed = now;
-        node.inode_dirty = true;
+        if access::is_apart(&node.inode) && access::device_time(now) != 0 {
+            node.access_dirty = true;
+        } else {
+            node.inode_dirty = true;
+        }
         state.mark_dirty(number.0, now);
     }
 }

@@ -5,6 +5,7 @@
 //! Every change is one transaction: the new inodes are computed, committed, and only then taken into
 //! memory, so a refused commit leaves nothing to undo.
 
+use crate::access;
 use crate::error::{Error, Result};
 use crate::inode::Inode;
 use crate::inodes::{Found, Inodes};
@@ -286,7 +287,9 @@ impl FileSystem {
             | FileType::CharacterDevice
             | FileType::BlockDevice => ObjectStat::default(),
         };
-        let mut node = Node::new(inode, stat.size);
+        let accessed = access::later(inode.accessed, stat.accessed);
+        let mut node = Node::new(Inode { accessed, ..inode }, stat.size);
+        node.device_accessed = stat.accessed;
         node.allocated = Some(stat.allocated);
         Ok(node)
     }

@@ -74,6 +74,9 @@ impl FileSystem {
             node.opens = node.opens.saturating_sub(1);
             if node.rewritten {
                 self.write_back_rewritten(state, number);
+            } else if node.is_read_only_since() && !self.writes_through() {
+                // Gathering such times is the device's trade. One that is lost is no failure.
+                let _ = self.write_back_file(state, number);
             }
         }
         self.let_go(state, number);

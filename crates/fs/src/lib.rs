@@ -8,6 +8,7 @@
 //! What is promised after a crash: `docs/semantics.md`. What is stored: `docs/format/fs.md`.
 #![forbid(unsafe_code)]
 
+mod access;
 mod acl;
 mod attributes;
 pub mod check;

@@ -28,6 +28,10 @@ pub(crate) struct Node {
     pub dirty: DirtyRanges,
     /// The inode differs from the device's.
     pub inode_dirty: bool,
+    /// The access time differs from the device's, and nothing else of the inode does.
+    pub access_dirty: bool,
+    /// The access time that the device keeps apart from the inode; 0 for none.
+    pub device_accessed: u64,
     /// Since when anything is dirty, and the place in the order of dirty files.
     pub dirty_since: Option<(Timestamp, u64)>,
     /// Entries handed to the kernel and not forgotten.
@@ -57,6 +61,8 @@ impl Node {
             allocated: None,
             dirty: DirtyRanges::default(),
             inode_dirty: false,
+            access_dirty: false,
+            device_accessed: 0,
             dirty_since: None,
             lookups: 0,
             opens: 0,
@@ -71,7 +77,17 @@ impl Node {
 
     /// Whether the device does not know all of it yet.
     pub(crate) fn is_dirty(&self) -> bool {
-        self.inode_dirty || !self.dirty.is_empty() || self.valid != self.device_size || self.size != self.device_size
+        self.inode_dirty
+            || self.access_dirty
+            || !self.dirty.is_empty()
+            || self.valid != self.device_size
+            || self.size != self.device_size
+    }
+
+    /// Whether it was read since the device heard of it, and nothing else.
+    pub(crate) fn is_read_only_since(&self) -> bool {
+        let is_written = self.inode_dirty || !self.dirty.is_empty();
+        self.access_dirty && !is_written && self.valid == self.device_size && self.size == self.device_size
     }
 
     /// Whether somebody outside holds on to it.
@@ -211,6 +227,7 @@ impl State {
             self.dirty_bytes -= node.dirty.bytes();
             node.dirty.clear();
             node.inode_dirty = false;
+            node.access_dirty = false;
             if let Some((_, order)) = node.dirty_since.take() {
                 self.dirty_order.remove(&order);
             }

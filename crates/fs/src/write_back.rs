@@ -8,6 +8,7 @@
 //! A write-back that fails loses nothing: the data stays dirty, the file remembers the failure, and
 //! every handle of it hears of it once.
 
+use crate::access;
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::inodes::Inodes;
@@ -34,6 +35,8 @@ struct Plan {
     bytes: usize,
     /// The object's size afterwards.
     device_size: u64,
+    /// The access time at the device afterwards.
+    accessed: u64,
     /// Nothing is dirty afterwards.
     complete: bool,
 }
@@ -45,6 +48,7 @@ fn plan(inodes: Inodes, number: InodeNumber, node: &Node, limit: usize) -> Plan 
     let mut bytes = 0;
     let mut device_size = node.valid;
     let mut complete = true;
+    let mut accessed = node.device_accessed;
     if node.valid < node.device_size {
         transaction.truncate(object, node.valid);
     }
@@ -67,10 +71,14 @@ fn plan(inodes: Inodes, number: InodeNumber, node: &Node, limit: usize) -> Plan 
             device_size = node.size;
         }
         if node.inode_dirty {
+            accessed = access::take_back(&mut transaction, object, node, &node.inode);
             inodes.store(&mut transaction, object, &node.inode);
+        } else if node.access_dirty {
+            accessed = access::device_time(node.inode.accessed);
+            transaction.set_access_time(object, accessed);
         }
     }
-    Plan { mutations: transaction.mutations, written, bytes, device_size, complete }
+    Plan { mutations: transaction.mutations, written, bytes, device_size, accessed, complete }
 }
 
 impl FileSystem {
@@ -82,8 +90,15 @@ impl FileSystem {
                 state.clean(number.0);
                 return Ok(());
             }
+            let before = node.device_accessed;
             let mut plan = plan(self.inodes, number, node, self.transaction_bytes);
-            self.commit(state, Transaction { mutations: std::mem::take(&mut plan.mutations) })?;
+            let is_access_only = matches!(&plan.mutations[..], [Mutation::SetAccessTime { .. }]);
+            match self.commit(state, Transaction { mutations: std::mem::take(&mut plan.mutations) }) {
+                Ok(()) => {}
+                // Nobody hears of a read on a full device.
+                Err(error) if is_access_only && error.kind == ErrorKind::NoSpace => plan.accessed = before,
+                Err(error) => return Err(error),
+            }
             written_back(state, number, &plan);
             if plan.complete {
                 return Ok(());
@@ -227,6 +242,7 @@ fn written_back(state: &mut State, number: InodeNumber, plan: &Plan) {
     node.allocated = None;
     state.statistics.written_back_bytes += plan.bytes as u64;
     if plan.complete {
+        node.device_accessed = plan.accessed;
         state.clean(number.0);
         return;
     }

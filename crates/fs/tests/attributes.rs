@@ -84,6 +84,50 @@ fn access_times_as_the_mount_wants() {
 }
 
 #[test]
+fn access_times_come_back_and_can_be_set_to_any_other() {
+    let volume = Volume::of_size(16 << 20);
+    let strict = || volume.mount_with(Options { access_times: AccessTimes::Strict, ..Options::default() });
+    let accessed = |fs: &FileSystem, name: &str| lookup(fs, ROOT, name).unwrap().accessed;
+    let fs = strict();
+    let file = create(&fs, ROOT, "f");
+    write(&fs, file, 0, b"x");
+    mkdir(&fs, ROOT, "d");
+    fs.sync().unwrap();
+    volume.clock.advance(SECOND);
+    content(&fs, file);
+    let read = accessed(&fs, "f");
+    fs.fsync(file, None, false).unwrap();
+    // The device has it apart from the inode.
+    let device_time = |fs: &FileSystem| fs.device().stat(file.object()).unwrap().accessed;
+    assert_eq!(device_time(&fs), read.seconds as u64 * SECOND + u64::from(read.nanoseconds));
+    fs.unmount().unwrap();
+    let fs = strict();
+    assert_eq!(accessed(&fs, "f"), read);
+    // Whoever sets an earlier time is believed, whatever waits.
+    for waits in [false, true] {
+        volume.clock.advance(SECOND);
+        content(&fs, file);
+        if !waits {
+            fs.sync().unwrap();
+        }
+        let change = SetAttributes { accessed: Some(SetTime::At(at(7, 8))), ..SetAttributes::default() };
+        fs.set_attributes(&root(), file, &change).unwrap();
+        assert_eq!(accessed(&fs, "f"), at(7, 8));
+        fs.sync().unwrap();
+        assert_eq!(device_time(&fs), 0);
+    }
+    fs.unmount().unwrap();
+    let fs = strict();
+    assert_eq!(accessed(&fs, "f"), at(7, 8));
+    volume.clock.advance(SECOND);
+    content(&fs, file);
+    let read = accessed(&fs, "f");
+    write(&fs, file, 1, b"y");
+    fs.unmount().unwrap();
+    assert_eq!(accessed(&strict(), "f"), read);
+}
+
+#[test]
 fn set_bits_follow_directory_caller_and_owner() {
     let (_volume, fs) = mounted();
     let directory = mkdir(&fs, ROOT, "d");

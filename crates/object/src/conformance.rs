@@ -4,6 +4,7 @@
 //! Each case gets devices of its own. A case that needs something the harness declares not to offer
 //! is counted as skipped, never as passed. Nothing in here knows a medium.
 
+mod access_times;
 mod atomic;
 mod attributes;
 mod content;
@@ -109,6 +110,7 @@ pub fn cases() -> Vec<Case> {
         content::CASES,
         attributes::CASES,
         hints::CASES,
+        access_times::CASES,
         listing::CASES,
         atomic::CASES,
         sizes::CASES,

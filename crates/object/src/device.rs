@@ -9,6 +9,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 /// What a returned commit promises (N1, N2 of `docs/semantics.md`).
+///
+/// Access times stand outside of N2 and N3: after a crash an object has any one of those that it was given since the
+/// last one covered, with or without what else their transactions did. A durable commit covers them only if it
+/// sets one itself, a sync always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Durability {
     /// In the device's buffers: after a crash it may be gone, together with all that came later.
@@ -35,6 +39,8 @@ pub struct ObjectStat {
     pub allocated: u64,
     /// The advice given for it.
     pub hints: Hints,
+    /// Its access time as last set; 0 if none was.
+    pub accessed: u64,
 }
 
 /// Space of a device in bytes. `available` can be written to 99 % by one large object.

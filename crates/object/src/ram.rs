@@ -131,7 +131,12 @@ impl ObjectDevice for RamDevice {
     fn stat(&self, object: ObjectId) -> Result<ObjectStat> {
         let core = self.core.lock();
         let object = core.state.object(object)?;
-        Ok(ObjectStat { size: object.content.size(), allocated: object.content.allocated_bytes(), hints: object.hints })
+        Ok(ObjectStat {
+            size: object.content.size(),
+            allocated: object.content.allocated_bytes(),
+            hints: object.hints,
+            accessed: object.accessed,
+        })
     }
 
     fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {

@@ -71,6 +71,14 @@ pub enum Mutation {
         /// The new advice.
         hints: Hints,
     },
+    /// Says when the object was last read, and nothing else of it changes. What a crash leaves of it is promised
+    /// less than of any other change: [`Durability`](crate::Durability).
+    SetAccessTime {
+        /// The object.
+        object: ObjectId,
+        /// A time as the host counts it; 0 for none.
+        time: u64,
+    },
 }
 
 impl Mutation {
@@ -85,7 +93,8 @@ impl Mutation {
             | Self::Punch { object, .. }
             | Self::SetAttribute { object, .. }
             | Self::RemoveAttribute { object, .. }
-            | Self::SetHints { object, .. } => *object,
+            | Self::SetHints { object, .. }
+            | Self::SetAccessTime { object, .. } => *object,
         }
     }
 }
@@ -147,6 +156,11 @@ impl Transaction {
     /// Adds [`Mutation::SetHints`].
     pub fn set_hints(&mut self, object: ObjectId, hints: Hints) -> &mut Self {
         self.push(Mutation::SetHints { object, hints })
+    }
+
+    /// Adds [`Mutation::SetAccessTime`].
+    pub fn set_access_time(&mut self, object: ObjectId, time: u64) -> &mut Self {
+        self.push(Mutation::SetAccessTime { object, time })
     }
 
     fn push(&mut self, mutation: Mutation) -> &mut Self {

@@ -68,9 +68,10 @@ fn check(mutation: &Mutation, next_id: ObjectId, known: &mut Existence<'_>) -> R
             }
         }
         // A punch past the size, or one whose end overflows, only covers less; hints are advice.
-        Mutation::Punch { .. } | Mutation::RemoveAttribute { .. } | Mutation::SetHints { .. } => {
-            known.require(object)?;
-        }
+        Mutation::Punch { .. }
+        | Mutation::RemoveAttribute { .. }
+        | Mutation::SetHints { .. }
+        | Mutation::SetAccessTime { .. } => known.require(object)?,
     }
     Ok(())
 }
@@ -157,7 +158,7 @@ pub trait Stored {
 pub fn never_needs_space(transaction: &Transaction, stored: &mut dyn Stored) -> Result<bool> {
     let mutations = &transaction.mutations;
     let fills = |one: &Mutation| match one {
-        Mutation::Create { .. } | Mutation::SetHints { .. } => true,
+        Mutation::Create { .. } | Mutation::SetHints { .. } | Mutation::SetAccessTime { .. } => true,
         Mutation::Write { offset, data, .. } => *offset != 0 || data.len() > REPLACED_BYTES_MAX,
         _ => false,
     };
@@ -185,7 +186,10 @@ pub fn never_needs_space(transaction: &Transaction, stored: &mut dyn Stored) -> 
                 growth -= CUT_BYTES;
                 continue;
             }
-            Mutation::Create { .. } | Mutation::Write { .. } | Mutation::SetHints { .. } => continue,
+            Mutation::Create { .. }
+            | Mutation::Write { .. }
+            | Mutation::SetHints { .. }
+            | Mutation::SetAccessTime { .. } => continue,
         };
         let before = match changed.insert((object, key), length) {
             Some(before) => before,

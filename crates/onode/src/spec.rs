@@ -291,9 +291,8 @@ fn figure_of(what: &str, value: &str) -> Result<u32> {
 }
 
 fn placement_of(what: &str, value: &str) -> Result<Placement> {
-    let known = || Placement::ALL.into_iter().filter(|one| one.is_on_device());
-    known().find(|one| one.name() == value).ok_or_else(|| {
-        let names: Vec<_> = known().map(Placement::name).collect();
+    Placement::from_name(value).ok_or_else(|| {
+        let names: Vec<_> = Placement::ALL.into_iter().map(Placement::name).collect();
         Error::new(Class::Usage, what, format!("`{value}` is no placement of this device"))
             .hint(format!("the placements are {}", names.join(", ")))
     })
@@ -390,7 +389,7 @@ mod tests {
             ("flash:sim,direct", "`direct`", Class::Usage),
             ("flash:a,size=lots", "`lots`", Class::BadSize),
             ("flash:a,placement=anywhere", "`anywhere`", Class::Usage),
-            ("flash:a,placement=split+atime", "`split+atime`", Class::Usage),
+            ("flash:a,placement=random", "`random`", Class::Usage),
             ("flash:a,victim=all", "`all`", Class::Usage),
             ("flash:a,wear=none", "`none`", Class::Usage),
             ("flash:a,page=99999999999", "`99999999999`", Class::BadSize),

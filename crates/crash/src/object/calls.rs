@@ -56,6 +56,9 @@ fn value(old: Option<&Vec<u8>>, prng: &mut Prng) -> Vec<u8> {
 /// A change of an object that is there.
 fn change(object: ObjectId, state: &ObjectState, profile: &Profile, prng: &mut Prng) -> Mutation {
     let size = state.objects.get(&object).map_or(0, |one| one.content.len() as u64);
+    if profile.reads > 0 && prng.chance(profile.reads, 100) {
+        return Mutation::SetAccessTime { object, time: prng.below(1 << 20) };
+    }
     if prng.chance(profile.attributes, 100) {
         return match prng.below(5) {
             0 => Mutation::RemoveAttribute { object, key: key(prng) },
@@ -120,6 +123,12 @@ pub fn transaction(
                 Mutation::Create { object: id, hints: hints(prng) }
             }
         };
+        // A time may survive without the removal that came with it: the states here cannot tell of such a one.
+        let was_read =
+            |one: &Mutation| matches!(one, Mutation::SetAccessTime { object, .. } if *object == mutation.object());
+        if matches!(mutation, Mutation::Remove { .. }) && transaction.mutations.iter().any(was_read) {
+            continue;
+        }
         if state.apply(&mutation) {
             transaction.mutations.push(mutation);
         }
@@ -170,6 +179,7 @@ pub fn describe(transaction: &Transaction) -> String {
                 format!("remove attribute {}.{} of {object}", key.kind.0, key.index)
             }
             Mutation::SetHints { object, .. } => format!("set hints of {object}"),
+            Mutation::SetAccessTime { object, time } => format!("set access time {time} of {object}"),
         })
         .collect();
     words.join("; ")

@@ -14,6 +14,19 @@ pub struct Object {
     pub content: Vec<u8>,
     /// The attributes.
     pub attributes: BTreeMap<AttributeKey, Vec<u8>>,
+    /// The access times that a crash may leave, the present one last; none stands for 0.
+    pub accessed: Vec<u64>,
+}
+
+impl Object {
+    fn access_time(&self) -> u64 {
+        self.accessed.last().copied().unwrap_or(0)
+    }
+
+    /// Whether all but the access times is the same.
+    fn is_like(&self, other: &Self) -> bool {
+        (&self.hints, &self.content, &self.attributes) == (&other.hints, &other.content, &other.attributes)
+    }
 }
 
 /// All objects, and which ids were ever used.
@@ -74,6 +87,12 @@ impl ObjectState {
                 object.attributes.remove(key);
             }
             Mutation::SetHints { hints, .. } => object.hints = *hints,
+            Mutation::SetAccessTime { time, .. } => {
+                if object.accessed.is_empty() {
+                    object.accessed.push(0);
+                }
+                object.accessed.push(*time);
+            }
         }
         true
     }
@@ -100,17 +119,49 @@ impl ObjectState {
     pub fn difference(&self, expected: &Self) -> Option<String> {
         for (id, wanted) in &expected.objects {
             let Some(found) = self.objects.get(id) else { return Some(format!("{id} is missing")) };
-            if found != wanted {
+            if !found.is_like(wanted) || found.access_time() != wanted.access_time() {
                 return Some(format!("{id}: {}", object_difference(found, wanted)));
             }
         }
         self.objects.keys().find(|id| !expected.objects.contains_key(id)).map(|id| format!("{id} should not exist"))
     }
 
-    /// Whether the objects are these.
+    /// Whether the objects are these, whenever they were read.
     #[must_use]
     pub fn shows(&self, expected: &Self) -> bool {
-        self.objects == expected.objects
+        let same =
+            |(id, found): (&ObjectId, &Arc<Object>)| expected.objects.get(id).is_some_and(|one| found.is_like(one));
+        self.objects.len() == expected.objects.len() && self.objects.iter().all(same)
+    }
+
+    /// A sync covers the access times: a crash leaves no others.
+    pub fn cover_access_times(&mut self) {
+        for object in self.objects.values_mut().filter(|one| one.accessed.len() > 1) {
+            let time = object.access_time();
+            Arc::make_mut(object).accessed = vec![time];
+        }
+    }
+
+    /// What a crash leaves of the access times, if it shows `found` and `states` are those that it may leave.
+    ///
+    /// # Errors
+    /// The first object with another access time.
+    pub fn with_access_times<'a>(
+        &self,
+        found: &Self,
+        states: impl Iterator<Item = &'a Self> + Clone,
+    ) -> Result<Self, String> {
+        let mut recognised = self.clone();
+        for (id, object) in &mut recognised.objects {
+            let time = found.objects.get(id).map_or(0, |one| one.access_time());
+            let may = |one: &Arc<Object>| one.accessed.contains(&time) || (one.accessed.is_empty() && time == 0);
+            if !states.clone().any(|state| state.objects.get(id).is_some_and(may)) {
+                return Err(format!("{id} was read at {time}, which nobody said since the last sync"));
+            }
+            // It is on the medium now.
+            Arc::make_mut(object).accessed = vec![time];
+        }
+        Ok(recognised)
     }
 }
 
@@ -119,7 +170,7 @@ fn read_object(device: &dyn ObjectDevice, id: ObjectId) -> onode_object::Result<
     let mut content = vec![0xa5; usize::try_from(stat.size).unwrap_or(0).min(64 << 20)];
     let count = device.read(id, 0, &mut content)?;
     content.truncate(count);
-    let mut object = Object { hints: stat.hints, content, attributes: BTreeMap::new() };
+    let mut object = Object { hints: stat.hints, content, attributes: BTreeMap::new(), accessed: vec![stat.accessed] };
     let mut from = Some(AttributeKey::new(AttributeKind(0), 0));
     while let Some(start) = from {
         let some = device.attributes(id, start, 64)?;
@@ -140,6 +191,9 @@ fn object_difference(found: &Object, wanted: &Object) -> String {
             found.content[at],
             wanted.content[at]
         );
+    }
+    if found.access_time() != wanted.access_time() {
+        return format!("read at {} instead of {}", found.access_time(), wanted.access_time());
     }
     if found.hints != wanted.hints {
         return format!("{:?} instead of {:?}", found.hints, wanted.hints);

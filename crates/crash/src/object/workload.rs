@@ -10,7 +10,7 @@ use crate::workload::{Figures, Workload};
 use onode_base::Prng;
 use onode_flash::FlashDevice;
 use onode_media::{Fault, OperationKind, SimNand, SimOptions};
-use onode_object::{Durability, Error, ErrorKind, ObjectDevice, ObjectId, SyncScope};
+use onode_object::{Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, SyncScope};
 
 /// About a segment of the smallest media.
 const SEGMENT_BYTES: u64 = 4096;
@@ -97,10 +97,14 @@ impl ObjectWorkload {
         device: &FlashDevice,
         run: &mut Run<ObjectState>,
         transaction: onode_object::Transaction,
-        after: ObjectState,
+        mut after: ObjectState,
         durability: Durability,
     ) -> Result<(), Violation> {
         let words = if run.explains { calls::describe(&transaction) } else { String::new() };
+        let sets_time = |one: &Mutation| matches!(one, Mutation::SetAccessTime { .. });
+        if durability == Durability::Durable && transaction.mutations.iter().any(sets_time) {
+            after.cover_access_times();
+        }
         let only_frees = calls::only_frees(&transaction, &run.state);
         let (before, used) = (run.state.clone(), run.state.bytes());
         let describe = move || format!("commit {durability:?}: {words}");
@@ -123,11 +127,13 @@ impl ObjectWorkload {
     }
 
     fn remount(&self, device: &mut FlashDevice, run: &mut Run<ObjectState>) -> Result<(), Violation> {
+        let mut covered = run.state.clone();
+        covered.cover_access_times();
         run.call(
             || "close".into(),
             |_| {
                 device.close().map_err(unexpected("close"))?;
-                Ok((true, None))
+                Ok((true, Some(covered)))
             },
         )?;
         run.call(
@@ -143,7 +149,7 @@ impl ObjectWorkload {
     fn remove_largest(&self, device: &FlashDevice, run: &mut Run<ObjectState>) -> Result<(), Violation> {
         let largest = run.state.objects.iter().max_by_key(|(_, one)| one.content.len()).map(|(id, _)| *id);
         let Some(object) = largest else { return Ok(()) };
-        let mutation = onode_object::Mutation::Remove { object };
+        let mutation = Mutation::Remove { object };
         let mut after = run.state.clone();
         if !after.apply(&mutation) {
             return Ok(());
@@ -187,9 +193,11 @@ impl Workload for ObjectWorkload {
                 |_| device.maintain(4).map_err(unexpected("maintain")).map(|_| (false, None)),
             )
         } else if draw < remounts + maintains + 20 {
+            let mut covered = run.state.clone();
+            covered.cover_access_times();
             run.call(
                 || "sync".into(),
-                |_| device.sync(SyncScope::All).map_err(unexpected("sync")).map(|()| (true, None)),
+                |_| device.sync(SyncScope::All).map_err(unexpected("sync")).map(|()| (true, Some(covered))),
             )
         } else if draw < remounts + maintains + 30 {
             let transaction = calls::refused(run, self.profile);
@@ -220,9 +228,9 @@ impl Workload for ObjectWorkload {
     ) -> Result<ObjectState, Violation> {
         let found = ObjectState::read(device).map_err(unexpected("read after mount"))?;
         // Of equal states the oldest: it has used the fewest ids.
-        let mut states = (promise.floor..=promise.ceiling).map(|count| history.state(count));
-        if let Some(state) = states.find(|state| found.shows(state)) {
-            return Ok(state.clone());
+        let states = (promise.floor..=promise.ceiling).map(|count| history.state(count));
+        if let Some(state) = states.clone().find(|state| found.shows(state)) {
+            return state.with_access_times(&found, states).map_err(|text| Violation::new("N1", text));
         }
         let all = 0..=history.calls.len();
         let older = all.rev().find(|&count| found.shows(history.state(count)));

@@ -21,6 +21,8 @@ pub struct Onode {
     pub allocated: u64,
     /// Advice.
     pub hints: Hints,
+    /// Access time; 0 for none.
+    pub accessed: u64,
 }
 
 impl Onode {
@@ -29,6 +31,9 @@ impl Onode {
         varint::put(&mut out, self.size);
         varint::put(&mut out, self.allocated);
         hints::put(&mut out, &self.hints);
+        if self.accessed != 0 {
+            varint::put(&mut out, self.accessed);
+        }
         out
     }
 
@@ -36,7 +41,10 @@ impl Onode {
         let size = varint::take(&mut bytes)?;
         let allocated = varint::take(&mut bytes)?;
         let hints = hints::take(&mut bytes)?;
-        bytes.is_empty().then_some(Self { size, allocated, hints })
+        let has_time = !bytes.is_empty();
+        let accessed = if has_time { varint::take(&mut bytes)? } else { 0 };
+        let sound = bytes.is_empty() && has_time == (accessed != 0);
+        sound.then_some(Self { size, allocated, hints, accessed })
     }
 }
 
@@ -90,10 +98,11 @@ impl Core {
             .ok_or_else(|| onode_object::Error::of(onode_base::ErrorKind::NotFound, object, "there is no such object"))
     }
 
-    /// Sets the onode of `object`.
+    /// Sets the onode of `object`, which takes over the access time that waits for it.
     pub fn set_onode(&mut self, object: ObjectId, onode: &Onode) -> Result<()> {
+        let accessed = self.pending_access.remove(&object).unwrap_or(onode.accessed);
         let (tree, mut source) = self.index();
-        tree.insert(&mut source, Key::onode(object), &onode.encode())
+        tree.insert(&mut source, Key::onode(object), &Onode { accessed, ..*onode }.encode())
     }
 
     /// Up to `limit` extents of `object` that end after `from` and start before `until`.
@@ -183,6 +192,11 @@ impl Core {
                 onode.hints = *hints;
                 self.set_onode(*object, &onode)
             }
+            Mutation::SetAccessTime { object, time } => {
+                let onode = self.require(*object)?;
+                self.pending_access.remove(object);
+                self.set_onode(*object, &Onode { accessed: *time, ..onode })
+            }
         }
     }
 
@@ -210,6 +224,9 @@ impl Core {
             }
         }
         self.objects = self.objects.saturating_sub(1);
+        if !is_planted(Bug::AccessTimeOfRemoved) {
+            self.pending_access.remove(&object);
+        }
         Ok(())
     }
 

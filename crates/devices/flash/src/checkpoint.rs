@@ -19,6 +19,9 @@ use onode_object::Result;
 impl Core {
     /// Writes a checkpoint. `clean` seals the streams first: nothing follows in the journal.
     pub fn checkpoint(&mut self, clean: bool) -> Result<()> {
+        if clean {
+            self.merge_access_times()?;
+        }
         let result = self.write_checkpoint(clean);
         if let Err(error) = &result {
             self.log.store.latch(&format!("a checkpoint failed: {error}"));
@@ -90,6 +93,9 @@ impl Core {
         self.nodes.set_budget(self.options.node_cache_bytes + self.dirty_limit);
         let (tree, mut source) = self.index();
         tree.write_back(&mut source)?;
+        if self.pending_access.is_empty() && (clean || self.log.access.is_long()) {
+            self.log.release_access_times();
+        }
         self.log.table.hold_dead(self.log.journal_position().1);
         self.write_table()?;
         if !is_planted(Bug::SuperblockBeforeIndex) {

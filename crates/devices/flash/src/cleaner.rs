@@ -199,7 +199,10 @@ impl Core {
             Owner::Node { key, level } => {
                 let (tree, mut source) = self.index();
                 source.tag = IoTag::Cleaning;
-                tree.touch(&mut source, &key, level, location).map(|_| ())
+                if tree.touch(&mut source, &key, level, location)? {
+                    self.statistics.node_bytes_moved += u64::from(item.length);
+                }
+                Ok(())
             }
             Owner::TablePiece { piece } => {
                 let piece = piece as usize;

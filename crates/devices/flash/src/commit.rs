@@ -2,6 +2,7 @@
 
 use crate::apply::EXTENT_BYTES_MAX;
 use crate::core::Core;
+use crate::format::FEATURE_ACCESS_TIMES;
 use crate::items::Owner;
 use crate::log::Writer;
 use crate::policy::{Stream, whole_page_bytes};
@@ -10,7 +11,7 @@ use alloc::format;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::validate::{never_needs_space, validate};
-use onode_object::{Durability, Mutation, ObjectId, Result, Transaction};
+use onode_object::{Durability, Mutation, ObjectId, Result, SyncScope, Transaction};
 
 impl Core {
     /// Does the whole transaction or nothing.
@@ -35,12 +36,22 @@ impl Core {
         self.prepare_writing()?;
         let synced = self.rhythm.commit() || durability == Durability::Durable;
         let in_one_run = synced && self.belongs_in_one_run(&transaction)?;
+        let sets_access_times = Self::sets_access_times(&transaction);
+        if sets_access_times && self.incompatible & FEATURE_ACCESS_TIMES == 0 {
+            // Older programs must not meet what follows.
+            self.incompatible |= FEATURE_ACCESS_TIMES;
+            self.write_superblock(false)?;
+        }
         let mut changes = Vec::with_capacity(transaction.mutations.len());
         for mutation in transaction.mutations {
             let change = match mutation {
                 Mutation::Write { object, offset, data } if !data.is_empty() => {
                     let pieces = self.write_content(object, offset, &data, in_one_run)?;
                     Change::Place { object, offset, pieces }
+                }
+                Mutation::SetAccessTime { object, time } if self.logs_access_times() => {
+                    self.note_access_time(object, time)?;
+                    continue;
                 }
                 Mutation::SetAttribute { object, key, value } => {
                     self.costliest.count(object.0, value.len() as u64);
@@ -52,25 +63,36 @@ impl Core {
             self.apply(&change)?;
             changes.push(patch.unwrap_or(change));
         }
-        self.log.transaction += 1;
         self.statistics.commits += 1;
+        if !changes.is_empty() {
+            self.log_changes(changes)?;
+        }
+        if durability == Durability::Durable {
+            if sets_access_times {
+                self.sync_access_times(SyncScope::All)?;
+            }
+            self.sync()?;
+        } else if !self.options.small_object_buffer {
+            self.log.program_page(Stream::Journal)?;
+        }
+        self.shed_access_times()?;
+        if self.checkpoint_is_due() {
+            self.checkpoint(false)?;
+        }
+        self.share_memory();
+        Ok(())
+    }
+
+    /// Appends the record of a commit.
+    fn log_changes(&mut self, mut changes: Vec<Change>) -> Result<()> {
+        self.log.transaction += 1;
         if is_planted(Bug::TransactionSplit) && changes.len() > 1 {
             let second = changes.split_off(1);
             self.log.append_record(&Record::Commit { transaction: self.log.transaction, changes })?;
             self.log.transaction += 1;
             changes = second;
         }
-        self.log.append_record(&Record::Commit { transaction: self.log.transaction, changes })?;
-        if durability == Durability::Durable {
-            self.sync()?;
-        } else if !self.options.small_object_buffer {
-            self.log.program_page(Stream::Journal)?;
-        }
-        if self.checkpoint_is_due() {
-            self.checkpoint(false)?;
-        }
-        self.share_memory();
-        Ok(())
+        self.log.append_record(&Record::Commit { transaction: self.log.transaction, changes })
     }
 
     /// Appends content to the streams that the placement policy names, or in one run to the journal.

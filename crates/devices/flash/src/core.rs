@@ -1,6 +1,7 @@
 //! The single-threaded state machine behind the device: the log, the tree over it, and the numbers
 //! that a checkpoint writes down.
 
+use crate::access::Pending;
 use crate::cleaner::Cleaning;
 use crate::compact::Rhythm;
 use crate::costliest::Costliest;
@@ -39,6 +40,8 @@ pub struct Statistics {
     pub segments_levelled: u64,
     /// See `segments_levelled`.
     pub bytes_levelled: u64,
+    /// Bytes of tree nodes that the cleaner had written elsewhere.
+    pub node_bytes_moved: u64,
     /// Bytes of content that users wrote.
     pub bytes_written: u64,
     /// Journal records replayed by the mount.
@@ -110,6 +113,8 @@ pub struct Core {
     pub objects: u64,
     /// Extents that exist: each will need an item in a summary.
     pub extents: u64,
+    /// Access times that no onode has yet.
+    pub pending_access: Pending,
     /// What the newest superblock says beside the root.
     pub checkpoint_state: CheckpointState,
     /// Whether the newest superblock describes the present state and nothing was logged since.

@@ -75,9 +75,11 @@ impl ObjectDevice for FlashDevice {
         self.core.lock().commit(transaction, durability)
     }
 
-    fn sync(&self, _scope: SyncScope) -> Result<()> {
+    fn sync(&self, scope: SyncScope) -> Result<()> {
+        let mut core = self.core.lock();
+        core.sync_access_times(scope)?;
         // The journal is one log: what covers one object covers all that came before.
-        self.core.lock().sync()
+        core.sync()
     }
 
     fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {

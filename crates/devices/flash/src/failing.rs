@@ -8,6 +8,7 @@
 use crate::core::Core;
 use crate::items::{Item, Owner};
 use crate::layout::SegmentPage;
+use crate::policy::Stream;
 use crate::segments::SegmentState;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
@@ -52,7 +53,12 @@ impl Core {
     /// `journal_sequence` is that of the segment at which a replay from it starts.
     pub fn retire_failing(&mut self, journal_sequence: u32) -> Result<()> {
         loop {
-            let dead = self.log.table.failing(journal_sequence, false).next();
+            // Access times that no onode has yet may lie on one.
+            let has_times = !self.pending_access.is_empty();
+            let table = &self.log.table;
+            let dead = table
+                .failing(journal_sequence, false)
+                .find(|segment| !has_times || table.get(*segment).stream != Stream::Atime);
             let Some(segment) = dead else { return Ok(()) };
             let layout = self.log.store.layout;
             let page = u32::from(self.log.table.get(segment).summary_page).min(layout.segment_pages - 1);

@@ -28,14 +28,18 @@ pub const FEATURE_CLASSES: u32 = 1;
 /// Incompatible feature: journal pages go on in the spare area, and records name the bytes of an attribute
 /// that changed.
 pub const FEATURE_COMPACT_RECORDS: u32 = 4;
+/// Incompatible feature: objects may have access times, and segments hold a log of them.
+pub const FEATURE_ACCESS_TIMES: u32 = 8;
 /// All incompatible features that this code knows.
-pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES | FEATURE_COMPACT_RECORDS;
+pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES | FEATURE_COMPACT_RECORDS | FEATURE_ACCESS_TIMES;
 /// Compatible features: the wear policy that was chosen, one of these. None is set if none was chosen.
 pub const FEATURE_WEAR_OFF: u32 = 1;
 /// See [`FEATURE_WEAR_OFF`].
 pub const FEATURE_WEAR_DYNAMIC: u32 = 2;
 /// See [`FEATURE_WEAR_OFF`].
 pub const FEATURE_WEAR_STATIC: u32 = 4;
+/// Bytes of an entry in the log of access times: object and time.
+pub const ACCESS_ENTRY_BYTES: usize = 16;
 /// First bytes of every segment summary.
 pub const SUMMARY_MAGIC: [u8; 4] = *b"OSUM";
 
@@ -83,6 +87,8 @@ pub enum PageKind {
     Index = 5,
     /// A segment summary.
     Summary = 6,
+    /// Access times.
+    Atime = 7,
 }
 
 impl PageKind {
@@ -96,6 +102,7 @@ impl PageKind {
             4 => Self::Cold,
             5 => Self::Index,
             6 => Self::Summary,
+            7 => Self::Atime,
             _ => return None,
         })
     }

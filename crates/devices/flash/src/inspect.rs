@@ -34,6 +34,7 @@ impl Inspect for FlashDevice {
             ("bytes_moved", statistics.bytes_moved),
             ("segments_levelled", statistics.segments_levelled),
             ("bytes_levelled", statistics.bytes_levelled),
+            ("node_bytes_moved", statistics.node_bytes_moved),
             ("bytes_written", statistics.bytes_written),
             ("stall_us.p50", core.stalls.percentile(500)),
             ("stall_us.p99", core.stalls.percentile(990)),
@@ -78,7 +79,7 @@ impl Inspect for FlashDevice {
 }
 
 /// Memory by part.
-fn ram(core: &Core) -> [(&'static str, u64); 7] {
+fn ram(core: &Core) -> [(&'static str, u64); 8] {
     [
         ("node_cache", core.nodes.bytes() as u64),
         ("dirty_node", core.dirty_bytes() as u64),
@@ -86,6 +87,7 @@ fn ram(core: &Core) -> [(&'static str, u64); 7] {
         ("segment_table", core.log.table.memory_bytes() as u64),
         ("open_segment", core.log.memory_bytes() as u64),
         ("costliest", core.costliest.memory_bytes() as u64),
+        ("access_time", core.access_bytes() as u64),
         ("cleaner", core.cleaning.as_ref().map_or(0, Cleaning::memory_bytes) as u64),
     ]
 }

@@ -6,6 +6,7 @@
 //! appended. A segment is sealed with a summary once only the summary's room is left. What happens
 //! when a program fails is told in [`failure`].
 
+pub mod access;
 mod failure;
 mod journal;
 mod summary;
@@ -20,6 +21,7 @@ use crate::policy::{Placement, Stream};
 use crate::record::{Piece, Record};
 use crate::segments::{SegmentState, SegmentTable};
 use crate::store::{Store, kind_and_tag};
+use access::AccessLog;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;
@@ -84,6 +86,8 @@ pub struct Log {
     pub mixed_pages: u32,
     /// What the next journal page can repeat.
     pub echoes: Echoes,
+    /// Access times.
+    pub access: AccessLog,
     /// Commits so far; the age in summaries.
     pub transaction: u64,
 }
@@ -105,6 +109,7 @@ impl Log {
             journal_pages: 0,
             mixed_pages: 0,
             echoes: Echoes::default(),
+            access: AccessLog::default(),
             transaction: 0,
         }
     }

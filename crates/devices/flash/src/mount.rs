@@ -1,5 +1,6 @@
 //! Making a volume and mounting one.
 
+use crate::access::Pending;
 use crate::compact::Rhythm;
 use crate::core::{CheckpointState, Core, Statistics};
 use crate::costliest::Costliest;
@@ -49,7 +50,7 @@ impl Core {
                 }
             }
         }
-        let policies = Policies::new(options, mount)?;
+        let policies = Policies::new(options, mount);
         let tree = Tree::new(layout.node_bytes());
         let mut core = Self::assemble(nand, layout, options.uuid, table, tree, policies, mount);
         let least = core.least_segments();
@@ -183,6 +184,7 @@ impl Core {
             next_object: ObjectId::FIRST_FREE.0,
             objects: 0,
             extents: 0,
+            pending_access: Pending::new(),
             checkpoint_state: CheckpointState::default(),
             clean: true,
             session_begun: false,

@@ -1,6 +1,8 @@
 //! Options of a flash volume: those fixed by formatting and those chosen at each mount.
 
-use crate::format::{FEATURE_CLASSES, FEATURE_WEAR_DYNAMIC, FEATURE_WEAR_OFF, FEATURE_WEAR_STATIC, Superblock};
+use crate::format::{
+    FEATURE_ACCESS_TIMES, FEATURE_CLASSES, FEATURE_WEAR_DYNAMIC, FEATURE_WEAR_OFF, FEATURE_WEAR_STATIC, Superblock,
+};
 use crate::policy::{Placement, Stream, VictimPolicy, WearPolicy};
 use alloc::format;
 use onode_base::ErrorKind;
@@ -59,23 +61,18 @@ pub struct Policies {
 
 impl Policies {
     /// Those of a new volume.
-    ///
-    /// # Errors
-    /// `Invalid` for a placement that the device does not have.
-    pub fn new(format: &FormatOptions, mount: &MountOptions) -> Result<Self> {
-        check_placement(format.placement)?;
-        Ok(Self {
+    pub fn new(format: &FormatOptions, mount: &MountOptions) -> Self {
+        Self {
             placement: mount.placement.or(format.placement),
             victim: mount.victim.or(format.victim),
             wear: mount.wear.or(format.wear),
-        })
+        }
     }
 
     /// Those that a superblock tells, as far as the mount does not. What a later version stored and this one
     /// does not know is taken for nothing: policies never decide what can be read.
     pub fn stored(superblock: &Superblock, mount: &MountOptions) -> Self {
         let placement = superblock.placement.checked_sub(1).and_then(Placement::from_byte);
-        let placement = placement.filter(|one| one.is_on_device());
         let victim = superblock.victim.checked_sub(1).and_then(VictimPolicy::from_byte);
         let wear = wear_of(superblock.compatible.get());
         Self { placement: mount.placement.or(placement), victim: mount.victim.or(victim), wear: mount.wear.or(wear) }
@@ -115,7 +112,9 @@ impl Policies {
     pub fn features(self) -> u32 {
         let rests_in = Stream::resting(self.placement());
         let rests_in_class = self.wear() == WearPolicy::Static && !rests_in.is_basic();
-        if self.placement().classes() > 2 || rests_in_class { FEATURE_CLASSES } else { 0 }
+        let classes = if self.placement().classes() > 2 || rests_in_class { FEATURE_CLASSES } else { 0 };
+        let access_times = if self.placement() == Placement::SplitAtime { FEATURE_ACCESS_TIMES } else { 0 };
+        classes | access_times
     }
 }
 
@@ -145,6 +144,9 @@ pub struct MountOptions {
     /// Runs of pages are one entry of the index. Off, every page has its own: the comparison of paper 1,
     /// section V.C.
     pub extents: bool,
+    /// Access times in memory that no onode has yet, under the placement *split+atime*; with more, the onodes
+    /// take over all of them.
+    pub pending_access_times: usize,
     /// Small contents and directory entries of several commits share pages. Off, each takes pages of its
     /// own: the comparison of paper 1, section V.D.
     pub small_object_buffer: bool,
@@ -163,6 +165,7 @@ impl Default for MountOptions {
             victim: None,
             wear: None,
             extents: true,
+            pending_access_times: 1024,
             small_object_buffer: true,
         }
     }
@@ -180,7 +183,6 @@ impl MountOptions {
     /// # Errors
     /// `Invalid` with the option that is wrong.
     pub fn validate(&self) -> Result<()> {
-        check_placement(self.placement)?;
         if self.checkpoint_pages.is_some_and(|pages| pages == 0) {
             return Err(Error::new(ErrorKind::Invalid, "checkpoint_pages must be at least 1"));
         }
@@ -198,15 +200,5 @@ const fn wear_of(compatible: u32) -> Option<WearPolicy> {
         FEATURE_WEAR_DYNAMIC => Some(WearPolicy::Dynamic),
         FEATURE_WEAR_STATIC => Some(WearPolicy::Static),
         _ => None,
-    }
-}
-
-fn check_placement(placement: Option<Placement>) -> Result<()> {
-    match placement.filter(|one| !one.is_on_device()) {
-        None => Ok(()),
-        Some(one) => {
-            let name = one.name();
-            Err(Error::new(ErrorKind::Invalid, format!("placement {name}: this device does not have it")))
-        }
     }
 }

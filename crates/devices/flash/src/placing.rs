@@ -9,12 +9,13 @@ use crate::policy::{Level, Resident, Stream, WearPolicy};
 use onode_object::{ObjectId, Result};
 
 impl Core {
-    /// Segments that the streams may open at any moment without asking for room: journal, index and one
-    /// for each class.
+    /// Segments that the streams may open at any moment without asking for room: journal, index, one for each
+    /// class, and where access times have a log of their own another two.
     pub fn stream_segments(&self) -> u32 {
         // What gives worn segments rest opens one more.
         let resting = u32::from(self.log.table.choice.policy() == WearPolicy::Static);
-        2 + u32::from(self.placement.placement().classes()) + resting
+        let access_times = if self.logs_access_times() { 2 } else { 0 };
+        2 + u32::from(self.placement.placement().classes()) + resting + access_times
     }
 
     /// The stream for what a user writes to `object` at `offset`.

@@ -106,7 +106,8 @@ impl Core {
     /// Size and settings.
     pub fn stat(&mut self, object: ObjectId) -> Result<ObjectStat> {
         let onode = self.require(object)?;
-        Ok(ObjectStat { size: onode.size, allocated: onode.allocated, hints: onode.hints })
+        let accessed = self.pending_access.get(&object).copied().unwrap_or(onode.accessed);
+        Ok(ObjectStat { size: onode.size, allocated: onode.allocated, hints: onode.hints, accessed })
     }
 
     /// Object ids in order. The tree is left at each object and entered again at the next.

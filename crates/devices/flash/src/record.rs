@@ -65,6 +65,15 @@ pub enum Record {
         /// Times it has been erased.
         erases: u32,
     },
+    /// As `Opened`, of a segment with access times.
+    OpenedAtime {
+        /// The segment.
+        segment: u32,
+        /// Its sequence number.
+        sequence: u32,
+        /// Times it has been erased.
+        erases: u32,
+    },
     /// Begins every journal segment: where the journal goes on after it.
     Chain {
         /// The next journal segment.
@@ -77,6 +86,7 @@ pub enum Record {
 const COMMIT: u8 = 1;
 const OPENED: u8 = 2;
 const CHAIN: u8 = 3;
+const OPENED_ATIME: u8 = 4;
 const CHANGE_MUTATION: u8 = 0;
 const CHANGE_PLACE: u8 = 1;
 const CHANGE_PATCH: u8 = 2;
@@ -94,8 +104,8 @@ impl Record {
                     put_change(&mut out, change);
                 }
             }
-            Self::Opened { segment, sequence, erases } => {
-                out.push(OPENED);
+            Self::Opened { segment, sequence, erases } | Self::OpenedAtime { segment, sequence, erases } => {
+                out.push(if matches!(self, Self::Opened { .. }) { OPENED } else { OPENED_ATIME });
                 for value in [segment, sequence, erases] {
                     varint::put(&mut out, u64::from(*value));
                 }
@@ -168,6 +178,9 @@ fn take_record(mut bytes: &[u8]) -> Option<Record> {
             Record::Commit { transaction, changes }
         }
         OPENED => Record::Opened { segment: take_u32(input)?, sequence: take_u32(input)?, erases: take_u32(input)? },
+        OPENED_ATIME => {
+            Record::OpenedAtime { segment: take_u32(input)?, sequence: take_u32(input)?, erases: take_u32(input)? }
+        }
         CHAIN => Record::Chain { segment: take_u32(input)?, sequence: take_u32(input)? },
         _ => return None,
     };
@@ -284,6 +297,7 @@ mod tests {
         let records = [
             Record::Chain { segment: 7, sequence: 900 },
             Record::Opened { segment: 8, sequence: 901, erases: 3 },
+            Record::OpenedAtime { segment: 9, sequence: 902, erases: 4 },
             Record::Commit {
                 transaction: 55,
                 changes: alloc::vec![

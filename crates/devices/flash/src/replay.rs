@@ -91,6 +91,7 @@ impl Core {
         self.log.next_journal = (cursor.at.segment, cursor.sequence);
         let found_nothing = cursor.last.is_none() && matches!(fault, PageFault::Erased | PageFault::Sequence { .. });
         self.clean = was_clean && found_nothing;
+        self.replay_access_times()?;
         self.finish_segments();
         self.pending = Recovery { last: cursor.last, placed };
         Ok(())
@@ -289,7 +290,9 @@ impl Core {
         self.statistics.records_replayed += 1;
         let segments = self.log.store.layout.segments;
         match record {
-            Record::Chain { segment, sequence } | Record::Opened { segment, sequence, .. }
+            Record::Chain { segment, sequence }
+            | Record::Opened { segment, sequence, .. }
+            | Record::OpenedAtime { segment, sequence, .. }
                 if segment >= segments || sequence == u32::MAX =>
             {
                 Err(damaged(format!("the journal names segment {segment} of {segments}")))
@@ -300,10 +303,15 @@ impl Core {
                 *next_sequence = (*next_sequence).max(sequence + 1);
                 Ok(())
             }
-            Record::Opened { segment, sequence, erases } => {
+            Record::Opened { segment, sequence, erases } | Record::OpenedAtime { segment, sequence, erases } => {
+                // The log of access times is read afterwards, in segments that are open.
+                let (state, stream) = match record {
+                    Record::OpenedAtime { .. } => (SegmentState::Open, Stream::Atime),
+                    _ => (SegmentState::Full, Stream::Data),
+                };
                 self.log.table.update(segment, |entry| {
-                    entry.state = SegmentState::Full;
-                    entry.stream = Stream::Data;
+                    entry.state = state;
+                    entry.stream = stream;
                     entry.sequence = sequence;
                     entry.erases = erases;
                     entry.summary_page = crate::format::NO_SUMMARY;
@@ -336,7 +344,8 @@ impl Core {
     /// Nothing is appended to what was open at the crash.
     fn finish_segments(&mut self) {
         for segment in 0..self.log.store.layout.segments {
-            if self.log.table.get(segment).state == SegmentState::Open && segment != self.log.next_journal.0 {
+            let is_needed = segment == self.log.next_journal.0 || self.log.access.is_filled(segment);
+            if self.log.table.get(segment).state == SegmentState::Open && !is_needed {
                 self.log.table.update(segment, |entry| entry.state = SegmentState::Full);
             }
         }
@@ -376,7 +385,12 @@ impl Core {
                 }
             }
         }
-        self.checkpoint(false)
+        self.checkpoint(false)?;
+        if self.log.access.is_long() {
+            self.merge_access_times()?;
+            self.checkpoint(false)?;
+        }
+        Ok(())
     }
 
     /// Moves what `object` still has of `piece`. `bytes` are what the piece holds: read once and never

@@ -394,6 +394,7 @@ pub const fn kind_and_tag(stream: crate::policy::Stream, from_users: bool) -> (P
     match stream {
         Stream::Journal => (PageKind::Journal, IoTag::Journal),
         Stream::Index => (PageKind::Index, IoTag::Index),
+        Stream::Atime => (PageKind::Atime, IoTag::Atime),
         _ if from_users => (PageKind::Data, IoTag::Data),
         _ => (PageKind::Cold, IoTag::Cleaning),
     }

@@ -23,6 +23,7 @@ const NO_CACHES: MountOptions = MountOptions {
     victim: None,
     wear: None,
     extents: true,
+    pending_access_times: 1024,
     small_object_buffer: true,
 };
 

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Flash, Shared};
-use onode_base::{ErrorKind, Prng};
+use onode_base::Prng;
 use onode_flash::check::{CheckOptions, check};
 use onode_flash::policy::{Placement, VictimPolicy};
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};
@@ -23,11 +23,6 @@ fn options(placement: Placement, victim: VictimPolicy) -> MountOptions {
         write_buffer_bytes: 2048,
         ..MountOptions::default()
     }
-}
-
-/// The placements that a device can have.
-fn placements() -> impl Iterator<Item = Placement> {
-    Placement::ALL.into_iter().filter(|one| one.is_on_device())
 }
 
 /// Objects and what a model says they hold.
@@ -86,7 +81,7 @@ fn expect_sound(nand: &Shared, what: &str) {
 
 #[test]
 fn every_pair_keeps_every_byte_through_cleaning_and_cuts() {
-    for placement in placements() {
+    for placement in Placement::ALL {
         for victim in VictimPolicy::ALL {
             let what = format!("{} with {}", placement.name(), victim.name());
             let nand = Shared::new(SHAPE);
@@ -113,7 +108,7 @@ fn policies_change_from_mount_to_mount() {
     let mut model = Model::new(&device);
     drop(device);
     for turn in 0..2 {
-        for placement in placements() {
+        for placement in Placement::ALL {
             let what = format!("{} in turn {turn}", placement.name());
             let device = FlashDevice::mount(nand.clone(), &options(placement, VictimPolicy::Greedy)).unwrap();
             model.rewrite(&device, 400);
@@ -157,17 +152,8 @@ fn combined_puts_content_and_index_among_the_records_and_the_others_do_not() {
 }
 
 #[test]
-fn placements_that_only_the_laboratory_has_are_refused() {
-    let options = options(Placement::SplitAtime, VictimPolicy::Greedy);
-    let error = FlashDevice::format(Shared::new(SHAPE), &FormatOptions::default(), &options).err().unwrap();
-    assert_eq!(error.kind, ErrorKind::Invalid, "{error:?}");
-    let format = FormatOptions { placement: Some(Placement::SplitAtime), ..FormatOptions::default() };
-    assert!(FlashDevice::format(Shared::new(SHAPE), &format, &MountOptions::default()).is_err());
-}
-
-#[test]
 fn every_placement_conforms() {
-    for placement in placements() {
+    for placement in Placement::ALL {
         conformance(placement, VictimPolicy::FlashCostBenefit);
     }
 }

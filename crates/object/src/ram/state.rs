@@ -24,6 +24,7 @@ pub(super) struct Object {
     pub(super) content: Content,
     pub(super) attributes: BTreeMap<AttributeKey, Vec<u8>>,
     pub(super) hints: Hints,
+    pub(super) accessed: u64,
     attribute_bytes: u64,
 }
 
@@ -124,7 +125,8 @@ impl State {
                 Mutation::Truncate { .. }
                 | Mutation::Punch { .. }
                 | Mutation::RemoveAttribute { .. }
-                | Mutation::SetHints { .. } => 0,
+                | Mutation::SetHints { .. }
+                | Mutation::SetAccessTime { .. } => 0,
             };
         }
         if growth > 0 && self.used_bytes + growth - credit > capacity_bytes && !self.must_fit(transaction)? {
@@ -156,6 +158,7 @@ impl State {
             Mutation::SetAttribute { object, key, value } => self.change(object, |it| it.set_attribute(key, value)),
             Mutation::RemoveAttribute { object, key } => self.change(object, |it| it.remove_attribute(key)),
             Mutation::SetHints { object, hints } => self.change(object, |it| it.hints = hints),
+            Mutation::SetAccessTime { object, time } => self.change(object, |it| it.accessed = time),
         }
     }
 

@@ -14,6 +14,7 @@ const PUNCH: u8 = 5;
 const SET_ATTRIBUTE: u8 = 6;
 const REMOVE_ATTRIBUTE: u8 = 7;
 const SET_HINTS: u8 = 8;
+const SET_ACCESS_TIME: u8 = 9;
 
 /// The fewest bytes a mutation takes: its code and a small object id.
 const LEAST_BYTES: usize = 2;
@@ -29,6 +30,7 @@ pub fn put(out: &mut Vec<u8>, mutation: &Mutation) {
         Mutation::SetAttribute { .. } => SET_ATTRIBUTE,
         Mutation::RemoveAttribute { .. } => REMOVE_ATTRIBUTE,
         Mutation::SetHints { .. } => SET_HINTS,
+        Mutation::SetAccessTime { .. } => SET_ACCESS_TIME,
     };
     out.push(code);
     varint::put(out, mutation.object().0);
@@ -49,6 +51,7 @@ pub fn put(out: &mut Vec<u8>, mutation: &Mutation) {
             varint::put_bytes(out, value);
         }
         Mutation::RemoveAttribute { key, .. } => put_key(out, *key),
+        Mutation::SetAccessTime { time, .. } => varint::put(out, *time),
     }
 }
 
@@ -75,6 +78,7 @@ pub fn take(input: &mut &[u8]) -> Option<Mutation> {
         }
         REMOVE_ATTRIBUTE => Mutation::RemoveAttribute { object, key: take_key(input)? },
         SET_HINTS => Mutation::SetHints { object, hints: hints::take(input)? },
+        SET_ACCESS_TIME => Mutation::SetAccessTime { object, time: varint::take(input)? },
         _ => return None,
     })
 }

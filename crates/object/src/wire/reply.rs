@@ -100,6 +100,7 @@ impl Reply {
                 varint::put(&mut out, stat.size);
                 varint::put(&mut out, stat.allocated);
                 hints::put(&mut out, &stat.hints);
+                varint::put(&mut out, stat.accessed);
             }
             Self::List(ids) => {
                 varint::put(&mut out, ids.len() as u64);
@@ -158,7 +159,8 @@ impl Reply {
             })?),
             8 => {
                 let (size, allocated) = (varint::take(input)?, varint::take(input)?);
-                Self::Stat(ObjectStat { size, allocated, hints: hints::take(input)? })
+                let hints = hints::take(input)?;
+                Self::Stat(ObjectStat { size, allocated, hints, accessed: varint::take(input)? })
             }
             9 => Self::List(take_items(input, 1, take_id)?),
             10 => Self::Extents(take_items(input, 2, |input| Some((varint::take(input)?, varint::take(input)?)))?),

@@ -68,7 +68,10 @@ fn random_reply(prng: &mut Prng, command: u8) -> Reply {
         5 => Reply::Read(bytes(prng, 3000)),
         6 => Reply::Attribute(prng.chance(1, 2).then(|| bytes(prng, 601))),
         7 => Reply::Attributes((0..prng.below(9)).map(|_| (key(prng), bytes(prng, 90))).collect()),
-        8 => Reply::Stat(ObjectStat { size: number(prng), allocated: number(prng), hints: random_hints(prng) }),
+        8 => {
+            let (size, allocated, accessed) = (number(prng), number(prng), number(prng));
+            Reply::Stat(ObjectStat { size, allocated, hints: random_hints(prng), accessed })
+        }
         9 => Reply::List((0..prng.below(200)).map(|_| ObjectId(number(prng))).collect()),
         10 => Reply::Extents((0..prng.below(200)).map(|_| (number(prng), number(prng))).collect()),
         11 => Reply::Space(Space { total: number(prng), available: number(prng), objects: number(prng) }),

@@ -58,7 +58,13 @@ pub(crate) fn apply(
                 enter(table, *segment, *sequence, Stream::Data);
                 Ok(())
             }
-            Record::Opened { segment, .. } => Err(format!("segment {segment} was opened")),
+            Record::OpenedAtime { segment, sequence, .. } if *segment < model.segments => {
+                enter(table, *segment, *sequence, Stream::Atime);
+                Ok(())
+            }
+            Record::Opened { segment, .. } | Record::OpenedAtime { segment, .. } => {
+                Err(format!("segment {segment} was opened"))
+            }
             Record::Commit { transaction: number, .. } if *number != transaction + 1 => {
                 Err(format!("commit {number} after {transaction}"))
             }
@@ -175,6 +181,7 @@ impl Model {
             Change::Mutation(
                 Mutation::RemoveAttribute { object, .. }
                 | Mutation::SetHints { object, .. }
+                | Mutation::SetAccessTime { object, .. }
                 | Mutation::Write { object, .. },
             ) => self.require(*object).map(|_| ()),
         }

@@ -141,6 +141,7 @@ const fn kind_name(kind: PageKind) -> &'static str {
         PageKind::Cold => "cold",
         PageKind::Index => "index",
         PageKind::Summary => "summary",
+        PageKind::Atime => "atime",
     }
 }
 

@@ -13,6 +13,9 @@ pub(super) fn record(record: &Record, only: Option<ObjectId>) -> String {
         Record::Opened { segment, sequence, erases } => {
             format!("data segment {segment} opened, sequence {sequence}, erased {erases} times")
         }
+        Record::OpenedAtime { segment, sequence, erases } => {
+            format!("segment {segment} opened for access times, sequence {sequence}, erased {erases} times")
+        }
         Record::Commit { transaction, changes } => {
             let mut text = format!("commit {transaction}:");
             for one in changes.iter().filter(|one| only.is_none_or(|only| object_of(one) == only)) {
@@ -61,6 +64,7 @@ fn change(change: &Change) -> String {
                 format!("{object} loses attribute {}/{}", key.kind.0, key.index)
             }
             Mutation::SetHints { object, .. } => format!("{object} has its hints set"),
+            Mutation::SetAccessTime { object, time } => format!("{object} was read at {time}"),
         },
     }
 }

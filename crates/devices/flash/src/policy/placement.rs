@@ -82,12 +82,6 @@ impl Placement {
         }
     }
 
-    /// Whether the device has it. The other one exists for comparison, in the laboratory.
-    #[must_use]
-    pub const fn is_on_device(self) -> bool {
-        !matches!(self, Self::SplitAtime)
-    }
-
     /// Whether the cleaner moves content to the first class, where user writes go.
     #[must_use]
     pub const fn moves_to_data(self) -> bool {

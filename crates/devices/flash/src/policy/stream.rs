@@ -27,11 +27,13 @@ pub enum Stream {
     Class4 = 7,
     /// Content of the sixth class.
     Class5 = 8,
+    /// Access times.
+    Atime = 9,
 }
 
 impl Stream {
     /// All streams in order of their number.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Journal,
         Self::Data,
         Self::Cold,
@@ -41,6 +43,7 @@ impl Stream {
         Self::Class3,
         Self::Class4,
         Self::Class5,
+        Self::Atime,
     ];
 
     /// Those that hold whole pages of content.
@@ -60,6 +63,7 @@ impl Stream {
             6 => Self::Class3,
             7 => Self::Class4,
             8 => Self::Class5,
+            9 => Self::Atime,
             _ => return None,
         })
     }
@@ -77,13 +81,14 @@ impl Stream {
             Self::Class3 => "class-3",
             Self::Class4 => "class-4",
             Self::Class5 => "class-5",
+            Self::Atime => "atime",
         }
     }
 
     /// Whether it holds whole pages of content.
     #[must_use]
     pub const fn is_content(self) -> bool {
-        !matches!(self, Self::Journal | Self::Index)
+        !matches!(self, Self::Journal | Self::Index | Self::Atime)
     }
 
     /// Whether volumes with it can be used by programs that know only the first four.
@@ -128,7 +133,7 @@ impl Stream {
     #[must_use]
     pub const fn class(self, placement: Placement) -> u8 {
         let class = match self {
-            Self::Journal | Self::Data | Self::Index => 0,
+            Self::Journal | Self::Data | Self::Index | Self::Atime => 0,
             Self::Cold => match placement {
                 Placement::UserCleaner | Placement::AgeChain => 1,
                 Placement::SepBit => 2,
@@ -165,7 +170,7 @@ mod tests {
         for stream in Stream::ALL {
             assert_eq!(Stream::from_byte(stream as u8), Some(stream));
         }
-        assert_eq!(Stream::from_byte(9), None);
+        assert_eq!(Stream::from_byte(10), None);
     }
 
     #[test]

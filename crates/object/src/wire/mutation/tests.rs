@@ -37,7 +37,7 @@ pub(crate) fn random_mutation(prng: &mut Prng) -> Mutation {
     let key = AttributeKey::new(AttributeKind(prng.below(256) as u8), length);
     let mut bytes = vec![0; prng.below(50) as usize];
     prng.fill(&mut bytes);
-    match prng.below(8) {
+    match prng.below(9) {
         0 => Mutation::Create { object, hints: random_hints(prng) },
         1 => Mutation::Remove { object },
         2 => Mutation::Write { object, offset, data: bytes },
@@ -45,6 +45,7 @@ pub(crate) fn random_mutation(prng: &mut Prng) -> Mutation {
         4 => Mutation::Punch { object, offset, length },
         5 => Mutation::SetAttribute { object, key, value: bytes },
         6 => Mutation::RemoveAttribute { object, key },
+        7 => Mutation::SetAccessTime { object, time: length },
         _ => Mutation::SetHints { object, hints: random_hints(prng) },
     }
 }
@@ -56,6 +57,7 @@ fn known_bytes() {
     assert_eq!(bytes_of(&Mutation::Write { object, offset: 300, data: vec![9, 8] }), [3, 64, 0xac, 2, 2, 9, 8]);
     let hints = Hints { kind: ObjectKind::Data, locality: Some(ObjectId(2)), embed: true, ..Hints::default() };
     assert_eq!(bytes_of(&Mutation::SetHints { object, hints }), [8, 64, 1 | 8 | 16, 1, 2]);
+    assert_eq!(bytes_of(&Mutation::SetAccessTime { object, time: 300 }), [9, 64, 0xac, 2]);
 }
 
 #[test]
