@@ -5,7 +5,7 @@ use crate::report::WearSpread;
 use onode::{Class, Error, Medium, Result, Spec, Volume};
 use onode_base::{Clock, Timestamp};
 use onode_flash::FlashDevice;
-use onode_fs::{FileSystem, FormatOptions, Inodes, Options};
+use onode_fs::{AccessTimes, FileSystem, FormatOptions, Inodes, Options};
 use onode_media::{Counters, Nand, Wear};
 use onode_object::{ObjectDevice, RamDevice};
 use std::sync::Arc;
@@ -123,6 +123,19 @@ impl Bench {
     /// # Errors
     /// `Usage` for a device that is no simulation; `BadSize`.
     pub(crate) fn new(spec: &Spec, durability: Durability, caches: Caches) -> Result<Self> {
+        Self::with_access_times(spec, durability, caches, AccessTimes::Never)
+    }
+
+    /// As [`new`](Self::new), with access times that reads renew.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn with_access_times(
+        spec: &Spec,
+        durability: Durability,
+        caches: Caches,
+        access_times: AccessTimes,
+    ) -> Result<Self> {
         let what = || format!("cannot measure on {spec}");
         let (device, chip): (Arc<dyn ObjectDevice>, _) = match spec {
             Spec::Ram { size } => (Arc::new(RamDevice::new(*size)), None),
@@ -149,7 +162,7 @@ impl Bench {
         let inodes = if caches.without_inode_embedding { Inodes::Separate } else { Inodes::Embedded };
         let options = FormatOptions { uuid: UUID, hash_key: HASH_KEY, inodes, ..FormatOptions::default() };
         let files = onode_fs::format(device.as_ref(), &options, clock.now())
-            .and_then(|()| FileSystem::mount(device, clock, durability.options()))
+            .and_then(|()| FileSystem::mount(device, clock, Options { access_times, ..durability.options() }))
             .map_err(|error| Volume::error(what(), &error))?;
         Ok(Self { files, chip })
     }

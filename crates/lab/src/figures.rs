@@ -13,6 +13,7 @@ mod agreement;
 mod capacity;
 mod fill;
 mod mount;
+mod placements;
 mod row;
 mod shapes;
 mod speed;
@@ -24,7 +25,7 @@ mod wear;
 pub use row::{FigureReport, Row, Value};
 
 /// The groups in the order of the report.
-const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 12] = [
+const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 14] = [
     streams::postmark,
     streams::large_file,
     mount::of_medium,
@@ -37,6 +38,8 @@ const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 12] = [
     agreement::measure,
     shapes::extents,
     shapes::informed_placement,
+    placements::placements,
+    placements::thresholds,
 ];
 
 /// What to measure with.

@@ -6,7 +6,7 @@ use crate::report::{Nand, Report, WearSpread};
 use crate::stream::Operation;
 use onode::{Class, Error, Result, Spec, Volume};
 use onode_base::Prng;
-use onode_fs::{Caller, InodeNumber, OpenFlags};
+use onode_fs::{AccessTimes, Caller, InodeNumber, OpenFlags};
 use onode_media::{Counters, IoTag, OperationCounts};
 
 /// Programs write and read in calls of this size.
@@ -25,6 +25,8 @@ pub struct Settings {
     pub durability: Durability,
     /// The device's caches.
     pub caches: Caches,
+    /// Which reads renew access times.
+    pub access_times: AccessTimes,
 }
 
 /// Runs `operations`; the last of them are made durable before the counting ends.
@@ -33,7 +35,8 @@ pub struct Settings {
 /// `Usage` for a device that cannot be measured or a stream that makes no sense; what the file system
 /// reports, with the operation that failed.
 pub fn replay(settings: &Settings, operations: &[Operation]) -> Result<Report> {
-    let bench = Bench::new(&settings.device, settings.durability, settings.caches)?;
+    let bench =
+        Bench::with_access_times(&settings.device, settings.durability, settings.caches, settings.access_times)?;
     let mut run = Run {
         durability: settings.durability,
         pool: content(),
@@ -217,6 +220,7 @@ impl Run {
             by_tag,
             segments_cleaned: since("segments_cleaned"),
             bytes_moved: since("bytes_moved"),
+            node_bytes_moved: since("node_bytes_moved"),
             virtual_s: spent as f64 / 1e9,
             write_amplification: if self.written == 0 { 0.0 } else { programmed as f64 / self.written as f64 },
             wear: WearSpread { min: wear.least, mean: wear.total as f64 / f64::from(blocks), max: wear.most },

@@ -59,8 +59,10 @@ pub struct Report {
     pub by_tag: BTreeMap<&'static str, Nand>,
     /// Segments the cleaner emptied.
     pub segments_cleaned: u64,
-    /// Bytes the cleaner moved.
+    /// Bytes of content that the cleaner moved.
     pub bytes_moved: u64,
+    /// Bytes of tree nodes that it had written elsewhere.
+    pub node_bytes_moved: u64,
     /// Virtual time of the NAND, in seconds.
     pub virtual_s: f64,
     /// Bytes programmed for each byte that the operations wrote.

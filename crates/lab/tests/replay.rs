@@ -1,6 +1,7 @@
 //! Equal runs give equal reports, the report has its keys, and its figures are those of the run.
 
 use onode::Spec;
+use onode_fs::AccessTimes;
 use onode_lab::{Caches, Durability, Report, Settings, operations_of, replay};
 use serde_json::Value;
 
@@ -9,7 +10,13 @@ const SMALL: &str = "postmark:seed=7,files=60,transactions=400,reads=5";
 fn run(trace: &str, device: &str, durability: Durability) -> Report {
     let device = Spec::parse(device).expect("a spec");
     let operations = operations_of(trace, &device).expect("a workload");
-    let settings = Settings { trace: trace.to_owned(), device, durability, caches: Caches::small() };
+    let settings = Settings {
+        trace: trace.to_owned(),
+        device,
+        durability,
+        caches: Caches::small(),
+        access_times: AccessTimes::Never,
+    };
     replay(&settings, &operations).expect("a run")
 }
 
@@ -52,6 +59,7 @@ fn the_report_has_its_keys() {
         "by_tag",
         "segments_cleaned",
         "bytes_moved",
+        "node_bytes_moved",
         "virtual_s",
         "write_amplification",
         "wear",
@@ -127,8 +135,13 @@ fn a_trace_file_is_read_plain_and_packed() {
 fn an_image_cannot_be_measured() {
     let device = Spec::parse("flash:disk.img").expect("a spec");
     let operations = operations_of(SMALL, &device).expect("a workload");
-    let settings =
-        Settings { trace: SMALL.to_owned(), device, durability: Durability::Natural, caches: Caches::default() };
+    let settings = Settings {
+        trace: SMALL.to_owned(),
+        device,
+        durability: Durability::Natural,
+        caches: Caches::default(),
+        access_times: AccessTimes::Never,
+    };
     let error = replay(&settings, &operations).expect_err("no virtual time");
     assert!(error.to_string().contains("no virtual time"), "{error}");
 }

@@ -14,6 +14,7 @@ use crate::replay::{Settings, replay};
 use onode::{Class, Error, Result};
 use onode_flash::options::Policies;
 use onode_flash::policy::WearPolicy;
+use onode_fs::AccessTimes;
 
 /// What is written at once.
 const PIECE_BYTES: u64 = 4096;
@@ -71,6 +72,7 @@ fn of_files(run: &Measuring<'_>, settings: &PolicySettings, bytes: u64) -> Resul
             device: spec(run.scale.medium, "")?,
             durability: Durability::Operation,
             caches: run.caches,
+            access_times: AccessTimes::Never,
         },
         &operations.operations(),
     )?;

@@ -9,6 +9,7 @@ use crate::report::Report;
 use crate::stream::Operation;
 use onode::{Result, Spec};
 use onode_flash::FormatOptions;
+use onode_fs::AccessTimes;
 use onode_media::SimOptions;
 
 /// Of the usable space, so many percent are filled.
@@ -63,6 +64,7 @@ fn on(run: &Measuring<'_>, size: &str, more: &str, durability: Durability, all: 
         device: spec(size, more)?,
         durability,
         caches: run.caches,
+        access_times: AccessTimes::Never,
     };
     replay(&settings, all)
 }

@@ -8,6 +8,7 @@ use crate::report::Report;
 use crate::stream::Operation;
 use crate::trace::operations_of;
 use onode::{Class, Error, Result};
+use onode_fs::AccessTimes;
 use std::path::{Path, PathBuf};
 
 /// All memory of the device.
@@ -91,7 +92,26 @@ fn missing(path: &Path) -> Error {
 
 /// The stream of Table II of paper 1, and a word on where it comes from.
 pub(super) fn table_two(run: &Measuring<'_>) -> Result<(Vec<Operation>, &'static str)> {
-    operations(run, &STREAMS[2])
+    mixed(run, Mix::TableTwo)
+}
+
+/// A mix of PostMark.
+#[derive(Clone, Copy)]
+pub(super) enum Mix {
+    Write,
+    Read,
+    TableTwo,
+}
+
+/// The stream of a mix, and a word on where it comes from.
+pub(super) fn mixed(run: &Measuring<'_>, mix: Mix) -> Result<(Vec<Operation>, &'static str)> {
+    let [write, read, table_two] = &STREAMS;
+    let stream = match mix {
+        Mix::Write => write,
+        Mix::Read => read,
+        Mix::TableTwo => table_two,
+    };
+    operations(run, stream)
 }
 
 fn operations(run: &Measuring<'_>, stream: &Stream) -> Result<(Vec<Operation>, &'static str)> {
@@ -121,7 +141,8 @@ pub(super) fn replay_with(
     all: &[Operation],
 ) -> Result<Report> {
     let trace = format!("a stream on {}", device(size, more));
-    replay(&Settings { trace, device: spec(size, more)?, durability, caches }, all)
+    let access_times = AccessTimes::Never;
+    replay(&Settings { trace, device: spec(size, more)?, durability, caches, access_times }, all)
 }
 
 /// One file in calls of 4 KiB, after the large-file benchmark of paper 1.

@@ -76,6 +76,7 @@ fn measure(run: &Measuring<'_>, policy: WearPolicy, operations: &[Operation]) ->
         device: spec(run.scale.wear_medium, &more)?,
         durability: Durability::Operation,
         caches: run.caches,
+        access_times: onode_fs::AccessTimes::Never,
     };
     replay(&settings, operations)
 }

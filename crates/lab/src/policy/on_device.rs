@@ -11,6 +11,7 @@ use crate::bench::{Caches, Durability};
 use crate::generate::Rewrite;
 use crate::replay::{Settings, replay};
 use onode::{Class, Error, Medium, Result, Shape, Spec};
+use onode_fs::AccessTimes;
 use onode_media::IoTag;
 use serde::Serialize;
 use std::fmt;
@@ -71,6 +72,7 @@ pub fn on_device(settings: &PolicySettings) -> Result<OnDevice> {
         device: Spec::Flash { medium: Medium::Simulator, shape },
         durability: Durability::Operation,
         caches: Caches::default(),
+        access_times: AccessTimes::Never,
     };
     let report = replay(&run, &stream.operations())?;
     let programs = |tag: IoTag| report.by_tag.get(tag.name()).map_or(0, |nand| nand.programs);

@@ -4,6 +4,7 @@ mod policy;
 
 use crate::output::Output;
 use onode::{Class, Error, Result, Spec, parse_size, wear_of};
+use onode_fs::AccessTimes;
 use onode_lab::{Caches, Durability, Settings, figures, operations_of};
 use std::path::PathBuf;
 
@@ -47,7 +48,7 @@ enum Experiment {
     (files of all sizes come, change and go).")]
 struct Replay {
     /// Measure every figure of the flash device that files can show and set it beside the one to reach.
-    #[arg(long, conflicts_with_all = ["trace", "device", "durability", "node_cache", "page_cache", "dirty_nodes",
+    #[arg(long, conflicts_with_all = ["trace", "device", "durability", "atime", "node_cache", "page_cache", "dirty_nodes",
         "write_buffer", "checkpoint_pages"])]
     figures: bool,
     /// Where the PostMark streams of --figures are: postmark-write-s42.txt.zst, -read-, -table2-.
@@ -65,6 +66,9 @@ struct Replay {
     /// When operations become durable: op (each before the next), natural (1 MiB), lazy (64 MiB).
     #[arg(long, value_name = "MODE", default_value = "natural")]
     durability: String,
+    /// Which reads renew access times.
+    #[arg(long, value_name = "WHICH", default_value = "never", value_parser = ["never", "relative", "strict"])]
+    atime: String,
     /// Memory for clean tree nodes.
     #[arg(long, value_name = "SIZE")]
     node_cache: Option<String>,
@@ -137,7 +141,12 @@ impl Replay {
         if let Some(wear) = &self.wear {
             device = device.with_wear(wear_of("cannot use --wear", wear)?)?;
         }
-        let settings = Settings { trace: trace.clone(), device, durability, caches };
+        let access_times = match self.atime.as_str() {
+            "strict" => AccessTimes::Strict,
+            "relative" => AccessTimes::Relative,
+            _ => AccessTimes::Never,
+        };
+        let settings = Settings { trace: trace.clone(), device, durability, caches, access_times };
         let operations = operations_of(trace, &settings.device)?;
         output.report(&onode_lab::replay(&settings, &operations)?)?;
         Ok(0)
