@@ -57,6 +57,7 @@ fn the_report_has_its_keys() {
         "user_bytes_written",
         "nand",
         "by_tag",
+        "segment_wear",
         "segments_cleaned",
         "bytes_moved",
         "node_bytes_moved",

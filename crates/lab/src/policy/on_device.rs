@@ -53,7 +53,8 @@ pub fn on_device(settings: &PolicySettings) -> Result<OnDevice> {
     let shape = Shape {
         size: Some(u64::from(settings.segments) * u64::from(settings.segment_pages) * PAGE_BYTES),
         page: Some(PAGE_BYTES as u32),
-        spare: Some(64),
+        // No room for records: synced pages go where the placement says, and not to the journal.
+        spare: Some(16),
         pages_per_block: Some(settings.segment_pages),
         blocks_per_segment: Some(1),
         chips: Some(1),
