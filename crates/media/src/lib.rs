@@ -2,8 +2,8 @@
 //!
 //! Each method's contract states what a power cut may leave behind; devices rely on that and on
 //! nothing else. Today there is [`nand::Nand`], simulated in [`sim`], kept in a file by `image`,
-//! found on devices of Linux by `real` and decorated by [`wrap`]; byte-addressable memory and block devices follow with the devices that
-//! need them.
+//! found on devices of Linux by `real` and decorated by [`wrap`], and [`pmem::Pmem`], byte-addressable memory; block
+//! devices follow with the device that needs them.
 //!
 //! Only `real` holds `unsafe` code, for the calls of the kernel that have no safe face.
 #![no_std]
@@ -20,6 +20,7 @@ pub mod fault;
 #[cfg(feature = "std")]
 pub mod image;
 pub mod nand;
+pub mod pmem;
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub mod real;
 pub mod sim;
@@ -33,6 +34,7 @@ pub use fault::{Fault, FaultPlan, OperationKind, Repeat};
 #[cfg(feature = "std")]
 pub use image::ImageNand;
 pub use nand::{BlockAddress, Geometry, Nand, PageAddress};
+pub use pmem::{Domain, Pmem};
 pub use sim::{Damage, MediaOperation, SimNand, SimOptions};
 pub use tag::IoTag;
 pub use wear::Wear;
