@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub mod hostile;
+pub mod pairwise;
 pub mod patched;
 
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};
