@@ -12,7 +12,7 @@ fn root() -> PathBuf {
 const FLOORS: [&[&str]; 7] = [
     &["onode-base"],
     &["onode-media", "onode-object"],
-    &["onode-flash", "onode-fs"],
+    &["onode-flash", "onode-scm", "onode-fs"],
     &["onode"],
     &["onode-fuse", "onode-lab", "onode-crash"],
     &["onode-cli"],
@@ -20,13 +20,17 @@ const FLOORS: [&[&str]; 7] = [
 ];
 
 /// What a crate may import beside what lies on lower floors, or must not although it lies lower.
-const FORBIDDEN: [(&str, &str); 6] = [
+const FORBIDDEN: [(&str, &str); 10] = [
     ("onode-media", "onode-object"),
     ("onode-object", "onode-media"),
     ("onode-fs", "onode-media"),
     ("onode-fs", "onode-flash"),
     ("onode-flash", "onode-fs"),
     ("onode-fuse", "onode-flash"),
+    ("onode-fs", "onode-scm"),
+    ("onode-scm", "onode-fs"),
+    ("onode-scm", "onode-flash"),
+    ("onode-fuse", "onode-scm"),
 ];
 
 fn manifests() -> BTreeMap<String, Vec<String>> {
