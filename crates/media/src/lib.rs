@@ -35,6 +35,6 @@ pub use fault::{Fault, FaultPlan, OperationKind, Repeat};
 pub use image::ImageNand;
 pub use nand::{BlockAddress, Geometry, Nand, PageAddress};
 pub use pmem::{Domain, Pmem};
-pub use sim::{Damage, MediaOperation, SimNand, SimOptions};
+pub use sim::{Damage, MediaOperation, PmemOptions, SimNand, SimOptions, SimPmem, Survival};
 pub use tag::IoTag;
 pub use wear::Wear;

@@ -5,8 +5,13 @@
 
 pub mod cut;
 pub mod nand;
+pub mod pmem;
 pub mod timing;
 
 pub use cut::{Damage, MediaOperation, Prefix};
 pub use nand::{BitErrors, FactoryBad, Later, SimNand, SimOptions, WeakBlock};
+pub use pmem::SimPmem;
+pub use pmem::counters::PmemCounters;
+pub use pmem::crash::{Event, Moment, Survival, UnfencedLine};
+pub use pmem::options::{PmemLatency, PmemOptions};
 pub use timing::{ChipClock, LatencyTable};
