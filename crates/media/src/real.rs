@@ -1,7 +1,7 @@
 //! Media that are devices of Linux: raw NAND chips, block devices and partitions, zoned ones, and plain
-//! files used like one.
+//! files used like one; and memory that the processor reaches byte by byte ([`pmem`]).
 //!
-//! Everything here opens a device for one user alone, speaks to it past the page cache, and turns
+//! Everything here opens a device for one user alone, speaks to it past the page cache (memory has none), and turns
 //! each refusal of the kernel into a kind that says what the caller can do. What a device is, is seen
 //! by looking at it ([`identify`]); nothing is written before a caller asks for it. `docs/format/block.md`
 //! describes what is put on a device beside the pages.
@@ -12,8 +12,10 @@ mod host;
 mod ioctl;
 pub mod kind;
 mod label;
+mod lock;
 pub mod mtd;
 mod order;
+pub mod pmem;
 pub mod storage;
 pub mod zoned;
 
@@ -21,5 +23,6 @@ pub use block::BlockNand;
 pub use host::DeviceFile;
 pub use kind::{Kind, identify};
 pub use mtd::MtdNand;
+pub use pmem::{Executable, Flushing, MappedOptions, MappedPmem, Opening};
 pub use storage::Storage;
 pub use zoned::ZonedNand;

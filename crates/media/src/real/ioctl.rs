@@ -1,4 +1,4 @@
-//! Calls of the kernel's device drivers: the only place with `unsafe` code of this crate.
+//! Calls of the kernel's device drivers.
 //!
 //! Each function keeps the bargain of one request: it passes the type that the request wants, which
 //! lives for the whole call.

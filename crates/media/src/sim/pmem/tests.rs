@@ -1,3 +1,5 @@
+//! The simulated memory forgets what its model says, and nothing else.
+
 use super::*;
 use crate::sim::PmemLatency;
 use alloc::collections::BTreeSet;

@@ -1,0 +1,284 @@
+//! A file in the address space: one range reserved for ever, mapped from its start on as far as the file goes.
+//!
+//! Bytes are touched through pointers only, never through references, because other threads and other processes store
+//! to the same memory. Every access is checked against the mapped length.
+#![allow(unsafe_code, reason = "mmap(2) and memory that others store to have no safe face")]
+
+use super::medium::LARGE_PAGE_BYTES;
+use super::writeback::Writeback;
+use crate::pmem::LINE_BYTES;
+use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::{AtomicU64, Ordering};
+use onode_base::sync::Mutex;
+use rustix::io::Errno;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
+/// A part of the address space with a file at its start.
+pub(super) struct Mapping {
+    /// Where the file begins.
+    base: NonNull<u8>,
+    /// What was reserved, before it was aligned.
+    reserved_at: NonNull<u8>,
+    reserved_bytes: usize,
+    /// Bytes behind `base` that are reserved.
+    room: u64,
+    page_bytes: u64,
+    /// Bytes that may be touched.
+    length: AtomicU64,
+    extending: Mutex<()>,
+}
+
+// SAFETY: the range belongs to this value alone until it is dropped, and it is touched through pointers only.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; accesses from several threads are like those from several processes, which the trait allows.
+unsafe impl Sync for Mapping {}
+
+fn last_errno() -> Errno {
+    Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+}
+
+fn to_usize(bytes: u64) -> Result<usize, Errno> {
+    usize::try_from(bytes).map_err(|_| Errno::NOMEM)
+}
+
+/// Whether the file can be mapped without a page cache.
+pub(super) fn has_dax(file: &File, bytes: u64) -> bool {
+    let flags = libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC;
+    // SAFETY: a new mapping at a place that the kernel chooses; nothing else is touched.
+    let at = unsafe { libc::mmap(null_mut(), bytes as usize, libc::PROT_READ, flags, file.as_raw_fd(), 0) };
+    if at == libc::MAP_FAILED {
+        return false;
+    }
+    // SAFETY: the mapping made above, which nobody has seen.
+    unsafe { libc::munmap(at, bytes as usize) };
+    true
+}
+
+impl Mapping {
+    /// Reserves `wanted` bytes of address space, or less but at least `needed`, aligned for large pages.
+    pub(super) fn reserve(wanted: u64, needed: u64, page_bytes: u64) -> Result<Self, Errno> {
+        let align = to_usize(page_bytes.max(LARGE_PAGE_BYTES))?;
+        let mut room = wanted.checked_next_multiple_of(page_bytes).ok_or(Errno::NOMEM)?;
+        let least = needed.checked_next_multiple_of(page_bytes).ok_or(Errno::NOMEM)?;
+        loop {
+            let bytes = to_usize(room)?.checked_add(align).ok_or(Errno::NOMEM)?;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+            // SAFETY: a new mapping without access at a place that the kernel chooses; nothing else is touched.
+            let at = unsafe { libc::mmap(null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
+            if at != libc::MAP_FAILED
+                && let Some(reserved_at) = NonNull::new(at.cast::<u8>())
+            {
+                let shift = at.addr().next_multiple_of(align) - at.addr();
+                // SAFETY: `shift` is less than `align`, by which the reservation is longer than `room`.
+                let base = unsafe { reserved_at.add(shift) };
+                return Ok(Self {
+                    base,
+                    reserved_at,
+                    reserved_bytes: bytes,
+                    room,
+                    page_bytes,
+                    length: AtomicU64::new(0),
+                    extending: Mutex::new(()),
+                });
+            }
+            if room == least {
+                return Err(last_errno());
+            }
+            room = (room / 2).next_multiple_of(page_bytes).max(least);
+        }
+    }
+
+    /// Maps the file as far as `length`; what is mapped stays as it is.
+    pub(super) fn extend(&self, file: &File, length: u64, flags: i32, read_only: bool) -> Result<(), Errno> {
+        let _alone = self.extending.lock();
+        let mapped = self.length().next_multiple_of(self.page_bytes);
+        let end = length.next_multiple_of(self.page_bytes);
+        if end > self.room {
+            return Err(Errno::NOMEM);
+        }
+        if end > mapped {
+            // Without the right to write, stores stay private.
+            let flags = if read_only { libc::MAP_PRIVATE } else { flags };
+            let offset = libc::off_t::try_from(mapped).map_err(|_| Errno::OVERFLOW)?;
+            let bytes = to_usize(end - mapped)?;
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            // SAFETY: the range lies in what this value has reserved, behind all that was mapped before, so nobody
+            // has an address in it; replacing the reservation is what MAP_FIXED is for.
+            let at = unsafe {
+                let at = self.base.add(to_usize(mapped)?).as_ptr().cast();
+                libc::mmap(at, bytes, protection, flags | libc::MAP_FIXED, file.as_raw_fd(), offset)
+            };
+            if at == libc::MAP_FAILED {
+                return Err(last_errno());
+            }
+            // SAFETY: advice on the range that was just mapped; a kernel that does not know it refuses.
+            unsafe { libc::madvise(at, bytes, libc::MADV_HUGEPAGE) };
+        }
+        self.length.fetch_max(length, Ordering::Release);
+        Ok(())
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.length.load(Ordering::Acquire)
+    }
+
+    pub(super) const fn reserved(&self) -> u64 {
+        self.room
+    }
+
+    pub(super) const fn address(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Panics unless the range is inside.
+    #[inline]
+    pub(super) fn check(&self, at: u64, length: u64) {
+        let whole = self.length();
+        assert!(at <= whole && length <= whole - at, "bytes {at}..+{length} of {whole}");
+    }
+
+    /// The address of a range, which is inside.
+    #[inline]
+    fn at(&self, at: u64, length: u64) -> *mut u8 {
+        self.check(at, length);
+        // SAFETY: inside of what is mapped from `base` on, as just checked.
+        unsafe { self.base.add(at as usize).as_ptr() }
+    }
+
+    #[inline]
+    fn word(&self, at: u64) -> &AtomicU64 {
+        assert!(at.is_multiple_of(8), "address {at} is not a multiple of 8");
+        // SAFETY: mapped as long as `self` lives, aligned, and stored to as whole words by everyone who uses words.
+        unsafe { AtomicU64::from_ptr(self.at(at, 8).cast()) }
+    }
+
+    #[inline]
+    pub(super) fn load(&self, at: u64) -> u64 {
+        u64::from_le(self.word(at).load(Ordering::Acquire))
+    }
+
+    #[inline]
+    pub(super) fn store(&self, at: u64, value: u64) {
+        self.word(at).store(value.to_le(), Ordering::Release);
+    }
+
+    #[inline]
+    pub(super) fn compare_exchange(&self, at: u64, current: u64, new: u64) -> Result<u64, u64> {
+        let done = self.word(at).compare_exchange(current.to_le(), new.to_le(), Ordering::AcqRel, Ordering::Acquire);
+        done.map(u64::from_le).map_err(u64::from_le)
+    }
+
+    #[inline]
+    pub(super) fn read(&self, at: u64, buffer: &mut [u8]) {
+        let from = self.at(at, buffer.len() as u64);
+        // SAFETY: `from` is mapped for as many bytes; `buffer` belongs to the caller, and no Rust reference points into
+        // the mapping. Who stores to these bytes meanwhile breaks an agreement of the trait and yields mixed bytes.
+        unsafe { core::ptr::copy_nonoverlapping(from, buffer.as_mut_ptr(), buffer.len()) };
+    }
+
+    #[inline]
+    pub(super) fn write(&self, at: u64, bytes: &[u8]) {
+        let to = self.at(at, bytes.len() as u64);
+        // SAFETY: as in `read`, the other way round.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+    }
+
+    pub(super) fn zero(&self, at: u64, length: u64) {
+        let to = self.at(at, length);
+        // SAFETY: mapped for as many bytes.
+        unsafe { core::ptr::write_bytes(to, 0, length as usize) };
+    }
+
+    /// Copies whole lines past the caches; they have arrived after the next fence.
+    pub(super) fn stream(&self, at: u64, lines: &[u8]) {
+        assert!((at | lines.len() as u64).is_multiple_of(LINE_BYTES), "not whole lines");
+        let to = self.at(at, lines.len() as u64);
+        #[cfg(target_arch = "x86_64")]
+        {
+            use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+            for (number, quarter) in lines.chunks_exact(size_of::<__m128i>()).enumerate() {
+                // SAFETY: `to` is mapped for as many bytes and aligned to a line; the source is 16 bytes of a slice
+                // and may lie anywhere; SSE2 is part of the architecture.
+                unsafe { _mm_stream_si128(to.cast::<__m128i>().add(number), _mm_loadu_si128(quarter.as_ptr().cast())) };
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            // SAFETY: as in `write`.
+            unsafe { core::ptr::copy_nonoverlapping(lines.as_ptr(), to, lines.len()) };
+            self.write_back(Writeback::of_processor(), at, lines.len() as u64);
+        }
+    }
+
+    /// Begins to write back the lines of a range.
+    #[inline]
+    pub(super) fn write_back(&self, how: Writeback, at: u64, length: u64) {
+        let end = self.at(at, length).wrapping_add(length as usize);
+        let line = self.at(at - at % LINE_BYTES, 0);
+        if length > 0 {
+            // SAFETY: the lines from the one that holds `at` on are mapped, and `how` was asked of this processor.
+            unsafe { how.lines(line, end) };
+        }
+    }
+
+    /// Has the kernel write a range back, and waits for it.
+    pub(super) fn sync(&self, at: u64, length: u64) -> Result<(), Errno> {
+        let start = at - at % self.page_bytes;
+        let bytes = to_usize(at + length - start)?;
+        // SAFETY: a range that is mapped, from a page on; the call changes nothing in it.
+        let code = unsafe { libc::msync(self.at(start, bytes as u64).cast(), bytes, libc::MS_SYNC) };
+        if code == 0 { Ok(()) } else { Err(last_errno()) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: what `reserve` got, with the file over a part of it; the last user of it is being dropped.
+        unsafe { libc::munmap(self.reserved_at.as_ptr().cast(), self.reserved_bytes) };
+    }
+}
+
+/// A part of the memory that can be executed where it lies.
+pub struct Executable {
+    at: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: memory that can only be read and executed.
+unsafe impl Send for Executable {}
+// SAFETY: as above.
+unsafe impl Sync for Executable {}
+
+impl Executable {
+    pub(super) fn map(file: &File, offset: u64, length: u64) -> Result<Self, Errno> {
+        let offset = libc::off_t::try_from(offset).map_err(|_| Errno::OVERFLOW)?;
+        let length = to_usize(length)?;
+        let protection = libc::PROT_READ | libc::PROT_EXEC;
+        // SAFETY: a new mapping at a place that the kernel chooses; nothing else is touched.
+        let at = unsafe { libc::mmap(null_mut(), length, protection, libc::MAP_SHARED, file.as_raw_fd(), offset) };
+        match NonNull::new(at.cast::<u8>()).filter(|_| at != libc::MAP_FAILED) {
+            Some(at) => Ok(Self { at, length }),
+            None => Err(last_errno()),
+        }
+    }
+
+    /// Where it begins; there as long as the value lives.
+    #[must_use]
+    pub const fn address(&self) -> NonNull<u8> {
+        self.at
+    }
+
+    /// Bytes of it.
+    #[must_use]
+    pub const fn length(&self) -> usize {
+        self.length
+    }
+}
+
+impl Drop for Executable {
+    fn drop(&mut self) {
+        // SAFETY: the mapping that `map` made; the last user of it is being dropped.
+        unsafe { libc::munmap(self.at.as_ptr().cast(), self.length) };
+    }
+}
