@@ -1,0 +1,171 @@
+//! Blocks that a thread keeps for itself: no lock, no atomic read-modify-write.
+//!
+//! A cache holds blocks of the own lease only, so a sweep of a dead lease never frees what another process uses; a
+//! block of another lease goes straight back. Blocks in a cache are allocated as far as the tables know. The first 8
+//! bytes of a small block in a cache hold a mark made of its address: a second release finds it there.
+
+use super::entry::Entry;
+use super::{Allocator, Misuse};
+use onode_media::Pmem;
+use std::vec::Vec;
+
+/// Blocks of whole chunks are cached up to this many chunks.
+const RUN_CHUNKS_MAX: usize = 16;
+/// Bytes of the blocks of one size that a cache holds at most, if they are more than a few.
+const BIN_BYTES: u64 = 256 << 10;
+const BIN_BLOCKS_MAX: u64 = 128;
+const BIN_BLOCKS_MIN: u64 = 8;
+
+/// The free blocks of one size of one thread, last in, first out.
+#[derive(Debug, Default)]
+struct Bin {
+    blocks: Vec<u64>,
+    limit: usize,
+}
+
+/// The free blocks of one thread. [`Allocator::drain`] gives them back; a cache that is dropped with blocks in it keeps
+/// them allocated until the lease is swept.
+#[derive(Debug)]
+pub struct ThreadCache {
+    small: [Bin; 32],
+    runs: [Bin; RUN_CHUNKS_MAX],
+    /// State and lease of the entries whose blocks the cache takes.
+    small_key: u64,
+    run_key: u64,
+}
+
+const fn mark_of(at: u64) -> u64 {
+    (at ^ 0x5bd1_e995_9d1b_58d3).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+impl Bin {
+    fn of(bytes: u64) -> Self {
+        let limit = (BIN_BYTES / bytes.max(1)).clamp(BIN_BLOCKS_MIN, BIN_BLOCKS_MAX) as usize;
+        Self { blocks: Vec::with_capacity(limit), limit }
+    }
+}
+
+impl<P: Pmem> Allocator<P> {
+    /// An empty cache for one thread.
+    pub fn cache(&self) -> ThreadCache {
+        let table = &self.table;
+        ThreadCache {
+            small: core::array::from_fn(|class| match table.classes.get(class).bytes {
+                0 => Bin::default(),
+                bytes => Bin::of(u64::from(bytes)),
+            }),
+            runs: core::array::from_fn(|index| Bin::of((index as u64 + 1) << table.layout.chunk_shift)),
+            small_key: Entry::small(0, self.lease).key(),
+            run_key: Entry::head(0, self.lease).key(),
+        }
+    }
+
+    /// As [`allocate`](Self::allocate), from the cache where it has a block.
+    #[inline]
+    pub fn allocate_cached(&self, cache: &mut ThreadCache, bytes: u64) -> Option<u64> {
+        if let Some(class) = self.table.classes.of(bytes) {
+            let bin = &mut cache.small[class & 31];
+            let at = match bin.blocks.pop() {
+                Some(at) => at,
+                None => self.refill_small(bin, class)?,
+            };
+            self.table.pmem.store(at, 0);
+            return Some(at);
+        }
+        let chunks = bytes.div_ceil(self.table.layout.chunk_bytes());
+        match cache.runs.get_mut((chunks as usize).wrapping_sub(1)) {
+            Some(bin) => bin.blocks.pop().or_else(|| self.refill_run(bin, chunks)),
+            None => self.allocate(bytes),
+        }
+    }
+
+    #[cold]
+    fn refill_small(&self, bin: &mut Bin, class: usize) -> Option<u64> {
+        let _guard = self.lock();
+        self.table.allocate_small(class, self.lease, bin.limit as u64 / 2, |at| bin.blocks.push(at));
+        // The lowest first: blocks that follow each other in memory are handed out one after the other.
+        bin.blocks.reverse();
+        bin.blocks.pop()
+    }
+
+    #[cold]
+    fn refill_run(&self, bin: &mut Bin, chunks: u64) -> Option<u64> {
+        let _guard = self.lock();
+        for _ in 0..bin.limit / 2 {
+            let Some(chunk) = self.table.allocate_run(chunks, self.lease) else { break };
+            bin.blocks.push(self.table.layout.address_of(chunk));
+        }
+        bin.blocks.reverse();
+        bin.blocks.pop()
+    }
+
+    /// As [`try_release`](Self::try_release), to the cache where it takes the block.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn release_cached(&self, cache: &mut ThreadCache, at: u64) -> Result<(), Misuse> {
+        let table = &self.table;
+        let chunk = table.layout.chunk_of(at).ok_or(Misuse::OutOfArea)?;
+        let entry = table.entry(chunk);
+        let offset = at & (table.layout.chunk_bytes() - 1);
+        if entry.key() == cache.small_key {
+            let class = entry.value() as usize & 31;
+            let index = table.classes.get(class).begins(offset).ok_or(Misuse::Wild)?;
+            let bin = &mut cache.small[class];
+            if self.lease != 0 && table.is_published(chunk, index) {
+                return Err(Misuse::Published);
+            }
+            let mark = mark_of(at);
+            if table.pmem.load(at) == mark {
+                return Err(Misuse::DoubleFree);
+            }
+            if bin.blocks.len() >= bin.limit {
+                self.drain_half(bin);
+            }
+            table.pmem.store(at, mark);
+            bin.blocks.push(at);
+            return Ok(());
+        }
+        if entry.key() == cache.run_key
+            && offset == 0
+            && let Some(bin) = cache.runs.get_mut((entry.value() as usize).wrapping_sub(1))
+        {
+            if bin.blocks.contains(&at) {
+                return Err(Misuse::DoubleFree);
+            }
+            if bin.blocks.len() >= bin.limit {
+                self.drain_half(bin);
+            }
+            bin.blocks.push(at);
+            return Ok(());
+        }
+        self.try_release(at)
+    }
+
+    /// Gives the older half of a bin back.
+    #[cold]
+    fn drain_half(&self, bin: &mut Bin) {
+        let half = bin.blocks.len().div_ceil(2);
+        let _guard = self.lock();
+        self.give_back(bin.blocks.drain(..half));
+    }
+
+    fn give_back(&self, blocks: impl Iterator<Item = u64>) {
+        for at in blocks {
+            let place = self.place(at);
+            debug_assert!(place.is_ok(), "the cache held {at:#x}, which is no block");
+            if let Ok(place) = place {
+                self.release_place(&place);
+            }
+        }
+    }
+
+    /// Gives all blocks of a cache back.
+    pub fn drain(&self, cache: &mut ThreadCache) {
+        let _guard = self.lock();
+        for bin in cache.small.iter_mut().chain(&mut cache.runs) {
+            self.give_back(bin.blocks.drain(..));
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Leases: which process the volatile blocks belong to, and what becomes of them when it dies.
+//!
+//! A slot in the region names the process. A block is freed with the lease of its chunk unless it is published; chunks
+//! with published blocks then belong to the device (lease 0). Who is dead is judged by a function handed in: nothing
+//! here asks the operating system.
+
+use super::entry::State;
+use super::table::Table;
+use super::{Allocator, Process};
+use onode_media::Pmem;
+use std::boxed::Box;
+use std::vec::Vec;
+
+/// Tells whether a process is dead.
+pub(super) type Judge = Box<dyn Fn(Process) -> bool + Send + Sync>;
+
+const STATE: u64 = 0;
+const STARTED: u64 = 1;
+const EPOCH: u64 = 2;
+/// In the low bits of the state word beside the process id: being filled in, in use.
+const TAKEN: u64 = 1;
+const LIVE: u64 = 2;
+
+impl<P: Pmem> Table<P> {
+    fn holder(&self, lease: u16) -> Option<Process> {
+        if lease == 0 || u64::from(lease) >= self.layout.leases {
+            return None;
+        }
+        let state = self.pmem.load(self.layout.lease_word(lease, STATE));
+        let started = if state & 3 == LIVE { self.pmem.load(self.layout.lease_word(lease, STARTED)) } else { 0 };
+        (state != 0).then_some(Process { id: state >> 2, started })
+    }
+
+    fn is_volatile(&self, lease: u16, at: u64) -> bool {
+        let entry = self.entry(at);
+        entry.is(State::Head) && entry.lease() == lease && !entry.published()
+    }
+
+    /// Frees what of the lease is not published and gives the rest to the device.
+    fn sweep(&self, lease: u16) {
+        let mut at = 0;
+        while at < self.layout.chunks {
+            let entry = self.entry(at);
+            let next = at + entry.chunks();
+            if entry.is(State::Small) && entry.lease() == lease {
+                for word in 0..self.layout.bitmap_words {
+                    let allocated = self.layout.allocated(at, word);
+                    let published = self.pmem.load(self.layout.published(at, word));
+                    self.pmem.store(allocated, self.pmem.load(allocated) & published);
+                }
+                self.set_entry(at, entry.with_lease(0));
+            } else if entry.is(State::Head) && entry.lease() == lease && entry.published() {
+                self.set_entry(at, entry.with_lease(0));
+            }
+            at = next;
+        }
+        // Lists and counts follow the table first; then blocks of whole chunks are freed as by their owner.
+        self.rebuild();
+        for head in (0..self.layout.chunks).filter(|at| self.is_volatile(lease, *at)).collect::<Vec<_>>() {
+            self.release_run(head);
+        }
+    }
+}
+
+impl<P: Pmem> Allocator<P> {
+    /// Joins the processes that share the region: a free slot becomes the lease of this allocator, and blocks that it
+    /// hands out are volatile until they are published. `is_dead` judges other holders. `None` if all slots are taken;
+    /// [`sweep_dead`](Self::sweep_dead) may free some.
+    pub fn join(&mut self, process: Process, is_dead: impl Fn(Process) -> bool + Send + Sync + 'static) -> Option<u16> {
+        self.judge = Some(Box::new(is_dead));
+        let table = &self.table;
+        for lease in 1..table.layout.leases as u16 {
+            let state = table.layout.lease_word(lease, STATE);
+            if table.pmem.compare_exchange(state, 0, process.id << 2 | TAKEN).is_ok() {
+                let epoch = table.layout.lease_word(lease, EPOCH);
+                table.pmem.store(table.layout.lease_word(lease, STARTED), process.started);
+                table.pmem.store(epoch, table.pmem.load(epoch).wrapping_add(1));
+                table.pmem.store(state, process.id << 2 | LIVE);
+                self.lease = lease;
+                return Some(lease);
+            }
+        }
+        None
+    }
+
+    /// Frees all volatile blocks of this allocator's lease and gives the lease back. Caches of its threads are worth
+    /// nothing afterwards.
+    pub fn leave(&mut self) {
+        if self.lease != 0 {
+            self.sweep(self.lease);
+            self.lease = 0;
+        }
+    }
+
+    /// The lease under which blocks are handed out; 0 is the device itself.
+    pub const fn lease(&self) -> u16 {
+        self.lease
+    }
+
+    /// The process that holds a lease.
+    pub fn holder(&self, lease: u16) -> Option<Process> {
+        self.table.holder(lease)
+    }
+
+    pub(super) fn is_dead(&self, lease: u16) -> bool {
+        let Some(judge) = &self.judge else { return false };
+        lease != self.lease && self.table.holder(lease).is_some_and(judge)
+    }
+
+    /// The leases whose holders are dead. Whoever sweeps them first publishes what the log says of them.
+    pub fn dead_leases(&self) -> Vec<u16> {
+        (1..self.table.layout.leases as u16).filter(|lease| self.is_dead(*lease)).collect()
+    }
+
+    /// Frees every block of a lease that is not published; what is published becomes the device's. The lease is free
+    /// then. Only for a lease whose holder is dead, or the own one.
+    pub fn sweep(&self, lease: u16) {
+        if lease == 0 || u64::from(lease) >= self.table.layout.leases {
+            return;
+        }
+        let guard = self.lock();
+        self.table.sweep(lease);
+        self.table.pmem.store(self.table.layout.lease_word(lease, STATE), 0);
+        drop(guard);
+    }
+
+    /// Sweeps all dead leases and says how many there were.
+    pub fn sweep_dead(&self) -> usize {
+        let dead = self.dead_leases();
+        dead.iter().for_each(|lease| self.sweep(*lease));
+        dead.len()
+    }
+}

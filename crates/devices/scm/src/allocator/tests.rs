@@ -1,0 +1,7 @@
+//! The allocator against a model of intervals, against bad numbers, and against death at every store.
+
+mod concurrency;
+mod death;
+mod memory;
+mod misuse;
+mod model;
