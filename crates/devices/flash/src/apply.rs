@@ -256,7 +256,7 @@ impl Core {
             let segment = layout.segment_of(piece.location);
             self.log.table.retain(segment, u64::from(piece.length));
             let joined = last.filter(|last| {
-                self.options.extents
+                (self.options.extents || self.is_on_one_page(last.piece.location, piece))
                     && last.end() == at
                     && last.piece.location + u64::from(last.piece.length) == piece.location
                     && layout.segment_of(last.piece.location) == segment
@@ -278,6 +278,13 @@ impl Core {
             last = Some(extent);
         }
         Ok(())
+    }
+
+    /// Whether `piece` ends on the page of `location`. Without runs of pages its parts are joined at least
+    /// there, or each move by the cleaner could divide it further.
+    const fn is_on_one_page(&self, location: u64, piece: Piece) -> bool {
+        let payload = self.log.store.layout.payload_bytes as u64;
+        location / payload == (piece.location + piece.length as u64 - 1) / payload
     }
 
     /// The runs that get an entry of the index each: `pieces`, or the pages that they touch.

@@ -146,7 +146,7 @@ impl Core {
     }
 
     /// Moves about `bytes` of content off the segment being cleaned, or less if a checkpoint comes to be due; true
-    /// once nothing is left to be moved.
+    /// once nothing is left to be moved, or there is no room to move more.
     pub fn clean_step(&mut self, bytes: u64) -> Result<bool> {
         let Some(mut cleaning) = self.cleaning.take() else { return Ok(true) };
         let segment = cleaning.segment;
@@ -166,6 +166,11 @@ impl Core {
             if is_due && (bytes == u64::MAX || limit < self.dirty_limit) {
                 self.checkpoint(false)?;
             }
+            if self.reserve_ends() {
+                // Only a checkpoint gets further from here, if anything does.
+                self.cleaning = Some(cleaning);
+                return Ok(true);
+            }
             let pauses = (is_due && bytes < u64::MAX) || self.statistics.bytes_moved - moved >= bytes;
             if pauses {
                 // What is left of the items may all be stale.
@@ -183,6 +188,13 @@ impl Core {
         self.statistics.segments_cleaned += 1;
         self.statistics.segments_levelled += u64::from(cleaning.levels);
         Ok(true)
+    }
+
+    /// Whether moving on could take the segments that the next checkpoint needs.
+    fn reserve_ends(&self) -> bool {
+        let layout = &self.log.store.layout;
+        self.log.table.allocatable() <= self.checkpoint_cost()
+            && self.moving_room() < u64::from(MOVED_PAGES * layout.payload_bytes)
     }
 
     /// Moves what is still needed of `item`, which lies at `location`, to rest on a worn segment if `levels`.

@@ -30,9 +30,13 @@ const FREEING_ROUNDS: u32 = 8;
 /// Bytes that an extent takes in a segment summary.
 const EXTENT_ITEM_BYTES: u64 = 10;
 
-/// The same where nodes lie among content: a segment that is cleaned gets back the nodes that its content
-/// changes, so tiny contents have to leave more room.
+/// The same where nodes lie among content, or where contents that were never packed together have no order: a
+/// segment that is cleaned gets back the nodes that its content changes, so tiny contents have to leave more room.
 const EXTENT_MIXED_BYTES: u64 = 64;
+
+/// Bytes of the index for an extent of one page, if each has its own: key and value in a node that splits
+/// have left partly empty.
+const PAGE_ENTRY_BYTES: u64 = 24;
 
 impl Core {
     fn segment_bytes(&self) -> u64 {
@@ -105,17 +109,32 @@ impl Core {
     /// Bytes that are filled: what is referred to, what the next checkpoint writes, and the room that
     /// each extent takes in a summary.
     fn used_bytes(&self) -> u64 {
-        let extent_bytes = if self.is_combined() { EXTENT_MIXED_BYTES } else { EXTENT_ITEM_BYTES };
-        self.log.table.live_bytes() + self.dirty_bytes() as u64 + self.extents * extent_bytes
+        self.log.table.live_bytes() + self.dirty_bytes() as u64 + self.extents * self.extent_bytes()
+    }
+
+    /// Bytes that an extent takes beside its content and its entry of the index.
+    fn extent_bytes(&self) -> u64 {
+        if self.is_combined() || !self.options.small_object_buffer { EXTENT_MIXED_BYTES } else { EXTENT_ITEM_BYTES }
+    }
+
+    /// Bytes that a page of content takes beside itself if each has an extent.
+    fn page_extent_bytes(&self) -> u64 {
+        self.extent_bytes() + PAGE_ENTRY_BYTES
     }
 
     /// Space as users see it.
     pub fn space(&self) -> Space {
         let total = self.usable_bytes();
         let used = self.used_bytes();
+        let left = total.saturating_sub(used);
         // Held back: the index of what is still to come.
-        let available = total.saturating_sub(used);
-        Space { total, available: available - available / 256, objects: self.objects }
+        let available = if self.options.extents {
+            left - left / 256
+        } else {
+            let page_bytes = u64::from(self.log.store.layout.payload_bytes);
+            left / (page_bytes + self.page_extent_bytes()) * page_bytes
+        };
+        Space { total, available, objects: self.objects }
     }
 
     /// Decides whether `transaction` fits and cleans until it does.
@@ -131,7 +150,8 @@ impl Core {
                 return Err(no_space(bytes, usable.saturating_sub(used)));
             }
         }
-        let needed = (bytes + self.node_room(transaction)).div_ceil(self.filled_bytes()) as u32;
+        let filled = bytes + self.padding_bytes(transaction) + self.node_room(transaction);
+        let needed = filled.div_ceil(self.filled_bytes()) as u32;
         if self.has_room(needed) {
             return Ok(());
         }
@@ -164,13 +184,28 @@ impl Core {
         self.index_bytes(transaction) + transaction.mutations.iter().map(content).sum::<u64>()
     }
 
+    /// The most bytes that `transaction` may leave empty at the ends of pages where nothing shares them, until
+    /// the cleaner packs what is in front of them.
+    fn padding_bytes(&self, transaction: &Transaction) -> u64 {
+        if self.options.small_object_buffer {
+            return 0;
+        }
+        let writes = transaction.mutations.iter().filter(|one| matches!(one, Mutation::Write { .. })).count();
+        // A page for each, and the one of the record.
+        (writes as u64 + 1) * u64::from(self.log.store.layout.payload_bytes)
+    }
+
     /// The most bytes that `transaction` may add to the index.
     fn index_bytes(&self, transaction: &Transaction) -> u64 {
-        let extent_bytes =
-            if self.options.extents { self.segment_bytes() } else { u64::from(self.log.store.layout.payload_bytes) };
         let added = |one: &Mutation| match one {
             // Content takes an extent in each segment, or page, that it fills.
-            Mutation::Write { data, .. } => MUTATION_BYTES * (1 + data.len() as u64 / extent_bytes),
+            Mutation::Write { data, .. } if self.options.extents => {
+                MUTATION_BYTES * (1 + data.len() as u64 / self.segment_bytes())
+            }
+            Mutation::Write { data, .. } => {
+                let pages = data.len() as u64 / u64::from(self.log.store.layout.payload_bytes);
+                MUTATION_BYTES + pages * self.page_extent_bytes()
+            }
             Mutation::SetAttribute { value, .. } => MUTATION_BYTES + value.len() as u64,
             _ => MUTATION_BYTES,
         };

@@ -85,12 +85,6 @@ impl Combination {
     /// Why the device is known not to keep what a case asks under these options. Counted as skipped.
     fn deviation(&self, case: &str) -> Option<&'static str> {
         match case {
-            "space::available_can_be_written_by_one_object" if !self.options.extents => {
-                Some("the space told does not count an entry of the index for each page")
-            }
-            "space::fill_with_tiny_objects" if !self.options.small_object_buffer => {
-                Some("checkpoints after many commits of a page each may need more than the reserve")
-            }
             "space::space_returns_over_many_cycles" | "space::half_the_space_returns"
                 if self.block_bytes() > SPACE_BLOCK_BYTES_MAX =>
             {
