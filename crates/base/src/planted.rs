@@ -68,6 +68,12 @@ pub enum Bug {
     AccessTimesUnsynced,
     /// flash: entries move to the node before, its parent still names the old border.
     PackedKeyKept,
+    /// scm: a durable commit does not wait for its record.
+    ScmRecordNotFenced,
+    /// scm: a record says nothing of the content that was written before it, and nobody waits for that.
+    ScmContentNotChecked,
+    /// scm: a recovery leaves out what the last records were to put in place.
+    ScmPutsForgotten,
     /// fs: fsync does not wait for the device.
     FsyncWithoutSync,
     /// fs: a change of names is two transactions.

@@ -371,6 +371,22 @@ impl<P: Pmem> Allocator<P> {
         self.table.layout.chunks << self.table.layout.chunk_shift
     }
 
+    /// Bytes at the ends of chunks that are too few for another block of the chunk's class. Walks over all pieces.
+    pub fn unusable_bytes(&self) -> u64 {
+        let table = &self.table;
+        let _guard = self.lock();
+        let (mut at, mut bytes) = (0, 0);
+        while at < table.layout.chunks {
+            let entry = table.entry(at);
+            if entry.is(entry::State::Small) {
+                let class = table.classes.get(entry.value() as usize);
+                bytes += table.layout.chunk_bytes() - u64::from(class.bytes) * u64::from(class.blocks);
+            }
+            at += entry.chunks();
+        }
+        bytes
+    }
+
     /// The largest block that could be had now. Walks over all pieces.
     pub fn largest_free(&self) -> u64 {
         let table = &self.table;

@@ -1,8 +1,26 @@
 //! The device of storage-class memory: a file and a memory block are the same object (paper 2).
 //!
-//! The log of items (`log`) is the only durable truth. Where blocks lie free (`allocator`) and what belongs to which
-//! object (the index) is kept beside it in the same memory, but nothing of that is ever flushed: a
-//! recovery makes it anew from the log, so a crash leaks nothing and an allocation costs no flush.
+//! The log of items ([`log`]) is the only durable truth. Where blocks lie free ([`allocator`]) and what belongs to which
+//! object ([`tree`]) is kept beside it in the same memory, but nothing of that is ever flushed: a recovery makes it anew
+//! from the log, so a crash leaks nothing and an allocation costs no flush. A commit is one record and one fence.
 #![deny(unsafe_code)]
 
 pub mod allocator;
+mod batch;
+mod change;
+mod cleaner;
+mod commit;
+mod core;
+mod device;
+mod errors;
+mod extents;
+mod format;
+mod item;
+mod log;
+mod node;
+mod recover;
+mod scan;
+mod tree;
+
+pub use device::{FormatOptions, MountOptions, ScmDevice};
+pub use format::{FORMAT_VERSION, SMALLEST_BYTES};

@@ -1,0 +1,354 @@
+//! A transaction in the making: the index changes at once, everything else waits for the record.
+//!
+//! What it did to the index can be undone, blocks that it took go back, and blocks that it gives up stay until its record is
+//! durable. So a transaction that finds no room at its very end leaves nothing behind, and no space needs to be guessed
+//! before. Bytes that a durable state shows are never touched before the record is durable: they are in the record and
+//! are put in place afterwards.
+
+use crate::batch::Batch;
+use crate::core::{Core, log_bytes};
+use crate::errors::no_space;
+use crate::item::{Item, Onode};
+use crate::log::Place;
+use crate::node::{Key, Value};
+use crate::tree::NoRoom;
+use onode_base::checksum::{crc32c, crc32c_append};
+use onode_media::Pmem;
+use onode_object::{AttributeKey, Hints, Mutation, ObjectId, Result};
+use std::collections::BTreeMap;
+
+/// Bytes to be put in place when the record is durable.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Put {
+    /// `length` bytes from `start` of [`Change::content`] on.
+    Bytes {
+        address: u64,
+        start: usize,
+        length: usize,
+    },
+    Zero {
+        address: u64,
+        length: u64,
+    },
+}
+
+/// An onode that the transaction changes.
+#[derive(Clone, Copy, Debug)]
+struct Changed {
+    onode: Onode,
+    allocated: u64,
+    /// Bytes below were there before the transaction.
+    stable: u64,
+}
+
+pub(crate) struct Change<'a, P: Pmem> {
+    pub(crate) core: &'a mut Core<P>,
+    pub(crate) batch: Batch,
+    undo: Vec<(Key, Option<Value>)>,
+    onodes: BTreeMap<ObjectId, Changed>,
+    /// Blocks taken; true for what a block was made longer by.
+    pub(crate) fresh: Vec<(u64, u64, bool)>,
+    /// Blocks given up; true for a part of one.
+    pub(crate) released: Vec<(u64, u64, bool)>,
+    pub(crate) puts: Vec<Put>,
+    pub(crate) content: Vec<u8>,
+    /// What was written in place already.
+    pub(crate) written: Vec<(u64, u64)>,
+    pub(crate) shrinks: bool,
+    log_bytes: i64,
+    objects: i64,
+}
+
+impl From<NoRoom> for onode_object::Error {
+    fn from(_: NoRoom) -> Self {
+        no_space("no room for the index")
+    }
+}
+
+impl<'a, P: Pmem> Change<'a, P> {
+    pub(crate) fn new(core: &'a mut Core<P>) -> Self {
+        Self {
+            core,
+            batch: Batch::default(),
+            undo: Vec::new(),
+            onodes: BTreeMap::new(),
+            fresh: Vec::new(),
+            released: Vec::new(),
+            puts: Vec::new(),
+            content: Vec::new(),
+            written: Vec::new(),
+            shrinks: false,
+            log_bytes: 0,
+            objects: 0,
+        }
+    }
+
+    /// Applies a valid mutation.
+    pub(crate) fn apply(&mut self, mutation: &Mutation) -> Result<()> {
+        match mutation {
+            Mutation::Create { object, hints } => self.create(*object, *hints),
+            Mutation::Remove { object } => self.remove(*object),
+            Mutation::Write { object, offset, data } => self.write(*object, *offset, data),
+            Mutation::Truncate { object, size } => self.truncate(*object, *size),
+            Mutation::Punch { object, offset, length } => self.punch(*object, *offset, *length),
+            Mutation::SetAttribute { object, key, value } => self.set_attribute(*object, *key, value),
+            Mutation::RemoveAttribute { object, key } => {
+                if self.unset(Key::attribute(*object, *key)).is_some() {
+                    self.batch.push(&Item::NoAttribute(*object, *key));
+                }
+                Ok(())
+            }
+            Mutation::SetHints { object, hints } => self.change_onode(*object, |onode| onode.hints = *hints),
+            Mutation::SetAccessTime { object, time } => self.change_onode(*object, |onode| onode.accessed = *time),
+        }
+    }
+
+    fn create(&mut self, object: ObjectId, hints: Hints) -> Result<()> {
+        let onode = Onode { hints, ..Onode::default() };
+        self.set(Key::onode(object), Value(0, 0))?;
+        self.onodes.insert(object, Changed { onode, allocated: 0, stable: 0 });
+        self.objects += 1;
+        Ok(())
+    }
+
+    fn remove(&mut self, object: ObjectId) -> Result<()> {
+        let mut all = Vec::new();
+        self.core.tree.scan(&*self.core.memory, Key::onode(object), |key, value| {
+            if key.object() == object {
+                all.push((key, value));
+            }
+            key.object() == object
+        });
+        for (key, value) in all {
+            if key.is_extent() {
+                self.give_up(value.0, value.1, false);
+            }
+            self.unset(key);
+        }
+        self.onodes.remove(&object);
+        self.batch.push(&Item::Removed(object));
+        self.objects -= 1;
+        self.shrinks = true;
+        Ok(())
+    }
+
+    fn set_attribute(&mut self, object: ObjectId, key: AttributeKey, value: &[u8]) -> Result<()> {
+        let number = self.batch.push(&Item::Attribute(object, key, value));
+        self.set(Key::attribute(object, key), Value(Place::pending(number).0, 0))
+    }
+
+    fn changed(&mut self, object: ObjectId) -> Result<&mut Changed> {
+        if !self.onodes.contains_key(&object) {
+            let (onode, allocated) = self.core.onode(object)?;
+            self.onodes.insert(object, Changed { onode, allocated, stable: onode.size });
+        }
+        self.onodes.get_mut(&object).ok_or_else(|| no_space("no memory"))
+    }
+
+    fn change_onode(&mut self, object: ObjectId, change: impl FnOnce(&mut Onode)) -> Result<()> {
+        change(&mut self.changed(object)?.onode);
+        Ok(())
+    }
+
+    pub(crate) fn size(&mut self, object: ObjectId) -> Result<u64> {
+        Ok(self.changed(object)?.onode.size)
+    }
+
+    /// Bytes of the object below this were there before the transaction: they change with the record, not before.
+    pub(crate) fn stable(&mut self, object: ObjectId) -> Result<u64> {
+        Ok(self.changed(object)?.stable)
+    }
+
+    pub(crate) fn set_size(&mut self, object: ObjectId, size: u64) -> Result<()> {
+        self.change_onode(object, |onode| onode.size = size)
+    }
+
+    /// Sets an entry of the index.
+    fn set(&mut self, key: Key, value: Value) -> Result<()> {
+        let before = self.core.tree.insert(&*self.core.memory, &self.core.blocks, key, value)?;
+        self.log_bytes -= before.map_or(0, |before| log_bytes(&key, before)) as i64;
+        self.log_bytes += log_bytes(&key, value) as i64;
+        self.undo.push((key, before));
+        Ok(())
+    }
+
+    fn unset(&mut self, key: Key) -> Option<Value> {
+        let before = self.core.tree.remove(&*self.core.memory, key)?;
+        self.log_bytes -= log_bytes(&key, before) as i64;
+        self.undo.push((key, Some(before)));
+        Some(before)
+    }
+
+    /// Maps bytes of an object to a block, in place of nothing.
+    pub(crate) fn map(&mut self, object: ObjectId, offset: u64, address: u64, length: u64) -> Result<()> {
+        self.set(Key::extent(object, offset), Value(address, length))?;
+        self.changed(object)?.allocated += length;
+        self.batch.push(&Item::Extent { object, offset, address, length });
+        Ok(())
+    }
+
+    /// Makes the block at `offset` of an object longer in the map.
+    pub(crate) fn remap(&mut self, object: ObjectId, offset: u64, address: u64, before: u64, now: u64) -> Result<()> {
+        self.changed(object)?.allocated -= before;
+        self.map(object, offset, address, now)
+    }
+
+    /// Takes an extent out of the map; what is said about it in the log is for the caller.
+    pub(crate) fn unmap(&mut self, object: ObjectId, offset: u64) -> Result<()> {
+        if let Some(Value(_, length)) = self.unset(Key::extent(object, offset)) {
+            self.changed(object)?.allocated -= length;
+        }
+        Ok(())
+    }
+
+    /// Puts a part of an extent back into the map that was taken out with it; the log knows of it already.
+    pub(crate) fn keep_mapped(&mut self, object: ObjectId, offset: u64, address: u64, length: u64) -> Result<()> {
+        self.set(Key::extent(object, offset), Value(address, length))?;
+        self.changed(object)?.allocated += length;
+        Ok(())
+    }
+
+    /// Takes a block of at least `bytes`.
+    pub(crate) fn take(&mut self, bytes: u64) -> Option<u64> {
+        if bytes.saturating_add(self.core.reserve_bytes()) > self.core.blocks.free_bytes() {
+            return None;
+        }
+        let address = self.core.blocks.allocate(bytes)?;
+        self.fresh.push((address, bytes, false));
+        Some(address)
+    }
+
+    pub(crate) fn give_up(&mut self, address: u64, bytes: u64, part: bool) {
+        if bytes > 0 {
+            self.released.push((address, bytes, part));
+        }
+    }
+
+    /// Whether the transaction took the block that holds `address`.
+    pub(crate) fn is_fresh(&self, address: u64) -> bool {
+        self.fresh.iter().any(|(start, bytes, _)| (*start..*start + *bytes).contains(&address))
+    }
+
+    /// Writes bytes that no durable state shows.
+    pub(crate) fn write_now(&mut self, address: u64, bytes: &[u8]) {
+        self.core.memory.write_through(address, bytes);
+        self.note_written(address, bytes.len() as u64);
+    }
+
+    pub(crate) fn zero_now(&mut self, address: u64, length: u64) {
+        if length > 0 {
+            self.core.memory.zero(address, length);
+            self.core.memory.flush(address, length);
+            self.note_written(address, length);
+        }
+    }
+
+    fn note_written(&mut self, address: u64, length: u64) {
+        match self.written.last_mut() {
+            Some((start, before)) if *start + *before == address => *before += length,
+            _ => self.written.push((address, length)),
+        }
+    }
+
+    /// Has bytes put in place by the record.
+    pub(crate) fn write_later(&mut self, address: u64, bytes: &[u8]) {
+        let most = self.core.log.most_value_bytes();
+        for (i, piece) in bytes.chunks(most).enumerate() {
+            let address = address + (i * most) as u64;
+            self.batch.push(&Item::Put { address, bytes: piece });
+            self.puts.push(Put::Bytes { address, start: self.content.len(), length: piece.len() });
+            self.content.extend_from_slice(piece);
+        }
+    }
+
+    pub(crate) fn zero_later(&mut self, address: u64, length: u64) {
+        if length > 0 {
+            self.batch.push(&Item::Zero { address, length });
+            self.puts.push(Put::Zero { address, length });
+        }
+    }
+
+    /// Copies `length` bytes as the transaction has left them so far from one block to a fresh one.
+    pub(crate) fn copy(&mut self, from: u64, to: u64, length: u64) {
+        let mut bytes = vec![0; length as usize];
+        self.core.memory.read(from, &mut bytes);
+        for put in &self.puts {
+            let (address, count) = match *put {
+                Put::Bytes { address, length, .. } => (address, length as u64),
+                Put::Zero { address, length } => (address, length),
+            };
+            let (start, end) = (address.max(from), (address + count).min(from + length));
+            if start >= end {
+                continue;
+            }
+            let target = &mut bytes[(start - from) as usize..(end - from) as usize];
+            match *put {
+                Put::Bytes { address, start: first, .. } => {
+                    let first = first + (start - address) as usize;
+                    target.copy_from_slice(&self.content[first..first + target.len()]);
+                }
+                Put::Zero { .. } => target.fill(0),
+            }
+        }
+        self.write_now(to, &bytes);
+    }
+
+    /// States the changed onodes, and the checksums of what was written already if `checked`.
+    pub(crate) fn finish_items(&mut self, checked: bool) -> Result<()> {
+        for (object, changed) in std::mem::take(&mut self.onodes) {
+            let number = self.batch.push(&Item::Onode(object, changed.onode));
+            self.set(Key::onode(object), Value(Place::pending(number).0, changed.allocated))?;
+        }
+        if checked {
+            let mut piece = [0; 4096];
+            for (address, length) in std::mem::take(&mut self.written) {
+                let mut crc = crc32c(&[]);
+                let mut done = 0;
+                while done < length {
+                    let part = &mut piece[..(length - done).min(4096) as usize];
+                    self.core.memory.read(address + done, part);
+                    crc = crc32c_append(crc, part);
+                    done += part.len() as u64;
+                }
+                self.batch.push(&Item::Check { address, length, crc });
+            }
+        }
+        Ok(())
+    }
+
+    /// The index says where the items lie now.
+    pub(crate) fn settle_places(&mut self, places: &[Place]) {
+        for (key, _) in std::mem::take(&mut self.undo) {
+            let Some(Value(place, second)) = self.core.tree.get(&*self.core.memory, key) else { continue };
+            let Some(place) = Place(place).as_pending().filter(|_| !key.is_extent()) else { continue };
+            if let Some(place) = places.get(place) {
+                self.core.tree.replace(&*self.core.memory, key, Value(place.0, second));
+                self.log_bytes += place.bytes() as i64;
+            }
+        }
+        self.core.live_log_bytes = self.core.live_log_bytes.saturating_add_signed(self.log_bytes);
+        self.core.objects = self.core.objects.saturating_add_signed(self.objects);
+    }
+
+    /// Takes everything back.
+    pub(crate) fn undo(mut self) -> Result<()> {
+        for (key, before) in std::mem::take(&mut self.undo).into_iter().rev() {
+            match before {
+                Some(value) => {
+                    self.core.tree.insert(&*self.core.memory, &self.core.blocks, key, value)?;
+                }
+                None => {
+                    self.core.tree.remove(&*self.core.memory, key);
+                }
+            }
+        }
+        for (address, bytes, part) in std::mem::take(&mut self.fresh).into_iter().rev() {
+            if part {
+                self.core.blocks.release_part(address, bytes);
+            } else {
+                self.core.blocks.release(address, bytes);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,188 @@
+//! The cleaner of the log: what the oldest segment still says is said again at the end, then the segment is free.
+//!
+//! Because the oldest goes first, nothing that a statement takes back can be older than the statement's own segment: items
+//! that say that something is gone are never repeated.
+
+use crate::batch::Batch;
+use crate::core::{Core, EXTENT_ITEM_BYTES, KEPT_SEGMENTS};
+use crate::errors::damaged;
+use crate::format::{RECORD_HEADER, SegmentHead, salt_of};
+use crate::item::Item;
+use crate::log::Place;
+use crate::node::{Key, Value};
+use crate::scan::Records;
+use onode_media::Pmem;
+use onode_object::{ObjectId, Result};
+
+/// The log may be twice what it has to say, and this many segments more.
+const SLACK_SEGMENTS: u64 = 8;
+
+impl<P: Pmem> Core<P> {
+    fn log_is_long(&self, slack: u64) -> bool {
+        let live = self.live_log_bytes * 2;
+        self.log.segments.len() as u64 * self.chunk_bytes() > live + slack * self.chunk_bytes()
+    }
+
+    /// Cleans while the log is too long, at most a few segments a time; further while the store is not full.
+    pub(crate) fn gather_log(&mut self, must_fit: bool) -> Result<()> {
+        let mut rounds = 0;
+        while rounds < 2 && self.log_is_long(SLACK_SEGMENTS) {
+            if !self.clean_segment()? {
+                break;
+            }
+            rounds += 1;
+        }
+        if self.log.spare.len() < KEPT_SEGMENTS {
+            self.refill_store();
+        }
+        if must_fit && self.log.spare.len() < KEPT_SEGMENTS {
+            self.clean_log_to_bottom()?;
+        }
+        Ok(())
+    }
+
+    /// Cleans until the log is hardly longer than what it has to say.
+    pub(crate) fn clean_log_to_bottom(&mut self) -> Result<()> {
+        let most = self.log.segments.len();
+        for _ in 0..most {
+            if !self.log_is_long(1) || !self.clean_segment()? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees the oldest segment; false if that is not possible now.
+    pub(crate) fn clean_segment(&mut self) -> Result<bool> {
+        let Some(&oldest) = self.log.segments.front().filter(|_| self.log.segments.len() > 1) else {
+            return Ok(false);
+        };
+        let mut batch = Batch::default();
+        let mut keys = Vec::new();
+        let (bytes, head) = self.read_segment(oldest)?;
+        let records = Records::of_segment(&bytes, salt_of(&self.superblock.uuid), &head);
+        let mut next = head.first_record;
+        for record in records {
+            next = record.head.sequence + 1;
+            self.repeat_record(oldest + record.start + RECORD_HEADER, record.items, &mut batch, &mut keys)?;
+        }
+        let after = self.log.segments.get(1).copied().unwrap_or_default();
+        if next < self.read_segment(after)?.1.first_record {
+            // What cannot be read must not be let go.
+            return Err(damaged(format!("record {next} of the log, in the segment at byte {oldest}")));
+        }
+        if self.log.segments_for(&batch) > self.log.spare.len() {
+            return Ok(false);
+        }
+        let mut places = Vec::with_capacity(keys.len());
+        if !batch.is_empty() && !self.log.append(&*self.memory, &batch, |_, place| places.push(place)) {
+            return Err(self.fail(damaged("the log has no segment in store")));
+        }
+        for (key, place) in keys.iter().zip(&places) {
+            if let Some((key, before, second)) = key {
+                self.tree.replace(&*self.memory, *key, Value(place.0, *second));
+                // An item is shorter where it need not name its object.
+                self.live_log_bytes = (self.live_log_bytes + place.bytes()).saturating_sub(before.bytes());
+            }
+        }
+        self.counters.bytes_moved += batch.bytes() as u64;
+        self.counters.segments_cleaned += 1;
+        self.log.flushed = self.log.sequence;
+        self.fence()?;
+        self.log.segments.pop_front();
+        self.log.tail_sequence += 1;
+        self.write_superblock(false)?;
+        if self.log.spare.len() < KEPT_SEGMENTS {
+            self.log.spare.push(oldest);
+        } else {
+            self.blocks.release(oldest, self.chunk_bytes());
+        }
+        Ok(true)
+    }
+
+    fn read_segment(&self, address: u64) -> Result<(Vec<u8>, SegmentHead)> {
+        let mut bytes = vec![0; self.chunk_bytes() as usize];
+        self.memory.read(address, &mut bytes);
+        let head = bytes.first_chunk().and_then(|head| SegmentHead::decode(head, salt_of(&self.superblock.uuid)));
+        let head = head.ok_or_else(|| damaged(format!("head of the log's segment at byte {address}")))?;
+        Ok((bytes, head))
+    }
+
+    /// Adds what a record still says to the batch; `start` is where its items lie.
+    fn repeat_record(
+        &self,
+        start: u64,
+        items: &[u8],
+        batch: &mut Batch,
+        keys: &mut Vec<Option<(Key, Place, u64)>>,
+    ) -> Result<()> {
+        let mut input = items;
+        let mut last = None;
+        while !input.is_empty() {
+            let at = start + (items.len() - input.len()) as u64;
+            let before = input.len();
+            let Some(item) = Item::decode(&mut input, &mut last) else {
+                return Err(damaged(format!("log item at byte {at}")));
+            };
+            let place = Place::new(at, (before - input.len()) as u64);
+            let is_here = |key: Key| {
+                self.tree.get(&*self.memory, key).filter(|Value(first, _)| Place(*first).address() == place.address())
+            };
+            match item {
+                Item::Onode(object, _) => {
+                    if let Some(value) = is_here(Key::onode(object)) {
+                        batch.push(&item);
+                        keys.push(Some((Key::onode(object), place, value.1)));
+                    }
+                }
+                Item::Attribute(object, key, _) => {
+                    if let Some(value) = is_here(Key::attribute(object, key)) {
+                        batch.push(&item);
+                        keys.push(Some((Key::attribute(object, key), place, value.1)));
+                    }
+                }
+                Item::Extent { object, offset, address, length } => {
+                    self.repeat_extent(object, offset, address, length, batch, keys);
+                }
+                Item::NoAttribute(..)
+                | Item::NoExtent { .. }
+                | Item::Removed(_)
+                | Item::Put { .. }
+                | Item::Zero { .. }
+                | Item::Check { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What is left of an extent may be several parts.
+    fn repeat_extent(
+        &self,
+        object: ObjectId,
+        offset: u64,
+        address: u64,
+        length: u64,
+        batch: &mut Batch,
+        keys: &mut Vec<Option<(Key, Place, u64)>>,
+    ) {
+        let mut at = offset;
+        while at < offset + length {
+            let Some(extent) = self.extent_at(object, at).filter(|extent| extent.offset < offset + length) else {
+                break;
+            };
+            let same = extent.offset >= offset && extent.address == address + (extent.offset - offset);
+            if same && extent.end() <= offset + length {
+                let Value(address, length) = Value(extent.address, extent.length);
+                batch.push(&Item::Extent { object, offset: extent.offset, address, length });
+                keys.push(None);
+            }
+            at = extent.end();
+        }
+    }
+
+    /// What the log holds besides what it has to say, in segments.
+    pub(crate) fn log_surplus_bytes(&self) -> u64 {
+        let needed = self.live_log_bytes + self.live_log_bytes / 8 + EXTENT_ITEM_BYTES;
+        self.log.bytes().saturating_sub(needed + (KEPT_SEGMENTS as u64 + 3) * self.chunk_bytes())
+    }
+}

@@ -1,0 +1,178 @@
+//! From a transaction to its record, and back if there is no room for it.
+
+use crate::change::{Change, Put};
+use crate::core::{Core, Held, KEPT_SEGMENTS};
+use crate::errors::no_space;
+use crate::log::{MOST_UNFENCED, Place};
+use crate::node::Key;
+use onode_base::ErrorKind;
+use onode_base::planted::{Bug, is_planted};
+use onode_media::Pmem;
+use onode_object::validate::{self, Stored};
+use onode_object::{AttributeKey, Durability, ObjectId, Result, Transaction};
+
+/// What was written before the record is fenced by itself if it is more than this; less is checked by a checksum in the
+/// record, which costs less than a fence.
+const MOST_CHECKED_BYTES: u64 = 4096;
+/// The same where a fence is a sync of a file.
+const MOST_CHECKED_BYTES_IN_FILE: u64 = 8 << 20;
+/// How often a transaction for which there is no room has space gathered for it.
+const MOST_ATTEMPTS: u32 = 3;
+
+impl<P: Pmem> Core<P> {
+    /// Does the whole transaction or nothing.
+    pub(crate) fn commit(&mut self, transaction: &Transaction, durability: Durability) -> Result<()> {
+        self.check_writable()?;
+        let tree = &self.tree;
+        let memory = &*self.memory;
+        let mut exists = |object| Ok(tree.get(memory, Key::onode(object)).is_some());
+        validate::validate(transaction, ObjectId(self.next_id), &mut exists)?;
+        if transaction.is_empty() {
+            if durability == Durability::Durable && self.log.fenced < self.log.sequence {
+                self.fence()?;
+            }
+            return Ok(());
+        }
+        let must_fit = validate::never_needs_space(transaction, &mut Lookup(self))?;
+        self.gather_log(must_fit)?;
+        let mut attempts = 0;
+        loop {
+            match self.attempt(transaction, durability, must_fit) {
+                Err(error) if error.kind == ErrorKind::NoSpace && attempts < MOST_ATTEMPTS && self.gain_space()? => {
+                    attempts += 1;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn attempt(&mut self, transaction: &Transaction, durability: Durability, must_fit: bool) -> Result<()> {
+        // What an object lost may not be overwritten in place while a crash could bring it back.
+        if self.log.fenced <= self.last_shrink || self.log.sequence - self.log.fenced > MOST_UNFENCED {
+            self.fence()?;
+        }
+        let dear = self.fences_are_dear();
+        let mut change = Change::new(self);
+        let mut prepared = transaction.mutations.iter().try_for_each(|mutation| change.apply(mutation));
+        let written: u64 = change.written.iter().map(|(_, length)| length).sum();
+        let most = if dear { MOST_CHECKED_BYTES_IN_FILE } else { MOST_CHECKED_BYTES };
+        let checked = written <= most;
+        prepared = prepared.and_then(|()| change.finish_items(checked && !is_planted(Bug::ScmContentNotChecked)));
+        prepared = prepared.and_then(|()| change.reserve_log(must_fit));
+        if let Err(error) = prepared {
+            return Err(match change.undo() {
+                Ok(()) => error,
+                // The index in memory is not what the log says any more; a mount makes it anew.
+                Err(_) => self.fail(error),
+            });
+        }
+        if !checked && !is_planted(Bug::ScmContentNotChecked) {
+            change.core.fence()?;
+        }
+        change.record(durability)
+    }
+
+    /// Space that a fence or the cleaner of the log can give back now; whether there was any.
+    fn gain_space(&mut self) -> Result<bool> {
+        let before = self.blocks.free_bytes();
+        self.release_all_held()?;
+        self.clean_log_to_bottom()?;
+        self.release_all_held()?;
+        self.refill_store();
+        Ok(self.blocks.free_bytes() > before)
+    }
+
+    /// Segments in store up to their usual number, if there is room.
+    pub(crate) fn refill_store(&mut self) {
+        while self.log.spare.len() < KEPT_SEGMENTS {
+            let Some(address) = self.blocks.allocate(self.chunk_bytes()) else { break };
+            self.log.spare.push(address);
+        }
+    }
+}
+
+impl<P: Pmem> Change<'_, P> {
+    /// Has enough segments in store for the items.
+    fn reserve_log(&mut self, must_fit: bool) -> Result<()> {
+        let needed = self.core.log.segments_for(&self.batch);
+        let kept = if must_fit { 0 } else { KEPT_SEGMENTS };
+        while needed > 0 && self.core.log.spare.len() < needed + kept {
+            match self.core.blocks.allocate(self.core.chunk_bytes()) {
+                Some(address) => self.core.log.spare.push(address),
+                None if self.core.log.spare.len() >= needed && must_fit => break,
+                None => return Err(no_space("no room for the log")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the record and does what had to wait for it.
+    fn record(mut self, durability: Durability) -> Result<()> {
+        let mut places = vec![Place(0); self.batch.len()];
+        let core = &mut *self.core;
+        let appended = core.log.append(&*core.memory, &self.batch, |number, place| {
+            if let Some(slot) = places.get_mut(number) {
+                *slot = place;
+            }
+        });
+        if !appended {
+            let error = no_space("the log has no segment in store");
+            return Err(self.core.fail(error));
+        }
+        self.settle_places(&places);
+        let core = &mut *self.core;
+        let last = core.log.sequence - 1;
+        core.counters.commits += 1;
+        core.counters.bytes_logged += self.batch.bytes() as u64;
+        core.counters.bytes_written += self.written.iter().map(|(_, length)| length).sum::<u64>();
+        if self.shrinks {
+            core.last_shrink = last;
+        }
+        if (durability == Durability::Durable || !self.puts.is_empty()) && !is_planted(Bug::ScmRecordNotFenced) {
+            core.fence()?;
+        }
+        for put in &self.puts {
+            match *put {
+                Put::Bytes { address, start, length } => {
+                    core.memory.write_through(address, &self.content[start..start + length]);
+                    core.counters.put_in_place += length as u64;
+                }
+                Put::Zero { address, length } => {
+                    core.memory.zero(address, length);
+                    core.memory.flush(address, length);
+                    core.counters.put_in_place += length;
+                }
+            }
+        }
+        core.log.flushed = last + 1;
+        for (address, bytes, part) in std::mem::take(&mut self.released) {
+            core.held.push_back(Held { sequence: last, address, bytes, part });
+        }
+        core.refill_store();
+        let blocks = &core.blocks;
+        // Without room for more nodes the next transaction that needs one says so.
+        let _ = core.tree.settle(blocks);
+        Ok(())
+    }
+}
+
+/// The device as it is asked for what is stored.
+struct Lookup<'a, P: Pmem>(&'a Core<P>);
+
+impl<P: Pmem> Stored for Lookup<'_, P> {
+    fn attribute_bytes(&mut self, object: ObjectId, key: AttributeKey) -> Result<Option<usize>> {
+        self.0.attribute(object, key).map(|value| value.map(|value| value.len()))
+    }
+
+    fn solid_bytes(&mut self, object: ObjectId) -> Result<Option<u64>> {
+        let Some((onode, _)) = self.0.find_onode(object)? else { return Ok(None) };
+        let mut at = 0;
+        while at < onode.size {
+            match self.0.extent_at(object, at).filter(|extent| extent.offset <= at) {
+                Some(extent) => at = extent.end(),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(onode.size))
+    }
+}

@@ -1,0 +1,195 @@
+//! The device behind its lock: memory, blocks, index and log, and what is true of all of them.
+
+use crate::allocator::Allocator;
+use crate::errors::from_media;
+use crate::format::{SUPERBLOCKS, Superblock};
+use crate::item::{Item, Onode};
+use crate::log::{Log, Place};
+use crate::node::{Key, NODE_BYTES, Value};
+use crate::tree::{Nodes, Tree};
+use onode_base::ErrorKind;
+use onode_media::{Domain, Pmem};
+use onode_object::{Error, ObjectId, Result};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The allocator of a device's memory.
+pub(crate) type Blocks<P> = Allocator<Arc<P>>;
+
+/// What the device did since it was opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters {
+    pub commits: u64,
+    pub fences: u64,
+    pub bytes_written: u64,
+    pub bytes_logged: u64,
+    pub bytes_moved: u64,
+    pub segments_cleaned: u64,
+    pub put_in_place: u64,
+}
+
+pub(crate) struct Core<P: Pmem> {
+    pub memory: Arc<P>,
+    pub blocks: Blocks<P>,
+    pub tree: Tree,
+    pub log: Log,
+    pub superblock: Superblock,
+    /// Blocks that durable states still refer to: they may be used again when records below the number are durable and
+    /// what they put in place is too.
+    pub held: VecDeque<Held>,
+    /// No record before this number, if it is not durable yet, has taken bytes away from an object.
+    pub last_shrink: u64,
+    /// Bytes of the items in the log that still say something.
+    pub live_log_bytes: u64,
+    pub next_id: u64,
+    pub objects: u64,
+    /// Why nothing may change any more.
+    pub read_only: Option<String>,
+    pub counters: Counters,
+}
+
+/// A block that waits until it may be used again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    pub sequence: u64,
+    pub address: u64,
+    pub bytes: u64,
+    /// Part of a block of whole chunks.
+    pub part: bool,
+}
+
+impl<P: Pmem> Nodes for Blocks<P> {
+    fn allocate_node(&self) -> Option<u64> {
+        self.allocate(NODE_BYTES)
+    }
+
+    fn release_node(&self, address: u64) {
+        self.release(address, NODE_BYTES);
+    }
+}
+
+/// What an extent counts as in the log.
+pub(crate) const EXTENT_ITEM_BYTES: u64 = 16;
+
+/// The bytes in the log that an entry of the index keeps alive.
+pub(crate) const fn log_bytes(key: &Key, value: Value) -> u64 {
+    if key.is_extent() { EXTENT_ITEM_BYTES } else { Place(value.0).bytes() }
+}
+
+impl<P: Pmem> Core<P> {
+    pub(crate) const fn chunk_bytes(&self) -> u64 {
+        self.superblock.chunk_bytes as u64
+    }
+
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match &self.read_only {
+            Some(why) => Err(Error::new(ErrorKind::ReadOnly, why.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Nothing may change any more: what is in memory may be ahead of what is durable.
+    pub(crate) fn fail(&mut self, error: Error) -> Error {
+        if self.read_only.is_none() {
+            self.read_only = Some(format!("a failure before: {error}"));
+        }
+        error
+    }
+
+    /// Makes every record so far durable, and what was put in place before.
+    pub(crate) fn fence(&mut self) -> Result<()> {
+        self.counters.fences += 1;
+        if let Err(error) = self.memory.fence() {
+            return Err(self.fail(from_media("making changes durable", &error)));
+        }
+        self.log.note_fence();
+        self.release_held();
+        Ok(())
+    }
+
+    /// Gives back the blocks that no durable state refers to.
+    fn release_held(&mut self) {
+        let durable = self.log.fenced.min(self.log.applied);
+        while let Some(held) = self.held.front().copied().filter(|held| held.sequence < durable) {
+            self.held.pop_front();
+            if held.part {
+                self.blocks.release_part(held.address, held.bytes);
+            } else {
+                self.blocks.release(held.address, held.bytes);
+            }
+        }
+    }
+
+    /// Gets back every block that is only held. Afterwards nothing waits for a fence.
+    pub(crate) fn release_all_held(&mut self) -> Result<()> {
+        if self.log.fenced < self.log.sequence {
+            self.fence()?;
+        }
+        if !self.held.is_empty() {
+            self.fence()?;
+        }
+        Ok(())
+    }
+
+    /// The item at a place of the log, which recovery or commit has verified.
+    pub(crate) fn read_item<R>(&self, place: Place, object: ObjectId, with: impl FnOnce(Item<'_>) -> R) -> Result<R> {
+        let mut small = [0; 256];
+        let mut large = Vec::new();
+        let bytes = place.bytes() as usize;
+        let buffer = if bytes <= small.len() {
+            &mut small[..bytes]
+        } else {
+            large.resize(bytes, 0);
+            &mut large[..]
+        };
+        self.memory.read(place.address(), buffer);
+        match Item::decode(&mut &*buffer, &mut Some(object)) {
+            Some(item) => Ok(with(item)),
+            None => Err(Error::of(ErrorKind::Corrupt, object, format!("log item at byte {}", place.address()))),
+        }
+    }
+
+    /// The onode at a place of the log.
+    pub(crate) fn read_onode(&self, place: Place, object: ObjectId) -> Result<Onode> {
+        let found = self.read_item(place, object, |item| match item {
+            Item::Onode(_, onode) => Some(onode),
+            _ => None,
+        })?;
+        let wrong = || Error::of(ErrorKind::Corrupt, object, format!("no onode at byte {}", place.address()));
+        found.ok_or_else(wrong)
+    }
+
+    /// The onode of an object, and the bytes of its blocks.
+    pub(crate) fn onode(&self, object: ObjectId) -> Result<(Onode, u64)> {
+        match self.tree.get(&*self.memory, Key::onode(object)) {
+            Some(Value(place, allocated)) => Ok((self.read_onode(Place(place), object)?, allocated)),
+            None => Err(Error::of(ErrorKind::NotFound, object, "there is no such object")),
+        }
+    }
+
+    /// Writes the superblock, durable on return.
+    pub(crate) fn write_superblock(&mut self, closed: bool) -> Result<()> {
+        self.superblock.generation += 1;
+        self.superblock.closed = closed;
+        self.superblock.session = self.log.session();
+        self.superblock.tail = self.log.segments.front().copied().unwrap_or_default();
+        self.superblock.tail_sequence = self.log.tail_sequence;
+        self.superblock.next_id = self.next_id;
+        let slot = SUPERBLOCKS[(self.superblock.generation % 2) as usize];
+        self.memory.write_through(slot, &self.superblock.encode());
+        self.fence()
+    }
+
+    /// Chunks kept back so that what frees space, and the cleaner of the log, always finish.
+    pub(crate) const fn reserve_bytes(&self) -> u64 {
+        (KEPT_SEGMENTS as u64 + 2) * self.chunk_bytes() + 32 * NODE_BYTES
+    }
+
+    /// Whether a fence is a sync of a file.
+    pub(crate) fn fences_are_dear(&self) -> bool {
+        self.memory.domain() == Domain::Sync
+    }
+}
+
+/// Segments of the log in store that only what frees space may use.
+pub(crate) const KEPT_SEGMENTS: usize = 4;

@@ -1,0 +1,214 @@
+//! The log: a chain of segments with records, each a transaction or a part of one.
+//!
+//! A record is durable with the first fence after it was written, and its checksum says so: no mark, no second fence. Its
+//! number must be the one that follows, and the key of its checksum names the session, so nothing that was there before
+//! is taken for it. A segment's head names the segment to come, so the chain needs no table.
+
+use crate::batch::Batch;
+use crate::format::{FIRST_RECORD, RECORD_HEADER, RecordHead, SegmentHead, record_key};
+use crate::item::Item;
+use onode_media::Pmem;
+use onode_media::pmem::LINE_BYTES;
+use std::collections::VecDeque;
+
+/// Where an item lies: address and bytes in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place(pub u64);
+
+const ADDRESS_BITS: u32 = 47;
+const PENDING: u64 = 1 << 63;
+
+impl Place {
+    pub(crate) const fn new(address: u64, bytes: u64) -> Self {
+        Self(address | bytes << ADDRESS_BITS)
+    }
+
+    /// The item of this number in the batch of the running transaction.
+    pub(crate) const fn pending(number: usize) -> Self {
+        Self(PENDING | number as u64)
+    }
+
+    /// The number, if the item is not in the log yet.
+    pub(crate) const fn as_pending(self) -> Option<usize> {
+        if self.0 & PENDING != 0 { Some((self.0 & !PENDING) as usize) } else { None }
+    }
+
+    pub(crate) const fn address(self) -> u64 {
+        self.0 & ((1 << ADDRESS_BITS) - 1)
+    }
+
+    pub(crate) const fn bytes(self) -> u64 {
+        if self.0 & PENDING != 0 { 0 } else { self.0 >> ADDRESS_BITS }
+    }
+}
+
+/// The log as it is appended to.
+#[derive(Debug)]
+pub(crate) struct Log {
+    salt: u64,
+    session: u64,
+    segment_bytes: u64,
+    /// Addresses of the segments, oldest first.
+    pub segments: VecDeque<u64>,
+    /// Number of the oldest.
+    pub tail_sequence: u64,
+    /// Where the segment after the last is going to be.
+    pub next: u64,
+    /// Segments in store.
+    pub spare: Vec<u64>,
+    /// Where the next record goes.
+    position: u64,
+    /// The number of the next record.
+    pub sequence: u64,
+    /// Records below this number are durable.
+    pub fenced: u64,
+    /// Changes in place of records below this number are durable.
+    pub applied: u64,
+    /// Changes in place of records below this number were flushed.
+    pub flushed: u64,
+}
+
+/// The most records that may wait for a fence.
+pub(crate) const MOST_UNFENCED: u64 = 32_000;
+
+impl Log {
+    /// A log whose first segment of this session is opened at `first`, after the segments before it.
+    pub(crate) fn start<P: Pmem + ?Sized>(
+        memory: &P,
+        start: &Start,
+        segments: VecDeque<u64>,
+        spare: Vec<u64>,
+    ) -> Option<Self> {
+        let mut log = Self {
+            salt: start.salt,
+            session: start.session,
+            segment_bytes: start.segment_bytes,
+            segments,
+            tail_sequence: start.tail_sequence,
+            next: start.first,
+            spare,
+            position: 0,
+            sequence: start.sequence,
+            fenced: start.sequence,
+            applied: start.sequence,
+            flushed: start.sequence,
+        };
+        log.open_segment(memory).then_some(log)
+    }
+
+    /// Opens the next segment; false if there is none in store to follow it.
+    fn open_segment<P: Pmem + ?Sized>(&mut self, memory: &P) -> bool {
+        let Some(next) = self.spare.pop() else { return false };
+        let address = std::mem::replace(&mut self.next, next);
+        let sequence = self.tail_sequence + self.segments.len() as u64;
+        let head = SegmentHead { sequence, first_record: self.sequence, next, session: self.session };
+        memory.write_through(address, &head.encode(self.salt));
+        self.segments.push_back(address);
+        self.position = address + FIRST_RECORD;
+        true
+    }
+
+    /// Bytes of items that fit into a record of an empty segment.
+    fn most_item_bytes(&self) -> u64 {
+        self.segment_bytes - FIRST_RECORD - RECORD_HEADER
+    }
+
+    /// The most bytes that the value of one item may have.
+    pub(crate) fn most_value_bytes(&self) -> usize {
+        self.most_item_bytes() as usize / 2
+    }
+
+    /// How many segments appending the batch may open at most.
+    pub(crate) fn segments_for(&self, batch: &Batch) -> usize {
+        // What is left of a segment because the next item does not fit is less than half of it.
+        let room = self.end() - self.position;
+        if batch.bytes() as u64 + RECORD_HEADER <= room {
+            return 0;
+        }
+        1 + batch.bytes() / (self.most_value_bytes() - Item::HEAD_BYTES_MAX)
+    }
+
+    fn end(&self) -> u64 {
+        self.segments.back().map_or(0, |address| address + self.segment_bytes)
+    }
+
+    /// Bytes of all segments.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.segments.len() + self.spare.len() + 1) as u64 * self.segment_bytes
+    }
+
+    /// Appends the batch, flushed but not fenced, and tells where each item lies. [`Log::segments_for`] segments must be in
+    /// store; false if they are not.
+    pub(crate) fn append<P: Pmem + ?Sized>(
+        &mut self,
+        memory: &P,
+        batch: &Batch,
+        mut placed: impl FnMut(usize, Place),
+    ) -> bool {
+        let mut number = 0;
+        let mut record = Vec::with_capacity(batch.bytes() + 128);
+        while number < batch.len() {
+            record.clear();
+            record.resize(RECORD_HEADER as usize, 0);
+            let room = (self.end() - self.position) as usize;
+            let mut places = Vec::new();
+            let first = number;
+            let mut names = false;
+            while number < batch.len() {
+                let start = record.len();
+                batch.copy_to(number, &mut record, &mut names);
+                if record.len() > room {
+                    record.truncate(start);
+                    break;
+                }
+                places.push(Place::new(self.position + start as u64, (record.len() - start) as u64));
+                number += 1;
+            }
+            if number == first {
+                if !self.open_segment(memory) {
+                    return false;
+                }
+                continue;
+            }
+            places.into_iter().enumerate().for_each(|(i, place)| placed(first + i, place));
+            let head = RecordHead {
+                sequence: self.sequence,
+                bytes: record.len() as u32,
+                more: number < batch.len(),
+                unfenced: u16::try_from(self.sequence - self.fenced).unwrap_or(u16::MAX),
+                unapplied: u16::try_from(self.sequence - self.applied).unwrap_or(u16::MAX),
+            };
+            head.seal(&mut record, record_key(self.salt, self.session));
+            record.resize(record.len().next_multiple_of(LINE_BYTES as usize), 0);
+            memory.write_through(self.position, &record);
+            self.position += record.len() as u64;
+            self.sequence += 1;
+        }
+        true
+    }
+
+    /// The session that appends.
+    pub(crate) const fn session(&self) -> u64 {
+        self.session
+    }
+
+    /// Everything appended so far has become durable, and everything flushed.
+    pub(crate) const fn note_fence(&mut self) {
+        self.fenced = self.sequence;
+        self.applied = self.flushed;
+    }
+}
+
+/// Where a session's log begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start {
+    pub salt: u64,
+    pub session: u64,
+    pub segment_bytes: u64,
+    /// Number of the oldest segment.
+    pub tail_sequence: u64,
+    /// Address of the segment to open.
+    pub first: u64,
+    /// Number of the first record.
+    pub sequence: u64,
+}

@@ -1,0 +1,352 @@
+//! The index: a B+tree from keys to two words, in the memory itself.
+//!
+//! It always agrees with the log; nothing of it is flushed. Splits happen on the way down and need at most a node for each
+//! level, so that an insertion that finds no room has changed nothing that can be seen. Nodes that become empty or fit
+//! into a neighbour go back; a few are kept, so that what was removed can always be put in again.
+
+use crate::node::{Key, NODE_BYTES, Node, Value};
+use onode_media::Pmem;
+
+/// Where nodes come from.
+pub(crate) trait Nodes {
+    fn allocate_node(&self) -> Option<u64>;
+    fn release_node(&self, address: u64);
+}
+
+/// There is no room for another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoRoom;
+
+/// Nodes that are kept for the next insertions.
+const KEPT_NODES: usize = 16;
+/// No tree of 64-bit addresses grows higher.
+const MOST_LEVELS: usize = 16;
+
+/// The tree.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    root: Node,
+    nodes: u64,
+    kept: Vec<u64>,
+}
+
+/// A position in the tree: the nodes on the way and the position in each, the leaf last.
+#[derive(Clone, Debug)]
+struct Path {
+    steps: [(Node, u64); MOST_LEVELS],
+    depth: usize,
+}
+
+impl Tree {
+    /// An empty tree.
+    pub(crate) fn new<P: Pmem + ?Sized>(memory: &P, source: &dyn Nodes) -> Result<Self, NoRoom> {
+        let root = Node { address: source.allocate_node().ok_or(NoRoom)? };
+        root.format(memory, 0);
+        let mut tree = Self { root, nodes: 1, kept: Vec::new() };
+        tree.settle(source)?;
+        Ok(tree)
+    }
+
+    /// Makes the tree of sorted entries.
+    pub(crate) fn build<P: Pmem + ?Sized>(
+        memory: &P,
+        source: &dyn Nodes,
+        entries: impl Iterator<Item = (Key, Value)>,
+    ) -> Result<Self, NoRoom> {
+        let mut tree = Self::new(memory, source)?;
+        // The rightmost node of each level.
+        let mut right = vec![tree.root];
+        for (key, value) in entries {
+            let leaf = right[0];
+            if leaf.count(memory) < Node::LEAF_ENTRIES - 3 {
+                leaf.insert_entry(memory, leaf.count(memory), key, value);
+                continue;
+            }
+            let fresh = tree.take_node(memory, source, 0)?;
+            fresh.insert_entry(memory, 0, key, value);
+            tree.append_child(memory, source, &mut right, fresh, key)?;
+        }
+        tree.settle(source)?;
+        Ok(tree)
+    }
+
+    fn append_child<P: Pmem + ?Sized>(
+        &mut self,
+        memory: &P,
+        source: &dyn Nodes,
+        right: &mut Vec<Node>,
+        mut fresh: Node,
+        key: Key,
+    ) -> Result<(), NoRoom> {
+        let mut level = 0;
+        loop {
+            let before = std::mem::replace(&mut right[level], fresh);
+            level += 1;
+            if level == right.len() {
+                let root = self.take_node(memory, source, level as u64)?;
+                root.insert_child(memory, 0, Key::FIRST, before);
+                root.insert_child(memory, 1, key, fresh);
+                right.push(root);
+                self.root = root;
+                return Ok(());
+            }
+            let parent = right[level];
+            if parent.count(memory) < Node::INNER_ENTRIES - 2 {
+                parent.insert_child(memory, parent.count(memory), key, fresh);
+                return Ok(());
+            }
+            let next = self.take_node(memory, source, level as u64)?;
+            next.insert_child(memory, 0, key, fresh);
+            fresh = next;
+        }
+    }
+
+    /// Bytes of all nodes.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.nodes + self.kept.len() as u64) * NODE_BYTES
+    }
+
+    fn take_node<P: Pmem + ?Sized>(&mut self, memory: &P, source: &dyn Nodes, level: u64) -> Result<Node, NoRoom> {
+        let address = self.kept.pop().or_else(|| source.allocate_node()).ok_or(NoRoom)?;
+        let node = Node { address };
+        node.format(memory, level);
+        self.nodes += 1;
+        Ok(node)
+    }
+
+    fn give_back(&mut self, node: Node) {
+        self.nodes -= 1;
+        self.kept.push(node.address);
+    }
+
+    /// Brings the kept nodes back to their usual number.
+    pub(crate) fn settle(&mut self, source: &dyn Nodes) -> Result<(), NoRoom> {
+        while self.kept.len() > 2 * KEPT_NODES {
+            self.kept.pop().into_iter().for_each(|address| source.release_node(address));
+        }
+        while self.kept.len() < KEPT_NODES / 2 {
+            self.kept.push(source.allocate_node().ok_or(NoRoom)?);
+        }
+        Ok(())
+    }
+
+    /// The value of `key`.
+    pub(crate) fn get<P: Pmem + ?Sized>(&self, memory: &P, key: Key) -> Option<Value> {
+        let mut node = self.root;
+        let mut level = node.level(memory);
+        while level > 0 {
+            node = node.child(memory, level, node.child_position(memory, level, key));
+            level -= 1;
+        }
+        let at = node.lower_bound(memory, 0, key);
+        (at < node.count(memory) && node.key(memory, 0, at) == key).then(|| node.value(memory, at))
+    }
+
+    /// Replaces the value of a key that is there.
+    pub(crate) fn replace<P: Pmem + ?Sized>(&self, memory: &P, key: Key, value: Value) {
+        let path = self.path(memory, key);
+        let (leaf, at) = path.steps[path.depth];
+        if at < leaf.count(memory) && leaf.key(memory, 0, at) == key {
+            leaf.set_value(memory, at, value);
+        }
+    }
+
+    /// Sets the value of `key` and returns the one before.
+    pub(crate) fn insert<P: Pmem + ?Sized>(
+        &mut self,
+        memory: &P,
+        source: &dyn Nodes,
+        key: Key,
+        value: Value,
+    ) -> Result<Option<Value>, NoRoom> {
+        let mut level = self.root.level(memory);
+        if self.root.count(memory) == Node::most_entries(level) {
+            if level as usize + 2 >= MOST_LEVELS {
+                return Err(NoRoom);
+            }
+            let root = self.take_node(memory, source, level + 1)?;
+            root.insert_child(memory, 0, Key::FIRST, self.root);
+            if let Err(NoRoom) = self.split(memory, source, root, 0) {
+                self.give_back(root);
+                return Err(NoRoom);
+            }
+            self.root = root;
+            level += 1;
+        }
+        let mut node = self.root;
+        while level > 0 {
+            let mut position = node.child_position(memory, level, key);
+            let child = node.child(memory, level, position);
+            if child.count(memory) == Node::most_entries(level - 1) {
+                self.split(memory, source, node, position)?;
+                if node.key(memory, level, position + 1) <= key {
+                    position += 1;
+                }
+            }
+            node = node.child(memory, level, position);
+            level -= 1;
+        }
+        let at = node.lower_bound(memory, 0, key);
+        if at < node.count(memory) && node.key(memory, 0, at) == key {
+            let before = node.value(memory, at);
+            node.set_value(memory, at, value);
+            return Ok(Some(before));
+        }
+        node.insert_entry(memory, at, key, value);
+        Ok(None)
+    }
+
+    /// Splits the full child at `position` of `parent`, which has room.
+    fn split<P: Pmem + ?Sized>(
+        &mut self,
+        memory: &P,
+        source: &dyn Nodes,
+        parent: Node,
+        position: u64,
+    ) -> Result<(), NoRoom> {
+        let level = parent.level(memory);
+        let child = parent.child(memory, level, position);
+        let right = self.take_node(memory, source, level - 1)?;
+        // Where keys come in ascending order the left half would never be used again.
+        let last = position + 1 == parent.count(memory);
+        let count = child.count(memory);
+        let keep = if last { count - count / 4 } else { count / 2 };
+        child.move_entries(memory, keep, right);
+        parent.insert_child(memory, position + 1, right.key(memory, level - 1, 0), right);
+        Ok(())
+    }
+
+    /// Removes `key` and returns its value.
+    pub(crate) fn remove<P: Pmem + ?Sized>(&mut self, memory: &P, key: Key) -> Option<Value> {
+        let mut path = self.path(memory, key);
+        let (leaf, at) = path.steps[path.depth];
+        if at >= leaf.count(memory) || leaf.key(memory, 0, at) != key {
+            return None;
+        }
+        let value = leaf.value(memory, at);
+        leaf.remove_entry(memory, at);
+        while path.depth > 0 {
+            let (node, _) = path.steps[path.depth];
+            path.depth -= 1;
+            let (parent, position) = path.steps[path.depth];
+            if !self.join(memory, node, parent, position) {
+                break;
+            }
+        }
+        while self.root.level(memory) > 0 && self.root.count(memory) == 1 {
+            let child = self.root.child(memory, self.root.level(memory), 0);
+            self.give_back(self.root);
+            self.root = child;
+        }
+        Some(value)
+    }
+
+    /// Puts `node`, the child at `position` of `parent`, into a neighbour if it is small enough; whether the parent lost
+    /// an entry.
+    fn join<P: Pmem + ?Sized>(&mut self, memory: &P, node: Node, parent: Node, position: u64) -> bool {
+        let level = node.level(memory);
+        let most = Node::most_entries(level);
+        let count = node.count(memory);
+        if count > most / 3 {
+            return false;
+        }
+        let siblings = parent.count(memory);
+        let fits = |other: Node| other.count(memory) + count <= most * 3 / 4;
+        if position > 0 {
+            let left = parent.child(memory, level + 1, position - 1);
+            if count == 0 || fits(left) {
+                node.move_entries(memory, 0, left);
+                parent.remove_entry(memory, position);
+                self.give_back(node);
+                return true;
+            }
+        }
+        if position + 1 < siblings {
+            let right = parent.child(memory, level + 1, position + 1);
+            if count == 0 || fits(right) {
+                right.move_entries(memory, 0, node);
+                parent.remove_entry(memory, position + 1);
+                self.give_back(right);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The way to the first entry that is not below `key`; it may be one past the end of a leaf.
+    fn path<P: Pmem + ?Sized>(&self, memory: &P, key: Key) -> Path {
+        let mut path = Path { steps: [(self.root, 0); MOST_LEVELS], depth: 0 };
+        let mut node = self.root;
+        let mut level = node.level(memory);
+        while level > 0 {
+            let position = node.child_position(memory, level, key);
+            path.steps[path.depth] = (node, position);
+            path.depth += 1;
+            node = node.child(memory, level, position);
+            level -= 1;
+        }
+        path.steps[path.depth] = (node, node.lower_bound(memory, 0, key));
+        path
+    }
+
+    /// Calls `visit` for the entries from `from` on, in order, until it returns false.
+    pub(crate) fn scan<P: Pmem + ?Sized>(&self, memory: &P, from: Key, mut visit: impl FnMut(Key, Value) -> bool) {
+        let mut path = self.path(memory, from);
+        loop {
+            let (leaf, first) = path.steps[path.depth];
+            for at in first..leaf.count(memory) {
+                if !visit(leaf.key(memory, 0, at), leaf.value(memory, at)) {
+                    return;
+                }
+            }
+            if !self.step(memory, &mut path, true) {
+                return;
+            }
+        }
+    }
+
+    /// The last entry that is not above `key`.
+    pub(crate) fn floor<P: Pmem + ?Sized>(&self, memory: &P, key: Key) -> Option<(Key, Value)> {
+        let mut path = self.path(memory, key);
+        let (leaf, at) = path.steps[path.depth];
+        if at < leaf.count(memory) && leaf.key(memory, 0, at) == key {
+            return Some((key, leaf.value(memory, at)));
+        }
+        loop {
+            let (leaf, at) = path.steps[path.depth];
+            if let Some(before) = at.checked_sub(1) {
+                return Some((leaf.key(memory, 0, before), leaf.value(memory, before)));
+            }
+            if !self.step(memory, &mut path, false) {
+                return None;
+            }
+        }
+    }
+
+    /// Goes to the next leaf, at its first entry, or to the one before, past its last.
+    fn step<P: Pmem + ?Sized>(&self, memory: &P, path: &mut Path, forward: bool) -> bool {
+        let bottom = path.depth;
+        let mut depth = bottom;
+        loop {
+            let Some(up) = depth.checked_sub(1) else { return false };
+            depth = up;
+            let (node, position) = path.steps[depth];
+            let next = if forward { Some(position + 1) } else { position.checked_sub(1) };
+            if let Some(next) = next.filter(|next| *next < node.count(memory)) {
+                path.steps[depth].1 = next;
+                break;
+            }
+        }
+        while depth < bottom {
+            let (node, position) = path.steps[depth];
+            let child = node.child(memory, (bottom - depth) as u64, position);
+            depth += 1;
+            let last = child.count(memory) - u64::from(depth < bottom && !forward);
+            path.steps[depth] = (child, if forward { 0 } else { last });
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

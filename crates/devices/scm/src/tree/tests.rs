@@ -1,0 +1,118 @@
+//! The tree against a map of the standard library.
+
+use super::*;
+use onode_base::Prng;
+use onode_media::SimPmem;
+use onode_media::sim::pmem::options::PmemOptions;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+/// Nodes one after another, those given back first.
+struct Plain {
+    next: Cell<u64>,
+    end: u64,
+    free: RefCell<Vec<u64>>,
+}
+
+impl Plain {
+    fn new(end: u64) -> Self {
+        Self { next: Cell::new(0), end, free: RefCell::new(Vec::new()) }
+    }
+
+    fn used(&self) -> u64 {
+        self.next.get() / NODE_BYTES - self.free.borrow().len() as u64
+    }
+}
+
+impl Nodes for Plain {
+    fn allocate_node(&self) -> Option<u64> {
+        if let Some(free) = self.free.borrow_mut().pop() {
+            return Some(free);
+        }
+        let address = self.next.get();
+        (address + NODE_BYTES <= self.end).then(|| {
+            self.next.set(address + NODE_BYTES);
+            address
+        })
+    }
+
+    fn release_node(&self, address: u64) {
+        self.free.borrow_mut().push(address);
+    }
+}
+
+fn key(number: u64) -> Key {
+    Key { object: number / 7, class: number % 3, index: number }
+}
+
+fn expect(tree: &Tree, memory: &SimPmem, model: &BTreeMap<Key, Value>, prng: &mut Prng) {
+    let mut all = Vec::new();
+    tree.scan(memory, Key::FIRST, |key, value| {
+        all.push((key, value));
+        true
+    });
+    assert!(all.iter().copied().eq(model.iter().map(|(key, value)| (*key, *value))), "the entries in order");
+    for _ in 0..50 {
+        let asked = key(prng.below(3000));
+        assert_eq!(tree.get(memory, asked), model.get(&asked).copied());
+        let floor = model.range(..=asked).next_back().map(|(key, value)| (*key, *value));
+        assert_eq!(tree.floor(memory, asked), floor);
+        let mut first = None;
+        tree.scan(memory, asked, |key, value| {
+            first = Some((key, value));
+            false
+        });
+        assert_eq!(first, model.range(asked..).next().map(|(key, value)| (*key, *value)));
+    }
+}
+
+#[test]
+fn it_agrees_with_a_map() {
+    for seed in 0..4 {
+        let memory = SimPmem::new(1 << 20, PmemOptions::default());
+        let source = Plain::new(1 << 20);
+        let mut prng = Prng::new(seed);
+        let mut model = BTreeMap::new();
+        let mut tree = Tree::new(&memory, &source).unwrap();
+        for round in 0..6000 {
+            let number = if seed == 0 { round } else { prng.below(3000) };
+            // Phases of growth and of shrinking.
+            if prng.below(10) < if round / 1500 % 2 == 0 { 7 } else { 3 } {
+                let value = Value(prng.next_u64(), round);
+                assert_eq!(tree.insert(&memory, &source, key(number), value), Ok(model.insert(key(number), value)));
+            } else {
+                let number = if seed == 0 { prng.below(round + 1) } else { number };
+                assert_eq!(tree.remove(&memory, key(number)), model.remove(&key(number)));
+            }
+            tree.settle(&source).unwrap();
+            if round % 500 == 0 {
+                expect(&tree, &memory, &model, &mut prng);
+            }
+        }
+        assert!(tree.bytes() / NODE_BYTES == source.used(), "no node is lost");
+        let mut built = Tree::build(&memory, &Plain::new(1 << 20), model.iter().map(|(k, v)| (*k, *v))).unwrap();
+        expect(&built, &memory, &model, &mut prng);
+        for number in model.keys() {
+            assert!(built.remove(&memory, *number).is_some());
+        }
+        assert_eq!(built.nodes, 1);
+    }
+}
+
+#[test]
+fn an_insertion_without_room_changes_nothing() {
+    let memory = SimPmem::new(64 << 10, PmemOptions::default());
+    let source = Plain::new(64 << 10);
+    let mut tree = Tree::new(&memory, &source).unwrap();
+    let mut model = BTreeMap::new();
+    let mut prng = Prng::new(5);
+    let mut refused = 0;
+    while refused < 100 {
+        let number = prng.below(100_000);
+        match tree.insert(&memory, &source, key(number), Value(number, 0)) {
+            Ok(_) => drop(model.insert(key(number), Value(number, 0))),
+            Err(NoRoom) => refused += 1,
+        }
+    }
+    expect(&tree, &memory, &model, &mut prng);
+}
