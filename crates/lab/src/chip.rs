@@ -139,6 +139,10 @@ impl Nand for Chip {
     fn counters(&self) -> Option<&Counters> {
         None
     }
+
+    fn virtual_nanoseconds(&self) -> u64 {
+        self.nanoseconds()
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, Caches, Durability};
 use crate::latency::Latencies;
-use crate::report::{Nand, Report, WearSpread};
+use crate::report::{Nand, Report, Stall, WearSpread};
 use crate::stream::Operation;
 use onode::{Class, Error, Result, Spec, Volume};
 use onode_base::Prng;
@@ -228,6 +228,11 @@ impl Run {
             ram_peak_bytes: self.ram_peak,
             cpu_s: processor,
             latency_us: self.latencies.percentiles(),
+            stall_us: Stall {
+                p50: end.figure("stall_us.p50"),
+                p99: end.figure("stall_us.p99"),
+                max: end.figure("stall_us.max"),
+            },
         })
     }
 }

@@ -40,6 +40,17 @@ pub struct Latency {
     pub max: u64,
 }
 
+/// Virtual time for which commits waited for the cleaner, in microseconds, since the device was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Stall {
+    /// Half of them waited at most so long.
+    pub p50: u64,
+    /// 99 of 100 waited at most so long.
+    pub p99: u64,
+    /// The longest wait.
+    pub max: u64,
+}
+
 /// The outcome of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
@@ -77,6 +88,8 @@ pub struct Report {
     pub cpu_s: f64,
     /// How long the operations took.
     pub latency_us: Latency,
+    /// How long commits waited for the cleaner.
+    pub stall_us: Stall,
 }
 
 impl fmt::Display for Report {
@@ -98,6 +111,8 @@ impl fmt::Display for Report {
         }
         let Latency { p50, p99, p999, max } = self.latency_us;
         writeln!(f, "latency {p50} us half, {p99} us 99 %, {p999} us 99.9 %, {max} us longest")?;
+        let Stall { p50, p99, max } = self.stall_us;
+        writeln!(f, "waits for the cleaner {p50} us half, {p99} us 99 %, {max} us longest")?;
         write!(f, "device memory {} at most, {:.2} s of processor time", human_size(self.ram_peak_bytes), self.cpu_s)
     }
 }

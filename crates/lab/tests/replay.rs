@@ -42,6 +42,7 @@ fn generators_that_fill_the_volume_make_the_cleaner_work() {
         let [one, two] = [0, 1].map(|_| Report { cpu_s: 0.0, ..run(&trace, FLASH, Durability::Natural) });
         assert_eq!(serde_json::to_string(&one).expect("text"), serde_json::to_string(&two).expect("text"));
         assert!(one.segments_cleaned > 0 && one.write_amplification > 0.5, "{one}");
+        assert!(one.stall_us.max > 0 && one.stall_us.p50 <= one.stall_us.max, "{one}");
     }
 }
 
@@ -67,12 +68,14 @@ fn the_report_has_its_keys() {
         "ram_peak_bytes",
         "cpu_s",
         "latency_us",
+        "stall_us",
     ];
     wanted.sort_unstable();
     assert_eq!(keys(&report), wanted);
     assert_eq!(keys(&report["nand"]), ["erases", "programs", "reads"]);
     assert_eq!(keys(&report["wear"]), ["max", "mean", "min"]);
     assert_eq!(keys(&report["latency_us"]), ["max", "p50", "p99", "p999"]);
+    assert_eq!(keys(&report["stall_us"]), ["max", "p50", "p99"]);
 }
 
 #[test]

@@ -194,4 +194,9 @@ pub trait Nand: Send {
     fn counters(&self) -> Option<&Counters> {
         None
     }
+
+    /// Virtual time that the operations took, if the medium counts it; else zero.
+    fn virtual_nanoseconds(&self) -> u64 {
+        self.counters().map_or(0, |counters| counters.virtual_nanoseconds)
+    }
 }

@@ -54,7 +54,7 @@ impl Core {
     }
 
     fn virtual_nanoseconds(&self) -> u64 {
-        self.log.store.counters().map_or(0, |counters| counters.virtual_nanoseconds)
+        self.log.store.virtual_nanoseconds()
     }
 
     /// Segments beyond the point where commits wait at which cleaning begins.

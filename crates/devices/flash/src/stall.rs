@@ -1,7 +1,7 @@
 //! How long commits waited for the cleaner: a histogram of fixed size.
 //!
-//! The device has no clock. The medium's counters tell how much virtual time its operations took; a
-//! medium that keeps none gives zeros.
+//! The device has no clock. The medium tells how much virtual time its operations took; one that does not
+//! count gives zeros.
 
 /// Steps for each doubling of the time.
 const STEPS: u32 = 8;

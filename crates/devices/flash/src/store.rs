@@ -91,6 +91,11 @@ impl Store {
         self.nand.counters()
     }
 
+    /// Virtual time that the medium has spent.
+    pub fn virtual_nanoseconds(&self) -> u64 {
+        self.nand.virtual_nanoseconds()
+    }
+
     /// The volume's part of page checksums.
     pub const fn seed(&self) -> u32 {
         self.seed

@@ -54,4 +54,8 @@ impl<N: Nand + ?Sized> Nand for Box<N> {
     fn counters(&self) -> Option<&Counters> {
         (**self).counters()
     }
+
+    fn virtual_nanoseconds(&self) -> u64 {
+        (**self).virtual_nanoseconds()
+    }
 }

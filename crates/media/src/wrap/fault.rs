@@ -164,4 +164,8 @@ impl<N: Nand> Nand for Faulty<N> {
     fn counters(&self) -> Option<&Counters> {
         self.inner.counters()
     }
+
+    fn virtual_nanoseconds(&self) -> u64 {
+        self.inner.virtual_nanoseconds()
+    }
 }

@@ -128,4 +128,8 @@ impl<N: Nand> Nand for Trace<N> {
     fn counters(&self) -> Option<&Counters> {
         self.inner.counters()
     }
+
+    fn virtual_nanoseconds(&self) -> u64 {
+        self.inner.virtual_nanoseconds()
+    }
 }
