@@ -68,6 +68,10 @@ pub enum Bug {
     AccessTimesUnsynced,
     /// flash: entries move to the node before, its parent still names the old border.
     PackedKeyKept,
+    /// flash: content that waits for its page to fill is not copied to the journal.
+    WaitingNotCopied,
+    /// flash: a replay leaves content to a page that may never have been programmed.
+    WaitingForgotten,
     /// scm: a durable commit does not wait for its record.
     ScmRecordNotFenced,
     /// scm: a record says nothing of the content that was written before it, and nobody waits for that.
@@ -90,7 +94,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 38] = [
         Self::AckBeforeProgram,
         Self::RecordBeforeData,
         Self::CheckpointBeforeContent,
@@ -121,6 +125,8 @@ impl Bug {
         Self::AccessTimeOfRemoved,
         Self::AccessTimesUnsynced,
         Self::PackedKeyKept,
+        Self::WaitingNotCopied,
+        Self::WaitingForgotten,
         Self::FsyncWithoutSync,
         Self::NamesInTwo,
         Self::OrphansStay,

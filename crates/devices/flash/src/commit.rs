@@ -46,7 +46,7 @@ impl Core {
         for mutation in transaction.mutations {
             let change = match mutation {
                 Mutation::Write { object, offset, data } if !data.is_empty() => {
-                    let pieces = self.write_content(object, offset, &data, in_one_run)?;
+                    let pieces = self.write_content(object, offset, &data, (synced, in_one_run))?;
                     Change::Place { object, offset, pieces }
                 }
                 Mutation::SetAccessTime { object, time } if self.logs_access_times() => {
@@ -96,7 +96,13 @@ impl Core {
     }
 
     /// Appends content to the streams that the placement policy names, or in one run to the journal.
-    fn write_content(&mut self, object: ObjectId, offset: u64, data: &[u8], in_one_run: bool) -> Result<Vec<Piece>> {
+    fn write_content(
+        &mut self,
+        object: ObjectId,
+        offset: u64,
+        data: &[u8],
+        (synced, in_one_run): (bool, bool),
+    ) -> Result<Vec<Piece>> {
         self.statistics.bytes_written += data.len() as u64;
         if in_one_run {
             let mut pieces = Vec::new();
@@ -106,7 +112,8 @@ impl Core {
         let payload = self.log.store.layout.payload_bytes as usize;
         let onode = self.require(object)?;
         let packed = self.options.small_object_buffer;
-        let split = if packed { whole_page_bytes(&onode.hints, data.len(), payload) } else { data.len() };
+        let together = !packed || (synced && self.tail_may_wait(data.len()));
+        let split = if together { data.len() } else { whole_page_bytes(&onode.hints, data.len(), payload) };
         let stream = if split == 0 { Stream::Data } else { self.stream_for_write(object, &onode, offset)? };
         let mut pieces = Vec::new();
         for (stream, from, until) in [(stream, 0, split), (Stream::Journal, split, data.len())] {

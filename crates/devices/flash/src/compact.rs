@@ -4,9 +4,9 @@
 //! record, the content goes to the journal itself, and the record goes with the last page of it. An attribute
 //! that changes a little is logged as what changed, which makes records short enough.
 //!
-//! Pages that carry their trailers themselves have no such room: a write of two pages has a tail of a few
-//! bytes there, which goes with the record as ever. To keep it beside the rest, in the journal, costs
-//! more: segments of which a third is dead from the start have to be cleaned.
+//! Pages that carry their trailers themselves have no such room, and 4 KiB have a tail of a few bytes there. It goes
+//! with the rest, into a page that waits for what is written next ([`crate::log::waiting`]): with the record it would be
+//! an extent of its own and keep a journal segment from becoming empty.
 
 use crate::core::Core;
 use crate::format::FEATURE_COMPACT_RECORDS;
@@ -79,6 +79,13 @@ impl Core {
             && self.options.small_object_buffer
             && self.log.journal_starts_page(spare)
             && self.record_bytes(transaction)? <= spare)
+    }
+
+    /// Whether the tail of a synced write of `length` bytes stays with the rest and waits for its page to fill. A long
+    /// tail is worth its place beside the record: it is not programmed twice.
+    pub const fn tail_may_wait(&self, length: usize) -> bool {
+        let payload = self.log.store.layout.payload_bytes as usize;
+        self.log.copies_waiting && length >= payload && length % payload <= payload / 8
     }
 
     /// About how many bytes the record of `transaction` takes in a page.

@@ -22,7 +22,7 @@ pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"ONODEFL\x01";
 /// Incompatible changes raise the major number: older code refuses the medium.
 pub const FORMAT_MAJOR: u16 = 2;
 /// Compatible additions raise the minor number.
-pub const FORMAT_MINOR: u16 = 3;
+pub const FORMAT_MINOR: u16 = 4;
 /// Incompatible feature: segments may belong to streams beyond the first four.
 pub const FEATURE_CLASSES: u32 = 1;
 /// Incompatible feature: journal pages go on in the spare area, and records name the bytes of an attribute
@@ -30,8 +30,11 @@ pub const FEATURE_CLASSES: u32 = 1;
 pub const FEATURE_COMPACT_RECORDS: u32 = 4;
 /// Incompatible feature: objects may have access times, and segments hold a log of them.
 pub const FEATURE_ACCESS_TIMES: u32 = 8;
+/// Incompatible feature: the journal holds copies of pages of content that were not full.
+pub const FEATURE_WAITING_PAGES: u32 = 16;
 /// All incompatible features that this code knows.
-pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES | FEATURE_COMPACT_RECORDS | FEATURE_ACCESS_TIMES;
+pub const FEATURES_KNOWN: u32 =
+    FEATURE_CLASSES | FEATURE_COMPACT_RECORDS | FEATURE_ACCESS_TIMES | FEATURE_WAITING_PAGES;
 /// Compatible features: the wear policy that was chosen, one of these. None is set if none was chosen.
 pub const FEATURE_WEAR_OFF: u32 = 1;
 /// See [`FEATURE_WEAR_OFF`].

@@ -11,6 +11,7 @@ mod failure;
 mod journal;
 mod reading;
 mod summary;
+pub mod waiting;
 
 use crate::echo::Echoes;
 use crate::errors::damaged;
@@ -31,6 +32,7 @@ use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::{Error, Result};
+use waiting::WaitingPages;
 use zerocopy::IntoBytes;
 
 /// A segment that a stream fills.
@@ -87,6 +89,10 @@ pub struct Log {
     pub mixed_pages: u32,
     /// What the next journal page can repeat.
     pub echoes: Echoes,
+    /// Pages of content may wait for more after a sync: the journal copies them.
+    pub copies_waiting: bool,
+    /// After a replay: copies of pages that may never have been programmed.
+    pub waiting_pages: WaitingPages,
     /// Access times.
     pub access: AccessLog,
     /// Commits so far; the age in summaries.
@@ -110,6 +116,8 @@ impl Log {
             journal_pages: 0,
             mixed_pages: 0,
             echoes: Echoes::default(),
+            copies_waiting: false,
+            waiting_pages: WaitingPages::default(),
             access: AccessLog::default(),
             transaction: 0,
         }
@@ -118,7 +126,10 @@ impl Log {
     /// Memory that the open segments hold: pages to be programmed, records and items.
     pub fn memory_bytes(&self) -> usize {
         let of = |open: &OpenSegment| open.front.capacity() + open.records.capacity() + open.items.memory_bytes();
-        self.open.iter().flatten().map(of).sum::<usize>() + self.failure_bytes() + self.echoes.memory_bytes()
+        self.open.iter().flatten().map(of).sum::<usize>()
+            + self.failure_bytes()
+            + self.echoes.memory_bytes()
+            + self.waiting_pages.memory_bytes()
     }
 
     const fn payload(&self) -> usize {
@@ -374,16 +385,6 @@ impl Log {
             .is_some_and(|open| open.front.len() + open.records.len() >= self.buffer_bytes(stream))
     }
 
-    /// Programs what users wrote, wherever it waits.
-    pub fn program_users(&mut self) -> Result<()> {
-        for stream in Stream::CONTENT {
-            if self.open[stream as usize].as_ref().is_some_and(|open| open.users_wait) {
-                self.program_page(stream)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Programs what waits in the buffer of `stream`. Content goes before the journal page that places it.
     pub fn program_page(&mut self, stream: Stream) -> Result<()> {
         if stream == Stream::Journal && !is_planted(Bug::RecordBeforeData) {
@@ -392,21 +393,34 @@ impl Log {
         if stream == Stream::Journal {
             return self.program_journal_page();
         }
+        let waits = self.open[stream as usize].as_ref().map_or(0, |open| open.front.len());
+        self.program_front(stream, waits)
+    }
+
+    /// Programs the full pages that wait in the buffer of `stream`.
+    fn program_whole_pages(&mut self, stream: Stream) -> Result<()> {
+        let waits = self.open[stream as usize].as_ref().map_or(0, |open| open.front.len());
+        self.program_front(stream, waits - waits % self.payload())
+    }
+
+    /// Programs the first `bytes` that wait in the buffer of `stream`: whole pages, or all of them.
+    fn program_front(&mut self, stream: Stream, bytes: usize) -> Result<()> {
         let payload = self.payload();
         let Some(open) = &mut self.open[stream as usize] else { return Ok(()) };
-        if open.front.is_empty() {
+        if bytes == 0 {
             return Ok(());
         }
-        let (kind, tag) = kind_and_tag(stream, core::mem::take(&mut open.users_wait));
+        let (kind, tag) = kind_and_tag(stream, open.users_wait);
+        open.users_wait &= bytes < open.front.len();
         let mut pages = core::mem::take(&mut open.front);
         let info =
             PageInfo { kind, record_bytes: 0, echo_bytes: 0, sequence: open.sequence, spare_bytes: 0, flushed: false };
         let at = SegmentPage { segment: open.segment, page: open.page };
-        let programmed = self.store.program(at, info, &pages, tag);
-        let count = pages.len().div_ceil(payload) as u32;
+        let programmed = self.store.program(at, info, &pages[..bytes], tag);
+        let count = bytes.div_ceil(payload) as u32;
         // After a failure the content stays readable from memory.
         if matches!(programmed, Ok(Ok(()))) {
-            pages.clear();
+            pages.drain(..bytes);
         }
         open.front = pages;
         if let Err(failed) = programmed? {

@@ -5,7 +5,7 @@ use crate::compact::Rhythm;
 use crate::core::{CheckpointState, Core, Statistics};
 use crate::costliest::Costliest;
 use crate::errors::from_media;
-use crate::format::FEATURE_COMPACT_RECORDS;
+use crate::format::{FEATURE_COMPACT_RECORDS, FEATURE_WAITING_PAGES};
 use crate::layout::Layout;
 use crate::levelling::Levelling;
 use crate::log::Log;
@@ -103,7 +103,9 @@ impl Core {
         let policies = Policies::stored(superblock, options);
         let mut core = Self::assemble(nand, layout, superblock.uuid, table, tree, policies, options);
         // Segments of an earlier placement may still be there.
-        core.incompatible = core.incompatible & !FEATURE_COMPACT_RECORDS | superblock.incompatible.get();
+        let of_format = FEATURE_COMPACT_RECORDS | FEATURE_WAITING_PAGES;
+        core.incompatible = core.incompatible & !of_format | superblock.incompatible.get();
+        core.log.copies_waiting = core.incompatible & FEATURE_WAITING_PAGES != 0;
         core.ring = Ring::after_mount(found);
         core.next_object = superblock.next_object.get();
         if is_planted(Bug::IdsForgotten) {
@@ -166,6 +168,9 @@ impl Core {
     ) -> Self {
         let bytes = layout.geometry.bytes();
         let store = Store::new(nand, layout, &uuid, options.page_cache_bytes);
+        // Pages that carry their trailers themselves divide what hosts write in powers of two.
+        let copies_waiting = !Layout::trailer_in_spare(&layout.geometry);
+        let waiting = if copies_waiting { FEATURE_WAITING_PAGES } else { 0 };
         let by_size = (bytes / 512).clamp(16 << 10, 1 << 20) as usize;
         let mut core = Self {
             log: Log::new(store, table, options.write_buffer_bytes),
@@ -177,7 +182,7 @@ impl Core {
             policies,
             placement: Classifier::new(policies.placement(), layout.segments),
             victim: Chooser::new(policies.victim(), layout.segment_bytes() as u32),
-            incompatible: policies.features() | FEATURE_COMPACT_RECORDS,
+            incompatible: policies.features() | FEATURE_COMPACT_RECORDS | waiting,
             node_bytes: layout.node_bytes(),
             dirty_limit: options.dirty_node_bytes.unwrap_or(by_size),
             checkpoint_pages: options.checkpoint_pages.unwrap_or((layout.geometry.pages() / 128).clamp(16, 512) as u32),
@@ -199,6 +204,7 @@ impl Core {
             levelling: Levelling::default(),
             costliest: Costliest::default(),
         };
+        core.log.copies_waiting = copies_waiting;
         core.log.table.choice = Choice::new(policies.wear(), policies.placement());
         core.log.table.reserve = core.reserve_segments();
         core

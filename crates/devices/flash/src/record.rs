@@ -81,12 +81,21 @@ pub enum Record {
         /// Its sequence number.
         sequence: u32,
     },
+    /// A copy of a page of content that was not full yet when the journal page with it was programmed. It is never cut
+    /// into frames.
+    Waiting {
+        /// Payload address at which the page begins.
+        location: u64,
+        /// What it holds so far.
+        bytes: Vec<u8>,
+    },
 }
 
 const COMMIT: u8 = 1;
 const OPENED: u8 = 2;
 const CHAIN: u8 = 3;
 const OPENED_ATIME: u8 = 4;
+const WAITING: u8 = 5;
 const CHANGE_MUTATION: u8 = 0;
 const CHANGE_PLACE: u8 = 1;
 const CHANGE_PATCH: u8 = 2;
@@ -114,6 +123,11 @@ impl Record {
                 out.push(CHAIN);
                 varint::put(&mut out, u64::from(*segment));
                 varint::put(&mut out, u64::from(*sequence));
+            }
+            Self::Waiting { location, bytes } => {
+                out.push(WAITING);
+                varint::put(&mut out, *location);
+                varint::put_bytes(&mut out, bytes);
             }
         }
         out
@@ -182,6 +196,7 @@ fn take_record(mut bytes: &[u8]) -> Option<Record> {
             Record::OpenedAtime { segment: take_u32(input)?, sequence: take_u32(input)?, erases: take_u32(input)? }
         }
         CHAIN => Record::Chain { segment: take_u32(input)?, sequence: take_u32(input)? },
+        WAITING => Record::Waiting { location: varint::take(input)?, bytes: varint::take_bytes(input)?.to_vec() },
         _ => return None,
     };
     input.is_empty().then_some(record)
@@ -298,6 +313,7 @@ mod tests {
             Record::Chain { segment: 7, sequence: 900 },
             Record::Opened { segment: 8, sequence: 901, erases: 3 },
             Record::OpenedAtime { segment: 9, sequence: 902, erases: 4 },
+            Record::Waiting { location: 1 << 33, bytes: alloc::vec![7; 90] },
             Record::Commit {
                 transaction: 55,
                 changes: alloc::vec![
@@ -355,7 +371,7 @@ mod tests {
             let mut bytes = alloc::vec![0; prng.below(40) as usize];
             prng.fill(&mut bytes);
             if let Some(first) = bytes.first_mut() {
-                *first %= 4;
+                *first %= 6;
             }
             if let Ok(record) = Record::decode(&bytes) {
                 assert_eq!(record.encode(), bytes);

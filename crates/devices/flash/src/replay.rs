@@ -10,7 +10,8 @@ use crate::core::Core;
 use crate::errors::damaged;
 use crate::format::PageKind;
 use crate::gather::{Gathered, Gathering};
-use crate::layout::SegmentPage;
+use crate::layout::{Layout, SegmentPage};
+use crate::log::waiting::WaitingPages;
 use crate::page::PageFault;
 use crate::policy::Stream;
 use crate::record::{Assembler, Change, Piece, Record};
@@ -27,11 +28,39 @@ use onode_object::{Error, ObjectId, Result};
 type Placed = (ObjectId, u64, Piece);
 
 /// What a replay leaves to be done before anything else is written: content in the last page of the
-/// journal moves, because that page may be readable now and not the next time.
+/// journal moves, because that page may be readable now and not the next time. So does content whose page
+/// may never have been programmed.
 #[derive(Default)]
 pub struct Recovery {
     last: Option<(SegmentPage, VerifiedPage)>,
-    placed: Vec<Placed>,
+    traces: Traces,
+}
+
+/// Content placed by the records that were replayed, as far as it may have to move.
+#[derive(Default)]
+struct Traces {
+    /// By those of the last page.
+    last: Vec<Placed>,
+    /// With the last bytes that were placed in a segment.
+    ends: Vec<Placed>,
+    /// The page being replayed is known to have been flushed with all that it places.
+    sure: bool,
+}
+
+impl Traces {
+    fn add(&mut self, layout: &Layout, placed: Placed) {
+        let end = |piece: Piece| layout.page_of((piece.location + u64::from(piece.length)).saturating_sub(1)).0;
+        let at = end(placed.2);
+        if self.sure {
+            // What follows in another page proves that the one before was programmed.
+            self.ends.retain(|(.., piece)| {
+                let other = end(*piece);
+                other.segment != at.segment || other.page >= at.page
+            });
+        }
+        self.ends.push(placed);
+        self.last.push(placed);
+    }
 }
 
 /// Where the replay stands.
@@ -57,16 +86,16 @@ impl Core {
             cursor.gathered = self.gather()?;
         }
         let mut assembler = Assembler::default();
-        let mut placed = Vec::new();
+        let mut traces = Traces::default();
         let fault = loop {
             let page = match self.next_page(&mut cursor)? {
                 Ok(page) => page,
                 Err(fault) => break fault,
             };
             self.statistics.pages_replayed += 1;
-            placed.clear();
-            let sure = self.statistics.pages_replayed <= sure_pages;
-            if let Err(error) = self.replay_page(&page, &mut assembler, &mut cursor, &mut placed, sure) {
+            traces.last.clear();
+            traces.sure = self.statistics.pages_replayed <= sure_pages;
+            if let Err(error) = self.replay_page(&page, &mut assembler, &mut cursor, &mut traces) {
                 match error.kind {
                     ErrorKind::Corrupt => {}
                     // Content of a commit that was never flushed is lost: the commit never happened.
@@ -93,7 +122,7 @@ impl Core {
         self.clean = was_clean && found_nothing;
         self.replay_access_times()?;
         self.finish_segments();
-        self.pending = Recovery { last: cursor.last, placed };
+        self.pending = Recovery { last: cursor.last, traces };
         Ok(())
     }
 
@@ -102,24 +131,34 @@ impl Core {
         bytes: &[u8],
         assembler: &mut Assembler,
         cursor: &mut Cursor,
-        placed: &mut Vec<Placed>,
-        sure: bool,
+        traces: &mut Traces,
     ) -> Result<()> {
-        let mut records = Vec::new();
-        assembler.page(bytes, &mut |record| {
-            records.push(record);
-            Ok(())
+        let (mut records, mut waiting) = (Vec::new(), WaitingPages::default());
+        let layout = self.log.store.layout;
+        assembler.page(bytes, &mut |record| match record {
+            Record::Waiting { location, bytes } => waiting.add(&layout, location, bytes),
+            record => {
+                records.push(record);
+                Ok(())
+            }
         })?;
+        // What waits no longer was programmed before this page, if everything before it is sure to be there.
+        if traces.sure {
+            self.log.waiting_pages.clear();
+        }
+        if !is_planted(Bug::WaitingForgotten) {
+            self.log.waiting_pages.extend(waiting);
+        }
         if is_planted(Bug::LastRecordDropped) && records.len() > 1 {
             records.pop();
         }
         for record in records {
             if let Record::Commit { changes, .. } = &record
-                && !sure
+                && !traces.sure
             {
                 self.require_content(changes)?;
             }
-            self.replay_record(record, cursor, placed)?;
+            self.replay_record(record, cursor, traces)?;
         }
         Ok(())
     }
@@ -286,10 +325,12 @@ impl Core {
         *next_sequence = (*next_sequence).max(cursor.sequence + 1);
     }
 
-    fn replay_record(&mut self, record: Record, cursor: &mut Cursor, placed: &mut Vec<Placed>) -> Result<()> {
+    fn replay_record(&mut self, record: Record, cursor: &mut Cursor, traces: &mut Traces) -> Result<()> {
         self.statistics.records_replayed += 1;
         let segments = self.log.store.layout.segments;
         match record {
+            // Taken from the page before its other records.
+            Record::Waiting { .. } => Ok(()),
             Record::Chain { segment, sequence }
             | Record::Opened { segment, sequence, .. }
             | Record::OpenedAtime { segment, sequence, .. }
@@ -327,14 +368,14 @@ impl Core {
                 }
                 self.log.transaction = transaction;
                 for change in &changes {
+                    self.apply(change)?;
                     if let Change::Place { object, offset, pieces } = change {
                         let mut at = *offset;
                         for piece in pieces {
-                            placed.push((*object, at, *piece));
+                            traces.add(&self.log.store.layout, (*object, at, *piece));
                             at += u64::from(piece.length);
                         }
                     }
-                    self.apply(change)?;
                 }
                 Ok(())
             }
@@ -353,7 +394,7 @@ impl Core {
 
     /// Makes the replayed state durable.
     pub fn recover_pending(&mut self) -> Result<()> {
-        let Recovery { last, placed } = core::mem::take(&mut self.pending);
+        let Recovery { last, traces } = core::mem::take(&mut self.pending);
         // Segments opened since the checkpoint took numbers that only their pages know, and so may those
         // that this recovery opens if it is cut.
         self.prepare_writing()?;
@@ -372,7 +413,7 @@ impl Core {
         self.log.reserve_journal()?;
         if let Some((at, page)) = last.filter(|_| !is_planted(Bug::SuspectStays)) {
             let first = self.log.store.layout.location(at, 0);
-            for (object, offset, piece) in &placed {
+            for (object, offset, piece) in &traces.last {
                 // A piece may have begun in the page before, which was complete when this one was programmed.
                 let from = if is_planted(Bug::SuspectRunStays) { piece.location } else { piece.location.max(first) };
                 let end = piece.location + u64::from(piece.length);
@@ -385,10 +426,32 @@ impl Core {
                 }
             }
         }
+        self.move_waiting(&traces.ends)?;
         self.checkpoint(false)?;
+        self.log.waiting_pages.clear();
         if self.log.access.is_long() {
             self.merge_access_times()?;
             self.checkpoint(false)?;
+        }
+        Ok(())
+    }
+
+    /// Moves the content of pages that waited to be filled.
+    fn move_waiting(&mut self, ends: &[Placed]) -> Result<()> {
+        let layout = self.log.store.layout;
+        for (object, offset, piece) in ends {
+            let end = piece.location + u64::from(piece.length);
+            let (at, _) = layout.page_of(end.saturating_sub(1));
+            let from = piece.location.max(layout.location(at, 0));
+            let within = from - layout.location(at, 0);
+            let Some(bytes) = self.log.waiting_pages.bytes(at, within as usize, (end - from) as usize) else {
+                continue;
+            };
+            let bytes = bytes.to_vec();
+            if self.onode(*object)?.is_some() {
+                let suspect = Piece { location: from, length: (end - from) as u32 };
+                self.move_suspect(*object, *offset + (from - piece.location), suspect, &bytes)?;
+            }
         }
         Ok(())
     }

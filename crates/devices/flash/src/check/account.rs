@@ -76,7 +76,7 @@ fn verify(medium: &mut Medium<'_>, table: &Table, claim: &Claim, owner: (u64, u6
         let (at, within) = layout.page_of(claim.location + u64::from(done));
         let count = (layout.payload_bytes - within).min(claim.length - done);
         let range = offset + u64::from(done)..offset + u64::from(done + count);
-        match medium.page(at, sequence) {
+        match medium.bytes(claim.location + u64::from(done), u64::from(count), sequence) {
             Ok(_) => context.report.bytes_verified += u64::from(count),
             Err(fault) => match &mut pending {
                 Some(Finding { range: Some(before), .. }) if before.end == range.start => before.end = range.end,

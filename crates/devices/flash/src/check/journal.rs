@@ -54,6 +54,7 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
     let mut journal = Journal::default();
     let mut assembler = Assembler::default();
     let keeps_order = medium.nand().keeps_order();
+    let layout = medium.layout;
     loop {
         let mut sealed = cursor.at.page >= medium.layout.segment_pages;
         if !sealed {
@@ -66,9 +67,16 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
                     }
                     let bytes = &page.payload[page.payload.len() - page.info.record_bytes..];
                     let records = &mut journal.records;
+                    if keeps_order {
+                        // What waits no longer has been programmed.
+                        medium.waiting.clear();
+                    }
+                    let waiting = &mut medium.waiting;
                     let taken = assembler.page(bytes, &mut |record| {
-                        if let Record::Chain { segment, sequence } = record {
-                            cursor.next = (segment, sequence);
+                        match record {
+                            Record::Chain { segment, sequence } => cursor.next = (segment, sequence),
+                            Record::Waiting { location, bytes } => return waiting.add(&layout, location, bytes),
+                            _ => {}
                         }
                         records.push(record);
                         Ok(())

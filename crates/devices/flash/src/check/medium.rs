@@ -4,6 +4,7 @@
 
 use crate::format::{BlobReference, PageTrailer};
 use crate::layout::{Layout, SegmentPage};
+use crate::log::waiting::WaitingPages;
 use crate::page::{self, PageFault, PageInfo};
 use alloc::format;
 use alloc::string::String;
@@ -60,13 +61,16 @@ pub(crate) struct Medium<'a> {
     pub(crate) layout: Layout,
     seed: u32,
     cache: Lru<u64, Page>,
+    /// Pages of content of which the journal has a copy.
+    pub(crate) waiting: WaitingPages,
     /// Pages read so far.
     pub(crate) pages_read: u64,
 }
 
 impl<'a> Medium<'a> {
     pub(crate) fn new(nand: &'a mut dyn Nand, layout: Layout, uuid: &[u8; 16]) -> Self {
-        Self { nand, layout, seed: page::volume_seed(uuid), cache: Lru::new(CACHE_BYTES), pages_read: 0 }
+        let waiting = WaitingPages::default();
+        Self { nand, layout, seed: page::volume_seed(uuid), cache: Lru::new(CACHE_BYTES), waiting, pages_read: 0 }
     }
 
     pub(crate) fn nand(&mut self) -> &mut dyn Nand {
@@ -122,9 +126,11 @@ impl<'a> Medium<'a> {
         let (mut at, offset) = self.layout.page_of(location);
         let mut offset = offset as usize;
         while (bytes.len() as u64) < length {
-            let page = self.page(at, sequence)?;
             let count = (self.layout.payload_bytes as usize - offset).min(length as usize - bytes.len());
-            bytes.extend_from_slice(&page.payload[offset..offset + count]);
+            match self.waiting.bytes(at, offset, count) {
+                Some(copy) => bytes.extend_from_slice(copy),
+                None => bytes.extend_from_slice(&self.page(at, sequence)?.payload[offset..offset + count]),
+            }
             at.page += 1;
             offset = 0;
         }

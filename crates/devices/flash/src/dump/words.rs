@@ -16,6 +16,7 @@ pub(super) fn record(record: &Record, only: Option<ObjectId>) -> String {
         Record::OpenedAtime { segment, sequence, erases } => {
             format!("segment {segment} opened for access times, sequence {sequence}, erased {erases} times")
         }
+        Record::Waiting { location, bytes } => format!("copy of {} bytes of the page at {location}", bytes.len()),
         Record::Commit { transaction, changes } => {
             let mut text = format!("commit {transaction}:");
             for one in changes.iter().filter(|one| only.is_none_or(|only| object_of(one) == only)) {

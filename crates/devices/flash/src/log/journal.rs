@@ -71,11 +71,13 @@ impl Log {
     fn program_one_journal_page(&mut self, content: Vec<u8>, records: &[u8]) -> Result<bool> {
         let flushed = core::mem::take(&mut self.store.flushed);
         let layout = self.store.layout;
+        let waiting = self.waiting_frames(layout.journal_bytes() - content.len() - records.len());
         let Some(open) = &mut self.open[Stream::Journal as usize] else { return Ok(false) };
-        let (echo, repeated) = self.echoes.encode(layout.journal_bytes() - content.len() - records.len());
+        let record_bytes = records.len() + waiting.len();
+        let (echo, repeated) = self.echoes.encode(layout.journal_bytes() - content.len() - record_bytes);
         let info = PageInfo {
             kind: PageKind::Journal,
-            record_bytes: records.len(),
+            record_bytes,
             echo_bytes: echo.len(),
             sequence: open.sequence,
             spare_bytes: layout.spare_record_bytes as usize,
@@ -83,9 +85,10 @@ impl Log {
         };
         let mut page = Vec::with_capacity(layout.journal_bytes());
         page.extend_from_slice(&content);
-        page.resize(layout.journal_bytes() - records.len() - echo.len(), 0);
+        page.resize(layout.journal_bytes() - record_bytes - echo.len(), 0);
         page.extend_from_slice(&echo);
         page.extend_from_slice(records);
+        page.extend_from_slice(&waiting);
         let tag = if records.is_empty() && !content.is_empty() { open.front_tag } else { IoTag::Journal };
         let at = SegmentPage { segment: open.segment, page: open.page };
         match self.store.program_journal(at, info, &page, tag) {

@@ -26,6 +26,8 @@ impl Log {
                 let bytes = front.get(offset as usize..offset as usize + count);
                 let bytes = bytes.ok_or_else(|| damaged("bytes that were never written"))?;
                 rest[..count].copy_from_slice(bytes);
+            } else if let Some(bytes) = self.waiting_pages.bytes(at, offset as usize, count) {
+                rest[..count].copy_from_slice(bytes);
             } else if offset == 0 && rest.len() >= payload {
                 let mut pages = (rest.len() / payload) as u32;
                 // What waits in a buffer comes after what is on the medium.
