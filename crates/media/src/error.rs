@@ -23,6 +23,14 @@ pub enum MediaErrorKind {
     Host,
     /// No space on the host for the image.
     HostFull,
+    /// No space left on the medium itself.
+    NoSpace,
+    /// The memory has no space of that name.
+    NoSuchSpace,
+    /// Somebody in this process uses it.
+    InUse,
+    /// A name, a length or the like that cannot be.
+    Invalid,
     /// No such file on the host.
     NotFound,
     /// There is a file of that name already.
@@ -64,14 +72,17 @@ impl Error {
     #[must_use]
     pub const fn error_kind(&self) -> ErrorKind {
         match self.kind {
-            MediaErrorKind::NotFound => ErrorKind::NotFound,
+            MediaErrorKind::NotFound | MediaErrorKind::NoSuchSpace => ErrorKind::NotFound,
             MediaErrorKind::Exists => ErrorKind::Exists,
-            MediaErrorKind::Locked => ErrorKind::Busy,
+            MediaErrorKind::Locked | MediaErrorKind::InUse => ErrorKind::Busy,
             MediaErrorKind::Denied => ErrorKind::AccessDenied,
             MediaErrorKind::ReadOnly => ErrorKind::ReadOnly,
-            MediaErrorKind::NotAnImage | MediaErrorKind::NewerFormat | MediaErrorKind::OutOfRange => ErrorKind::Invalid,
+            MediaErrorKind::NotAnImage
+            | MediaErrorKind::NewerFormat
+            | MediaErrorKind::OutOfRange
+            | MediaErrorKind::Invalid => ErrorKind::Invalid,
             MediaErrorKind::Damaged => ErrorKind::Corrupt,
-            MediaErrorKind::HostFull => ErrorKind::NoSpace,
+            MediaErrorKind::HostFull | MediaErrorKind::NoSpace => ErrorKind::NoSpace,
             MediaErrorKind::Uncorrectable
             | MediaErrorKind::ProgramFailed
             | MediaErrorKind::EraseFailed
@@ -93,6 +104,10 @@ impl fmt::Display for Error {
             MediaErrorKind::ProgramOrder => "page programmed twice or out of order",
             MediaErrorKind::Host => "input/output error of the host",
             MediaErrorKind::HostFull => "no space left on the host",
+            MediaErrorKind::NoSpace => "no room",
+            MediaErrorKind::NoSuchSpace => "no such space",
+            MediaErrorKind::InUse => "in use",
+            MediaErrorKind::Invalid => "not possible",
             MediaErrorKind::NotFound => "no such file",
             MediaErrorKind::Exists => "exists already",
             MediaErrorKind::Locked => "in use by another process",

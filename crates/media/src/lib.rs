@@ -2,8 +2,8 @@
 //!
 //! Each method's contract states what a power cut may leave behind; devices rely on that and on
 //! nothing else. Today there is [`nand::Nand`], simulated in [`sim`], kept in a file by `image`,
-//! found on devices of Linux by `real` and decorated by [`wrap`], and [`pmem::Pmem`], byte-addressable memory; block
-//! devices follow with the device that needs them.
+//! found on devices of Linux by `real` and decorated by [`wrap`], and [`pmem::Pmem`], byte-addressable memory, which
+//! [`spaces`] divides; block devices follow with the device that needs them.
 //!
 //! Only `real` holds `unsafe` code, for the calls of the kernel that have no safe face.
 #![no_std]
@@ -24,6 +24,7 @@ pub mod pmem;
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub mod real;
 pub mod sim;
+pub mod spaces;
 pub mod tag;
 pub mod wear;
 pub mod wrap;
@@ -36,5 +37,6 @@ pub use image::ImageNand;
 pub use nand::{BlockAddress, Geometry, Nand, PageAddress};
 pub use pmem::{Domain, Pmem};
 pub use sim::{Damage, MediaOperation, PmemOptions, SimNand, SimOptions, SimPmem, Survival};
+pub use spaces::{Region, Space};
 pub use tag::IoTag;
 pub use wear::Wear;

@@ -238,15 +238,16 @@ impl Error {
     pub fn medium(what: impl Into<String>, error: &onode_media::Error) -> Self {
         let class = match error.kind {
             MediaErrorKind::HostFull => Class::HostFull,
-            MediaErrorKind::Locked => Class::InUse,
+            MediaErrorKind::NoSpace => Class::VolumeFull,
+            MediaErrorKind::Locked | MediaErrorKind::InUse => Class::InUse,
             MediaErrorKind::NotAnImage => Class::NotAnImage,
             MediaErrorKind::Damaged | MediaErrorKind::Uncorrectable => Class::Damaged,
             MediaErrorKind::NewerFormat => Class::NewerFormat,
             MediaErrorKind::ReadOnly => Class::ReadOnly,
-            MediaErrorKind::NotFound => Class::NotFound,
+            MediaErrorKind::NotFound | MediaErrorKind::NoSuchSpace => Class::NotFound,
             MediaErrorKind::Exists => Class::Exists,
             MediaErrorKind::Denied => Class::Permission,
-            MediaErrorKind::OutOfRange => Class::BadSize,
+            MediaErrorKind::OutOfRange | MediaErrorKind::Invalid => Class::BadSize,
             MediaErrorKind::Host
             | MediaErrorKind::ProgramFailed
             | MediaErrorKind::EraseFailed

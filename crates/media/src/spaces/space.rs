@@ -1,0 +1,173 @@
+//! A space: a part of a region that is a memory by itself.
+
+use super::region::Region;
+use super::table::{Kind, SpaceInfo};
+use crate::error::{Error, MediaErrorKind, Result};
+use crate::pmem::{Domain, Pmem};
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// What all handles of one space share.
+pub(super) struct Open {
+    id: u64,
+    name: String,
+    kind: Kind,
+    read_only: bool,
+    start: u64,
+    /// In words of the processor, as firmware has no larger atomic ones.
+    pages: AtomicUsize,
+}
+
+const PAGE_BYTES: u64 = super::format::PAGE_BYTES;
+
+impl Open {
+    pub(super) fn new(info: &SpaceInfo) -> Self {
+        Self {
+            id: info.id,
+            name: info.name.clone(),
+            kind: info.kind,
+            read_only: info.read_only,
+            start: info.start,
+            pages: AtomicUsize::new((info.length / PAGE_BYTES) as usize),
+        }
+    }
+
+    pub(super) fn set_length(&self, length: u64) {
+        self.pages.store((length / PAGE_BYTES) as usize, Ordering::Release);
+    }
+
+    fn length(&self) -> u64 {
+        self.pages.load(Ordering::Acquire) as u64 * PAGE_BYTES
+    }
+}
+
+/// One space of a region. Clones are the same space; as long as there is one, it is not moved, cut or removed.
+///
+/// **A store to a space that may only be read panics**, like one past the end: ask [`is_read_only`](Self::is_read_only).
+pub struct Space<P> {
+    region: Region<P>,
+    open: Arc<Open>,
+}
+
+impl<P> Clone for Space<P> {
+    fn clone(&self) -> Self {
+        Self { region: self.region.clone(), open: Arc::clone(&self.open) }
+    }
+}
+
+impl<P: Pmem> Space<P> {
+    pub(super) const fn new(region: Region<P>, open: Arc<Open>) -> Self {
+        Self { region, open }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.open.name
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.open.kind
+    }
+
+    /// Whether it may only be read.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.open.read_only
+    }
+
+    /// Where it begins in the memory of the region.
+    #[must_use]
+    pub fn start(&self) -> u64 {
+        self.open.start
+    }
+
+    /// The region that it is part of.
+    #[must_use]
+    pub const fn region(&self) -> &Region<P> {
+        &self.region
+    }
+
+    fn pmem(&self) -> &P {
+        self.region.pmem()
+    }
+
+    /// The address in the region; panics unless the range is inside.
+    fn at(&self, at: u64, length: u64) -> u64 {
+        let whole = self.open.length();
+        assert!(at <= whole && length <= whole - at, "bytes {at}..+{length} of {whole} of space {}", self.open.name);
+        self.open.start + at
+    }
+
+    fn at_to_store(&self, at: u64, length: u64) -> u64 {
+        assert!(!self.open.read_only, "space {} may only be read", self.open.name);
+        self.at(at, length)
+    }
+}
+
+impl<P: Pmem> Pmem for Space<P> {
+    fn length(&self) -> u64 {
+        self.open.length()
+    }
+
+    fn domain(&self) -> Domain {
+        self.pmem().domain()
+    }
+
+    fn load(&self, at: u64) -> u64 {
+        self.pmem().load(self.at(at, 8))
+    }
+
+    fn store(&self, at: u64, value: u64) {
+        self.pmem().store(self.at_to_store(at, 8), value);
+    }
+
+    fn compare_exchange(&self, at: u64, current: u64, new: u64) -> core::result::Result<u64, u64> {
+        self.pmem().compare_exchange(self.at_to_store(at, 8), current, new)
+    }
+
+    fn read(&self, at: u64, buffer: &mut [u8]) {
+        self.pmem().read(self.at(at, buffer.len() as u64), buffer);
+    }
+
+    fn write(&self, at: u64, bytes: &[u8]) {
+        self.pmem().write(self.at_to_store(at, bytes.len() as u64), bytes);
+    }
+
+    fn write_through(&self, at: u64, bytes: &[u8]) {
+        self.pmem().write_through(self.at_to_store(at, bytes.len() as u64), bytes);
+    }
+
+    fn zero(&self, at: u64, length: u64) {
+        self.pmem().zero(self.at_to_store(at, length), length);
+    }
+
+    fn flush(&self, at: u64, length: u64) {
+        self.pmem().flush(self.at(at, length), length);
+    }
+
+    fn fence(&self) -> Result<()> {
+        self.pmem().fence()
+    }
+
+    fn grow(&self, length: u64) -> Result<()> {
+        if length <= self.open.length() {
+            return Ok(());
+        }
+        if self.open.read_only {
+            return Err(Error::new(MediaErrorKind::ReadOnly, format!("space '{}'", self.open.name)));
+        }
+        self.region.grow_space(self.open.id, length)
+    }
+
+    fn address(&self) -> Option<NonNull<u8>> {
+        let base = self.pmem().address()?;
+        let start = usize::try_from(self.open.start).ok()?;
+        Some(base.map_addr(|base| base.saturating_add(start)))
+    }
+}
