@@ -106,12 +106,15 @@ macro_rules! forward {
             fn domain(&self) -> Domain {
                 (**self).domain()
             }
+            #[inline]
             fn load(&self, at: u64) -> u64 {
                 (**self).load(at)
             }
+            #[inline]
             fn store(&self, at: u64, value: u64) {
                 (**self).store(at, value);
             }
+            #[inline]
             fn compare_exchange(&self, at: u64, current: u64, new: u64) -> core::result::Result<u64, u64> {
                 (**self).compare_exchange(at, current, new)
             }

@@ -156,6 +156,7 @@ impl MappedPmem {
 }
 
 impl Pmem for MappedPmem {
+    #[inline]
     fn length(&self) -> u64 {
         self.mapping.length()
     }
@@ -164,18 +165,22 @@ impl Pmem for MappedPmem {
         self.domain
     }
 
+    #[inline]
     fn load(&self, at: u64) -> u64 {
         self.mapping.load(at)
     }
 
+    #[inline]
     fn store(&self, at: u64, value: u64) {
         self.mapping.store(at, value);
     }
 
+    #[inline]
     fn compare_exchange(&self, at: u64, current: u64, new: u64) -> core::result::Result<u64, u64> {
         self.mapping.compare_exchange(at, current, new)
     }
 
+    #[inline]
     fn read(&self, at: u64, buffer: &mut [u8]) {
         self.mapping.read(at, buffer);
     }

@@ -119,6 +119,7 @@ impl Mapping {
         Ok(())
     }
 
+    #[inline]
     pub(super) fn length(&self) -> u64 {
         self.length.load(Ordering::Acquire)
     }
