@@ -7,6 +7,8 @@
 //!
 //! [`policy`] is the page-level simulator of placement, victim and wear policies.
 //!
+//! [`scm`] measures memory blocks on storage-class memory beside the allocators of others.
+//!
 //! A run measures and judges nothing; [`figures`] sets what was measured beside the figures to reach. Figures
 //! of others stand in `docs/benchmarks.md`.
 #![forbid(unsafe_code)]
@@ -20,6 +22,7 @@ pub mod pattern;
 pub mod policy;
 mod replay;
 mod report;
+pub mod scm;
 pub mod stream;
 mod trace;
 

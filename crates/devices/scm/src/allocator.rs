@@ -117,6 +117,11 @@ impl<P: Pmem> Allocator<P> {
         Ok(Self { table: Table::new(pmem, layout, classes), lease: 0, judge: None })
     }
 
+    /// The memory.
+    pub const fn pmem(&self) -> &P {
+        &self.table.pmem
+    }
+
     /// Makes everything free: the format, and the begin of a recovery. Nobody else may use the area meanwhile.
     pub fn reset(&self) {
         let (at, bytes) = self.table.layout.tables();

@@ -65,21 +65,21 @@ impl From<f64> for Value {
 }
 
 impl Row {
-    pub(super) fn shown(name: String, value: Value, unit: &'static str) -> Self {
+    pub(crate) fn shown(name: String, value: Value, unit: &'static str) -> Self {
         Self { name, value, unit, reach: None, bound: None, met: None }
     }
 
-    pub(super) fn at_most(name: String, value: Value, unit: &'static str, reach: Value) -> Self {
+    pub(crate) fn at_most(name: String, value: Value, unit: &'static str, reach: Value) -> Self {
         let met = value.number() <= reach.number();
         Self { reach: Some(reach), bound: Some("at most"), met: Some(met), ..Self::shown(name, value, unit) }
     }
 
-    pub(super) fn at_least(name: String, value: Value, unit: &'static str, reach: Value) -> Self {
+    pub(crate) fn at_least(name: String, value: Value, unit: &'static str, reach: Value) -> Self {
         let met = value.number() >= reach.number();
         Self { reach: Some(reach), bound: Some("at least"), met: Some(met), ..Self::shown(name, value, unit) }
     }
 
-    pub(super) fn unjudged(self) -> Self {
+    pub(crate) fn unjudged(self) -> Self {
         Self { reach: None, bound: None, met: None, ..self }
     }
 }

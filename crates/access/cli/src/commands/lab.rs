@@ -1,6 +1,7 @@
 //! `onode lab`: what workloads cost on simulated devices.
 
 mod policy;
+mod scm;
 
 use crate::output::Output;
 use onode::{Class, Error, Result, Spec, parse_size, wear_of};
@@ -13,7 +14,8 @@ use std::path::PathBuf;
     onode lab replay postmark:seed=1 --device flash:sim,size=128M,page=2K,spare=64\n  \
     onode --json lab replay trace.txt.zst --durability op\n  \
     onode lab replay --figures --traces DIR\n  \
-    onode lab policy --stream zipf --all")]
+    onode lab policy --stream zipf --all\n  \
+    onode lab scm --figures")]
 pub struct Arguments {
     #[command(subcommand)]
     experiment: Experiment,
@@ -31,6 +33,8 @@ enum Experiment {
     Replay(Replay),
     /// Compare placement, victim and wear policies on streams of page writes.
     Policy(policy::Policy),
+    /// Time memory blocks of storage-class memory beside other allocators.
+    Scm(scm::Scm),
 }
 
 #[derive(Debug, clap::Args)]
@@ -96,6 +100,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     match &arguments.experiment {
         Experiment::Replay(replay) => replay.run(output),
         Experiment::Policy(policy) => policy.run(output),
+        Experiment::Scm(scm) => scm.run(output),
     }
 }
 

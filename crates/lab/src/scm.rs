@@ -1,0 +1,71 @@
+//! What memory blocks and files cost on storage-class memory, beside what they cost elsewhere on the same machine.
+//!
+//! Times are of this machine and this run; only their ratios mean something elsewhere. So each ratio is taken within
+//! one run, in rounds that visit all subjects in turn, and of several rounds the best counts for each: what else the
+//! machine does slows some rounds down and speeds none up.
+
+mod allocators;
+mod own;
+mod pairs;
+mod peers;
+mod process;
+
+pub use peers::{Subject, measure_subject};
+
+use crate::figures::{FigureReport, Row, Value};
+use onode::Result;
+use std::path::PathBuf;
+
+/// The groups in the order of the report.
+const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 1] = [allocators::measure];
+
+/// What to measure with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// This program, which is run once for each allocator of others; without it only the own one is measured.
+    pub program: Option<PathBuf>,
+    /// Few repetitions, to see that everything works. Rows are then not judged.
+    pub quick: bool,
+}
+
+/// Measures everything; `progress` hears what is being done. What cannot be measured is named in the report.
+pub fn measure(options: &Options, progress: &mut dyn FnMut(&str)) -> FigureReport {
+    let mut measuring = Measuring { options, rows: Vec::new(), failures: Vec::new(), progress };
+    for group in GROUPS {
+        if let Err(error) = group(&mut measuring) {
+            measuring.failures.push(error.to_string());
+        }
+    }
+    let Measuring { rows, failures, .. } = measuring;
+    FigureReport { device: "memory of this machine".to_owned(), quick: options.quick, rows, failures }
+}
+
+/// A run of all groups under way.
+struct Measuring<'a> {
+    options: &'a Options,
+    rows: Vec<Row>,
+    failures: Vec<String>,
+    progress: &'a mut dyn FnMut(&str),
+}
+
+impl Measuring<'_> {
+    fn say(&mut self, what: &str) {
+        (self.progress)(what);
+    }
+
+    fn at_most(&mut self, name: String, value: f64, unit: &'static str, reach: f64) {
+        self.push(Row::at_most(name, Value::Ratio(value), unit, Value::Ratio(reach)));
+    }
+
+    fn at_least(&mut self, name: String, value: f64, unit: &'static str, reach: f64) {
+        self.push(Row::at_least(name, Value::Ratio(value), unit, Value::Ratio(reach)));
+    }
+
+    fn shown(&mut self, name: String, value: f64, unit: &'static str) {
+        self.push(Row::shown(name, Value::Ratio(value), unit));
+    }
+
+    fn push(&mut self, row: Row) {
+        self.rows.push(if self.options.quick { row.unjudged() } else { row });
+    }
+}
