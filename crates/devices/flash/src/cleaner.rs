@@ -54,8 +54,9 @@ impl Cleaning {
             return Some(item);
         };
         let (start, left) = (item.start + self.within, item.length - self.within);
-        // Parts end where pages do, so that no page is read twice.
-        let length = left.min(MOVED_PAGES * payload_bytes - start % payload_bytes);
+        // Parts end where pages do, so that no page is read twice, and less than a page is no part of its own.
+        let whole = left < (MOVED_PAGES + 1) * payload_bytes;
+        let length = if whole { left } else { MOVED_PAGES * payload_bytes - start % payload_bytes };
         let owner = Owner::Content { object, offset: offset + u64::from(self.within) };
         if length == left {
             self.next += 1;
@@ -254,10 +255,28 @@ impl Core {
         Ok(())
     }
 
-    /// Copies `piece`, which holds the bytes of `object` from `offset` on, to `stream`.
+    /// Copies `piece`, which holds the bytes of `object` from `offset` on, to `stream`, with what it takes along.
     fn move_bytes(&mut self, object: ObjectId, offset: u64, piece: Piece, stream: Stream) -> Result<()> {
-        let mut bytes = vec![0; piece.length as usize];
-        self.log.read(piece.location, &mut bytes, IoTag::Cleaning)?;
+        let (start, pieces) = self.with_neighbours(object, offset, piece)?;
+        if pieces.len() > 1 {
+            match self.move_run(object, start, &pieces, stream) {
+                // A neighbour that is damaged is no reason to leave this one where it is.
+                Err(error) if error.kind == ErrorKind::Corrupt => {}
+                moved => return moved,
+            }
+        }
+        self.move_run(object, offset, &[piece], stream)
+    }
+
+    /// Copies `pieces`, which hold the bytes of `object` from `offset` on, to `stream`.
+    fn move_run(&mut self, object: ObjectId, offset: u64, pieces: &[Piece], stream: Stream) -> Result<()> {
+        let mut bytes = vec![0; pieces.iter().map(|piece| piece.length as usize).sum()];
+        let mut rest = bytes.as_mut_slice();
+        for piece in pieces {
+            let (one, others) = rest.split_at_mut(piece.length as usize);
+            self.log.read(piece.location, one, IoTag::Cleaning)?;
+            rest = others;
+        }
         self.relocate(stream, object, offset, &bytes)
     }
 

@@ -42,6 +42,7 @@ pub mod format;
 mod gather;
 mod inspect;
 mod items;
+mod joining;
 pub mod layout;
 mod levelling;
 mod log;

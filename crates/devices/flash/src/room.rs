@@ -94,7 +94,7 @@ impl Core {
     }
 
     /// Whether content and index share the journal's segments.
-    fn is_combined(&self) -> bool {
+    pub fn is_combined(&self) -> bool {
         self.placement.placement() == Placement::Combined
     }
 

@@ -130,7 +130,7 @@ fn static_levelling_brings_wear_together_at_little_cost() {
 
 #[test]
 fn a_nearly_full_volume_is_levelled_and_loses_no_space() {
-    for placement in [Placement::Split, Placement::UserCleaner, Placement::Hints] {
+    for placement in [Placement::Combined, Placement::Split, Placement::UserCleaner, Placement::Hints] {
         let nand = Shared::new(SHAPE);
         let device = device(&nand, placement, WearPolicy::Static);
         let empty = device.space();
@@ -145,8 +145,11 @@ fn a_nearly_full_volume_is_levelled_and_loses_no_space() {
         let left = device.space().available;
         assert!(left + empty.total / 100 >= full, "{}: {left} bytes are left of {full}", placement.name());
         let levelled = counter(&device, "segments_levelled");
-        println!("{}: {levelled} levelled, {:?}", placement.name(), look(&device).wear_spread());
-        assert!(levelled > 0, "{}", placement.name());
+        let spread = look(&device).wear_spread().unwrap();
+        println!("{}: {levelled} levelled, {spread:?}", placement.name());
+        // In one log for everything all content goes round, so that nothing is left to be levelled.
+        let is_level = placement == Placement::Combined && f64::from(spread.max) <= 1.1 * spread.mean;
+        assert!(levelled > 0 || is_level, "{}: {spread:?}", placement.name());
         work.expect(&device, placement.name());
         for number in 0..work.objects {
             let mut transaction = Transaction::new();
@@ -193,7 +196,7 @@ fn a_full_volume_refuses_and_goes_on() {
 
 #[test]
 fn cuts_in_the_midst_of_levelling_lose_nothing() {
-    for placement in [Placement::UserCleaner, Placement::SepBit] {
+    for placement in [Placement::UserCleaner, Placement::SepBit, Placement::Combined] {
         let nand = Shared::new(SHAPE);
         let mut device = device(&nand, placement, WearPolicy::Static);
         let mut work = Skewed::fill(&device, 70, 8);
@@ -209,7 +212,7 @@ fn cuts_in_the_midst_of_levelling_lose_nothing() {
                 work.expect(&device, &format!("{} after cut {cut}", placement.name()));
             }
         }
-        assert!(levelled > 0, "{}", placement.name());
+        assert!(levelled > 0 || placement == Placement::Combined, "{}", placement.name());
         device.close().unwrap();
         expect_sound(&nand, placement.name());
     }
