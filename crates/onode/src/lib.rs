@@ -15,6 +15,7 @@ mod nand;
 mod raw;
 mod signature;
 mod size;
+mod spaces;
 mod spec;
 mod volume;
 
@@ -22,6 +23,8 @@ pub use clock::SystemClock;
 pub use error::{Class, Error, Result};
 pub use host::random_bytes;
 pub use onode_flash::policy::WearPolicy;
+pub use onode_media::spaces::{Kind as SpaceKind, SpaceInfo};
 pub use size::{exact_size, human_size, parse_size};
+pub use spaces::{MappedSpace, Spaces};
 pub use spec::{Medium, Shape, Spec, wear_of};
 pub use volume::{CreateOptions, Inodes, MountOptions, Volume, open_device};

@@ -22,6 +22,7 @@ mod put;
 mod repair;
 mod rm;
 mod session;
+mod spaces;
 mod stat;
 mod top;
 mod umount;
@@ -83,6 +84,8 @@ enum Verb {
     Check(check::Arguments),
     /// Verify an image and repair what can be repaired (exit codes as fsck).
     Repair(repair::Arguments),
+    /// Divide storage-class memory into spaces: list, create, resize, remove.
+    Spaces(spaces::Arguments),
     /// Measure what workloads cost on simulated devices.
     Lab(lab::Arguments),
     /// Show structures of the medium.
@@ -130,6 +133,7 @@ impl Command {
             Verb::Cp(arguments) => cp::run(arguments, output),
             Verb::Check(arguments) => check::run(arguments, output),
             Verb::Repair(arguments) => repair::run(arguments, output),
+            Verb::Spaces(arguments) => spaces::run(arguments, output),
             Verb::Lab(arguments) => lab::run(arguments, output),
             Verb::Dump(arguments) => dump::run(arguments, output),
             Verb::Completions(arguments) => completions::run(arguments, output),

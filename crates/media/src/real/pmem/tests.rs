@@ -213,10 +213,13 @@ fn code_is_executed_where_it_lies() {
     const FUNCTION: [u8; 6] = [0xb8, 42, 0, 0, 0, 0xc3];
     let place = Place::new(&std::env::temp_dir());
     let memory = MappedPmem::open(&place.0, &options(Opening::New(65_536))).unwrap();
-    memory.write_through(8192, &FUNCTION);
-    memory.fence().unwrap();
-    assert_eq!(memory.executable(8192, 100).map(|_| ()).unwrap_err().kind, MediaErrorKind::OutOfRange);
-    let code = memory.executable(8192, 4096).unwrap();
+    let region = crate::Region::format(memory, [1; 16], true).unwrap();
+    region.create_image("boot", crate::spaces::Kind::Boot, &FUNCTION).unwrap();
+    drop(region);
+    let region = crate::Region::open(MappedPmem::open(&place.0, &options(Opening::Existing)).unwrap()).unwrap();
+    let (boot, memory) = (region.space("boot").unwrap(), region.pmem());
+    assert_eq!(memory.executable(boot.start(), 100).map(|_| ()).unwrap_err().kind, MediaErrorKind::OutOfRange);
+    let code = memory.executable(boot.start(), boot.length()).unwrap();
     assert_eq!(code.length(), 4096);
     // SAFETY: the bytes at the address are the function above, which is mapped for execution until `code` is dropped.
     let function = unsafe { core::mem::transmute::<*mut u8, extern "C" fn() -> i32>(code.address().as_ptr()) };
