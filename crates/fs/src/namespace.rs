@@ -8,10 +8,12 @@ use crate::entry::{Entry, is_valid_name};
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::inode::Inode;
+use crate::memory::Block;
 use crate::state::{CachedName, Node, State};
 use crate::types::{Attributes, Caller, FileType, InodeNumber};
 use onode_base::ErrorKind;
 use onode_object::Transaction;
+use onode_object::powers::Content;
 
 /// Longest name in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
@@ -24,12 +26,24 @@ pub(crate) const SET_USER: u16 = 0o4000;
 pub(crate) const SET_GROUP: u16 = 0o2000;
 const GROUP_EXECUTE: u16 = 0o010;
 
+/// What a name is taken away for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// To remove a file.
+    File,
+    /// To remove a directory.
+    Directory,
+    /// To have the content of a file as memory.
+    ToMemory,
+}
+
 /// What kind of file to make.
 #[derive(Clone, Copy, Debug)]
 enum New<'a> {
     Plain(FileType),
     Device(FileType, u64),
     Link(&'a [u8]),
+    Memory(Block),
 }
 
 impl New<'_> {
@@ -37,6 +51,7 @@ impl New<'_> {
         match self {
             Self::Plain(file_type) | Self::Device(file_type, _) => file_type,
             Self::Link(_) => FileType::SymbolicLink,
+            Self::Memory(_) => FileType::Regular,
         }
     }
 }
@@ -132,6 +147,17 @@ impl FileSystem {
         self.make(caller, parent, name, New::Link(target), 0o777)
     }
 
+    pub(crate) fn make_of_memory(
+        &self,
+        caller: &Caller,
+        parent: InodeNumber,
+        name: &[u8],
+        block: Block,
+        permissions: u16,
+    ) -> Result<Attributes> {
+        self.make(caller, parent, name, New::Memory(block), permissions)
+    }
+
     fn make(
         &self,
         caller: &Caller,
@@ -158,7 +184,10 @@ impl FileSystem {
         directory.links += u32::from(inode.is_directory());
         (directory.modified, directory.changed) = (now, now);
         self.inodes.store(&mut transaction, parent.object(), &directory);
-        self.commit(state, transaction)?;
+        match new {
+            New::Memory(block) => self.commit_block(state, transaction, number, block)?,
+            New::Plain(_) | New::Device(..) | New::Link(_) => self.commit(state, transaction)?,
+        }
         self.set_inode(state, parent, directory);
         state.cache_name(parent.0, name, number.0, inode.file_type);
         self.admit_new(state, number, inode, new)
@@ -213,7 +242,7 @@ impl FileSystem {
         match new {
             New::Device(_, device) => inode.device = device,
             New::Plain(FileType::Directory) => inode.parent = parent.0,
-            New::Plain(_) | New::Link(_) => {}
+            New::Plain(_) | New::Link(_) | New::Memory(_) => {}
         }
         let mut inherited = Vec::new();
         if file_type != FileType::SymbolicLink {
@@ -233,7 +262,11 @@ impl FileSystem {
 
     /// Takes a file that was just made into memory.
     fn admit_new(&self, state: &mut State, number: InodeNumber, inode: Inode, new: New<'_>) -> Result<Attributes> {
-        let size = if let New::Link(target) = new { target.len() as u64 } else { 0 };
+        let size = match new {
+            New::Link(target) => target.len() as u64,
+            New::Memory(block) => block.bytes,
+            New::Plain(_) | New::Device(..) => 0,
+        };
         let mut node = Node::new(inode, size);
         node.lookups = 1;
         state.statistics.changes += 1;
@@ -294,7 +327,7 @@ impl FileSystem {
     /// # Errors
     /// `IsDirectory`; as [`lookup`](Self::lookup).
     pub fn unlink(&self, parent: InodeNumber, name: &[u8]) -> Result<()> {
-        self.remove_name(parent, name, false)
+        self.remove_name(parent, name, Removal::File).map(|_| ())
     }
 
     /// Removes an empty directory.
@@ -305,11 +338,13 @@ impl FileSystem {
         match name {
             b"." => Err(Error::new(ErrorKind::Invalid, "`.` cannot be removed")),
             b".." => Err(Error::new(ErrorKind::NotEmpty, "`..` cannot be removed")),
-            _ => self.remove_name(parent, name, true),
+            _ => self.remove_name(parent, name, Removal::Directory).map(|_| ()),
         }
     }
 
-    fn remove_name(&self, parent: InodeNumber, name: &[u8], as_directory: bool) -> Result<()> {
+    /// Takes a name away; returns the file's block if it was to become memory.
+    pub(crate) fn remove_name(&self, parent: InodeNumber, name: &[u8], removal: Removal) -> Result<Option<Content>> {
+        let as_directory = removal == Removal::Directory;
         self.check_writable()?;
         let state = &mut *self.state.lock();
         let mut directory = self.directory(state, parent)?;
@@ -330,13 +365,21 @@ impl FileSystem {
         directory.links = directory.links.saturating_sub(u32::from(as_directory));
         (directory.modified, directory.changed) = (now, now);
         self.inodes.store(&mut transaction, parent.object(), &directory);
+        if removal == Removal::ToMemory {
+            self.check_withdrawable(state, number)?;
+        }
         let ended = self.take_link(state, number, now, &mut transaction)?;
-        self.commit_removal(state, number, transaction, ended)?;
+        let content = if removal == Removal::ToMemory {
+            Some(self.commit_withdrawal(state, number, transaction, ended)?)
+        } else {
+            self.commit_removal(state, number, transaction, ended)?;
+            None
+        };
         self.set_inode(state, parent, directory);
         state.names.remove(&(parent.0, name.to_vec()));
         state.statistics.changes += 1;
         self.link_taken(state, number, now, ended);
-        Ok(())
+        Ok(content)
     }
 
     /// Puts a committed inode into memory.

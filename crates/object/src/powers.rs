@@ -1,8 +1,10 @@
 //! Optional powers: what only some devices can do. A device hands them out or does not; there are
 //! no "unsupported" errors.
 
+use crate::device::Durability;
 use crate::error::{Error, Result};
 use crate::id::ObjectId;
+use crate::transaction::Transaction;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -10,13 +12,55 @@ mod inspection;
 
 pub use inspection::{Inspection, ObjectPrograms, SegmentInfo, SegmentState, TagCounts, WearSpread, WearStep};
 
-/// Objects as memory (paper 2): byte-addressable devices.
+/// Objects as memory (paper 2): what lies in memory that the processor reaches needs no copy to become an object, and an
+/// object none to become memory.
+///
+/// A *block* of memory is named by its address, in bytes from the start of the memory, and belongs to whoever allocated
+/// it; how that is done is the device's own affair. Nothing here copies content.
 pub trait MapObjects {
-    /// Calls `with` with the object's bytes where they lie.
+    /// Commits a transaction that creates objects, and gives each object of `contents` its block as content, as if its
+    /// bytes had been written by the transaction. The blocks belong to the objects from then on.
     ///
     /// # Errors
-    /// `NotFound`; `Invalid` if the object is not one contiguous range.
-    fn with_bytes(&self, object: ObjectId, with: &mut dyn FnMut(&[u8])) -> Result<()>;
+    /// As [`commit`](crate::ObjectDevice::commit); `Invalid` for a block that is not one, or an object that has content.
+    fn publish(&self, transaction: Transaction, contents: &[Content], durability: Durability) -> Result<()>;
+
+    /// Commits a transaction that removes `object`, and returns the block that was its content: memory again, with the
+    /// same bytes. It is always durable: what the memory is used for next must not show in an object.
+    ///
+    /// # Errors
+    /// As [`commit`](crate::ObjectDevice::commit); `Invalid` if the object is not one block.
+    fn withdraw(&self, transaction: Transaction, object: ObjectId) -> Result<Content>;
+
+    /// The blocks that hold an object, in order, as far as they lie below its size.
+    ///
+    /// # Errors
+    /// `NotFound`, `Corrupt`.
+    fn placement(&self, object: ObjectId) -> Result<Vec<Placed>>;
+}
+
+/// A block of memory as the content of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// The object.
+    pub object: ObjectId,
+    /// Where the block begins, in bytes from the start of the memory.
+    pub address: u64,
+    /// The object's size.
+    pub bytes: u64,
+    /// The bytes are durable already: whoever wrote them flushed them and fenced.
+    pub is_durable: bool,
+}
+
+/// A part of an object and where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Where the part begins in the object.
+    pub offset: u64,
+    /// Where it lies, in bytes from the start of the memory.
+    pub address: u64,
+    /// Its length.
+    pub length: u64,
 }
 
 /// Control over where objects live (paper 4): tiered devices.

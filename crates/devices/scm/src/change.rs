@@ -55,6 +55,8 @@ pub(crate) struct Change<'a, P: Pmem> {
     /// What was written in place already.
     pub(crate) written: Vec<(u64, u64)>,
     pub(crate) shrinks: bool,
+    /// The object whose block is not to be freed with it.
+    pub(crate) withdrawn: Option<ObjectId>,
     log_bytes: i64,
     objects: i64,
 }
@@ -78,6 +80,7 @@ impl<'a, P: Pmem> Change<'a, P> {
             content: Vec::new(),
             written: Vec::new(),
             shrinks: false,
+            withdrawn: None,
             log_bytes: 0,
             objects: 0,
         }
@@ -120,7 +123,7 @@ impl<'a, P: Pmem> Change<'a, P> {
             key.object() == object
         });
         for (key, value) in all {
-            if key.is_extent() {
+            if key.is_extent() && self.withdrawn != Some(object) {
                 self.give_up(value.0, value.1, false);
             }
             self.unset(key);
@@ -243,7 +246,7 @@ impl<'a, P: Pmem> Change<'a, P> {
         }
     }
 
-    fn note_written(&mut self, address: u64, length: u64) {
+    pub(crate) fn note_written(&mut self, address: u64, length: u64) {
         match self.written.last_mut() {
             Some((start, before)) if *start + *before == address => *before += length,
             _ => self.written.push((address, length)),

@@ -4,6 +4,7 @@ use crate::change::{Change, Put};
 use crate::core::{Core, Held, KEPT_SEGMENTS};
 use crate::errors::no_space;
 use crate::log::{MOST_UNFENCED, Place};
+use crate::mapping::Blocks;
 use crate::node::Key;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
@@ -22,6 +23,16 @@ const MOST_ATTEMPTS: u32 = 3;
 impl<P: Pmem> Core<P> {
     /// Does the whole transaction or nothing.
     pub(crate) fn commit(&mut self, transaction: &Transaction, durability: Durability) -> Result<()> {
+        self.commit_with(transaction, durability, Blocks::default())
+    }
+
+    /// The same with blocks that become content or memory by it.
+    pub(crate) fn commit_with(
+        &mut self,
+        transaction: &Transaction,
+        durability: Durability,
+        blocks: Blocks<'_>,
+    ) -> Result<()> {
         self.check_writable()?;
         let tree = &self.tree;
         let memory = &*self.memory;
@@ -37,7 +48,7 @@ impl<P: Pmem> Core<P> {
         self.gather_log(must_fit)?;
         let mut attempts = 0;
         loop {
-            match self.attempt(transaction, durability, must_fit) {
+            match self.attempt(transaction, durability, must_fit, blocks) {
                 Err(error) if error.kind == ErrorKind::NoSpace && attempts < MOST_ATTEMPTS && self.gain_space()? => {
                     attempts += 1;
                 }
@@ -46,14 +57,22 @@ impl<P: Pmem> Core<P> {
         }
     }
 
-    fn attempt(&mut self, transaction: &Transaction, durability: Durability, must_fit: bool) -> Result<()> {
+    fn attempt(
+        &mut self,
+        transaction: &Transaction,
+        durability: Durability,
+        must_fit: bool,
+        blocks: Blocks<'_>,
+    ) -> Result<()> {
         // What an object lost may not be overwritten in place while a crash could bring it back.
         if self.log.fenced <= self.last_shrink || self.log.sequence - self.log.fenced > MOST_UNFENCED {
             self.fence()?;
         }
         let dear = self.fences_are_dear();
         let mut change = Change::new(self);
+        change.withdrawn = blocks.withdrawn;
         let mut prepared = transaction.mutations.iter().try_for_each(|mutation| change.apply(mutation));
+        prepared = prepared.and_then(|()| blocks.published.iter().try_for_each(|content| change.adopt(content)));
         let written: u64 = change.written.iter().map(|(_, length)| length).sum();
         let most = if dear { MOST_CHECKED_BYTES_IN_FILE } else { MOST_CHECKED_BYTES };
         let checked = written <= most;

@@ -12,7 +12,7 @@ use crate::tree::Tree;
 use onode_base::ErrorKind;
 use onode_base::sync::Mutex;
 use onode_media::Pmem;
-use onode_object::powers::{Inspect, Inspection, SegmentInfo};
+use onode_object::powers::{Inspect, Inspection, MapObjects, SegmentInfo};
 use onode_object::validate;
 use onode_object::{
     AttributeKey, DeviceInfo, Durability, Error, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result, Space,
@@ -128,7 +128,7 @@ impl<P: Pmem> ScmDevice<P> {
         let blocks = blocks_of(&memory, superblock.length, superblock.chunk_bytes)?;
         let chunk = u64::from(superblock.chunk_bytes);
         let area_end = AREA_START + (superblock.length - AREA_START) / chunk * chunk;
-        let recovered = recover(&*memory, &superblock, AREA_START..area_end)?;
+        let recovered = recover(&*memory, &superblock, AREA_START..area_end, options.read_only)?;
         let next = recovered.scan.segments.last().map_or(0, |(_, head)| head.next);
         blocks.reset();
         claim(&blocks, &recovered, next, chunk)?;
@@ -187,6 +187,24 @@ impl<P: Pmem> ScmDevice<P> {
         };
         finish(&mut core)?;
         Ok(Self { core: Mutex::new(core), domain })
+    }
+
+    pub(crate) fn lock(&self) -> impl std::ops::DerefMut<Target = Core<P>> + '_ {
+        self.core.lock()
+    }
+
+    /// An allocator of blocks of the same memory, for a heap. It has no lease yet.
+    ///
+    /// # Errors
+    /// `Invalid`, which cannot be.
+    pub fn blocks(&self) -> Result<Allocator<Arc<P>>> {
+        let core = self.core.lock();
+        blocks_of(&core.memory, core.superblock.length, core.superblock.chunk_bytes)
+    }
+
+    /// The memory that addresses of blocks are counted in.
+    pub fn memory(&self) -> Arc<P> {
+        Arc::clone(&self.core.lock().memory)
     }
 
     /// Whether blocks, index and log agree with each other; for tests.
@@ -440,6 +458,10 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
         }
         core.fence()?;
         core.write_superblock(true)
+    }
+
+    fn map_objects(&self) -> Option<&dyn MapObjects> {
+        Some(self)
     }
 
     fn inspect(&self) -> Option<&dyn Inspect> {

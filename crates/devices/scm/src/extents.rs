@@ -258,6 +258,10 @@ impl<P: Pmem> Change<'_, P> {
         if last.length < chunk || !last.length.is_multiple_of(chunk) || hole_end != u64::MAX {
             return Ok(false);
         }
+        // Its end may have been given up and wait until that is durable.
+        if self.core.blocks.block_of(last.address) != Some((last.address, last.length)) {
+            return Ok(false);
+        }
         let wanted = (end - last.offset).next_multiple_of(chunk);
         let ahead = last.length.min(MOST_AHEAD_BYTES).next_multiple_of(chunk) + last.length;
         for length in [ahead, wanted] {

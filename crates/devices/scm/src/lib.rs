@@ -17,6 +17,7 @@ mod extents;
 mod format;
 mod item;
 mod log;
+mod mapping;
 mod node;
 mod recover;
 mod scan;

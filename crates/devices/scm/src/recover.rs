@@ -49,6 +49,7 @@ pub(crate) fn recover<P: Pmem + ?Sized>(
     memory: &P,
     superblock: &Superblock,
     area: std::ops::Range<u64>,
+    read_only: bool,
 ) -> Result<Recovered> {
     let mut scan = Scan::read(memory, superblock, area.start)?;
     let reader = Reader { memory, area };
@@ -79,7 +80,10 @@ pub(crate) fn recover<P: Pmem + ?Sized>(
             Ok(())
         })?;
     }
-    memory.fence().map_err(|error| from_media("recovering", &error))?;
+    // A private copy is not to survive.
+    if !read_only {
+        memory.fence().map_err(|error| from_media("recovering", &error))?;
+    }
     let (entries, objects, live_log_bytes) = resolve(events);
     Ok(Recovered { scan, entries, objects, live_log_bytes, next_id })
 }

@@ -1,0 +1,90 @@
+//! Objects as memory: a block becomes an object's content, and back, without a copy.
+
+use crate::change::Change;
+use crate::core::Core;
+use crate::device::ScmDevice;
+use onode_base::ErrorKind;
+use onode_media::Pmem;
+use onode_object::powers::{Content, MapObjects, Placed};
+use onode_object::{Durability, Error, ObjectId, Result, Transaction};
+
+/// What a transaction does with blocks besides.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Blocks<'a> {
+    /// Blocks that become the content of objects.
+    pub published: &'a [Content],
+    /// The object whose block is memory afterwards.
+    pub withdrawn: Option<ObjectId>,
+}
+
+impl<P: Pmem> Change<'_, P> {
+    /// Gives an object that has no content yet a block of memory as content.
+    pub(crate) fn adopt(&mut self, content: &Content) -> Result<()> {
+        let Content { object, address, bytes, is_durable } = *content;
+        let invalid = |what: &str| Error::of(ErrorKind::Invalid, object, format!("block at {address}: {what}"));
+        let (start, length) = self.core.blocks.block_of(address).ok_or_else(|| invalid("there is none"))?;
+        if start != address || bytes > length {
+            return Err(invalid(&format!("the block there begins at {start} and has {length} bytes")));
+        }
+        if self.core.blocks.is_published(address) != Ok(false) {
+            return Err(invalid("it belongs to an object"));
+        }
+        if self.size(object)? > 0 || self.core.extent_at(object, 0).is_some() {
+            return Err(Error::of(ErrorKind::Invalid, object, "it has content"));
+        }
+        if bytes > 0 && !is_durable {
+            self.core.memory.flush(address, bytes);
+            self.note_written(address, bytes);
+        }
+        self.map(object, 0, address, length)?;
+        self.set_size(object, bytes)
+    }
+}
+
+impl<P: Pmem> Core<P> {
+    /// The one block that an object is, if it is one.
+    pub(crate) fn whole_block(&self, object: ObjectId) -> Result<Content> {
+        let (onode, allocated) = self.onode(object)?;
+        match self.extent_at(object, 0) {
+            Some(extent) if extent.offset == 0 && extent.length == allocated && extent.length >= onode.size => {
+                Ok(Content { object, address: extent.address, bytes: onode.size, is_durable: true })
+            }
+            _ => Err(Error::of(ErrorKind::Invalid, object, "it is not one block of memory")),
+        }
+    }
+}
+
+impl<P: Pmem> MapObjects for ScmDevice<P> {
+    fn publish(&self, transaction: Transaction, contents: &[Content], durability: Durability) -> Result<()> {
+        let blocks = Blocks { published: contents, withdrawn: None };
+        let mut core = self.lock();
+        core.commit_with(&transaction, durability, blocks)?;
+        for content in contents {
+            // It was asked before whether it can.
+            let _ = core.blocks.publish(content.address);
+        }
+        Ok(())
+    }
+
+    fn withdraw(&self, transaction: Transaction, object: ObjectId) -> Result<Content> {
+        let mut core = self.lock();
+        let content = core.whole_block(object)?;
+        let blocks = Blocks { published: &[], withdrawn: Some(object) };
+        core.commit_with(&transaction, Durability::Durable, blocks)?;
+        let _ = core.blocks.unpublish(content.address);
+        Ok(content)
+    }
+
+    fn placement(&self, object: ObjectId) -> Result<Vec<Placed>> {
+        let core = self.lock();
+        let (onode, _) = core.onode(object)?;
+        let mut parts = Vec::new();
+        let mut at = 0;
+        while let Some(extent) = core.extent_at(object, at).filter(|extent| extent.offset < onode.size) {
+            let length = extent.end().min(onode.size) - extent.offset;
+            parts.push(Placed { offset: extent.offset, address: extent.address, length });
+            at = extent.end();
+        }
+        Ok(parts)
+    }
+}

@@ -1,0 +1,41 @@
+//! Bugs that were there once, each by name.
+
+mod common;
+
+use common::Scm;
+use onode_object::conformance::Harness;
+use onode_object::{Durability, Hints, ObjectDevice, Transaction};
+
+/// A file was cut to less and grew again before the cut was durable: its block was made longer by the chunks that it was
+/// about to lose, which then had two owners (found by fsx).
+#[test]
+fn a_block_does_not_grow_over_what_it_gives_up() {
+    for durability in [Durability::Buffered, Durability::Durable] {
+        for split in [false, true] {
+            let mut scm = Scm::holding(4 << 10, 4 << 20);
+            let object = scm.device.reserve_ids(1).expect("ids");
+            let mut first = Transaction::new();
+            first.create(object, Hints::default()).write(object, 0, vec![1; 64 << 10]);
+            scm.device.commit(first, durability).expect("room");
+            let mut second = Transaction::new();
+            second.truncate(object, 20_000);
+            if split {
+                scm.device.commit(std::mem::take(&mut second), durability).expect("room");
+            }
+            second.write(object, 30_000, vec![2; 20_000]);
+            scm.device.commit(second, durability).expect("room");
+            let other = scm.device.reserve_ids(1).expect("ids");
+            let mut third = Transaction::new();
+            third.create(other, Hints::default()).write(other, 0, vec![3; 128 << 10]);
+            scm.device.commit(third, Durability::Durable).expect("room");
+            for _ in 0..2 {
+                let mut content = vec![9; 60_000];
+                assert_eq!(scm.device.read(object, 0, &mut content), Ok(50_000));
+                assert!(content[..20_000].iter().all(|byte| *byte == 1));
+                assert!(content[20_000..30_000].iter().all(|byte| *byte == 0));
+                assert!(content[30_000..50_000].iter().all(|byte| *byte == 2));
+                scm.reopen();
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Files that were memory and memory that was a file (paper 2, section IV): on devices whose objects are memory a file is
+//! made of a block, and becomes a block again, without a copy.
+//!
+//! The block itself is the device's business; here are the names.
+
+use crate::error::{Error, Result};
+use crate::file_system::FileSystem;
+use crate::namespace::Removal;
+use crate::orphan::Ended;
+use crate::state::State;
+use crate::types::{Attributes, Caller, FileType, InodeNumber};
+use onode_base::ErrorKind;
+use onode_object::powers::{Content, MapObjects, Placed};
+use onode_object::{Durability, Transaction};
+
+/// A block of the device's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Where it begins, in bytes from the start of the memory.
+    pub address: u64,
+    /// So many of its bytes count.
+    pub bytes: u64,
+    /// The bytes are durable already.
+    pub is_durable: bool,
+}
+
+impl FileSystem {
+    fn mapping(&self) -> Result<&dyn MapObjects> {
+        let why = "the objects of this device are not memory";
+        self.device.map_objects().ok_or_else(|| Error::new(ErrorKind::NotSupported, why))
+    }
+
+    /// Makes a regular file of a block of memory: the bytes stay where they are, and the file is durable, name and content,
+    /// when this returns. Counts as a lookup.
+    ///
+    /// # Errors
+    /// `NotSupported` on other devices, `Invalid` if there is no such block or it belongs to a file; as
+    /// [`make_node`](Self::make_node).
+    pub fn publish(
+        &self,
+        caller: &Caller,
+        parent: InodeNumber,
+        name: &[u8],
+        permissions: u16,
+        block: Block,
+    ) -> Result<Attributes> {
+        self.mapping()?;
+        self.make_of_memory(caller, parent, name, block, permissions)
+    }
+
+    /// Removes a file and leaves its content as a block of memory, which is the caller's then.
+    ///
+    /// # Errors
+    /// `NotSupported` on other devices; `Busy` if the file is open or has other names; `Invalid` if its content is not one
+    /// block; as [`unlink`](Self::unlink).
+    pub fn withdraw(&self, parent: InodeNumber, name: &[u8]) -> Result<Block> {
+        self.mapping()?;
+        let content = self.remove_name(parent, name, Removal::ToMemory)?;
+        let content = content.ok_or_else(|| Error::new(ErrorKind::Invalid, "the file has no block"))?;
+        Ok(Block { address: content.address, bytes: content.bytes, is_durable: true })
+    }
+
+    /// Where the content of a file lies in the device's memory, all that was written so far included.
+    ///
+    /// # Errors
+    /// `NotSupported` on other devices; `IsDirectory`, `Invalid` for a file without bytes; the device's errors.
+    pub fn placement(&self, number: InodeNumber) -> Result<Vec<Placed>> {
+        let mapping = self.mapping()?;
+        let state = &mut *self.state.lock();
+        self.check_regular(state, number)?;
+        self.write_back_file(state, number)?;
+        Ok(mapping.placement(number.object())?)
+    }
+
+    /// Commits the making of a file of a block.
+    pub(crate) fn commit_block(
+        &self,
+        state: &mut State,
+        transaction: Transaction,
+        number: InodeNumber,
+        block: Block,
+    ) -> Result<()> {
+        let Block { address, bytes, is_durable } = block;
+        let content = Content { object: number.object(), address, bytes, is_durable };
+        self.mapping()?.publish(transaction, &[content], Durability::Durable)?;
+        state.statistics.transactions += 1;
+        Ok(())
+    }
+
+    /// Whether a file may become memory now; writes out what the device does not know of it.
+    pub(crate) fn check_withdrawable(&self, state: &mut State, number: InodeNumber) -> Result<()> {
+        let node = self.node(state, number)?;
+        if node.inode.file_type != FileType::Regular {
+            return Err(Error::of(ErrorKind::Invalid, number, "only the bytes of a regular file can be memory"));
+        }
+        if node.inode.links > 1 {
+            return Err(Error::of(ErrorKind::Busy, number, "the file has other names"));
+        }
+        if node.is_referenced() {
+            return Err(Error::of(ErrorKind::Busy, number, "the file is in use"));
+        }
+        self.write_back_file(state, number)
+    }
+
+    /// Commits the removal of a file whose block stays.
+    pub(crate) fn commit_withdrawal(
+        &self,
+        state: &mut State,
+        number: InodeNumber,
+        transaction: Transaction,
+        ended: Ended,
+    ) -> Result<Content> {
+        if ended != Ended::Removed {
+            return Err(Error::of(ErrorKind::Busy, number, "the file is in use"));
+        }
+        let content = self.mapping()?.withdraw(transaction, number.object())?;
+        state.statistics.transactions += 1;
+        Ok(content)
+    }
+}
