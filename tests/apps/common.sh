@@ -13,6 +13,8 @@ WORK=$(mktemp -d "${TMPDIR:-/tmp}/onode-$NAME.XXXXXX")
 chmod 755 "$WORK"
 MNT=$WORK/mnt
 IMAGE=$WORK/disk.img
+# ONODE_DEVICE=scm runs a test on storage-class memory: a file in memory.
+if [ "${ONODE_DEVICE:-flash}" = scm ]; then IMAGE=/dev/shm/$(basename "$WORK").region; fi
 EXT=$WORK/ext4
 SERVER=
 EXT_KIND=
@@ -35,7 +37,7 @@ clean_up() {
     fi
     umount -l "$MNT" 2>/dev/null
     umount -l "$EXT" 2>/dev/null
-    if [ -n "${KEEP:-}" ]; then echo "kept $WORK"; else rm -rf "$WORK"; fi
+    if [ -n "${KEEP:-}" ]; then echo "kept $WORK"; else rm -rf "$WORK" "$IMAGE"; fi
     exit "$code"
 }
 trap clean_up EXIT
@@ -84,7 +86,7 @@ onode_up() {
     local size=${1:-2G}
     shift || true
     local spec=$IMAGE
-    [ -e "$IMAGE" ] || spec=$IMAGE,size=$size
+    [ -e "$IMAGE" ] || spec=${ONODE_DEVICE:-flash}:$IMAGE,size=$size
     "$ONODE" up "$MNT" "$spec" "$@" >>"$WORK/onode.log" 2>&1 &
     SERVER=$!
     wait_for_mount

@@ -153,6 +153,10 @@ impl Bench {
                     .map_err(|error| Error::new(Class::of_device(&error), what(), error.to_string()))?;
                 (Arc::new(device), Some(chip))
             }
+            Spec::Scm(_) => {
+                return Err(Error::new(Class::Usage, what(), "memory has no virtual time")
+                    .hint("`onode lab scm` measures memory; this measures flash:sim,size=128M,page=2K"));
+            }
             Spec::Flash { medium: Medium::Image(_) | Medium::Direct(_), .. } => {
                 return Err(Error::new(Class::Usage, what(), "an image or a device has no virtual time")
                     .hint("use a simulated device: flash:sim,size=128M,page=2K"));

@@ -45,6 +45,7 @@ pub fn operations_of(source: &str, device: &Spec) -> Result<Vec<Operation>> {
 fn medium_bytes(device: &Spec) -> Result<u64> {
     match device {
         Spec::Ram { size } => Ok(*size),
+        Spec::Scm(memory) => Ok(memory.bytes()),
         Spec::Flash { shape, .. } => Ok(shape.geometry()?.bytes()),
     }
 }

@@ -13,6 +13,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use format::MAGIC;
 pub use region::{LENGTH_MIN, Region, is_region};
 pub use space::Space;
 pub use table::{Kind, NAME_MAX, SpaceInfo};

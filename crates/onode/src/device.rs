@@ -4,9 +4,10 @@
 //! interrupted `create` leaves nothing that could be taken for a volume.
 
 use crate::error::{Class, Error, Result};
+use crate::memory;
 use crate::nand::{self, Place, medium_error, open_nand};
 use crate::raw;
-use crate::spec::{Medium, Shape, Spec};
+use crate::spec::{Medium, Memory, Shape, Spec};
 use onode_flash::FlashDevice;
 use onode_media::Nand;
 use onode_media::image::{CreateOptions, ImageNand};
@@ -23,6 +24,7 @@ pub(crate) fn open(spec: &Spec, read_only: bool, uuid: [u8; 16]) -> Result<Arc<d
     let what = || format!("cannot open {spec}");
     match spec {
         Spec::Ram { size } => Ok(Arc::new(RamDevice::new(*size))),
+        Spec::Scm(memory) => memory::open(spec, memory, read_only, uuid),
         Spec::Flash { medium: Medium::Simulator, shape } => {
             let nand = SimNand::new(shape.geometry()?, SimOptions::default());
             let nand = nand.map_err(|error| Error::medium(what(), &error))?;
@@ -52,6 +54,10 @@ pub(crate) fn create(
     uuid: [u8; 16],
     fill: impl FnOnce(&dyn ObjectDevice) -> Result<()>,
 ) -> Result<()> {
+    if let Spec::Scm(Memory { path: Some(path), .. }) = spec {
+        let lock = lock_replaced(path, replace)?;
+        return in_its_place(path, lock.is_some(), |unfinished| memory::create(spec, unfinished, uuid, fill));
+    }
     let (Spec::Flash { medium, shape }, Some(path)) = (spec, spec.image_path()) else {
         return Err(Error::new(Class::Usage, format!("cannot make {spec}"), "it lives in memory only")
             .hint("it is made when it is used: just mount it"));
@@ -81,17 +87,23 @@ fn create_image(
     let geometry = shape.geometry()?;
     let what = || format!("cannot make {spec}");
     let replaced = lock_replaced(path, replace)?;
-    let unfinished = unfinished_name(path);
-    let made = (|| {
+    in_its_place(path, replaced.is_some(), |unfinished| {
         let options = CreateOptions { uuid, overwrite: true };
-        let nand = ImageNand::create(&unfinished, geometry, options);
+        let nand = ImageNand::create(unfinished, geometry, options);
         let nand = nand.map_err(|error| medium_error(what(), path, &error))?;
         let device = format_flash(spec, nand, shape, uuid)?;
         fill(&device)?;
-        device.close().map_err(|error| volume_error(what(), &error))?;
-        let flags = if replaced.is_some() { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        device.close().map_err(|error| volume_error(what(), &error))
+    })
+}
+
+/// Has a file made under another name and gives it its own when it is complete.
+fn in_its_place(path: &Path, replaces: bool, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let unfinished = unfinished_name(path);
+    let made = make(&unfinished).and_then(|()| {
+        let flags = if replaces { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
         renameat_with(CWD, &unfinished, CWD, path, flags).map_err(|errno| Error::host_file("make", path, &errno.into()))
-    })();
+    });
     if made.is_err() {
         // The first error says more than that this could not be removed either.
         let _ = std::fs::remove_file(&unfinished);
@@ -143,7 +155,7 @@ fn format_flash(spec: &Spec, nand: impl Nand + 'static, shape: &Shape, uuid: [u8
     })
 }
 
-fn volume_error(what: String, error: &onode_object::Error) -> Error {
+pub(crate) fn volume_error(what: String, error: &onode_object::Error) -> Error {
     let class = match error.kind {
         // An image gets its name only with a volume in it: if there is none it was destroyed.
         ErrorKind::Invalid => Class::Damaged,

@@ -1,12 +1,14 @@
 //! What lies on a medium below its objects: check, repair and dumps, without a mount.
 
 use crate::error::{Class, Error, Result};
+use crate::memory;
 use crate::nand::open_nand;
-use crate::spec::Spec;
+use crate::spec::{Memory, Spec};
 use onode_flash::check::{CheckOptions, Finding, Severity};
 use onode_flash::repair::{Action, RepairOptions};
 use onode_media::Nand;
-use onode_object::{ErrorKind, ObjectId};
+use onode_object::{ErrorKind, ObjectDevice, ObjectId};
+use std::path::Path;
 
 pub use onode_flash::dump::{
     AttributeDump, ExtentDump, ItemDump, NodeDump, OnodeDump, PageDump, ReferenceDump, SegmentDump, SuperblockContent,
@@ -53,6 +55,9 @@ pub struct MediumReport {
 /// # Errors
 /// If the medium cannot be opened. What is wrong on it is no error but a finding.
 pub fn check_medium(spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<MediumReport> {
+    if let Spec::Scm(Memory { path: Some(path), .. }) = spec {
+        return check_memory(spec, path, progress);
+    }
     let report = onode_flash::check(&mut open(spec, true)?, &CheckOptions::default(), progress);
     Ok(MediumReport {
         is_sound: report.is_sound(),
@@ -61,6 +66,35 @@ pub fn check_medium(spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<M
         pages_read: report.pages_read,
         bytes_verified: report.bytes_verified,
         findings: report.findings.iter().map(MediumFinding::of).collect(),
+    })
+}
+
+/// Recovers a private copy of the memory and has blocks, index and log compared.
+fn check_memory(spec: &Spec, path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<MediumReport> {
+    let Spec::Scm(memory) = spec else { return Ok(MediumReport::default()) };
+    progress(0, 1);
+    let found = match memory::mount(spec, memory, path, true) {
+        Ok(device) => device.verify().map_err(|what| ("error", what)),
+        Err(error) if error.class == Class::Damaged => Err(("fatal", error.why)),
+        Err(error) => return Err(error),
+    };
+    progress(1, 1);
+    let finding = |(severity, message): (&'static str, String)| MediumFinding {
+        severity,
+        kind: "Damaged".to_owned(),
+        place: path.display().to_string(),
+        object: None,
+        range: None,
+        message,
+    };
+    let findings: Vec<MediumFinding> = found.err().map(finding).into_iter().collect();
+    Ok(MediumReport {
+        is_sound: findings.is_empty(),
+        is_mountable: findings.iter().all(|finding| finding.severity != "fatal"),
+        is_closed: true,
+        pages_read: 0,
+        bytes_verified: 0,
+        findings,
     })
 }
 
@@ -79,6 +113,13 @@ pub struct MediumRepaired {
 /// # Errors
 /// `Damaged` if more would have to be dropped than allowed; nothing was changed then.
 pub fn repair_medium(spec: &Spec, drop_damaged: bool) -> Result<MediumRepaired> {
+    if let Spec::Scm(memory) = spec
+        && let Some(path) = &memory.path
+    {
+        // A mount makes everything anew that is not in the log; what is wrong with the log nothing can tell.
+        memory::mount(spec, memory, path, false)?.close().map_err(|error| Error::device("cannot close", &error))?;
+        return Ok(MediumRepaired::default());
+    }
     let repaired = onode_flash::repair::repair(open(spec, false)?, &RepairOptions { drop_damaged });
     let actions = repaired.map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?.actions;
     Ok(MediumRepaired {
@@ -129,6 +170,12 @@ fn explain<T>(spec: &Spec, dumped: onode_object::Result<T>) -> Result<T> {
 fn open(spec: &Spec, read_only: bool) -> Result<Box<dyn Nand>> {
     match (spec, spec.image_path()) {
         (Spec::Flash { shape, .. }, Some(path)) => open_nand(spec, path, shape, read_only),
+        (Spec::Scm(_), _) => Err(Error::new(
+            Class::Usage,
+            format!("cannot dump from {spec}"),
+            "there are dumps of flash media only, so far",
+        )
+        .hint("`onode stat` and `onode check` look into a memory")),
         _ => Err(Error::new(Class::Usage, format!("cannot look into {spec}"), "it lives in memory only")),
     }
 }

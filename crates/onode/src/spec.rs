@@ -7,6 +7,8 @@
 //! flash:disk.raw,direct                    flash in a plain file that is used like a block device
 //! flash:disk.img,placement=sepbit          the same, with another placement policy from now on
 //! flash:sim,size=128M                      flash in memory, gone at the end
+//! scm:/dev/shm/heap,size=1G                storage-class memory: a file in memory, a DAX device or any plain file
+//! scm:sim,size=64M                         the same in memory of this process, gone at the end
 //! ram:size=256M                            objects in memory, gone at the end
 //! ```
 //! A spec only names; nothing is opened or created here.
@@ -29,11 +31,36 @@ pub enum Spec {
         /// The shape of a new one; of an existing image, what it must have.
         shape: Shape,
     },
+    /// The device on byte-addressable memory.
+    Scm(Memory),
     /// Objects in memory, without a medium.
     Ram {
         /// Capacity in bytes.
         size: u64,
     },
+}
+
+/// A byte-addressable memory, as far as it was said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// The file or device; memory of this process if `None`.
+    pub path: Option<PathBuf>,
+    /// Bytes of a new one.
+    pub size: Option<u64>,
+    /// Bytes of a chunk of a new device.
+    pub chunk: Option<u32>,
+    /// Bytes of a new one that are for objects; the rest is left for other spaces.
+    pub objects: Option<u64>,
+    /// Flush lines also where nothing needs it, to measure what it costs.
+    pub flush: bool,
+}
+
+impl Memory {
+    /// Bytes of a new one.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.size.unwrap_or(if self.path.is_some() { Shape::DEFAULT_SIZE } else { 256 << 20 })
+    }
 }
 
 /// Where a NAND is.
@@ -78,7 +105,7 @@ impl Spec {
     pub fn with_wear(mut self, policy: WearPolicy) -> Result<Self> {
         match &mut self {
             Self::Flash { shape, .. } => shape.wear = Some(policy),
-            Self::Ram { .. } => {
+            Self::Scm(_) | Self::Ram { .. } => {
                 return Err(Error::new(
                     Class::Usage,
                     format!("cannot use {self}"),
@@ -182,6 +209,9 @@ impl Spec {
     pub fn from_argument(argument: &OsStr) -> Result<Self> {
         match argument.to_str() {
             Some(text) if !Path::new(text).exists() => Self::parse(text),
+            _ if is_memory(Path::new(argument)) => {
+                Ok(Self::Scm(Memory { path: Some(argument.into()), ..Memory::default() }))
+            }
             _ => Ok(Self::image(argument)),
         }
     }
@@ -200,6 +230,7 @@ impl Spec {
         let what = format!("cannot understand the device spec `{text}`");
         match text.split_once(':') {
             Some(("ram", rest)) => parse_ram(&what, rest),
+            Some(("scm", rest)) => parse_memory(&what, rest),
             Some(("flash", "sim")) => parse_flash(&what, Medium::Simulator, ""),
             Some(("flash", rest)) => match rest.strip_prefix("sim,") {
                 Some(keys) => parse_flash(&what, Medium::Simulator, keys),
@@ -209,7 +240,7 @@ impl Spec {
                 if !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'+') =>
             {
                 Err(Error::new(Class::Usage, what, format!("there is no device kind `{kind}`"))
-                    .hint(format!("the kinds are `flash` and `ram`; a file of that name is `./{text}`")))
+                    .hint(format!("the kinds are `flash`, `scm` and `ram`; a file of that name is `./{text}`")))
             }
             _ => parse_image(&what, text),
         }
@@ -220,6 +251,7 @@ impl Spec {
     pub fn image_path(&self) -> Option<&Path> {
         match self {
             Self::Flash { medium: Medium::Image(path) | Medium::Direct(path), .. } => Some(path),
+            Self::Scm(memory) => memory.path.as_deref(),
             Self::Flash { medium: Medium::Simulator, .. } | Self::Ram { .. } => None,
         }
     }
@@ -239,6 +271,43 @@ fn parse_ram(what: &str, rest: &str) -> Result<Spec> {
         );
     }
     Ok(Spec::Ram { size })
+}
+
+/// The smallest memory for objects, the table of its spaces included.
+const LEAST_MEMORY_BYTES: u64 = 1 << 20;
+
+/// Whether a file holds a device of byte-addressable memory. One that cannot be read does not; opening it tells why.
+fn is_memory(path: &Path) -> bool {
+    let mut first = [0; 8];
+    let read = std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut first));
+    read.is_ok() && first == onode_media::spaces::MAGIC
+}
+
+fn parse_memory(what: &str, rest: &str) -> Result<Spec> {
+    let (place, keys) = rest.split_once(',').unwrap_or((rest, ""));
+    if place.is_empty() {
+        return Err(Error::new(Class::Usage, what, "the name of the file is missing")
+            .hint("write for example `scm:/dev/shm/heap,size=1G`, or `scm:sim` for memory of the process"));
+    }
+    let path = (place != "sim").then(|| PathBuf::from(place));
+    let mut memory = Memory { path, ..Memory::default() };
+    for part in keys.split(',').filter(|part| !part.is_empty()) {
+        match part.split_once('=').unwrap_or((part, "")) {
+            ("size", value) => memory.size = Some(size_of(what, value)?),
+            ("chunk", value) => memory.chunk = Some(figure_of(what, value)?),
+            ("objects", value) => memory.objects = Some(size_of(what, value)?),
+            ("flush", "on") => memory.flush = true,
+            ("flush", "detect") => memory.flush = false,
+            _ => return Err(unknown_part(what, part, "size, objects, chunk, flush (on or detect)")),
+        }
+    }
+    let size = memory.bytes();
+    if size < LEAST_MEMORY_BYTES {
+        let least = exact_size(LEAST_MEMORY_BYTES);
+        return Err(Error::new(Class::BadSize, what, format!("size {} is too small", exact_size(size)))
+            .hint(format!("the least is {least}")));
+    }
+    Ok(Spec::Scm(memory))
 }
 
 fn parse_image(what: &str, rest: &str) -> Result<Spec> {
@@ -327,6 +396,22 @@ impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ram { size } => write!(f, "ram:size={}", exact_size(*size)),
+            Self::Scm(memory) => {
+                match &memory.path {
+                    Some(path) => write!(f, "scm:{}", path.display())?,
+                    None => f.write_str("scm:sim")?,
+                }
+                if let Some(size) = memory.size {
+                    write!(f, ",size={}", exact_size(size))?;
+                }
+                if let Some(chunk) = memory.chunk {
+                    write!(f, ",chunk={}", exact_size(chunk.into()))?;
+                }
+                if let Some(objects) = memory.objects {
+                    write!(f, ",objects={}", exact_size(objects))?;
+                }
+                if memory.flush { f.write_str(",flush=on") } else { Ok(()) }
+            }
             Self::Flash { medium, shape } => {
                 match medium {
                     Medium::Image(path) => write!(f, "flash:{}", path.display())?,
@@ -365,6 +450,8 @@ mod tests {
             "flash:/dev/sdb1",
             "flash:disk.raw,direct,size=1G",
             "flash:sim,size=128M,page=2K",
+            "scm:/dev/shm/heap,size=1G",
+            "scm:sim,size=64M,chunk=16K,objects=32M,flush=on",
             "flash:disk.img,placement=sepbit,victim=d-choices,wear=static",
             "flash:/a/b c.img,size=1G,page=4K,spare=32,pages-per-block=64,blocks-per-segment=4,chips=2",
         ] {
@@ -393,6 +480,9 @@ mod tests {
             ("flash:a,victim=all", "`all`", Class::Usage),
             ("flash:a,wear=none", "`none`", Class::Usage),
             ("flash:a,page=99999999999", "`99999999999`", Class::BadSize),
+            ("scm:", "file is missing", Class::Usage),
+            ("scm:a,flush=maybe", "`flush=maybe`", Class::Usage),
+            ("scm:a,size=4K", "4K", Class::BadSize),
             ("ram:page=2K", "`page=2K`", Class::Usage),
             ("ram:size=1K", "1K", Class::BadSize),
         ] {

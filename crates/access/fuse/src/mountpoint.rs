@@ -28,6 +28,9 @@ pub struct Mounted {
     pub device: String,
 }
 
+/// How the specs of devices with a path begin.
+const KINDS: [&[u8]; 2] = [b"flash:", b"scm:"];
+
 impl Mounted {
     /// Whether it is a mount of Onode.
     #[must_use]
@@ -39,7 +42,8 @@ impl Mounted {
     #[must_use]
     pub fn image_path(&self) -> Option<PathBuf> {
         let source = self.source.as_bytes();
-        let path = self.is_ours().then(|| source.strip_prefix(b"flash:"))??;
+        let of_kind = |kind: &&[u8]| source.strip_prefix(*kind);
+        let path = self.is_ours().then(|| KINDS.iter().find_map(of_kind))??;
         Some(PathBuf::from(OsString::from_vec(path.to_vec())))
     }
 }
@@ -263,7 +267,10 @@ pub(crate) fn raise_read_ahead(directory: &Path) {
 /// full path. The settings are left out, and so is all from a comma on, which would end the option.
 pub(crate) fn source_name(spec: &Spec) -> String {
     let text = match spec.image_path() {
-        Some(path) => format!("flash:{}", path.canonicalize().unwrap_or_else(|_| path.to_owned()).display()),
+        Some(path) => {
+            let kind = if matches!(spec, Spec::Scm(_)) { "scm" } else { "flash" };
+            format!("{kind}:{}", path.canonicalize().unwrap_or_else(|_| path.to_owned()).display())
+        }
         None => spec.to_string(),
     };
     text.split([',', '\n']).next().unwrap_or_default().to_owned()

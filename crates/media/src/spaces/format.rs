@@ -29,7 +29,8 @@ pub(super) const ENTRY_BYTES: usize = size_of::<RawEntry>();
 /// Spaces that a region may have.
 pub(super) const SPACES_MAX: u32 = 4096;
 
-const MAGIC: [u8; 8] = *b"ONODESPC";
+/// What a region begins with.
+pub const MAGIC: [u8; 8] = *b"ONODESPC";
 const VERSION: u32 = 1;
 const READ_ONLY: u32 = 1;
 

@@ -54,8 +54,14 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let mut spec = Spec::from_argument(&arguments.image)?;
-    if let Spec::Flash { shape, .. } = &mut spec {
-        arguments.apply(shape)?;
+    match &mut spec {
+        Spec::Flash { shape, .. } => arguments.apply(shape)?,
+        Spec::Scm(memory) => {
+            if let Some(size) = &arguments.size {
+                memory.size = Some(figure("--size", size)?);
+            }
+        }
+        Spec::Ram { .. } => {}
     }
     let inodes = if arguments.embed_inodes == "off" { Inodes::Separate } else { Inodes::Embedded };
     let options =

@@ -93,10 +93,11 @@ pub fn in_background(image: &OsStr, directory: &Path, options: &str) -> Result<(
     let image = match spec.image_path() {
         Some(path) => {
             let absolute = std::path::absolute(path).map_err(|error| Error::host_file("open", path, &error))?;
-            let mut argument = OsString::from("flash:");
-            argument.push(&absolute);
             let text = spec.to_string();
-            let settings = text.strip_prefix(&format!("flash:{}", path.display())).unwrap_or_default().to_owned();
+            let kind = text.split_once(':').map_or("flash", |(kind, _)| kind);
+            let mut argument = OsString::from(format!("{kind}:"));
+            argument.push(&absolute);
+            let settings = text.strip_prefix(&format!("{kind}:{}", path.display())).unwrap_or_default().to_owned();
             argument.push(settings);
             argument
         }
