@@ -12,6 +12,6 @@ pub use cut::{Damage, MediaOperation, Prefix};
 pub use nand::{BitErrors, FactoryBad, Later, SimNand, SimOptions, WeakBlock};
 pub use pmem::SimPmem;
 pub use pmem::counters::PmemCounters;
-pub use pmem::crash::{Event, Moment, Survival, UnfencedLine};
+pub use pmem::crash::{Event, Fate, Moment, Survival, UnfencedLine};
 pub use pmem::options::{PmemLatency, PmemOptions};
 pub use timing::{ChipClock, LatencyTable};

@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use cells::{Cells, WORD_BYTES, index};
 use core::ops::Range;
 use counters::{FlushedLines, PmemCounters};
-use crash::{Event, Moment, Survival, UnfencedLine};
+use crash::{Event, Fate, Moment, Survival, UnfencedLine};
 use onode_base::sync::Mutex;
 use options::PmemOptions;
 
@@ -95,6 +95,14 @@ impl SimPmem {
     pub fn crash_image(&self, survival: Survival) -> Vec<u8> {
         let state = self.state.lock();
         state.at_cut.as_deref().unwrap_or(&state.cells).crash_image(survival)
+    }
+
+    /// What is there after such a cut if `fate` says of each line of [`unfenced_lines`](Self::unfenced_lines), in their
+    /// order, what survives of it.
+    #[must_use]
+    pub fn crash_image_by(&self, fate: impl FnMut(UnfencedLine) -> Fate) -> Vec<u8> {
+        let state = self.state.lock();
+        state.at_cut.as_deref().unwrap_or(&state.cells).crash_image_by(fate)
     }
 
     /// Lines of which a cut now, or the one that was, may leave more than one content; in order of address.

@@ -4,7 +4,7 @@
 //! of it had since, and its content at the last flush, which the next fence makes durable. Lines that are not kept apart
 //! are durable as they are visible.
 
-use super::crash::{Survival, UnfencedLine};
+use super::crash::{Fate, Survival, UnfencedLine};
 use crate::pmem::LINE_BYTES;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -174,24 +174,39 @@ impl Cells {
     }
 
     pub(super) fn crash_image(&self, survival: Survival) -> Vec<u8> {
-        let mut image = self.visible.clone();
         let mut prng = match survival {
             Survival::Words(seed) => Prng::new(seed),
             _ => Prng::new(0),
         };
-        let unfenced = self.lines.iter().filter(|(_, line)| line.is_unfenced());
-        for (number, (line, kept)) in unfenced.enumerate() {
-            let words = match survival {
-                Survival::Everything => continue,
-                Survival::Nothing => kept.durable,
-                Survival::Lines(mask) if number < 64 && mask >> number & 1 == 1 => continue,
-                Survival::Lines(_) => kept.durable,
+        let mut number = 0;
+        self.crash_image_by(|_| {
+            number += 1;
+            match survival {
+                Survival::Everything => Fate::Visible,
+                Survival::Nothing => Fate::Durable,
+                Survival::Lines(mask) if number <= 64 && mask >> (number - 1) & 1 == 1 => Fate::Visible,
+                Survival::Lines(_) => Fate::Durable,
                 // Whole lines often, as processors write them.
                 Survival::Words(_) => match prng.below(4) {
-                    0 => kept.durable,
-                    1 => continue,
-                    _ => core::array::from_fn(|word| kept.any_value(word, &mut prng)),
+                    0 => Fate::Durable,
+                    1 => Fate::Visible,
+                    _ => Fate::Words(prng.next_u64()),
                 },
+            }
+        })
+    }
+
+    /// What a cut leaves if `fate` says it of each line.
+    pub(super) fn crash_image_by(&self, mut fate: impl FnMut(UnfencedLine) -> Fate) -> Vec<u8> {
+        let mut image = self.visible.clone();
+        for (line, kept) in self.lines.iter().filter(|(_, line)| line.is_unfenced()) {
+            let words = match fate(UnfencedLine { address: line * LINE_BYTES, is_flushed: !kept.is_dirty }) {
+                Fate::Durable => kept.durable,
+                Fate::Visible => continue,
+                Fate::Words(seed) => {
+                    let mut prng = Prng::new(seed);
+                    core::array::from_fn(|word| kept.any_value(word, &mut prng))
+                }
             };
             let at = index(line * LINE_BYTES);
             for (bytes, word) in image[at..].chunks_exact_mut(WORD_BYTES as usize).zip(words) {

@@ -17,6 +17,17 @@ pub enum Survival {
     Words(u64),
 }
 
+/// What a cut leaves of one line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// What is durable.
+    Durable,
+    /// What programs saw.
+    Visible,
+    /// Of each of its aligned 8 bytes by themselves any of the values that they had, drawn from this seed.
+    Words(u64),
+}
+
 /// A line of which a power cut may leave more than one content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UnfencedLine {

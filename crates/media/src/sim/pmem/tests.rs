@@ -75,6 +75,28 @@ fn lines_survive_by_mask_and_words_tear_by_themselves() {
 }
 
 #[test]
+fn each_line_can_be_told_its_fate() {
+    let memory = memory();
+    for line in 0..3 {
+        memory.write(line * 64, &[line as u8 + 1; 64]);
+    }
+    memory.flush(64, 64);
+    let mut asked = Vec::new();
+    let image = memory.crash_image_by(|line| {
+        asked.push((line.address, line.is_flushed));
+        match line.address {
+            0 => Fate::Durable,
+            64 => Fate::Visible,
+            _ => Fate::Words(7),
+        }
+    });
+    assert_eq!(asked, [(0, false), (64, true), (128, false)]);
+    assert_eq!((image[0], image[64], image[127]), (0, 2, 2));
+    let words: BTreeSet<u8> = image[128..192].chunks(8).map(|word| word[0]).collect();
+    assert_eq!(words, BTreeSet::from([0, 3]), "words tear by themselves");
+}
+
+#[test]
 fn a_cut_freezes_what_survives_and_fails_fences() {
     for events in 0..5 {
         let memory = memory();
