@@ -371,6 +371,12 @@ impl<P: Pmem> Allocator<P> {
         self.table.free_bytes()
     }
 
+    /// Where the side tables lie.
+    pub fn tables(&self) -> core::ops::Range<u64> {
+        let (start, bytes) = self.table.layout.tables();
+        start..start + bytes
+    }
+
     /// Bytes of all chunks.
     pub fn capacity_bytes(&self) -> u64 {
         self.table.layout.chunks << self.table.layout.chunk_shift

@@ -7,6 +7,7 @@ use crate::format::{AREA_START, FORMAT_VERSION, NoSuperblock, SMALLEST_BYTES, SU
 use crate::item::{Item, Onode};
 use crate::log::{Log, Place, Start};
 use crate::node::{Key, Value};
+use crate::ranges::Ranges;
 use crate::recover::{claim, recover};
 use crate::tree::Tree;
 use onode_base::ErrorKind;
@@ -213,6 +214,14 @@ impl<P: Pmem> ScmDevice<P> {
     /// What does not agree.
     pub fn verify(&self) -> std::result::Result<(), String> {
         self.core.lock().verify()
+    }
+
+    /// Which bytes of the memory a power cut may take and which it may not; for tests.
+    ///
+    /// # Errors
+    /// `Corrupt` if the log cannot be read.
+    pub fn ranges(&self) -> Result<Ranges> {
+        self.core.lock().ranges()
     }
 }
 

@@ -19,9 +19,11 @@ mod item;
 mod log;
 mod mapping;
 mod node;
+mod ranges;
 mod recover;
 mod scan;
 mod tree;
 
 pub use device::{FormatOptions, MountOptions, ScmDevice};
 pub use format::{FORMAT_VERSION, SMALLEST_BYTES};
+pub use ranges::Ranges;

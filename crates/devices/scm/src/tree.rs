@@ -106,6 +106,20 @@ impl Tree {
         (self.nodes + self.kept.len() as u64) * NODE_BYTES
     }
 
+    /// Where all nodes lie, those that are kept included.
+    pub(crate) fn node_addresses<P: Pmem + ?Sized>(&self, memory: &P) -> Vec<u64> {
+        let mut all = self.kept.clone();
+        let mut way = vec![self.root];
+        while let Some(node) = way.pop() {
+            all.push(node.address);
+            let level = node.level(memory);
+            if level > 0 {
+                way.extend((0..node.count(memory)).map(|position| node.child(memory, level, position)));
+            }
+        }
+        all
+    }
+
     fn take_node<P: Pmem + ?Sized>(&mut self, memory: &P, source: &dyn Nodes, level: u64) -> Result<Node, NoRoom> {
         let address = self.kept.pop().or_else(|| source.allocate_node()).ok_or(NoRoom)?;
         let node = Node { address };
