@@ -7,11 +7,10 @@
 //! chance: which states are judged follows from the seed alone.
 
 use crate::history::{History, Promise, Run};
-use crate::medium::{Cut, Medium};
+use crate::medium::{Budget, Medium, Trace, Walk};
 use crate::violation::Violation;
-use crate::workload::{Figures, Workload};
+use crate::workload::{Figures, ImageOf, TraceOf, Workload};
 use onode_base::Prng;
-use onode_media::{Damage, MediaOperation, SimNand};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How much of a run is explored.
@@ -50,6 +49,8 @@ pub struct Outcome {
     pub second_states: u64,
     /// Media operations of the run.
     pub operations: usize,
+    /// How often the run filled its medium, in hundredths.
+    pub wraps: u64,
     /// Calls of the run.
     pub calls: usize,
     /// Figures of the device at the end of the run.
@@ -61,21 +62,20 @@ pub struct Outcome {
 }
 
 /// A run that was recorded, ready to be cut anywhere.
-pub struct Recorded<S> {
+pub struct Recorded<W: Workload> {
     /// Its calls.
-    pub history: History<S>,
-    /// Its cuts, in order.
-    pub cuts: Vec<Cut>,
-    /// The medium at its end.
-    pub end: SimNand,
+    pub history: History<W::State>,
+    /// What happened to its medium.
+    pub trace: TraceOf<W>,
     /// Figures at its end.
     pub figures: Figures,
 }
 
 /// A system that came up after a cut, was used again and recorded.
-struct Recovered<S> {
-    history: History<S>,
-    cuts: Vec<Cut>,
+struct Recovered<W: Workload> {
+    history: History<W::State>,
+    /// If it was recorded.
+    trace: Option<TraceOf<W>>,
     /// Media operations of the mount.
     mounted: usize,
 }
@@ -87,16 +87,18 @@ const KEPT: usize = 5;
 ///
 /// # Errors
 /// What went wrong without any cut.
-pub fn record<W: Workload>(workload: &W, seed: u64, explains: bool) -> Result<Recorded<W::State>, Violation> {
+pub fn record<W: Workload>(workload: &W, seed: u64, explains: bool) -> Result<Recorded<W>, Violation> {
     guard(|| {
-        let (nand, state) = workload.prepare()?;
-        let medium = Medium::new(nand, true);
+        let (image, state) = workload.prepare()?;
+        let medium = W::Medium::new(image, true);
         let mut system = workload.mount(&medium, false)?;
+        workload.note(&system, &medium)?;
         let mut run = Run::new(medium.clone(), seed, state, explains);
         let mut figures = Figures::new();
         for step in 0..workload.steps() {
             let calls = run.history.calls.len();
             workload.step(&mut system, &mut run).map_err(|broken| broken.when(&format!("step {step}, no cut")))?;
+            workload.note(&system, &medium)?;
             if run.history.calls.len() > calls + 1 {
                 // Mounted anew: the figures of the mount before are gone.
                 figures = workload.figures(&system);
@@ -105,24 +107,29 @@ pub fn record<W: Workload>(workload: &W, seed: u64, explains: bool) -> Result<Re
         workload.compare(&system, &run.state).map_err(|broken| broken.when("at the end, no cut"))?;
         workload.verify(&system, &run.state).map_err(|broken| broken.when("at the end, no cut"))?;
         figures.extend(workload.figures(&system));
-        let end = medium.image();
         drop(system);
-        Ok(Recorded { cuts: medium.take_cuts(), history: run.history, end, figures })
+        let trace = medium.take_trace();
+        trace.check_commits().map_err(|text| Violation::new("N1", text))?;
+        Ok(Recorded { trace, history: run.history, figures })
     })
 }
 
 /// Explores a recorded run.
-pub fn explore<W: Workload>(workload: &W, plan: &Plan, recorded: &Recorded<W::State>) -> Outcome {
+pub fn explore<W: Workload>(workload: &W, plan: &Plan, recorded: &Recorded<W>) -> Outcome {
     let mut outcome = Outcome {
-        operations: recorded.cuts.len(),
+        operations: recorded.trace.operations(),
+        wraps: recorded.trace.wraps(),
         calls: recorded.history.calls.len(),
         figures: recorded.figures.clone(),
         ..Outcome::default()
     };
     let mut prng = Prng::new(plan.seed ^ 0x5eed);
-    for (first, cut) in recorded.cuts.iter().enumerate() {
-        let is_last = first + 1 == recorded.cuts.len();
-        for variant in choose(&cut.operation, plan.variants, is_last, &mut prng) {
+    let budget = Budget { variants: plan.variants, states: plan.most_states, seed: plan.seed };
+    let places = recorded.trace.places(&budget);
+    let mut walk = recorded.trace.walk();
+    for (index, &first) in places.iter().enumerate() {
+        let is_last = index + 1 == places.len();
+        for variant in walk.variants(first, plan.variants, is_last, &mut prng) {
             if outcome.states + outcome.second_states >= plan.most_states {
                 return outcome;
             }
@@ -133,7 +140,7 @@ pub fn explore<W: Workload>(workload: &W, plan: &Plan, recorded: &Recorded<W::St
             let recording =
                 plan.second_every > 0 && number % plan.second_every == prng.below(3) as usize % plan.second_every;
             let seed = seed_of(plan.seed, place);
-            let image = damaged(cut, variant, seed);
+            let Some(image) = walk.image(first, variant, seed) else { continue };
             let recovered = match judge(workload, image, &recorded.history, promise, seed, recording) {
                 Ok(recovered) => recovered,
                 Err(violation) => {
@@ -152,21 +159,25 @@ pub fn explore<W: Workload>(workload: &W, plan: &Plan, recorded: &Recorded<W::St
 fn explore_second<W: Workload>(
     workload: &W,
     plan: &Plan,
-    recorded: &Recorded<W::State>,
-    recovered: &Recovered<W::State>,
+    recorded: &Recorded<W>,
+    recovered: &Recovered<W>,
     place: Place,
     prng: &mut Prng,
     outcome: &mut Outcome,
 ) {
-    let count = recovered.cuts.len();
+    let Some(trace) = &recovered.trace else { return };
+    let places = trace.places(&Budget { variants: 1, states: u64::MAX, seed: plan.seed });
+    let mut walk = trace.walk();
+    let count = places.len();
     // All of them if they are few, else some, at a stride that begins anywhere.
     let stride = count.div_ceil(plan.seconds.max(1)).max(1);
     let start = prng.below(stride as u64) as usize;
-    for (second, cut) in recovered.cuts.iter().enumerate().skip(start).step_by(stride) {
-        for variant in choose(&cut.operation, 1, second + 1 == count, prng) {
+    for (index, &second) in places.iter().enumerate().skip(start).step_by(stride) {
+        for variant in walk.variants(second, 1, index + 1 == count, prng) {
             outcome.second_states += 1;
             let place = Place { second: Some((second, variant)), ..place };
-            if let Err(violation) = judge_second(workload, plan.seed, recorded, recovered, place) {
+            let image = walk.image(second, variant, seed_of(plan.seed, place));
+            if let Err(violation) = judge_second(workload, image, plan.seed, recorded, recovered, place) {
                 keep(outcome, place, violation);
             }
         }
@@ -175,17 +186,17 @@ fn explore_second<W: Workload>(
 
 fn judge_second<W: Workload>(
     workload: &W,
+    image: Option<ImageOf<W>>,
     seed: u64,
-    recorded: &Recorded<W::State>,
-    recovered: &Recovered<W::State>,
+    recorded: &Recorded<W>,
+    recovered: &Recovered<W>,
     place: Place,
 ) -> Result<(), Violation> {
-    let Some((second, variant)) = place.second else { return Ok(()) };
-    let Some(cut) = recovered.cuts.get(second) else {
+    let Some((second, _)) = place.second else { return Ok(()) };
+    let Some(image) = image else {
         return Err(Violation::new("N5", format!("the recovery has no operation {second}")));
     };
     let seed = seed_of(seed, place);
-    let image = damaged(cut, variant, seed);
     // Until the mount has returned nothing was shown, and the promises are those of the first cut.
     let (history, promise) = if second < recovered.mounted {
         (&recorded.history, recorded.history.promise(place.first.0))
@@ -204,18 +215,19 @@ fn judge_second<W: Workload>(
 pub fn judge_place<W: Workload>(
     workload: &W,
     seed: u64,
-    recorded: &Recorded<W::State>,
+    recorded: &Recorded<W>,
     place: Place,
 ) -> Result<(), Violation> {
-    let Some(cut) = recorded.cuts.get(place.first.0) else {
-        return Err(Violation::new("N2", format!("the run has no operation {}", place.first.0)));
-    };
     let first = Place { second: None, ..place };
     let first_seed = seed_of(seed, first);
-    let image = damaged(cut, place.first.1, first_seed);
+    let Some(image) = recorded.trace.walk().image(place.first.0, place.first.1, first_seed) else {
+        return Err(Violation::new("N2", format!("the run has no operation {}", place.first.0)));
+    };
     let promise = recorded.history.promise(place.first.0);
     let recovered = judge(workload, image, &recorded.history, promise, first_seed, place.second.is_some())?;
-    judge_second(workload, seed, recorded, &recovered, place)
+    let second = place.second.unwrap_or_default();
+    let image = recovered.trace.as_ref().and_then(|trace| trace.walk().image(second.0, second.1, seed_of(seed, place)));
+    judge_second(workload, image, seed, recorded, &recovered, place)
 }
 
 /// What the recovery after the first cut of `place` did to the medium, the use after it included, and how
@@ -223,30 +235,32 @@ pub fn judge_place<W: Workload>(
 pub fn recovery<W: Workload>(
     workload: &W,
     seed: u64,
-    recorded: &Recorded<W::State>,
+    recorded: &Recorded<W>,
     place: Place,
-) -> (Vec<Cut>, usize) {
-    let Some(cut) = recorded.cuts.get(place.first.0) else { return (Vec::new(), 0) };
+) -> Option<(TraceOf<W>, usize)> {
     let seed = seed_of(seed, Place { second: None, ..place });
-    let image = damaged(cut, place.first.1, seed);
+    let image = recorded.trace.walk().image(place.first.0, place.first.1, seed)?;
     let promise = recorded.history.promise(place.first.0);
     let recovered = judge(workload, image, &recorded.history, promise, seed, true);
-    recovered.map_or((Vec::new(), 0), |recovered| (recovered.cuts, recovered.mounted))
+    recovered.ok().and_then(|recovered| recovered.trace.map(|trace| (trace, recovered.mounted)))
 }
 
 /// Mounts `image`, compares, uses, closes, mounts and compares.
 fn judge<W: Workload>(
     workload: &W,
-    image: SimNand,
+    image: ImageOf<W>,
     history: &History<W::State>,
     promise: Promise,
     seed: u64,
     recording: bool,
-) -> Result<Recovered<W::State>, Violation> {
+) -> Result<Recovered<W>, Violation> {
     guard(|| {
-        let medium = Medium::new(image, recording);
+        let medium = W::Medium::new(image, recording);
         let mut system = workload.mount(&medium, false)?;
         let mounted = medium.position();
+        if recording {
+            workload.note(&system, &medium)?;
+        }
         let state = workload.recognise(&system, history, promise)?;
         workload.verify(&system, &state).map_err(|broken| broken.when("second look"))?;
         let mut run = Run::new(medium.clone(), seed, state, false);
@@ -254,11 +268,11 @@ fn judge<W: Workload>(
         workload.compare(&system, &run.state).map_err(|broken| broken.when("used after the recovery"))?;
         workload.close(&system)?;
         drop(system);
-        let cuts = medium.take_cuts();
+        let trace = if recording { Some(medium.take_trace()) } else { None };
         let system = workload.mount(&medium, false).map_err(|broken| broken.when("mounted again"))?;
         workload.compare(&system, &run.state).map_err(|broken| broken.when("mounted again"))?;
         workload.verify(&system, &run.state).map_err(|broken| broken.when("mounted again"))?;
-        Ok(Recovered { history: run.history, cuts, mounted })
+        Ok(Recovered { history: run.history, trace, mounted })
     })
 }
 
@@ -270,31 +284,6 @@ fn guard<T>(judge: impl FnOnce() -> Result<T, Violation>) -> Result<T, Violation
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_string()));
         Err(Violation::new("N7", format!("panic: {}", text.unwrap_or_default())))
     })
-}
-
-/// The medium after the cut.
-fn damaged(cut: &Cut, variant: usize, seed: u64) -> SimNand {
-    let mut image = cut.before.clone();
-    let variants = Damage::variants_for(&cut.operation);
-    let damage = variants.get(variant).copied().unwrap_or(Damage::Nothing);
-    // The operation succeeded in the run, so it can be cut; if not, the medium is as before it.
-    let _ = image.apply_cut(&cut.operation, damage, seed);
-    image
-}
-
-/// The variants to try: all, or so many of them. A complete operation is the state before the next,
-/// so it is tried only as the last.
-fn choose(operation: &MediaOperation, most: usize, is_last: bool, prng: &mut Prng) -> Vec<usize> {
-    let variants = Damage::variants_for(operation);
-    let mut all: Vec<usize> =
-        (0..variants.len()).filter(|&index| is_last || variants[index] != Damage::Complete).collect();
-    if most > 0 {
-        while all.len() > most {
-            let index = prng.below(all.len() as u64) as usize;
-            all.remove(index);
-        }
-    }
-    all
 }
 
 fn seed_of(seed: u64, place: Place) -> u64 {

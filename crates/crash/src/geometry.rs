@@ -2,7 +2,7 @@
 //! that a format depends on: pages of 512 bytes to 16 KiB, erase blocks of 8 to 256 pages, with and without
 //! spare areas.
 
-use onode_media::Geometry;
+use onode_media::{Domain, Geometry};
 
 /// A named shape.
 #[derive(Clone, Copy, Debug)]
@@ -37,4 +37,31 @@ pub const SHAPES: [Shape; 9] = [
 #[must_use]
 pub fn by_name(name: &str) -> Option<Shape> {
     SHAPES.iter().find(|shape| shape.name == name).copied()
+}
+
+/// A named shape of byte-addressable memory.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryShape {
+    /// Its name in replay lines.
+    pub name: &'static str,
+    /// Bytes in all.
+    pub bytes: u64,
+    /// Bytes of a chunk of the device on it.
+    pub chunk_bytes: u32,
+    /// What makes stores durable.
+    pub domain: Domain,
+}
+
+/// All shapes of byte-addressable memory.
+pub const MEMORY_SHAPES: [MemoryShape; 4] = [
+    MemoryShape { name: "scm-4k", bytes: 256 << 10, chunk_bytes: 4 << 10, domain: Domain::Flush },
+    MemoryShape { name: "scm-16k", bytes: 1 << 20, chunk_bytes: 16 << 10, domain: Domain::Flush },
+    MemoryShape { name: "scm-fence", bytes: 384 << 10, chunk_bytes: 4 << 10, domain: Domain::Fence },
+    MemoryShape { name: "scm-sync", bytes: 512 << 10, chunk_bytes: 8 << 10, domain: Domain::Sync },
+];
+
+/// The shape of memory of that name.
+#[must_use]
+pub fn memory_by_name(name: &str) -> Option<MemoryShape> {
+    MEMORY_SHAPES.iter().find(|shape| shape.name == name).copied()
 }

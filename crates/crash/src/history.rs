@@ -67,9 +67,9 @@ impl<S> History<S> {
 }
 
 /// A system in use: the medium, the source of choices, the state that should be, and what was called.
-pub struct Run<S> {
+pub struct Run<S, M> {
     /// The medium.
-    pub medium: Medium,
+    pub medium: M,
     /// From which all choices follow.
     pub prng: Prng,
     /// What the system should show now.
@@ -80,9 +80,9 @@ pub struct Run<S> {
     pub explains: bool,
 }
 
-impl<S: Clone> Run<S> {
+impl<S: Clone, M: Medium> Run<S, M> {
     /// A run from `state` on.
-    pub fn new(medium: Medium, seed: u64, state: S, explains: bool) -> Self {
+    pub fn new(medium: M, seed: u64, state: S, explains: bool) -> Self {
         Self { medium, prng: Prng::new(seed), history: History::new(state.clone()), state, explains }
     }
 
@@ -94,7 +94,7 @@ impl<S: Clone> Run<S> {
     pub fn call(
         &mut self,
         what: impl FnOnce() -> String,
-        make: impl FnOnce(&Medium) -> Result<(bool, Option<S>), Violation>,
+        make: impl FnOnce(&M) -> Result<(bool, Option<S>), Violation>,
     ) -> Result<(), Violation> {
         let begin = self.medium.position();
         let (covers, after) = make(&self.medium)?;

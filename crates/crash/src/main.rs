@@ -4,11 +4,11 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 use onode_base::Prng;
-use onode_crash::geometry::{self, SHAPES};
+use onode_crash::geometry::{MEMORY_SHAPES, SHAPES};
+use onode_crash::kind::variant::VARIANTS;
 use onode_crash::report::Report;
 use onode_crash::spec::{RunName, Spec};
-use onode_crash::task::{self, LEVELS};
-use onode_crash::variant::VARIANTS;
+use onode_crash::task::{self, LEVELS, Media};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,6 +39,9 @@ enum Command {
         /// Seed of the first round.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// Which kind of medium.
+        #[arg(long, value_enum, default_value_t = MediumName::Nand)]
+        medium: MediumName,
         /// Which level.
         #[arg(long, value_enum, default_value_t = Level::All)]
         level: Level,
@@ -81,6 +84,23 @@ enum Level {
     All,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum MediumName {
+    /// NAND with the flash device.
+    Nand,
+    /// Byte-addressable memory with the device of storage-class memory.
+    Scm,
+}
+
+impl From<MediumName> for Media {
+    fn from(name: MediumName) -> Self {
+        match name {
+            MediumName::Nand => Self::Nand,
+            MediumName::Scm => Self::Scm,
+        }
+    }
+}
+
 impl Level {
     fn names(self) -> Vec<&'static str> {
         let is_wanted = |name: &&str| match self {
@@ -96,10 +116,10 @@ fn main() -> ExitCode {
     // A panic in what is judged is a violation like any other, told in its line.
     std::panic::set_hook(Box::new(|_| {}));
     match Arguments::parse().command {
-        Command::Run { states, seconds, seed, level, only, jobs, json } => {
+        Command::Run { states, seconds, seed, medium, level, only, jobs, json } => {
             let states = states.unwrap_or(if seconds.is_some() { u64::MAX } else { 100_000 });
             let limits = Limits { states, cpu: seconds.map(Duration::from_secs) };
-            let report = run(&limits, seed, &level.names(), &only, jobs.max(1));
+            let report = run(&limits, seed, medium.into(), &level.names(), &only, jobs.max(1));
             let cpu_seconds = cpu::time().as_secs_f64();
             print!("{}", if json { report.json(cpu_seconds) } else { report.text(cpu_seconds) });
             ExitCode::from(u8::from(report.violations() > 0))
@@ -127,6 +147,9 @@ fn main() -> ExitCode {
             for shape in SHAPES {
                 println!("{}: {:?}", shape.name, shape.geometry);
             }
+            for shape in MEMORY_SHAPES {
+                println!("{}: {} bytes, chunks of {}, {:?}", shape.name, shape.bytes, shape.chunk_bytes, shape.domain);
+            }
             for variant in VARIANTS {
                 println!("{variant:?}");
             }
@@ -144,11 +167,11 @@ struct Limits {
 /// Most states of one run, so that no run eats the budget of the others.
 const RUN_STATES: u64 = 4000;
 
-fn run(limits: &Limits, seed: u64, levels: &[&str], only: &str, jobs: usize) -> Report {
+fn run(limits: &Limits, seed: u64, media: Media, levels: &[&str], only: &str, jobs: usize) -> Report {
     let report = Mutex::new(Report::default());
     let next = AtomicU64::new(0);
     let rounds = |number: u64| -> Vec<RunName> {
-        let mut round = task::round(levels, seed + number);
+        let mut round = task::round(media, levels, seed + number);
         // Whatever the limits cut off, what comes before is a mix of all levels, workloads and shapes.
         let mut prng = Prng::new(number);
         for last in (1..round.len()).rev() {
@@ -171,10 +194,9 @@ fn run(limits: &Limits, seed: u64, levels: &[&str], only: &str, jobs: usize) -> 
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let round = rounds(number / length);
                     let Some(run) = round.get((number % length) as usize) else { return };
-                    let pages = geometry::by_name(&run.shape).map_or(0, |shape| shape.geometry.pages());
                     let most = RUN_STATES.min(limits.states - done);
                     if let (Ok(explored), Ok(mut report)) = (task::explore(run, most), report.lock()) {
-                        report.add(run, pages, explored);
+                        report.add(run, explored);
                     }
                 }
             });

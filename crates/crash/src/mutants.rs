@@ -2,7 +2,7 @@
 
 use onode_base::planted::{Bug, plant};
 use onode_crash::spec::Spec;
-use onode_crash::task::{self, LEVELS};
+use onode_crash::task::{self, LEVELS, Media};
 use std::process::ExitCode;
 
 /// Most states of one run: a bug shows in many runs, or late in one.
@@ -30,8 +30,9 @@ fn find(bug: Bug, states: u64) -> Result<(u64, Spec, String), u64> {
     let mut judged = 0;
     let of_files = bug >= Bug::FsyncWithoutSync;
     let levels: Vec<&str> = LEVELS.into_iter().filter(|level| (*level != "object") == of_files).collect();
+    let media = if format!("{bug:?}").starts_with("Scm") { Media::Scm } else { Media::Nand };
     for seed in 1.. {
-        for run in task::round(&levels, seed) {
+        for run in task::round(media, &levels, seed) {
             plant(Some(bug));
             let explored = task::explore(&run, RUN_STATES);
             plant(None);

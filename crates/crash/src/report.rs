@@ -2,6 +2,7 @@
 
 use crate::explore::Outcome;
 use crate::spec::{RunName, Spec};
+use crate::task::Media;
 use crate::violation::Violation;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -40,9 +41,13 @@ pub struct Report {
 const KEPT: usize = 40;
 
 impl Report {
-    /// Adds what came of one run on a medium of `pages` pages.
-    pub fn add(&mut self, run: &RunName, pages: u64, explored: Result<Outcome, Violation>) {
-        let counts = self.counts.entry(format!("{}.{}", run.level, run.workload)).or_default();
+    /// Adds what came of one run.
+    pub fn add(&mut self, run: &RunName, explored: Result<Outcome, Violation>) {
+        let medium = match Media::of_shape(&run.shape) {
+            Media::Nand => "",
+            Media::Scm => "scm.",
+        };
+        let counts = self.counts.entry(format!("{medium}{}.{}", run.level, run.workload)).or_default();
         counts.runs += 1;
         match explored {
             Ok(outcome) => {
@@ -52,7 +57,7 @@ impl Report {
                 counts.states += outcome.states;
                 counts.second_states += outcome.second_states;
                 counts.cleanings += sum("segments_cleaned");
-                counts.wraps = counts.wraps.max(outcome.operations as u64 * 100 / pages.max(1));
+                counts.wraps = counts.wraps.max(outcome.wraps);
                 counts.violations += outcome.violations;
                 for (place, violation) in outcome.found {
                     self.keep(Spec { run: run.clone(), place: Some(place) }, violation);
@@ -173,7 +178,7 @@ mod tests {
     fn a_run_that_fails_without_a_cut_counts_as_a_violation() {
         let mut report = Report::default();
         let run = RunName { level: "object".into(), workload: "mix".into(), shape: "tiny".into(), seed: 3 };
-        report.add(&run, 512, Err(Violation::new("N7", "refused")));
+        report.add(&run, Err(Violation::new("N7", "refused")));
         assert_eq!((report.states(), report.violations()), (0, 1));
         assert!(report.text(1.0).contains("onode-crash replay object.mix.tiny.3\n    N7: refused"));
     }

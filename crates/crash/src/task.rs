@@ -2,16 +2,56 @@
 
 use crate::explore::{self, Outcome, Place, Plan, Recorded};
 use crate::files::{self, FILE_WORKLOADS, FileWorkload};
-use crate::geometry::{self, SHAPES};
-use crate::medium::{Cut, describe};
+use crate::geometry::{self, MEMORY_SHAPES, SHAPES};
+use crate::kind::Kind;
+use crate::kind::flash::Flash;
+use crate::kind::scm::Scm;
+use crate::medium::Trace;
 use crate::object::{ObjectWorkload, PROFILES, profile};
 use crate::spec::{RunName, Spec};
 use crate::violation::Violation;
-use crate::workload::Workload;
-use onode_media::{Damage, Nand};
+use crate::workload::{TraceOf, Workload};
 
 /// The levels.
 pub const LEVELS: [&str; 3] = ["object", "through", "back"];
+
+/// Kinds of media.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Media {
+    /// NAND, with the flash device on it.
+    Nand,
+    /// Byte-addressable memory, with the device of storage-class memory on it.
+    Scm,
+}
+
+impl Media {
+    /// All kinds.
+    pub const ALL: [Self; 2] = [Self::Nand, Self::Scm];
+
+    /// The name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nand => "nand",
+            Self::Scm => "scm",
+        }
+    }
+
+    /// The names of the shapes of this kind.
+    #[must_use]
+    pub fn shapes(self) -> Vec<&'static str> {
+        match self {
+            Self::Nand => SHAPES.iter().map(|shape| shape.name).collect(),
+            Self::Scm => MEMORY_SHAPES.iter().map(|shape| shape.name).collect(),
+        }
+    }
+
+    /// The kind of the medium with this shape.
+    #[must_use]
+    pub fn of_shape(name: &str) -> Self {
+        if geometry::memory_by_name(name).is_some() { Self::Scm } else { Self::Nand }
+    }
+}
 
 /// Enumerated sequences in one round: they are short.
 const PAIRS: u64 = 48;
@@ -19,6 +59,9 @@ const PAIRS: u64 = 48;
 /// First cuts between two whose recovery is cut again, and second cuts for each.
 const SECOND_EVERY: usize = 16;
 const SECONDS: usize = 6;
+
+/// Media operations shown before a cut.
+const SHOWN: usize = 12;
 
 /// What came of one run: its outcome, or how it failed without any cut.
 pub type Explored = Result<Outcome, Violation>;
@@ -35,17 +78,19 @@ pub fn workloads(level: &str) -> Vec<&'static str> {
 
 /// The runs of one round over every workload and shape; each round has a seed of its own.
 #[must_use]
-pub fn round(levels: &[&str], seed: u64) -> Vec<RunName> {
+pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
     let mut all = Vec::new();
-    for shape in SHAPES {
+    for shape in media.shapes() {
         for level in levels {
-            for workload in workloads(level) {
+            // Memory does not fail by itself.
+            let fits = |workload: &&str| media == Media::Nand || *workload != "failing";
+            for workload in workloads(level).into_iter().filter(fits) {
                 let is_short = matches!(workload, "pair" | "triple");
                 let seeds = if is_short { seed * PAIRS..(seed + 1) * PAIRS } else { seed..seed + 1 };
                 all.extend(seeds.map(|seed| RunName {
                     level: (*level).into(),
                     workload: workload.into(),
-                    shape: shape.name.into(),
+                    shape: shape.into(),
                     seed,
                 }));
             }
@@ -61,19 +106,26 @@ trait Visitor {
 }
 
 fn with_workload<V: Visitor>(run: &RunName, most_states: u64, visitor: V) -> Result<V::Answer, String> {
-    let shape = geometry::by_name(&run.shape).ok_or_else(|| format!("there is no shape '{}'", run.shape))?;
     let plan = Plan { seed: run.seed, variants: 0, second_every: SECOND_EVERY, seconds: SECONDS, most_states };
+    if let Some(shape) = geometry::memory_by_name(&run.shape) {
+        return with_kind(Scm::new(shape, run.seed), run, plan, visitor);
+    }
+    let shape = geometry::by_name(&run.shape).ok_or_else(|| format!("there is no shape '{}'", run.shape))?;
+    with_kind(Flash::new(shape, &run.workload, run.seed), run, plan, visitor)
+}
+
+fn with_kind<K: Kind, V: Visitor>(kind: K, run: &RunName, plan: Plan, visitor: V) -> Result<V::Answer, String> {
     match run.level.as_str() {
         "object" => {
             let profile = profile::by_name(&run.workload);
             let profile = profile.ok_or_else(|| format!("there is no workload '{}'", run.workload))?;
             let plan = Plan { variants: profile.variants, ..plan };
-            Ok(visitor.visit(&ObjectWorkload { profile, shape, seed: run.seed }, plan))
+            Ok(visitor.visit(&ObjectWorkload { profile, kind, seed: run.seed }, plan))
         }
         level @ ("through" | "back") => {
             let known = FILE_WORKLOADS.iter().find(|(name, _)| *name == run.workload);
             let (name, _) = known.ok_or_else(|| format!("there is no workload '{}'", run.workload))?;
-            let workload = FileWorkload { name, shape, through: level == "through", seed: run.seed };
+            let workload = FileWorkload { name, kind, through: level == "through", seed: run.seed };
             Ok(visitor.visit(&workload, files::workload::plan(&workload, plan)))
         }
         other => Err(format!("there is no level '{other}'")),
@@ -113,8 +165,9 @@ impl Visitor for Replay {
         let verdict = explore::judge_place(workload, plan.seed, &recorded, place);
         let mut story = explain(&recorded, place);
         if let Some(second) = place.second {
-            let (cuts, mounted) = explore::recovery(workload, plan.seed, &recorded, place);
-            story += &explain_second(&cuts, mounted, second);
+            if let Some((trace, mounted)) = explore::recovery(workload, plan.seed, &recorded, place) {
+                story += &explain_second::<W>(&trace, mounted, second);
+            }
         }
         (story, verdict)
     }
@@ -128,7 +181,7 @@ pub fn replay(spec: &Spec) -> Result<(String, Result<(), Violation>), String> {
     with_workload(&spec.run, u64::MAX, Replay(spec.place))
 }
 
-fn explain_run<S>(recorded: &Recorded<S>) -> String {
+fn explain_run<W: Workload>(recorded: &Recorded<W>) -> String {
     let mut text = String::new();
     for (number, call) in recorded.history.calls.iter().enumerate() {
         text += &format!("call {:4}  operations {}..{}  {}\n", number + 1, call.begin, call.end, call.what);
@@ -137,10 +190,9 @@ fn explain_run<S>(recorded: &Recorded<S>) -> String {
 }
 
 /// The calls and media operations around a cut.
-fn explain<S>(recorded: &Recorded<S>, place: Place) -> String {
+fn explain<W: Workload>(recorded: &Recorded<W>, place: Place) -> String {
     let (at, variant) = place.first;
     let promise = recorded.history.promise(at);
-    let geometry = recorded.end.geometry();
     let mut text = format!("Calls around the cut ({} are covered, {} may be there):\n", promise.floor, promise.ceiling);
     let from = promise.floor.saturating_sub(4);
     for (number, call) in recorded.history.calls.iter().enumerate().take(promise.ceiling + 1).skip(from) {
@@ -156,21 +208,22 @@ fn explain<S>(recorded: &Recorded<S>, place: Place) -> String {
         text += &format!("  {mark} call {:4}  operations {}..{}  {}\n", number + 1, call.begin, call.end, call.what);
     }
     text += "Media operations around the cut:\n";
-    for (number, cut) in recorded.cuts.iter().enumerate().take(at + 1).skip(at.saturating_sub(12)) {
-        let damage = Damage::variants_for(&cut.operation).get(variant);
-        let mark = if number == at { format!("  <- cut: {damage:?}") } else { String::new() };
-        text += &format!("  {number:5} {}{mark}\n", describe(&cut.operation, &geometry));
+    for position in at.saturating_sub(SHOWN)..=at {
+        text += &operation(&recorded.trace, position, at, variant);
     }
     text
 }
 
 /// The media operations of the recovery and what followed, up to the second cut.
-fn explain_second(cuts: &[Cut], mounted: usize, (at, variant): (usize, usize)) -> String {
+fn explain_second<W: Workload>(trace: &TraceOf<W>, mounted: usize, (at, variant): (usize, usize)) -> String {
     let mut text = format!("Media operations after the first cut ({mounted} by the mount):\n");
-    for (number, cut) in cuts.iter().enumerate().take(at + 1) {
-        let damage = Damage::variants_for(&cut.operation).get(variant);
-        let mark = if number == at { format!("  <- second cut: {damage:?}") } else { String::new() };
-        text += &format!("  {number:5} {}{mark}\n", describe(&cut.operation, &cut.before.geometry()));
+    for position in at.saturating_sub(2 * SHOWN)..=at {
+        text += &operation(trace, position, at, variant);
     }
     text
+}
+
+fn operation<T: Trace>(trace: &T, position: usize, at: usize, variant: usize) -> String {
+    let cut = format!("  <- cut: {}", trace.describe_variant(at, variant));
+    format!("  {position:5} {}{}\n", trace.describe(position), if position == at { &cut } else { "" })
 }

@@ -3,10 +3,16 @@
 use crate::history::{History, Promise, Run};
 use crate::medium::Medium;
 use crate::violation::Violation;
-use onode_media::SimNand;
 
 /// Figures of a device, by name.
 pub type Figures = Vec<(String, u64)>;
+
+/// The run of a workload.
+pub type RunOf<W> = Run<<W as Workload>::State, <W as Workload>::Medium>;
+/// The medium of a workload at rest.
+pub type ImageOf<W> = <<W as Workload>::Medium as Medium>::Image;
+/// What was recorded of the medium of a workload.
+pub type TraceOf<W> = <<W as Workload>::Medium as Medium>::Trace;
 
 /// A kind of system with one way of using it, all of which follows from a seed.
 pub trait Workload: Sync {
@@ -14,12 +20,14 @@ pub trait Workload: Sync {
     type System;
     /// What the oracle knows.
     type State: Clone;
+    /// What it stands on.
+    type Medium: Medium;
 
     /// A formatted medium, and what is on it.
     ///
     /// # Errors
     /// If it cannot be made.
-    fn prepare(&self) -> Result<(SimNand, Self::State), Violation>;
+    fn prepare(&self) -> Result<(ImageOf<Self>, Self::State), Violation>;
 
     /// Calls of the first run.
     fn steps(&self) -> u32;
@@ -28,19 +36,19 @@ pub trait Workload: Sync {
     ///
     /// # Errors
     /// N7 if that is refused.
-    fn mount(&self, medium: &Medium, read_only: bool) -> Result<Self::System, Violation>;
+    fn mount(&self, medium: &Self::Medium, read_only: bool) -> Result<Self::System, Violation>;
 
     /// Makes one or a few calls, chosen by the run.
     ///
     /// # Errors
     /// What should not have happened.
-    fn step(&self, system: &mut Self::System, run: &mut Run<Self::State>) -> Result<(), Violation>;
+    fn step(&self, system: &mut Self::System, run: &mut RunOf<Self>) -> Result<(), Violation>;
 
     /// Makes a few calls as a user would after a crash: the last of them is covered.
     ///
     /// # Errors
     /// What should not have happened.
-    fn go_on(&self, system: &mut Self::System, run: &mut Run<Self::State>) -> Result<(), Violation>;
+    fn go_on(&self, system: &mut Self::System, run: &mut RunOf<Self>) -> Result<(), Violation>;
 
     /// Finds out which of the states that a cut may leave the system shows.
     ///
@@ -70,6 +78,12 @@ pub trait Workload: Sync {
     /// # Errors
     /// If that fails.
     fn close(&self, system: &Self::System) -> Result<(), Violation>;
+
+    /// Tells a recording medium what the system knows of it.
+    ///
+    /// # Errors
+    /// If the system does not know it any more.
+    fn note(&self, system: &Self::System, medium: &Self::Medium) -> Result<(), Violation>;
 
     /// Figures of the device.
     fn figures(&self, system: &Self::System) -> Figures;

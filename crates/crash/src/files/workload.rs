@@ -1,47 +1,44 @@
-//! Calls of the host file system on the flash device as a workload.
+//! Calls of the host file system on a device as a workload.
 
 use crate::explore::Plan;
 use crate::files::calls::{self, Call};
 use crate::files::look::{self, Allowed, compare, look, unexpected};
 use crate::files::state::FileState;
-use crate::geometry::Shape;
-use crate::history::{History, Promise, Run};
+use crate::history::{History, Promise};
+use crate::kind::{Failures, Kind};
 use crate::medium::Medium;
-use crate::object::workload::format;
-use crate::variant::{self, Variant};
 use crate::violation::Violation;
-use crate::workload::{Figures, Workload};
+use crate::workload::{Figures, ImageOf, RunOf, Workload};
 use onode_base::clock::ManualClock;
 use onode_base::{Prng, Timestamp};
-use onode_flash::FlashDevice;
 use onode_fs::{ErrorKind, FileSystem, FormatOptions, Inodes, Options, WriteMode};
-use onode_media::SimNand;
-use onode_object::ObjectId;
+use onode_object::ObjectDevice;
 use std::sync::Arc;
 
 /// The ways of using files, and the variants of damage tried at each operation; 0 for all.
 pub const FILE_WORKLOADS: [(&str, usize); 5] = [("pair", 0), ("triple", 5), ("random", 4), ("clean", 2), ("full", 3)];
 
-/// One way of using files, on one shape, in one write mode.
+/// One way of using files, on one device, in one write mode.
 #[derive(Clone, Copy, Debug)]
-pub struct FileWorkload {
+pub struct FileWorkload<K> {
     /// Its name.
     pub name: &'static str,
-    /// On which medium.
-    pub shape: Shape,
+    /// Which device, on which medium.
+    pub kind: K,
     /// Whether every call is durable when it returns.
     pub through: bool,
     /// Which of the enumerated sequences.
     pub seed: u64,
 }
 
-/// A mounted file system and its clock.
-pub struct Mounted {
+/// A mounted file system, its device and its clock.
+pub struct Mounted<D> {
     fs: FileSystem,
+    device: Arc<D>,
     clock: Arc<ManualClock>,
 }
 
-impl FileWorkload {
+impl<K: Kind> FileWorkload<K> {
     /// The sequence of an enumerated workload.
     fn sequence(&self) -> Vec<Call> {
         let (all, then) = (calls::all(), calls::persistence());
@@ -60,7 +57,7 @@ impl FileWorkload {
         sequence
     }
 
-    fn call(&self, system: &Mounted, run: &mut Run<FileState>, call: &Call) -> Result<(), Violation> {
+    fn call(&self, system: &Mounted<K::Device>, run: &mut RunOf<Self>, call: &Call) -> Result<(), Violation> {
         let seed = run.prng.next_u64();
         let Some(mut after) = call.after(&run.state, seed) else { return Ok(()) };
         if self.through {
@@ -78,10 +75,6 @@ impl FileWorkload {
         )
     }
 
-    fn variant(&self) -> Variant {
-        variant::of(&self.shape, self.name, self.seed)
-    }
-
     fn options(&self) -> Options {
         let write_mode = if self.through { WriteMode::WriteThrough } else { WriteMode::WriteBack };
         Options { write_mode, name_cache_bytes: 0, cached_inodes: 0, ..Options::default() }
@@ -89,8 +82,8 @@ impl FileWorkload {
 }
 
 /// A call was refused for space: names are as before, a content is as far as it was taken.
-fn no_space(
-    system: &Mounted,
+fn no_space<D>(
+    system: &Mounted<D>,
     call: &Call,
     mut state: FileState,
     through: bool,
@@ -113,16 +106,16 @@ fn no_space(
     Ok((false, Some(state)))
 }
 
-impl Workload for FileWorkload {
-    type System = Mounted;
+impl<K: Kind> Workload for FileWorkload<K> {
+    type System = Mounted<K::Device>;
     type State = FileState;
+    type Medium = K::Medium;
 
-    fn prepare(&self) -> Result<(SimNand, FileState), Violation> {
-        let variant = self.variant();
-        let medium = Medium::new(format(&self.shape, &variant)?, false);
-        let device = FlashDevice::mount(medium.clone(), &variant.mount_options(false));
+    fn prepare(&self) -> Result<(ImageOf<Self>, FileState), Violation> {
+        let medium = K::Medium::new(self.kind.format(Failures::default())?, false);
+        let device = self.kind.mount(&medium, false);
         let device = device.map_err(|error| Violation::new("N7", format!("mount: {error}")))?;
-        let options = FormatOptions { inodes: variant.inodes, ..FormatOptions::default() };
+        let options = FormatOptions { inodes: self.kind.inodes(), ..FormatOptions::default() };
         onode_fs::format(&device, &options, Timestamp::default()).map_err(unexpected("mkfs"))?;
         let clock = Arc::new(ManualClock::at(1_000_000_000));
         let fs = FileSystem::mount(Arc::new(device), clock.clone(), Options::default()).map_err(unexpected("mount"))?;
@@ -141,17 +134,17 @@ impl Workload for FileWorkload {
         }
     }
 
-    fn mount(&self, medium: &Medium, read_only: bool) -> Result<Mounted, Violation> {
+    fn mount(&self, medium: &K::Medium, read_only: bool) -> Result<Mounted<K::Device>, Violation> {
         let refused = |error| Violation::new("N7", format!("mount of the device: {error}"));
-        let device = FlashDevice::mount(medium.clone(), &self.variant().mount_options(read_only)).map_err(refused)?;
+        let device = Arc::new(self.kind.mount(medium, read_only).map_err(refused)?);
         let clock = Arc::new(ManualClock::at(2_000_000_000));
         let options = Options { read_only, ..self.options() };
-        let fs = FileSystem::mount(Arc::new(device), clock.clone(), options)
+        let fs = FileSystem::mount(device.clone(), clock.clone(), options)
             .map_err(|error| Violation::new("N7", format!("mount: {error}")))?;
-        Ok(Mounted { fs, clock })
+        Ok(Mounted { fs, device, clock })
     }
 
-    fn step(&self, system: &mut Mounted, run: &mut Run<FileState>) -> Result<(), Violation> {
+    fn step(&self, system: &mut Mounted<K::Device>, run: &mut RunOf<Self>) -> Result<(), Violation> {
         match self.name {
             "random" | "clean" | "full" => {
                 let total = system.fs.statfs().blocks * 4096;
@@ -168,7 +161,7 @@ impl Workload for FileWorkload {
         }
     }
 
-    fn go_on(&self, system: &mut Mounted, run: &mut Run<FileState>) -> Result<(), Violation> {
+    fn go_on(&self, system: &mut Mounted<K::Device>, run: &mut RunOf<Self>) -> Result<(), Violation> {
         if self.name == "full"
             && let Some(path) = largest(&run.state)
         {
@@ -188,7 +181,7 @@ impl Workload for FileWorkload {
 
     fn recognise(
         &self,
-        system: &Mounted,
+        system: &Mounted<K::Device>,
         history: &History<FileState>,
         promise: Promise,
     ) -> Result<FileState, Violation> {
@@ -211,35 +204,31 @@ impl Workload for FileWorkload {
         Err(Violation { text: text + &violation.text, ..violation })
     }
 
-    fn compare(&self, system: &Mounted, state: &FileState) -> Result<(), Violation> {
+    fn compare(&self, system: &Mounted<K::Device>, state: &FileState) -> Result<(), Violation> {
         compare(&look(&system.fs)?, state, Allowed::Newest)
             .map_err(|violation| Violation { promise: "N5", ..violation })
     }
 
-    fn verify(&self, system: &Mounted, state: &FileState) -> Result<(), Violation> {
-        let device = system.fs.device();
-        let mut from = Some(ObjectId(0));
-        while let (Some(start), Some(scrub)) = (from, device.scrub()) {
-            let report = scrub.scrub(start, 256).map_err(crate::object::workload::unexpected("scrub"))?;
-            if let Some(damaged) = report.damaged.first() {
-                return Err(Violation::new("N5", format!("scrub: {damaged}")));
-            }
-            from = report.next;
-        }
+    fn verify(&self, system: &Mounted<K::Device>, state: &FileState) -> Result<(), Violation> {
+        self.kind.verify(&system.device)?;
         // One object a file, or two, and the one of the volume: nothing without a name is left over.
-        let each = if self.variant().inodes == Inodes::Separate { 2 } else { 1 };
-        let (found, expected) = (device.space().objects, each * state.files.len() as u64 + 1);
+        let each = if self.kind.inodes() == Inodes::Separate { 2 } else { 1 };
+        let (found, expected) = (system.device.space().objects, each * state.files.len() as u64 + 1);
         if found != expected {
             return Err(Violation::new("N5", format!("{found} objects for {expected}")));
         }
         Ok(())
     }
 
-    fn close(&self, system: &Mounted) -> Result<(), Violation> {
+    fn close(&self, system: &Mounted<K::Device>) -> Result<(), Violation> {
         system.fs.unmount().map_err(unexpected("unmount"))
     }
 
-    fn figures(&self, system: &Mounted) -> Figures {
+    fn note(&self, system: &Mounted<K::Device>, medium: &K::Medium) -> Result<(), Violation> {
+        self.kind.note(&system.device, medium)
+    }
+
+    fn figures(&self, system: &Mounted<K::Device>) -> Figures {
         system.fs.device().inspect().map(|inspect| inspect.counters()).unwrap_or_default()
     }
 }
@@ -251,7 +240,7 @@ fn largest(state: &FileState) -> Option<String> {
 
 /// How an exploration of `workload` differs from others.
 #[must_use]
-pub fn plan(workload: &FileWorkload, plan: Plan) -> Plan {
+pub fn plan<K>(workload: &FileWorkload<K>, plan: Plan) -> Plan {
     let variants = FILE_WORKLOADS.iter().find(|(name, _)| *name == workload.name).map_or(0, |(_, variants)| *variants);
     Plan { variants, ..plan }
 }

@@ -5,8 +5,12 @@
 //! recovery, or of what follows, with unstable pages in exactly the state that earlier reads left
 //! them in. Media share their content, so a kept medium costs a few pointers per block.
 
+use crate::medium::{Budget, Medium, Trace, Walk};
+use onode_base::Prng;
 use onode_base::sync::Mutex;
-use onode_media::{BlockAddress, Counters, Geometry, IoTag, MediaOperation, Nand, PageAddress, Result, SimNand};
+use onode_media::{
+    BlockAddress, Counters, Damage, Geometry, IoTag, MediaOperation, Nand, PageAddress, Result, SimNand,
+};
 use std::sync::Arc;
 
 /// A place where the power can go: one operation and the medium before it.
@@ -26,33 +30,30 @@ struct Inner {
 
 /// A shared handle; clones are the same medium.
 #[derive(Clone)]
-pub struct Medium(Arc<Mutex<Inner>>);
+pub struct NandMedium(Arc<Mutex<Inner>>);
 
-impl Medium {
-    /// A medium that starts as `nand`, recording if asked.
-    #[must_use]
-    pub fn new(nand: SimNand, recording: bool) -> Self {
+impl Medium for NandMedium {
+    type Image = SimNand;
+    type Trace = NandTrace;
+
+    fn new(nand: SimNand, recording: bool) -> Self {
         Self(Arc::new(Mutex::new(Inner { nand, cuts: recording.then(Vec::new), position: 0 })))
     }
 
-    /// The medium as it is now.
-    #[must_use]
-    pub fn image(&self) -> SimNand {
+    fn image(&self) -> SimNand {
         self.0.lock().nand.clone()
     }
 
-    /// Operations so far.
-    #[must_use]
-    pub fn position(&self) -> usize {
+    fn position(&self) -> usize {
         self.0.lock().position
     }
 
-    /// What was recorded; recording goes on with an empty list.
-    #[must_use]
-    pub fn take_cuts(&self) -> Vec<Cut> {
-        self.0.lock().cuts.as_mut().map(std::mem::take).unwrap_or_default()
+    fn take_trace(&self) -> NandTrace {
+        NandTrace(self.0.lock().cuts.as_mut().map(std::mem::take).unwrap_or_default())
     }
+}
 
+impl NandMedium {
     fn change(&self, operation: MediaOperation) -> Result<()> {
         let inner = &mut *self.0.lock();
         let before = inner.cuts.is_some().then(|| inner.nand.clone());
@@ -65,7 +66,7 @@ impl Medium {
     }
 }
 
-impl Nand for Medium {
+impl Nand for NandMedium {
     fn geometry(&self) -> Geometry {
         self.0.lock().nand.geometry()
     }
@@ -99,9 +100,78 @@ impl Nand for Medium {
     }
 }
 
-/// What happened to a medium, in words.
-#[must_use]
-pub fn describe(operation: &MediaOperation, geometry: &Geometry) -> String {
+/// Every operation of a run.
+#[derive(Clone, Default)]
+pub struct NandTrace(Vec<Cut>);
+
+impl Trace for NandTrace {
+    type Image = SimNand;
+    type Walk<'a> = NandWalk<'a>;
+
+    fn operations(&self) -> usize {
+        self.0.len()
+    }
+
+    fn wraps(&self) -> u64 {
+        let pages = self.0.first().map_or(1, |cut| cut.before.geometry().pages());
+        self.0.len() as u64 * 100 / pages.max(1)
+    }
+
+    fn places(&self, _budget: &Budget) -> Vec<usize> {
+        (0..self.0.len()).collect()
+    }
+
+    fn walk(&self) -> NandWalk<'_> {
+        NandWalk(&self.0)
+    }
+
+    // A program that has returned is durable: the states say everything.
+    fn check_commits(&self) -> std::result::Result<(), String> {
+        Ok(())
+    }
+
+    fn describe(&self, position: usize) -> String {
+        self.0.get(position).map_or_else(String::new, |cut| describe(&cut.operation, &cut.before.geometry()))
+    }
+
+    fn describe_variant(&self, position: usize, variant: usize) -> String {
+        let damage = self.0.get(position).and_then(|cut| Damage::variants_for(&cut.operation).get(variant));
+        damage.map_or_else(String::new, |damage| format!("{damage:?}"))
+    }
+}
+
+/// Media share their content, so going to a position is nothing.
+pub struct NandWalk<'a>(&'a [Cut]);
+
+impl Walk for NandWalk<'_> {
+    type Image = SimNand;
+
+    /// A complete operation is the state before the next, so it is tried only as the last.
+    fn variants(&mut self, position: usize, most: usize, is_last: bool, prng: &mut Prng) -> Vec<usize> {
+        let Some(cut) = self.0.get(position) else { return Vec::new() };
+        let variants = Damage::variants_for(&cut.operation);
+        let mut all: Vec<usize> =
+            (0..variants.len()).filter(|&index| is_last || variants[index] != Damage::Complete).collect();
+        if most > 0 {
+            while all.len() > most {
+                let index = prng.below(all.len() as u64) as usize;
+                all.remove(index);
+            }
+        }
+        all
+    }
+
+    fn image(&mut self, position: usize, variant: usize, seed: u64) -> Option<SimNand> {
+        let cut = self.0.get(position)?;
+        let mut image = cut.before.clone();
+        let damage = Damage::variants_for(&cut.operation).get(variant).copied().unwrap_or(Damage::Nothing);
+        // The operation succeeded in the run, so it can be cut; if not, the medium is as before it.
+        let _ = image.apply_cut(&cut.operation, damage, seed);
+        Some(image)
+    }
+}
+
+fn describe(operation: &MediaOperation, geometry: &Geometry) -> String {
     match operation {
         MediaOperation::Program { page, tag, .. } => {
             let block = geometry.block_of(*page).0;

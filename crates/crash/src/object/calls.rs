@@ -91,9 +91,9 @@ fn change(object: ObjectId, state: &ObjectState, profile: &Profile, prng: &mut P
 ///
 /// # Errors
 /// The device's, when it hands out ids; `Ok(None)` stands for an id that was used before.
-pub fn transaction(
+pub fn transaction<M>(
     device: &dyn ObjectDevice,
-    run: &mut Run<ObjectState>,
+    run: &mut Run<ObjectState, M>,
     profile: &Profile,
     aim_bytes: u64,
 ) -> onode_object::Result<Option<(Transaction, ObjectState)>> {
@@ -137,7 +137,7 @@ pub fn transaction(
 }
 
 /// A transaction that must be refused: its last mutation concerns an object that is not there.
-pub fn refused(run: &mut Run<ObjectState>, profile: &Profile) -> Transaction {
+pub fn refused<M>(run: &mut Run<ObjectState, M>, profile: &Profile) -> Transaction {
     let mut transaction = Transaction::new();
     if let Some(object) = any_object(&run.state, &mut run.prng) {
         transaction.write(object, 0, bytes(&mut run.prng, profile.write_bytes));

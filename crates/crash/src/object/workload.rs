@@ -1,44 +1,24 @@
-//! Transactions on the flash device as a workload.
+//! Transactions on a device as a workload.
 
-use crate::geometry::Shape;
-use crate::history::{History, Promise, Run};
-use crate::medium::Medium;
+use crate::history::{History, Promise};
+use crate::kind::{Failures, Kind};
 use crate::object::{ObjectState, Profile, calls};
-use crate::variant::{self, Variant};
 use crate::violation::Violation;
-use crate::workload::{Figures, Workload};
-use onode_base::Prng;
-use onode_flash::FlashDevice;
-use onode_media::{Fault, OperationKind, SimNand, SimOptions};
-use onode_object::{Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, SyncScope};
+use crate::workload::{Figures, ImageOf, RunOf, Workload};
+use onode_object::{Durability, Error, ErrorKind, Mutation, ObjectDevice, SyncScope};
 
 /// About a segment of the smallest media.
 const SEGMENT_BYTES: u64 = 4096;
 
-/// One profile on one shape.
+/// One profile on one device.
 #[derive(Clone, Copy, Debug)]
-pub struct ObjectWorkload {
+pub struct ObjectWorkload<K> {
     /// How the device is used.
     pub profile: &'static Profile,
-    /// On which medium.
-    pub shape: Shape,
+    /// Which device, on which medium.
+    pub kind: K,
     /// From which the failures of the medium follow.
     pub seed: u64,
-}
-
-/// An empty volume on a medium of `shape`.
-///
-/// # Errors
-/// If formatting fails.
-pub fn format(shape: &Shape, variant: &Variant) -> Result<SimNand, Violation> {
-    let nand = SimNand::new(shape.geometry, SimOptions::default());
-    let nand = nand.map_err(|error| Violation::new("N7", format!("no medium of this shape: {error}")))?;
-    let medium = Medium::new(nand, false);
-    let (options, mount) = (variant.format_options(shape), variant.mount_options(false));
-    let device = FlashDevice::format(medium.clone(), &options, &mount).map_err(unexpected("format"))?;
-    device.close().map_err(unexpected("close after format"))?;
-    drop(device);
-    Ok(medium.image())
 }
 
 /// Turns an error that should not have happened into a violation: of N7 for space and refusals to
@@ -54,31 +34,8 @@ pub fn unexpected(what: &str) -> impl Fn(Error) -> Violation {
     }
 }
 
-impl ObjectWorkload {
-    fn variant(&self) -> Variant {
-        variant::of(&self.shape, self.profile.name, self.seed)
-    }
-
-    /// Lets programs and erases fail, spread over what the first run is likely to do.
-    fn plan_failures(&self, nand: &mut SimNand) {
-        let mut prng = Prng::new(self.seed ^ 0xfa11);
-        let blocks = u64::from(self.shape.geometry.blocks);
-        for _ in 0..self.profile.failures * blocks / 100 {
-            // Calls program about three pages each and fill a block in a while.
-            let steps = u64::from(self.profile.steps);
-            let kind = if prng.chance(1, 5) { OperationKind::Erase } else { OperationKind::Program };
-            let reach = if kind == OperationKind::Erase { steps / 4 } else { steps * 3 };
-            let nth = nand.faults_mut().seen(kind) + prng.below(reach);
-            nand.faults_mut().add(Fault::once(kind, nth));
-        }
-    }
-
-    fn commit(
-        &self,
-        device: &FlashDevice,
-        run: &mut Run<ObjectState>,
-        durability: Durability,
-    ) -> Result<(), Violation> {
+impl<K: Kind> ObjectWorkload<K> {
+    fn commit(&self, device: &K::Device, run: &mut RunOf<Self>, durability: Durability) -> Result<(), Violation> {
         let total = device.space().total;
         let aim = if self.profile.fill > 100 { u64::MAX } else { total * self.profile.fill / 100 };
         let Some((transaction, after)) =
@@ -94,8 +51,8 @@ impl ObjectWorkload {
 
     fn commit_this(
         &self,
-        device: &FlashDevice,
-        run: &mut Run<ObjectState>,
+        device: &K::Device,
+        run: &mut RunOf<Self>,
         transaction: onode_object::Transaction,
         mut after: ObjectState,
         durability: Durability,
@@ -126,7 +83,7 @@ impl ObjectWorkload {
         })
     }
 
-    fn remount(&self, device: &mut FlashDevice, run: &mut Run<ObjectState>) -> Result<(), Violation> {
+    fn remount(&self, device: &mut K::Device, run: &mut RunOf<Self>) -> Result<(), Violation> {
         let mut covered = run.state.clone();
         covered.cover_access_times();
         run.call(
@@ -146,7 +103,7 @@ impl ObjectWorkload {
     }
 
     /// Takes away the largest object, as somebody whose volume is full would.
-    fn remove_largest(&self, device: &FlashDevice, run: &mut Run<ObjectState>) -> Result<(), Violation> {
+    fn remove_largest(&self, device: &K::Device, run: &mut RunOf<Self>) -> Result<(), Violation> {
         let largest = run.state.objects.iter().max_by_key(|(_, one)| one.content.len()).map(|(id, _)| *id);
         let Some(object) = largest else { return Ok(()) };
         let mutation = Mutation::Remove { object };
@@ -159,22 +116,23 @@ impl ObjectWorkload {
     }
 }
 
-impl Workload for ObjectWorkload {
-    type System = FlashDevice;
+impl<K: Kind> Workload for ObjectWorkload<K> {
+    type System = K::Device;
     type State = ObjectState;
+    type Medium = K::Medium;
 
-    fn prepare(&self) -> Result<(SimNand, ObjectState), Violation> {
-        let mut nand = format(&self.shape, &self.variant())?;
-        self.plan_failures(&mut nand);
-        Ok((nand, ObjectState::default()))
+    fn prepare(&self) -> Result<(ImageOf<Self>, ObjectState), Violation> {
+        let Profile { failures, steps, .. } = *self.profile;
+        let image = self.kind.format(Failures { seed: self.seed, of_hundred: failures, steps })?;
+        Ok((image, ObjectState::default()))
     }
 
     fn steps(&self) -> u32 {
         self.profile.steps
     }
 
-    fn mount(&self, medium: &Medium, read_only: bool) -> Result<FlashDevice, Violation> {
-        let device = FlashDevice::mount(medium.clone(), &self.variant().mount_options(read_only));
+    fn mount(&self, medium: &K::Medium, read_only: bool) -> Result<K::Device, Violation> {
+        let device = self.kind.mount(medium, read_only);
         let device = device.map_err(|error| Violation::new("N7", format!("mount: {error}")))?;
         if let (false, Some(why)) = (read_only, device.info().read_only) {
             return Err(Violation::new("N7", format!("mounted read-only only: {why}")));
@@ -182,7 +140,7 @@ impl Workload for ObjectWorkload {
         Ok(device)
     }
 
-    fn step(&self, device: &mut FlashDevice, run: &mut Run<ObjectState>) -> Result<(), Violation> {
+    fn step(&self, device: &mut K::Device, run: &mut RunOf<Self>) -> Result<(), Violation> {
         let draw = run.prng.below(1000);
         let (remounts, maintains) = (self.profile.remounts, self.profile.maintains);
         if draw < remounts {
@@ -211,7 +169,7 @@ impl Workload for ObjectWorkload {
         }
     }
 
-    fn go_on(&self, device: &mut FlashDevice, run: &mut Run<ObjectState>) -> Result<(), Violation> {
+    fn go_on(&self, device: &mut K::Device, run: &mut RunOf<Self>) -> Result<(), Violation> {
         self.commit(device, run, Durability::Buffered)?;
         if self.profile.fill > 100 {
             self.remove_largest(device, run)?;
@@ -222,7 +180,7 @@ impl Workload for ObjectWorkload {
 
     fn recognise(
         &self,
-        device: &FlashDevice,
+        device: &K::Device,
         history: &History<ObjectState>,
         promise: Promise,
     ) -> Result<ObjectState, Violation> {
@@ -251,20 +209,13 @@ impl Workload for ObjectWorkload {
         })
     }
 
-    fn compare(&self, device: &FlashDevice, state: &ObjectState) -> Result<(), Violation> {
+    fn compare(&self, device: &K::Device, state: &ObjectState) -> Result<(), Violation> {
         let found = ObjectState::read(device).map_err(unexpected("read"))?;
         found.difference(state).map_or(Ok(()), |difference| Err(Violation::new("N5", difference)))
     }
 
-    fn verify(&self, device: &FlashDevice, state: &ObjectState) -> Result<(), Violation> {
-        let mut from = Some(ObjectId(0));
-        while let (Some(start), Some(scrub)) = (from, device.scrub()) {
-            let report = scrub.scrub(start, 256).map_err(unexpected("scrub"))?;
-            if let Some(damaged) = report.damaged.first() {
-                return Err(Violation::new("N5", format!("scrub: {damaged}")));
-            }
-            from = report.next;
-        }
+    fn verify(&self, device: &K::Device, state: &ObjectState) -> Result<(), Violation> {
+        self.kind.verify(device)?;
         let space = device.space();
         let objects = state.objects.len() as u64;
         if space.objects != objects {
@@ -273,11 +224,15 @@ impl Workload for ObjectWorkload {
         Ok(())
     }
 
-    fn close(&self, device: &FlashDevice) -> Result<(), Violation> {
+    fn close(&self, device: &K::Device) -> Result<(), Violation> {
         device.close().map_err(unexpected("close"))
     }
 
-    fn figures(&self, device: &FlashDevice) -> Figures {
+    fn note(&self, device: &K::Device, medium: &K::Medium) -> Result<(), Violation> {
+        self.kind.note(device, medium)
+    }
+
+    fn figures(&self, device: &K::Device) -> Figures {
         device.inspect().map(|inspect| inspect.counters()).unwrap_or_default()
     }
 }

@@ -1,0 +1,57 @@
+//! What the explorer asks of a kind of device: to be made, opened and verified on its kind of medium. Everything else
+//! goes through the object interface, so that one workload and one oracle are for all.
+
+pub mod flash;
+pub mod scm;
+pub mod variant;
+
+use crate::medium::Medium;
+use crate::violation::Violation;
+use onode_fs::Inodes;
+use onode_object::ObjectDevice;
+
+/// A kind of device with the options under which one run uses it.
+pub trait Kind: Copy + Send + Sync {
+    /// What it stands on.
+    type Medium: Medium;
+    /// The device.
+    type Device: ObjectDevice + Send + Sync + 'static;
+
+    /// An empty volume on a fresh medium; `failures` of every 100 erase blocks are to fail, if it has such.
+    ///
+    /// # Errors
+    /// If formatting fails.
+    fn format(&self, failures: Failures) -> Result<<Self::Medium as Medium>::Image, Violation>;
+
+    /// Opens what is on the medium.
+    ///
+    /// # Errors
+    /// The device's.
+    fn mount(&self, medium: &Self::Medium, read_only: bool) -> onode_object::Result<Self::Device>;
+
+    /// Lets the device prove that it agrees with itself.
+    ///
+    /// # Errors
+    /// What does not.
+    fn verify(&self, device: &Self::Device) -> Result<(), Violation>;
+
+    /// Tells a recording medium what the device knows of it.
+    ///
+    /// # Errors
+    /// If the device does not know it any more.
+    fn note(&self, device: &Self::Device, medium: &Self::Medium) -> Result<(), Violation>;
+
+    /// Where a file system on it keeps its inodes.
+    fn inodes(&self) -> Inodes;
+}
+
+/// How a medium fails while it is used.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Failures {
+    /// From which they follow.
+    pub seed: u64,
+    /// How many for every 100 erase blocks.
+    pub of_hundred: u64,
+    /// Calls over which they are spread.
+    pub steps: u32,
+}

@@ -1,0 +1,86 @@
+//! The flash device on simulated NAND.
+
+use crate::geometry::Shape;
+use crate::kind::variant::{self, Variant};
+use crate::kind::{Failures, Kind};
+use crate::medium::Medium;
+use crate::medium::nand::NandMedium;
+use crate::object::workload::unexpected;
+use crate::violation::Violation;
+use onode_base::Prng;
+use onode_flash::FlashDevice;
+use onode_fs::Inodes;
+use onode_media::{Fault, OperationKind, SimNand, SimOptions};
+use onode_object::{ObjectDevice, ObjectId};
+
+/// The device on one shape, under one set of options.
+#[derive(Clone, Copy, Debug)]
+pub struct Flash {
+    shape: Shape,
+    variant: Variant,
+}
+
+impl Flash {
+    /// As runs of `workload` on `shape` with `seed` use it.
+    #[must_use]
+    pub fn new(shape: Shape, workload: &str, seed: u64) -> Self {
+        Self { shape, variant: variant::of(&shape, workload, seed) }
+    }
+
+    /// Lets programs and erases fail, spread over what the first run is likely to do.
+    fn plan_failures(&self, nand: &mut SimNand, failures: Failures) {
+        let mut prng = Prng::new(failures.seed ^ 0xfa11);
+        let blocks = u64::from(self.shape.geometry.blocks);
+        for _ in 0..failures.of_hundred * blocks / 100 {
+            // Calls program about three pages each and fill a block in a while.
+            let steps = u64::from(failures.steps);
+            let kind = if prng.chance(1, 5) { OperationKind::Erase } else { OperationKind::Program };
+            let reach = if kind == OperationKind::Erase { steps / 4 } else { steps * 3 };
+            let nth = nand.faults_mut().seen(kind) + prng.below(reach);
+            nand.faults_mut().add(Fault::once(kind, nth));
+        }
+    }
+}
+
+impl Kind for Flash {
+    type Medium = NandMedium;
+    type Device = FlashDevice;
+
+    fn format(&self, failures: Failures) -> Result<SimNand, Violation> {
+        let nand = SimNand::new(self.shape.geometry, SimOptions::default());
+        let nand = nand.map_err(|error| Violation::new("N7", format!("no medium of this shape: {error}")))?;
+        let medium = NandMedium::new(nand, false);
+        let (options, mount) = (self.variant.format_options(&self.shape), self.variant.mount_options(false));
+        let device = FlashDevice::format(medium.clone(), &options, &mount).map_err(unexpected("format"))?;
+        device.close().map_err(unexpected("close after format"))?;
+        drop(device);
+        let mut nand = medium.image();
+        self.plan_failures(&mut nand, failures);
+        Ok(nand)
+    }
+
+    fn mount(&self, medium: &NandMedium, read_only: bool) -> onode_object::Result<FlashDevice> {
+        FlashDevice::mount(medium.clone(), &self.variant.mount_options(read_only))
+    }
+
+    fn verify(&self, device: &FlashDevice) -> Result<(), Violation> {
+        let mut from = Some(ObjectId(0));
+        while let (Some(start), Some(scrub)) = (from, device.scrub()) {
+            let report = scrub.scrub(start, 256).map_err(unexpected("scrub"))?;
+            if let Some(damaged) = report.damaged.first() {
+                return Err(Violation::new("N5", format!("scrub: {damaged}")));
+            }
+            from = report.next;
+        }
+        Ok(())
+    }
+
+    // A program is durable when it returns.
+    fn note(&self, _device: &FlashDevice, _medium: &NandMedium) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    fn inodes(&self) -> Inodes {
+        self.variant.inodes
+    }
+}
