@@ -35,6 +35,7 @@ while [ "$round" -lt "$ROUNDS" ]; do
     while :; do
         number=$((number + 1))
         write_file "f$((number % 30))" $((RANDOM * 2 % 50000 + 1)) || break
+        rewrite_pages "p$((number % 8))" || break
         if [ $((number % 4)) -eq 0 ]; then rm -f "/mnt/g$((number % 12))"; cp /tmp/content "/mnt/g$((number % 12))"; fi 2>/dev/null
     done
     confirmed && not_ok "a write failed with the power on"
@@ -45,7 +46,7 @@ while [ "$round" -lt "$ROUNDS" ]; do
     fi
 done
 up /dev/mtd0 && verify_synced && down && [ "$round" -eq "$ROUNDS" ] &&
-    ok "$cuts cuts while writing, $mounts while mounting: $number synced files, compared $((compared + COUNT)) times" ||
+    ok "$cuts cuts while writing, $mounts while mounting: $((number * 2)) synced files, compared $((compared + COUNT)) times" ||
     not_ok "power cuts"
 tell onode check /dev/mtd0
 true

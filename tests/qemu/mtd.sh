@@ -11,7 +11,8 @@ write_files() {
     while :; do
         number=$((number + 1))
         write_file "f$((number % 40))" $((RANDOM % 60000 + 1)) || return
-        total=$((total + 1))
+        rewrite_pages "p$((number % 8))" || return
+        total=$((total + 2))
         if [ $((number % 5)) -eq 0 ]; then rm -f "/mnt/g$((number % 15))"; cp /tmp/content "/mnt/g$((number % 15))" 2>/dev/null; fi
     done
 }
@@ -86,6 +87,19 @@ tell onode check /dev/mtd0
 tell onode stat /dev/mtd0
 bad=$(cat /sys/class/mtd/mtd0/bad_blocks)
 [ "$bad" -gt 0 ] && ok "$bad worn blocks are marked bad" || not_ok "no worn block is marked bad"
+rmmod nandsim
+
+# Two partitions of one chip, named instead of numbered; the other one is left alone.
+chip parts=400
+tell onode mkfs "flash:mtd:NAND simulator partition 1"
+up "flash:mtd:NAND simulator partition 1" && cp /tmp/large /mnt/large && sync && cmp /tmp/large /mnt/large && down &&
+    ok "a partition by its name" || not_ok "a partition by its name"
+tell onode check /dev/mtd1
+onode info /dev/mtd0 >/tmp/said 2>&1
+[ $? -eq 10 ] && ok "the other partition is still blank" || { not_ok "the other partition is still blank"; cat /tmp/said; }
+onode info "flash:mtd:rootfs" >/tmp/said 2>&1
+[ $? -eq 20 ] && grep -q "NAND simulator partition 0" /tmp/said && ok "an unknown name is refused and the names are told" ||
+    { not_ok "an unknown name is refused and the names are told"; cat /tmp/said; }
 rmmod nandsim
 
 # Pages that refuse to be programmed: the device goes on elsewhere, nothing is lost.

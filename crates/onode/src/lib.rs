@@ -13,6 +13,7 @@ mod host;
 pub mod medium;
 mod memory;
 mod nand;
+mod partition;
 mod raw;
 mod signature;
 mod size;

@@ -4,6 +4,7 @@
 //! disk.img                                 flash in an image file (short for flash:disk.img)
 //! flash:disk.img,size=4G,page=2K           the same, with the shape that a new image gets
 //! /dev/sdb1                                flash on a block device or a partition
+//! flash:mtd:rootfs                         flash on the raw NAND partition of that name
 //! flash:disk.raw,direct                    flash in a plain file that is used like a block device
 //! flash:disk.img,placement=sepbit          the same, with another placement policy from now on
 //! flash:sim,size=128M                      flash in memory, gone at the end
@@ -11,9 +12,11 @@
 //! scm:sim,size=64M                         the same in memory of this process, gone at the end
 //! ram:size=256M                            objects in memory, gone at the end
 //! ```
-//! A spec only names; nothing is opened or created here.
+//! A spec only names; nothing is opened or created here. The name of a partition is looked up at once, so that
+//! what it names is a device from then on.
 
 use crate::error::{Class, Error, Result};
+use crate::partition;
 use crate::size::{exact_size, parse_size};
 use onode_flash::policy::{Placement, VictimPolicy, WearPolicy};
 use onode_media::Geometry;
@@ -232,9 +235,10 @@ impl Spec {
             Some(("ram", rest)) => parse_ram(&what, rest),
             Some(("scm", rest)) => parse_memory(&what, rest),
             Some(("flash", "sim")) => parse_flash(&what, Medium::Simulator, ""),
-            Some(("flash", rest)) => match rest.strip_prefix("sim,") {
-                Some(keys) => parse_flash(&what, Medium::Simulator, keys),
-                None => parse_image(&what, rest),
+            Some(("flash", rest)) => match (rest.strip_prefix("sim,"), rest.strip_prefix("mtd:")) {
+                (Some(keys), _) => parse_flash(&what, Medium::Simulator, keys),
+                (None, Some(partition)) => parse_partition(&what, partition),
+                (None, None) => parse_image(&what, rest),
             },
             Some((kind, _))
                 if !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'+') =>
@@ -316,6 +320,12 @@ fn parse_image(what: &str, rest: &str) -> Result<Spec> {
             .hint("write for example `disk.img` or `flash:disk.img,size=4G`")),
         (path, keys) => parse_flash(what, Medium::Image(path.into()), keys),
     }
+}
+
+fn parse_partition(what: &str, rest: &str) -> Result<Spec> {
+    let (name, keys) = rest.split_once(',').unwrap_or((rest, ""));
+    let device = partition::device_of(Path::new(partition::CLASS), name, what)?;
+    parse_flash(what, Medium::Image(device), keys)
 }
 
 fn parse_flash(what: &str, medium: Medium, keys: &str) -> Result<Spec> {
@@ -471,6 +481,7 @@ mod tests {
         for (text, quoted, class) in [
             ("tape:x", "`tape`", Class::Usage),
             ("flash:", "file is missing", Class::Usage),
+            ("flash:mtd:no such partition,page=2K", "`no such partition`", Class::NotFound),
             ("flash:a,colour=red", "`colour=red`", Class::Usage),
             ("flash:a,direct=1", "`direct=1`", Class::Usage),
             ("flash:sim,direct", "`direct`", Class::Usage),

@@ -11,6 +11,7 @@ use std::ffi::OsString;
     onode mkfs disk.img\n  \
     onode mkfs --size 16G --label photos disk.img\n  \
     onode mkfs --wear static /dev/mtd3\n  \
+    onode mkfs flash:mtd:rootfs\n  \
     onode mkfs --page 2K --spare 0 --pages-per-block 128 disk.img\n  \
     onode mkfs flash:disk.img,placement=split+atime\n\n\
     Placements: combined, split, split+atime, user-cleaner, age-chain, sepbit, lifespan, hints.\n\
