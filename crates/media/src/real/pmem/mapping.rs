@@ -42,6 +42,19 @@ fn to_usize(bytes: u64) -> Result<usize, Errno> {
     usize::try_from(bytes).map_err(|_| Errno::NOMEM)
 }
 
+/// Apart from the checks, so that these keep their operands in registers.
+#[cold]
+#[inline(never)]
+fn out_of_range(at: u64, length: u64, whole: u64) -> ! {
+    panic!("bytes {at}..+{length} of {whole}");
+}
+
+#[cold]
+#[inline(never)]
+fn misaligned(at: u64) -> ! {
+    panic!("address {at} is not a multiple of 8");
+}
+
 /// Whether the file can be mapped without a page cache.
 pub(super) fn has_dax(file: &File, bytes: u64) -> bool {
     let flags = libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC;
@@ -136,7 +149,9 @@ impl Mapping {
     #[inline]
     pub(super) fn check(&self, at: u64, length: u64) {
         let whole = self.length();
-        assert!(at <= whole && length <= whole - at, "bytes {at}..+{length} of {whole}");
+        if at > whole || length > whole - at {
+            out_of_range(at, length, whole);
+        }
     }
 
     /// The address of a range, which is inside.
@@ -149,7 +164,9 @@ impl Mapping {
 
     #[inline]
     fn word(&self, at: u64) -> &AtomicU64 {
-        assert!(at.is_multiple_of(8), "address {at} is not a multiple of 8");
+        if !at.is_multiple_of(8) {
+            misaligned(at);
+        }
         // SAFETY: mapped as long as `self` lives, aligned, and stored to as whole words by everyone who uses words.
         unsafe { AtomicU64::from_ptr(self.at(at, 8).cast()) }
     }
