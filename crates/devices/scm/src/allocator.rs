@@ -153,7 +153,7 @@ impl<P: Pmem> Allocator<P> {
         if offset != 0 {
             return Err(Claim::Misaligned);
         }
-        let chunks = bytes.div_ceil(table.layout.chunk_bytes());
+        let chunks = table.layout.chunks_for(bytes);
         let end = chunk.checked_add(chunks).filter(|end| *end <= table.layout.chunks).ok_or(Claim::OutOfArea)?;
         let mut next = chunk;
         while next < end {
@@ -179,7 +179,7 @@ impl<P: Pmem> Allocator<P> {
                 block.inspect(|at| table.pmem.store(*at, 0))
             }
             None => table
-                .allocate_run(bytes.div_ceil(table.layout.chunk_bytes()), self.lease)
+                .allocate_run(table.layout.chunks_for(bytes), self.lease)
                 .map(|chunk| table.layout.address_of(chunk)),
         }
     }
@@ -196,6 +196,7 @@ impl<P: Pmem> Allocator<P> {
                 let allocated = table.is_allocated(chunk, index);
                 if allocated { Ok(Place::Small(chunk, entry, index)) } else { Err(Misuse::DoubleFree) }
             }
+            Some(State::Head) if offset == 0 && entry.cached() => Err(Misuse::DoubleFree),
             Some(State::Head) if offset == 0 => Ok(Place::Run(chunk)),
             Some(State::Free) if table.piece_of(chunk).1.is(State::Free) => Err(Misuse::DoubleFree),
             Some(State::Head | State::Further | State::Free) | None => Err(Misuse::Wild),
@@ -282,7 +283,7 @@ impl<P: Pmem> Allocator<P> {
             State::Free | State::Small => return None,
         };
         let head = table.entry(owner);
-        (head.is(State::Head) && chunk - owner < head.value()).then_some(owner)
+        (head.is(State::Head) && !head.cached() && chunk - owner < head.value()).then_some(owner)
     }
 
     /// Lengthens the block of `bytes` at `at` to `new_bytes` where it is, if it has the room or what is behind it is free.
@@ -292,7 +293,7 @@ impl<P: Pmem> Allocator<P> {
         }
         let _guard = self.lock();
         match self.place(at) {
-            Ok(Place::Run(chunk)) => self.table.extend_run(chunk, new_bytes.div_ceil(self.table.layout.chunk_bytes())),
+            Ok(Place::Run(chunk)) => self.table.extend_run(chunk, self.table.layout.chunks_for(new_bytes)),
             Ok(Place::Small(..)) | Err(_) => false,
         }
     }
@@ -301,7 +302,7 @@ impl<P: Pmem> Allocator<P> {
     pub fn usable_bytes(&self, bytes: u64) -> u64 {
         match self.table.classes.of(bytes) {
             Some(class) => u64::from(self.table.classes.get(class).bytes),
-            None => bytes.checked_next_multiple_of(self.table.layout.chunk_bytes()).unwrap_or(u64::MAX),
+            None => self.table.layout.chunks_for(bytes).saturating_mul(self.table.layout.chunk_bytes()),
         }
     }
 
@@ -320,7 +321,8 @@ impl<P: Pmem> Allocator<P> {
         Some((table.layout.address_of(owner), table.entry(owner).value() << table.layout.chunk_shift))
     }
 
-    /// Start and size of the live block that an address lies in. A block in the cache of a thread counts as live.
+    /// Start and size of the live block that an address lies in. One smaller than a chunk in the cache of a thread counts
+    /// as live.
     pub fn block_of(&self, address: u64) -> Option<(u64, u64)> {
         self.find_block(address).or_else(|| {
             // Another thread may have been at it just now.
@@ -334,15 +336,35 @@ impl<P: Pmem> Allocator<P> {
     /// # Errors
     /// If there is no such block.
     pub fn publish(&self, at: u64) -> core::result::Result<(), Misuse> {
-        self.mark(at, true)
+        let _guard = self.lock();
+        match self.place(at)? {
+            Place::Small(chunk, _, index) => self.table.set_published(chunk, index, true),
+            Place::Run(chunk) => self.table.set_entry(chunk, self.table.entry(chunk).with_published(true)),
+        }
+        Ok(())
     }
 
-    /// Makes a published block volatile again: it dies with the lease of its chunk.
+    /// Makes a published block volatile again, so that it dies with the own lease. `false` if it stays as it is: a block
+    /// smaller than a chunk among volatile ones of another lease, whose sweep would free it. Such a block is released or
+    /// copied instead.
     ///
     /// # Errors
     /// If there is no such block.
-    pub fn unpublish(&self, at: u64) -> core::result::Result<(), Misuse> {
-        self.mark(at, false)
+    pub fn unpublish(&self, at: u64) -> core::result::Result<bool, Misuse> {
+        let _guard = self.lock();
+        match self.place(at)? {
+            Place::Small(chunk, _, index) => {
+                if !self.table.belongs_or_adopted(chunk, self.lease) {
+                    return Ok(false);
+                }
+                self.table.set_published(chunk, index, false);
+            }
+            Place::Run(chunk) => {
+                let entry = self.table.entry(chunk);
+                self.table.set_entry(chunk, entry.with_published(false).with_lease(self.lease));
+            }
+        }
+        Ok(true)
     }
 
     /// Whether the block that begins at `at` is published.
@@ -352,18 +374,6 @@ impl<P: Pmem> Allocator<P> {
     pub fn is_published(&self, at: u64) -> core::result::Result<bool, Misuse> {
         let _guard = self.lock();
         Ok(self.is_place_published(&self.place(at)?))
-    }
-
-    fn mark(&self, at: u64, published: bool) -> core::result::Result<(), Misuse> {
-        let _guard = self.lock();
-        match self.place(at)? {
-            Place::Small(chunk, _, index) => self.table.set_published(chunk, index, published),
-            Place::Run(chunk) => {
-                let entry = self.table.entry(chunk);
-                self.table.set_entry(chunk, entry.with_published(published));
-            }
-        }
-        Ok(())
     }
 
     /// Bytes that no block and no cache of a thread has.

@@ -1,10 +1,11 @@
 //! Blocks that a thread keeps for itself: no lock, no atomic read-modify-write.
 //!
 //! A cache holds blocks of the own lease only, so a sweep of a dead lease never frees what another process uses; a
-//! block of another lease goes straight back. Blocks in a cache are allocated as far as the tables know. The first 8
-//! bytes of a small block in a cache hold a mark made of its address: a second release finds it there.
+//! block of another lease goes straight back. Blocks in a cache are allocated as far as the tables know. A second release
+//! finds that the entry of a run says so, or a mark made of its address in the first 8 bytes of a small block.
 
-use super::entry::Entry;
+use super::entry::{Entry, State};
+use super::small::Releasing;
 use super::{Allocator, Misuse};
 use onode_media::Pmem;
 use std::vec::Vec;
@@ -72,11 +73,15 @@ impl<P: Pmem> Allocator<P> {
             self.table.pmem.store(at, 0);
             return Some(at);
         }
-        let chunks = bytes.div_ceil(self.table.layout.chunk_bytes());
-        match cache.runs.get_mut((chunks as usize).wrapping_sub(1)) {
-            Some(bin) => bin.blocks.pop().or_else(|| self.refill_run(bin, chunks)),
-            None => self.allocate(bytes),
-        }
+        let chunks = self.table.layout.chunks_for(bytes);
+        let Some(bin) = cache.runs.get_mut((chunks as usize).wrapping_sub(1)) else { return self.allocate(bytes) };
+        let at = match bin.blocks.pop() {
+            Some(at) => at,
+            None => self.refill_run(bin, chunks)?,
+        };
+        let chunk = self.table.layout.chunk_of(at)?;
+        self.table.set_entry(chunk, self.table.entry(chunk).with_cached(false));
+        Some(at)
     }
 
     #[cold]
@@ -93,6 +98,7 @@ impl<P: Pmem> Allocator<P> {
         let _guard = self.lock();
         for _ in 0..bin.limit / 2 {
             let Some(chunk) = self.table.allocate_run(chunks, self.lease) else { break };
+            self.table.set_entry(chunk, self.table.entry(chunk).with_cached(true));
             bin.blocks.push(self.table.layout.address_of(chunk));
         }
         bin.blocks.reverse();
@@ -131,12 +137,10 @@ impl<P: Pmem> Allocator<P> {
             && offset == 0
             && let Some(bin) = cache.runs.get_mut((entry.value() as usize).wrapping_sub(1))
         {
-            if bin.blocks.contains(&at) {
-                return Err(Misuse::DoubleFree);
-            }
             if bin.blocks.len() >= bin.limit {
                 self.drain_half(bin);
             }
+            table.set_entry(chunk, entry.with_cached(true));
             bin.blocks.push(at);
             return Ok(());
         }
@@ -152,13 +156,25 @@ impl<P: Pmem> Allocator<P> {
     }
 
     fn give_back(&self, blocks: impl Iterator<Item = u64>) {
+        let table = &self.table;
+        let mut releasing = Releasing::default();
         for at in blocks {
-            let place = self.place(at);
-            debug_assert!(place.is_ok(), "the cache held {at:#x}, which is no block");
-            if let Ok(place) = place {
-                self.release_place(&place);
+            let Some(chunk) = table.layout.chunk_of(at) else { continue };
+            let entry = table.entry(chunk);
+            if entry.is(State::Head) {
+                table.set_entry(chunk, entry.with_cached(false));
+                table.release_run(chunk);
+                continue;
+            }
+            let class = table.classes.get(entry.value() as usize);
+            let index = class.begins(at & (table.layout.chunk_bytes() - 1));
+            let index = index.filter(|index| entry.is(State::Small) && table.is_allocated(chunk, *index));
+            debug_assert!(index.is_some(), "the cache held {at:#x}, which is no block");
+            if let Some(index) = index {
+                table.release_one_of(&mut releasing, chunk, entry, index);
             }
         }
+        table.finish_releasing(&mut releasing);
     }
 
     /// Gives all blocks of a cache back.

@@ -33,14 +33,15 @@ impl Class {
     /// The block of a chunk that the byte at `offset` of the chunk lies in, which may be behind the last.
     #[inline]
     pub(super) const fn index(&self, offset: u64) -> u64 {
-        (offset * self.reciprocal) >> 32
+        // Offsets are less than 2^16, reciprocals at most 2^27.
+        offset.wrapping_mul(self.reciprocal) >> 32
     }
 
     /// The index of the block that begins at `offset`, if one begins there.
     #[inline]
     pub(super) const fn begins(&self, offset: u64) -> Option<u64> {
         let index = self.index(offset);
-        if index * self.bytes as u64 == offset && index < self.blocks as u64 { Some(index) } else { None }
+        if index.wrapping_mul(self.bytes as u64) == offset && index < self.blocks as u64 { Some(index) } else { None }
     }
 }
 
@@ -59,7 +60,8 @@ pub(super) struct ClassTable {
 const fn plain_class(bytes: u64) -> usize {
     let last = if bytes < SMALLEST_BLOCK_BYTES { SMALLEST_BLOCK_BYTES - 1 } else { bytes - 1 };
     let log = last.ilog2() as usize;
-    2 * log + ((last >> (log - 1)) & 1) as usize - 9
+    // The logarithm is at least 4.
+    (2 * log + (last.wrapping_shr(log as u32 - 1) & 1) as usize).wrapping_sub(9)
 }
 
 impl ClassTable {
@@ -88,7 +90,7 @@ impl ClassTable {
             return None;
         }
         let class = plain_class(bytes);
-        Some(class + (self.skipped >> class & 1) as usize)
+        Some(class + (self.skipped.wrapping_shr(class as u32) & 1) as usize)
     }
 
     /// A class, which an entry of the chunk table may name: any number is allowed.

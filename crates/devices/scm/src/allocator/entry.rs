@@ -25,8 +25,9 @@ const STATE_MASK: u64 = 0b111;
 const ORDER_SHIFT: u32 = 3;
 const ORDER_MASK: u64 = 0b11_1111;
 const PUBLISHED: u64 = 1 << 9;
-const LEASE_SHIFT: u32 = 10;
-const LEASE_MASK: u64 = 0xfff;
+const CACHED: u64 = 1 << 10;
+const LEASE_SHIFT: u32 = 11;
+const LEASE_MASK: u64 = 0x7ff;
 const VALUE_SHIFT: u32 = 22;
 
 impl Entry {
@@ -70,10 +71,10 @@ impl Entry {
         self.state() == Some(state)
     }
 
-    /// State, lease and publication: what tells a thread whether a block is one for its cache.
+    /// State, lease, publication and rest in a cache: what tells a thread whether a block is one for its cache.
     #[inline]
     pub(super) const fn key(self) -> u64 {
-        self.0 & (STATE_MASK | PUBLISHED | LEASE_MASK << LEASE_SHIFT)
+        self.0 & (STATE_MASK | PUBLISHED | CACHED | LEASE_MASK << LEASE_SHIFT)
     }
 
     /// Logarithm of the chunks of the piece.
@@ -97,6 +98,17 @@ impl Entry {
 
     pub(super) const fn with_published(self, published: bool) -> Self {
         Self(if published { self.0 | PUBLISHED } else { self.0 & !PUBLISHED })
+    }
+
+    /// Whether a block of whole chunks rests in the cache of a thread: allocated, but nobody's.
+    #[inline]
+    pub(super) const fn cached(self) -> bool {
+        self.0 & CACHED != 0
+    }
+
+    #[inline]
+    pub(super) const fn with_cached(self, cached: bool) -> Self {
+        Self(if cached { self.0 | CACHED } else { self.0 & !CACHED })
     }
 
     /// Whose volatile blocks these are; 0 is the device itself.

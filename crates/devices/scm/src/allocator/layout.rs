@@ -107,14 +107,25 @@ impl Layout {
         (self.start, self.data - self.start)
     }
 
+    #[inline]
     pub(super) const fn chunk_bytes(&self) -> u64 {
-        1 << self.chunk_shift
+        1_u64.wrapping_shl(self.chunk_shift)
+    }
+
+    /// Chunks that a request takes, if whole chunks.
+    #[inline]
+    pub(super) const fn chunks_for(&self, bytes: u64) -> u64 {
+        bytes.saturating_sub(1).wrapping_shr(self.chunk_shift) + 1
     }
 
     /// The chunk of an address within the data.
     #[inline]
     pub(super) const fn chunk_of(&self, address: u64) -> Option<u64> {
-        if address >= self.data && address < self.end { Some((address - self.data) >> self.chunk_shift) } else { None }
+        if address >= self.data && address < self.end {
+            Some((address - self.data).wrapping_shr(self.chunk_shift))
+        } else {
+            None
+        }
     }
 
     #[inline]
@@ -148,7 +159,7 @@ impl Layout {
     /// The entry of a chunk in the chunk table.
     #[inline]
     pub(super) const fn entry(&self, chunk: u64) -> u64 {
-        self.table + chunk * 8
+        self.table.wrapping_add(chunk << 3)
     }
 
     /// The links of a chunk: next and previous in its list, one more than the chunk each.
@@ -164,12 +175,12 @@ impl Layout {
     /// A word of the bitmap of allocated blocks.
     #[inline]
     pub(super) const fn allocated(&self, chunk: u64, word: u64) -> u64 {
-        self.bitmaps + (chunk * 2 * self.bitmap_words + word) * 8
+        self.bitmaps.wrapping_add((chunk << 1).wrapping_mul(self.bitmap_words).wrapping_add(word) << 3)
     }
 
     /// A word of the bitmap of published blocks.
     #[inline]
     pub(super) const fn published(&self, chunk: u64, word: u64) -> u64 {
-        self.bitmaps + ((chunk * 2 + 1) * self.bitmap_words + word) * 8
+        self.bitmaps.wrapping_add((chunk << 1 | 1).wrapping_mul(self.bitmap_words).wrapping_add(word) << 3)
     }
 }

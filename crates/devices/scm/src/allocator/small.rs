@@ -15,6 +15,28 @@ const fn mask_of(blocks: u64, word: u64) -> u64 {
     if left >= 64 { u64::MAX } else { (1 << left) - 1 }
 }
 
+/// The lowest `count` of the bits.
+const fn lowest(bits: u64, count: u64) -> u64 {
+    if bits.count_ones() as u64 <= count {
+        return bits;
+    }
+    let (mut left, mut rest) = (count, bits);
+    while left > 0 {
+        rest &= rest - 1;
+        left -= 1;
+    }
+    bits & !rest
+}
+
+/// What releases of blocks of one chunk add up to before its counts hear of them.
+#[derive(Default)]
+pub(super) struct Releasing {
+    chunk: u64,
+    entry: Option<Entry>,
+    blocks: u64,
+    lowest_word: u64,
+}
+
 impl<P: Pmem> Table<P> {
     pub(super) fn is_allocated(&self, chunk: u64, index: u64) -> bool {
         self.pmem.load(self.layout.allocated(chunk, index / 64)) >> (index % 64) & 1 == 1
@@ -25,13 +47,12 @@ impl<P: Pmem> Table<P> {
         self.pmem.load(self.layout.published(chunk, index / 64)) >> (index % 64) & 1 == 1
     }
 
-    /// Sets or clears the bit of published blocks; others may do so with other bits of the word at the same time.
-    pub(super) fn set_published(&self, chunk: u64, index: u64, published: bool) {
-        let at = self.layout.published(chunk, index / 64);
-        let bit = 1 << (index % 64);
+    /// Sets or clears bits of published blocks; others may do so with other bits of the word at the same time.
+    fn mark_published(&self, chunk: u64, word: u64, bits: u64, published: bool) {
+        let at = self.layout.published(chunk, word);
         let mut found = self.pmem.load(at);
         loop {
-            let wanted = if published { found | bit } else { found & !bit };
+            let wanted = if published { found | bits } else { found & !bits };
             if wanted == found {
                 return;
             }
@@ -40,6 +61,11 @@ impl<P: Pmem> Table<P> {
                 Err(other) => found = other,
             }
         }
+    }
+
+    /// Sets or clears the bit of a published block.
+    pub(super) fn set_published(&self, chunk: u64, index: u64, published: bool) {
+        self.mark_published(chunk, index / 64, 1 << (index % 64), published);
     }
 
     fn set_allocated(&self, chunk: u64, index: u64, allocated: bool) {
@@ -67,24 +93,43 @@ impl<P: Pmem> Table<P> {
         Some(chunk)
     }
 
-    /// A chunk of the device, all of whose blocks are published, becomes one of the lease: a sweep would keep them.
+    /// A chunk of the device with free blocks that the lease may adopt.
     fn adopt(&self, class: usize, lease: u16) -> Option<u64> {
         let mut next = self.first(self.layout.class_head(0, class));
         for _ in 0..ADOPTION_ATTEMPTS {
             let chunk = next?;
-            let volatile = (0..self.layout.bitmap_words).any(|word| {
-                let allocated = self.pmem.load(self.layout.allocated(chunk, word));
-                allocated & !self.pmem.load(self.layout.published(chunk, word)) != 0
-            });
-            if !volatile {
-                self.unlink(self.layout.class_head(0, class), chunk);
-                self.set_entry(chunk, self.entry(chunk).with_lease(lease));
-                self.push(self.layout.class_head(lease, class), chunk);
+            next = self.next(chunk);
+            if self.belongs_or_adopted(chunk, lease) {
                 return Some(chunk);
             }
-            next = self.next(chunk);
         }
         None
+    }
+
+    /// Whether a chunk belongs to the lease. One of the device, all of whose blocks are published, comes to do so: a sweep
+    /// of the lease would keep them.
+    pub(super) fn belongs_or_adopted(&self, chunk: u64, lease: u16) -> bool {
+        let entry = self.entry(chunk);
+        if entry.lease() == lease {
+            return true;
+        }
+        let volatile = (0..self.layout.bitmap_words).any(|word| {
+            let allocated = self.pmem.load(self.layout.allocated(chunk, word));
+            allocated & !self.pmem.load(self.layout.published(chunk, word)) != 0
+        });
+        if entry.lease() != 0 || volatile {
+            return false;
+        }
+        let class = entry.value() as usize;
+        let listed = self.count(chunk).0 > 0;
+        if listed {
+            self.unlink(self.layout.class_head(0, class), chunk);
+        }
+        self.set_entry(chunk, entry.with_lease(lease));
+        if listed {
+            self.push(self.layout.class_head(lease, class), chunk);
+        }
+        true
     }
 
     /// Allocates blocks of a class until `wanted` were handed to `take` or no chunk is left.
@@ -96,21 +141,22 @@ impl<P: Pmem> Table<P> {
             let mut taken = 0;
             while wanted > 0 && free > 0 && word < self.layout.bitmap_words {
                 let at = self.layout.allocated(chunk, word);
-                let mut bits = self.pmem.load(at);
-                let mask = mask_of(u64::from(size.blocks), word);
-                while wanted > 0 && !bits & mask != 0 {
-                    let bit = (!bits & mask).trailing_zeros();
-                    let index = word * 64 + u64::from(bit);
-                    if lease == 0 {
-                        self.set_published(chunk, index, true);
-                    }
-                    bits |= 1 << bit;
-                    self.pmem.store(at, bits);
-                    take(self.layout.address_of(chunk) + index * u64::from(size.bytes));
-                    (wanted, free, taken) = (wanted - 1, free.saturating_sub(1), taken + 1);
+                let allocated = self.pmem.load(at);
+                let available = !allocated & mask_of(u64::from(size.blocks), word);
+                let mut chosen = lowest(available, wanted);
+                if lease == 0 {
+                    self.mark_published(chunk, word, chosen, true);
                 }
-                if !bits & mask == 0 {
+                self.pmem.store(at, allocated | chosen);
+                let first = self.layout.address_of(chunk) + word * 64 * u64::from(size.bytes);
+                if chosen == available {
                     word += 1;
+                }
+                let count = u64::from(chosen.count_ones());
+                (wanted, free, taken) = (wanted - count, free.saturating_sub(count), taken + count);
+                while chosen != 0 {
+                    take(first + u64::from(chosen.trailing_zeros()) * u64::from(size.bytes));
+                    chosen &= chosen - 1;
                 }
             }
             if taken == 0 {
@@ -127,21 +173,44 @@ impl<P: Pmem> Table<P> {
 
     /// Frees a block that is allocated.
     pub(super) fn release_small(&self, chunk: u64, entry: Entry, index: u64) {
-        let (class, lease) = (entry.value() as usize, entry.lease());
-        let size = *self.classes.get(class);
+        let mut releasing = Releasing::default();
+        self.release_one_of(&mut releasing, chunk, entry, index);
+        self.finish_releasing(&mut releasing);
+    }
+
+    /// Frees a block that is allocated, as one of several: the lists hear of it when they are finished.
+    pub(super) fn release_one_of(&self, releasing: &mut Releasing, chunk: u64, entry: Entry, index: u64) {
+        if releasing.entry.is_none() || releasing.chunk != chunk {
+            self.finish_releasing(releasing);
+            *releasing = Releasing { chunk, entry: Some(entry), blocks: 0, lowest_word: u64::MAX };
+        }
         self.set_published(chunk, index, false);
         self.set_allocated(chunk, index, false);
+        releasing.blocks += 1;
+        releasing.lowest_word = releasing.lowest_word.min(index / 64);
+    }
+
+    /// Brings counts and lists up to date with the blocks released.
+    pub(super) fn finish_releasing(&self, releasing: &mut Releasing) {
+        let Some(entry) = releasing.entry.take() else { return };
+        let Releasing { chunk, blocks: released, lowest_word, .. } = *releasing;
+        let (class, lease) = (entry.value() as usize, entry.lease());
+        let size = *self.classes.get(class);
         let (free, hint) = self.count(chunk);
-        self.set_count(chunk, free + 1, hint.min(index / 64));
-        self.count_free(u64::from(size.bytes), 0);
         let head = self.layout.class_head(lease, class);
+        let all = u64::from(size.blocks);
+        if free + released == all {
+            if free > 0 {
+                self.unlink(head, chunk);
+            }
+            self.count_free(0, free * u64::from(size.bytes));
+            self.free_piece(chunk, 0);
+            return;
+        }
+        self.set_count(chunk, free + released, hint.min(lowest_word));
+        self.count_free(released * u64::from(size.bytes), 0);
         if free == 0 {
             self.push(head, chunk);
-        }
-        if free + 1 == u64::from(size.blocks) {
-            self.unlink(head, chunk);
-            self.count_free(0, u64::from(size.blocks) * u64::from(size.bytes));
-            self.free_piece(chunk, 0);
         }
     }
 

@@ -108,7 +108,7 @@ fn a_cache_finds_double_frees_and_published_blocks() {
         assert_eq!(allocator.release_cached(&mut cache, at + 8), Err(Misuse::Wild));
         allocator.publish(at).unwrap();
         assert_eq!(allocator.release_cached(&mut cache, at), Err(Misuse::Published));
-        allocator.unpublish(at).unwrap();
+        assert_eq!(allocator.unpublish(at), Ok(true));
         assert_eq!(allocator.release_cached(&mut cache, at), Ok(()));
         assert_eq!(allocator.release_cached(&mut cache, at), Err(Misuse::DoubleFree));
     }
