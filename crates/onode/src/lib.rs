@@ -11,7 +11,7 @@ mod device;
 mod error;
 mod host;
 pub mod medium;
-mod memory;
+pub mod memory;
 mod nand;
 mod partition;
 mod raw;

@@ -3,13 +3,17 @@
 use crate::device::volume_error;
 use crate::error::{Class, Error, Result};
 use crate::nand::medium_error;
+use crate::spaces::MappedSpace;
 use crate::spec::{Memory, Spec};
 use onode_base::ErrorKind;
+use onode_media::Pmem;
 use onode_media::real::{Flushing, MappedOptions, MappedPmem, Opening};
-use onode_media::spaces::{Kind, Region, Space};
+use onode_media::spaces::{Kind, Region};
 use onode_object::ObjectDevice;
+use onode_scm::allocator::{Allocator, Process};
 use onode_scm::{FormatOptions, MountOptions, ScmDevice};
 use std::path::Path;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 const fn options(memory: &Memory, opening: Opening) -> MappedOptions {
@@ -21,10 +25,15 @@ const fn options(memory: &Memory, opening: Opening) -> MappedOptions {
 const OBJECTS: &str = "objects";
 
 /// A device in a space of a region.
-pub(crate) type Device = ScmDevice<Space<MappedPmem>>;
+pub type Device = ScmDevice<MappedSpace>;
 
 /// Opens the device of a spec. One without a path is made on the spot.
 pub(crate) fn open(spec: &Spec, memory: &Memory, read_only: bool, uuid: [u8; 16]) -> Result<Arc<dyn ObjectDevice>> {
+    Ok(open_device(spec, memory, read_only, uuid)?)
+}
+
+/// The same as what it is.
+pub(crate) fn open_device(spec: &Spec, memory: &Memory, read_only: bool, uuid: [u8; 16]) -> Result<Arc<Device>> {
     let what = || format!("cannot open {spec}");
     let Some(path) = &memory.path else {
         let length = memory.bytes().next_multiple_of(4096);
@@ -39,7 +48,7 @@ pub(crate) fn open(spec: &Spec, memory: &Memory, read_only: bool, uuid: [u8; 16]
 pub(crate) fn mount(spec: &Spec, memory: &Memory, path: &Path, read_only: bool) -> Result<Device> {
     let what = || format!("cannot open {spec}");
     let opening = if read_only { Opening::ReadOnly } else { Opening::Existing };
-    let mapped = MappedPmem::open(path, &options(memory, opening)).and_then(Region::open);
+    let mapped = MappedPmem::open(path, &options(memory, opening)).and_then(|mapped| Region::open(Arc::new(mapped)));
     let region = mapped.map_err(|error| medium_error(what(), path, &error))?;
     let Some(space) = region.list().into_iter().find(|space| space.kind == Kind::Manager) else {
         return Err(Error::new(Class::NotAnImage, what(), "it has no space for objects")
@@ -50,6 +59,39 @@ pub(crate) fn mount(spec: &Spec, memory: &Memory, path: &Path, read_only: bool) 
         ErrorKind::Invalid if error.detail.contains("format") => Error::new(Class::NewerFormat, what(), error.detail),
         _ => volume_error(what(), &error),
     })
+}
+
+/// The blocks of a volume on memory, for a heap: memory of this process until they are made files.
+pub struct HeapMemory {
+    /// Hands out blocks under a lease of this process.
+    pub blocks: Allocator<Arc<MappedSpace>>,
+    /// What addresses of blocks count in.
+    pub memory: Arc<MappedSpace>,
+    /// Where it lies in this process.
+    pub base: NonNull<u8>,
+}
+
+impl HeapMemory {
+    pub(crate) fn of(device: &Device) -> Result<Self> {
+        let what = "cannot use the volume as a heap";
+        let memory = device.memory();
+        let base = memory.address().ok_or_else(|| Error::new(Class::General, what, "it is not in memory"))?;
+        let mut blocks = device.blocks().map_err(|error| Error::device(what, &error))?;
+        let process = |id: u64| Process { id, started: started(id).unwrap_or_default() };
+        let is_dead = |process: Process| started(process.id) != Some(process.started);
+        if blocks.join(process(std::process::id().into()), is_dead).is_none() {
+            let why = "too many processes use its blocks";
+            return Err(Error::new(Class::InUse, what, why));
+        }
+        Ok(Self { blocks, memory, base })
+    }
+}
+
+/// When a process was started, in ticks since the host was; `None` if there is no such process.
+fn started(process: u64) -> Option<u64> {
+    let line = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name in parentheses may hold anything; 20 fields follow it up to the start.
+    line.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
 /// Makes a memory of its own at `path` with a device on it.
@@ -73,7 +115,7 @@ pub(crate) fn create(
 
 fn format(spec: &Spec, memory: &Memory, mapped: MappedPmem, uuid: [u8; 16]) -> Result<Device> {
     let what = || format!("cannot make {spec}");
-    let space = Region::format(mapped, uuid, true).and_then(|region| {
+    let space = Region::format(Arc::new(mapped), uuid, true).and_then(|region| {
         let length = memory.objects.unwrap_or_else(|| region.largest_free());
         region.create(OBJECTS, Kind::Manager, length)
     });

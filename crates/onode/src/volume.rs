@@ -4,6 +4,7 @@ use crate::clock::SystemClock;
 use crate::device;
 use crate::error::{Class, Error, Result};
 use crate::host::random_bytes;
+use crate::memory::{self, HeapMemory};
 use crate::spec::Spec;
 use onode_base::{Clock, ErrorKind};
 use onode_fs::FileSystem;
@@ -63,6 +64,25 @@ impl Volume {
         let files = FileSystem::mount(device, Arc::new(SystemClock), options);
         let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
         Ok(Self { spec: spec.clone(), files })
+    }
+
+    /// Opens a volume on memory together with its blocks. One in memory of the process is made on the spot.
+    ///
+    /// # Errors
+    /// `Usage` for a volume on something else; as [`Volume::open`].
+    pub fn open_memory(spec: &Spec, options: MountOptions) -> Result<(Self, HeapMemory)> {
+        let Spec::Scm(memory) = spec else {
+            return Err(Error::new(Class::Usage, format!("cannot use {spec} as memory"), "it is no memory")
+                .hint("use for example scm:/dev/shm/heap,size=1G"));
+        };
+        let device = memory::open_device(spec, memory, options.read_only, random_bytes()?)?;
+        if memory.path.is_none() {
+            format(spec, device.as_ref(), &CreateOptions::default())?;
+        }
+        let heap = HeapMemory::of(&device)?;
+        let files = FileSystem::mount(device, Arc::new(SystemClock), options);
+        let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
+        Ok((Self { spec: spec.clone(), files }, heap))
     }
 
     /// What it lies on.

@@ -14,7 +14,7 @@ const FLOORS: [&[&str]; 7] = [
     &["onode-media", "onode-object"],
     &["onode-flash", "onode-scm", "onode-fs"],
     &["onode"],
-    &["onode-fuse", "onode-lab", "onode-crash"],
+    &["onode-fuse", "onode-heap", "onode-lab", "onode-crash"],
     &["onode-cli"],
     &[],
 ];

@@ -1,0 +1,74 @@
+//! A block of memory that a program owns.
+
+use crate::heap::{Heap, Shared};
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Memory of the heap: freed when it is dropped, unless it became a file.
+///
+/// Fresh memory holds anything that was there before.
+pub struct Block {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) address: u64,
+    pub(crate) bytes: usize,
+}
+
+impl Block {
+    /// Where it lies, in bytes from the start of the memory: holds in every process that maps it.
+    #[must_use]
+    pub const fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Where it lies in this process.
+    #[must_use]
+    pub fn as_ptr(&self) -> NonNull<u8> {
+        self.shared.pointer(self.address)
+    }
+
+    /// The pointer, for a program that keeps pointers itself; [`Heap::free`] takes it back.
+    #[must_use]
+    pub fn into_raw(self) -> NonNull<u8> {
+        let block = ManuallyDrop::new(self);
+        let pointer = block.as_ptr();
+        // SAFETY: `block` is never dropped, so the reference is taken out of it once.
+        drop(unsafe { std::ptr::read(&raw const block.shared) });
+        pointer
+    }
+
+    /// Gives up ownership without freeing.
+    pub(crate) fn forget(self) {
+        let _ = self.into_raw();
+    }
+}
+
+impl Deref for Block {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the allocator handed out these bytes to this value alone, and the mapping outlives `shared`.
+        unsafe { std::slice::from_raw_parts(self.as_ptr().as_ptr(), self.bytes) }
+    }
+}
+
+impl DerefMut for Block {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.as_ptr().as_ptr(), self.bytes) }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // It came from the allocator, which takes it back.
+        let _ = Heap::release(&self.shared, self.address);
+    }
+}
+
+impl std::fmt::Debug for Block {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Block").field("address", &self.address).field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,319 @@
+//! The heap: blocks, names, and the ways between them.
+
+use crate::block::Block;
+use crate::cache::with_cache;
+use crate::error::{Error, Result};
+use crate::mapping::Mapping;
+use onode::memory::HeapMemory;
+use onode::{MappedSpace, MountOptions, Spec, Volume};
+use onode_base::ErrorKind;
+use onode_fs::{Caller, FileSystem, Follow, InodeNumber, OpenFlags, WriteMode};
+use onode_media::Pmem;
+use onode_scm::allocator::{Allocator, Misuse};
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// What blocks, mappings and the caches of threads need of a heap.
+pub(crate) struct Shared {
+    memory: HeapMemory,
+    volume: Volume,
+}
+
+// SAFETY: `base` is the only part that is not Send or Sync by itself; it is a number that is added to, and who may touch
+// which bytes is settled by the owners of blocks.
+unsafe impl Send for Shared {}
+// SAFETY: as for Send.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    pub(crate) const fn blocks(&self) -> &Allocator<Arc<MappedSpace>> {
+        &self.memory.blocks
+    }
+
+    pub(crate) fn files(&self) -> &FileSystem {
+        self.volume.files()
+    }
+
+    #[inline]
+    pub(crate) fn pointer(&self, address: u64) -> NonNull<u8> {
+        // SAFETY: addresses come from the allocator or were checked against it, so they lie within the mapping.
+        unsafe { self.memory.base.add(address as usize) }
+    }
+
+    fn address_of(&self, pointer: NonNull<u8>) -> Option<u64> {
+        let distance = (pointer.as_ptr() as usize).checked_sub(self.memory.base.as_ptr() as usize)? as u64;
+        (distance < self.memory.memory.length()).then_some(distance)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.memory.blocks.leave();
+        // Whoever wants to hear of an error closes the heap.
+        let _ = self.volume.close();
+    }
+}
+
+/// A volume on memory, open in this process.
+#[derive(Clone)]
+pub struct Heap {
+    shared: Arc<Shared>,
+}
+
+fn misuse(address: u64, misuse: Misuse) -> Error {
+    let why = match misuse {
+        Misuse::OutOfArea => "it does not lie in this heap",
+        Misuse::Wild => "no block begins there",
+        Misuse::DoubleFree => "the block was freed before",
+        Misuse::Published => "the block belongs to a file",
+    };
+    Error::new(ErrorKind::Invalid, format!("cannot free the memory at {address:#x} of the heap: {why}"))
+}
+
+impl Heap {
+    /// Opens the heap of a spec such as `scm:/dev/shm/heap,size=1G`; makes it if there is none.
+    ///
+    /// # Errors
+    /// `Invalid` for a spec that is no memory; in use, damaged, no space on the host: in words.
+    pub fn open(spec: &str) -> Result<Self> {
+        let failed = |error: onode::Error| {
+            let kind = match error.class {
+                onode::Class::InUse => ErrorKind::Busy,
+                onode::Class::NotFound => ErrorKind::NotFound,
+                onode::Class::HostFull | onode::Class::VolumeFull => ErrorKind::NoSpace,
+                onode::Class::Damaged => ErrorKind::Corrupt,
+                onode::Class::Permission => ErrorKind::AccessDenied,
+                onode::Class::ReadOnly => ErrorKind::ReadOnly,
+                _ => ErrorKind::Invalid,
+            };
+            Error::new(kind, error.to_string())
+        };
+        let spec = Spec::parse(spec).map_err(failed)?;
+        if spec.image_path().is_some_and(|path: &Path| !path.exists()) {
+            Volume::create(&spec, &onode::CreateOptions::default()).map_err(failed)?;
+        }
+        // Every call is durable when it returns.
+        let options = MountOptions { write_mode: WriteMode::WriteThrough, ..MountOptions::default() };
+        let (volume, memory) = Volume::open_memory(&spec, options).map_err(failed)?;
+        Ok(Self { shared: Arc::new(Shared { memory, volume }) })
+    }
+
+    /// The files.
+    #[must_use]
+    pub fn files(&self) -> &FileSystem {
+        self.shared.files()
+    }
+
+    /// A block of at least one byte.
+    ///
+    /// # Errors
+    /// `NoSpace`.
+    pub fn allocate(&self, bytes: usize) -> Result<Block> {
+        let address = self.allocate_address(bytes)?;
+        Ok(Block { shared: Arc::clone(&self.shared), address, bytes })
+    }
+
+    #[inline]
+    fn allocate_address(&self, bytes: usize) -> Result<u64> {
+        let wanted = bytes.max(1) as u64;
+        with_cache(&self.shared, |cache| self.shared.blocks().allocate_cached(cache, wanted))
+            .ok_or_else(|| Error::new(ErrorKind::NoSpace, format!("no block of {bytes} bytes is left in the heap")))
+    }
+
+    /// As [`allocate`](Self::allocate), for a program that keeps pointers itself.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn allocate_raw(&self, bytes: usize) -> Result<NonNull<u8>> {
+        Ok(self.shared.pointer(self.allocate_address(bytes)?))
+    }
+
+    /// Frees a block by its pointer.
+    ///
+    /// # Errors
+    /// `Invalid`, and nothing happened: not a block of this heap, freed before, or a file's.
+    ///
+    /// # Safety
+    /// Nobody uses the block any more.
+    #[inline]
+    pub unsafe fn free(&self, pointer: NonNull<u8>) -> Result<()> {
+        match self.shared.address_of(pointer) {
+            Some(address) => Self::release(&self.shared, address),
+            None => Err(Error::new(ErrorKind::Invalid, format!("cannot free {pointer:p}: it is not of this heap"))),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn release(shared: &Arc<Shared>, address: u64) -> Result<()> {
+        with_cache(shared, |cache| shared.blocks().release_cached(cache, address)).map_err(|why| misuse(address, why))
+    }
+
+    /// The block behind a pointer that [`allocate_raw`](Self::allocate_raw) or [`Block::into_raw`] gave, whole.
+    ///
+    /// # Errors
+    /// `Invalid` if no block of the heap begins there.
+    ///
+    /// # Safety
+    /// The caller owns the block.
+    pub unsafe fn from_raw(&self, pointer: NonNull<u8>) -> Result<Block> {
+        let wrong = || Error::new(ErrorKind::Invalid, format!("no block of the heap begins at {pointer:p}"));
+        let address = self.shared.address_of(pointer).ok_or_else(wrong)?;
+        let (_, bytes) = self.block_of(address).filter(|(start, _)| *start == address).ok_or_else(wrong)?;
+        Ok(Block { shared: Arc::clone(&self.shared), address, bytes: bytes as usize })
+    }
+
+    /// A block of another size with the same bytes at its start; where it is, if that is possible.
+    ///
+    /// # Errors
+    /// `NoSpace`, and the block is as it was: it comes back with the error.
+    pub fn reallocate(&self, mut block: Block, bytes: usize) -> std::result::Result<Block, (Block, Error)> {
+        let usable = self.shared.blocks().usable_bytes(block.bytes.max(1) as u64) as usize;
+        if bytes <= usable && bytes * 4 >= usable
+            || bytes > block.bytes
+                && self.shared.blocks().try_extend(block.address, block.bytes.max(1) as u64, bytes as u64)
+        {
+            block.bytes = bytes;
+            return Ok(block);
+        }
+        match self.allocate(bytes) {
+            Ok(mut moved) => {
+                let count = bytes.min(block.bytes);
+                moved[..count].copy_from_slice(&block[..count]);
+                Ok(moved)
+            }
+            Err(error) => Err((block, error)),
+        }
+    }
+
+    /// Start and length of the block that holds an address.
+    #[must_use]
+    pub fn block_of(&self, address: u64) -> Option<(u64, u64)> {
+        self.shared.blocks().block_of(address)
+    }
+
+    /// Where an address of the memory lies in this process. The address has to lie in a block.
+    pub(crate) fn pointer(&self, address: u64) -> NonNull<u8> {
+        self.shared.pointer(address)
+    }
+
+    /// The address of a pointer, which holds in every process and every run; `None` if it is not of this heap.
+    #[must_use]
+    pub fn address_of(&self, pointer: NonNull<u8>) -> Option<u64> {
+        self.shared.address_of(pointer)
+    }
+
+    /// Makes a block a file of the first `bytes` of it (paper 2, Table 1). No byte is copied; name and content are durable
+    /// when this returns, and the memory is the file's.
+    ///
+    /// # Errors
+    /// `Exists`, `NotFound`, `NoSpace`, ...: the block comes back with the error.
+    pub fn mm_to_file(
+        &self,
+        block: Block,
+        path: &[u8],
+        caller: &Caller,
+        permissions: u16,
+    ) -> std::result::Result<InodeNumber, (Block, Error)> {
+        if !Arc::ptr_eq(&block.shared, &self.shared) {
+            let why = "the block is one of another heap: a file and its memory lie in the same one";
+            return Err((block, Error::new(ErrorKind::CrossDevice, why)));
+        }
+        let content = onode_fs::Block { address: block.address, bytes: block.bytes as u64, is_durable: false };
+        let files = self.files();
+        let made = files.resolve_parent(path).and_then(|(parent, name)| {
+            let made = files.publish(caller, parent, name, permissions, content)?;
+            files.forget(made.inode, 1);
+            Ok(made.inode)
+        });
+        match made {
+            Ok(inode) => {
+                block.forget();
+                Ok(inode)
+            }
+            Err(error) => {
+                let what = format!("cannot make the memory the file {}", String::from_utf8_lossy(path));
+                Err((block, Error::of_files(&what, &error)))
+            }
+        }
+    }
+
+    /// Takes a file's content as a block and removes the file: the way back, and no byte is copied either.
+    ///
+    /// # Errors
+    /// `Busy` if the file is open or has other names, `Invalid` if it lies in several blocks ([`Heap::compact`] makes
+    /// them one), `NotFound`, ...
+    pub fn file_to_mm(&self, path: &[u8]) -> Result<Block> {
+        let files = self.files();
+        let block = files.resolve_parent(path).and_then(|(parent, name)| files.withdraw(parent, name));
+        let block = block.map_err(|error| Self::failed("make the file memory", path, &error))?;
+        // The block is whole chunks or one of a class; it may hold more than the file had.
+        Ok(Block { shared: Arc::clone(&self.shared), address: block.address, bytes: block.bytes as usize })
+    }
+
+    /// A file's content where it lies; the file stays.
+    ///
+    /// # Errors
+    /// `Invalid` if it lies in several blocks ([`Heap::compact`] makes them one), `NotFound`, ...
+    pub fn map(&self, path: &[u8]) -> Result<Mapping> {
+        let files = self.files();
+        let failed = |error: onode_fs::Error| Self::failed("map", path, &error);
+        let inode = files.resolve(path, Follow::Yes).map_err(failed)?;
+        let parts = files.placement(inode).map_err(failed)?;
+        let size = files.attributes(inode).map_err(failed)?.size;
+        let address = match parts[..] {
+            [] if size == 0 => 0,
+            [part] if part.offset == 0 && part.length == size => part.address,
+            _ => {
+                let detail = format!("cannot map {}: it lies in several blocks", String::from_utf8_lossy(path));
+                return Err(Error::new(ErrorKind::Invalid, detail));
+            }
+        };
+        let handle = files.open(&Caller::root(), inode, OpenFlags::default()).map_err(failed)?;
+        Ok(Mapping { shared: Arc::clone(&self.shared), handle, inode, address, bytes: size as usize })
+    }
+
+    /// Makes a file that lies in several blocks lie in one, by a copy of it that takes its name.
+    ///
+    /// # Errors
+    /// `NoSpace`, `NotFound`, ...
+    pub fn compact(&self, path: &[u8]) -> Result<()> {
+        let files = self.files();
+        let failed = |error: onode_fs::Error| Self::failed("compact", path, &error);
+        let inode = files.resolve(path, Follow::Yes).map_err(failed)?;
+        let attributes = files.attributes(inode).map_err(failed)?;
+        let mut block = self.allocate(attributes.size as usize)?;
+        let mut done = 0;
+        while done < block.len() {
+            match files.read(inode, done as u64, &mut block[done..]).map_err(failed)? {
+                0 => break,
+                count => done += count,
+            }
+        }
+        let caller = Caller { uid: attributes.uid, gid: attributes.gid, ..Caller::root() };
+        let (parent, name) = files.resolve_parent(path).map_err(failed)?;
+        let between = [path, b".compact"].concat();
+        self.mm_to_file(block, &between, &caller, attributes.permissions).map_err(|(_, error)| error)?;
+        let (_, between) = files.resolve_parent(&between).map_err(failed)?;
+        files.rename(parent, between, parent, name, onode_fs::RenameFlags::default()).map_err(failed)
+    }
+
+    fn failed(what: &str, path: &[u8], error: &onode_fs::Error) -> Error {
+        Error::of_files(&format!("cannot {what} {}", String::from_utf8_lossy(path)), error)
+    }
+
+    /// Closes the heap: blocks that no file has are gone. Fails, and closes nothing, while blocks or mappings are in use.
+    ///
+    /// # Errors
+    /// `Busy`; the device's errors.
+    pub fn close(self) -> Result<()> {
+        match Arc::try_unwrap(self.shared) {
+            Ok(shared) => {
+                let closed = shared.volume.close();
+                closed.map_err(|error| Error::new(ErrorKind::Media, error.to_string()))
+            }
+            Err(_) => Err(Error::new(ErrorKind::Busy, "blocks, mappings or other handles of the heap are in use")),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The content of a file where it lies.
+
+use crate::heap::Shared;
+use onode_fs::InodeNumber;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// A file's bytes in memory. The file stays what it is, and others may write to it meanwhile: what is read is only as
+/// steady as they are. It keeps the file open, so its blocks stay.
+pub struct Mapping {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) handle: onode_fs::FileHandle,
+    pub(crate) inode: InodeNumber,
+    pub(crate) address: u64,
+    pub(crate) bytes: usize,
+}
+
+impl Mapping {
+    /// Where the first byte is.
+    #[must_use]
+    pub fn as_ptr(&self) -> NonNull<u8> {
+        self.shared.pointer(self.address)
+    }
+
+    /// How many bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// The file.
+    #[must_use]
+    pub const fn inode(&self) -> InodeNumber {
+        self.inode
+    }
+
+    /// The bytes.
+    ///
+    /// # Safety
+    /// Nobody writes to the file while the slice is used.
+    #[must_use]
+    pub unsafe fn as_slice(&self) -> &[u8] {
+        // SAFETY: the bytes are those of the file's block, which stays mapped and owned while the file is open; that nobody
+        // writes is the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.as_ptr().as_ptr(), self.bytes) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // The handle is this value's own.
+        let _ = self.shared.files().release(self.handle);
+    }
+}
