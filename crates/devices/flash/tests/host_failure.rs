@@ -90,9 +90,13 @@ struct OnHost {
 
 impl OnHost {
     fn new(bytes: u64, seed: u64) -> Self {
+        Self::with_spare(bytes, seed, 16)
+    }
+
+    fn with_spare(bytes: u64, seed: u64, spare_bytes: u32) -> Self {
         let blocks = (bytes * 2 / (2048 * 32) + 64) as u32;
         let nand =
-            Volatile::new(Geometry { page_bytes: 2048, spare_bytes: 16, pages_per_block: 32, blocks, chips: 1 }, seed);
+            Volatile::new(Geometry { page_bytes: 2048, spare_bytes, pages_per_block: 32, blocks, chips: 1 }, seed);
         let device = FlashDevice::format(nand.clone(), &FormatOptions::default(), &MountOptions::default()).unwrap();
         Self { nand, device: Some(device) }
     }
@@ -126,6 +130,46 @@ impl Harness for OnHost {
 fn a_prefix_of_the_commits_survives_a_failing_host() {
     for seed in 0..12 {
         differential(&|bytes| Box::new(OnHost::new(bytes, seed)), seed, 600, true);
+    }
+}
+
+#[test]
+fn the_same_where_pages_wait_to_be_filled() {
+    for seed in 0..12 {
+        differential(&|bytes| Box::new(OnHost::with_spare(bytes, seed, 0)), seed, 600, true);
+    }
+}
+
+/// Tails of synced writes wait in a page that later writes fill, and those may be lost with the page.
+#[test]
+fn what_was_synced_outlives_a_page_that_is_lost() {
+    for seed in 0..8 {
+        let mut prng = Prng::new(seed);
+        let mut host = OnHost::with_spare(4 << 20, seed, 0);
+        let [synced, other] = [0; 2].map(|_| host.device().reserve_ids(1).unwrap());
+        let mut transaction = Transaction::new();
+        transaction.create(synced, Hints::default()).create(other, Hints::default());
+        host.device().commit(transaction, Durability::Durable).unwrap();
+        let mut expected = vec![0; 64 << 10];
+        for round in 0..40 {
+            for _ in 0..1 + prng.below(3) {
+                let at = prng.below((expected.len() - 4096) as u64) as usize;
+                expected[at..at + 4096].fill(prng.next_u64() as u8 | 1);
+                let mut transaction = Transaction::new();
+                transaction.write(synced, at as u64, expected[at..at + 4096].to_vec());
+                host.device().commit(transaction, Durability::Durable).unwrap();
+            }
+            for _ in 0..prng.below(4) {
+                let mut transaction = Transaction::new();
+                transaction.write(other, prng.below(60_000), vec![round as u8; 100 + prng.below(30_000) as usize]);
+                host.device().commit(transaction, Durability::Buffered).unwrap();
+            }
+            host.crash();
+            let end = expected.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+            let mut found = vec![0; expected.len()];
+            assert_eq!(host.device().read(synced, 0, &mut found).unwrap(), end, "seed {seed}, round {round}");
+            assert!(found == expected, "seed {seed}, round {round}");
+        }
     }
 }
 
