@@ -162,26 +162,34 @@ impl PolicySettings {
 /// # Errors
 /// As [`PolicySettings::validate`].
 pub fn simulate(settings: &PolicySettings) -> Result<PolicyRow> {
+    simulate_in(settings, settings.segments)
+}
+
+/// As [`simulate`], on a device that has so many segments for as many pages.
+///
+/// # Errors
+/// As [`PolicySettings::validate`].
+pub(crate) fn simulate_in(settings: &PolicySettings, segments: u32) -> Result<PolicyRow> {
     settings.validate()?;
-    let shape = settings.shape();
+    let shape = Shape { segments: segments.max(settings.segments), ..settings.shape() };
     let writes = settings.writes();
     Ok(match settings.decider {
-        Decider::Device(placement) => run(settings, &writes, Device::new(placement, shape.segments, None)),
+        Decider::Device(placement) => run(settings, shape, &writes, Device::new(placement, shape.segments, None)),
         Decider::Hinted(right) => {
             let lives = Lives::new(shape.pages, &writes);
             let levels = Levels::new(&lives, right, shape, settings.seed);
-            run(settings, &writes, Device::new(Placement::Hints, shape.segments, Some(&levels)))
+            run(settings, shape, &writes, Device::new(Placement::Hints, shape.segments, Some(&levels)))
         }
         Decider::Oracle => {
             let lives = Lives::new(shape.pages, &writes);
-            run(settings, &writes, Oracle::new(&lives, shape))
+            run(settings, shape, &writes, Oracle::new(&lives, shape))
         }
     })
 }
 
-fn run(settings: &PolicySettings, writes: &[u32], placer: impl Placer) -> PolicyRow {
+fn run(settings: &PolicySettings, shape: Shape, writes: &[u32], placer: impl Placer) -> PolicyRow {
     let started = crate::replay::processor_seconds();
-    let mut simulator = Simulator::new(settings.shape(), placer, settings.victim, settings.wear);
+    let mut simulator = Simulator::new(shape, placer, settings.victim, settings.wear);
     simulator.fill();
     let (first, second) = writes.split_at(writes.len() / 2);
     simulator.run(first, 0);
@@ -191,7 +199,7 @@ fn run(settings: &PolicySettings, writes: &[u32], placer: impl Placer) -> Policy
     let all = simulator.counts;
     let written = all.written - half.written;
     let (moved, levelled) = (all.moved - half.moved, all.levelled - half.levelled);
-    let mean = simulator.erases().map(f64::from).sum::<f64>() / f64::from(settings.segments);
+    let mean = simulator.erases().map(f64::from).sum::<f64>() / f64::from(shape.segments);
     let max = simulator.erases().max().unwrap_or(0);
     PolicyRow {
         stream: settings.pattern.name(),
@@ -199,7 +207,7 @@ fn run(settings: &PolicySettings, writes: &[u32], placer: impl Placer) -> Policy
         hints_right: if let Decider::Hinted(right) = settings.decider { Some(right) } else { None },
         victim: settings.victim.name(),
         wear_policy: settings.wear.name(),
-        segments: settings.segments,
+        segments: shape.segments,
         segment_pages: settings.segment_pages,
         spare: settings.spare,
         seed: settings.seed,

@@ -35,6 +35,18 @@ pub struct Settings {
 /// `Usage` for a device that cannot be measured or a stream that makes no sense; what the file system
 /// reports, with the operation that failed.
 pub fn replay(settings: &Settings, operations: &[Operation]) -> Result<Report> {
+    replay_and(settings, operations, |_| ()).map(|(report, ())| report)
+}
+
+/// As [`replay`]; `look` sees the device at the end.
+///
+/// # Errors
+/// As [`replay`].
+pub(crate) fn replay_and<T>(
+    settings: &Settings,
+    operations: &[Operation],
+    look: impl FnOnce(&Bench) -> T,
+) -> Result<(Report, T)> {
     let bench =
         Bench::with_access_times(&settings.device, settings.durability, settings.caches, settings.access_times)?;
     let mut run = Run {
@@ -58,7 +70,8 @@ pub fn replay(settings: &Settings, operations: &[Operation]) -> Result<Report> {
     }
     run.bench.files.sync().map_err(|error| Volume::error("the last sync failed", &error))?;
     let processor = processor_seconds() - begin;
-    run.report(settings, processor)
+    let seen = look(&run.bench);
+    Ok((run.report(settings, processor)?, seen))
 }
 
 /// Where counting began.
