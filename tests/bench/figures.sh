@@ -15,38 +15,5 @@ status=0
 "$onode" --json lab replay --figures ${1:+--traces "$1"} >"$work/replay.json" || status=$?
 "$onode" --json lab policy --figures >"$work/policy.json" || status=$?
 
-python3 - "$work/replay.json" "$work/policy.json" docs/benchmarks.md <<'EOF'
-import json, sys
-
-BEGIN, END = "<!-- figures: begin -->\n", "<!-- figures: end -->\n"
-
-
-def number(value):
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
-
-
-def line(row):
-    if row["reach"] is None:
-        reach = met = "-"
-    else:
-        # Rows without a bound are at most, except speeds.
-        bound = row.get("bound") or ("at least" if row["name"].startswith("speed") else "at most")
-        reach = f"{bound} {number(row['reach'])}"
-        met = "yes" if row["met"] else "**no**"
-    return f"| {row['name']} | {number(row['value'])} {row['unit']} | {reach} | {met} |\n"
-
-
-lines = ["| figure | value | to reach | met |\n", "|---|---|---|---|\n"]
-failures = []
-for name in sys.argv[1:3]:
-    report = json.load(open(name))
-    lines += [line(row) for row in report["rows"]]
-    failures += report.get("failures", [])
-if failures:
-    lines += ["\nNot measured, because it failed:\n\n"] + [f"- {failure}\n" for failure in failures]
-text = open(sys.argv[3]).read()
-before, rest = text.split(BEGIN)
-_, after = rest.split(END)
-open(sys.argv[3], "w").write(before + BEGIN + "\n" + "".join(lines) + "\n" + END + after)
-EOF
+python3 tests/bench/rows.py docs/benchmarks.md figures "$work/replay.json" "$work/policy.json"
 exit "$status"

@@ -12,10 +12,12 @@ use std::vec::Vec;
 
 /// Blocks of whole chunks are cached up to this many chunks.
 const RUN_CHUNKS_MAX: usize = 16;
-/// Bytes of the blocks of one size that a cache holds at most, if they are more than a few.
-const BIN_BYTES: u64 = 256 << 10;
+/// Bytes of the small blocks of one size that a cache holds at most, if they are more than a few.
+const SMALL_BIN_BYTES: u64 = 256 << 10;
+/// The same for blocks of whole chunks.
+const RUN_BIN_BYTES: u64 = 1 << 20;
 const BIN_BLOCKS_MAX: u64 = 128;
-const BIN_BLOCKS_MIN: u64 = 8;
+const BIN_BLOCKS_MIN: u64 = 2;
 
 /// The free blocks of one size of one thread, last in, first out.
 #[derive(Debug, Default)]
@@ -40,8 +42,8 @@ const fn mark_of(at: u64) -> u64 {
 }
 
 impl Bin {
-    fn of(bytes: u64) -> Self {
-        let limit = (BIN_BYTES / bytes.max(1)).clamp(BIN_BLOCKS_MIN, BIN_BLOCKS_MAX) as usize;
+    fn of(bytes: u64, all: u64) -> Self {
+        let limit = (all / bytes.max(1)).clamp(BIN_BLOCKS_MIN, BIN_BLOCKS_MAX) as usize;
         Self { blocks: Vec::with_capacity(limit), limit }
     }
 }
@@ -53,35 +55,44 @@ impl<P: Pmem> Allocator<P> {
         ThreadCache {
             small: core::array::from_fn(|class| match table.classes.get(class).bytes {
                 0 => Bin::default(),
-                bytes => Bin::of(u64::from(bytes)),
+                bytes => Bin::of(u64::from(bytes), SMALL_BIN_BYTES),
             }),
-            runs: core::array::from_fn(|index| Bin::of((index as u64 + 1) << table.layout.chunk_shift)),
+            runs: core::array::from_fn(|index| Bin::of((index as u64 + 1) << table.layout.chunk_shift, RUN_BIN_BYTES)),
             small_key: Entry::small(0, self.lease).key(),
             run_key: Entry::head(0, self.lease).key(),
         }
     }
 
-    /// As [`allocate`](Self::allocate), from the cache where it has a block.
+    /// As [`allocate`](Self::allocate), from the cache where it has a block. If there is no room, all that the cache holds
+    /// is given back first.
     #[inline]
     pub fn allocate_cached(&self, cache: &mut ThreadCache, bytes: u64) -> Option<u64> {
         if let Some(class) = self.table.classes.of(bytes) {
             let bin = &mut cache.small[class & 31];
-            let at = match bin.blocks.pop() {
-                Some(at) => at,
-                None => self.refill_small(bin, class)?,
-            };
-            self.table.pmem.store(at, 0);
-            return Some(at);
+            if let Some(at) = bin.blocks.pop().or_else(|| self.refill_small(bin, class)) {
+                self.table.pmem.store(at, 0);
+                return Some(at);
+            }
+        } else {
+            let chunks = self.table.layout.chunks_for(bytes);
+            if let Some(bin) = cache.runs.get_mut((chunks as usize).wrapping_sub(1))
+                && let Some(at) = bin.blocks.pop().or_else(|| self.refill_run(bin, chunks))
+            {
+                let chunk = self.table.layout.chunk_of(at)?;
+                self.table.set_entry(chunk, self.table.entry(chunk).with_cached(false));
+                return Some(at);
+            }
         }
-        let chunks = self.table.layout.chunks_for(bytes);
-        let Some(bin) = cache.runs.get_mut((chunks as usize).wrapping_sub(1)) else { return self.allocate(bytes) };
-        let at = match bin.blocks.pop() {
-            Some(at) => at,
-            None => self.refill_run(bin, chunks)?,
-        };
-        let chunk = self.table.layout.chunk_of(at)?;
-        self.table.set_entry(chunk, self.table.entry(chunk).with_cached(false));
-        Some(at)
+        self.allocate_uncached(cache, bytes)
+    }
+
+    /// Larger than what a cache holds, or there is no room but perhaps in the cache.
+    #[cold]
+    fn allocate_uncached(&self, cache: &mut ThreadCache, bytes: u64) -> Option<u64> {
+        self.allocate(bytes).or_else(|| {
+            self.drain(cache);
+            self.allocate(bytes)
+        })
     }
 
     #[cold]

@@ -11,8 +11,6 @@ const HELD: u64 = 1 << 62;
 const BROKEN: u64 = 1 << 63;
 /// Attempts before the thread lets others run.
 const SPINS: u32 = 200;
-/// Turns without the lock before its holder is looked at.
-const TURNS_BEFORE_JUDGING: u32 = 64;
 
 /// The lock, held.
 pub(super) struct Guard<'a, P: Pmem> {
@@ -25,7 +23,7 @@ impl<P: Pmem> Allocator<P> {
         let pmem = &self.table.pmem;
         let at = self.table.layout.lock();
         let own = HELD | u64::from(self.lease());
-        let (mut spins, mut turns) = (0, 0);
+        let (mut spins, mut turns) = (0, 0_u32);
         loop {
             let found = pmem.load(at);
             let broken = match found {
@@ -37,8 +35,9 @@ impl<P: Pmem> Allocator<P> {
                     continue;
                 }
                 _ => {
-                    (spins, turns) = (0, turns + 1);
-                    if turns < TURNS_BEFORE_JUDGING || !self.is_dead((found & 0xfff) as u16) {
+                    (spins, turns) = (0, turns.wrapping_add(1));
+                    // The longer it takes, the seldomer the holder is looked at.
+                    if !turns.is_power_of_two() || !self.is_dead((found & 0xfff) as u16) {
                         std::thread::yield_now();
                         continue;
                     }

@@ -117,3 +117,18 @@ fn a_cache_finds_double_frees_and_published_blocks() {
     assert_eq!(allocator.free_bytes(), allocator.capacity_bytes());
     allocator.check().unwrap();
 }
+
+#[test]
+fn a_full_cache_is_no_full_area() {
+    let allocator = fresh(40 * CHUNK, CHUNK, Classes::Halves);
+    let mut cache = allocator.cache();
+    let mut blocks = std::vec::Vec::new();
+    while let Some(at) = allocator.allocate_cached(&mut cache, 100) {
+        blocks.push(at);
+    }
+    assert_eq!(allocator.free_bytes(), 0);
+    blocks.iter().for_each(|at| allocator.release_cached(&mut cache, *at).unwrap());
+    assert!(allocator.free_bytes() < allocator.capacity_bytes(), "the cache holds some of them");
+    assert!(allocator.allocate_cached(&mut cache, allocator.capacity_bytes()).is_some());
+    allocator.check().unwrap();
+}

@@ -1,0 +1,37 @@
+"""Writes rows of figures into a page, between two marks: rows.py PAGE NAME REPORT.json...
+
+The marks are `<!-- NAME: begin -->` and `<!-- NAME: end -->`; reports are what `onode --json lab ... --figures` prints.
+"""
+
+import json
+import sys
+
+
+def number(value):
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def line(row):
+    if row["reach"] is None:
+        reach = met = "-"
+    else:
+        # Rows without a bound are at most, except speeds.
+        bound = row.get("bound") or ("at least" if row["name"].startswith("speed") else "at most")
+        reach = f"{bound} {number(row['reach'])}"
+        met = "yes" if row["met"] else "**no**"
+    return f"| {row['name']} | {number(row['value'])} {row['unit']} | {reach} | {met} |\n"
+
+
+page, name = sys.argv[1:3]
+lines = ["| figure | value | to reach | met |\n", "|---|---|---|---|\n"]
+failures = []
+for report in map(json.load, map(open, sys.argv[3:])):
+    lines += [line(row) for row in report["rows"]]
+    failures += report.get("failures", [])
+if failures:
+    lines += ["\nNot measured, because it failed:\n\n"] + [f"- {failure}\n" for failure in failures]
+begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+text = open(page).read()
+before, rest = text.split(begin)
+_, after = rest.split(end)
+open(page, "w").write(before + begin + "\n" + "".join(lines) + "\n" + end + after)
