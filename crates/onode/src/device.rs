@@ -4,6 +4,7 @@
 //! interrupted `create` leaves nothing that could be taken for a volume.
 
 use crate::error::{Class, Error, Result};
+use crate::face::BlockFace;
 use crate::memory;
 use crate::nand::{self, Place, medium_error, open_nand};
 use crate::raw;
@@ -19,32 +20,33 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Opens the device of a spec. One in memory is empty.
-pub(crate) fn open(spec: &Spec, read_only: bool, uuid: [u8; 16]) -> Result<Arc<dyn ObjectDevice>> {
+/// Opens the device of a spec, and what lies beside it on the same medium. One in memory is empty.
+pub(crate) fn open(spec: &Spec, read_only: bool, uuid: [u8; 16]) -> Result<(Arc<dyn ObjectDevice>, Vec<BlockFace>)> {
     let what = || format!("cannot open {spec}");
-    match spec {
-        Spec::Ram { size } => Ok(Arc::new(RamDevice::new(*size))),
-        Spec::Scm(memory) => memory::open(spec, memory, read_only, uuid),
+    let device: Arc<dyn ObjectDevice> = match spec {
+        Spec::Scm(memory) => return memory::open(spec, memory, read_only, uuid),
+        Spec::Ram { size } => Arc::new(RamDevice::new(*size)),
         Spec::Flash { medium: Medium::Simulator, shape } => {
             let nand = SimNand::new(shape.geometry()?, SimOptions::default());
             let nand = nand.map_err(|error| Error::medium(what(), &error))?;
-            Ok(Arc::new(format_flash(spec, nand, shape, uuid)?))
+            Arc::new(format_flash(spec, nand, shape, uuid)?)
         }
         Spec::Flash { medium: Medium::Image(path) | Medium::Direct(path), shape } => {
             let nand = open_nand(spec, path, shape, read_only)?;
             let Shape { placement, victim, wear, .. } = *shape;
             let options = onode_flash::MountOptions { read_only, placement, victim, wear, ..Default::default() };
             let device = FlashDevice::mount(nand, &options);
-            Ok(Arc::new(device.map_err(|error| match error.kind {
+            Arc::new(device.map_err(|error| match error.kind {
                 // A chip says nothing of itself: that there is no superblock is all that can be seen.
                 ErrorKind::Invalid if nand::is_chip(path) => {
                     let found = onode_media::Error::new(onode_media::MediaErrorKind::NotAnImage, error.detail);
                     medium_error(what(), path, &found)
                 }
                 _ => volume_error(what(), &error),
-            })?))
+            })?)
         }
-    }
+    };
+    Ok((device, Vec::new()))
 }
 
 /// Makes the image of a spec and lets `fill` put the first content on it.

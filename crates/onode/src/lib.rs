@@ -9,6 +9,7 @@
 mod clock;
 mod device;
 mod error;
+mod face;
 mod host;
 pub mod medium;
 pub mod memory;
@@ -23,6 +24,7 @@ mod volume;
 
 pub use clock::SystemClock;
 pub use error::{Class, Error, Result};
+pub use face::BlockFace;
 pub use host::random_bytes;
 pub use onode_flash::policy::WearPolicy;
 pub use onode_media::spaces::{Kind as SpaceKind, SpaceInfo};

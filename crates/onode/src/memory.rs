@@ -2,6 +2,7 @@
 
 use crate::device::volume_error;
 use crate::error::{Class, Error, Result};
+use crate::face::BlockFace;
 use crate::nand::medium_error;
 use crate::spaces::MappedSpace;
 use crate::spec::{Memory, Spec};
@@ -27,9 +28,20 @@ const OBJECTS: &str = "objects";
 /// A device in a space of a region.
 pub type Device = ScmDevice<MappedSpace>;
 
+/// A device and the spaces beside it.
+type Opened = (Arc<dyn ObjectDevice>, Vec<BlockFace>);
+
 /// Opens the device of a spec. One without a path is made on the spot.
-pub(crate) fn open(spec: &Spec, memory: &Memory, read_only: bool, uuid: [u8; 16]) -> Result<Arc<dyn ObjectDevice>> {
-    Ok(open_device(spec, memory, read_only, uuid)?)
+pub(crate) fn open(spec: &Spec, memory: &Memory, read_only: bool, uuid: [u8; 16]) -> Result<Opened> {
+    let device = open_device(spec, memory, read_only, uuid)?;
+    let faces = faces_beside(spec, &device, read_only)?;
+    Ok((device, faces))
+}
+
+/// The spaces beside a device, each like a block device.
+pub(crate) fn faces_beside(spec: &Spec, device: &Device, read_only: bool) -> Result<Vec<BlockFace>> {
+    let faces = BlockFace::of_region(device.memory().region(), read_only);
+    faces.map_err(|error| Error::medium(format!("cannot open the spaces of {spec}"), &error))
 }
 
 /// The same as what it is.

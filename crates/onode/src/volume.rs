@@ -3,6 +3,7 @@
 use crate::clock::SystemClock;
 use crate::device;
 use crate::error::{Class, Error, Result};
+use crate::face::BlockFace;
 use crate::host::random_bytes;
 use crate::memory::{self, HeapMemory};
 use crate::spec::Spec;
@@ -18,7 +19,7 @@ pub use onode_fs::{Inodes, Options as MountOptions};
 /// # Errors
 /// As [`Volume::open`].
 pub fn open_device(spec: &Spec, read_only: bool) -> Result<Arc<dyn ObjectDevice>> {
-    device::open(spec, read_only, random_bytes()?)
+    device::open(spec, read_only, random_bytes()?).map(|(device, _)| device)
 }
 
 /// How to make a volume.
@@ -41,6 +42,7 @@ pub struct CreateOptions {
 pub struct Volume {
     spec: Spec,
     files: Arc<FileSystem>,
+    faces: Vec<BlockFace>,
 }
 
 impl Volume {
@@ -57,13 +59,13 @@ impl Volume {
     /// # Errors
     /// One of every class that concerns images; the image is then as it was.
     pub fn open(spec: &Spec, options: MountOptions) -> Result<Self> {
-        let device = device::open(spec, options.read_only, random_bytes()?)?;
+        let (device, faces) = device::open(spec, options.read_only, random_bytes()?)?;
         if spec.image_path().is_none() {
             format(spec, device.as_ref(), &CreateOptions::default())?;
         }
         let files = FileSystem::mount(device, Arc::new(SystemClock), options);
         let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
-        Ok(Self { spec: spec.clone(), files })
+        Ok(Self { spec: spec.clone(), files, faces })
     }
 
     /// Opens a volume on memory together with its blocks. One in memory of the process is made on the spot.
@@ -80,9 +82,10 @@ impl Volume {
             format(spec, device.as_ref(), &CreateOptions::default())?;
         }
         let heap = HeapMemory::of(&device)?;
+        let faces = memory::faces_beside(spec, &device, options.read_only)?;
         let files = FileSystem::mount(device, Arc::new(SystemClock), options);
         let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
-        Ok((Self { spec: spec.clone(), files }, heap))
+        Ok((Self { spec: spec.clone(), files, faces }, heap))
     }
 
     /// What it lies on.
@@ -95,6 +98,12 @@ impl Volume {
     #[must_use]
     pub const fn files(&self) -> &Arc<FileSystem> {
         &self.files
+    }
+
+    /// The spaces beside it on the same medium, each like a block device.
+    #[must_use]
+    pub fn block_faces(&self) -> &[BlockFace] {
+        &self.faces
     }
 
     /// Its objects.

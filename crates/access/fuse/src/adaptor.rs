@@ -6,8 +6,13 @@
 //! file without a name lives until the kernel forgets it. Permissions are the kernel's business
 //! (`default_permissions`); what the file system must know of the caller travels in [`Caller`].
 
+use crate::answer::{
+    answer_attributes, answer_done, answer_empty, answer_entry, answer_shown, answer_value, answer_written,
+    generation_of,
+};
 use crate::convert::{attributes, errno, errno_of, inode, no_attributes, set_time, timestamp};
 use crate::directory;
+use crate::faces::Faces;
 use crate::options::Options;
 use crate::patience;
 use fuser::{
@@ -17,7 +22,7 @@ use fuser::{
     ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use onode_base::ErrorKind;
-use onode_fs::{Allocate, Attributes, Caller, FileSystem, Seek, SetAttributes, XattrFlags};
+use onode_fs::{Allocate, Caller, FileSystem, Seek, SetAttributes, XattrFlags};
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io;
@@ -27,7 +32,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 /// How long the kernel may believe what it knows; it drops what it changes itself.
-const TTL: Duration = Duration::from_secs(3600);
+pub(crate) const TTL: Duration = Duration::from_secs(3600);
 /// The largest request; more pages than the kernel's usual limit bring nothing.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
 const SET_ID_BITS: u16 = 0o6000;
@@ -49,13 +54,20 @@ pub(crate) type LateNotifier = Arc<OnceLock<Notifier>>;
 pub(crate) struct Adaptor {
     files: Arc<FileSystem>,
     views: Views,
+    faces: Faces,
     writeback: bool,
     notifier: LateNotifier,
 }
 
 impl Adaptor {
-    pub(crate) const fn new(files: Arc<FileSystem>, options: &Options, views: Views, notifier: LateNotifier) -> Self {
-        Self { files, views, writeback: options.writeback, notifier }
+    pub(crate) const fn new(
+        files: Arc<FileSystem>,
+        options: &Options,
+        views: Views,
+        faces: Faces,
+        notifier: LateNotifier,
+    ) -> Self {
+        Self { files, views, faces, writeback: options.writeback, notifier }
     }
 
     /// Does `change`, which takes the set-id bits away if `caller` is not root. The kernel left that to
@@ -76,48 +88,6 @@ impl Adaptor {
 /// Who asks. The kernel has checked the groups already.
 fn caller(request: &Request, umask: u32) -> Caller {
     Caller { uid: request.uid(), gid: request.gid(), umask, groups: None }
-}
-
-fn generation(of: &Attributes) -> Generation {
-    Generation(u64::from(of.generation))
-}
-
-fn answer_entry(result: onode_fs::Result<Attributes>, reply: ReplyEntry) {
-    match result {
-        Ok(found) => reply.entry(&TTL, &attributes(&found), generation(&found)),
-        Err(error) => reply.error(errno(&error)),
-    }
-}
-
-fn answer_attributes(result: onode_fs::Result<Attributes>, reply: ReplyAttr) {
-    match result {
-        Ok(found) => reply.attr(&TTL, &attributes(&found)),
-        Err(error) => reply.error(errno(&error)),
-    }
-}
-
-fn answer_empty(result: onode_fs::Result<()>, reply: ReplyEmpty) {
-    match result {
-        Ok(()) => reply.ok(),
-        Err(error) => reply.error(errno(&error)),
-    }
-}
-
-pub(crate) fn answer_written(written: onode_fs::Result<usize>, reply: ReplyWrite) {
-    match written {
-        // A request carries at most a mebibyte.
-        Ok(length) => reply.written(length as u32),
-        Err(error) => reply.error(errno(&error)),
-    }
-}
-
-/// Answers with a value whose size may be asked for first.
-fn answer_value(value: &[u8], size: u32, reply: ReplyXattr) {
-    match u32::try_from(value.len()) {
-        Ok(length) if size == 0 => reply.size(length),
-        Ok(length) if length <= size => reply.data(value),
-        _ => reply.error(errno_of(ErrorKind::Range)),
-    }
 }
 
 impl Filesystem for Adaptor {
@@ -150,6 +120,12 @@ impl Filesystem for Adaptor {
     }
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        if self.faces.guards(parent, name) {
+            return match self.faces.lookup(parent, name) {
+                Ok(found) => reply.entry(&TTL, &found, Generation(0)),
+                Err(errno) => reply.error(errno),
+            };
+        }
         match self.files.lookup(inode(parent), name.as_bytes()) {
             // The kernel remembers that there is none.
             Err(error) if error.kind == ErrorKind::NotFound => reply.entry(&TTL, &no_attributes(), Generation(0)),
@@ -158,10 +134,16 @@ impl Filesystem for Adaptor {
     }
 
     fn forget(&self, _request: &Request, number: INodeNo, count: u64) {
+        if Faces::owns(number) {
+            return;
+        }
         self.files.forget(inode(number), count);
     }
 
     fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
+        if Faces::owns(number) {
+            return answer_shown(self.faces.attributes(number), reply);
+        }
         answer_attributes(self.files.attributes(inode(number)), reply);
     }
 
@@ -183,6 +165,11 @@ impl Filesystem for Adaptor {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
+        if Faces::owns(number) {
+            // A length is ignored, as by a block device; so are times.
+            let refused = mode.is_some() || uid.is_some() || gid.is_some();
+            return answer_shown(if refused { Err(Errno::EPERM) } else { self.faces.attributes(number) }, reply);
+        }
         let change = SetAttributes {
             permissions: mode.map(|mode| (mode & 0o7777) as u16),
             uid,
@@ -212,26 +199,41 @@ impl Filesystem for Adaptor {
         device: u32,
         reply: ReplyEntry,
     ) {
+        if self.faces.guards(parent, name) {
+            return reply.error(Errno::EPERM);
+        }
         let caller = caller(request, umask);
         let made = self.files.make_node(&caller, inode(parent), name.as_bytes(), mode, u64::from(device));
         answer_entry(made, reply);
     }
 
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
+        if self.faces.guards(parent, name) {
+            return reply.error(Errno::EPERM);
+        }
         let permissions = (mode & 0o7777) as u16;
         let caller = caller(request, umask);
         answer_entry(self.files.make_directory(&caller, inode(parent), name.as_bytes(), permissions), reply);
     }
 
     fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        if self.faces.guards(parent, name) {
+            return reply.error(Errno::EPERM);
+        }
         answer_empty(self.files.unlink(inode(parent), name.as_bytes()), reply);
     }
 
     fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        if self.faces.guards(parent, name) {
+            return reply.error(Errno::EPERM);
+        }
         answer_empty(self.files.remove_directory(inode(parent), name.as_bytes()), reply);
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        if self.faces.guards(parent, name) {
+            return reply.error(Errno::EPERM);
+        }
         let target = target.as_os_str().as_bytes();
         let caller = caller(request, 0);
         answer_entry(self.files.make_symbolic_link(&caller, inode(parent), name.as_bytes(), target), reply);
@@ -247,6 +249,9 @@ impl Filesystem for Adaptor {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
+        if self.faces.guards(parent, name) || self.faces.guards(new_parent, new_name) {
+            return reply.error(Errno::EPERM);
+        }
         let how = if flags.is_empty() {
             onode_fs::RenameFlags::Replace
         } else if flags == RenameFlags::RENAME_NOREPLACE {
@@ -261,6 +266,9 @@ impl Filesystem for Adaptor {
     }
 
     fn link(&self, _request: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        if Faces::owns(number) || self.faces.guards(parent, name) {
+            return reply.error(Errno::EPERM);
+        }
         answer_entry(self.files.link(inode(number), inode(parent), name.as_bytes()), reply);
     }
 
@@ -279,11 +287,14 @@ impl Filesystem for Adaptor {
         _flags: i32,
         reply: ReplyCreate,
     ) {
+        if self.faces.guards(parent, name) {
+            return reply.error(Errno::EPERM);
+        }
         let permissions = (mode & 0o7777) as u16;
         match self.files.create(&caller(request, umask), inode(parent), name.as_bytes(), permissions) {
             Ok(made) => {
                 let flags = FopenFlags::FOPEN_KEEP_CACHE;
-                reply.created(&TTL, &attributes(&made), generation(&made), FileHandle(0), flags);
+                reply.created(&TTL, &attributes(&made), generation_of(&made), FileHandle(0), flags);
             }
             Err(error) => reply.error(errno(&error)),
         }
@@ -305,9 +316,13 @@ impl Filesystem for Adaptor {
             if buffer.len() < size {
                 buffer.resize(size, 0);
             }
-            match self.files.read(inode(number), offset, &mut buffer[..size]) {
+            let read = match Faces::owns(number) {
+                true => self.faces.read(number, offset, &mut buffer[..size]),
+                false => self.files.read(inode(number), offset, &mut buffer[..size]).map_err(|error| errno(&error)),
+            };
+            match read {
                 Ok(length) => reply.data(&buffer[..length]),
-                Err(error) => reply.error(errno(&error)),
+                Err(errno) => reply.error(errno),
             }
         });
     }
@@ -324,6 +339,12 @@ impl Filesystem for Adaptor {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        if Faces::owns(number) {
+            return match self.faces.write(number, offset, data) {
+                Ok(written) => reply.written(written),
+                Err(errno) => reply.error(errno),
+            };
+        }
         // The kernel says whether this write takes the set-id bits away; the caller of a write from
         // its cache is unknown.
         let takes_bits = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
@@ -338,14 +359,23 @@ impl Filesystem for Adaptor {
     }
 
     fn flush(&self, _request: &Request, number: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
+        if Faces::owns(number) {
+            return answer_done(self.faces.sync(number), reply);
+        }
         answer_empty(self.files.flush_file(inode(number)), reply);
     }
 
     fn fsync(&self, _request: &Request, number: INodeNo, _handle: FileHandle, data_only: bool, reply: ReplyEmpty) {
+        if Faces::owns(number) {
+            return answer_done(self.faces.sync(number), reply);
+        }
         answer_empty(self.files.fsync(inode(number), None, data_only), reply);
     }
 
     fn readdir(&self, _request: &Request, number: INodeNo, _handle: FileHandle, offset: u64, reply: ReplyDirectory) {
+        if Faces::owns(number) {
+            return self.faces.list(number, offset, reply);
+        }
         directory::read(&self.files, number, offset, reply);
     }
 
@@ -357,10 +387,16 @@ impl Filesystem for Adaptor {
         offset: u64,
         reply: ReplyDirectoryPlus,
     ) {
+        if Faces::owns(number) {
+            return self.faces.list_plus(number, offset, &TTL, reply);
+        }
         directory::read_plus(&self.files, number, offset, &TTL, reply);
     }
 
     fn fsyncdir(&self, _request: &Request, number: INodeNo, _handle: FileHandle, data_only: bool, reply: ReplyEmpty) {
+        if Faces::owns(number) {
+            return reply.ok();
+        }
         answer_empty(self.files.fsync(inode(number), None, data_only), reply);
     }
 
@@ -388,6 +424,9 @@ impl Filesystem for Adaptor {
         _position: u32,
         reply: ReplyEmpty,
     ) {
+        if Faces::owns(number) {
+            return reply.error(Errno::EPERM);
+        }
         let how = match flags {
             0 => XattrFlags::Any,
             libc::XATTR_CREATE => XattrFlags::Create,
@@ -399,6 +438,9 @@ impl Filesystem for Adaptor {
     }
 
     fn getxattr(&self, _request: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        if Faces::owns(number) {
+            return reply.error(errno_of(ErrorKind::NoAttribute));
+        }
         let view = name.to_str().and_then(|name| name.strip_prefix(VIEW_PREFIX));
         if let Some(value) = view.filter(|_| number == INodeNo::ROOT).and_then(|view| (self.views)(view)) {
             return answer_value(&value, size, reply);
@@ -410,6 +452,9 @@ impl Filesystem for Adaptor {
     }
 
     fn listxattr(&self, _request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
+        if Faces::owns(number) {
+            return answer_value(&[], size, reply);
+        }
         match self.files.list_xattrs(inode(number)) {
             Ok(names) => answer_value(&names, size, reply),
             Err(error) => reply.error(errno(&error)),
@@ -417,6 +462,9 @@ impl Filesystem for Adaptor {
     }
 
     fn removexattr(&self, _request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        if Faces::owns(number) {
+            return reply.error(Errno::EPERM);
+        }
         answer_empty(self.files.remove_xattr(inode(number), name.as_bytes()), reply);
     }
 
@@ -435,6 +483,9 @@ impl Filesystem for Adaptor {
         mode: i32,
         reply: ReplyEmpty,
     ) {
+        if Faces::owns(number) {
+            return answer_done(self.faces.allocate(number, offset, length, mode), reply);
+        }
         const KEEP: i32 = libc::FALLOC_FL_KEEP_SIZE;
         const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | KEEP;
         const ZERO: i32 = libc::FALLOC_FL_ZERO_RANGE;
@@ -467,10 +518,14 @@ impl Filesystem for Adaptor {
             _ => return reply.error(Errno::EINVAL),
         };
         let Ok(from) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
-        match self.files.seek(inode(number), from, what).map(i64::try_from) {
+        let found = match Faces::owns(number) {
+            true => self.faces.seek(number, from, whence),
+            false => self.files.seek(inode(number), from, what).map_err(|error| errno(&error)),
+        };
+        match found.map(i64::try_from) {
             Ok(Ok(found)) => reply.offset(found),
             Ok(Err(_)) => reply.error(Errno::EOVERFLOW),
-            Err(error) => reply.error(errno(&error)),
+            Err(errno) => reply.error(errno),
         }
     }
 
@@ -487,6 +542,10 @@ impl Filesystem for Adaptor {
         _flags: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
+        if Faces::owns(from) || Faces::owns(to) {
+            // The kernel then copies by itself.
+            return reply.error(Errno::EXDEV);
+        }
         // The answer has 32 bits; whoever wants more asks again.
         let length = length.min(u64::from(u32::MAX >> 1));
         let caller = caller(request, 0);

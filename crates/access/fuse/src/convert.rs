@@ -81,7 +81,7 @@ pub(crate) fn set_time(from: TimeOrNow) -> SetTime {
     }
 }
 
-fn system_time(from: Timestamp) -> SystemTime {
+pub(crate) fn system_time(from: Timestamp) -> SystemTime {
     let nanoseconds = Duration::from_nanos(u64::from(from.nanoseconds));
     let whole = Duration::from_secs(from.seconds.unsigned_abs());
     let seconds = if from.seconds < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };

@@ -7,8 +7,10 @@
 #![forbid(unsafe_code)]
 
 mod adaptor;
+mod answer;
 mod convert;
 mod directory;
+mod faces;
 mod keeper;
 mod mountpoint;
 mod options;

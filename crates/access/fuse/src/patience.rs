@@ -5,7 +5,7 @@
 //! must not be told that there is none: such a write waits a moment in a thread of its own, while the
 //! server goes on and hears what is forgotten. The kernel holds the file meanwhile, so nothing overtakes.
 
-use crate::adaptor::answer_written;
+use crate::answer::answer_written;
 use fuser::ReplyWrite;
 use onode_base::ErrorKind;
 use onode_fs::{Caller, FileSystem, InodeNumber};

@@ -5,6 +5,7 @@
 //! then lose their connection, not their data.
 
 use crate::adaptor::{Adaptor, LateNotifier, Views};
+use crate::faces::Faces;
 use crate::keeper::Keeper;
 use crate::mountpoint;
 use crate::options::Options;
@@ -55,7 +56,8 @@ impl Mount {
         mountpoint::prepare(directory)?;
         let directory = directory.canonicalize().map_err(|error| Error::host_file("use", directory, &error))?;
         let notifier = LateNotifier::default();
-        let adaptor = Adaptor::new(Arc::clone(volume.files()), options, views, Arc::clone(&notifier));
+        let faces = Faces::new(volume.block_faces().to_vec());
+        let adaptor = Adaptor::new(Arc::clone(volume.files()), options, views, faces, Arc::clone(&notifier));
         let session = Session::new(adaptor, &directory, &configuration(&volume, options))
             .map_err(|error| mount_error(&directory, &error))?;
         // The first and only one: nobody else sets it.
