@@ -32,6 +32,16 @@ pub(crate) enum Put {
     },
 }
 
+impl Put {
+    /// Address and length of what it changes.
+    pub(crate) const fn range(&self) -> (u64, u64) {
+        match *self {
+            Self::Bytes { address, length, .. } => (address, length as u64),
+            Self::Zero { address, length } => (address, length),
+        }
+    }
+}
+
 /// An onode that the transaction changes.
 #[derive(Clone, Copy, Debug)]
 struct Changed {
@@ -54,6 +64,8 @@ pub(crate) struct Change<'a, P: Pmem> {
     pub(crate) content: Vec<u8>,
     /// What was written in place already.
     pub(crate) written: Vec<(u64, u64)>,
+    /// What the record tells the checksum of.
+    pub(crate) checked: Vec<(u64, u64)>,
     pub(crate) shrinks: bool,
     /// The object whose block is not to be freed with it.
     pub(crate) withdrawn: Option<ObjectId>,
@@ -79,6 +91,7 @@ impl<'a, P: Pmem> Change<'a, P> {
             puts: Vec::new(),
             content: Vec::new(),
             written: Vec::new(),
+            checked: Vec::new(),
             shrinks: false,
             withdrawn: None,
             log_bytes: 0,
@@ -233,17 +246,21 @@ impl<'a, P: Pmem> Change<'a, P> {
     }
 
     /// Writes bytes that no durable state shows.
-    pub(crate) fn write_now(&mut self, address: u64, bytes: &[u8]) {
+    pub(crate) fn write_now(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
+        self.core.settle(address, bytes.len() as u64)?;
         self.core.memory.write_through(address, bytes);
         self.note_written(address, bytes.len() as u64);
+        Ok(())
     }
 
-    pub(crate) fn zero_now(&mut self, address: u64, length: u64) {
+    pub(crate) fn zero_now(&mut self, address: u64, length: u64) -> Result<()> {
         if length > 0 {
+            self.core.settle(address, length)?;
             self.core.memory.zero(address, length);
             self.core.memory.flush(address, length);
             self.note_written(address, length);
         }
+        Ok(())
     }
 
     pub(crate) fn note_written(&mut self, address: u64, length: u64) {
@@ -272,14 +289,11 @@ impl<'a, P: Pmem> Change<'a, P> {
     }
 
     /// Copies `length` bytes as the transaction has left them so far from one block to a fresh one.
-    pub(crate) fn copy(&mut self, from: u64, to: u64, length: u64) {
+    pub(crate) fn copy(&mut self, from: u64, to: u64, length: u64) -> Result<()> {
         let mut bytes = vec![0; length as usize];
         self.core.memory.read(from, &mut bytes);
         for put in &self.puts {
-            let (address, count) = match *put {
-                Put::Bytes { address, length, .. } => (address, length as u64),
-                Put::Zero { address, length } => (address, length),
-            };
+            let (address, count) = put.range();
             let (start, end) = (address.max(from), (address + count).min(from + length));
             if start >= end {
                 continue;
@@ -293,7 +307,7 @@ impl<'a, P: Pmem> Change<'a, P> {
                 Put::Zero { .. } => target.fill(0),
             }
         }
-        self.write_now(to, &bytes);
+        self.write_now(to, &bytes)
     }
 
     /// States the changed onodes, and the checksums of what was written already if `checked`.
@@ -304,7 +318,7 @@ impl<'a, P: Pmem> Change<'a, P> {
         }
         if checked {
             let mut piece = [0; 4096];
-            for (address, length) in std::mem::take(&mut self.written) {
+            for (address, length) in joined(self.written.clone()) {
                 let mut crc = crc32c(&[]);
                 let mut done = 0;
                 while done < length {
@@ -314,6 +328,7 @@ impl<'a, P: Pmem> Change<'a, P> {
                     done += part.len() as u64;
                 }
                 self.batch.push(&Item::Check { address, length, crc });
+                self.checked.push((address, length));
             }
         }
         Ok(())
@@ -354,4 +369,17 @@ impl<'a, P: Pmem> Change<'a, P> {
         }
         Ok(())
     }
+}
+
+/// The ranges in order, none twice.
+fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    ranges.sort_unstable();
+    let mut joined: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
+    for (start, length) in ranges {
+        match joined.last_mut() {
+            Some((first, before)) if start <= *first + *before => *before = (*before).max(start + length - *first),
+            _ => joined.push((start, length)),
+        }
+    }
+    joined
 }

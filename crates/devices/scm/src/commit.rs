@@ -127,6 +127,14 @@ impl<P: Pmem> Change<'_, P> {
 
     /// Writes the record and does what had to wait for it.
     fn record(mut self, durability: Durability) -> Result<()> {
+        // What the record puts in place may not be what a recovery that finds the record checks for those before it.
+        let is_doubted = |put: &Put| {
+            let (address, length) = put.range();
+            self.core.doubted.overlaps(address, length)
+        };
+        if self.core.log.fenced < self.core.log.sequence && self.puts.iter().any(is_doubted) {
+            self.core.fence()?;
+        }
         let mut places = vec![Place(0); self.batch.len()];
         let core = &mut *self.core;
         let appended = core.log.append(&*core.memory, &self.batch, |number, place| {
@@ -141,6 +149,9 @@ impl<P: Pmem> Change<'_, P> {
         self.settle_places(&places);
         let core = &mut *self.core;
         let last = core.log.sequence - 1;
+        for (address, length) in std::mem::take(&mut self.checked) {
+            core.doubted.insert(address, length, last);
+        }
         core.counters.commits += 1;
         core.counters.bytes_logged += self.batch.bytes() as u64;
         core.counters.bytes_written += self.written.iter().map(|(_, length)| length).sum::<u64>();

@@ -1,6 +1,7 @@
 //! The device behind its lock: memory, blocks, index and log, and what is true of all of them.
 
 use crate::allocator::Allocator;
+use crate::doubt::Doubted;
 use crate::errors::from_media;
 use crate::format::{SUPERBLOCKS, Superblock};
 use crate::item::{Item, Onode};
@@ -37,6 +38,8 @@ pub(crate) struct Core<P: Pmem> {
     /// Blocks that durable states still refer to: they may be used again when records below the number are durable and
     /// what they put in place is too.
     pub held: VecDeque<Held>,
+    /// What a recovery would check now.
+    pub doubted: Doubted,
     /// No record before this number, if it is not durable yet, has taken bytes away from an object.
     pub last_shrink: u64,
     /// Bytes of the items in the log that still say something.
@@ -103,14 +106,18 @@ impl<P: Pmem> Core<P> {
             return Err(self.fail(from_media("making changes durable", &error)));
         }
         self.log.note_fence();
+        self.doubted.settle_below(self.log.doubted_from);
         self.release_held();
         Ok(())
     }
 
-    /// Gives back the blocks that no durable state refers to.
+    /// Gives back the blocks that no durable state refers to and no recovery looks at.
     fn release_held(&mut self) {
         let durable = self.log.fenced.min(self.log.applied);
-        while let Some(held) = self.held.front().copied().filter(|held| held.sequence < durable) {
+        while let Some(held) = self.held.front().copied() {
+            if held.sequence >= durable || self.doubted.overlaps(held.address, held.bytes) {
+                break;
+            }
             self.held.pop_front();
             if held.part {
                 self.blocks.release_part(held.address, held.bytes);
@@ -127,6 +134,9 @@ impl<P: Pmem> Core<P> {
         }
         if !self.held.is_empty() {
             self.fence()?;
+        }
+        if !self.held.is_empty() {
+            self.write_superblock(false)?;
         }
         Ok(())
     }
@@ -175,9 +185,12 @@ impl<P: Pmem> Core<P> {
         self.superblock.tail = self.log.segments.front().copied().unwrap_or_default();
         self.superblock.tail_sequence = self.log.tail_sequence;
         self.superblock.next_id = self.next_id;
-        let slot = SUPERBLOCKS[(self.superblock.generation % 2) as usize];
-        self.memory.write_through(slot, &self.superblock.encode());
-        self.fence()
+        self.superblock.accepted = self.log.fenced.min(self.log.applied);
+        store_superblock(&*self.memory, &self.superblock);
+        self.fence()?;
+        self.doubted.settle_below(self.superblock.accepted);
+        self.release_held();
+        Ok(())
     }
 
     /// Chunks kept back so that what frees space, and the cleaner of the log, always finish.
@@ -189,6 +202,12 @@ impl<P: Pmem> Core<P> {
     pub(crate) fn fences_are_dear(&self) -> bool {
         self.memory.domain() == Domain::Sync
     }
+}
+
+/// Writes a superblock over the older one; durable after a fence.
+pub(crate) fn store_superblock<P: Pmem + ?Sized>(memory: &P, superblock: &Superblock) {
+    let slot = SUPERBLOCKS[(superblock.generation % 2) as usize];
+    memory.write_through(slot, &superblock.encode());
 }
 
 /// Segments of the log in store that only what frees space may use.

@@ -1,7 +1,8 @@
 //! The object device: the core behind a lock.
 
 use crate::allocator::Allocator;
-use crate::core::{Core, Counters, KEPT_SEGMENTS};
+use crate::core::{Core, Counters, KEPT_SEGMENTS, store_superblock};
+use crate::doubt::Doubted;
 use crate::errors::{damaged, from_media, no_space};
 use crate::format::{AREA_START, FORMAT_VERSION, NoSuperblock, SMALLEST_BYTES, SUPERBLOCKS, Superblock, salt_of};
 use crate::item::{Item, Onode};
@@ -96,6 +97,7 @@ impl<P: Pmem> ScmDevice<P> {
             tail: 0,
             tail_sequence: 1,
             next_id: ObjectId::FIRST_FREE.0,
+            accepted: 0,
         };
         let first = chunks.pop().unwrap_or_default();
         let start = Start {
@@ -131,9 +133,19 @@ impl<P: Pmem> ScmDevice<P> {
         let area_end = AREA_START + (superblock.length - AREA_START) / chunk * chunk;
         let recovered = recover(&*memory, &superblock, AREA_START..area_end, options.read_only)?;
         let next = recovered.scan.segments.last().map_or(0, |(_, head)| head.next);
+        superblock.session += 1;
+        if !options.read_only {
+            // What the last records stand for is there now and need not stay as it is. Whatever is written from here on,
+            // be it a node of the index, may take its place.
+            superblock.generation += 1;
+            superblock.closed = false;
+            superblock.next_id = recovered.next_id;
+            superblock.accepted = recovered.scan.end();
+            store_superblock(&*memory, &superblock);
+            memory.fence().map_err(|error| from_media("recovering", &error))?;
+        }
         blocks.reset();
         claim(&blocks, &recovered, next, chunk)?;
-        superblock.session += 1;
         let start = Start {
             salt: salt_of(&superblock.uuid),
             session: superblock.session,
@@ -157,9 +169,8 @@ impl<P: Pmem> ScmDevice<P> {
             core.live_log_bytes = recovered.live_log_bytes;
             if options.read_only {
                 core.read_only = Some("it is mounted read-only".to_owned());
-                return Ok(());
             }
-            core.write_superblock(false)
+            Ok(())
         })
     }
 
@@ -179,6 +190,7 @@ impl<P: Pmem> ScmDevice<P> {
             log,
             superblock,
             held: VecDeque::new(),
+            doubted: Doubted::default(),
             last_shrink: 0,
             live_log_bytes: 0,
             next_id: superblock.next_id,

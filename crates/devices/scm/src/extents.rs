@@ -101,7 +101,7 @@ impl<P: Pmem> Change<'_, P> {
         let address = extent.address + (offset - extent.offset);
         let stable = self.stable(object)?;
         if self.is_fresh(address) {
-            self.write_now(address, data);
+            self.write_now(address, data)?;
             return Ok(());
         }
         let split = stable.saturating_sub(offset).min(data.len() as u64) as usize;
@@ -110,7 +110,7 @@ impl<P: Pmem> Change<'_, P> {
             self.write_later(address, old);
         }
         if !new.is_empty() {
-            self.write_now(address + split as u64, new);
+            self.write_now(address + split as u64, new)?;
         }
         Ok(())
     }
@@ -218,11 +218,11 @@ impl<P: Pmem> Change<'_, P> {
         let count = data.len().min((start + length - offset) as usize);
         let written_end = offset + count as u64;
         let size = self.size(object)?;
-        self.zero_now(address, offset - start);
-        self.write_now(address + (offset - start), &data[..count]);
+        self.zero_now(address, offset - start)?;
+        self.write_now(address + (offset - start), &data[..count])?;
         let shown_end = size.min(start + length);
         if shown_end > written_end {
-            self.zero_now(address + (written_end - start), shown_end - written_end);
+            self.zero_now(address + (written_end - start), shown_end - written_end)?;
         }
         self.map(object, start, address, length)?;
         Ok(count as u64)
@@ -236,15 +236,15 @@ impl<P: Pmem> Change<'_, P> {
         let wanted = if end > chunk { end.next_multiple_of(PAGE_BYTES) } else { end };
         let (address, length) = self.take_for(wanted.min(hole_end), 0, offset, hole_end)?;
         let size = self.size(object)?;
-        self.copy(old.address, address, old.length.min(size));
+        self.copy(old.address, address, old.length.min(size))?;
         let count = data.len().min((length - offset) as usize);
         if size < offset {
-            self.zero_now(address + size, offset - size);
+            self.zero_now(address + size, offset - size)?;
         }
-        self.write_now(address + offset, &data[..count]);
+        self.write_now(address + offset, &data[..count])?;
         let written_end = offset + count as u64;
         if size.min(length) > written_end {
-            self.zero_now(address + written_end, size.min(length) - written_end);
+            self.zero_now(address + written_end, size.min(length) - written_end)?;
         }
         self.unmap(object, 0)?;
         self.give_up(old.address, old.length, false);
@@ -283,7 +283,7 @@ impl<P: Pmem> Change<'_, P> {
     fn zero_shown(&mut self, object: ObjectId, last: Extent, length: u64) -> Result<()> {
         let shown = self.size(object)?.min(last.offset + length);
         if shown > last.end() {
-            self.zero_now(last.address + last.length, shown - last.end());
+            self.zero_now(last.address + last.length, shown - last.end())?;
         }
         Ok(())
     }
@@ -306,7 +306,7 @@ impl<P: Pmem> Change<'_, P> {
             let address = extent.address + (start - extent.offset);
             let old = if self.is_fresh(address) { 0 } else { stable.saturating_sub(start).min(end - start) };
             self.zero_later(address, old);
-            self.zero_now(address + old, end - start - old);
+            self.zero_now(address + old, end - start - old)?;
             at = end;
         }
         Ok(())
@@ -391,7 +391,7 @@ impl<P: Pmem> Change<'_, P> {
         let stable = self.stable(object)?;
         let old = if self.is_fresh(address) { 0 } else { stable.saturating_sub(start).min(end - start) };
         self.zero_later(address, old);
-        self.zero_now(address + old, end - start - old);
+        self.zero_now(address + old, end - start - old)?;
         Ok(())
     }
 }

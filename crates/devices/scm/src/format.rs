@@ -42,7 +42,8 @@ pub(crate) struct RawSuperblock {
     tail: U64,
     tail_sequence: U64,
     next_id: U64,
-    reserved: [u8; 32],
+    accepted: U64,
+    reserved: [u8; 24],
 }
 const _: () = assert!(size_of::<RawSuperblock>() == 128);
 
@@ -70,6 +71,8 @@ pub(crate) struct Superblock {
     pub tail_sequence: u64,
     /// No object had this id or a higher one when the superblock was written.
     pub next_id: u64,
+    /// Records below this number are durable with everything that they stand for: a recovery checks none of that.
+    pub accepted: u64,
 }
 
 /// Why bytes are no superblock.
@@ -102,7 +105,8 @@ impl Superblock {
             tail: self.tail.into(),
             tail_sequence: self.tail_sequence.into(),
             next_id: self.next_id.into(),
-            reserved: [0; 32],
+            accepted: self.accepted.into(),
+            reserved: [0; 24],
         };
         raw.crc = crc32c(raw.as_bytes()).into();
         let mut bytes = [0; Self::BYTES];
@@ -133,6 +137,7 @@ impl Superblock {
             tail: raw.tail.get(),
             tail_sequence: raw.tail_sequence.get(),
             next_id: raw.next_id.get(),
+            accepted: raw.accepted.get(),
         })
     }
 }
@@ -299,6 +304,7 @@ mod tests {
             tail: 1 << 20,
             tail_sequence: 5,
             next_id: 99,
+            accepted: 17,
         };
         let mut bytes = superblock.encode();
         assert_eq!(Superblock::decode(&bytes), Ok(superblock));

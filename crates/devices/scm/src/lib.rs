@@ -12,6 +12,7 @@ mod cleaner;
 mod commit;
 mod core;
 mod device;
+mod doubt;
 mod errors;
 mod extents;
 mod format;

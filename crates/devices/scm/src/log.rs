@@ -66,6 +66,8 @@ pub(crate) struct Log {
     pub applied: u64,
     /// Changes in place of records below this number were flushed.
     pub flushed: u64,
+    /// The last record does not say of those from this number on that they are durable.
+    pub doubted_from: u64,
 }
 
 /// The most records that may wait for a fence.
@@ -92,6 +94,7 @@ impl Log {
             fenced: start.sequence,
             applied: start.sequence,
             flushed: start.sequence,
+            doubted_from: start.sequence,
         };
         log.open_segment(memory).then_some(log)
     }
@@ -182,6 +185,7 @@ impl Log {
             record.resize(record.len().next_multiple_of(LINE_BYTES as usize), 0);
             memory.write_through(self.position, &record);
             self.position += record.len() as u64;
+            self.doubted_from = self.fenced;
             self.sequence += 1;
         }
         true

@@ -71,6 +71,8 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
         let content = core.whole_block(object)?;
         let blocks = Blocks { published: &[], withdrawn: Some(object) };
         core.commit_with(&transaction, Durability::Durable, blocks)?;
+        // Programs store there as they like.
+        core.settle(content.address, content.bytes)?;
         let _ = core.blocks.unpublish(content.address);
         Ok(content)
     }

@@ -53,10 +53,11 @@ pub(crate) fn recover<P: Pmem + ?Sized>(
 ) -> Result<Recovered> {
     let mut scan = Scan::read(memory, superblock, area.start)?;
     let reader = Reader { memory, area };
-    reader.cut_unfinished(&mut scan)?;
+    reader.cut_unfinished(&mut scan, superblock.accepted)?;
     let mut events = Vec::new();
     let mut next_id = superblock.next_id.max(ObjectId::FIRST_FREE.0);
     let put_from = scan.records.last().map_or(0, |last| last.head.sequence - u64::from(last.head.unapplied));
+    let put_from = put_from.max(superblock.accepted);
     for record in &scan.records {
         reader.each_item(record, |item, place| {
             if let Item::Put { address, bytes } = item {
@@ -127,9 +128,9 @@ impl<P: Pmem + ?Sized> Reader<'_, P> {
     }
 
     /// Ends the log before the first record whose content did not become durable with it.
-    fn cut_unfinished(&self, scan: &mut Scan) -> Result<()> {
+    fn cut_unfinished(&self, scan: &mut Scan, accepted: u64) -> Result<()> {
         let Some(last) = scan.records.last() else { return Ok(()) };
-        let doubtful = last.head.sequence - u64::from(last.head.unfenced);
+        let doubtful = accepted.max(last.head.sequence - u64::from(last.head.unfenced));
         let first = scan.records.partition_point(|record| record.head.sequence < doubtful);
         for record in &scan.records[first..] {
             let mut sound = true;
