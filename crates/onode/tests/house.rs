@@ -15,7 +15,7 @@ const FLOORS: [&[&str]; 7] = [
     &["onode-flash", "onode-scm", "onode-fs"],
     &["onode"],
     &["onode-fuse", "onode-heap", "onode-lab", "onode-crash"],
-    &["onode-cli"],
+    &["onode-cli", "onode-capi"],
     &[],
 ];
 

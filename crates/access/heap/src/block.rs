@@ -22,6 +22,11 @@ impl Block {
         self.address
     }
 
+    /// Lets only the first `bytes` count; more than it has changes nothing.
+    pub fn shorten(&mut self, bytes: usize) {
+        self.bytes = self.bytes.min(bytes);
+    }
+
     /// Where it lies in this process.
     #[must_use]
     pub fn as_ptr(&self) -> NonNull<u8> {

@@ -198,6 +198,12 @@ impl Heap {
         self.shared.pointer(address)
     }
 
+    /// Where an address of the memory lies in this process; `None` if no block holds it.
+    #[must_use]
+    pub fn pointer_at(&self, address: u64) -> Option<NonNull<u8>> {
+        self.block_of(address).map(|_| self.pointer(address))
+    }
+
     /// The address of a pointer, which holds in every process and every run; `None` if it is not of this heap.
     #[must_use]
     pub fn address_of(&self, pointer: NonNull<u8>) -> Option<u64> {

@@ -1,0 +1,269 @@
+/* Onode for C: storage-class memory whose blocks become files and whose files become blocks (paper 2, Table 1).
+ *
+ * Made from crates/access/capi/src; do not edit. Link with -lonode_c.
+ *
+ * A function that fails returns NULL or -1, sets errno, and onode_error() says why in words.
+ * All functions may be called from any thread; a descriptor is used by one thread at a time.
+ */
+
+#ifndef ONODE_H
+#define ONODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <fcntl.h>
+
+// The file stays, the memory is a look at it.
+#define ONODE_KEEP 0
+
+// The file is removed, the memory is the caller's.
+#define ONODE_DROP 1
+
+// A heap of storage-class memory, open in this process.
+typedef struct onode_heap onode_heap;
+
+// What `onode_stat_path` tells of a file.
+typedef struct onode_stat {
+  // Number of the file.
+  uint64_t inode;
+  // Bytes.
+  uint64_t size;
+  // Type and permission bits, as in `st_mode`.
+  uint32_t mode;
+  // Names.
+  uint32_t links;
+  // Last change of the content: seconds since 1970.
+  int64_t modified_seconds;
+  // And nanoseconds.
+  uint32_t modified_nanoseconds;
+} onode_stat;
+
+// A name in a directory.
+typedef struct onode_name {
+  // Number of the file.
+  uint64_t inode;
+  // Type bits, as in `st_mode`.
+  uint32_t mode;
+  // The name, ended by a zero byte.
+  char name[256];
+} onode_name;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// Opens the heap `spec` names, such as "scm:/dev/shm/heap,size=1G", and makes it if there is none.
+//
+// # Safety
+// `spec` is a string.
+struct onode_heap *onode_open_heap(const char *spec);
+
+// Closes a heap: descriptors are closed, and blocks that no file has are gone.
+//
+// # Safety
+// `heap` came from `onode_open_heap`, and nobody uses it or its blocks any more.
+int onode_close_heap(struct onode_heap *heap);
+
+// Makes a heap the one that `mm_to_file` and `file_to_mm` work on.
+//
+// # Safety
+// `heap` came from `onode_open_heap` and stays open as long as those are called.
+int onode_use(struct onode_heap *heap);
+
+// A block of at least `bytes`.
+//
+// # Safety
+// `heap` is an open heap.
+void *onode_alloc(struct onode_heap *heap, size_t bytes);
+
+// Another size for a block, which may move; NULL with the block as it was if there is no room.
+//
+// # Safety
+// `heap` is an open heap, `block` NULL or a block of it that nobody else uses.
+void *onode_realloc(struct onode_heap *heap, void *block, size_t bytes);
+
+// Frees a block; NULL is nothing.
+//
+// # Safety
+// `heap` is an open heap, and nobody uses the block any more.
+int onode_free(struct onode_heap *heap, void *block);
+
+// Bytes of the block that begins at a pointer, which may be more than were asked for; 0 if none does.
+//
+// # Safety
+// `heap` is an open heap.
+size_t onode_block_size(struct onode_heap *heap,
+                        const void *block);
+
+// Where a pointer into the heap points, counted from the heap's start: what to store in place of the pointer. 0 for NULL
+// and for pointers elsewhere.
+//
+// # Safety
+// `heap` is an open heap.
+uint64_t onode_offset(struct onode_heap *heap,
+                      const void *pointer);
+
+// The pointer that an offset stands for; NULL for 0, and for an offset that lies in no block.
+//
+// # Safety
+// `heap` is an open heap.
+void *onode_pointer(struct onode_heap *heap, uint64_t offset);
+
+// Makes the first `bytes` of a block a file, all of it if 0, and returns a descriptor of the file. No byte is copied, and
+// the file is durable, name and content, on return. `flags` as for `open`; the file must not be there.
+//
+// # Safety
+// `heap` is an open heap, `path` a string, and nobody uses the block through its pointer any more unless this fails.
+int onode_mm_to_file(struct onode_heap *heap,
+                     void *block,
+                     size_t bytes,
+                     const char *path,
+                     int flags);
+
+// The content of a file as memory. With ONODE_DROP the file is removed, its descriptor closed, and the block is the
+// caller's; with ONODE_KEEP the file stays and the memory is given back with `onode_unmap`. The file must be in one
+// piece, as those are that were blocks; another one is copied together first.
+//
+// # Safety
+// `heap` is an open heap.
+void *onode_file_to_mm(struct onode_heap *heap,
+                       int descriptor,
+                       int flags);
+
+// The content of the file at `path` as memory, which stays a file; `bytes` gets its size. Given back with `onode_unmap`.
+//
+// # Safety
+// `heap` is an open heap, `path` a string, `bytes` NULL or a place for a number.
+void *onode_map(struct onode_heap *heap,
+                const char *path,
+                size_t *bytes);
+
+// Gives back memory that `onode_map` or `onode_file_to_mm` with ONODE_KEEP returned.
+//
+// # Safety
+// `heap` is an open heap, and nobody uses the memory any more.
+int onode_unmap(struct onode_heap *heap, void *memory);
+
+// Paper 2, Table 1: makes a block of the heap in use a file and returns its descriptor.
+//
+// # Safety
+// As [`onode_mm_to_file`]; `onode_use` was called.
+int mm_to_file(void *block, const char *path, int flags);
+
+// Paper 2, Table 1: makes the content of a file of the heap in use memory.
+//
+// # Safety
+// As [`onode_file_to_mm`]; `onode_use` was called.
+void *file_to_mm(int descriptor, int flags);
+
+// Opens a file; `flags` and `mode` as for `open(2)`.
+//
+// # Safety
+// `heap` is an open heap, `path` a string.
+int onode_open(struct onode_heap *heap, const char *path, int flags, uint32_t mode);
+
+// Makes a file, or cuts it to nothing, and opens it for writing.
+//
+// # Safety
+// As [`onode_open`].
+int onode_creat(struct onode_heap *heap, const char *path, uint32_t mode);
+
+// Closes a descriptor.
+//
+// # Safety
+// `heap` is an open heap.
+int onode_close(struct onode_heap *heap, int descriptor);
+
+// Reads from where the descriptor stands.
+//
+// # Safety
+// `heap` is an open heap, and `to` has room for `bytes`.
+ptrdiff_t onode_read(struct onode_heap *heap, int descriptor, void *to, size_t bytes);
+
+// Reads from `offset`.
+//
+// # Safety
+// As [`onode_read`].
+ptrdiff_t onode_pread(struct onode_heap *heap,
+                      int descriptor,
+                      void *to,
+                      size_t bytes,
+                      uint64_t offset);
+
+// Writes where the descriptor stands, at the end with O_APPEND.
+//
+// # Safety
+// `heap` is an open heap, and `from` has `bytes` bytes.
+ptrdiff_t onode_write(struct onode_heap *heap, int descriptor, const void *from, size_t bytes);
+
+// Writes at `offset`.
+//
+// # Safety
+// As [`onode_write`].
+ptrdiff_t onode_pwrite(struct onode_heap *heap,
+                       int descriptor,
+                       const void *from,
+                       size_t bytes,
+                       uint64_t offset);
+
+// Moves where a descriptor stands; `whence` as for `lseek(2)`: SEEK_SET, SEEK_CUR, SEEK_END.
+//
+// # Safety
+// `heap` is an open heap.
+int64_t onode_lseek(struct onode_heap *heap, int descriptor, int64_t offset, int whence);
+
+// Sets the size of an open file.
+//
+// # Safety
+// `heap` is an open heap.
+int onode_truncate(struct onode_heap *heap, int descriptor, uint64_t size);
+
+// Makes a file durable; it is already, unless the host is behind.
+//
+// # Safety
+// `heap` is an open heap.
+int onode_fsync(struct onode_heap *heap, int descriptor);
+
+// Removes the name of a file.
+//
+// # Safety
+// As [`onode_open`].
+int onode_unlink(struct onode_heap *heap, const char *path);
+
+// Makes a directory.
+//
+// # Safety
+// As [`onode_open`].
+int onode_mkdir(struct onode_heap *heap, const char *path, uint32_t mode);
+
+// Gives a file another name, in place of what has it.
+//
+// # Safety
+// As [`onode_open`], for both paths.
+int onode_rename(struct onode_heap *heap, const char *from, const char *to);
+
+// Tells about a file.
+//
+// # Safety
+// As [`onode_open`]; `stat` is a place for the answer.
+int onode_stat_path(struct onode_heap *heap, const char *path, struct onode_stat *stat);
+
+// One name of a directory and the cursor of the next; `cursor` is 0 for the first. Returns the next cursor, 0 at the end,
+// -1 on failure.
+//
+// # Safety
+// As [`onode_open`]; `name` is a place for the answer.
+long onode_readdir(struct onode_heap *heap,
+                   const char *path,
+                   long cursor,
+                   struct onode_name *name);
+
+// What went wrong in the last call of this thread that failed, in words; valid until the next one fails.
+const char *onode_error(void);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* ONODE_H */

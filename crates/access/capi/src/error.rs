@@ -1,0 +1,93 @@
+//! Errors as C wants them: `errno`, and words on demand.
+
+use onode_base::ErrorKind;
+use std::cell::RefCell;
+use std::ffi::{CString, c_char};
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::new(CString::default());
+}
+
+/// What went wrong in the last call of this thread that failed, in words; valid until the next one fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn onode_error() -> *const c_char {
+    LAST.with_borrow(|last| last.as_ptr())
+}
+
+fn set(kind: ErrorKind, words: &str) {
+    let words = CString::new(words.replace('\0', " ")).unwrap_or_default();
+    LAST.with_borrow_mut(|last| *last = words);
+    // SAFETY: the location of this thread's errno is always valid.
+    unsafe { *libc::__errno_location() = kind.errno() };
+}
+
+/// An error on its way to C.
+pub(crate) struct Failure(ErrorKind, String);
+
+impl Failure {
+    pub(crate) fn new(kind: ErrorKind, words: impl Into<String>) -> Self {
+        Self(kind, words.into())
+    }
+}
+
+impl From<onode_heap::Error> for Failure {
+    fn from(error: onode_heap::Error) -> Self {
+        Self(error.kind, error.detail)
+    }
+}
+
+impl From<onode_fs::Error> for Failure {
+    fn from(error: onode_fs::Error) -> Self {
+        Self(error.kind, error.to_string())
+    }
+}
+
+pub(crate) type Outcome<T> = Result<T, Failure>;
+
+/// What a function returns that fails.
+pub(crate) trait Failed {
+    const FAILED: Self;
+}
+
+impl Failed for i32 {
+    const FAILED: Self = -1;
+}
+
+impl Failed for i64 {
+    const FAILED: Self = -1;
+}
+
+impl Failed for isize {
+    const FAILED: Self = -1;
+}
+
+impl Failed for u64 {
+    const FAILED: Self = 0;
+}
+
+impl Failed for usize {
+    const FAILED: Self = 0;
+}
+
+impl<T> Failed for *mut T {
+    const FAILED: Self = std::ptr::null_mut();
+}
+
+impl<T> Failed for *const T {
+    const FAILED: Self = std::ptr::null();
+}
+
+/// Runs the body of a function; a failure sets `errno` and the words.
+pub(crate) fn answer<T: Failed>(body: impl FnOnce() -> Outcome<T>) -> T {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
+        Ok(Ok(value)) => value,
+        Ok(Err(Failure(kind, words))) => {
+            set(kind, &words);
+            T::FAILED
+        }
+        Err(_) => {
+            set(ErrorKind::Media, "a bug in Onode; please report it");
+            T::FAILED
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Onode for C: the names of paper 2, Table 1, and the calls around them.
+//!
+//! Nothing is decided here: every function turns its arguments into those of [`onode_heap`] and the answer into what C
+//! expects, a pointer or a number, `errno` and words. `include/onode.h` is made from this crate; a test compares.
+//!
+//! Functions trust their pointers as C does; what can be checked (blocks, descriptors, paths) is.
+
+mod error;
+mod files;
+mod memory;
+
+pub use error::onode_error;
+pub use files::{
+    Name, Stat, onode_close, onode_creat, onode_fsync, onode_lseek, onode_mkdir, onode_open, onode_pread, onode_pwrite,
+    onode_read, onode_readdir, onode_rename, onode_stat_path, onode_truncate, onode_unlink, onode_write,
+};
+pub use memory::{
+    ONODE_DROP, ONODE_KEEP, OnodeHeap, file_to_mm, mm_to_file, onode_alloc, onode_block_size, onode_close_heap,
+    onode_file_to_mm, onode_free, onode_map, onode_mm_to_file, onode_offset, onode_open_heap, onode_pointer,
+    onode_realloc, onode_unmap, onode_use,
+};

@@ -1,0 +1,345 @@
+//! Blocks, and the ways between blocks and files.
+
+use crate::error::{Failure, Outcome, answer};
+use crate::files::Files;
+use onode_base::ErrorKind;
+use onode_heap::{Caller, Heap, Mapping};
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError, RwLock};
+
+/// The file stays, the memory is a look at it.
+pub const ONODE_KEEP: c_int = 0;
+/// The file is removed, the memory is the caller's.
+pub const ONODE_DROP: c_int = 1;
+
+/// A heap of storage-class memory, open in this process.
+pub struct OnodeHeap {
+    pub(crate) heap: Heap,
+    pub(crate) files: Files,
+    /// Files looked at, by where they lie; several looks at one count.
+    mappings: Mutex<HashMap<usize, Vec<Mapping>>>,
+}
+
+/// The heap of `mm_to_file` and `file_to_mm`, as an address; 0 for none.
+static USED: RwLock<usize> = RwLock::new(0);
+
+/// The heap behind a pointer.
+///
+/// # Safety
+/// `heap` came from `onode_open_heap` and was not closed, or is null.
+pub(crate) unsafe fn heap_of<'a>(heap: *const OnodeHeap) -> Outcome<&'a OnodeHeap> {
+    // SAFETY: the caller's promise.
+    unsafe { heap.as_ref() }.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no heap: the pointer is NULL"))
+}
+
+/// The bytes of a string of C.
+///
+/// # Safety
+/// `text` is null or ends with a zero byte.
+pub(crate) unsafe fn text_of<'a>(text: *const c_char) -> Outcome<&'a [u8]> {
+    if text.is_null() {
+        return Err(Failure::new(ErrorKind::Invalid, "the string is NULL"));
+    }
+    // SAFETY: the caller's promise.
+    Ok(unsafe { CStr::from_ptr(text) }.to_bytes())
+}
+
+fn block_pointer(pointer: *mut c_void) -> Outcome<NonNull<u8>> {
+    NonNull::new(pointer.cast()).ok_or_else(|| Failure::new(ErrorKind::Invalid, "the block is NULL"))
+}
+
+/// Opens the heap `spec` names, such as "scm:/dev/shm/heap,size=1G", and makes it if there is none.
+///
+/// # Safety
+/// `spec` is a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_open_heap(spec: *const c_char) -> *mut OnodeHeap {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let spec = unsafe { text_of(spec) }?;
+        let heap = Heap::open(&String::from_utf8_lossy(spec))?;
+        let opened = OnodeHeap { heap, files: Files::default(), mappings: Mutex::default() };
+        Ok(Box::into_raw(Box::new(opened)))
+    })
+}
+
+/// Closes a heap: descriptors are closed, and blocks that no file has are gone.
+///
+/// # Safety
+/// `heap` came from `onode_open_heap`, and nobody uses it or its blocks any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_close_heap(heap: *mut OnodeHeap) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        unsafe { heap_of(heap) }?;
+        let mut used = USED.write().unwrap_or_else(PoisonError::into_inner);
+        if *used == heap as usize {
+            *used = 0;
+        }
+        drop(used);
+        // SAFETY: the pointer came from a box, and this is the last use of it.
+        let opened = unsafe { Box::from_raw(heap) };
+        let OnodeHeap { heap, files, mappings } = *opened;
+        files.close_all(&heap);
+        drop(mappings);
+        heap.close()?;
+        Ok(0)
+    })
+}
+
+/// Makes a heap the one that `mm_to_file` and `file_to_mm` work on.
+///
+/// # Safety
+/// `heap` came from `onode_open_heap` and stays open as long as those are called.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_use(heap: *mut OnodeHeap) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        unsafe { heap_of(heap) }?;
+        *USED.write().unwrap_or_else(PoisonError::into_inner) = heap as usize;
+        Ok(0)
+    })
+}
+
+fn used() -> *mut OnodeHeap {
+    *USED.read().unwrap_or_else(PoisonError::into_inner) as *mut OnodeHeap
+}
+
+/// A block of at least `bytes`.
+///
+/// # Safety
+/// `heap` is an open heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_alloc(heap: *mut OnodeHeap, bytes: usize) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    answer(|| Ok(unsafe { heap_of(heap) }?.heap.allocate_raw(bytes)?.as_ptr().cast()))
+}
+
+/// Another size for a block, which may move; NULL with the block as it was if there is no room.
+///
+/// # Safety
+/// `heap` is an open heap, `block` NULL or a block of it that nobody else uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_realloc(heap: *mut OnodeHeap, block: *mut c_void, bytes: usize) -> *mut c_void {
+    if block.is_null() {
+        // SAFETY: the caller's promise.
+        return unsafe { onode_alloc(heap, bytes) };
+    }
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let heap = &unsafe { heap_of(heap) }?.heap;
+        // SAFETY: the caller's promise.
+        let block = unsafe { heap.from_raw(block_pointer(block)?) }?;
+        match heap.reallocate(block, bytes) {
+            Ok(block) => Ok(block.into_raw().as_ptr().cast()),
+            Err((block, error)) => {
+                let _ = block.into_raw();
+                Err(error.into())
+            }
+        }
+    })
+}
+
+/// Frees a block; NULL is nothing.
+///
+/// # Safety
+/// `heap` is an open heap, and nobody uses the block any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_free(heap: *mut OnodeHeap, block: *mut c_void) -> c_int {
+    if block.is_null() {
+        return 0;
+    }
+    answer(|| {
+        // SAFETY: the caller's promise.
+        unsafe { heap_of(heap)?.heap.free(block_pointer(block)?)? };
+        Ok(0)
+    })
+}
+
+/// Bytes of the block that begins at a pointer, which may be more than were asked for; 0 if none does.
+///
+/// # Safety
+/// `heap` is an open heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_block_size(heap: *mut OnodeHeap, block: *const c_void) -> usize {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let heap = &unsafe { heap_of(heap) }?.heap;
+        let address = heap.address_of(block_pointer(block.cast_mut())?);
+        let found = address.and_then(|address| heap.block_of(address).filter(|(start, _)| *start == address));
+        found.map(|(_, bytes)| bytes as usize).ok_or_else(|| Failure::new(ErrorKind::Invalid, "no block begins there"))
+    })
+}
+
+/// Where a pointer into the heap points, counted from the heap's start: what to store in place of the pointer. 0 for NULL
+/// and for pointers elsewhere.
+///
+/// # Safety
+/// `heap` is an open heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_offset(heap: *mut OnodeHeap, pointer: *const c_void) -> u64 {
+    let Some(pointer) = NonNull::new(pointer.cast_mut().cast::<u8>()) else { return 0 };
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let offset = unsafe { heap_of(heap) }?.heap.address_of(pointer);
+        offset.ok_or_else(|| Failure::new(ErrorKind::Invalid, "the pointer is not of this heap"))
+    })
+}
+
+/// The pointer that an offset stands for; NULL for 0, and for an offset that lies in no block.
+///
+/// # Safety
+/// `heap` is an open heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_pointer(heap: *mut OnodeHeap, offset: u64) -> *mut c_void {
+    if offset == 0 {
+        return std::ptr::null_mut();
+    }
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let heap = &unsafe { heap_of(heap) }?.heap;
+        let pointer = heap.pointer_at(offset);
+        let pointer = pointer.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no block holds this offset"))?;
+        Ok(pointer.as_ptr().cast())
+    })
+}
+
+/// Makes the first `bytes` of a block a file, all of it if 0, and returns a descriptor of the file. No byte is copied, and
+/// the file is durable, name and content, on return. `flags` as for `open`; the file must not be there.
+///
+/// # Safety
+/// `heap` is an open heap, `path` a string, and nobody uses the block through its pointer any more unless this fails.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_mm_to_file(
+    heap: *mut OnodeHeap,
+    block: *mut c_void,
+    bytes: usize,
+    path: *const c_char,
+    flags: c_int,
+) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let (opened, path) = unsafe { (heap_of(heap)?, text_of(path)?) };
+        // SAFETY: the caller's promise.
+        let mut memory = unsafe { opened.heap.from_raw(block_pointer(block)?) }?;
+        if bytes > memory.len() {
+            let words = format!("the block has {} bytes, not {bytes}", memory.len());
+            let _ = memory.into_raw();
+            return Err(Failure::new(ErrorKind::Invalid, words));
+        }
+        if bytes > 0 {
+            memory.shorten(bytes);
+        }
+        match opened.heap.mm_to_file(memory, path, &Caller::root(), 0o666) {
+            Ok(inode) => opened.files.open_made(&opened.heap, inode, path, flags),
+            Err((memory, error)) => {
+                let _ = memory.into_raw();
+                Err(error.into())
+            }
+        }
+    })
+}
+
+/// The content of a file as memory. With ONODE_DROP the file is removed, its descriptor closed, and the block is the
+/// caller's; with ONODE_KEEP the file stays and the memory is given back with `onode_unmap`. The file must be in one
+/// piece, as those are that were blocks; another one is copied together first.
+///
+/// # Safety
+/// `heap` is an open heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_file_to_mm(heap: *mut OnodeHeap, descriptor: c_int, flags: c_int) -> *mut c_void {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let opened = unsafe { heap_of(heap) }?;
+        let path = opened.files.path_of(&opened.heap, descriptor)?;
+        if flags == ONODE_DROP {
+            opened.files.close(&opened.heap, descriptor)?;
+            let block = match opened.heap.file_to_mm(&path) {
+                Err(error) if error.kind == ErrorKind::Invalid => {
+                    opened.heap.compact(&path)?;
+                    opened.heap.file_to_mm(&path)?
+                }
+                other => other?,
+            };
+            return Ok(block.into_raw().as_ptr().cast());
+        }
+        opened.map(&path)
+    })
+}
+
+/// The content of the file at `path` as memory, which stays a file; `bytes` gets its size. Given back with `onode_unmap`.
+///
+/// # Safety
+/// `heap` is an open heap, `path` a string, `bytes` NULL or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_map(heap: *mut OnodeHeap, path: *const c_char, bytes: *mut usize) -> *mut c_void {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let (opened, path) = unsafe { (heap_of(heap)?, text_of(path)?) };
+        let pointer = opened.map(path)?;
+        // SAFETY: the caller's promise.
+        if let Some(bytes) = unsafe { bytes.as_mut() } {
+            *bytes = opened.mapped_bytes(pointer);
+        }
+        Ok(pointer)
+    })
+}
+
+/// Gives back memory that `onode_map` or `onode_file_to_mm` with ONODE_KEEP returned.
+///
+/// # Safety
+/// `heap` is an open heap, and nobody uses the memory any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_unmap(heap: *mut OnodeHeap, memory: *mut c_void) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let opened = unsafe { heap_of(heap) }?;
+        let mut mappings = opened.mappings.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = mappings.get_mut(&(memory as usize)).and_then(Vec::pop);
+        known.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no file is mapped there"))?;
+        Ok(0)
+    })
+}
+
+impl OnodeHeap {
+    fn map(&self, path: &[u8]) -> Outcome<*mut c_void> {
+        let mapping = match self.heap.map(path) {
+            Err(error) if error.kind == ErrorKind::Invalid => {
+                self.heap.compact(path)?;
+                self.heap.map(path)?
+            }
+            other => other?,
+        };
+        let pointer = mapping.as_ptr().as_ptr();
+        let mut mappings = self.mappings.lock().unwrap_or_else(PoisonError::into_inner);
+        mappings.entry(pointer as usize).or_default().push(mapping);
+        Ok(pointer.cast())
+    }
+
+    fn mapped_bytes(&self, pointer: *mut c_void) -> usize {
+        let mappings = self.mappings.lock().unwrap_or_else(PoisonError::into_inner);
+        mappings.get(&(pointer as usize)).and_then(|all| all.last()).map_or(0, Mapping::len)
+    }
+}
+
+/// Paper 2, Table 1: makes a block of the heap in use a file and returns its descriptor.
+///
+/// # Safety
+/// As [`onode_mm_to_file`]; `onode_use` was called.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mm_to_file(block: *mut c_void, path: *const c_char, flags: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { onode_mm_to_file(used(), block, 0, path, flags) }
+}
+
+/// Paper 2, Table 1: makes the content of a file of the heap in use memory.
+///
+/// # Safety
+/// As [`onode_file_to_mm`]; `onode_use` was called.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn file_to_mm(descriptor: c_int, flags: c_int) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe { onode_file_to_mm(used(), descriptor, flags) }
+}

@@ -1,0 +1,19 @@
+//! The header that C programs include is the one that the code makes.
+
+use std::path::Path;
+
+#[test]
+fn the_header_is_up_to_date() {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let config = cbindgen::Config::from_file(home.join("cbindgen.toml")).expect("the settings");
+    let sources = ["src/memory.rs", "src/files.rs", "src/error.rs"];
+    let builder = sources.iter().fold(cbindgen::Builder::new(), |builder, source| builder.with_src(home.join(source)));
+    let mut made = Vec::new();
+    builder.with_config(config).generate().expect("a header").write(&mut made);
+    let path = home.join("include/onode.h");
+    if std::env::var_os("ONODE_WRITE_HEADER").is_some() {
+        std::fs::write(&path, &made).expect("written");
+    }
+    let there = std::fs::read(&path).expect("the header is there");
+    assert!(there == made, "ONODE_WRITE_HEADER=1 cargo test -p onode-capi --test header makes it anew");
+}
