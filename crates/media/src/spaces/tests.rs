@@ -359,3 +359,60 @@ fn a_failed_fence_ends_all_changes() {
     assert_eq!(kind_of(region.remove("a")), MediaErrorKind::Host);
     assert_eq!(names(&region), ["a", "b"]);
 }
+
+/// What the image of a name holds.
+fn image_of(name: &str) -> Vec<u8> {
+    let mut bytes = vec![0; 5000 + 100 * name.len()];
+    Prng::new(u64::from(onode_base::checksum::crc32c(name.as_bytes()))).fill(&mut bytes);
+    bytes
+}
+
+fn change_at_random(region: &SimRegion, prng: &mut Prng) {
+    let name = format!("n{}", prng.below(12));
+    let length = (1 + prng.below(8)) << 12;
+    // What cannot be is refused; what was done is seen in the list.
+    let _ = match prng.below(5) {
+        0 => region.create_image(&name, Kind::Boot, &image_of(&name)).map(drop),
+        1 => region.create(&name, Kind::Memory, length).map(drop),
+        2 => region.remove(&name),
+        3 => region.resize(&name, length),
+        _ => region.grow((192 << 10) + length),
+    };
+}
+
+#[test]
+fn random_changes_and_cuts_keep_every_space_whole() {
+    let mut prng = Prng::new(5);
+    let mut image = fresh(192 << 10).pmem().durable_image();
+    let (mut before, mut after) = (0, 0);
+    for round in 0..200_u64 {
+        let region = open(image.clone()).unwrap();
+        let cut = prng.below(900);
+        region.pmem().cut_after(cut);
+        let mut last = image;
+        let mut choices = prng.clone();
+        while !region.pmem().is_cut() {
+            last = region.pmem().durable_image();
+            choices = prng.clone();
+            change_at_random(&region, &mut prng);
+        }
+        image = region.pmem().crash_image(Survival::Words(round));
+        // The same change, not cut.
+        let whole = open(last.clone()).unwrap();
+        change_at_random(&whole, &mut choices);
+        let (found, old) = (open(image.clone()).unwrap(), open(last).unwrap().list());
+        let list = found.list();
+        assert!(list == old || list == whole.list(), "round {round}, cut at {cut}: {list:?}");
+        if old != whole.list() {
+            before += u64::from(list == old);
+            after += u64::from(list != old);
+        }
+        for info in list {
+            let bytes = bytes_of(&found.space(&info.name).unwrap());
+            let expected = if info.read_only { image_of(&info.name) } else { Vec::new() };
+            let (held, rest) = bytes.split_at(expected.len());
+            assert!(held == expected && rest.iter().all(|byte| *byte == 0), "round {round}: {}", info.name);
+        }
+    }
+    assert!(before > 20 && after > 10, "{before} cut before, {after} after");
+}
