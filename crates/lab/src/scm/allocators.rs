@@ -19,7 +19,7 @@ const TIMES: &str = "times";
 
 /// Measures all allocators there are.
 pub(super) fn measure(measuring: &mut Measuring<'_>) -> Result<()> {
-    let (batches, rounds) = if measuring.options.quick { (3, 1) } else { (300, 7) };
+    let (batches, rounds) = if measuring.options.quick { (3, 1) } else { (150, 15) };
     let tables = match measuring.options.program.clone() {
         None => {
             measuring.say("blocks of our allocator");
