@@ -78,6 +78,30 @@ pub enum Bug {
     ScmContentNotChecked,
     /// scm: a recovery leaves out what the last records were to put in place.
     ScmPutsForgotten,
+    /// scm: a superblock names the log's new tail before what was repeated is durable.
+    ScmTailBeforeRepeat,
+    /// scm: blocks that a transaction gives up are free before its record is durable.
+    ScmHeldReused,
+    /// scm: a mount does not count up the session.
+    ScmSessionNotCounted,
+    /// scm: bytes are put in place before the record that has them is durable.
+    ScmPutBeforeFence,
+    /// scm: a recovery does not check what was written for the last records.
+    ScmChecksSkipped,
+    /// scm: the record of a transaction that removes an object does not say so.
+    ScmRemovedDropped,
+    /// scm: the cleaner of the log does not repeat where the bytes of objects lie.
+    ScmCleanerForgetsExtents,
+    /// scm: the checksum of a record does not name its session.
+    ScmOldSessionAccepted,
+    /// scm: bytes that a recovery would still check are changed.
+    ScmDoubtIgnored,
+    /// scm: a recovery takes the first records of a transaction without its last.
+    ScmIncompleteKept,
+    /// scm: content is written and not flushed.
+    ScmContentNotFlushed,
+    /// scm: a recovery leaves out zeros that the last records were to put in place.
+    ScmZerosForgotten,
     /// fs: fsync does not wait for the device.
     FsyncWithoutSync,
     /// fs: a change of names is two transactions.
@@ -94,7 +118,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 53] = [
         Self::AckBeforeProgram,
         Self::RecordBeforeData,
         Self::CheckpointBeforeContent,
@@ -127,6 +151,21 @@ impl Bug {
         Self::PackedKeyKept,
         Self::WaitingNotCopied,
         Self::WaitingForgotten,
+        Self::ScmRecordNotFenced,
+        Self::ScmContentNotChecked,
+        Self::ScmPutsForgotten,
+        Self::ScmTailBeforeRepeat,
+        Self::ScmHeldReused,
+        Self::ScmSessionNotCounted,
+        Self::ScmPutBeforeFence,
+        Self::ScmChecksSkipped,
+        Self::ScmRemovedDropped,
+        Self::ScmCleanerForgetsExtents,
+        Self::ScmOldSessionAccepted,
+        Self::ScmDoubtIgnored,
+        Self::ScmIncompleteKept,
+        Self::ScmContentNotFlushed,
+        Self::ScmZerosForgotten,
         Self::FsyncWithoutSync,
         Self::NamesInTwo,
         Self::OrphansStay,

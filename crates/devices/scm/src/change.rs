@@ -13,6 +13,7 @@ use crate::log::Place;
 use crate::node::{Key, Value};
 use crate::tree::NoRoom;
 use onode_base::checksum::{crc32c, crc32c_append};
+use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
 use onode_object::{AttributeKey, Hints, Mutation, ObjectId, Result};
 use std::collections::BTreeMap;
@@ -142,7 +143,9 @@ impl<'a, P: Pmem> Change<'a, P> {
             self.unset(key);
         }
         self.onodes.remove(&object);
-        self.batch.push(&Item::Removed(object));
+        if !is_planted(Bug::ScmRemovedDropped) {
+            self.batch.push(&Item::Removed(object));
+        }
         self.objects -= 1;
         self.shrinks = true;
         Ok(())
@@ -248,7 +251,11 @@ impl<'a, P: Pmem> Change<'a, P> {
     /// Writes bytes that no durable state shows.
     pub(crate) fn write_now(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
         self.core.settle(address, bytes.len() as u64)?;
-        self.core.memory.write_through(address, bytes);
+        if is_planted(Bug::ScmContentNotFlushed) {
+            self.core.memory.write(address, bytes);
+        } else {
+            self.core.memory.write_through(address, bytes);
+        }
         self.note_written(address, bytes.len() as u64);
         Ok(())
     }

@@ -158,7 +158,8 @@ impl<P: Pmem> Change<'_, P> {
         if self.shrinks {
             core.last_shrink = last;
         }
-        if (durability == Durability::Durable || !self.puts.is_empty()) && !is_planted(Bug::ScmRecordNotFenced) {
+        let puts_wait = !self.puts.is_empty() && !is_planted(Bug::ScmPutBeforeFence);
+        if (durability == Durability::Durable || puts_wait) && !is_planted(Bug::ScmRecordNotFenced) {
             core.fence()?;
         }
         for put in &self.puts {
@@ -177,6 +178,9 @@ impl<P: Pmem> Change<'_, P> {
         core.log.flushed = last + 1;
         for (address, bytes, part) in std::mem::take(&mut self.released) {
             core.held.push_back(Held { sequence: last, address, bytes, part });
+        }
+        if is_planted(Bug::ScmHeldReused) {
+            core.release_held();
         }
         core.refill_store();
         let blocks = &core.blocks;

@@ -9,6 +9,7 @@ use crate::log::{Log, Place};
 use crate::node::{Key, NODE_BYTES, Value};
 use crate::tree::{Nodes, Tree};
 use onode_base::ErrorKind;
+use onode_base::planted::{Bug, is_planted};
 use onode_media::{Domain, Pmem};
 use onode_object::{Error, ObjectId, Result};
 use std::collections::VecDeque;
@@ -112,10 +113,11 @@ impl<P: Pmem> Core<P> {
     }
 
     /// Gives back the blocks that no durable state refers to and no recovery looks at.
-    fn release_held(&mut self) {
+    pub(crate) fn release_held(&mut self) {
         let durable = self.log.fenced.min(self.log.applied);
         while let Some(held) = self.held.front().copied() {
-            if held.sequence >= durable || self.doubted.overlaps(held.address, held.bytes) {
+            let waits = held.sequence >= durable && !is_planted(Bug::ScmHeldReused);
+            if waits || self.doubted.overlaps(held.address, held.bytes) {
                 break;
             }
             self.held.pop_front();

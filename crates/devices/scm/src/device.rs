@@ -12,6 +12,7 @@ use crate::ranges::Ranges;
 use crate::recover::{claim, recover};
 use crate::tree::Tree;
 use onode_base::ErrorKind;
+use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::Mutex;
 use onode_media::Pmem;
 use onode_object::powers::{Inspect, Inspection, MapObjects, SegmentInfo};
@@ -133,7 +134,7 @@ impl<P: Pmem> ScmDevice<P> {
         let area_end = AREA_START + (superblock.length - AREA_START) / chunk * chunk;
         let recovered = recover(&*memory, &superblock, AREA_START..area_end, options.read_only)?;
         let next = recovered.scan.segments.last().map_or(0, |(_, head)| head.next);
-        superblock.session += 1;
+        superblock.session += u64::from(!is_planted(Bug::ScmSessionNotCounted));
         if !options.read_only {
             // What the last records stand for is there now and need not stay as it is. Whatever is written from here on,
             // be it a node of the index, may take its place.

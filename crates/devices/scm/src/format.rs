@@ -4,6 +4,7 @@
 //! that means is for those who asked to say.
 
 use onode_base::checksum::{crc32c, crc32c_append};
+use onode_base::planted::{Bug, is_planted};
 use onode_media::pmem::LINE_BYTES;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -277,6 +278,7 @@ impl RecordHead {
 
 /// What the checksums of records begin with: records of another device or another session do not check out.
 pub(crate) fn record_key(salt: u64, session: u64) -> u32 {
+    let session = if is_planted(Bug::ScmOldSessionAccepted) { 0 } else { session };
     crc32c_append(crc32c(&salt.to_le_bytes()), &session.to_le_bytes())
 }
 
