@@ -1,6 +1,7 @@
 //! The file level: calls of the host file system on a flash device, in both write modes.
 
 pub mod calls;
+pub mod cases;
 pub mod look;
 pub mod state;
 pub mod workload;

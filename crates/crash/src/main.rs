@@ -4,6 +4,7 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 use onode_base::Prng;
+use onode_crash::files::cases::CASES;
 use onode_crash::geometry::{MEMORY_SHAPES, SHAPES};
 use onode_crash::kind::variant::VARIANTS;
 use onode_crash::report::Report;
@@ -144,6 +145,7 @@ fn main() -> ExitCode {
             for level in LEVELS {
                 println!("{level}: {}", task::workloads(level).join(" "));
             }
+            println!("cases: {}", CASES.map(|(name, _)| name).join(" "));
             for shape in SHAPES {
                 println!("{}: {:?}", shape.name, shape.geometry);
             }

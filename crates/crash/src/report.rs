@@ -92,7 +92,7 @@ impl Report {
     #[must_use]
     pub fn text(&self, cpu_seconds: f64) -> String {
         let mut text = format!(
-            "{:<20} {:>6} {:>8} {:>8} {:>9} {:>9} {:>9} {:>6} {:>10}\n",
+            "{:<30} {:>6} {:>8} {:>8} {:>9} {:>9} {:>9} {:>6} {:>10}\n",
             "workload", "runs", "calls", "media op", "one cut", "two cuts", "cleanings", "wraps", "violations"
         );
         for (name, one) in &self.counts {
@@ -100,7 +100,7 @@ impl Report {
             // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
-                "{name:<20} {:>6} {:>8} {:>8} {:>9} {:>9} {:>9} {wraps:>6} {:>10}",
+                "{name:<30} {:>6} {:>8} {:>8} {:>9} {:>9} {:>9} {wraps:>6} {:>10}",
                 one.runs, one.calls, one.operations, one.states, one.second_states, one.cleanings, one.violations
             );
         }

@@ -1,6 +1,7 @@
 //! Runs by name: which there are, how each is explored, replayed and explained.
 
 use crate::explore::{self, Outcome, Place, Plan, Recorded};
+use crate::files::cases::CASES;
 use crate::files::{self, FILE_WORKLOADS, FileWorkload};
 use crate::geometry::{self, MEMORY_SHAPES, SHAPES};
 use crate::kind::Kind;
@@ -84,7 +85,10 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
         for level in levels {
             // Memory does not fail by itself.
             let fits = |workload: &&str| media == Media::Nand || *workload != "failing";
-            for workload in workloads(level).into_iter().filter(fits) {
+            // The cases come from file systems on memory.
+            let named = if media == Media::Scm && level != &"object" { &CASES[..] } else { &[] };
+            let named = named.iter().map(|(name, _)| *name);
+            for workload in workloads(level).into_iter().filter(fits).chain(named) {
                 let is_short = matches!(workload, "pair" | "triple");
                 let seeds = if is_short { seed * PAIRS..(seed + 1) * PAIRS } else { seed..seed + 1 };
                 all.extend(seeds.map(|seed| RunName {
@@ -123,8 +127,9 @@ fn with_kind<K: Kind, V: Visitor>(kind: K, run: &RunName, plan: Plan, visitor: V
             Ok(visitor.visit(&ObjectWorkload { profile, kind, seed: run.seed }, plan))
         }
         level @ ("through" | "back") => {
-            let known = FILE_WORKLOADS.iter().find(|(name, _)| *name == run.workload);
-            let (name, _) = known.ok_or_else(|| format!("there is no workload '{}'", run.workload))?;
+            let names = FILE_WORKLOADS.iter().map(|(name, _)| *name).chain(CASES.iter().map(|(name, _)| *name));
+            let name = names.into_iter().find(|name| *name == run.workload);
+            let name = name.ok_or_else(|| format!("there is no workload '{}'", run.workload))?;
             let workload = FileWorkload { name, kind, through: level == "through", seed: run.seed };
             Ok(visitor.visit(&workload, files::workload::plan(&workload, plan)))
         }

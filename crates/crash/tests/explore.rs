@@ -1,5 +1,7 @@
 //! A small exploration of every level, and states that once broke a promise.
 
+use onode_crash::files::cases::CASES;
+use onode_crash::geometry::MEMORY_SHAPES;
 use onode_crash::spec::Spec;
 use onode_crash::task::{LEVELS, explore, replay, workloads};
 
@@ -11,6 +13,33 @@ fn no_promise_is_broken_in_a_few_states_of_every_workload() {
             let outcome = explore(&spec.run, 60).unwrap().unwrap_or_else(|violation| panic!("{spec}: {violation}"));
             assert_eq!(outcome.found, [], "{spec}");
             assert!(outcome.states > 0, "{spec}");
+        }
+    }
+}
+
+#[test]
+fn no_promise_is_broken_in_a_few_states_on_memory() {
+    for level in LEVELS {
+        for workload in workloads(level).into_iter().filter(|name| !matches!(*name, "failing" | "churn" | "clean")) {
+            let spec: Spec = format!("{level}.{workload}.scm-4k.3").parse().unwrap();
+            let outcome = explore(&spec.run, 60).unwrap().unwrap_or_else(|violation| panic!("{spec}: {violation}"));
+            assert_eq!(outcome.found, [], "{spec}");
+            assert!(outcome.states > 0, "{spec}");
+        }
+    }
+}
+
+#[test]
+fn sequences_that_broke_other_file_systems_on_memory_break_nothing() {
+    for (name, _) in CASES {
+        for shape in MEMORY_SHAPES {
+            for level in ["through", "back"] {
+                let spec: Spec = format!("{level}.{name}.{}.1", shape.name).parse().unwrap();
+                let outcome =
+                    explore(&spec.run, 300).unwrap().unwrap_or_else(|violation| panic!("{spec}: {violation}"));
+                assert_eq!(outcome.found, [], "{spec}");
+                assert!(outcome.states > 20, "{spec}: {} states", outcome.states);
+            }
         }
     }
 }
@@ -28,6 +57,10 @@ fn states_that_broke_a_promise_once_do_so_no_more() {
         "back.full.tiny.2:69:7:2:8",
         // A recovery that wrote where the chain says the journal goes on.
         "object.failing.chips.4:27:3:8:3",
+        // Content changed that a recovery of memory would still check.
+        "object.read.scm-4k.1:4533:1:620:24",
+        "object.full.scm-4k.1:19225:2:1636:36",
+        "object.churn.scm-sync.1:15982:9",
         // A mode that waits with the content of its file.
         "back.triple.tiny.79:3:6:8:3",
     ] {

@@ -4,7 +4,9 @@ use crate::files::look::unexpected;
 use crate::files::state::{Content, FileState, Kind, split};
 use crate::violation::Violation;
 use onode_base::clock::ManualClock;
-use onode_fs::{Allocate, Caller, FileSystem, Follow, InodeNumber, OpenFlags, RenameFlags, SetAttributes, XattrFlags};
+use onode_fs::{
+    Allocate, Caller, ErrorKind, FileSystem, Follow, InodeNumber, OpenFlags, RenameFlags, SetAttributes, XattrFlags,
+};
 use std::sync::Arc;
 
 /// One call.
@@ -189,11 +191,10 @@ impl Call {
         let parent = |path: &str| at(split(path).0);
         let name = |path: &str| split(path).1.as_bytes().to_vec();
         let write = |number: InodeNumber, offset: usize, data: &[u8]| {
-            let mut done = 0;
-            while done < data.len() {
-                done += fs.write(&CALLER, number, (offset + done) as u64, &data[done..])?;
-            }
-            Ok(())
+            let done = fs.write(&CALLER, number, offset as u64, data)?;
+            // A program that hears of less than it wrote stops there: the rest would be a call of its own.
+            let is_short = || onode_fs::Error::new(ErrorKind::NoSpace, "a short write");
+            if done == data.len() { Ok(()) } else { Err(is_short()) }
         };
         match self {
             Self::Create(path) => {

@@ -2,6 +2,7 @@
 
 use crate::explore::Plan;
 use crate::files::calls::{self, Call};
+use crate::files::cases;
 use crate::files::look::{self, Allowed, compare, look, unexpected};
 use crate::files::state::FileState;
 use crate::history::{History, Promise};
@@ -41,6 +42,9 @@ pub struct Mounted<D> {
 impl<K: Kind> FileWorkload<K> {
     /// The sequence of an enumerated workload.
     fn sequence(&self) -> Vec<Call> {
+        if let Some(calls) = cases::by_name(self.name) {
+            return calls;
+        }
         let (all, then) = (calls::all(), calls::persistence());
         let mut index = self.seed as usize;
         if self.name == "triple" {
