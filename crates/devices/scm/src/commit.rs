@@ -65,7 +65,9 @@ impl<P: Pmem> Core<P> {
         blocks: Blocks<'_>,
     ) -> Result<()> {
         // What an object lost may not be overwritten in place while a crash could bring it back.
-        if self.log.fenced <= self.last_shrink || self.log.sequence - self.log.fenced > MOST_UNFENCED {
+        // Nor while a recovery would put something there once more.
+        let is_shown = self.log.fenced <= self.last_shrink || self.log.applied <= self.last_put_and_shrink;
+        if is_shown || self.log.sequence - self.log.fenced > MOST_UNFENCED {
             self.fence()?;
         }
         let dear = self.fences_are_dear();
@@ -157,6 +159,9 @@ impl<P: Pmem> Change<'_, P> {
         core.counters.bytes_written += self.written.iter().map(|(_, length)| length).sum::<u64>();
         if self.shrinks {
             core.last_shrink = last;
+            if !self.puts.is_empty() {
+                core.last_put_and_shrink = last;
+            }
         }
         let puts_wait = !self.puts.is_empty() && !is_planted(Bug::ScmPutBeforeFence);
         if (durability == Durability::Durable || puts_wait) && !is_planted(Bug::ScmRecordNotFenced) {

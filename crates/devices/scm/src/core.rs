@@ -43,6 +43,8 @@ pub(crate) struct Core<P: Pmem> {
     pub doubted: Doubted,
     /// No record before this number, if it is not durable yet, has taken bytes away from an object.
     pub last_shrink: u64,
+    /// The last record that put bytes in place and took bytes away, perhaps the same.
+    pub last_put_and_shrink: u64,
     /// Bytes of the items in the log that still say something.
     pub live_log_bytes: u64,
     pub next_id: u64,

@@ -193,6 +193,7 @@ impl<P: Pmem> ScmDevice<P> {
             held: VecDeque::new(),
             doubted: Doubted::default(),
             last_shrink: 0,
+            last_put_and_shrink: 0,
             live_log_bytes: 0,
             next_id: superblock.next_id,
             objects: 0,

@@ -95,3 +95,19 @@ fn a_durable_overwrite_survives_being_put_in_place() {
     device.commit(over, Durability::Durable).unwrap();
     after_cuts(&scm, |device| assert_eq!(content(device, object), [2; 900]));
 }
+
+#[test]
+fn what_a_transaction_put_in_place_and_cut_off_is_not_put_there_again() {
+    let scm = scm();
+    let device = scm.device();
+    let object = create(device, &[1; 1000], Durability::Durable);
+    let mut cut_off = Transaction::new();
+    cut_off.write(object, 500, vec![2; 100]);
+    cut_off.truncate(object, 400);
+    device.commit(cut_off, Durability::Durable).unwrap();
+    let mut longer = Transaction::new();
+    longer.write(object, 400, vec![3; 500]);
+    device.commit(longer, Durability::Durable).unwrap();
+    let expected = [vec![1; 400], vec![3; 500]].concat();
+    after_cuts(&scm, |device| assert_eq!(content(device, object), expected));
+}
