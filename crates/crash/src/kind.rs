@@ -41,6 +41,9 @@ pub trait Kind: Copy + Send + Sync {
     /// If the device does not know it any more.
     fn note(&self, device: &Self::Device, medium: &Self::Medium) -> Result<(), Violation>;
 
+    /// Bytes that an almost empty volume may be short of when it refuses a transaction.
+    fn slack_bytes(&self) -> u64;
+
     /// Where a file system on it keeps its inodes.
     fn inodes(&self) -> Inodes;
 }

@@ -54,6 +54,11 @@ impl Kind for Scm {
         Ok(())
     }
 
+    /// Some chunks: each size of blocks has one that may be hardly used.
+    fn slack_bytes(&self) -> u64 {
+        6 * u64::from(self.shape.chunk_bytes)
+    }
+
     fn inodes(&self) -> Inodes {
         self.inodes
     }

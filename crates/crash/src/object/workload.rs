@@ -7,9 +7,6 @@ use crate::violation::Violation;
 use crate::workload::{Figures, ImageOf, RunOf, Workload};
 use onode_object::{Durability, Error, ErrorKind, Mutation, ObjectDevice, SyncScope};
 
-/// About a segment of the smallest media.
-const SEGMENT_BYTES: u64 = 4096;
-
 /// One profile on one device.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectWorkload<K> {
@@ -72,8 +69,7 @@ impl<K: Kind> ObjectWorkload<K> {
                 if only_frees {
                     return Err(Violation::new("N7", format!("a commit that only frees was refused: {error}")));
                 }
-                // Of a chip with hardly a sound block left the last segment may be in pieces.
-                if used + SEGMENT_BYTES < total / 2 {
+                if used + self.kind.slack_bytes() < total / 2 {
                     let text = format!("refused although {used} of {total} bytes are in use: {error}");
                     return Err(Violation::new("N7", text));
                 }
