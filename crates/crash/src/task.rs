@@ -169,10 +169,10 @@ impl Visitor for Replay {
         let Some(place) = self.0 else { return (explain_run(&recorded), Ok(())) };
         let verdict = explore::judge_place(workload, plan.seed, &recorded, place);
         let mut story = explain(&recorded, place);
-        if let Some(second) = place.second {
-            if let Some((trace, mounted)) = explore::recovery(workload, plan.seed, &recorded, place) {
-                story += &explain_second::<W>(&trace, mounted, second);
-            }
+        if let Some(second) = place.second
+            && let Some((trace, mounted)) = explore::recovery(workload, plan.seed, &recorded, place)
+        {
+            story += &explain_second::<W>(&trace, mounted, second);
         }
         (story, verdict)
     }
