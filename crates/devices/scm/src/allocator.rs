@@ -42,9 +42,9 @@ pub const SMALLEST_BLOCK_BYTES: u64 = 32;
 /// A process that may hold a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Process {
-    /// Its number, less than 2^62.
+    /// Its number, less than 2^24.
     pub id: u64,
-    /// When it was started, in whatever unit: tells it from a later one with the same number.
+    /// When it was started, less than 2^40 of whatever unit: tells it from a later one with the same number.
     pub started: u64,
 }
 

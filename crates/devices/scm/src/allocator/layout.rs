@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! start  header: lock, free bytes, a list head per order      512 bytes
-//!        lease slots: state, process, a list head per class   320 bytes each
+//!        lease slots: process, epoch, a list head per class      320 bytes each
 //!        chunk table                                          8 bytes a chunk
 //!        links of chunks in lists, counts                     16 bytes a chunk
 //!        bitmaps: allocated, published                        2 bits per 32 bytes of a chunk

@@ -14,21 +14,31 @@ use std::vec::Vec;
 /// Tells whether a process is dead.
 pub(super) type Judge = Box<dyn Fn(Process) -> bool + Send + Sync>;
 
-const STATE: u64 = 0;
-const STARTED: u64 = 1;
-const EPOCH: u64 = 2;
-/// In the low bits of the state word beside the process id: being filled in, in use.
-const TAKEN: u64 = 1;
-const LIVE: u64 = 2;
+/// Words of a slot: the process in one word, so that a slot is taken by a single store; how often it was.
+const HOLDER: u64 = 0;
+const EPOCH: u64 = 1;
+/// Bits of the start of a process; its number has the others.
+const STARTED_BITS: u32 = 40;
+
+impl Process {
+    /// In one word; `None` if it does not fit one, or would look like no process.
+    fn to_word(self) -> Option<u64> {
+        let fits = self.started >> STARTED_BITS == 0 && self.id >> (64 - STARTED_BITS) == 0;
+        Some(self.id << STARTED_BITS | self.started).filter(|word| fits && *word != 0)
+    }
+
+    fn of_word(word: u64) -> Option<Self> {
+        let started = word & ((1 << STARTED_BITS) - 1);
+        (word != 0).then_some(Self { id: word >> STARTED_BITS, started })
+    }
+}
 
 impl<P: Pmem> Table<P> {
     fn holder(&self, lease: u16) -> Option<Process> {
         if lease == 0 || u64::from(lease) >= self.layout.leases {
             return None;
         }
-        let state = self.pmem.load(self.layout.lease_word(lease, STATE));
-        let started = if state & 3 == LIVE { self.pmem.load(self.layout.lease_word(lease, STARTED)) } else { 0 };
-        (state != 0).then_some(Process { id: state >> 2, started })
+        Process::of_word(self.pmem.load(self.layout.lease_word(lease, HOLDER)))
     }
 
     fn is_volatile(&self, lease: u16, at: u64) -> bool {
@@ -67,15 +77,13 @@ impl<P: Pmem> Allocator<P> {
     /// hands out are volatile until they are published. `is_dead` judges other holders. `None` if all slots are taken;
     /// [`sweep_dead`](Self::sweep_dead) may free some.
     pub fn join(&mut self, process: Process, is_dead: impl Fn(Process) -> bool + Send + Sync + 'static) -> Option<u16> {
+        let word = process.to_word()?;
         self.judge = Some(Box::new(is_dead));
         let table = &self.table;
         for lease in 1..table.layout.leases as u16 {
-            let state = table.layout.lease_word(lease, STATE);
-            if table.pmem.compare_exchange(state, 0, process.id << 2 | TAKEN).is_ok() {
+            if table.pmem.compare_exchange(table.layout.lease_word(lease, HOLDER), 0, word).is_ok() {
                 let epoch = table.layout.lease_word(lease, EPOCH);
-                table.pmem.store(table.layout.lease_word(lease, STARTED), process.started);
                 table.pmem.store(epoch, table.pmem.load(epoch).wrapping_add(1));
-                table.pmem.store(state, process.id << 2 | LIVE);
                 self.lease = lease;
                 return Some(lease);
             }
@@ -120,7 +128,7 @@ impl<P: Pmem> Allocator<P> {
         }
         let guard = self.lock();
         self.table.sweep(lease);
-        self.table.pmem.store(self.table.layout.lease_word(lease, STATE), 0);
+        self.table.pmem.store(self.table.layout.lease_word(lease, HOLDER), 0);
         drop(guard);
     }
 
