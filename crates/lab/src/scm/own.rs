@@ -3,7 +3,7 @@
 use super::pairs::Blocks;
 use onode_media::real::{MappedOptions, MappedPmem};
 use onode_media::{Pmem, Result};
-use onode_scm::allocator::{Allocator, CHUNK_BYTES_MAX, ThreadCache};
+use onode_scm::allocator::{Allocator, CHUNK_BYTES_MAX, Process, ThreadCache};
 
 /// Room for a batch of the largest blocks for two threads, several times.
 const AREA_BYTES: u64 = 1 << 30;
@@ -27,8 +27,10 @@ impl Own {
     pub fn new() -> Result<Self> {
         let options = MappedOptions { reserve: AREA_BYTES, ..MappedOptions::default() };
         let pmem = MappedPmem::anonymous(AREA_BYTES, &options)?;
-        let allocator = Allocator::attach(pmem, 0, AREA_BYTES, CHUNK_BYTES_MAX)?;
+        let mut allocator = Allocator::attach(pmem, 0, AREA_BYTES, CHUNK_BYTES_MAX)?;
         allocator.reset();
+        // As a process that shares the memory with others would have it.
+        allocator.join(Process { id: u64::from(std::process::id()), started: 0 }, |_| false);
         Ok(Self { allocator })
     }
 
