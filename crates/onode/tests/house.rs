@@ -14,9 +14,9 @@ const FLOORS: [&[&str]; 7] = [
     &["onode-media", "onode-object"],
     &["onode-flash", "onode-scm", "onode-fs"],
     &["onode"],
-    &["onode-fuse", "onode-heap", "onode-lab", "onode-crash"],
-    &["onode-cli", "onode-capi"],
-    &[],
+    &["onode-fuse", "onode-heap"],
+    &["onode-lab", "onode-crash", "onode-capi"],
+    &["onode-cli"],
 ];
 
 /// What a crate may import beside what lies on lower floors, or must not although it lies lower.
