@@ -343,13 +343,16 @@ impl<'a, P: Pmem> Change<'a, P> {
 
     /// The index says where the items lie now.
     pub(crate) fn settle_places(&mut self, places: &[Place]) {
+        let (tree, memory) = (&self.core.tree, &*self.core.memory);
         for (key, _) in std::mem::take(&mut self.undo) {
-            let Some(Value(place, second)) = self.core.tree.get(&*self.core.memory, key) else { continue };
-            let Some(place) = Place(place).as_pending().filter(|_| !key.is_extent()) else { continue };
-            if let Some(place) = places.get(place) {
-                self.core.tree.replace(&*self.core.memory, key, Value(place.0, second));
-                self.log_bytes += place.bytes() as i64;
+            if key.is_extent() {
+                continue;
             }
+            tree.change(memory, key, |Value(place, second)| {
+                let place = places.get(Place(place).as_pending()?)?;
+                self.log_bytes += place.bytes() as i64;
+                Some(Value(place.0, second))
+            });
         }
         self.core.live_log_bytes = self.core.live_log_bytes.saturating_add_signed(self.log_bytes);
         self.core.objects = self.core.objects.saturating_add_signed(self.objects);

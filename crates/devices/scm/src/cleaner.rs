@@ -15,8 +15,11 @@ use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
 use onode_object::{ObjectId, Result};
 
-/// The log may be twice what it has to say, and this many segments more.
+/// The log may be twice what it has to say, and this many segments more, or this share of the device if that is more:
+/// a long log costs a mount little (it reads gigabytes a second), and each cleaning repeats what still counts.
 const SLACK_SEGMENTS: u64 = 8;
+const SLACK_SHARE: u64 = 16;
+const SLACK_BYTES_MAX: u64 = 32 << 20;
 
 impl<P: Pmem> Core<P> {
     fn log_is_long(&self, slack: u64) -> bool {
@@ -27,7 +30,8 @@ impl<P: Pmem> Core<P> {
     /// Cleans while the log is too long, at most a few segments a time; further while the store is not full.
     pub(crate) fn gather_log(&mut self, must_fit: bool) -> Result<()> {
         let mut rounds = 0;
-        while rounds < 2 && self.log_is_long(SLACK_SEGMENTS) {
+        let share = (self.superblock.length / SLACK_SHARE).min(SLACK_BYTES_MAX) / self.chunk_bytes();
+        while rounds < 2 && self.log_is_long(SLACK_SEGMENTS.max(share)) {
             if !self.clean_segment()? {
                 break;
             }
@@ -81,7 +85,7 @@ impl<P: Pmem> Core<P> {
         }
         for (key, place) in keys.iter().zip(&places) {
             if let Some((key, before, second)) = key {
-                self.tree.replace(&*self.memory, *key, Value(place.0, *second));
+                self.tree.change(&*self.memory, *key, |_| Some(Value(place.0, *second)));
                 // An item is shorter where it need not name its object.
                 self.live_log_bytes = (self.live_log_bytes + place.bytes()).saturating_sub(before.bytes());
             }

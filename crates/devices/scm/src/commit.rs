@@ -44,11 +44,20 @@ impl<P: Pmem> Core<P> {
             }
             return Ok(());
         }
-        let must_fit = validate::never_needs_space(transaction, &mut Lookup(self))?;
-        self.gather_log(must_fit)?;
+        self.gather_log(false)?;
         let mut attempts = 0;
+        let mut must_fit = false;
         loop {
             match self.attempt(transaction, durability, must_fit, blocks) {
+                // Whether it may be refused at all is asked only now: most transactions find room.
+                Err(error)
+                    if error.kind == ErrorKind::NoSpace
+                        && !must_fit
+                        && validate::never_needs_space(transaction, &mut Lookup(self))? =>
+                {
+                    must_fit = true;
+                    self.gather_log(true)?;
+                }
                 Err(error) if error.kind == ErrorKind::NoSpace && attempts < MOST_ATTEMPTS && self.gain_space()? => {
                     attempts += 1;
                 }

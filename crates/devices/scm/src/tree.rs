@@ -156,12 +156,20 @@ impl Tree {
         (at < node.count(memory) && node.key(memory, 0, at) == key).then(|| node.value(memory, at))
     }
 
-    /// Replaces the value of a key that is there.
-    pub(crate) fn replace<P: Pmem + ?Sized>(&self, memory: &P, key: Key, value: Value) {
-        let path = self.path(memory, key);
-        let (leaf, at) = path.steps[path.depth];
-        if at < leaf.count(memory) && leaf.key(memory, 0, at) == key {
-            leaf.set_value(memory, at, value);
+    /// Replaces the value of a key that is there, if `change` has another one.
+    pub(crate) fn change<P: Pmem + ?Sized>(&self, memory: &P, key: Key, change: impl FnOnce(Value) -> Option<Value>) {
+        let mut node = self.root;
+        let mut level = node.level(memory);
+        while level > 0 {
+            node = node.child(memory, level, node.child_position(memory, level, key));
+            level -= 1;
+        }
+        let at = node.lower_bound(memory, 0, key);
+        if at < node.count(memory)
+            && node.key(memory, 0, at) == key
+            && let Some(value) = change(node.value(memory, at))
+        {
+            node.set_value(memory, at, value);
         }
     }
 
