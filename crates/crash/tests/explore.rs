@@ -61,6 +61,9 @@ fn states_that_broke_a_promise_once_do_so_no_more() {
         "object.read.scm-4k.1:4533:1:620:24",
         "object.full.scm-4k.1:19225:2:1636:36",
         "object.churn.scm-sync.1:15982:9",
+        // A record that a mount did not accept, and that became sound by what was written after it.
+        "through.pair.scm-4k.61:792:23:767:112",
+        "through.pair.scm-4k.119:789:71:732:14",
         // A mode that waits with the content of its file.
         "back.triple.tiny.79:3:6:8:3",
     ] {

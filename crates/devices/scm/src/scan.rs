@@ -117,7 +117,12 @@ impl Scan {
             }
             memory.read(address, &mut segment);
             let mut records = Records::of_segment(&segment, salt, &head);
+            // The mount that wrote the superblock did not accept these, be its own segment on the memory yet or not.
+            let is_of_before = head.session < superblock.session && superblock.accepted > 0;
             for record in records.by_ref() {
+                if is_of_before && record.head.sequence >= superblock.accepted {
+                    continue;
+                }
                 scan.records.push(RecordAt { head: record.head, address: address + record.start });
             }
             if records.misses_one() {
