@@ -20,7 +20,7 @@ pub(crate) struct Blocks<'a> {
 impl<P: Pmem> Change<'_, P> {
     /// Gives an object that has no content yet a block of memory as content.
     pub(crate) fn adopt(&mut self, content: &Content) -> Result<()> {
-        let Content { object, address, bytes, is_durable } = *content;
+        let Content { object, address, bytes, .. } = *content;
         let invalid = |what: &str| Error::of(ErrorKind::Invalid, object, format!("block at {address}: {what}"));
         let (start, length) = self.core.blocks.block_of(address).ok_or_else(|| invalid("there is none"))?;
         if start != address || bytes > length {
@@ -31,10 +31,6 @@ impl<P: Pmem> Change<'_, P> {
         }
         if self.size(object)? > 0 || self.core.extent_at(object, 0).is_some() {
             return Err(Error::of(ErrorKind::Invalid, object, "it has content"));
-        }
-        if bytes > 0 && !is_durable {
-            self.core.memory.flush(address, bytes);
-            self.note_written(address, bytes);
         }
         self.map(object, 0, address, length)?;
         self.set_size(object, bytes)
@@ -58,6 +54,17 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
     fn publish(&self, transaction: Transaction, contents: &[Content], durability: Durability) -> Result<()> {
         let blocks = Blocks { published: contents, withdrawn: None };
         let mut core = self.lock();
+        core.check_writable()?;
+        // Not vouched for by a checksum: a program may go on storing through its pointer, and that must not cost the file.
+        for content in contents.iter().filter(|content| !content.is_durable && content.bytes > 0) {
+            let end = content.address.checked_add(content.bytes);
+            if end.is_some_and(|end| end <= core.memory.length()) {
+                core.memory.flush(content.address, content.bytes);
+            }
+        }
+        if contents.iter().any(|content| !content.is_durable) {
+            core.fence()?;
+        }
         core.commit_with(&transaction, durability, blocks)?;
         for content in contents {
             // It was asked before whether it can.
@@ -78,14 +85,20 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
     }
 
     fn placement(&self, object: ObjectId) -> Result<Vec<Placed>> {
-        let core = self.lock();
+        let mut core = self.lock();
         let (onode, _) = core.onode(object)?;
-        let mut parts = Vec::new();
+        let mut parts: Vec<Placed> = Vec::new();
         let mut at = 0;
         while let Some(extent) = core.extent_at(object, at).filter(|extent| extent.offset < onode.size) {
             let length = extent.end().min(onode.size) - extent.offset;
             parts.push(Placed { offset: extent.offset, address: extent.address, length });
             at = extent.end();
+        }
+        // Who asks may store there: no checksum of the last records may count on these bytes.
+        for part in &parts {
+            if core.read_only.is_none() {
+                core.settle(part.address, part.length)?;
+            }
         }
         Ok(parts)
     }

@@ -117,3 +117,34 @@ fn what_a_transaction_put_in_place_and_cut_off_is_not_put_there_again() {
     let expected = [vec![1; 400], vec![3; 500]].concat();
     after_cuts(&scm, |device| assert_eq!(content(device, object), expected));
 }
+
+/// A program goes on storing through the pointer of a block that it made a file, or of a file that it looks at where it
+/// lies: the content may be either, but the file is there.
+#[test]
+fn stores_through_a_kept_pointer_do_not_cost_the_file() {
+    use onode_media::Pmem;
+    use onode_object::powers::Content;
+    for publishes in [true, false] {
+        let mut scm = Scm::holding(4 << 10, 1 << 20);
+        let object = scm.device.reserve_ids(1).expect("ids");
+        let power = scm.device.map_objects().expect("objects are memory");
+        let mut making = Transaction::new();
+        making.create(object, Hints::default());
+        let address = if publishes {
+            let block = scm.device.blocks().expect("blocks").allocate(2048).expect("room");
+            scm.memory.write(block, &[1; 2048]);
+            let content = Content { object, address: block, bytes: 2048, is_durable: false };
+            // The device's own blocks count as published from the first.
+            scm.device.blocks().expect("blocks").unpublish(block).expect("a block");
+            power.publish(making, &[content], Durability::Durable).expect("room");
+            block
+        } else {
+            making.write(object, 0, vec![1; 2048]);
+            scm.device.commit(making, Durability::Durable).expect("room");
+            power.placement(object).expect("placed")[0].address
+        };
+        scm.memory.write_through(address, &[2; 1000]);
+        scm.crash();
+        assert_eq!(scm.device.stat(object).map(|stat| stat.size), Ok(2048), "publishes: {publishes}");
+    }
+}
