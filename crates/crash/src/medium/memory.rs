@@ -1,7 +1,7 @@
 //! Byte-addressable memory that a device owns while the explorer keeps a hand on it.
 //!
 //! To the device it is plain memory that forgets nothing. While recording is on it keeps every store with its bytes,
-//! every flush and every fence; what a cut among them leaves is for [`walk`](super::walk), which has
+//! every flush and every fence; what a cut among them leaves is for `walk`, which has
 //! [`SimPmem`](onode_media::SimPmem) say it.
 
 use crate::medium::walk::MemoryWalk;

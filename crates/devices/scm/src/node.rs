@@ -129,12 +129,27 @@ impl Node {
         memory.store(at + 16, key.index);
     }
 
+    /// Whether the key at a position is below `key`; looks at no more of it than it must.
+    #[inline]
+    fn is_below<P: Pmem + ?Sized>(self, memory: &P, level: u64, position: u64, key: &Key) -> bool {
+        let at = self.entry(level, position);
+        let object = memory.load(at);
+        if object != key.object {
+            return object < key.object;
+        }
+        let class = memory.load(at + 8);
+        if class != key.class {
+            return class < key.class;
+        }
+        memory.load(at + 16) < key.index
+    }
+
     /// The first position whose key is not below `key`.
     pub(crate) fn lower_bound<P: Pmem + ?Sized>(self, memory: &P, level: u64, key: Key) -> u64 {
         let (mut low, mut high) = (0, self.count(memory));
         while low < high {
             let middle = u64::midpoint(low, high);
-            if self.key(memory, level, middle) < key {
+            if self.is_below(memory, level, middle, &key) {
                 low = middle + 1;
             } else {
                 high = middle;

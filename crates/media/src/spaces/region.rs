@@ -150,6 +150,7 @@ impl<P: Pmem> Region<P> {
 
     /// The memory itself.
     #[must_use]
+    #[inline]
     pub fn pmem(&self) -> &P {
         &self.core.pmem
     }

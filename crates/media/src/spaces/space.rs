@@ -39,9 +39,16 @@ impl Open {
         self.pages.store((length / PAGE_BYTES) as usize, Ordering::Release);
     }
 
+    #[inline]
     fn length(&self) -> u64 {
         self.pages.load(Ordering::Acquire) as u64 * PAGE_BYTES
     }
+}
+
+#[cold]
+#[inline(never)]
+fn outside(at: u64, length: u64, open: &Open) -> ! {
+    panic!("bytes {at}..+{length} of {} of space {}", open.length(), open.name)
 }
 
 /// One space of a region. Clones are the same space; as long as there is one, it is not moved, cut or removed.
@@ -93,17 +100,22 @@ impl<P: Pmem> Space<P> {
         &self.region
     }
 
+    #[inline]
     fn pmem(&self) -> &P {
         self.region.pmem()
     }
 
     /// The address in the region; panics unless the range is inside.
+    #[inline]
     fn at(&self, at: u64, length: u64) -> u64 {
         let whole = self.open.length();
-        assert!(at <= whole && length <= whole - at, "bytes {at}..+{length} of {whole} of space {}", self.open.name);
+        if at > whole || length > whole - at {
+            outside(at, length, &self.open);
+        }
         self.open.start + at
     }
 
+    #[inline]
     fn at_to_store(&self, at: u64, length: u64) -> u64 {
         assert!(!self.open.read_only, "space {} may only be read", self.open.name);
         self.at(at, length)
@@ -111,6 +123,7 @@ impl<P: Pmem> Space<P> {
 }
 
 impl<P: Pmem> Pmem for Space<P> {
+    #[inline]
     fn length(&self) -> u64 {
         self.open.length()
     }
@@ -119,34 +132,42 @@ impl<P: Pmem> Pmem for Space<P> {
         self.pmem().domain()
     }
 
+    #[inline]
     fn load(&self, at: u64) -> u64 {
         self.pmem().load(self.at(at, 8))
     }
 
+    #[inline]
     fn store(&self, at: u64, value: u64) {
         self.pmem().store(self.at_to_store(at, 8), value);
     }
 
+    #[inline]
     fn compare_exchange(&self, at: u64, current: u64, new: u64) -> core::result::Result<u64, u64> {
         self.pmem().compare_exchange(self.at_to_store(at, 8), current, new)
     }
 
+    #[inline]
     fn read(&self, at: u64, buffer: &mut [u8]) {
         self.pmem().read(self.at(at, buffer.len() as u64), buffer);
     }
 
+    #[inline]
     fn write(&self, at: u64, bytes: &[u8]) {
         self.pmem().write(self.at_to_store(at, bytes.len() as u64), bytes);
     }
 
+    #[inline]
     fn write_through(&self, at: u64, bytes: &[u8]) {
         self.pmem().write_through(self.at_to_store(at, bytes.len() as u64), bytes);
     }
 
+    #[inline]
     fn zero(&self, at: u64, length: u64) {
         self.pmem().zero(self.at_to_store(at, length), length);
     }
 
+    #[inline]
     fn flush(&self, at: u64, length: u64) {
         self.pmem().flush(self.at(at, length), length);
     }
