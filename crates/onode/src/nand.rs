@@ -97,7 +97,7 @@ pub(crate) fn medium_error(what: String, path: &Path, error: &onode_media::Error
     let is_device = std::fs::metadata(path)
         .is_ok_and(|metadata| metadata.file_type().is_block_device() || metadata.file_type().is_char_device());
     match made.class {
-        Class::NotFound if place.to_string().starts_with("/dev/") => {
+        Class::NotFound if place.to_string().starts_with("/dev/") && !path.starts_with("/dev/shm") => {
             made.hint("`lsblk` and `cat /proc/mtd` list the devices there are")
         }
         Class::NotFound => made.hint("`onode mkfs IMAGE` makes one, `onode up DIR IMAGE` makes and mounts one"),
