@@ -14,7 +14,10 @@ chmod 755 "$WORK"
 MNT=$WORK/mnt
 IMAGE=$WORK/disk.img
 # ONODE_DEVICE=scm runs a test on storage-class memory: a file in memory.
-if [ "${ONODE_DEVICE:-flash}" = scm ]; then IMAGE=/dev/shm/$(basename "$WORK").region; fi
+if [ "${ONODE_DEVICE:-flash}" = scm ]; then
+    MEMORY_FILE=/dev/shm/$(basename "$WORK").region
+    IMAGE=$MEMORY_FILE
+fi
 EXT=$WORK/ext4
 SERVER=
 EXT_KIND=
@@ -37,7 +40,7 @@ clean_up() {
     fi
     umount -l "$MNT" 2>/dev/null
     umount -l "$EXT" 2>/dev/null
-    if [ -n "${KEEP:-}" ]; then echo "kept $WORK"; else rm -rf "$WORK" "$IMAGE"; fi
+    if [ -n "${KEEP:-}" ]; then echo "kept $WORK"; else rm -rf "$WORK" "${MEMORY_FILE:-$WORK}"; fi
     exit "$code"
 }
 trap clean_up EXIT

@@ -90,6 +90,11 @@ impl Heap {
             Error::new(kind, error.to_string())
         };
         let spec = Spec::parse(spec).map_err(failed)?;
+        if !matches!(spec, Spec::Scm(_)) {
+            let why =
+                format!("cannot use {spec} as a heap: it is no memory; use for example scm:/dev/shm/heap,size=1G");
+            return Err(Error::new(ErrorKind::Invalid, why));
+        }
         if spec.image_path().is_some_and(|path: &Path| !path.exists()) {
             Volume::create(&spec, &onode::CreateOptions::default()).map_err(failed)?;
         }

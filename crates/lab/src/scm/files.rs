@@ -224,9 +224,11 @@ pub(super) fn measure(measuring: &mut Measuring<'_>) -> Result<()> {
     let [mut mem, mut sync, mut tmpfs, mut ext4] = [const { Table::new() }; 4];
     let place = Scratch::new("tmpfs");
     fs::create_dir_all(&place.0).map_err(|error| failed("cannot use /dev/shm", error))?;
-    let other = match Ext4::new() {
-        Ok(other) => Some(other),
-        Err(error) => {
+    // Without others, only what needs nothing installed.
+    let other = match measuring.options.program.as_ref().map(|_| Ext4::new()) {
+        None => None,
+        Some(Ok(other)) => Some(other),
+        Some(Err(error)) => {
             measuring.failures.push(error.to_string());
             None
         }
