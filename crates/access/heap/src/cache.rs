@@ -1,20 +1,40 @@
 //! The free blocks that each thread keeps for itself, one cache a heap; a thread that ends gives them back.
+//!
+//! A cache is no handle of its heap: a thread that is about to end keeps no heap open and its file in use.
 
 use crate::heap::Shared;
 use onode_scm::allocator::ThreadCache;
 use std::cell::RefCell;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Whether a heap is open. Whoever holds the lock may rely on it: a heap closes its gate before it goes.
+pub(crate) struct Gate {
+    open: Mutex<bool>,
+}
+
+impl Gate {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { open: Mutex::new(true) })
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, bool> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 struct Entry {
-    heap: Weak<Shared>,
+    gate: Arc<Gate>,
+    heap: *const Shared,
     cache: ThreadCache,
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
+        let open = self.gate.lock();
         // A heap that is gone has swept its lease, these blocks with it.
-        if let Some(heap) = self.heap.upgrade() {
-            heap.blocks().drain(&mut self.cache);
+        if *open {
+            // SAFETY: a heap closes its gate before it is dropped or moved, and it cannot while the lock is held here.
+            unsafe { &*self.heap }.blocks().drain(&mut self.cache);
         }
     }
 }
@@ -27,17 +47,17 @@ thread_local! {
 #[inline]
 pub(crate) fn with_cache<R>(heap: &Arc<Shared>, with: impl FnOnce(&mut ThreadCache) -> R) -> R {
     CACHES.with_borrow_mut(|caches| {
-        let wanted = Arc::as_ptr(heap);
         if let Some(entry) = caches.first_mut()
-            && entry.heap.as_ptr() == wanted
+            && Arc::ptr_eq(&entry.gate, heap.gate())
         {
             return with(&mut entry.cache);
         }
-        let at = match caches.iter().position(|entry| entry.heap.as_ptr() == wanted) {
+        let at = match caches.iter().position(|entry| Arc::ptr_eq(&entry.gate, heap.gate())) {
             Some(at) => at,
             None => {
-                caches.retain(|entry| entry.heap.strong_count() > 0);
-                caches.push(Entry { heap: Arc::downgrade(heap), cache: heap.blocks().cache() });
+                caches.retain(|entry| *entry.gate.lock());
+                let gate = Arc::clone(heap.gate());
+                caches.push(Entry { gate, heap: Arc::as_ptr(heap), cache: heap.blocks().cache() });
                 caches.len() - 1
             }
         };

@@ -1,7 +1,7 @@
 //! The heap: blocks, names, and the ways between them.
 
 use crate::block::Block;
-use crate::cache::with_cache;
+use crate::cache::{Gate, with_cache};
 use crate::error::{Error, Result};
 use crate::mapping::Mapping;
 use onode::memory::HeapMemory;
@@ -18,6 +18,7 @@ use std::sync::Arc;
 pub(crate) struct Shared {
     memory: HeapMemory,
     volume: Volume,
+    gate: Arc<Gate>,
 }
 
 // SAFETY: `base` is the only part that is not Send or Sync by itself; it is a number that is added to, and who may touch
@@ -36,6 +37,11 @@ impl Shared {
     }
 
     #[inline]
+    pub(crate) const fn gate(&self) -> &Arc<Gate> {
+        &self.gate
+    }
+
+    #[inline]
     pub(crate) fn pointer(&self, address: u64) -> NonNull<u8> {
         // SAFETY: addresses come from the allocator or were checked against it, so they lie within the mapping.
         unsafe { self.memory.base.add(address as usize) }
@@ -49,6 +55,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        *self.gate.lock() = false;
         self.memory.blocks.leave();
         // Whoever wants to hear of an error closes the heap.
         let _ = self.volume.close();
@@ -101,7 +108,7 @@ impl Heap {
         // Every call is durable when it returns.
         let options = MountOptions { write_mode: WriteMode::WriteThrough, ..MountOptions::default() };
         let (volume, memory) = Volume::open_memory(&spec, options).map_err(failed)?;
-        Ok(Self { shared: Arc::new(Shared { memory, volume }) })
+        Ok(Self { shared: Arc::new(Shared { memory, volume, gate: Gate::new() }) })
     }
 
     /// The files.
@@ -319,8 +326,13 @@ impl Heap {
     /// # Errors
     /// `Busy`; the device's errors.
     pub fn close(self) -> Result<()> {
+        let gate = Arc::clone(&self.shared.gate);
+        // While the gate is held, no thread that ends looks at the heap, so the heap may be moved.
+        let mut open = gate.lock();
         match Arc::try_unwrap(self.shared) {
             Ok(shared) => {
+                *open = false;
+                drop(open);
                 let closed = shared.volume.close();
                 closed.map_err(|error| Error::new(ErrorKind::Media, error.to_string()))
             }

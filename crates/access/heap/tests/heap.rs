@@ -209,3 +209,22 @@ fn threads_allocate_side_by_side() {
     });
     heap.close().expect("all is given back");
 }
+
+/// A scope ends before its threads have dropped what is theirs; a heap that is closed then must not be found in use.
+#[test]
+fn a_thread_that_ends_keeps_no_heap_open() {
+    let place = Place::new("ending");
+    for _ in 0..50 {
+        let heap = place.open();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                let heap = heap.clone();
+                scope.spawn(move || {
+                    let blocks: Vec<_> = (0..200).map(|_| heap.allocate(64).expect("room")).collect();
+                    drop(blocks);
+                });
+            }
+        });
+        heap.close().expect("nobody uses it");
+    }
+}
