@@ -9,8 +9,6 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, sy
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::thread::sleep;
-use std::time::Duration;
 
 /// What the kernel says about a mount.
 fn mount_line(directory: &Path) -> String {
@@ -241,8 +239,9 @@ fn a_live_mount_tells_its_figures() {
     }
     let listed = Command::new("ls").arg("-a").arg(&directory).output().expect("ls").stdout;
     assert_eq!(String::from_utf8_lossy(&listed), ".\n..\nf\n");
-    let top = Running::start(&mut onode!("top", "--interval", "1", "--json", &directory));
-    sleep(Duration::from_millis(1500));
+    let mut top = Running::start(&mut onode!("top", "--interval", "1", "--json", &directory));
+    // The first frame has no rates, the second has.
+    top.wait_for("\"page_reads\"");
     top.signal("INT");
     let frames = top.ends_well();
     assert!(frames.contains("\"rates\": null") && frames.contains("\"page_reads\""), "{frames}");

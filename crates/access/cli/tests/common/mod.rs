@@ -4,6 +4,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -160,12 +161,13 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 /// A command that runs while the test goes on; killed if the test fails.
 pub struct Running {
     child: Option<Child>,
+    seen: Vec<u8>,
 }
 
 impl Running {
     pub fn start(command: &mut Command) -> Self {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-        Self { child: Some(child) }
+        Self { child: Some(child), seen: Vec::new() }
     }
 
     /// `onode up`, live when it returns.
@@ -181,9 +183,20 @@ impl Running {
         assert!(sent.success());
     }
 
+    /// Waits until it has printed this.
+    pub fn wait_for(&mut self, text: &str) {
+        let output = self.child.as_mut().and_then(|child| child.stdout.as_mut()).expect("running");
+        let mut byte = [0];
+        while !self.seen.ends_with(text.as_bytes()) && output.read(&mut byte).expect("its output") == 1 {
+            self.seen.push(byte[0]);
+        }
+    }
+
     /// Waits for its end.
     pub fn end(mut self) -> Output {
-        self.child.take().expect("running").wait_with_output().expect("it ends")
+        let mut output = self.child.take().expect("running").wait_with_output().expect("it ends");
+        output.stdout.splice(..0, self.seen.drain(..));
+        output
     }
 
     /// Waits for its end, which must be a good one; returns standard output.
