@@ -85,8 +85,7 @@ pub const EXTENT_BYTES_MAX: u32 = 1 << 24;
 impl Core {
     /// The onode of `object`, if it exists.
     pub fn onode(&mut self, object: ObjectId) -> Result<Option<Onode>> {
-        let (tree, mut source) = self.index();
-        match tree.get(&mut source, &Key::onode(object), Onode::decode)? {
+        match self.entry(&Key::onode(object), Onode::decode)? {
             Some(None) => Err(damaged(format!("the onode of {object} is malformed"))),
             found => Ok(found.flatten()),
         }
@@ -101,16 +100,14 @@ impl Core {
     /// Sets the onode of `object`, which takes over the access time that waits for it.
     pub fn set_onode(&mut self, object: ObjectId, onode: &Onode) -> Result<()> {
         let accessed = self.pending_access.remove(&object).unwrap_or(onode.accessed);
-        let (tree, mut source) = self.index();
-        tree.insert(&mut source, Key::onode(object), &Onode { accessed, ..*onode }.encode())
+        self.set_entry(Key::onode(object), &Onode { accessed, ..*onode }.encode())
     }
 
     /// Up to `limit` extents of `object` that end after `from` and start before `until`.
     pub fn extents(&mut self, object: ObjectId, from: u64, until: u64, limit: usize) -> Result<Vec<Extent>> {
-        let (tree, mut source) = self.index();
         let mut first = Key::extent(object, from);
         if from > 0
-            && let Some((key, value)) = tree.last_at_or_before(&mut source, &first)?
+            && let Some((key, value)) = self.entry_at_or_before(&first)?
             && key.object == object.0
             && key.kind == Key::EXTENT
             && let Some(extent) = Extent::decode(&key, &value).filter(|extent| extent.end() > from)
@@ -123,7 +120,7 @@ impl Core {
         }
         let mut found = Vec::new();
         let mut sound = true;
-        tree.scan(&mut source, &first, &mut |key, value| {
+        self.entries(&first, &mut |key, value| {
             if key.object != object.0 || key.kind != Key::EXTENT || key.index >= until || found.len() >= limit {
                 return false;
             }
@@ -141,12 +138,10 @@ impl Core {
         match change {
             Change::Place { object, offset, pieces } => self.place(*object, *offset, pieces),
             Change::Patch { object, key, patch } => {
-                let (tree, mut source) = self.index();
-                let value = tree.get(&mut source, &Key::attribute(*object, *key), |old| patch.apply(old))?;
+                let value = self.entry(&Key::attribute(*object, *key), |old| patch.apply(old))?;
                 let malformed = || damaged(format!("a patch does not fit its attribute of {object}"));
                 let value = value.flatten().ok_or_else(malformed)?;
-                let (tree, mut source) = self.index();
-                tree.insert(&mut source, Key::attribute(*object, *key), &value)
+                self.set_entry(Key::attribute(*object, *key), &value)
             }
             Change::Mutation(mutation) => self.mutate(mutation),
         }
@@ -179,14 +174,8 @@ impl Core {
                 }
                 Ok(())
             }
-            Mutation::SetAttribute { object, key, value } => {
-                let (tree, mut source) = self.index();
-                tree.insert(&mut source, Key::attribute(*object, *key), value)
-            }
-            Mutation::RemoveAttribute { object, key } => {
-                let (tree, mut source) = self.index();
-                tree.remove(&mut source, &Key::attribute(*object, *key)).map(|_| ())
-            }
+            Mutation::SetAttribute { object, key, value } => self.set_entry(Key::attribute(*object, *key), value),
+            Mutation::RemoveAttribute { object, key } => self.remove_entry(&Key::attribute(*object, *key)).map(|_| ()),
             Mutation::SetHints { object, hints } => {
                 let mut onode = self.require(*object)?;
                 onode.hints = *hints;
@@ -204,25 +193,7 @@ impl Core {
         if self.require(object)?.allocated > 0 {
             self.unplace(object, 0, u64::MAX)?;
         }
-        loop {
-            let mut keys = Vec::new();
-            let (tree, mut source) = self.index();
-            tree.scan(&mut source, &Key { object: object.0, kind: 0, index: 0 }, &mut |key, _| {
-                let wanted = key.object == object.0 && keys.len() < 256;
-                if wanted {
-                    keys.push(*key);
-                }
-                wanted
-            })?;
-            if keys.is_empty() {
-                break;
-            }
-            for key in &keys {
-                if !tree.remove(&mut source, key)? {
-                    return Err(damaged(format!("an entry of {object} stands in the wrong place of the index")));
-                }
-            }
-        }
+        self.remove_entries(object)?;
         self.objects = self.objects.saturating_sub(1);
         if !is_planted(Bug::AccessTimeOfRemoved) {
             self.pending_access.remove(&object);
@@ -272,8 +243,7 @@ impl Core {
                     Extent { offset: at, piece }
                 }
             };
-            let (tree, mut source) = self.index();
-            tree.insert(&mut source, Key::extent(object, extent.offset), &Extent::encode(extent.piece))?;
+            self.set_entry(Key::extent(object, extent.offset), &Extent::encode(extent.piece))?;
             at += u64::from(piece.length);
             last = Some(extent);
         }
@@ -323,18 +293,16 @@ impl Core {
                     location: extent.piece.location + (at - extent.offset),
                     length: length as u32,
                 };
-                let (tree, mut source) = self.index();
                 if extent.offset < start {
                     let left = cut(extent.offset, start - extent.offset);
-                    tree.insert(&mut source, Key::extent(object, extent.offset), &Extent::encode(left))?;
+                    self.set_entry(Key::extent(object, extent.offset), &Extent::encode(left))?;
                 } else {
-                    tree.remove(&mut source, &Key::extent(object, extent.offset))?;
+                    self.remove_entry(&Key::extent(object, extent.offset))?;
                     self.extents = self.extents.saturating_sub(1);
                 }
-                let (tree, mut source) = self.index();
                 if end < extent.end() {
                     let right = cut(end, extent.end() - end);
-                    tree.insert(&mut source, Key::extent(object, end), &Extent::encode(right))?;
+                    self.set_entry(Key::extent(object, end), &Extent::encode(right))?;
                     self.extents += 1;
                 }
                 let gone = cut(start, end - start);

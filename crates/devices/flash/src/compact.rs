@@ -58,8 +58,7 @@ impl Core {
         if !self.logs_compactly() {
             return Ok(None);
         }
-        let (tree, mut source) = self.index();
-        let patch = tree.get(&mut source, &Key::attribute(*object, *key), |old| Patch::between(old, value))?;
+        let patch = self.entry(&Key::attribute(*object, *key), |old| Patch::between(old, value))?;
         Ok(patch.flatten().map(|patch| Change::Patch { object: *object, key: *key, patch }))
     }
 

@@ -40,6 +40,7 @@ mod errors;
 mod failing;
 pub mod format;
 mod gather;
+mod index;
 mod inspect;
 mod items;
 mod joining;

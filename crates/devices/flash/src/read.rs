@@ -70,8 +70,7 @@ impl Core {
 
     /// An attribute's value.
     pub fn attribute(&mut self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
-        let (tree, mut source) = self.index();
-        let found = tree.get(&mut source, &Key::attribute(object, key), <[u8]>::to_vec)?;
+        let found = self.entry(&Key::attribute(object, key), <[u8]>::to_vec)?;
         if found.is_none() {
             self.require(object)?;
         }
@@ -86,8 +85,7 @@ impl Core {
         limit: usize,
     ) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
         let mut found = Vec::new();
-        let (tree, mut source) = self.index();
-        tree.scan(&mut source, &Key::attribute(object, from), &mut |key, value| match key
+        self.entries(&Key::attribute(object, from), &mut |key, value| match key
             .as_attribute()
             .filter(|_| key.object == object.0 && found.len() < limit)
         {
@@ -115,8 +113,7 @@ impl Core {
         let mut found = Vec::new();
         let mut next = Some(from);
         while let Some(from) = next.take().filter(|_| found.len() < limit) {
-            let (tree, mut source) = self.index();
-            tree.scan(&mut source, &Key::onode(from), &mut |key, _| {
+            self.entries(&Key::onode(from), &mut |key, _| {
                 if key.kind == Key::ONODE {
                     found.push(ObjectId(key.object));
                     found.len() < limit

@@ -332,8 +332,7 @@ impl Core {
 
 impl Stored for Core {
     fn attribute_bytes(&mut self, object: ObjectId, key: AttributeKey) -> Result<Option<usize>> {
-        let (tree, mut source) = self.index();
-        tree.get(&mut source, &crate::tree::Key::attribute(object, key), <[u8]>::len)
+        self.entry(&crate::tree::Key::attribute(object, key), <[u8]>::len)
     }
 
     fn solid_bytes(&mut self, object: ObjectId) -> Result<Option<u64>> {
