@@ -1,0 +1,249 @@
+//! Exponential-Golomb coding: each class of tokens has parameters that stand in the bucket, so nothing has to be
+//! trained and any bucket can be written.
+//!
+//! A number `v` of a class with parameter `k` is written as the number of bits that `(v >> k) + 1` has, in unary, and
+//! those bits. Before that the *usual* number of the class changes places with 0, which takes the fewest bits; a class
+//! with nothing but the usual number takes none. A page that is far from where it is expected is written as it is.
+
+use crate::bits::{BitReader, BitWriter, unzigzag};
+use crate::tokens::{CLASSES, Class, Token, TokenSource};
+
+/// Bits of `k`.
+const SHIFT_BITS: u32 = 5;
+/// In place of `k`: the class has only its usual number.
+const CONSTANT: u32 = 31;
+/// Values of `k` are below: a class with larger numbers is rare and pays the longer prefix.
+const SHIFTS: usize = 31;
+/// Bits of the usual number.
+const USUAL_BITS: u32 = 3;
+/// So many ones in front of a page say that the page itself follows.
+const ESCAPE: u32 = 6;
+
+/// How the numbers of one class are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Parameter {
+    shift: u32,
+    usual: u64,
+}
+
+/// The parameters of each class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameters([Parameter; CLASSES]);
+
+const ALL_ZERO: Parameter = Parameter { shift: CONSTANT, usual: 0 };
+
+/// Bits of the prefix: `value + 2^shift` has `shift + 1 + prefix` bits.
+const fn prefix_of(value: u64, shift: u32) -> u32 {
+    127 - (value as u128 + (1 << shift)).leading_zeros() - shift
+}
+
+const fn value_bits(value: u64, shift: u32) -> u64 {
+    (2 * prefix_of(value, shift) + 1 + shift) as u64
+}
+
+const fn place_bits(difference: u64, shift: u32, page_bits: u32) -> u64 {
+    if prefix_of(difference, shift) < ESCAPE { value_bits(difference, shift) } else { (ESCAPE + page_bits) as u64 }
+}
+
+impl Parameter {
+    /// Lets the usual number and 0 change places; twice is not at all.
+    const fn swap(self, value: u64) -> u64 {
+        if value == self.usual {
+            0
+        } else if value == 0 {
+            self.usual
+        } else {
+            value
+        }
+    }
+
+    /// Its own bits, with the one that says whether there are more.
+    const fn bits(self) -> u64 {
+        if self.shift == CONSTANT && self.usual == 0 { 1 } else { (1 + SHIFT_BITS + USUAL_BITS) as u64 }
+    }
+}
+
+/// The number that an entropy coder sees in `token`, and whether it is a page.
+const fn number(token: &Token) -> Option<(Class, u64, bool)> {
+    match *token {
+        Token::Value(class, value) => Some((class, value, false)),
+        Token::Place { class, difference, .. } => Some((class, difference, true)),
+        Token::Raw(_) | Token::Byte(_) => None,
+    }
+}
+
+impl Parameters {
+    /// The parameters with which `tokens` take the fewest bits, and those bits, the parameters' own included.
+    pub fn fit(tokens: &[Token], page_bits: u32) -> (Self, u64) {
+        let mut parameters = [ALL_ZERO; CLASSES];
+        let mut small = [[0u32; 1 << USUAL_BITS]; CLASSES];
+        let mut largest = [0u64; CLASSES];
+        let mut counts = [0u32; CLASSES];
+        let mut total = 0;
+        for token in tokens {
+            let Some((class, value, _)) = number(token) else {
+                total += if matches!(token, Token::Byte(_)) { 8 } else { u64::from(page_bits) };
+                continue;
+            };
+            let class = class as usize;
+            if let Some(count) = usize::try_from(value).ok().and_then(|value| small[class].get_mut(value)) {
+                *count += 1;
+            }
+            counts[class] += 1;
+            largest[class] = largest[class].max(value);
+        }
+        for (class, parameter) in parameters.iter_mut().enumerate() {
+            let often = (0..small[class].len()).rev().max_by_key(|&value| small[class][value]);
+            parameter.usual = often.unwrap_or(0) as u64;
+            if small[class][parameter.usual as usize] == counts[class] {
+                largest[class] = 0;
+            }
+        }
+        let mut costs = [[0u64; SHIFTS]; CLASSES];
+        for token in tokens {
+            let Some((class, value, is_place)) = number(token) else { continue };
+            let class = class as usize;
+            if largest[class] == 0 {
+                continue;
+            }
+            let value = parameters[class].swap(value);
+            let tried = tried(largest[class]);
+            for (shift, cost) in costs[class].iter_mut().enumerate().take(tried) {
+                let shift = shift as u32;
+                *cost += if is_place { place_bits(value, shift, page_bits) } else { value_bits(value, shift) };
+            }
+        }
+        for (class, parameter) in parameters.iter_mut().enumerate() {
+            if largest[class] > 0 {
+                let shift = (0..tried(largest[class])).min_by_key(|&shift| costs[class][shift]).unwrap_or(0);
+                parameter.shift = shift as u32;
+                total += costs[class][shift];
+            }
+            total += parameter.bits();
+        }
+        (Self(parameters), total)
+    }
+
+    /// Writes the parameters and the tokens.
+    pub fn encode(&self, tokens: &[Token], page_bits: u32, out: &mut BitWriter) {
+        for parameter in &self.0 {
+            if *parameter == ALL_ZERO {
+                out.put(0, 1);
+            } else {
+                out.put(1, 1);
+                out.put(u64::from(parameter.shift), SHIFT_BITS);
+                out.put(parameter.usual, USUAL_BITS);
+            }
+        }
+        for token in tokens {
+            match *token {
+                Token::Value(class, value) => {
+                    self.0[class as usize].put(value, u32::MAX, out);
+                }
+                Token::Place { class, difference, at } => {
+                    if !self.0[class as usize].put(difference, ESCAPE, out) {
+                        out.put((1 << ESCAPE) - 1, ESCAPE);
+                        out.put(at, page_bits);
+                    }
+                }
+                Token::Raw(at) => out.put(at, page_bits),
+                Token::Byte(byte) => out.put(u64::from(byte), 8),
+            }
+        }
+    }
+}
+
+impl Parameter {
+    /// Writes `value` if its prefix is shorter than `limit`.
+    fn put(self, value: u64, limit: u32, out: &mut BitWriter) -> bool {
+        let Self { shift, .. } = self;
+        if shift == CONSTANT {
+            return true;
+        }
+        let value = self.swap(value);
+        let prefix = prefix_of(value, shift);
+        if prefix < limit {
+            // 64 ones do not fit one call together with the zero.
+            out.put(u64::MAX, prefix);
+            out.put(0, 1);
+            out.put((u128::from(value) + (1 << shift)) as u64, prefix + shift);
+        }
+        prefix < limit
+    }
+}
+
+/// How many shifts are worth a try if no number is larger.
+const fn tried(largest: u64) -> usize {
+    let bits = (64 - largest.leading_zeros()) as usize + 1;
+    if bits < SHIFTS { bits } else { SHIFTS }
+}
+
+/// Takes tokens out of what [`Parameters::encode`] wrote.
+pub struct GolombSource<'a> {
+    parameters: Parameters,
+    page_bits: u32,
+    input: BitReader<'a>,
+}
+
+impl<'a> GolombSource<'a> {
+    pub fn new(mut input: BitReader<'a>, page_bits: u32) -> Option<Self> {
+        let mut parameters = Parameters([ALL_ZERO; CLASSES]);
+        for parameter in &mut parameters.0 {
+            if input.take(1)? == 1 {
+                *parameter = Parameter { shift: input.take(SHIFT_BITS)? as u32, usual: input.take(USUAL_BITS)? };
+            }
+        }
+        Some(Self { parameters, page_bits, input })
+    }
+
+    /// Whether all was taken.
+    pub fn is_finished(&self) -> bool {
+        self.input.is_finished()
+    }
+
+    fn parameter(&self, class: Class) -> Parameter {
+        self.parameters.0.get(class as usize).copied().unwrap_or(ALL_ZERO)
+    }
+
+    fn tail(&mut self, prefix: u32, parameter: Parameter) -> Option<u64> {
+        let count = prefix + parameter.shift;
+        let low = if count <= 64 { u128::from(self.input.take(count)?) } else { return None };
+        let value = u64::try_from((1 << count) + low - (1 << parameter.shift)).ok()?;
+        Some(parameter.swap(value))
+    }
+}
+
+impl TokenSource for GolombSource<'_> {
+    fn value(&mut self, class: Class) -> Option<u64> {
+        let parameter = self.parameter(class);
+        if parameter.shift == CONSTANT {
+            return Some(parameter.usual);
+        }
+        let prefix = self.input.take_ones(64)?;
+        if prefix == 64 {
+            // The zero behind 64 ones.
+            (self.input.take(1)? == 0).then_some(())?;
+        }
+        self.tail(prefix, parameter)
+    }
+
+    fn place(&mut self, class: Class, expected: u64) -> Option<u64> {
+        let parameter = self.parameter(class);
+        if parameter.shift == CONSTANT {
+            return Some(expected.wrapping_add(unzigzag(parameter.usual)));
+        }
+        let prefix = self.input.take_ones(ESCAPE)?;
+        if prefix == ESCAPE {
+            return self.input.take(self.page_bits);
+        }
+        Some(expected.wrapping_add(unzigzag(self.tail(prefix, parameter)?)))
+    }
+
+    fn raw(&mut self) -> Option<u64> {
+        self.input.take(self.page_bits)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.input.take(8).map(|byte| byte as u8)
+    }
+}

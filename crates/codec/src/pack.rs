@@ -1,0 +1,117 @@
+//! Which records share a bucket: bulk load, split, merge and re-balance are all the packing of a sorted run anew.
+
+use crate::bucket::{BUCKET_BYTES_MAX, BUCKET_RECORDS_MAX, EncodeError, bucket_bytes};
+use crate::record::Record;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// Divides `records` into as few buckets as hold them, each of `bytes_max` at most, filled about evenly; a record that
+/// fits no bucket is [cut](Record::cut). Each part is what [`crate::encode_bucket`] takes.
+///
+/// The records of one bucket that overflowed become two, those of neighbours become as few as will do.
+///
+/// # Errors
+/// [`EncodeError::Unsound`]; [`EncodeError::TooLarge`] for a head that no bucket holds, or with `bytes_max` too small
+/// for a record at all.
+pub fn pack_buckets(records: Vec<Record>, bytes_max: usize) -> Result<Vec<Vec<Record>>, EncodeError> {
+    let limit = bytes_max.min(BUCKET_BYTES_MAX);
+    let full = pack_full(records, limit)?;
+    let Some(last) = full.last() else { return Ok(full) };
+    let last_bytes = bucket_bytes(last)?;
+    // The last bucket may be nearly empty. With few buckets evening them out leaves room in each; with many nothing is
+    // gained.
+    if full.len() == 1 || full.len() > EVEN_MAX || last_bytes * 8 > limit * 7 {
+        return Ok(full);
+    }
+    let mut sum = 0;
+    for bucket in &full {
+        sum += bucket_bytes(bucket)?;
+    }
+    let mut even = sum.div_ceil(full.len()) + 4;
+    while even < limit {
+        let records = full.iter().flatten().cloned().collect();
+        if let Ok(packed) = pack_full(records, even)
+            && packed.len() <= full.len()
+        {
+            return Ok(packed);
+        }
+        even += 8;
+    }
+    Ok(full)
+}
+
+/// More buckets than so many are not evened out.
+const EVEN_MAX: usize = 4;
+
+/// Fills bucket after bucket to the brim.
+fn pack_full(records: Vec<Record>, limit: usize) -> Result<Vec<Vec<Record>>, EncodeError> {
+    let mut rest = VecDeque::from(records);
+    let mut buckets: Vec<Vec<Record>> = Vec::new();
+    while !rest.is_empty() {
+        let guess = buckets.last().map_or(16, Vec::len);
+        let fitting = fitting(rest.make_contiguous(), limit, guess)?;
+        if fitting > 0 {
+            buckets.push(rest.drain(..fitting).collect());
+            continue;
+        }
+        let Some(mut first) = rest.pop_front() else { break };
+        let tail = halve(&mut first).ok_or(EncodeError::TooLarge { bytes: usize::MAX })?;
+        rest.push_front(tail);
+        rest.push_front(first);
+    }
+    Ok(buckets)
+}
+
+/// Cuts a record in two halves of about equal pages; `None` if it has but one page.
+fn halve(record: &mut Record) -> Option<Record> {
+    let half = record.mapped_pages() / 2;
+    let mut before = 0;
+    for run in &record.runs {
+        if before + u64::from(run.pages) > half {
+            let page = (run.page + (half - before)).max(record.page + 1);
+            let tail = record.cut(page);
+            return (!tail.runs.is_empty()).then_some(tail);
+        }
+        before += u64::from(run.pages);
+    }
+    None
+}
+
+/// How many records from the first on fit `limit` bytes, found by steps that double from `guess` on.
+fn fitting(records: &[Record], limit: usize, guess: usize) -> Result<usize, EncodeError> {
+    let fits = |count: usize| match bucket_bytes(records.get(..count).unwrap_or_default()) {
+        Ok(bytes) => Ok(bytes <= limit),
+        Err(EncodeError::TooLarge { .. }) => Ok(false),
+        Err(error) => Err(error),
+    };
+    let most = records.len().min(BUCKET_RECORDS_MAX);
+    let guess = guess.clamp(1, most);
+    // `low` records fit, `high` do not.
+    let (mut low, mut high) = (0, most + 1);
+    let mut step = 1;
+    let mut probe = guess;
+    loop {
+        if fits(probe)? {
+            low = probe;
+            if low == most {
+                return Ok(low);
+            }
+            probe = (probe + step).min(most);
+        } else {
+            high = probe;
+            if probe <= 1 {
+                return Ok(low);
+            }
+            probe = probe.saturating_sub(step).max(1);
+        }
+        if low > 0 && high <= most {
+            break;
+        }
+        step *= 2;
+    }
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        if fits(middle)? { low = middle } else { high = middle }
+    }
+    Ok(low)
+}

@@ -1,0 +1,358 @@
+//! Records as tokens: numbers of a few classes, most of them small, that an entropy coder can take from here.
+//!
+//! A file that was written in one go after the one before it costs only zeros: every token is the difference to what
+//! the record before it, and the place where its pages end on the medium, let expect.
+
+use crate::bits::{unzigzag, zigzag};
+use crate::bucket::BUCKET_RUNS_MAX;
+use crate::record::{Head, Key, Record, Run};
+use alloc::vec::Vec;
+
+/// What a token means. The coder has statistics of its own for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Class {
+    /// Object id less the one before.
+    Object,
+    /// First page, against the piece that follows.
+    Page,
+    /// What of the head is there.
+    Shape,
+    /// Parent, against the one before.
+    Parent,
+    /// Kind and flags, against the ones before.
+    Kind,
+    /// Serial number, against the one before.
+    Serial,
+    /// Home, against the page behind the last run.
+    Home,
+    /// Size, against the end of the last run.
+    Size,
+    /// Time, against the one before.
+    Time,
+    /// Bytes of the extra part.
+    Extra,
+    /// How runs are written.
+    Mode,
+    /// How many runs.
+    Count,
+    /// Pages of a hole before a run.
+    Gap,
+    /// First run on the medium, against the end of the record before.
+    Start,
+    /// Further runs, against the end of the run before.
+    Next,
+    /// Pages of a run less one.
+    Length,
+    /// Pages of the last run; 0 if it ends with the piece.
+    Last,
+}
+
+/// How many classes there are.
+pub const CLASSES: usize = Class::Last as usize + 1;
+
+/// One token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Token {
+    /// A number.
+    Value(Class, u64),
+    /// A page of the medium: its difference to the expected one, and itself for when that is shorter.
+    Place {
+        /// What for.
+        class: Class,
+        /// [`zigzag`] of the difference.
+        difference: u64,
+        /// The page.
+        at: u64,
+    },
+    /// A page of the medium that nothing foretells.
+    Raw(u64),
+    /// A byte of an extra part.
+    Byte(u8),
+}
+
+/// Where tokens come from when a bucket is decoded.
+pub trait TokenSource {
+    /// The next number of `class`.
+    fn value(&mut self, class: Class) -> Option<u64>;
+    /// The next page of `class`, of which `expected` is foretold.
+    fn place(&mut self, class: Class, expected: u64) -> Option<u64>;
+    /// The next page that nothing foretells.
+    fn raw(&mut self) -> Option<u64>;
+    /// The next byte.
+    fn byte(&mut self) -> Option<u8>;
+}
+
+const SHAPE_UNUSUAL: u64 = 1;
+const SHAPE_NO_HOME: u64 = 2;
+const SHAPE_NO_SIZE: u64 = 4;
+/// Bits that a head with a home and no size, the usual one, has zero.
+const SHAPE_USUAL: u64 = SHAPE_NO_SIZE;
+
+/// The largest unit, as a power of two, in which pages without order are written.
+const UNIT_SHIFT_MAX: u32 = 4;
+
+/// What a record is measured against.
+#[derive(Clone, Debug)]
+struct Context {
+    object: u64,
+    next_page: u64,
+    parent: u64,
+    kind: u64,
+    serial: u64,
+    time: u64,
+    /// The page of the medium behind what was last written.
+    cursor: u64,
+    page_shift: u32,
+}
+
+impl Context {
+    fn new(first: Key, page_shift: u32) -> Self {
+        let Key { object, page } = first;
+        Self { object, next_page: page, parent: 0, kind: 0, serial: 0, time: 0, cursor: 0, page_shift }
+    }
+
+    /// Moves on behind `record`.
+    fn advance(&mut self, record: &Record) {
+        self.object = record.object;
+        self.next_page = record.piece_end();
+        if let Some(last) = record.runs.last() {
+            self.cursor = last.end_at();
+        }
+        if let Some(head) = &record.head {
+            (self.parent, self.kind) = (head.parent, kind_of(head));
+            (self.serial, self.time) = (u64::from(head.serial), head.time);
+            if let Some(home) = head.home
+                && (home == self.cursor || record.runs.is_empty())
+            {
+                self.cursor = home.wrapping_add(1);
+            }
+        }
+    }
+}
+
+fn kind_of(head: &Head) -> u64 {
+    u64::from(head.kind) << 8 | u64::from(head.flags)
+}
+
+/// The size that a record's runs alone suggest.
+fn expected_size(record: &Record, page_shift: u32) -> u64 {
+    record.runs.last().map_or(record.page, Run::end) << page_shift
+}
+
+/// The page shift, of those a device may have, with which the sizes of `records` are the shortest.
+pub fn best_page_shift(records: &[Record]) -> u32 {
+    let cost = |shift: u32| -> u64 {
+        let heads = records.iter().filter_map(|record| Some((record, record.head.as_ref()?.size?)));
+        heads.map(|(record, size)| u64::from(bits(zigzag(expected_size(record, shift).wrapping_sub(size))))).sum()
+    };
+    [0].into_iter().chain(9..=16).min_by_key(|&shift| cost(shift)).unwrap_or(0)
+}
+
+const fn bits(value: u64) -> u32 {
+    64 - value.leading_zeros()
+}
+
+/// The tokens of `records`, which are sound and in order. `page_bits` holds every page of the medium that they name.
+pub fn tokens_of(records: &[Record], first: Key, page_shift: u32, page_bits: u32) -> Vec<Token> {
+    let mut out = Vec::with_capacity(records.len() * 16);
+    let mut context = Context::new(first, page_shift);
+    for record in records {
+        put_record(&mut out, record, &context, page_bits);
+        context.advance(record);
+    }
+    out
+}
+
+fn put_record(out: &mut Vec<Token>, record: &Record, context: &Context, page_bits: u32) {
+    use Token::Value;
+    let step = record.object.wrapping_sub(context.object);
+    let expected = if step == 0 { context.next_page } else { 0 };
+    out.push(Value(Class::Object, step));
+    out.push(Value(Class::Page, zigzag(record.page.wrapping_sub(expected))));
+    let unusual = if record.head.is_some() == (record.page == 0) { 0 } else { SHAPE_UNUSUAL };
+    let Some(head) = &record.head else {
+        out.push(Value(Class::Shape, unusual));
+        put_runs(out, record, context.cursor, page_bits);
+        return;
+    };
+    let no_home = if head.home.is_none() { SHAPE_NO_HOME } else { 0 };
+    let no_size = if head.size.is_none() { SHAPE_NO_SIZE } else { 0 };
+    out.push(Value(Class::Shape, (unusual | no_home | no_size) ^ SHAPE_USUAL));
+    out.push(Value(Class::Parent, zigzag(head.parent.wrapping_sub(context.parent))));
+    out.push(Value(Class::Kind, kind_of(head) ^ context.kind));
+    out.push(Value(Class::Serial, zigzag(u64::from(head.serial).wrapping_sub(context.serial))));
+    out.push(Value(Class::Time, zigzag(head.time.wrapping_sub(context.time))));
+    out.push(Value(Class::Extra, head.extra.len() as u64));
+    out.extend(head.extra.iter().map(|&byte| Token::Byte(byte)));
+    let cursor = put_runs(out, record, context.cursor, page_bits);
+    if let Some(at) = head.home {
+        out.push(Token::Place { class: Class::Home, difference: zigzag(at.wrapping_sub(cursor)), at });
+    }
+    if let Some(size) = head.size {
+        out.push(Value(Class::Size, zigzag(expected_size(record, context.page_shift).wrapping_sub(size))));
+    }
+}
+
+/// Puts the runs in the cheaper of both ways and returns the page of the medium behind the last.
+fn put_runs(out: &mut Vec<Token>, record: &Record, cursor: u64, page_bits: u32) -> u64 {
+    let mapped = record.mapped_pages();
+    let unit_shift = record.runs.iter().map(|run| run.pages.trailing_zeros()).min().unwrap_or(0).min(UNIT_SHIFT_MAX);
+    let raw_bits = (mapped >> unit_shift) * u64::from(page_bits);
+    let ordered_bits: u64 = {
+        let mut cursor = cursor;
+        let cost = |run: &Run| {
+            let far = u64::from(2 * bits(zigzag(run.at.wrapping_sub(cursor))) + 1).min(u64::from(page_bits) + 6);
+            cursor = run.end_at();
+            far + u64::from(2 * bits(u64::from(run.pages)))
+        };
+        record.runs.iter().map(cost).sum()
+    };
+    let mut cursor = cursor;
+    if record.runs.len() >= 8 && raw_bits < ordered_bits {
+        put_raw_runs(out, record, unit_shift);
+    } else {
+        put_ordered_runs(out, record, cursor);
+    }
+    if let Some(last) = record.runs.last() {
+        cursor = last.end_at();
+    }
+    cursor
+}
+
+/// One raw page number for each unit of `2^unit_shift` pages.
+fn put_raw_runs(out: &mut Vec<Token>, record: &Record, unit_shift: u32) {
+    out.push(Token::Value(Class::Mode, u64::from(unit_shift) + 1));
+    out.push(Token::Value(Class::Count, record.mapped_pages() >> unit_shift));
+    let mut end = record.page;
+    for run in &record.runs {
+        for unit in 0..u64::from(run.pages) >> unit_shift {
+            out.push(Token::Value(Class::Gap, if unit == 0 { run.page - end } else { 0 }));
+            out.push(Token::Raw(run.at + (unit << unit_shift)));
+        }
+        end = run.end();
+    }
+}
+
+fn put_ordered_runs(out: &mut Vec<Token>, record: &Record, mut cursor: u64) {
+    out.push(Token::Value(Class::Mode, 0));
+    out.push(Token::Value(Class::Count, record.runs.len() as u64));
+    let mut end = record.page;
+    for (index, run) in record.runs.iter().enumerate() {
+        out.push(Token::Value(Class::Gap, run.page - end));
+        let class = if index == 0 { Class::Start } else { Class::Next };
+        out.push(Token::Place { class, difference: zigzag(run.at.wrapping_sub(cursor)), at: run.at });
+        out.push(if index + 1 < record.runs.len() {
+            Token::Value(Class::Length, u64::from(run.pages) - 1)
+        } else {
+            Token::Value(Class::Last, if run.end() == record.piece_end() { 0 } else { u64::from(run.pages) })
+        });
+        (end, cursor) = (run.end(), run.end_at());
+    }
+}
+
+/// Makes records of tokens.
+pub struct Assembly {
+    context: Context,
+    runs_left: usize,
+}
+
+impl Assembly {
+    pub fn new(first: Key, page_shift: u32) -> Self {
+        Self { context: Context::new(first, page_shift), runs_left: BUCKET_RUNS_MAX }
+    }
+
+    /// The next record; `None` if the tokens make no sense.
+    pub fn take(&mut self, source: &mut impl TokenSource) -> Option<Record> {
+        let context = &self.context;
+        let step = source.value(Class::Object)?;
+        let expected = if step == 0 { context.next_page } else { 0 };
+        let page = expected.wrapping_add(unzigzag(source.value(Class::Page)?));
+        let object = context.object.checked_add(step)?;
+        let mut record = Record { object, page, ..Record::default() };
+        let shape = source.value(Class::Shape)?;
+        if (shape & SHAPE_UNUSUAL == 0) != (page == 0) {
+            if shape > SHAPE_UNUSUAL {
+                return None;
+            }
+            self.take_runs(&mut record, source)?;
+        } else {
+            let shape = shape ^ SHAPE_USUAL;
+            if shape >= 2 * SHAPE_NO_SIZE {
+                return None;
+            }
+            let mut head = self.take_head(source)?;
+            let cursor = self.take_runs(&mut record, source)?;
+            if shape & SHAPE_NO_HOME == 0 {
+                head.home = Some(source.place(Class::Home, cursor)?);
+            }
+            if shape & SHAPE_NO_SIZE == 0 {
+                let expected = expected_size(&record, self.context.page_shift);
+                head.size = Some(expected.wrapping_sub(unzigzag(source.value(Class::Size)?)));
+            }
+            record.head = Some(head);
+        }
+        self.context.advance(&record);
+        Some(record)
+    }
+
+    fn take_head(&self, source: &mut impl TokenSource) -> Option<Head> {
+        let context = &self.context;
+        let parent = context.parent.wrapping_add(unzigzag(source.value(Class::Parent)?));
+        let kind = context.kind ^ source.value(Class::Kind)?;
+        let serial = context.serial.wrapping_add(unzigzag(source.value(Class::Serial)?));
+        let time = context.time.wrapping_add(unzigzag(source.value(Class::Time)?));
+        let mut extra = Vec::new();
+        for _ in 0..source.value(Class::Extra)? {
+            extra.push(source.byte()?);
+        }
+        Some(Head {
+            parent,
+            kind: u8::try_from(kind >> 8).ok()?,
+            flags: kind as u8,
+            serial: u32::try_from(serial).ok()?,
+            home: None,
+            size: None,
+            time,
+            extra,
+        })
+    }
+
+    /// Takes the runs and returns the page of the medium behind the last.
+    fn take_runs(&mut self, record: &mut Record, source: &mut impl TokenSource) -> Option<u64> {
+        let mode = source.value(Class::Mode)?;
+        let count = source.value(Class::Count)?;
+        let mut cursor = self.context.cursor;
+        let mut page = record.page;
+        let piece_end = record.piece_end();
+        for index in 0..count {
+            page = page.checked_add(source.value(Class::Gap)?).filter(|&page| page < piece_end)?;
+            let (at, pages) = if mode > 0 {
+                let shift = u32::try_from(mode - 1).ok().filter(|&shift| shift <= UNIT_SHIFT_MAX)?;
+                (source.raw()?, 1 << shift)
+            } else {
+                let at = source.place(if index == 0 { Class::Start } else { Class::Next }, cursor)?;
+                let pages = if index + 1 < count {
+                    source.value(Class::Length)?.checked_add(1)?
+                } else {
+                    match source.value(Class::Last)? {
+                        0 => piece_end - page,
+                        pages => pages,
+                    }
+                };
+                (at, pages)
+            };
+            let run = Run { page, pages: u32::try_from(pages).ok()?, at };
+            page = page.checked_add(pages).filter(|&end| end <= piece_end)?;
+            cursor = at.checked_add(pages)?;
+            match record.runs.last_mut() {
+                Some(last) if mode > 0 && last.continues_in(&run) => last.pages += run.pages,
+                _ => {
+                    self.runs_left = self.runs_left.checked_sub(1)?;
+                    record.runs.push(run);
+                }
+            }
+        }
+        record.is_sound().then_some(cursor)
+    }
+}

@@ -1,0 +1,131 @@
+//! Records for tests, and what has to hold for any bytes; the fuzz target uses it too.
+
+use onode_base::Prng;
+use onode_base::checksum::crc32c;
+use onode_codec::{BUCKET_BYTES_MAX, EncodeError, Head, Key, PIECE_PAGES, Record, Run, decode_bucket, encode_bucket};
+use onode_codec::{find_in_bucket, pack_buckets, peek_bucket};
+
+/// How wild records are.
+#[derive(Clone, Copy, Debug)]
+pub struct Wildness {
+    /// Page numbers of the medium have so many bits.
+    pub page_bits: u32,
+    /// So many of 100 runs lie anywhere, the others follow the run before.
+    pub scattered: u64,
+    /// Heads hold numbers of any size.
+    pub heads: bool,
+}
+
+/// `count` sound records in order.
+pub fn records(random: &mut Prng, count: usize, wild: Wildness) -> Vec<Record> {
+    let mut out: Vec<Record> = Vec::new();
+    let mut key = Key { object: if wild.heads { random.next_u64() >> random.below(64) } else { 257 }, page: 0 };
+    let mut cursor = 1u64;
+    let reach = 1u64 << (wild.page_bits - 1);
+    for _ in 0..count {
+        let mut record = Record { object: key.object, page: key.page, ..Record::default() };
+        if (key.page == 0) != random.chance(1, 50) {
+            record.head = Some(head(random, wild, cursor));
+        }
+        let mut page = key.page;
+        let runs_max = if random.chance(1, 10) { 60 } else { 4 };
+        for _ in 0..random.below(runs_max) {
+            page += if random.chance(1, 10) { random.below(20) } else { 0 };
+            let pages_max = if random.chance(1, 4) { 64 } else { 4 };
+            let pages = 1 + random.below(pages_max);
+            if page + pages > record.piece_end() {
+                break;
+            }
+            let at = if random.chance(wild.scattered, 100) || cursor + pages >= reach {
+                random.next_u64() % (reach - PIECE_PAGES)
+            } else {
+                cursor
+            };
+            let run = Run { page, pages: pages as u32, at };
+            page = run.end();
+            cursor = run.end_at();
+            match record.runs.last_mut() {
+                Some(last) if last.continues_in(&run) => last.pages += run.pages,
+                _ => record.runs.push(run),
+            }
+        }
+        let next = if random.chance(1, 3) { Some(record.piece_end()) } else { None };
+        key = match next.filter(|&page| page < u64::MAX / 2) {
+            Some(page) => Key { object: key.object, page: page + PIECE_PAGES * random.below(2) * random.below(9) },
+            None => match key.object.checked_add(1 + random.below(3)) {
+                Some(object) => Key { object, page: 0 },
+                None => {
+                    out.push(record);
+                    return out;
+                }
+            },
+        };
+        out.push(record);
+    }
+    out
+}
+
+fn head(random: &mut Prng, wild: Wildness, cursor: u64) -> Head {
+    if !wild.heads {
+        return Head { parent: 1 + random.below(9), home: Some(cursor), size: None, ..Head::default() };
+    }
+    let mut any = || random.next_u64() >> random.below(64);
+    let (parent, kind, flags, serial, time) = (any(), any() as u8, any() as u8, any() as u32, any());
+    let mut maybe = |value: u64| random.chance(1, 2).then_some(value);
+    let home = maybe(cursor);
+    let size = maybe(parent ^ time);
+    let mut extra = vec![0; random.below(20) as usize];
+    random.fill(&mut extra);
+    Head { parent, kind, flags, serial, home, size, time, extra }
+}
+
+/// Packs, encodes, decodes and looks up `records`, which have to come back; the encoded buckets.
+pub fn round_trip(records: &[Record], bytes_max: usize) -> Result<Vec<Vec<u8>>, EncodeError> {
+    let packed = pack_buckets(records.to_vec(), bytes_max)?;
+    let mut encoded = Vec::new();
+    for (generation, bucket) in packed.iter().enumerate() {
+        let bytes = encode_bucket(bucket, generation as u64)?;
+        assert!(bytes.len() <= bytes_max.min(BUCKET_BYTES_MAX));
+        let header = peek_bucket(&bytes).unwrap();
+        assert_eq!((header.bytes, header.records), (bytes.len(), bucket.len()));
+        assert_eq!((header.generation, header.first), (generation as u64, bucket[0].key()));
+        assert_eq!(decode_bucket(&bytes).as_deref(), Ok(&bucket[..]));
+        encoded.push(bytes);
+    }
+    // Every page is found where it was said to be, whatever was cut.
+    for record in records {
+        let pages = record.runs.iter().flat_map(|run| [(run.page, run.at), (run.end() - 1, run.end_at() - 1)]);
+        for (page, at) in pages {
+            let key = Key { object: record.object, page };
+            let index = packed.partition_point(|bucket| bucket[0].key() <= key) - 1;
+            let found = find_in_bucket(&encoded[index], key).unwrap().unwrap();
+            assert_eq!(found.lookup(page), Some(at), "{key:?} in {found:?}");
+        }
+        let index = packed.partition_point(|bucket| bucket[0].key() <= record.key()) - 1;
+        assert_eq!(find_in_bucket(&encoded[index], record.key()).unwrap().unwrap().head, record.head);
+    }
+    Ok(encoded)
+}
+
+/// Decodes `bytes` as they are and with a right checksum: nothing may panic, and what decodes must be what encodes.
+pub fn survive(bytes: &[u8]) {
+    let mut bytes = bytes.to_vec();
+    for _ in 0..2 {
+        if let Ok(records) = decode_bucket(&bytes) {
+            match encode_bucket(&records, 0) {
+                Ok(again) => assert_eq!(decode_bucket(&again), Ok(records)),
+                // Another writer may have chosen better how to write the runs.
+                Err(EncodeError::TooLarge { .. }) => {}
+                Err(error) => panic!("what was decoded does not encode: {error}"),
+            }
+        }
+        let _ = find_in_bucket(&bytes, Key { object: u64::MAX, page: u64::MAX });
+        let length = bytes.len().min(BUCKET_BYTES_MAX);
+        if length < 14 {
+            return;
+        }
+        bytes[4..6].copy_from_slice(&(length as u16).to_le_bytes());
+        let checksum = crc32c(&bytes[4..length]).to_le_bytes();
+        bytes[..4].copy_from_slice(&checksum);
+    }
+}
