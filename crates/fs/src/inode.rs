@@ -1,8 +1,10 @@
 //! The inode: one small attribute of the file's object (`docs/format/fs.md`).
 //!
 //! Flash counts bytes, so what has its usual value is left out and times are written as distances.
-//! The size of a file is the size of its object and is not kept a second time. Every inode has
-//! exactly one encoding, and [`Inode::decode`] accepts nothing else.
+//! The size of a file is the size of its object and is not kept a second time. There are two forms: the
+//! *dense* one of newer volumes, and the older one, which can tell every moment there is. A file takes
+//! over the form of its directory, so a volume keeps that of its root. In its form every inode has exactly
+//! one encoding, and [`Inode::decode`] accepts nothing else.
 
 use crate::types::FileType;
 use onode_base::{Timestamp, varint};
@@ -12,6 +14,8 @@ use onode_object::{AttributeKey, AttributeKind};
 pub(crate) const INODE_KEY: AttributeKey = AttributeKey::new(AttributeKind::INODE, 0);
 
 const VERSION: u8 = 0;
+/// Of the dense form.
+const DENSE: u8 = 1;
 
 const HAS_OWNER: u8 = 1 << 0;
 const HAS_LINKS: u8 = 1 << 1;
@@ -19,6 +23,11 @@ const HAS_MODIFIED: u8 = 1 << 2;
 const HAS_CHANGED: u8 = 1 << 3;
 const HAS_ACCESSED: u8 = 1 << 4;
 const HAS_XATTRS: u8 = 1 << 5;
+/// Dense only: the group has the number of the user and is left out.
+const SAME_GROUP: u8 = 1 << 6;
+
+/// Bits of the nanoseconds in the time of a birth, dense.
+const NANOSECOND_BITS: u32 = 30;
 
 /// What is kept of a file besides its bytes, names and extended attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +58,8 @@ pub struct Inode {
     pub entries: u64,
     /// Whether it ever had extended attributes; if not, nobody needs to look for them.
     pub has_xattrs: bool,
+    /// Whether it is stored in the dense form where that can hold it.
+    pub(crate) is_dense: bool,
 }
 
 impl Inode {
@@ -68,6 +79,7 @@ impl Inode {
             parent: 0,
             entries: 0,
             has_xattrs: false,
+            is_dense: false,
         }
     }
 
@@ -79,39 +91,51 @@ impl Inode {
     /// Its bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
+        let times = if self.is_dense { self.dense_times() } else { None };
+        let is_dense = times.is_some();
         let mut out = Vec::with_capacity(48);
         let mut flags = 0;
+        let has_owner = self.uid != 0 || self.gid != 0;
         for (flag, present) in [
-            (HAS_OWNER, self.uid != 0 || self.gid != 0),
+            (HAS_OWNER, has_owner),
             (HAS_LINKS, self.links != usual_links(self.file_type)),
             (HAS_MODIFIED, self.modified != self.created),
             (HAS_CHANGED, self.changed != self.modified),
             (HAS_ACCESSED, self.accessed != self.created),
             (HAS_XATTRS, self.has_xattrs),
+            (SAME_GROUP, is_dense && has_owner && self.uid == self.gid),
         ] {
             if present {
                 flags |= flag;
             }
         }
-        out.push(VERSION << 4 | self.file_type as u8);
+        out.push((if is_dense { DENSE } else { VERSION }) << 4 | self.file_type as u8);
         out.push(flags);
         varint::put(&mut out, u64::from(self.permissions));
-        put_time(&mut out, Timestamp::default(), self.created);
+        match &times {
+            Some(times) => out.extend_from_slice(&times.created.to_le_bytes()),
+            None => put_time(&mut out, Timestamp::default(), self.created),
+        }
         if flags & HAS_OWNER != 0 {
             varint::put(&mut out, u64::from(self.uid));
-            varint::put(&mut out, u64::from(self.gid));
+            if flags & SAME_GROUP == 0 {
+                varint::put(&mut out, u64::from(self.gid));
+            }
         }
         if flags & HAS_LINKS != 0 {
             varint::put(&mut out, u64::from(self.links));
         }
-        if flags & HAS_MODIFIED != 0 {
-            put_time(&mut out, self.created, self.modified);
-        }
-        if flags & HAS_CHANGED != 0 {
-            put_time(&mut out, self.modified, self.changed);
-        }
-        if flags & HAS_ACCESSED != 0 {
-            put_time(&mut out, self.created, self.accessed);
+        let later = [
+            (HAS_MODIFIED, self.created, self.modified),
+            (HAS_CHANGED, self.modified, self.changed),
+            (HAS_ACCESSED, self.created, self.accessed),
+        ];
+        for (i, (flag, base, time)) in later.into_iter().enumerate() {
+            match &times {
+                _ if flags & flag == 0 => {}
+                Some(times) => varint::put(&mut out, zigzag(times.distances[i])),
+                None => put_time(&mut out, base, time),
+            }
         }
         match self.file_type {
             FileType::Directory => {
@@ -124,6 +148,20 @@ impl Inode {
         out
     }
 
+    /// The times in their dense form, if they have one.
+    fn dense_times(&self) -> Option<DenseTimes> {
+        let seconds =
+            u64::try_from(self.created.seconds).ok().filter(|seconds| seconds >> (64 - NANOSECOND_BITS) == 0)?;
+        Some(DenseTimes {
+            created: seconds << NANOSECOND_BITS | u64::from(self.created.nanoseconds),
+            distances: [
+                nanoseconds_between(self.created, self.modified)?,
+                nanoseconds_between(self.modified, self.changed)?,
+                nanoseconds_between(self.created, self.accessed)?,
+            ],
+        })
+    }
+
     /// The inode that `bytes` stand for; `None` if they stand for none.
     #[must_use]
     pub fn decode(mut bytes: &[u8]) -> Option<Self> {
@@ -131,25 +169,32 @@ impl Inode {
         let input = &mut bytes;
         let (&head, &flags) = (input.first()?, input.get(1)?);
         *input = input.get(2..)?;
-        if head >> 4 != VERSION {
-            return None;
-        }
+        let is_dense = match head >> 4 {
+            VERSION => false,
+            DENSE => true,
+            _ => return None,
+        };
+        let time = |input: &mut &[u8], base: Timestamp| {
+            if is_dense { later(base, unzigzag(varint::take(input)?)) } else { take_time(input, base) }
+        };
         let file_type = FileType::from_byte(head & 0xf)?;
         let permissions = u16::try_from(varint::take(input)?).ok().filter(|bits| *bits <= 0o7777)?;
-        let mut inode = Self::new(file_type, permissions, take_time(input, Timestamp::default())?);
+        let created = if is_dense { take_birth(input)? } else { take_time(input, Timestamp::default())? };
+        let mut inode = Self { is_dense, ..Self::new(file_type, permissions, created) };
         if flags & HAS_OWNER != 0 {
             inode.uid = u32::try_from(varint::take(input)?).ok()?;
-            inode.gid = u32::try_from(varint::take(input)?).ok()?;
+            let same = flags & SAME_GROUP != 0;
+            inode.gid = if same { inode.uid } else { u32::try_from(varint::take(input)?).ok()? };
         }
         if flags & HAS_LINKS != 0 {
             inode.links = u32::try_from(varint::take(input)?).ok()?;
         }
         if flags & HAS_MODIFIED != 0 {
-            inode.modified = take_time(input, inode.created)?;
+            inode.modified = time(input, inode.created)?;
         }
-        inode.changed = if flags & HAS_CHANGED != 0 { take_time(input, inode.modified)? } else { inode.modified };
+        inode.changed = if flags & HAS_CHANGED != 0 { time(input, inode.modified)? } else { inode.modified };
         if flags & HAS_ACCESSED != 0 {
-            inode.accessed = take_time(input, inode.created)?;
+            inode.accessed = time(input, inode.created)?;
         }
         inode.has_xattrs = flags & HAS_XATTRS != 0;
         match file_type {
@@ -175,16 +220,49 @@ const fn usual_links(file_type: FileType) -> u32 {
     if matches!(file_type, FileType::Directory) { 2 } else { 1 }
 }
 
+/// The times of a dense inode: of the birth the seconds above the nanoseconds, of the others distances in nanoseconds.
+struct DenseTimes {
+    created: u64,
+    distances: [i64; 3],
+}
+
+fn nanoseconds_between(base: Timestamp, time: Timestamp) -> Option<i64> {
+    let seconds = time.seconds.checked_sub(base.seconds)?.checked_mul(1_000_000_000)?;
+    seconds.checked_add(i64::from(time.nanoseconds) - i64::from(base.nanoseconds))
+}
+
+/// The moment so many nanoseconds after `base`.
+fn later(base: Timestamp, distance: i64) -> Option<Timestamp> {
+    let nanoseconds = i128::from(base.nanoseconds) + i128::from(distance);
+    let seconds = i64::try_from(nanoseconds.div_euclid(1_000_000_000)).ok()?;
+    let nanoseconds = u32::try_from(nanoseconds.rem_euclid(1_000_000_000)).ok()?;
+    Some(Timestamp { seconds: base.seconds.checked_add(seconds)?, nanoseconds })
+}
+
+fn take_birth(input: &mut &[u8]) -> Option<Timestamp> {
+    let (word, rest) = input.split_first_chunk::<8>()?;
+    *input = rest;
+    let word = u64::from_le_bytes(*word);
+    let nanoseconds = (word & ((1 << NANOSECOND_BITS) - 1)) as u32;
+    (nanoseconds < 1_000_000_000).then_some(Timestamp { seconds: (word >> NANOSECOND_BITS) as i64, nanoseconds })
+}
+
+/// Small distances are short in both directions.
+const fn zigzag(distance: i64) -> u64 {
+    ((distance << 1) ^ (distance >> 63)) as u64
+}
+
+const fn unzigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
 fn put_time(out: &mut Vec<u8>, base: Timestamp, time: Timestamp) {
-    let distance = time.seconds.wrapping_sub(base.seconds);
-    // Zigzag: small distances are short in both directions.
-    varint::put(out, ((distance << 1) ^ (distance >> 63)) as u64);
+    varint::put(out, zigzag(time.seconds.wrapping_sub(base.seconds)));
     varint::put(out, u64::from(time.nanoseconds));
 }
 
 fn take_time(input: &mut &[u8], base: Timestamp) -> Option<Timestamp> {
-    let zigzag = varint::take(input)?;
-    let distance = (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64);
+    let distance = unzigzag(varint::take(input)?);
     let nanoseconds = u32::try_from(varint::take(input)?).ok().filter(|n| *n < 1_000_000_000)?;
     Some(Timestamp { seconds: base.seconds.wrapping_add(distance), nanoseconds })
 }
@@ -217,6 +295,9 @@ mod tests {
             inode.gid = prng.next_u64() as u32;
             inode.links = prng.below(70_000) as u32;
         }
+        if prng.chance(1, 4) {
+            inode.gid = inode.uid;
+        }
         inode.has_xattrs = prng.chance(1, 2);
         match file_type {
             FileType::Directory => (inode.parent, inode.entries) = (prng.next_u64(), prng.next_u64()),
@@ -229,9 +310,11 @@ mod tests {
     #[test]
     fn every_inode_comes_back_and_every_cut_or_flip_is_refused_or_different() {
         let mut prng = Prng::new(1);
-        for _ in 0..2000 {
-            let inode = random_inode(&mut prng);
+        for round in 0..4000 {
+            let mut inode = random_inode(&mut prng);
+            inode.is_dense = round % 2 == 1 && inode.dense_times().is_some();
             let bytes = inode.encode();
+            assert_eq!(bytes[0] >> 4 == DENSE, inode.is_dense);
             assert_eq!(Inode::decode(&bytes), Some(inode));
             assert_eq!(Inode::decode(&bytes[..bytes.len() - 1]), None);
             for bit in 0..bytes.len() * 8 {
@@ -255,6 +338,22 @@ mod tests {
     }
 
     #[test]
+    fn the_bytes_of_the_dense_form_do_not_change() {
+        let mut inode = Inode::new(FileType::Directory, 0o1755, Timestamp { seconds: 3, nanoseconds: 5 });
+        inode.is_dense = true;
+        (inode.uid, inode.gid, inode.links, inode.parent, inode.entries) = (300, 300, 9, 64, 200);
+        inode.modified = Timestamp { seconds: 3, nanoseconds: 4 };
+        inode.changed = Timestamp { seconds: 3, nanoseconds: 68 };
+        let bytes = [0x14, 0x4f, 0xed, 0x07, 5, 0, 0, 0xc0, 0, 0, 0, 0, 0xac, 0x02, 9, 1, 0x80, 0x01, 64, 0xc8, 0x01];
+        assert_eq!(inode.encode(), bytes);
+        assert_eq!(Inode::decode(&bytes), Some(inode));
+        // What it cannot hold is stored in the older form.
+        inode.created.seconds = -1;
+        let other = Inode::decode(&inode.encode());
+        assert_eq!(other, Some(Inode { is_dense: false, ..inode }));
+    }
+
+    #[test]
     fn usual_inodes_are_small() {
         let now = Timestamp { seconds: 1_790_000_000, nanoseconds: 987_654_321 };
         let later = Timestamp { seconds: 1_790_000_300, nanoseconds: 123_456_789 };
@@ -267,5 +366,9 @@ mod tests {
         (directory.uid, directory.gid, directory.parent, directory.entries) = (1000, 1000, 100_000, 1000);
         (directory.modified, directory.changed) = (later, later);
         assert!(directory.encode().len() <= 30);
+        (inode.is_dense, directory.is_dense) = (true, true);
+        assert_eq!((inode.encode().len(), directory.encode().len()), (20, 25));
+        let fresh = Inode { is_dense: true, ..Inode::new(FileType::Regular, 0o644, now) };
+        assert_eq!(fresh.encode().len(), 12);
     }
 }

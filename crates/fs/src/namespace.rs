@@ -228,6 +228,7 @@ impl FileSystem {
     ) -> Result<Inode> {
         let file_type = new.file_type();
         let mut inode = Inode::new(file_type, permissions & 0o7777, self.now());
+        inode.is_dense = directory.is_dense;
         (inode.uid, inode.gid) = (caller.uid, caller.gid);
         if directory.permissions & SET_GROUP != 0 {
             inode.gid = directory.gid;

@@ -21,6 +21,8 @@ pub const FORMAT_VERSION: u32 = 1;
 
 /// Incompatible feature: inodes are objects of their own ([`Inodes::Separate`]).
 const SEPARATE_INODES: u64 = 1 << 0;
+/// Incompatible feature: inodes may be in the dense form.
+const DENSE_INODES: u64 = 1 << 1;
 
 /// Features a volume may have, in three sets by what code that does not know one must do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +61,7 @@ impl VolumeInfo {
 
     /// Features without which the volume cannot be read and that this code does not know.
     pub(crate) const fn unknown_features(&self) -> u64 {
-        self.features.incompatible & !SEPARATE_INODES
+        self.features.incompatible & !(SEPARATE_INODES | DENSE_INODES)
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -139,7 +141,7 @@ pub fn format(device: &dyn ObjectDevice, options: &FormatOptions, now: Timestamp
     let info = VolumeInfo {
         format_version: FORMAT_VERSION,
         features: Features {
-            incompatible: if options.inodes == Inodes::Separate { SEPARATE_INODES } else { 0 },
+            incompatible: DENSE_INODES | if options.inodes == Inodes::Separate { SEPARATE_INODES } else { 0 },
             ..Features::default()
         },
         uuid: options.uuid,
@@ -148,7 +150,7 @@ pub fn format(device: &dyn ObjectDevice, options: &FormatOptions, now: Timestamp
         label: options.label.clone(),
     };
     let mut root = Inode::new(FileType::Directory, 0o755, now);
-    (root.uid, root.gid, root.parent) = (options.uid, options.gid, InodeNumber::ROOT.0);
+    (root.uid, root.gid, root.parent, root.is_dense) = (options.uid, options.gid, InodeNumber::ROOT.0, true);
     let directory = Hints { kind: ObjectKind::Directory, ..Hints::default() };
     let mut transaction = Transaction::new();
     options.inodes.create(&mut transaction, InodeNumber::ROOT.object(), directory, &root);
@@ -205,7 +207,7 @@ mod tests {
         let newer = VolumeInfo { format_version: 2, ..sample() };
         assert_eq!(mount(&newer, true).unwrap_err().kind, ErrorKind::Invalid);
         let with = |features| VolumeInfo { features, ..sample() };
-        let incompatible = with(Features { incompatible: 2, ..Features::default() });
+        let incompatible = with(Features { incompatible: 4, ..Features::default() });
         assert_eq!(mount(&incompatible, true).unwrap_err().kind, ErrorKind::Invalid);
         let read_only = with(Features { read_only_compatible: 1, ..Features::default() });
         assert_eq!(mount(&read_only, false).unwrap_err().kind, ErrorKind::ReadOnly);
@@ -214,5 +216,28 @@ mod tests {
         let empty: Arc<dyn ObjectDevice> = Arc::new(RamDevice::new(1 << 20));
         let nothing = FileSystem::mount(empty, Arc::new(ManualClock::at(0)), Options::default());
         assert_eq!(nothing.unwrap_err().kind, ErrorKind::Invalid);
+    }
+
+    #[test]
+    fn a_volume_of_before_keeps_the_older_form_of_inodes() {
+        for is_dense in [false, true] {
+            let device = Arc::new(RamDevice::new(1 << 20));
+            format(device.as_ref(), &FormatOptions::default(), Timestamp::default()).unwrap();
+            if !is_dense {
+                let root = Inodes::Embedded.load(device.as_ref(), ObjectId(1)).unwrap().sound().unwrap();
+                let mut before = Transaction::new();
+                Inodes::Embedded.store(&mut before, ObjectId(1), &Inode { is_dense, ..root });
+                before.set_attribute(VOLUME, VOLUME_KEY, sample().encode());
+                device.commit(before, Durability::Durable).unwrap();
+            }
+            let fs = FileSystem::mount(device.clone(), Arc::new(ManualClock::at(7)), Options::default()).unwrap();
+            let caller = crate::Caller::root();
+            let directory = fs.make_directory(&caller, InodeNumber::ROOT, b"d", 0o755).unwrap().inode;
+            let file = fs.create(&caller, directory, b"f", 0o644).unwrap().inode;
+            for number in [InodeNumber::ROOT, directory, file] {
+                let inode = Inodes::Embedded.load(device.as_ref(), number.object()).unwrap().sound().unwrap();
+                assert_eq!(inode.is_dense, is_dense);
+            }
+        }
     }
 }

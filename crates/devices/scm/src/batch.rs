@@ -1,30 +1,24 @@
 //! The items of one transaction on their way into the log.
 
-use crate::item::Item;
-use onode_base::varint;
+use crate::item::{Item, Objects};
 use onode_object::ObjectId;
 
-/// Encoded items one after another.
+/// Encoded items one after another, without their objects: which of them a record has to name shows when it is filled.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     bytes: Vec<u8>,
     /// Where each item ends, and its object.
     items: Vec<(usize, Option<ObjectId>)>,
-    last: Option<ObjectId>,
 }
 
-/// The highest bit of an item's object being left out.
-const SAME: u8 = 0x80;
+/// The most bytes that naming an object takes.
+const NAME_BYTES_MAX: usize = 10;
 
 impl Batch {
     /// Adds an item and returns its number.
     pub(crate) fn push(&mut self, item: &Item<'_>) -> usize {
-        item.encode(&mut self.bytes, &mut self.last);
-        let object = match item {
-            Item::Put { .. } | Item::Zero { .. } | Item::Check { .. } => None,
-            _ => self.last,
-        };
-        self.items.push((self.bytes.len(), object));
+        item.encode(&mut self.bytes);
+        self.items.push((self.bytes.len(), item.object()));
         self.items.len() - 1
     }
 
@@ -36,29 +30,15 @@ impl Batch {
         self.items.len()
     }
 
-    /// Bytes of all items.
+    /// Bytes of all items, in one record, at most.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes.len()
+        self.bytes.len() + self.items.len() * NAME_BYTES_MAX
     }
 
-    /// The bytes of an item, and the object that it may leave out.
-    pub(crate) fn get(&self, number: usize) -> Option<(&[u8], Option<ObjectId>)> {
-        let (end, object) = *self.items.get(number)?;
+    /// Appends an item to a record whose items so far named `objects`.
+    pub(crate) fn copy_to(&self, number: usize, record: &mut Vec<u8>, objects: &mut Objects) {
+        let Some((end, object)) = self.items.get(number) else { return };
         let start = number.checked_sub(1).map_or(0, |before| self.items[before].0);
-        Some((self.bytes.get(start..end)?, object))
-    }
-
-    /// Appends an item to a record; the first one of a record that has an object names it, which `names` keeps in mind.
-    pub(crate) fn copy_to(&self, number: usize, record: &mut Vec<u8>, names: &mut bool) {
-        let Some((bytes, object)) = self.get(number) else { return };
-        match (bytes.split_first(), object) {
-            (Some((tag, rest)), Some(object)) if !*names && tag & SAME != 0 => {
-                record.push(tag & !SAME);
-                varint::put(record, object.0);
-                record.extend_from_slice(rest);
-            }
-            _ => record.extend_from_slice(bytes),
-        }
-        *names |= object.is_some();
+        objects.append(record, self.bytes.get(start..*end).unwrap_or_default(), *object);
     }
 }

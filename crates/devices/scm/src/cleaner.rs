@@ -7,7 +7,7 @@ use crate::batch::Batch;
 use crate::core::{Core, EXTENT_ITEM_BYTES, KEPT_SEGMENTS};
 use crate::errors::damaged;
 use crate::format::{RECORD_HEADER, SegmentHead, salt_of};
-use crate::item::Item;
+use crate::item::{Item, Objects};
 use crate::log::Place;
 use crate::node::{Key, Value};
 use crate::scan::Records;
@@ -90,7 +90,7 @@ impl<P: Pmem> Core<P> {
                 self.live_log_bytes = (self.live_log_bytes + place.bytes()).saturating_sub(before.bytes());
             }
         }
-        self.counters.bytes_moved += batch.bytes() as u64;
+        self.counters.bytes_moved += places.iter().map(|place| place.bytes()).sum::<u64>();
         self.counters.segments_cleaned += 1;
         self.log.flushed = self.log.sequence;
         if !is_planted(Bug::ScmTailBeforeRepeat) {
@@ -124,11 +124,11 @@ impl<P: Pmem> Core<P> {
         keys: &mut Vec<Option<(Key, Place, u64)>>,
     ) -> Result<()> {
         let mut input = items;
-        let mut last = None;
+        let mut objects = Objects::default();
         while !input.is_empty() {
             let at = start + (items.len() - input.len()) as u64;
             let before = input.len();
-            let Some(item) = Item::decode(&mut input, &mut last) else {
+            let Some(item) = Item::decode(&mut input, &mut objects) else {
                 return Err(damaged(format!("log item at byte {at}")));
             };
             let place = Place::new(at, (before - input.len()) as u64);

@@ -164,7 +164,7 @@ impl<P: Pmem> Change<'_, P> {
             core.doubted.insert(address, length, last);
         }
         core.counters.commits += 1;
-        core.counters.bytes_logged += self.batch.bytes() as u64;
+        core.counters.bytes_logged += places.iter().map(|place| place.bytes()).sum::<u64>();
         core.counters.bytes_written += self.written.iter().map(|(_, length)| length).sum::<u64>();
         if self.shrinks {
             core.last_shrink = last;

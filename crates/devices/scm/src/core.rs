@@ -4,7 +4,7 @@ use crate::allocator::Allocator;
 use crate::doubt::Doubted;
 use crate::errors::from_media;
 use crate::format::{SUPERBLOCKS, Superblock};
-use crate::item::{Item, Onode};
+use crate::item::{Item, Objects, Onode};
 use crate::log::{Log, Place};
 use crate::node::{Key, NODE_BYTES, Value};
 use crate::tree::{Nodes, Tree};
@@ -157,7 +157,7 @@ impl<P: Pmem> Core<P> {
             &mut large[..]
         };
         self.memory.read(place.address(), buffer);
-        match Item::decode(&mut &*buffer, &mut Some(object)) {
+        match Item::decode(&mut &*buffer, &mut Objects::only(object)) {
             Some(item) => Ok(with(item)),
             None => Err(Error::of(ErrorKind::Corrupt, object, format!("log item at byte {}", place.address()))),
         }

@@ -24,7 +24,7 @@ const SEGMENT_MAGIC: u32 = u32::from_le_bytes(*b"OLOG");
 /// Bytes of the log's records lie from here on in a segment.
 pub(crate) const FIRST_RECORD: u64 = LINE_BYTES;
 /// Bytes of a record before its items.
-pub(crate) const RECORD_HEADER: u64 = 20;
+pub(crate) const RECORD_HEADER: u64 = 12;
 
 /// What is true of the whole device; the valid one of the two with the higher generation counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -227,53 +227,63 @@ pub(crate) struct RecordHead {
 #[repr(C)]
 struct RawRecord {
     crc: U32,
-    /// Bytes, and the highest bit for [`RecordHead::more`].
-    bytes: U32,
-    sequence: U64,
+    bytes: U16,
+    /// The low half-word of the number; the checksum covers all of it.
+    sequence: U16,
+    /// The highest bit is [`RecordHead::more`].
     unfenced: U16,
     unapplied: U16,
 }
 const _: () = assert!(size_of::<RawRecord>() as u64 == RECORD_HEADER);
 
-const MORE: u32 = 1 << 31;
+const MORE: u16 = 1 << 15;
 
 impl RecordHead {
-    /// Writes the head to the front of `record`, which holds the items already.
+    /// The most that [`RecordHead::unfenced`] can be.
+    pub(crate) const MOST_UNFENCED: u16 = MORE - 1;
+
+    /// Writes the head to the front of `record`, which holds the items already and is shorter than 64 KiB.
     pub(crate) fn seal(&self, record: &mut [u8], key: u32) {
         let raw = RawRecord {
             crc: 0.into(),
-            bytes: (self.bytes | if self.more { MORE } else { 0 }).into(),
-            sequence: self.sequence.into(),
-            unfenced: self.unfenced.into(),
+            bytes: (self.bytes as u16).into(),
+            sequence: (self.sequence as u16).into(),
+            unfenced: (self.unfenced | if self.more { MORE } else { 0 }).into(),
             unapplied: self.unapplied.into(),
         };
         if let Some(head) = record.get_mut(..RECORD_HEADER as usize) {
             head.copy_from_slice(raw.as_bytes());
-            let crc = crc32c_append(key, &record[4..self.bytes as usize]);
+            let crc = checksum_of(&record[4..self.bytes as usize], self.sequence, key);
             record[..4].copy_from_slice(&crc.to_le_bytes());
         }
     }
 
-    /// The head at the front of `record`, not verified; `None` if its length cannot be.
-    pub(crate) fn peek(record: &[u8]) -> Option<Self> {
+    /// The head at the front of `record`, not verified, of a record near the one of number `near`; `None` if its length
+    /// cannot be.
+    pub(crate) fn peek(record: &[u8], near: u64) -> Option<Self> {
         let raw = RawRecord::read_from_prefix(record).ok()?.0;
-        let bytes = raw.bytes.get() & !MORE;
+        let bytes = u32::from(raw.bytes.get());
+        let distance = raw.sequence.get().wrapping_sub(near as u16).cast_signed();
         (u64::from(bytes) >= RECORD_HEADER).then_some(Self {
-            sequence: raw.sequence.get(),
+            sequence: near.wrapping_add_signed(i64::from(distance)),
             bytes,
-            more: raw.bytes.get() & MORE != 0,
-            unfenced: raw.unfenced.get(),
+            more: raw.unfenced.get() & MORE != 0,
+            unfenced: raw.unfenced.get() & !MORE,
             unapplied: raw.unapplied.get(),
         })
     }
 
-    /// Whether the whole record is what was sealed with this key.
-    pub(crate) fn is_sound(record: &[u8], key: u32) -> bool {
+    /// Whether the whole record is what was sealed with this head and this key.
+    pub(crate) fn is_sound(&self, record: &[u8], key: u32) -> bool {
         match record.split_first_chunk::<4>() {
-            Some((crc, rest)) => crc32c_append(key, rest) == u32::from_le_bytes(*crc),
+            Some((crc, rest)) => checksum_of(rest, self.sequence, key) == u32::from_le_bytes(*crc),
             None => false,
         }
     }
+}
+
+fn checksum_of(record: &[u8], sequence: u64, key: u32) -> u32 {
+    crc32c_append(crc32c_append(key, &sequence.to_le_bytes()), record)
 }
 
 /// What the checksums of records begin with: records of another device or another session do not check out.
@@ -323,12 +333,18 @@ mod tests {
         assert_eq!(SegmentHead::decode(&bytes, 43), None);
 
         let mut record = [0; 64];
-        record[20..30].copy_from_slice(b"some items");
-        let head = RecordHead { sequence: 4, bytes: 30, more: true, unfenced: 1, unapplied: 2 };
+        record[12..22].copy_from_slice(b"some items");
+        let sequence = (7 << 40) + 4;
+        let head = RecordHead { sequence, bytes: 22, more: true, unfenced: 1, unapplied: 2 };
         head.seal(&mut record, 1);
-        assert_eq!(RecordHead::peek(&record), Some(head));
-        assert!(RecordHead::is_sound(&record[..30], 1) && !RecordHead::is_sound(&record[..30], 2));
-        record[25] ^= 4;
-        assert!(!RecordHead::is_sound(&record[..30], 1));
+        for near in [sequence - 30_000, sequence, sequence + 30_000] {
+            assert_eq!(RecordHead::peek(&record, near), Some(head));
+        }
+        assert!(head.is_sound(&record[..22], 1) && !head.is_sound(&record[..22], 2));
+        // A record of so long ago has the same number in its head, and another checksum.
+        let other = RecordHead::peek(&record, sequence + (1 << 16)).unwrap();
+        assert!(other.sequence == sequence + (1 << 16) && !other.is_sound(&record[..22], 1));
+        record[17] ^= 4;
+        assert!(!head.is_sound(&record[..22], 1));
     }
 }

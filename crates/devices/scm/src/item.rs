@@ -1,7 +1,8 @@
 //! Items: what a record of the log says. Each states what is so from then on, not how it changed.
 //!
 //! Hence replaying an item twice does no harm, the newest one of a kind is all that counts, and the cleaner may repeat an
-//! item at the log's end. An item that concerns the same object as the one before it in its record does not name it again.
+//! item at the log's end. An item that concerns one of the last two objects in its record does not name it again, and what
+//! is usually 0 is left out: a file is made with two lines of the log.
 
 use onode_base::varint;
 use onode_object::wire::hints::{put as put_hints, take as take_hints};
@@ -48,16 +49,83 @@ const EXTENT: u8 = 4;
 const NO_EXTENT: u8 = 5;
 const REMOVED: u8 = 6;
 const PUT: u8 = 7;
-const ZERO: u8 = 8;
+const ZEROS: u8 = 8;
 const CHECK: u8 = 9;
+/// The bits of a tag that tell the item.
+const KIND: u8 = 0x0f;
+/// The object is the one that was the last before the last one.
+const OTHER: u8 = 0x10;
+/// The index of the attribute takes 8 bytes: as a varint it would take more.
+const WIDE: u8 = 0x20;
+/// What the item begins with is 0 and left out: index of the attribute, offset, access time.
+const ZERO: u8 = 0x40;
 /// The object is that of the item before.
 const SAME: u8 = 0x80;
+
+/// The last two objects that the items of a record have named.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Objects {
+    last: Option<ObjectId>,
+    before: Option<ObjectId>,
+}
+
+impl Objects {
+    /// For an item that is read alone.
+    pub(crate) const fn only(object: ObjectId) -> Self {
+        Self { last: Some(object), before: Some(object) }
+    }
+
+    /// Appends an encoded item with its object to a record.
+    pub(crate) fn append(&mut self, record: &mut Vec<u8>, item: &[u8], object: Option<ObjectId>) {
+        let Some((tag, body)) = item.split_first() else { return };
+        match object {
+            None => record.push(*tag),
+            Some(object) if self.last == Some(object) => record.push(tag | SAME),
+            Some(object) if self.before == Some(object) => {
+                record.push(tag | OTHER);
+                std::mem::swap(&mut self.last, &mut self.before);
+            }
+            Some(object) => {
+                record.push(*tag);
+                varint::put(record, object.0);
+                (self.before, self.last) = (self.last, Some(object));
+            }
+        }
+        record.extend_from_slice(body);
+    }
+
+    /// The object of an item with this tag.
+    fn take(&mut self, tag: u8, input: &mut &[u8]) -> Option<ObjectId> {
+        match tag & (SAME | OTHER) {
+            SAME => {}
+            OTHER => std::mem::swap(&mut self.last, &mut self.before),
+            0 => (self.before, self.last) = (self.last, Some(ObjectId(varint::take(input)?))),
+            _ => return None,
+        }
+        self.last
+    }
+}
+
+/// A number that is left out if it is 0.
+fn put_unless_zero(out: &mut Vec<u8>, number: u64) {
+    if number != 0 {
+        varint::put(out, number);
+    }
+}
+
+fn take_unless_zero(tag: u8, input: &mut &[u8]) -> Option<u64> {
+    if tag & ZERO != 0 { Some(0) } else { varint::take(input).filter(|number| *number != 0) }
+}
+
+const fn is_wide(index: u64) -> bool {
+    index >> 56 != 0
+}
 
 impl Item<'_> {
     /// The most bytes of an item besides the bytes of its value.
     pub(crate) const HEAD_BYTES_MAX: usize = 64;
 
-    const fn object(&self) -> Option<ObjectId> {
+    pub(crate) const fn object(&self) -> Option<ObjectId> {
         match self {
             Self::Onode(object, _)
             | Self::Attribute(object, ..)
@@ -70,38 +138,36 @@ impl Item<'_> {
     }
 
     const fn tag(&self) -> u8 {
-        match self {
-            Self::Onode(..) => ONODE,
-            Self::Attribute(..) => ATTRIBUTE,
-            Self::NoAttribute(..) => NO_ATTRIBUTE,
-            Self::Extent { .. } => EXTENT,
-            Self::NoExtent { .. } => NO_EXTENT,
-            Self::Removed(_) => REMOVED,
-            Self::Put { .. } => PUT,
-            Self::Zero { .. } => ZERO,
-            Self::Check { .. } => CHECK,
-        }
+        let (kind, first) = match self {
+            Self::Onode(_, onode) => (ONODE, onode.accessed),
+            Self::Attribute(_, key, _) => (ATTRIBUTE, key.index),
+            Self::NoAttribute(_, key) => (NO_ATTRIBUTE, key.index),
+            Self::Extent { offset, .. } => (EXTENT, *offset),
+            Self::NoExtent { offset, .. } => (NO_EXTENT, *offset),
+            Self::Removed(_) => return REMOVED,
+            Self::Put { .. } => return PUT,
+            Self::Zero { .. } => return ZEROS,
+            Self::Check { .. } => return CHECK,
+        };
+        let wide = matches!(kind, ATTRIBUTE | NO_ATTRIBUTE) && is_wide(first);
+        kind | if first == 0 { ZERO } else { 0 } | if wide { WIDE } else { 0 }
     }
 
-    /// Appends the item; `last` is the object of the item before in the same record.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>, last: &mut Option<ObjectId>) {
-        match self.object() {
-            Some(object) if *last == Some(object) => out.push(self.tag() | SAME),
-            Some(object) => {
-                out.push(self.tag());
-                varint::put(out, object.0);
-                *last = Some(object);
-            }
-            None => out.push(self.tag()),
-        }
+    /// Appends the item without its object.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.push(self.tag());
         let put_key = |out: &mut Vec<u8>, key: &AttributeKey| {
             out.push(key.kind.0);
-            varint::put(out, key.index);
+            if is_wide(key.index) {
+                out.extend_from_slice(&key.index.to_le_bytes());
+            } else {
+                put_unless_zero(out, key.index);
+            }
         };
-        let put_all = |out: &mut Vec<u8>, numbers: &[u64]| numbers.iter().for_each(|number| varint::put(out, *number));
         match self {
             Self::Onode(_, onode) => {
-                put_all(out, &[onode.size, onode.accessed]);
+                put_unless_zero(out, onode.accessed);
+                varint::put(out, onode.size);
                 put_hints(out, &onode.hints);
             }
             Self::Attribute(_, key, value) => {
@@ -109,46 +175,63 @@ impl Item<'_> {
                 varint::put_bytes(out, value);
             }
             Self::NoAttribute(_, key) => put_key(out, key),
-            Self::Extent { offset, address, length, .. } => put_all(out, &[*offset, *address, *length]),
-            Self::NoExtent { offset, length, .. } => put_all(out, &[*offset, *length]),
+            Self::Extent { offset, address, length, .. } => {
+                put_unless_zero(out, *offset);
+                varint::put(out, *address);
+                varint::put(out, *length);
+            }
+            Self::NoExtent { offset, length, .. } => {
+                put_unless_zero(out, *offset);
+                varint::put(out, *length);
+            }
             Self::Removed(_) => {}
             Self::Put { address, bytes } => {
                 varint::put(out, *address);
                 varint::put_bytes(out, bytes);
             }
-            Self::Zero { address, length } => put_all(out, &[*address, *length]),
+            Self::Zero { address, length } => {
+                varint::put(out, *address);
+                varint::put(out, *length);
+            }
             Self::Check { address, length, crc } => {
-                put_all(out, &[*address, *length]);
+                varint::put(out, *address);
+                varint::put(out, *length);
                 out.extend_from_slice(&crc.to_le_bytes());
             }
         }
     }
 
     /// Takes the next item off the front of `input`; `None` if it is none.
-    pub(crate) fn decode<'a>(input: &mut &'a [u8], last: &mut Option<ObjectId>) -> Option<Item<'a>> {
+    pub(crate) fn decode<'a>(input: &mut &'a [u8], objects: &mut Objects) -> Option<Item<'a>> {
         let (&tag, rest) = input.split_first()?;
         *input = rest;
-        let mut object = ObjectId(0);
-        if matches!(tag & !SAME, ONODE..=REMOVED) {
-            object = if tag & SAME != 0 { (*last)? } else { ObjectId(varint::take(input)?) };
-            *last = Some(object);
+        let kind = tag & KIND;
+        let allowed = match kind {
+            ATTRIBUTE | NO_ATTRIBUTE => SAME | OTHER | ZERO | WIDE,
+            ONODE | EXTENT | NO_EXTENT => SAME | OTHER | ZERO,
+            REMOVED => SAME | OTHER,
+            _ => 0,
+        };
+        if tag & !KIND & !allowed != 0 {
+            return None;
         }
-        Some(match tag & !SAME {
+        let object = if kind <= REMOVED { objects.take(tag, input)? } else { ObjectId(0) };
+        Some(match kind {
             ONODE => {
-                let (size, accessed) = (varint::take(input)?, varint::take(input)?);
+                let (accessed, size) = (take_unless_zero(tag, input)?, varint::take(input)?);
                 Item::Onode(object, Onode { size, accessed, hints: take_hints(input)? })
             }
             ATTRIBUTE => {
-                let key = take_key(input)?;
+                let key = take_key(tag, input)?;
                 Item::Attribute(object, key, varint::take_bytes(input)?)
             }
-            NO_ATTRIBUTE => Item::NoAttribute(object, take_key(input)?),
+            NO_ATTRIBUTE => Item::NoAttribute(object, take_key(tag, input)?),
             EXTENT => {
-                let (offset, address) = (varint::take(input)?, varint::take(input)?);
+                let (offset, address) = (take_unless_zero(tag, input)?, varint::take(input)?);
                 Item::Extent { object, offset, address, length: varint::take(input)? }
             }
             NO_EXTENT => {
-                let offset = varint::take(input)?;
+                let offset = take_unless_zero(tag, input)?;
                 Item::NoExtent { object, offset, length: varint::take(input)? }
             }
             REMOVED => Item::Removed(object),
@@ -156,7 +239,7 @@ impl Item<'_> {
                 let address = varint::take(input)?;
                 Item::Put { address, bytes: varint::take_bytes(input)? }
             }
-            ZERO => {
+            ZEROS => {
                 let address = varint::take(input)?;
                 Item::Zero { address, length: varint::take(input)? }
             }
@@ -171,10 +254,17 @@ impl Item<'_> {
     }
 }
 
-fn take_key(input: &mut &[u8]) -> Option<AttributeKey> {
+fn take_key(tag: u8, input: &mut &[u8]) -> Option<AttributeKey> {
     let (&kind, rest) = input.split_first()?;
     *input = rest;
-    Some(AttributeKey::new(AttributeKind(kind), varint::take(input)?))
+    let index = if tag & WIDE == 0 {
+        take_unless_zero(tag, input).filter(|index| !is_wide(*index))?
+    } else {
+        let (index, rest) = input.split_first_chunk::<8>().filter(|_| tag & ZERO == 0)?;
+        *input = rest;
+        Some(u64::from_le_bytes(*index)).filter(|index| is_wide(*index))?
+    };
+    Some(AttributeKey::new(AttributeKind(kind), index))
 }
 
 #[cfg(test)]
@@ -184,10 +274,15 @@ mod tests {
     #[test]
     fn items_come_back() {
         let key = AttributeKey::new(AttributeKind(7), u64::MAX);
-        let (one, two) = (ObjectId(1 << 40), ObjectId(3));
+        let (one, two, three) = (ObjectId(1 << 40), ObjectId(3), ObjectId(4));
         let hints = Hints { expected_size: 5, ..Hints::default() };
         let items = [
             Item::Onode(one, Onode { size: 1 << 62, accessed: 9, hints }),
+            Item::Attribute(two, AttributeKey::new(AttributeKind(7), 1 << 55), b""),
+            Item::Onode(one, Onode { size: 1 << 62, accessed: 0, hints }),
+            Item::NoExtent { object: three, offset: 0, length: 1 },
+            Item::Onode(one, Onode { size: 0, accessed: 1, hints }),
+            Item::Attribute(one, AttributeKey::new(AttributeKind(7), 0), b"zero"),
             Item::Attribute(one, key, b"value"),
             Item::NoAttribute(two, key),
             Item::Extent { object: two, offset: 0, address: 1 << 47, length: 4096 },
@@ -197,12 +292,16 @@ mod tests {
             Item::Removed(two),
             Item::Check { address: 64, length: 1000, crc: 0xdead_beef },
         ];
-        let mut bytes = Vec::new();
-        let mut last = None;
-        items.iter().for_each(|item| item.encode(&mut bytes, &mut last));
-        let (mut input, mut last) = (bytes.as_slice(), None);
+        let mut record = Vec::new();
+        let mut objects = Objects::default();
         for item in &items {
-            assert_eq!(Item::decode(&mut input, &mut last).as_ref(), Some(item));
+            let mut bytes = Vec::new();
+            item.encode(&mut bytes);
+            objects.append(&mut record, &bytes, item.object());
+        }
+        let (mut input, mut objects) = (record.as_slice(), Objects::default());
+        for item in &items {
+            assert_eq!(Item::decode(&mut input, &mut objects).as_ref(), Some(item));
         }
         assert!(input.is_empty());
     }
@@ -213,8 +312,15 @@ mod tests {
         for _ in 0..20_000 {
             let mut bytes = [0; 24];
             prng.fill(&mut bytes);
-            bytes[0] = (bytes[0] % 10) | (bytes[0] & SAME);
-            let _ = Item::decode(&mut bytes.as_slice(), &mut None);
+            bytes[0] = (bytes[0] % 10) | (bytes[0] & !KIND);
+            let mut input = bytes.as_slice();
+            // What is taken for an item has no other form.
+            if let Some(item) = Item::decode(&mut input, &mut Objects::default()) {
+                let (mut encoded, mut again) = (Vec::new(), Vec::new());
+                item.encode(&mut encoded);
+                Objects::default().append(&mut again, &encoded, item.object());
+                assert_eq!(again, bytes[..bytes.len() - input.len()]);
+            }
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::batch::Batch;
 use crate::format::{FIRST_RECORD, RECORD_HEADER, RecordHead, SegmentHead, record_key};
-use crate::item::Item;
+use crate::item::{Item, Objects};
 use onode_media::Pmem;
 use onode_media::pmem::LINE_BYTES;
 use std::collections::VecDeque;
@@ -71,7 +71,7 @@ pub(crate) struct Log {
 }
 
 /// The most records that may wait for a fence.
-pub(crate) const MOST_UNFENCED: u64 = 32_000;
+pub(crate) const MOST_UNFENCED: u64 = 16_000;
 
 impl Log {
     /// A log whose first segment of this session is opened at `first`, after the segments before it.
@@ -156,10 +156,10 @@ impl Log {
             let room = (self.end() - self.position) as usize;
             let mut places = Vec::new();
             let first = number;
-            let mut names = false;
+            let mut objects = Objects::default();
             while number < batch.len() {
                 let start = record.len();
-                batch.copy_to(number, &mut record, &mut names);
+                batch.copy_to(number, &mut record, &mut objects);
                 if record.len() > room {
                     record.truncate(start);
                     break;
@@ -178,7 +178,7 @@ impl Log {
                 sequence: self.sequence,
                 bytes: record.len() as u32,
                 more: number < batch.len(),
-                unfenced: u16::try_from(self.sequence - self.fenced).unwrap_or(u16::MAX),
+                unfenced: u16::try_from(self.sequence - self.fenced).unwrap_or(u16::MAX).min(RecordHead::MOST_UNFENCED),
                 unapplied: u16::try_from(self.sequence - self.applied).unwrap_or(u16::MAX),
             };
             head.seal(&mut record, record_key(self.salt, self.session));

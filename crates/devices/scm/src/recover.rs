@@ -7,7 +7,7 @@ use crate::allocator::Allocator;
 use crate::core::{Blocks, log_bytes};
 use crate::errors::{damaged, from_media};
 use crate::format::{RECORD_HEADER, Superblock};
-use crate::item::Item;
+use crate::item::{Item, Objects};
 use crate::log::Place;
 use crate::node::{Key, Value};
 use crate::scan::{RecordAt, Scan};
@@ -115,11 +115,11 @@ impl<P: Pmem + ?Sized> Reader<'_, P> {
         self.memory.read(record.address, &mut bytes);
         let items = bytes.get(RECORD_HEADER as usize..).unwrap_or_default();
         let mut input = items;
-        let mut last = None;
+        let mut objects = Objects::default();
         while !input.is_empty() {
             let before = input.len();
             let at = record.address + RECORD_HEADER + (items.len() - before) as u64;
-            let Some(item) = Item::decode(&mut input, &mut last) else {
+            let Some(item) = Item::decode(&mut input, &mut objects) else {
                 return Err(damaged(format!("log item at byte {at}")));
             };
             with(item, Place::new(at, (before - input.len()) as u64))?;

@@ -39,9 +39,9 @@ impl<'a> Records<'a> {
 
     fn at(&self, position: usize) -> Option<Record<'a>> {
         let rest = self.segment.get(position..)?;
-        let head = RecordHead::peek(rest)?;
+        let head = RecordHead::peek(rest, self.sequence)?;
         let record = rest.get(..head.bytes as usize)?;
-        let sound = RecordHead::is_sound(record, self.key);
+        let sound = head.is_sound(record, self.key);
         sound.then_some(Record { head, start: position as u64, items: &record[RECORD_HEADER as usize..] })
     }
 
