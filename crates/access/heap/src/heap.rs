@@ -2,6 +2,7 @@
 
 use crate::block::Block;
 use crate::cache::{Gate, with_cache};
+use crate::checkpoint::{Claim, Claims};
 use crate::error::{Error, Result};
 use crate::mapping::Mapping;
 use onode::memory::HeapMemory;
@@ -19,6 +20,7 @@ pub(crate) struct Shared {
     memory: HeapMemory,
     volume: Volume,
     gate: Arc<Gate>,
+    arenas: Claims,
 }
 
 // SAFETY: `base` is the only part that is not Send or Sync by itself; it is a number that is added to, and who may touch
@@ -34,6 +36,16 @@ impl Shared {
 
     pub(crate) fn files(&self) -> &FileSystem {
         self.volume.files()
+    }
+
+    /// The memory that addresses count in.
+    pub(crate) fn memory(&self) -> &MappedSpace {
+        &self.memory.memory
+    }
+
+    /// The right to have an arena open.
+    pub(crate) fn claim_arena(&self, name: &[u8]) -> Result<Claim> {
+        self.arenas.claim(name)
     }
 
     #[inline]
@@ -108,7 +120,11 @@ impl Heap {
         // Every call is durable when it returns.
         let options = MountOptions { write_mode: WriteMode::WriteThrough, ..MountOptions::default() };
         let (volume, memory) = Volume::open_memory(&spec, options).map_err(failed)?;
-        Ok(Self { shared: Arc::new(Shared { memory, volume, gate: Gate::new() }) })
+        Ok(Self { shared: Arc::new(Shared { memory, volume, gate: Gate::new(), arenas: Claims::default() }) })
+    }
+
+    pub(crate) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// The files.
