@@ -17,9 +17,12 @@ const START: u64 = 1_790_000_000 * SECOND + 123_456_789;
 const PERMISSIONS: u16 = 0o640;
 const NAME: &[u8] = b"quarterly-report.txt";
 
+/// A device holds its memory in an `Arc` of its own.
+type Memory = Arc<SimPmem>;
+
 struct Stack {
-    memory: Arc<SimPmem>,
-    blocks: Allocator<Arc<Arc<SimPmem>>>,
+    memory: Memory,
+    blocks: Allocator<Arc<Memory>>,
     clock: Arc<ManualClock>,
     files: FileSystem,
     caller: Caller,
