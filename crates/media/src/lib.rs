@@ -3,7 +3,7 @@
 //! Each method's contract states what a power cut may leave behind; devices rely on that and on
 //! nothing else. Today there is [`nand::Nand`], simulated in [`sim`], kept in a file by `image`,
 //! found on devices of Linux by `real` and decorated by [`wrap`], and [`pmem::Pmem`], byte-addressable memory, which
-//! [`spaces`] divides; block devices follow with the device that needs them.
+//! [`spaces`] divides, and [`blockdev::BlockDev`], disks.
 //!
 //! Only `real` holds `unsafe` code, for the calls of the kernel that have no safe face.
 #![no_std]
@@ -14,6 +14,7 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+pub mod blockdev;
 pub mod counters;
 pub mod error;
 pub mod fault;
@@ -29,6 +30,7 @@ pub mod tag;
 pub mod wear;
 pub mod wrap;
 
+pub use blockdev::{BlockCounters, BlockDev, RequestCounts};
 pub use counters::{Counters, OperationCounts};
 pub use error::{Error, MediaErrorKind, Result};
 pub use fault::{Fault, FaultPlan, OperationKind, Repeat};

@@ -16,7 +16,6 @@ mod lock;
 pub mod mtd;
 mod order;
 pub mod pmem;
-pub mod storage;
 pub mod zoned;
 
 pub use block::BlockNand;
@@ -24,5 +23,4 @@ pub use host::DeviceFile;
 pub use kind::{Kind, identify};
 pub use mtd::MtdNand;
 pub use pmem::{Executable, Flushing, MappedOptions, MappedPmem, Opening};
-pub use storage::Storage;
 pub use zoned::ZonedNand;

@@ -4,11 +4,16 @@
 //! come from outside.
 
 pub mod cut;
+pub mod disk;
 pub mod nand;
 pub mod pmem;
 pub mod timing;
 
 pub use cut::{Damage, MediaOperation, Prefix};
+pub use disk::cache::{Cached, PendingWrite};
+pub use disk::log::{DiskEvent, DiskLog, DiskOperation};
+pub use disk::model::{DiskModel, Instant};
+pub use disk::{HostClock, SimDisk};
 pub use nand::{BitErrors, FactoryBad, Later, SimNand, SimOptions, WeakBlock};
 pub use pmem::SimPmem;
 pub use pmem::counters::PmemCounters;

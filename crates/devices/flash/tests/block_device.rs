@@ -5,9 +5,10 @@
 mod linux {
     use onode_base::Prng;
     use onode_flash::{FlashDevice, FormatOptions, MountOptions};
+    use onode_media::{BlockDev, IoTag};
     use onode_media::image::OpenMode;
+    use onode_media::real::BlockNand;
     use onode_media::real::block::bytes_for;
-    use onode_media::real::{BlockNand, Storage};
     use onode_media::{Geometry, Result};
     use onode_object::conformance::{Harness, differential};
     use onode_object::{Durability, Hints, ObjectDevice, ObjectId, Transaction};
@@ -137,18 +138,18 @@ mod linux {
         }
     }
 
-    impl Storage for Device {
+    impl BlockDev for Device {
         fn name(&self) -> &str {
             "device"
         }
         fn bytes(&self) -> u64 {
             self.state().present.len() as u64
         }
-        fn read_at(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
+        fn read_at(&mut self, offset: u64, out: &mut [u8], _tag: IoTag) -> Result<()> {
             out.copy_from_slice(&self.state().present[offset as usize..][..out.len()]);
             Ok(())
         }
-        fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        fn write_at(&mut self, offset: u64, bytes: &[u8], _tag: IoTag) -> Result<()> {
             self.state().put(offset, bytes);
             Ok(())
         }

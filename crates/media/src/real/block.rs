@@ -4,7 +4,7 @@
 //! It keeps true: a page is on the device when `program` returns and survives a failure of the host
 //! after the next [`flush`](Nand::flush); a run of pages is one request.
 //!
-//! **Erased pages.** An erase tells the device that a block holds nothing ([`Storage::discard`]). Most
+//! **Erased pages.** An erase tells the device that a block holds nothing ([`BlockDev::discard`]). Most
 //! devices then read as zeros, and a page of zeros is shown as erased; so a page that was programmed
 //! with nothing but zeros reads as erased once the medium was reopened. Some devices go on showing
 //! what was there. While the medium is open it knows which pages it erased itself; when it is reopened
@@ -15,7 +15,7 @@
 use super::host::DeviceFile;
 use super::label::{BadBlocks, DATA_OFFSET, LABEL_COPIES, LABEL_MAGIC, LIST_ENTRIES, Label};
 use super::order::Order;
-use super::storage::{SECTOR_BYTES, Storage};
+use crate::blockdev::{BlockDev, SECTOR_BYTES};
 use crate::counters::Counters;
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::image::OpenMode;
@@ -81,7 +81,7 @@ impl BlockNand {
     }
 }
 
-impl<S: Storage> BlockNand<S> {
+impl<S: BlockDev> BlockNand<S> {
     /// Divides `storage` into pages and blocks; all that it held is lost.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl<S: Storage> BlockNand<S> {
         storage.zero(0, DATA_OFFSET)?;
         storage.discard(DATA_OFFSET, geometry.bytes())?;
         for copy in 0..LABEL_COPIES {
-            storage.write_at(copy * SECTOR_BYTES as u64, &label.encode())?;
+            storage.write_at(copy * SECTOR_BYTES as u64, &label.encode(), IoTag::Anchor)?;
         }
         storage.flush()?;
         Ok(Self::of(storage, OpenMode::ReadWrite, label, Order::erased(&geometry), BadBlocks::default()))
@@ -158,7 +158,7 @@ impl<S: Storage> BlockNand<S> {
         Ok(())
     }
 
-    fn read_pages(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8]) -> Result<()> {
+    fn read_pages(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         let shape = self.label.geometry;
         let page_bytes = shape.page_bytes as usize;
         spare.fill(0xff);
@@ -169,10 +169,10 @@ impl<S: Storage> BlockNand<S> {
                 let written = next.saturating_sub(index) as usize * page_bytes;
                 let (there, erased) = data.split_at_mut(data.len().min(written));
                 erased.fill(0xff);
-                if there.is_empty() { Ok(()) } else { self.storage.read_at(offset, there) }
+                if there.is_empty() { Ok(()) } else { self.storage.read_at(offset, there, tag) }
             }
             None => {
-                self.storage.read_at(offset, data)?;
+                self.storage.read_at(offset, data, tag)?;
                 for page in data.chunks_exact_mut(page_bytes) {
                     if page.iter().all(|byte| *byte == 0) {
                         page.fill(0xff);
@@ -183,7 +183,7 @@ impl<S: Storage> BlockNand<S> {
         }
     }
 
-    fn program_pages(&mut self, first: PageAddress, data: &[u8]) -> Result<()> {
+    fn program_pages(&mut self, first: PageAddress, data: &[u8], tag: IoTag) -> Result<()> {
         self.check_writable()?;
         let shape = self.label.geometry;
         let (block, index) = (shape.block_of(first), shape.index_in_block(first));
@@ -193,15 +193,15 @@ impl<S: Storage> BlockNand<S> {
             // They must not show what they held before the erase.
             let bytes = skipped as usize * shape.page_bytes as usize;
             let from = PageAddress(first.0 - u64::from(skipped));
-            self.storage.write_at(self.offset(from), &vec![0xff; bytes])?;
+            self.storage.write_at(self.offset(from), &vec![0xff; bytes], tag)?;
         }
-        self.storage.write_at(self.offset(first), data)?;
+        self.storage.write_at(self.offset(first), data, tag)?;
         self.order.set(block, index + (data.len() / shape.page_bytes as usize) as u32);
         Ok(())
     }
 }
 
-impl<S: Storage> Nand for BlockNand<S> {
+impl<S: BlockDev> Nand for BlockNand<S> {
     fn geometry(&self) -> Geometry {
         self.label.geometry
     }
@@ -209,12 +209,12 @@ impl<S: Storage> Nand for BlockNand<S> {
     fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         self.label.geometry.check_read(page, data.len(), spare.len())?;
         self.counters.of_mut(tag).reads += 1;
-        self.read_pages(page, data, spare)
+        self.read_pages(page, data, spare, tag)
     }
 
     fn program(&mut self, page: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
         self.label.geometry.check_program(page, data.len(), spare.len())?;
-        self.program_pages(page, data)?;
+        self.program_pages(page, data, tag)?;
         self.counters.of_mut(tag).programs += 1;
         Ok(())
     }
@@ -251,7 +251,7 @@ impl<S: Storage> Nand for BlockNand<S> {
             return Err(Error::new(MediaErrorKind::Host, detail));
         }
         bad.generation += 1;
-        self.storage.write_at(bad.offset(), &bad.encode(&self.label.uuid))?;
+        self.storage.write_at(bad.offset(), &bad.encode(&self.label.uuid), IoTag::Anchor)?;
         self.storage.flush()?;
         self.bad = bad;
         Ok(())
@@ -267,7 +267,7 @@ impl<S: Storage> Nand for BlockNand<S> {
     fn read_run(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         let pages = self.label.geometry.check_run(first, data.len(), spare.len())?;
         self.counters.of_mut(tag).reads += u64::from(pages);
-        self.read_pages(first, data, spare)
+        self.read_pages(first, data, spare, tag)
     }
 
     fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
@@ -275,7 +275,7 @@ impl<S: Storage> Nand for BlockNand<S> {
         if data.is_empty() {
             return Ok(());
         }
-        self.program_pages(first, data)?;
+        self.program_pages(first, data, tag)?;
         self.counters.of_mut(tag).programs += u64::from(pages);
         Ok(())
     }
@@ -291,10 +291,10 @@ impl<S: Storage> Nand for BlockNand<S> {
 
 /// The label. Its second copy counts only if the first is damaged: where somebody wrote something else, the
 /// volume is gone.
-fn read_label<S: Storage>(storage: &mut S) -> Result<Label> {
+fn read_label<S: BlockDev>(storage: &mut S) -> Result<Label> {
     let read = |storage: &mut S, copy: u64| {
         let mut bytes = [0; SECTOR_BYTES];
-        storage.read_at(copy * SECTOR_BYTES as u64, &mut bytes)?;
+        storage.read_at(copy * SECTOR_BYTES as u64, &mut bytes, IoTag::Recovery)?;
         Label::decode(&bytes)
     };
     if storage.bytes() < DATA_OFFSET {
@@ -313,16 +313,16 @@ fn read_label<S: Storage>(storage: &mut S) -> Result<Label> {
 }
 
 /// The newest list of bad blocks. A slot that cannot be read is none: a cut may have hit it.
-fn read_bad_blocks<S: Storage>(storage: &mut S, label: &Label) -> Result<BadBlocks> {
+fn read_bad_blocks<S: BlockDev>(storage: &mut S, label: &Label) -> Result<BadBlocks> {
     let mut newest = BadBlocks::default();
     let first = LABEL_COPIES * SECTOR_BYTES as u64;
     let mut slots = vec![0; (DATA_OFFSET - first) as usize];
-    if let Err(error) = storage.read_at(first, &mut slots) {
+    if let Err(error) = storage.read_at(first, &mut slots, IoTag::Recovery) {
         if error.kind != MediaErrorKind::Uncorrectable {
             return Err(error);
         }
         for (slot, bytes) in slots.chunks_exact_mut(SECTOR_BYTES).enumerate() {
-            if storage.read_at(first + (slot * SECTOR_BYTES) as u64, bytes).is_err() {
+            if storage.read_at(first + (slot * SECTOR_BYTES) as u64, bytes, IoTag::Recovery).is_err() {
                 bytes.fill(0);
             }
         }

@@ -9,7 +9,7 @@
 //! ```
 //! A block device tells nothing of pages and erase blocks, so the label does. Decoding trusts nothing.
 
-use super::storage::SECTOR_BYTES;
+use crate::blockdev::SECTOR_BYTES;
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::nand::Geometry;
 use alloc::collections::BTreeSet;

@@ -12,7 +12,7 @@
 use super::block::is_labelled;
 use super::host::DeviceFile;
 use super::label::{BadBlocks, DATA_OFFSET, LABEL_COPIES, Label};
-use super::storage::SECTOR_BYTES;
+use crate::blockdev::SECTOR_BYTES;
 use crate::counters::Counters;
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::image::OpenMode;
@@ -98,9 +98,9 @@ impl<S: ZonedStorage> ZonedNand<S> {
         let first = nand.zone(0)?;
         let label = Label { geometry, data_offset: first.bytes, uuid }.encode();
         for _ in 0..LABEL_COPIES {
-            nand.append(0, &label)?;
+            nand.append(0, &label, IoTag::Anchor)?;
         }
-        nand.append(0, &nand.bad.encode(&uuid))?;
+        nand.append(0, &nand.bad.encode(&uuid), IoTag::Anchor)?;
         nand.storage.flush()?;
         Ok(nand)
     }
@@ -176,9 +176,9 @@ impl<S: ZonedStorage> ZonedNand<S> {
     }
 
     /// Writes at the write pointer of a zone. After a failure the device is asked where that is now.
-    fn append(&mut self, index: usize, bytes: &[u8]) -> Result<()> {
+    fn append(&mut self, index: usize, bytes: &[u8], tag: IoTag) -> Result<()> {
         let zone = self.zone(index)?;
-        let written = self.storage.write_at(zone.start + zone.written, bytes);
+        let written = self.storage.write_at(zone.start + zone.written, bytes, tag);
         if written.is_err() {
             let now = self.storage.zones().ok().and_then(|zones| zones.into_iter().find(|one| one.start == zone.start));
             if let (Some(slot), Some(now)) = (self.zones.get_mut(index), now) {
@@ -206,7 +206,7 @@ impl<S: ZonedStorage> ZonedNand<S> {
         Ok(())
     }
 
-    fn read_pages(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8]) -> Result<()> {
+    fn read_pages(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         spare.fill(0xff);
         let zone = self.zone_of(self.geometry.block_of(first))?;
         if zone.condition == Condition::Offline {
@@ -218,7 +218,7 @@ impl<S: ZonedStorage> ZonedNand<S> {
         let (there, erased) = data.split_at_mut(written);
         erased.fill(0xff);
         if !there.is_empty() {
-            self.storage.read_at(zone.start + offset, there)?;
+            self.storage.read_at(zone.start + offset, there, tag)?;
         }
         if self.known.get(self.geometry.block_of(first).0 as usize + 1) == Some(&true) {
             return Ok(());
@@ -232,7 +232,7 @@ impl<S: ZonedStorage> ZonedNand<S> {
         Ok(())
     }
 
-    fn program_pages(&mut self, first: PageAddress, data: &[u8]) -> Result<()> {
+    fn program_pages(&mut self, first: PageAddress, data: &[u8], tag: IoTag) -> Result<()> {
         self.check_writable()?;
         let block = self.geometry.block_of(first);
         self.check_good(block)?;
@@ -243,9 +243,9 @@ impl<S: ZonedStorage> ZonedNand<S> {
             return Err(Error::new(MediaErrorKind::ProgramOrder, detail));
         };
         if skipped > 0 {
-            self.append(index, &vec![0xff; skipped as usize])?;
+            self.append(index, &vec![0xff; skipped as usize], tag)?;
         }
-        self.append(index, data)
+        self.append(index, data, tag)
     }
 }
 
@@ -257,12 +257,12 @@ impl<S: ZonedStorage> Nand for ZonedNand<S> {
     fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         self.geometry.check_read(page, data.len(), spare.len())?;
         self.counters.of_mut(tag).reads += 1;
-        self.read_pages(page, data, spare)
+        self.read_pages(page, data, spare, tag)
     }
 
     fn program(&mut self, page: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
         self.geometry.check_program(page, data.len(), spare.len())?;
-        self.program_pages(page, data)?;
+        self.program_pages(page, data, tag)?;
         self.counters.of_mut(tag).programs += 1;
         Ok(())
     }
@@ -302,7 +302,7 @@ impl<S: ZonedStorage> Nand for ZonedNand<S> {
             let detail = format!("the list of bad blocks of {} is full; replace the device", self.storage.name());
             return Err(Error::new(MediaErrorKind::Host, detail));
         }
-        self.append(0, &bad.encode(&self.uuid))?;
+        self.append(0, &bad.encode(&self.uuid), IoTag::Anchor)?;
         self.storage.flush()?;
         self.bad = bad;
         Ok(())
@@ -324,7 +324,7 @@ impl<S: ZonedStorage> Nand for ZonedNand<S> {
     fn read_run(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         let pages = self.geometry.check_run(first, data.len(), spare.len())?;
         self.counters.of_mut(tag).reads += u64::from(pages);
-        self.read_pages(first, data, spare)
+        self.read_pages(first, data, spare, tag)
     }
 
     fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
@@ -332,7 +332,7 @@ impl<S: ZonedStorage> Nand for ZonedNand<S> {
         if data.is_empty() {
             return Ok(());
         }
-        self.program_pages(first, data)?;
+        self.program_pages(first, data, tag)?;
         self.counters.of_mut(tag).programs += u64::from(pages);
         Ok(())
     }
@@ -399,7 +399,7 @@ fn read_label<S: ZonedStorage>(storage: &mut S, first: &Zone) -> Result<Label> {
             break;
         }
         let mut bytes = [0; SECTOR_BYTES];
-        match storage.read_at(first.start + offset, &mut bytes).and_then(|()| Label::decode(&bytes)) {
+        match storage.read_at(first.start + offset, &mut bytes, IoTag::Recovery).and_then(|()| Label::decode(&bytes)) {
             Ok(label) => return Ok(label),
             Err(error) => found = Error::new(error.kind, format!("{}: {}", storage.name(), error.detail)),
         }
@@ -416,7 +416,7 @@ fn read_bad_blocks<S: ZonedStorage>(storage: &mut S, first: &Zone, uuid: &[u8; 1
     let mut offset = LABEL_COPIES * SECTOR_BYTES as u64;
     while offset + SECTOR_BYTES as u64 <= first.written.min(DATA_OFFSET) {
         let mut bytes = [0; SECTOR_BYTES];
-        match storage.read_at(first.start + offset, &mut bytes) {
+        match storage.read_at(first.start + offset, &mut bytes, IoTag::Recovery) {
             Ok(()) => {}
             Err(error) if error.kind == MediaErrorKind::Uncorrectable => {}
             Err(error) => return Err(error),

@@ -26,14 +26,14 @@ impl Forgetful {
     }
 }
 
-impl Storage for Forgetful {
+impl BlockDev for Forgetful {
     fn name(&self) -> &str {
         "memory"
     }
     fn bytes(&self) -> u64 {
         self.bytes.len() as u64
     }
-    fn read_at(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
+    fn read_at(&mut self, offset: u64, out: &mut [u8], _tag: IoTag) -> Result<()> {
         let range = self.range(offset, out.len() as u64);
         if self.unreadable.is_some_and(|at| range.contains(&(at as usize))) {
             return Err(Error::new(MediaErrorKind::Uncorrectable, "sector"));
@@ -41,7 +41,7 @@ impl Storage for Forgetful {
         out.copy_from_slice(&self.bytes[range]);
         Ok(())
     }
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+    fn write_at(&mut self, offset: u64, bytes: &[u8], _tag: IoTag) -> Result<()> {
         let range = self.range(offset, bytes.len() as u64);
         self.bytes[range].copy_from_slice(bytes);
         Ok(())

@@ -1,9 +1,9 @@
 //! A zoned block device: bytes at offsets, written in order within each zone.
 
+use crate::blockdev::BlockDev;
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::real::host::{DeviceFile, of_io};
 use crate::real::ioctl::{self, RawZone};
-use crate::real::storage::Storage;
 use alloc::format;
 use alloc::vec::Vec;
 use rustix::io::Errno;
@@ -43,7 +43,7 @@ pub struct Zone {
 }
 
 /// A device of zones. Writes to a sequential zone go to its write pointer.
-pub trait ZonedStorage: Storage {
+pub trait ZonedStorage: BlockDev {
     /// All zones in order.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Zones as erase blocks, on a device in memory that refuses what a real one refuses.
 
 use super::*;
-use crate::real::storage::Storage;
+use crate::blockdev::BlockDev;
 
 const ZONE: u64 = 4 << 20;
 const CAPACITY: u64 = 3 << 20;
@@ -40,18 +40,18 @@ impl Device {
     }
 }
 
-impl Storage for Device {
+impl BlockDev for Device {
     fn name(&self) -> &str {
         "zones"
     }
     fn bytes(&self) -> u64 {
         self.bytes.len() as u64
     }
-    fn read_at(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
+    fn read_at(&mut self, offset: u64, out: &mut [u8], _tag: IoTag) -> Result<()> {
         out.copy_from_slice(&self.bytes[offset as usize..][..out.len()]);
         Ok(())
     }
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+    fn write_at(&mut self, offset: u64, bytes: &[u8], _tag: IoTag) -> Result<()> {
         let limit = self.most_active as usize;
         let active = self.active();
         let fails = self.fails;
@@ -205,7 +205,7 @@ fn zones_that_fail_are_bad() {
     let mut storage = nand.into_storage();
     let end = storage.zones[2].written;
     let start = storage.zones[2].start;
-    storage.write_at(start + end, &[9; SECTOR_BYTES]).unwrap();
+    storage.write_at(start + end, &[9; SECTOR_BYTES], IoTag::Data).unwrap();
     let mut nand = ZonedNand::open_on(storage, OpenMode::ReadWrite).unwrap();
     nand.mark_bad(BlockAddress(3)).unwrap();
     let mut nand = reopened(nand);

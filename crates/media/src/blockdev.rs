@@ -1,0 +1,183 @@
+//! Block devices: sectors that are rewritten in place, behind a cache that forgets.
+
+use crate::error::{Error, MediaErrorKind, Result};
+use crate::tag::IoTag;
+use alloc::format;
+
+/// Offsets and lengths are multiples of this: the sector that devices of today have, or pretend to have eight of.
+pub const SECTOR_BYTES: usize = 4096;
+
+/// The unit that a power cut never tears, even on devices that promise the least.
+pub const ATOMIC_BYTES: usize = 512;
+
+/// A disk: bytes at offsets.
+///
+/// **Power cuts.** What was written is durable when a [`flush`](BlockDev::flush) that began after the write has
+/// returned. Until then a cut leaves, of each 512 bytes by themselves, what they held at the last flush or what any
+/// write since gave them: the device keeps its cache in no order. A cut inside a flush makes some of it durable. What
+/// was discarded and not written since may read as anything that was ever there, or as zeros.
+///
+/// A flush that fails leaves each write since the flush before durable or lost, and the next flush that succeeds says
+/// nothing of them: who sees one fail writes again or gives up (`research/reliability.md`, section 4).
+pub trait BlockDev: Send {
+    /// The device's name, for people.
+    fn name(&self) -> &str;
+
+    /// Bytes in all, a multiple of [`SECTOR_BYTES`].
+    fn bytes(&self) -> u64;
+
+    /// Reads `out.len()` bytes from `offset` on.
+    ///
+    /// # Errors
+    /// `Uncorrectable` if the device lost them, `OutOfRange`, `Host`.
+    fn read_at(&mut self, offset: u64, out: &mut [u8], tag: IoTag) -> Result<()>;
+
+    /// Writes `bytes` from `offset` on.
+    ///
+    /// # Errors
+    /// `ProgramFailed` if the device could not, `HostFull`, `ReadOnly`, `OutOfRange`, `Host`.
+    fn write_at(&mut self, offset: u64, bytes: &[u8], tag: IoTag) -> Result<()>;
+
+    /// Makes a range read as zeros, and gives its space back if the device can do that.
+    ///
+    /// # Errors
+    /// As [`write_at`](Self::write_at).
+    fn zero(&mut self, offset: u64, bytes: u64) -> Result<()>;
+
+    /// Tells the device that a range holds nothing of value. What it reads as afterwards is the device's
+    /// own affair: zeros, what was there, or anything else. A device that cannot be told does nothing.
+    ///
+    /// # Errors
+    /// As [`write_at`](Self::write_at).
+    fn discard(&mut self, offset: u64, bytes: u64) -> Result<()>;
+
+    /// Waits until all that was written survives a power cut.
+    ///
+    /// # Errors
+    /// `Host`, `HostFull`.
+    fn flush(&mut self) -> Result<()>;
+
+    /// Several reads that do not wait for one another, for devices that work on more than one at a time.
+    ///
+    /// # Errors
+    /// As [`read_at`](Self::read_at), for the first that fails.
+    fn read_batch(&mut self, reads: &mut [(u64, &mut [u8])], tag: IoTag) -> Result<()> {
+        reads.iter_mut().try_for_each(|(offset, out)| self.read_at(*offset, out, tag))
+    }
+
+    /// What was done since the device was opened, if it counts.
+    fn counters(&self) -> Option<BlockCounters> {
+        None
+    }
+
+    /// Virtual time at which everything begun is done, if the device counts it; else zero.
+    fn virtual_nanoseconds(&self) -> u64 {
+        self.counters().map_or(0, |counters| counters.virtual_nanoseconds)
+    }
+}
+
+impl<D: BlockDev + ?Sized> BlockDev for alloc::boxed::Box<D> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn bytes(&self) -> u64 {
+        (**self).bytes()
+    }
+
+    fn read_at(&mut self, offset: u64, out: &mut [u8], tag: IoTag) -> Result<()> {
+        (**self).read_at(offset, out, tag)
+    }
+
+    fn write_at(&mut self, offset: u64, bytes: &[u8], tag: IoTag) -> Result<()> {
+        (**self).write_at(offset, bytes, tag)
+    }
+
+    fn zero(&mut self, offset: u64, bytes: u64) -> Result<()> {
+        (**self).zero(offset, bytes)
+    }
+
+    fn discard(&mut self, offset: u64, bytes: u64) -> Result<()> {
+        (**self).discard(offset, bytes)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        (**self).flush()
+    }
+
+    fn read_batch(&mut self, reads: &mut [(u64, &mut [u8])], tag: IoTag) -> Result<()> {
+        (**self).read_batch(reads, tag)
+    }
+
+    fn counters(&self) -> Option<BlockCounters> {
+        (**self).counters()
+    }
+
+    fn virtual_nanoseconds(&self) -> u64 {
+        (**self).virtual_nanoseconds()
+    }
+}
+
+/// Requests counted for one purpose or in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestCounts {
+    /// Read requests.
+    pub reads: u64,
+    /// Write requests.
+    pub writes: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+}
+
+/// What a disk did, by purpose, and the virtual time it took.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockCounters {
+    by_tag: [RequestCounts; IoTag::ALL.len()],
+    /// Flushes.
+    pub flushes: u64,
+    /// Bytes discarded.
+    pub bytes_discarded: u64,
+    /// Requests that did not begin where the one before ended.
+    pub jumps: u64,
+    /// Virtual time in nanoseconds.
+    pub virtual_nanoseconds: u64,
+}
+
+impl BlockCounters {
+    /// The counts of one purpose.
+    #[must_use]
+    pub const fn of(&self, tag: IoTag) -> RequestCounts {
+        self.by_tag[tag as usize]
+    }
+
+    /// The counts of one purpose, to be increased.
+    pub fn of_mut(&mut self, tag: IoTag) -> &mut RequestCounts {
+        &mut self.by_tag[tag as usize]
+    }
+
+    /// The counts of all purposes together.
+    #[must_use]
+    pub fn total(&self) -> RequestCounts {
+        self.by_tag.iter().fold(RequestCounts::default(), |sum, one| RequestCounts {
+            reads: sum.reads + one.reads,
+            writes: sum.writes + one.writes,
+            bytes_read: sum.bytes_read + one.bytes_read,
+            bytes_written: sum.bytes_written + one.bytes_written,
+        })
+    }
+}
+
+/// Checks that a request of `length` bytes at `offset` fits sectors and a device of `bytes`.
+///
+/// # Errors
+/// `OutOfRange`.
+pub fn check_request(name: &str, bytes: u64, offset: u64, length: u64) -> Result<()> {
+    let aligned = (offset | length).is_multiple_of(SECTOR_BYTES as u64);
+    if aligned && offset.checked_add(length).is_some_and(|end| end <= bytes) {
+        return Ok(());
+    }
+    let detail = format!("bytes {offset} to {} of {name} with {bytes}", offset.saturating_add(length));
+    Err(Error::new(MediaErrorKind::OutOfRange, detail))
+}

@@ -1,0 +1,127 @@
+//! What a disk holds: what is durable, and what its cache would lose.
+
+use crate::blockdev::{ATOMIC_BYTES, SECTOR_BYTES};
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+const SECTOR: u64 = SECTOR_BYTES as u64;
+
+type Sectors = BTreeMap<u64, Arc<[u8]>>;
+
+/// A change that a power cut may undo, in part.
+#[derive(Clone, Debug)]
+pub struct PendingWrite {
+    /// Its first byte.
+    pub offset: u64,
+    /// What was written; `None` for zeros of a discard.
+    pub bytes: Option<Arc<[u8]>>,
+    /// Bytes changed.
+    pub length: u64,
+}
+
+impl PendingWrite {
+    /// The units of 512 bytes that a power cut keeps or loses, each by itself.
+    #[must_use]
+    pub const fn pieces(&self) -> u64 {
+        self.length / ATOMIC_BYTES as u64
+    }
+}
+
+/// The content of a disk with a volatile cache. A clone is cheap: sectors are shared.
+#[derive(Clone, Debug, Default)]
+pub struct Cached {
+    present: Sectors,
+    durable: Sectors,
+    pending: Vec<PendingWrite>,
+}
+
+impl Cached {
+    /// Reads what programs see; what was never written is zeros.
+    pub fn read(&self, offset: u64, out: &mut [u8]) {
+        for (at, sector) in (offset / SECTOR..).zip(out.chunks_mut(SECTOR_BYTES)) {
+            match self.present.get(&at) {
+                Some(bytes) => sector.copy_from_slice(bytes.get(..sector.len()).unwrap_or_default()),
+                None => sector.fill(0),
+            }
+        }
+    }
+
+    /// Writes whole sectors, into the cache.
+    pub fn write(&mut self, offset: u64, bytes: Arc<[u8]>) {
+        put(&mut self.present, offset, &bytes);
+        let length = bytes.len() as u64;
+        self.pending.push(PendingWrite { offset, bytes: Some(bytes), length });
+    }
+
+    /// Makes whole sectors read as zeros.
+    pub fn discard(&mut self, offset: u64, length: u64) {
+        self.present.retain(|at, _| !(offset / SECTOR..(offset + length) / SECTOR).contains(at));
+        self.pending.push(PendingWrite { offset, bytes: None, length });
+    }
+
+    /// Makes all of it durable.
+    pub fn flush(&mut self) {
+        for write in core::mem::take(&mut self.pending) {
+            match write.bytes {
+                Some(bytes) => put(&mut self.durable, write.offset, &bytes),
+                None => {
+                    let gone = write.offset / SECTOR..(write.offset + write.length) / SECTOR;
+                    self.durable.retain(|at, _| !gone.contains(at));
+                }
+            }
+        }
+    }
+
+    /// Forgets what should have become durable, as disks do whose flush failed.
+    pub fn forget_pending(&mut self) {
+        self.pending.clear();
+    }
+
+    /// The changes since the last flush, in their order.
+    #[must_use]
+    pub fn pending(&self) -> &[PendingWrite] {
+        &self.pending
+    }
+
+    /// What a power cut leaves if `survives` says of each piece of each pending change whether it got through. Where
+    /// several did, the last one counts.
+    #[must_use]
+    pub fn after_cut(&self, mut survives: impl FnMut(usize, u64) -> bool) -> Self {
+        let mut left = self.durable.clone();
+        for (number, write) in self.pending.iter().enumerate() {
+            for piece in 0..write.pieces() {
+                if survives(number, piece) {
+                    let within = piece * ATOMIC_BYTES as u64;
+                    let from = within as usize..within as usize + ATOMIC_BYTES;
+                    let bytes = write.bytes.as_deref().and_then(|bytes| bytes.get(from)).unwrap_or(&[0; ATOMIC_BYTES]);
+                    patch(&mut left, write.offset + within, bytes);
+                }
+            }
+        }
+        Self { present: left.clone(), durable: left, pending: Vec::new() }
+    }
+
+    /// The content that programs see, as it would be if it were all durable.
+    #[must_use]
+    pub fn settled(&self) -> Self {
+        Self { present: self.present.clone(), durable: self.present.clone(), pending: Vec::new() }
+    }
+}
+
+fn put(sectors: &mut Sectors, offset: u64, bytes: &[u8]) {
+    for (at, sector) in (offset / SECTOR..).zip(bytes.chunks(SECTOR_BYTES)) {
+        sectors.insert(at, Arc::from(sector));
+    }
+}
+
+/// Changes one piece of a sector.
+fn patch(sectors: &mut Sectors, offset: u64, bytes: &[u8]) {
+    let within = (offset % SECTOR) as usize;
+    let old = sectors.get(&(offset / SECTOR));
+    let mut sector = old.map_or_else(|| alloc::vec![0; SECTOR_BYTES], |old| old.to_vec());
+    if let Some(piece) = sector.get_mut(within..within + bytes.len()) {
+        piece.copy_from_slice(bytes);
+    }
+    sectors.insert(offset / SECTOR, Arc::from(sector));
+}
