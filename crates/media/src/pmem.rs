@@ -2,6 +2,8 @@
 
 use crate::error::Result;
 use core::ptr::NonNull;
+#[cfg(target_has_atomic = "64")]
+use core::sync::atomic::AtomicU64;
 
 /// Bytes of a cache line, the unit in which stores reach the medium.
 pub const LINE_BYTES: u64 = 64;
@@ -91,6 +93,20 @@ pub trait Pmem: Send + Sync {
     /// `HostFull`, `Host`, `ReadOnly`; `OutOfRange` if this memory cannot grow so far.
     fn grow(&self, length: u64) -> Result<()>;
 
+    /// The `count` aligned words from `at` on where they lie, as little-endian numbers, if this process can look at them
+    /// there: one check for all of them. `None` from a memory whose every access is to be seen by it.
+    #[cfg(target_has_atomic = "64")]
+    fn words(&self, at: u64, count: u64) -> Option<&[AtomicU64]> {
+        let _ = (at, count);
+        None
+    }
+
+    /// Has the host provide for accesses to the `length` bytes from `at` on, so that the first ones do not wait for it.
+    /// Advice: nothing that can be seen changes.
+    fn prepare(&self, at: u64, length: u64) {
+        let _ = (at, length);
+    }
+
     /// Where the memory lies in the address space of this process, if it does. It stays there as long as the value lives.
     fn address(&self) -> Option<NonNull<u8>> {
         None
@@ -138,6 +154,14 @@ macro_rules! forward {
             }
             fn grow(&self, length: u64) -> Result<()> {
                 (**self).grow(length)
+            }
+            #[cfg(target_has_atomic = "64")]
+            #[inline]
+            fn words(&self, at: u64, count: u64) -> Option<&[AtomicU64]> {
+                (**self).words(at, count)
+            }
+            fn prepare(&self, at: u64, length: u64) {
+                (**self).prepare(at, length);
             }
             fn address(&self) -> Option<NonNull<u8>> {
                 (**self).address()

@@ -15,6 +15,7 @@ mod device;
 mod doubt;
 mod errors;
 mod extents;
+mod finger;
 mod format;
 mod item;
 mod log;

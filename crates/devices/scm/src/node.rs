@@ -3,6 +3,7 @@
 //! The index is not durable. Its nodes live in the same memory as everything else so that it costs no heap and that
 //! several processes can share it; a recovery makes it anew.
 
+use core::sync::atomic::{AtomicU64, Ordering};
 use onode_media::Pmem;
 use onode_object::{AttributeKey, AttributeKind, ObjectId};
 
@@ -129,33 +130,28 @@ impl Node {
         memory.store(at + 16, key.index);
     }
 
-    /// Whether the key at a position is below `key`; looks at no more of it than it must.
+    /// All of its words, where the memory lets them be looked at.
     #[inline]
-    fn is_below<P: Pmem + ?Sized>(self, memory: &P, level: u64, position: u64, key: &Key) -> bool {
-        let at = self.entry(level, position);
-        let object = memory.load(at);
-        if object != key.object {
-            return object < key.object;
-        }
-        let class = memory.load(at + 8);
-        if class != key.class {
-            return class < key.class;
-        }
-        memory.load(at + 16) < key.index
+    fn words<P: Pmem + ?Sized>(self, memory: &P) -> Option<&[AtomicU64; WORDS as usize]> {
+        memory.words(self.address, WORDS)?.try_into().ok()
     }
 
     /// The first position whose key is not below `key`.
+    #[inline]
     pub(crate) fn lower_bound<P: Pmem + ?Sized>(self, memory: &P, level: u64, key: Key) -> u64 {
-        let (mut low, mut high) = (0, self.count(memory));
-        while low < high {
-            let middle = u64::midpoint(low, high);
-            if self.is_below(memory, level, middle, &key) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+        match self.words(memory) {
+            Some(words) => lower_bound(level, &key, |word| word_of(words, word)),
+            None => lower_bound(level, &key, |word| memory.load(self.address + word * 8)),
         }
-        low
+    }
+
+    /// The position of `key` in a leaf with its value, or where it belongs.
+    #[inline]
+    pub(crate) fn find<P: Pmem + ?Sized>(self, memory: &P, key: Key) -> Result<(u64, Value), u64> {
+        match self.words(memory) {
+            Some(words) => find(&key, |word| word_of(words, word)),
+            None => find(&key, |word| memory.load(self.address + word * 8)),
+        }
     }
 
     /// The position of the child that `key` belongs to.
@@ -166,6 +162,24 @@ impl Node {
 
     /// Moves the entries from `from` on to `to` on, within the node.
     fn shift<P: Pmem + ?Sized>(self, memory: &P, level: u64, from: u64, to: u64) {
+        if from >= self.count(memory) {
+            return;
+        }
+        if let Some(words) = self.words(memory) {
+            let first = |position: u64| (HEADER_WORDS + position * Self::entry_words(level)) as usize;
+            let (from, to, end) = (first(from), first(to), first(self.count(memory)));
+            let copy = |from: usize, to: usize| {
+                if let (Some(from), Some(to)) = (words.get(from), words.get(to)) {
+                    to.store(from.load(Ordering::Relaxed), Ordering::Release);
+                }
+            };
+            if from < to {
+                (from..end).rev().for_each(|word| copy(word, word + to - from));
+            } else {
+                (from..end).for_each(|word| copy(word, word + to - from));
+            }
+            return;
+        }
         let mut entries = [0; NODE_BYTES as usize];
         let bytes = ((self.count(memory) - from) * Self::entry_words(level) * 8) as usize;
         let entries = &mut entries[..bytes];
@@ -204,4 +218,50 @@ impl Node {
         memory.store(to.address, there + count - from);
         memory.store(self.address, from);
     }
+}
+
+/// A word of a node; there are [`WORDS`].
+#[inline]
+fn word_of(words: &[AtomicU64; WORDS as usize], word: u64) -> u64 {
+    u64::from_le(words[(word % WORDS) as usize].load(Ordering::Acquire))
+}
+
+const fn first_word(level: u64, position: u64) -> u64 {
+    HEADER_WORDS + position * Node::entry_words(level)
+}
+
+/// The first position whose key is not below `key`; looks at no more of a key than it must.
+#[inline]
+fn lower_bound(level: u64, key: &Key, load: impl Fn(u64) -> u64) -> u64 {
+    let is_below = |position: u64| {
+        let at = first_word(level, position);
+        let object = load(at);
+        if object != key.object {
+            return object < key.object;
+        }
+        let class = load(at + 1);
+        if class != key.class {
+            return class < key.class;
+        }
+        load(at + 2) < key.index
+    };
+    let (mut low, mut high) = (0, load(0));
+    while low < high {
+        let middle = u64::midpoint(low, high);
+        if is_below(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+#[inline]
+fn find(key: &Key, load: impl Fn(u64) -> u64) -> Result<(u64, Value), u64> {
+    let position = lower_bound(0, key, &load);
+    let at = first_word(0, position);
+    let is_there =
+        position < load(0) && load(at) == key.object && load(at + 1) == key.class && load(at + 2) == key.index;
+    if is_there { Ok((position, Value(load(at + 3), load(at + 4)))) } else { Err(position) }
 }

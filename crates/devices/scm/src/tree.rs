@@ -4,6 +4,7 @@
 //! level, so that an insertion that finds no room has changed nothing that can be seen. Nodes that become empty or fit
 //! into a neighbour go back; a few are kept, so that what was removed can always be put in again.
 
+use crate::finger::{Fingers, Span};
 use crate::node::{Key, NODE_BYTES, Node, Value};
 use onode_media::Pmem;
 
@@ -28,6 +29,7 @@ pub(crate) struct Tree {
     root: Node,
     nodes: u64,
     kept: Vec<u64>,
+    fingers: Fingers,
 }
 
 /// A position in the tree: the nodes on the way and the position in each, the leaf last.
@@ -42,7 +44,7 @@ impl Tree {
     pub(crate) fn new<P: Pmem + ?Sized>(memory: &P, source: &dyn Nodes) -> Result<Self, NoRoom> {
         let root = Node { address: source.allocate_node().ok_or(NoRoom)? };
         root.format(memory, 0);
-        let mut tree = Self { root, nodes: 1, kept: Vec::new() };
+        let mut tree = Self { root, nodes: 1, kept: Vec::new(), fingers: Fingers::default() };
         tree.settle(source)?;
         Ok(tree)
     }
@@ -144,32 +146,50 @@ impl Tree {
         Ok(())
     }
 
-    /// The value of `key`.
-    pub(crate) fn get<P: Pmem + ?Sized>(&self, memory: &P, key: Key) -> Option<Value> {
+    /// Forgets what only this process knows of where keys lie: the shape of the tree is about to change, or another
+    /// process may have changed it.
+    pub(crate) fn forget(&self) {
+        self.fingers.clear();
+    }
+
+    /// The leaf that `key` belongs to.
+    #[inline]
+    fn leaf<P: Pmem + ?Sized>(&self, memory: &P, key: Key) -> Node {
+        self.fingers.find(key).unwrap_or_else(|| self.descend(memory, key))
+    }
+
+    fn descend<P: Pmem + ?Sized>(&self, memory: &P, key: Key) -> Node {
         let mut node = self.root;
         let mut level = node.level(memory);
+        let mut span = Span::ALL;
         while level > 0 {
-            node = node.child(memory, level, node.child_position(memory, level, key));
+            let position = node.child_position(memory, level, key);
+            if position > 0 {
+                span.low = node.key(memory, level, position);
+            }
+            if position + 1 < node.count(memory) {
+                span.high = Some(node.key(memory, level, position + 1));
+            }
+            node = node.child(memory, level, position);
             level -= 1;
         }
-        let at = node.lower_bound(memory, 0, key);
-        (at < node.count(memory) && node.key(memory, 0, at) == key).then(|| node.value(memory, at))
+        self.fingers.keep(span, node);
+        node
+    }
+
+    /// The value of `key`.
+    #[inline]
+    pub(crate) fn get<P: Pmem + ?Sized>(&self, memory: &P, key: Key) -> Option<Value> {
+        self.leaf(memory, key).find(memory, key).ok().map(|(_, value)| value)
     }
 
     /// Replaces the value of a key that is there, if `change` has another one.
     pub(crate) fn change<P: Pmem + ?Sized>(&self, memory: &P, key: Key, change: impl FnOnce(Value) -> Option<Value>) {
-        let mut node = self.root;
-        let mut level = node.level(memory);
-        while level > 0 {
-            node = node.child(memory, level, node.child_position(memory, level, key));
-            level -= 1;
-        }
-        let at = node.lower_bound(memory, 0, key);
-        if at < node.count(memory)
-            && node.key(memory, 0, at) == key
-            && let Some(value) = change(node.value(memory, at))
+        let leaf = self.leaf(memory, key);
+        if let Ok((at, value)) = leaf.find(memory, key)
+            && let Some(value) = change(value)
         {
-            node.set_value(memory, at, value);
+            leaf.set_value(memory, at, value);
         }
     }
 
@@ -181,6 +201,19 @@ impl Tree {
         key: Key,
         value: Value,
     ) -> Result<Option<Value>, NoRoom> {
+        let leaf = self.leaf(memory, key);
+        match leaf.find(memory, key) {
+            Ok((at, before)) => {
+                leaf.set_value(memory, at, value);
+                return Ok(Some(before));
+            }
+            Err(at) if leaf.count(memory) < Node::LEAF_ENTRIES => {
+                leaf.insert_entry(memory, at, key, value);
+                return Ok(None);
+            }
+            Err(_) => {}
+        }
+        self.forget();
         let mut level = self.root.level(memory);
         if self.root.count(memory) == Node::most_entries(level) {
             if level as usize + 2 >= MOST_LEVELS {
@@ -240,6 +273,14 @@ impl Tree {
 
     /// Removes `key` and returns its value.
     pub(crate) fn remove<P: Pmem + ?Sized>(&mut self, memory: &P, key: Key) -> Option<Value> {
+        let leaf = self.leaf(memory, key);
+        let (at, value) = leaf.find(memory, key).ok()?;
+        if leaf.count(memory) - 1 > Node::LEAF_ENTRIES / 3 {
+            leaf.remove_entry(memory, at);
+            return Some(value);
+        }
+        // It may be joined with a neighbour.
+        self.forget();
         let mut path = self.path(memory, key);
         let (leaf, at) = path.steps[path.depth];
         if at >= leaf.count(memory) || leaf.key(memory, 0, at) != key {
@@ -313,7 +354,16 @@ impl Tree {
 
     /// Calls `visit` for the entries from `from` on, in order, until it returns false.
     pub(crate) fn scan<P: Pmem + ?Sized>(&self, memory: &P, from: Key, mut visit: impl FnMut(Key, Value) -> bool) {
+        let leaf = self.leaf(memory, from);
+        let first = leaf.lower_bound(memory, 0, from);
+        let count = leaf.count(memory);
+        for at in first..count {
+            if !visit(leaf.key(memory, 0, at), leaf.value(memory, at)) {
+                return;
+            }
+        }
         let mut path = self.path(memory, from);
+        path.steps[path.depth].1 = count;
         loop {
             let (leaf, first) = path.steps[path.depth];
             for at in first..leaf.count(memory) {
@@ -329,11 +379,13 @@ impl Tree {
 
     /// The last entry that is not above `key`.
     pub(crate) fn floor<P: Pmem + ?Sized>(&self, memory: &P, key: Key) -> Option<(Key, Value)> {
-        let mut path = self.path(memory, key);
-        let (leaf, at) = path.steps[path.depth];
-        if at < leaf.count(memory) && leaf.key(memory, 0, at) == key {
-            return Some((key, leaf.value(memory, at)));
+        let leaf = self.leaf(memory, key);
+        match leaf.find(memory, key) {
+            Ok((_, value)) => return Some((key, value)),
+            Err(0) => {}
+            Err(at) => return Some((leaf.key(memory, 0, at - 1), leaf.value(memory, at - 1))),
         }
+        let mut path = self.path(memory, key);
         loop {
             let (leaf, at) = path.steps[path.depth];
             if let Some(before) = at.checked_sub(1) {

@@ -21,7 +21,7 @@ use crate::pmem::{Domain, LINE_BYTES, Pmem};
 use alloc::format;
 use alloc::string::{String, ToString};
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use file::MemoryFile;
 use mapping::Mapping;
 use medium::Medium;
@@ -259,6 +259,15 @@ impl Pmem for MappedPmem {
         self.check_room(length)?;
         self.file.grow(length)?;
         self.map_up_to(self.file.length())
+    }
+
+    #[inline]
+    fn words(&self, at: u64, count: u64) -> Option<&[AtomicU64]> {
+        Some(self.mapping.words(at, count))
+    }
+
+    fn prepare(&self, at: u64, length: u64) {
+        self.mapping.prepare(at, length);
     }
 
     fn address(&self) -> Option<NonNull<u8>> {

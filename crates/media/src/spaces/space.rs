@@ -8,6 +8,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::ptr::NonNull;
+#[cfg(target_has_atomic = "64")]
+use core::sync::atomic::AtomicU64;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// What all handles of one space share.
@@ -184,6 +186,20 @@ impl<P: Pmem> Pmem for Space<P> {
             return Err(Error::new(MediaErrorKind::ReadOnly, format!("space '{}'", self.open.name)));
         }
         self.region.grow_space(self.open.id, length)
+    }
+
+    #[cfg(target_has_atomic = "64")]
+    #[inline]
+    fn words(&self, at: u64, count: u64) -> Option<&[AtomicU64]> {
+        // A memory that may only be read is not handed out for stores.
+        if self.open.read_only {
+            return None;
+        }
+        self.pmem().words(self.at(at, count.saturating_mul(8)), count)
+    }
+
+    fn prepare(&self, at: u64, length: u64) {
+        self.pmem().prepare(self.at(at, length), length);
     }
 
     fn address(&self) -> Option<NonNull<u8>> {

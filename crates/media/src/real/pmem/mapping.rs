@@ -172,6 +172,27 @@ impl Mapping {
     }
 
     #[inline]
+    pub(super) fn words(&self, at: u64, count: u64) -> &[AtomicU64] {
+        if !at.is_multiple_of(8) {
+            misaligned(at);
+        }
+        let from = self.at(at, count.saturating_mul(8)).cast();
+        // SAFETY: mapped as long as `self` lives, aligned, and only looked at as atomic words.
+        unsafe { core::slice::from_raw_parts(from, count as usize) }
+    }
+
+    /// Has the kernel map the pages of a range now.
+    pub(super) fn prepare(&self, at: u64, length: u64) {
+        let start = at - at % self.page_bytes;
+        let end = at.saturating_add(length).min(self.length());
+        let Ok(bytes) = to_usize(end.saturating_sub(start)) else { return };
+        if bytes > 0 {
+            // SAFETY: advice on a range that is mapped; a kernel that does not know it refuses, and nothing is lost.
+            unsafe { libc::madvise(self.at(start, bytes as u64).cast(), bytes, libc::MADV_POPULATE_WRITE) };
+        }
+    }
+
+    #[inline]
     pub(super) fn load(&self, at: u64) -> u64 {
         u64::from_le(self.word(at).load(Ordering::Acquire))
     }
