@@ -194,6 +194,11 @@ impl FileSystem {
         }
     }
 
+    /// Forgets all that the device can be asked again: for who knows that somebody else changed it.
+    pub fn forget_caches(&self) {
+        self.state.lock().forget_caches();
+    }
+
     /// Figures about what happens inside.
     #[must_use]
     pub fn statistics(&self) -> Statistics {

@@ -32,8 +32,7 @@ impl FileSystem {
         if flags.truncate {
             self.set_size(state, caller, number, 0)?;
         }
-        self.node(state, number)?.opens += 1;
-        Ok(state.open_handle(number.0))
+        state.open_handle(number.0).ok_or_else(|| Error::of(ErrorKind::Stale, number, ""))
     }
 
     /// What `close` calls, once for every descriptor that is closed: writes out a file that was cut to
@@ -43,7 +42,7 @@ impl FileSystem {
     /// `BadHandle`; the kind of a write-back failure not told yet.
     pub fn flush(&self, handle: FileHandle) -> Result<()> {
         let state = &mut *self.state.lock();
-        let number = InodeNumber(state.handles.get(&handle.0).ok_or(ErrorKind::BadHandle)?.inode);
+        let number = InodeNumber(state.handles.get(handle).ok_or(ErrorKind::BadHandle)?.inode);
         self.flush_node(state, number, Some(handle))
     }
 
@@ -69,9 +68,12 @@ impl FileSystem {
     /// `BadHandle`.
     pub fn release(&self, handle: FileHandle) -> Result<()> {
         let state = &mut *self.state.lock();
-        let number = InodeNumber(state.handles.remove(&handle.0).ok_or(ErrorKind::BadHandle)?.inode);
+        let number = InodeNumber(state.handles.close(handle).ok_or(ErrorKind::BadHandle)?.inode);
         if let Some(node) = state.nodes.get_mut(&number.0) {
             node.opens = node.opens.saturating_sub(1);
+            if !node.is_dirty() && !node.rewritten && !node.removed && node.inode.links > 0 {
+                return Ok(());
+            }
             if node.rewritten {
                 self.write_back_rewritten(state, number);
             } else if node.is_read_only_since() && !self.writes_through() {
@@ -146,7 +148,7 @@ impl FileSystem {
 fn tell_failure(state: &mut State, number: InodeNumber, handle: Option<FileHandle>) -> Result<()> {
     let Some(node) = state.nodes.get_mut(&number.0) else { return Ok(()) };
     let told = match handle {
-        Some(handle) => &mut state.handles.get_mut(&handle.0).ok_or(ErrorKind::BadHandle)?.failures_told,
+        Some(handle) => &mut state.handles.get(handle).ok_or(ErrorKind::BadHandle)?.failures_told,
         None => &mut node.failures_told,
     };
     if *told == node.failures {

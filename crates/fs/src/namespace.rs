@@ -9,9 +9,11 @@ use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::inode::Inode;
 use crate::memory::Block;
-use crate::state::{CachedName, Node, State};
+use crate::names::CachedName;
+use crate::slots::Slot;
+use crate::state::{Node, State};
 use crate::types::{Attributes, Caller, FileType, InodeNumber};
-use onode_base::ErrorKind;
+use onode_base::{ErrorKind, Timestamp};
 use onode_object::Transaction;
 use onode_object::powers::Content;
 
@@ -65,6 +67,11 @@ impl FileSystem {
     pub fn lookup(&self, parent: InodeNumber, name: &[u8]) -> Result<Attributes> {
         let state = &mut *self.state.lock();
         let number = self.resolve_name(state, parent, name)?;
+        if let Some(node) = state.nodes.get_mut(&number.0).filter(|node| node.allocated.is_some()) {
+            node.used = true;
+            node.lookups += 1;
+            return Ok(node.attributes(number.0));
+        }
         let attributes = self.attributes_of(state, number)?;
         self.node(state, number)?.lookups += 1;
         Ok(attributes)
@@ -76,7 +83,9 @@ impl FileSystem {
         let state = &mut *self.state.lock();
         if let Some(node) = state.nodes.get_mut(&number.0) {
             node.lookups = node.lookups.saturating_sub(count);
-            self.let_go(state, number);
+            if node.removed || node.inode.links == 0 {
+                self.let_go(state, number);
+            }
         }
     }
 
@@ -170,16 +179,22 @@ impl FileSystem {
         let state = &mut *self.state.lock();
         check_name(name)?;
         let mut directory = self.live_directory(state, parent)?;
-        if self.find_name(state, parent, name)?.is_some() {
+        let (home, found) = self.search_name(state, parent, name)?;
+        let home_is_free = matches!(found, Found::Nothing { home_is_free: true });
+        if matches!(found, Found::Name(_)) {
             return Err(Error::new(ErrorKind::Exists, ""));
         }
         let now = self.now();
         let number = self.new_number(state)?;
-        let mut transaction = Transaction::new();
+        let mut transaction = Transaction { mutations: Vec::with_capacity(4) };
         let inode =
-            self.prepare_inode(state, caller, parent, &directory, new, permissions, number, &mut transaction)?;
-        let entry = Entry { file_type: inode.file_type, inode: number.0, name };
-        self.names(parent).insert(&mut transaction, self.hash.home(name), &entry.encode(), None)?;
+            self.prepare_inode(state, caller, parent, &directory, new, permissions, (number, now), &mut transaction)?;
+        let entry = Entry { file_type: inode.file_type, inode: number.0, name }.encode();
+        if home_is_free {
+            self.names(parent).insert_first(&mut transaction, home, entry);
+        } else {
+            self.names(parent).insert(&mut transaction, home, &entry, None)?;
+        }
         directory.entries += 1;
         directory.links += u32::from(inode.is_directory());
         (directory.modified, directory.changed) = (now, now);
@@ -189,7 +204,7 @@ impl FileSystem {
             New::Plain(_) | New::Device(..) | New::Link(_) => self.commit(state, transaction)?,
         }
         self.set_inode(state, parent, directory);
-        state.cache_name(parent.0, name, number.0, inode.file_type);
+        state.names.insert(parent.0, home, name, CachedName { inode: number.0, file_type: inode.file_type });
         self.admit_new(state, number, inode, new)
     }
 
@@ -202,11 +217,11 @@ impl FileSystem {
         self.check_writable()?;
         let state = &mut *self.state.lock();
         let directory = self.live_directory(state, parent)?;
-        let number = self.new_number(state)?;
+        let (number, now) = (self.new_number(state)?, self.now());
         let mut transaction = Transaction::new();
         let new = New::Plain(FileType::Regular);
         let mut inode =
-            self.prepare_inode(state, caller, parent, &directory, new, permissions, number, &mut transaction)?;
+            self.prepare_inode(state, caller, parent, &directory, new, permissions, (number, now), &mut transaction)?;
         Self::add_orphan(&mut transaction, number);
         self.commit(state, transaction)?;
         inode.links = 0;
@@ -223,11 +238,11 @@ impl FileSystem {
         directory: &Inode,
         new: New<'_>,
         permissions: u16,
-        number: InodeNumber,
+        (number, now): (InodeNumber, Timestamp),
         transaction: &mut Transaction,
     ) -> Result<Inode> {
         let file_type = new.file_type();
-        let mut inode = Inode::new(file_type, permissions & 0o7777, self.now());
+        let mut inode = Inode::new(file_type, permissions & 0o7777, now);
         inode.is_dense = directory.is_dense;
         (inode.uid, inode.gid) = (caller.uid, caller.gid);
         if directory.permissions & SET_GROUP != 0 {
@@ -270,7 +285,13 @@ impl FileSystem {
         };
         let mut node = Node::new(inode, size);
         node.lookups = 1;
+        node.allocated = (size == 0).then_some(0);
         state.statistics.changes += 1;
+        if size == 0 {
+            let attributes = node.attributes(number.0);
+            state.insert(number.0, node);
+            return Ok(attributes);
+        }
         state.insert(number.0, node);
         self.attributes_of(state, number)
     }
@@ -316,7 +337,7 @@ impl FileSystem {
         self.commit(state, transaction)?;
         self.set_inode(state, parent, directory);
         self.set_inode(state, number, inode);
-        state.cache_name(parent.0, name, number.0, inode.file_type);
+        self.cache_name(state, parent, name, CachedName { inode: number.0, file_type: inode.file_type });
         state.statistics.changes += 1;
         self.node(state, number)?.lookups += 1;
         self.attributes_of(state, number)
@@ -377,7 +398,7 @@ impl FileSystem {
             None
         };
         self.set_inode(state, parent, directory);
-        state.names.remove(&(parent.0, name.to_vec()));
+        self.forget_name(state, parent, name);
         state.statistics.changes += 1;
         self.link_taken(state, number, now, ended);
         Ok(content)
@@ -403,24 +424,55 @@ impl FileSystem {
 
     /// What a directory has under a name.
     pub(crate) fn find_name(&self, state: &mut State, parent: InodeNumber, name: &[u8]) -> Result<Option<CachedName>> {
+        match self.search_name(state, parent, name)? {
+            (_, Found::Name(found)) => Ok(Some(found)),
+            (_, Found::Nothing { .. }) => Ok(None),
+        }
+    }
+
+    /// The same, with the name's home and whether that is free.
+    fn search_name(&self, state: &mut State, parent: InodeNumber, name: &[u8]) -> Result<(u64, Found)> {
         if name.len() > NAME_BYTES_MAX {
             return Err(Error::new(ErrorKind::NameTooLong, ""));
         }
-        if let Some(cached) = state.names.get(&(parent.0, name.to_vec())) {
-            let cached = *cached;
+        let home = self.hash.home(name);
+        if let Some(cached) = state.names.get(parent.0, home, name) {
             state.statistics.name_cache_hits += 1;
-            return Ok(Some(cached));
+            return Ok((home, Found::Name(cached)));
         }
         if self.node(state, parent)?.removed {
-            return Ok(None);
+            return Ok((home, Found::Nothing { home_is_free: false }));
         }
         state.statistics.name_cache_misses += 1;
-        let slot = self.names(parent).find(self.hash.home(name), |payload| is_entry_of(payload, name))?;
-        let Some(slot) = slot else { return Ok(None) };
-        let Some(entry) = Entry::decode(&slot.payload) else { return Ok(None) };
-        state.cache_name(parent.0, name, entry.inode, entry.file_type);
-        Ok(Some(CachedName { inode: entry.inode, file_type: entry.file_type }))
+        let names = self.names(parent);
+        let Some(first) = names.at(home)? else { return Ok((home, Found::Nothing { home_is_free: true })) };
+        let slot = names.find_from(first, |payload| is_entry_of(payload, name))?;
+        let entry = slot.as_ref().and_then(|slot: &Slot| Entry::decode(&slot.payload));
+        let Some(entry) = entry else { return Ok((home, Found::Nothing { home_is_free: false })) };
+        let found = CachedName { inode: entry.inode, file_type: entry.file_type };
+        state.names.insert(parent.0, home, name, found);
+        Ok((home, Found::Name(found)))
     }
+
+    /// Remembers where a name leads.
+    pub(crate) fn cache_name(&self, state: &mut State, parent: InodeNumber, name: &[u8], found: CachedName) {
+        state.names.insert(parent.0, self.hash.home(name), name, found);
+    }
+
+    /// Forgets where a name led.
+    pub(crate) fn forget_name(&self, state: &mut State, parent: InodeNumber, name: &[u8]) {
+        state.names.remove(parent.0, self.hash.home(name), name);
+    }
+}
+
+/// What a directory has under a name.
+#[derive(Clone, Copy, Debug)]
+enum Found {
+    Name(CachedName),
+    Nothing {
+        /// No slot is where the name would be first.
+        home_is_free: bool,
+    },
 }
 
 /// Whether a slot holds that name.

@@ -4,9 +4,10 @@ use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::inode::Inode;
+use crate::names::CachedName;
 use crate::namespace::{check_name, is_entry_of};
 use crate::slots::Slot;
-use crate::state::{CachedName, State};
+use crate::state::State;
 use crate::types::{FileType, InodeNumber, RenameFlags};
 use onode_base::planted::{Bug, is_planted};
 use onode_base::{ErrorKind, Timestamp};
@@ -115,8 +116,8 @@ impl FileSystem {
             moved.parent = to.directory.0;
         }
         changes.finish(self, state, transaction)?;
-        state.names.remove(&(from.directory.0, from.name.to_vec()));
-        state.cache_name(to.directory.0, to.name, source.inode, source.file_type);
+        self.forget_name(state, from.directory, from.name);
+        self.cache_name(state, to.directory, to.name, source);
         if let Some((number, ended)) = ended {
             self.link_taken(state, number, now, ended);
         }
@@ -158,8 +159,8 @@ impl FileSystem {
             }
         }
         changes.finish(self, state, transaction)?;
-        state.cache_name(from.directory.0, from.name, target.inode, target.file_type);
-        state.cache_name(to.directory.0, to.name, source.inode, source.file_type);
+        self.cache_name(state, from.directory, from.name, target);
+        self.cache_name(state, to.directory, to.name, source);
         state.directory_moves += u64::from(leaving + coming);
         Ok(())
     }

@@ -100,26 +100,39 @@ impl Slots<'_> {
         AttributeKey::new(self.kind, index)
     }
 
-    fn read(&self, index: u64) -> Result<Option<Slot>> {
+    /// The slot of that index, if there is one.
+    pub(crate) fn at(&self, index: u64) -> Result<Option<Slot>> {
         Ok(self.device.attribute(self.object, self.key(index))?.map(|bytes| Slot::from_bytes(index, bytes)))
     }
 
     /// The slot of the entry that `matches`, searched from `home`.
     pub(crate) fn find(&self, home: u64, matches: impl Fn(&[u8]) -> bool) -> Result<Option<Slot>> {
-        let mut index = home;
+        match self.at(home)? {
+            Some(first) => self.find_from(first, matches),
+            None => Ok(None),
+        }
+    }
+
+    /// The same, from the slot at the home on.
+    pub(crate) fn find_from(&self, first: Slot, matches: impl Fn(&[u8]) -> bool) -> Result<Option<Slot>> {
+        let home = first.index;
+        let mut slot = first;
         loop {
-            let Some(slot) = self.read(index)? else { return Ok(None) };
             if !slot.payload.is_empty() && matches(&slot.payload) {
                 return Ok(Some(slot));
             }
-            if !slot.passed {
+            let next = next_slot(slot.index);
+            if !slot.passed || next == home {
                 return Ok(None);
             }
-            index = next_slot(index);
-            if index == home {
-                return Ok(None);
-            }
+            let Some(further) = self.at(next)? else { return Ok(None) };
+            slot = further;
         }
+    }
+
+    /// Adds an entry whose home is known to be free.
+    pub(crate) fn insert_first(&self, transaction: &mut Transaction, home: u64, payload: Vec<u8>) {
+        transaction.set_attribute(self.object, self.key(home), payload);
     }
 
     /// Adds an entry that is known not to be there; returns its index. `freed` is a slot that an
@@ -133,7 +146,7 @@ impl Slots<'_> {
     ) -> Result<u64> {
         let mut index = home;
         loop {
-            let slot = self.read(index)?;
+            let slot = self.at(index)?;
             let passed = slot.as_ref().is_some_and(|slot| slot.passed);
             let taken = slot.as_ref().is_some_and(|slot| !slot.payload.is_empty()) && freed != Some(index);
             if !taken {

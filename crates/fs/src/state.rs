@@ -4,10 +4,12 @@
 //! Everything here can be rebuilt from the device, except what is dirty.
 
 use crate::cluster::DirtyRanges;
+use crate::handles::{Handles, OpenFile};
+use crate::hash::NumberMap;
 use crate::inode::Inode;
+use crate::names::NameCache;
 use crate::options::Options;
 use crate::types::{Attributes, FileHandle, FileType, InodeNumber, Statistics};
-use onode_base::evict::Lru;
 use onode_base::{ErrorKind, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -120,27 +122,13 @@ impl Node {
     }
 }
 
-/// What the name cache knows about a name.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CachedName {
-    pub inode: u64,
-    pub file_type: FileType,
-}
-
-/// One open.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OpenFile {
-    pub inode: u64,
-    pub failures_told: u64,
-}
-
 #[derive(Debug)]
 pub(crate) struct State {
-    pub nodes: BTreeMap<u64, Box<Node>>,
+    pub nodes: NumberMap<u64, Box<Node>>,
     /// Nodes in the order in which the sweep looks at them.
     sweep: VecDeque<u64>,
     cached_inodes: usize,
-    pub names: Lru<(u64, Vec<u8>), CachedName>,
+    pub names: NameCache,
     /// Dirty files, longest dirty first.
     pub dirty_order: BTreeMap<u64, u64>,
     next_dirty: u64,
@@ -150,8 +138,7 @@ pub(crate) struct State {
     pub space_budget: u64,
     /// Ids reserved and not yet used.
     pub ids: std::ops::Range<u64>,
-    pub handles: BTreeMap<u64, OpenFile>,
-    next_handle: u64,
+    pub handles: Handles,
     /// Renames of directories so far, and how many of them a sync of everything has covered.
     pub directory_moves: u64,
     pub directory_moves_synced: u64,
@@ -163,17 +150,16 @@ pub(crate) struct State {
 impl State {
     pub(crate) fn new(options: &Options) -> Self {
         Self {
-            nodes: BTreeMap::new(),
+            nodes: NumberMap::default(),
             sweep: VecDeque::new(),
             cached_inodes: options.cached_inodes,
-            names: Lru::new(options.name_cache_bytes),
+            names: NameCache::new(options.name_cache_bytes),
             dirty_order: BTreeMap::new(),
             next_dirty: 0,
             dirty_bytes: 0,
             space_budget: 0,
             ids: 0..0,
-            handles: BTreeMap::new(),
-            next_handle: 1,
+            handles: Handles::default(),
             directory_moves: 0,
             directory_moves_synced: 0,
             unsynced_since: None,
@@ -235,17 +221,22 @@ impl State {
     }
 
     /// A new handle of a file.
-    pub(crate) fn open_handle(&mut self, number: u64) -> FileHandle {
-        let failures_told = self.nodes.get(&number).map_or(0, |node| node.failures);
-        let handle = self.next_handle;
-        self.next_handle += 1;
-        self.handles.insert(handle, OpenFile { inode: number, failures_told });
-        FileHandle(handle)
+    pub(crate) fn open_handle(&mut self, number: u64) -> Option<FileHandle> {
+        let node = self.nodes.get_mut(&number)?;
+        node.opens += 1;
+        Some(self.handles.open(OpenFile { inode: number, failures_told: node.failures }))
     }
 
-    /// Remembers where a name leads.
-    pub(crate) fn cache_name(&mut self, directory: u64, name: &[u8], inode: u64, file_type: FileType) {
-        self.names.insert((directory, name.to_vec()), CachedName { inode, file_type }, 96 + name.len());
+    /// Forgets every name, and every file that is neither dirty nor in use: the device may have others now.
+    pub(crate) fn forget_caches(&mut self) {
+        self.names.clear();
+        self.sweep.retain(|number| {
+            let stays = self.nodes.get(number).is_some_and(|node| node.is_referenced() || node.is_dirty());
+            if !stays {
+                self.nodes.remove(number);
+            }
+            stays
+        });
     }
 }
 

@@ -5,10 +5,10 @@
 mod linux {
     use onode_base::Prng;
     use onode_flash::{FlashDevice, FormatOptions, MountOptions};
-    use onode_media::{BlockDev, IoTag};
     use onode_media::image::OpenMode;
     use onode_media::real::BlockNand;
     use onode_media::real::block::bytes_for;
+    use onode_media::{BlockDev, IoTag};
     use onode_media::{Geometry, Result};
     use onode_object::conformance::{Harness, differential};
     use onode_object::{Durability, Hints, ObjectDevice, ObjectId, Transaction};
