@@ -153,8 +153,14 @@ impl Spaces {
     /// Makes a space longer or shorter; a longer one may move.
     ///
     /// # Errors
-    /// There is none of that name, or no room.
+    /// There is none of that name, or no room; fewer bytes for a space of objects, which a mount makes use of when it grew.
     pub fn resize(&self, name: &str, bytes: u64) -> Result<()> {
+        let of_objects = self.list().into_iter().find(|space| space.name == name && space.kind == Kind::Manager);
+        if let Some(space) = of_objects.filter(|space| bytes < space.length) {
+            let what = format!("cannot resize space {name} of {}", self.path.display());
+            let why = format!("it holds objects in {}, and such a space only grows", human_size(space.length));
+            return Err(Error::new(Class::BadSize, what, why).hint("make a new volume and copy what you need"));
+        }
         self.region.resize(name, bytes).map_err(|error| self.of_space("resize", name, &error))
     }
 

@@ -34,6 +34,31 @@ fn spaces_come_go_and_change() {
 }
 
 #[test]
+fn a_volume_grows_with_its_space_and_keeps_its_files() {
+    let place = Place::new("spaces-volume");
+    let region = place.path("scm");
+    let spec = format!("scm:{}", region.display());
+    onode!("mkfs", format!("{spec},size=4M")).succeeds();
+    let content = place.file("content", &[5; 2 << 20]);
+    onode!("put", &spec, &content, "/kept").succeeds();
+    let too_much = place.file("more", &[6; 5 << 20]);
+    onode!("put", &spec, &too_much, "/more").fails(15);
+    onode!("spaces", "resize", &region, "--size", "12M").succeeds();
+    onode!("spaces", "resize", &region, "objects", "--size", "11M").succeeds();
+    onode!("put", &spec, &too_much, "/more").succeeds();
+    onode!("check", &spec).succeeds();
+    for (name, was) in [("/kept", &content), ("/more", &too_much)] {
+        let there = place.path("there");
+        onode!("get", &spec, name, &there).succeeds();
+        assert!(fs::read(&there).expect("content") == fs::read(was).expect("content"), "{name}");
+        fs::remove_file(&there).expect("file");
+    }
+    let refused = onode!("spaces", "resize", &region, "objects", "--size", "8M").fails(19);
+    is_clear(&refused, "objects");
+    onode!("check", &spec).succeeds();
+}
+
+#[test]
 fn mistakes_are_told_and_change_nothing() {
     let place = Place::new("spaces-mistakes");
     let region = place.path("scm");

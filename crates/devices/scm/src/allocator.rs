@@ -108,10 +108,29 @@ impl<P: Pmem> Allocator<P> {
     /// # Errors
     /// As there.
     pub fn attach_with(pmem: P, start: u64, bytes: u64, chunk_bytes: u64, classes: Classes) -> Result<Self> {
-        let layout = Layout::of(start, bytes, chunk_bytes)
+        Self::attach_layout(pmem, Layout::of(start, bytes, bytes, chunk_bytes), start, bytes, classes)
+    }
+
+    /// The allocator of an area that had `made_bytes` at first and has `bytes` now. Its blocks lie where they lay; its
+    /// tables do not, so everybody who uses it has to attach anew, and somebody [`reset`](Self::reset)s it.
+    ///
+    /// # Errors
+    /// As [`attach`](Self::attach).
+    pub fn attach_grown(pmem: P, start: u64, made_bytes: u64, bytes: u64, chunk_bytes: u64) -> Result<Self> {
+        Self::attach_layout(pmem, Layout::of(start, made_bytes, bytes, chunk_bytes), start, bytes, Classes::default())
+    }
+
+    fn attach_layout(
+        pmem: P,
+        layout: core::result::Result<Layout, &'static str>,
+        start: u64,
+        bytes: u64,
+        classes: Classes,
+    ) -> Result<Self> {
+        let layout = layout
             .map_err(|why| Error::new(MediaErrorKind::OutOfRange, std::format!("{why}; {bytes} bytes at {start}")))?;
-        if layout.end > pmem.length() {
-            let detail = std::format!("the area ends at {}, the memory at {}", layout.end, pmem.length());
+        if layout.area_end() > pmem.length() {
+            let detail = std::format!("the area ends at {}, the memory at {}", layout.area_end(), pmem.length());
             return Err(Error::new(MediaErrorKind::OutOfRange, detail));
         }
         Ok(Self { table: Table::new(pmem, layout, classes), lease: 0, judge: None })

@@ -57,14 +57,20 @@ const fn usual_chunk_bytes(length: u64) -> u32 {
     }
 }
 
-fn blocks_of<P: Pmem>(memory: &Arc<P>, length: u64, chunk_bytes: u32) -> Result<Allocator<Arc<P>>> {
+/// Bytes of the blocks and their tables on a memory of `length`.
+const fn area_bytes(length: u64, chunk: u64) -> u64 {
+    length.saturating_sub(AREA_START) / chunk * chunk
+}
+
+fn blocks_of<P: Pmem>(memory: &Arc<P>, made_length: u64, length: u64, chunk_bytes: u32) -> Result<Allocator<Arc<P>>> {
     let chunk = u64::from(chunk_bytes);
     if !chunk_bytes.is_power_of_two() || !(4096..=65536).contains(&chunk_bytes) || length < SMALLEST_BYTES {
         let detail = format!("a memory of {length} bytes with chunks of {chunk_bytes}");
         return Err(Error::new(ErrorKind::Invalid, detail));
     }
-    let bytes = (length - AREA_START) / chunk * chunk;
-    Allocator::attach(Arc::clone(memory), AREA_START, bytes, chunk).map_err(|error| from_media("blocks", &error))
+    let (made_bytes, bytes) = (area_bytes(made_length, chunk), area_bytes(length, chunk));
+    let blocks = Allocator::attach_grown(Arc::clone(memory), AREA_START, made_bytes, bytes, chunk);
+    blocks.map_err(|error| from_media("blocks", &error))
 }
 
 impl<P: Pmem> ScmDevice<P> {
@@ -76,7 +82,7 @@ impl<P: Pmem> ScmDevice<P> {
         let memory = Arc::new(memory);
         let length = memory.length();
         let chunk_bytes = options.chunk_bytes.unwrap_or(usual_chunk_bytes(length));
-        let blocks = blocks_of(&memory, length, chunk_bytes)?;
+        let blocks = blocks_of(&memory, length, length, chunk_bytes)?;
         for slot in SUPERBLOCKS {
             memory.write_through(slot, &[0; Superblock::BYTES]);
         }
@@ -92,6 +98,7 @@ impl<P: Pmem> ScmDevice<P> {
             generation: 0,
             uuid: options.uuid,
             length,
+            made_length: length,
             chunk_bytes,
             closed: false,
             session: 1,
@@ -118,7 +125,8 @@ impl<P: Pmem> ScmDevice<P> {
         })
     }
 
-    /// Opens the device on `memory`, after whatever happened to it.
+    /// Opens the device on `memory`, after whatever happened to it. If the memory is longer than it was, so is the device
+    /// from now on; a read-only mount leaves that to the next.
     ///
     /// # Errors
     /// `Invalid` if there is none, or one of a newer format; `Corrupt` if what it needs is damaged; `Media`.
@@ -129,9 +137,17 @@ impl<P: Pmem> ScmDevice<P> {
             let (length, there) = (superblock.length, memory.length());
             return Err(damaged(format!("the device has {length} bytes, the memory only {there}: it was cut short")));
         }
-        let blocks = blocks_of(&memory, superblock.length, superblock.chunk_bytes)?;
+        let mut blocks = blocks_of(&memory, superblock.made_length, superblock.length, superblock.chunk_bytes)?;
+        if !options.read_only && superblock.length < memory.length() {
+            // What is added is free, and what is there stays where it is. Less than the tables need is no gain.
+            let longer = blocks_of(&memory, superblock.made_length, memory.length(), superblock.chunk_bytes)?;
+            if longer.capacity_bytes() > blocks.capacity_bytes() {
+                superblock.length = memory.length();
+                blocks = longer;
+            }
+        }
         let chunk = u64::from(superblock.chunk_bytes);
-        let area_end = AREA_START + (superblock.length - AREA_START) / chunk * chunk;
+        let area_end = AREA_START + area_bytes(superblock.length, chunk);
         let recovered = recover(&*memory, &superblock, AREA_START..area_end, options.read_only)?;
         let next = recovered.scan.segments.last().map_or(0, |(_, head)| head.next);
         superblock.session += u64::from(!is_planted(Bug::ScmSessionNotCounted));
@@ -214,7 +230,8 @@ impl<P: Pmem> ScmDevice<P> {
     /// `Invalid`, which cannot be.
     pub fn blocks(&self) -> Result<Allocator<Arc<P>>> {
         let core = self.core.lock();
-        blocks_of(&core.memory, core.superblock.length, core.superblock.chunk_bytes)
+        let superblock = &core.superblock;
+        blocks_of(&core.memory, superblock.made_length, superblock.length, superblock.chunk_bytes)
     }
 
     /// The memory that addresses of blocks are counted in.

@@ -44,7 +44,8 @@ pub(crate) struct RawSuperblock {
     tail_sequence: U64,
     next_id: U64,
     accepted: U64,
-    reserved: [u8; 24],
+    made_length: U64,
+    reserved: [u8; 16],
 }
 const _: () = assert!(size_of::<RawSuperblock>() == 128);
 
@@ -60,6 +61,8 @@ pub(crate) struct Superblock {
     pub uuid: [u8; 16],
     /// Bytes of the memory.
     pub length: u64,
+    /// Bytes that it had when the device was made: the blocks begin behind tables for so many.
+    pub made_length: u64,
     /// Bytes of a chunk of the allocator, and of a segment of the log.
     pub chunk_bytes: u32,
     /// Closed in order.
@@ -107,7 +110,8 @@ impl Superblock {
             tail_sequence: self.tail_sequence.into(),
             next_id: self.next_id.into(),
             accepted: self.accepted.into(),
-            reserved: [0; 24],
+            made_length: self.made_length.into(),
+            reserved: [0; 16],
         };
         raw.crc = crc32c(raw.as_bytes()).into();
         let mut bytes = [0; Self::BYTES];
@@ -139,6 +143,7 @@ impl Superblock {
             tail_sequence: raw.tail_sequence.get(),
             next_id: raw.next_id.get(),
             accepted: raw.accepted.get(),
+            made_length: raw.made_length.get(),
         })
     }
 }
@@ -310,6 +315,7 @@ mod tests {
             generation: 7,
             uuid: [3; 16],
             length: 1 << 30,
+            made_length: 1 << 29,
             chunk_bytes: 65536,
             closed: true,
             session: 9,

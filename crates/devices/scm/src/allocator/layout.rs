@@ -1,4 +1,4 @@
-//! Where the side tables of the allocator lie at the start of its area.
+//! Where the side tables of the allocator lie: at the start of its area, or, once it has grown, at its end.
 //!
 //! ```text
 //! start  header: lock, free bytes, a list head per order      512 bytes
@@ -8,7 +8,8 @@
 //!        bitmaps: allocated, published                        2 bits per 32 bytes of a chunk
 //! data   chunks
 //! ```
-//! All zeros mean empty everywhere, so a format is a fill with zeros and the few free pieces.
+//! All zeros mean empty everywhere, so a format is a fill with zeros and the few free pieces. Chunks stay where they are
+//! when an area grows: the first one lies behind the tables that the area was made with, for ever.
 
 use super::class::CLASSES_MAX;
 
@@ -33,7 +34,9 @@ const _: () = assert!(LEASE_HEADS + CLASSES_MAX as u64 * 8 <= LEASE_BYTES);
 /// The addresses of everything in one area.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
+    /// Where the tables begin.
     start: u64,
+    table_bytes: u64,
     /// Where the first chunk begins.
     pub(super) data: u64,
     /// Behind the last chunk.
@@ -71,8 +74,8 @@ pub(super) fn table_bytes(area_bytes: u64, chunk_bytes: u64) -> u64 {
 }
 
 impl Layout {
-    /// The layout of an area, or why there is none.
-    pub(super) fn of(start: u64, bytes: u64, chunk_bytes: u64) -> Result<Self, &'static str> {
+    /// The layout of an area that had `made_bytes` at first, or why there is none.
+    pub(super) fn of(start: u64, made_bytes: u64, bytes: u64, chunk_bytes: u64) -> Result<Self, &'static str> {
         if !chunk_bytes.is_power_of_two() || !(CHUNK_BYTES_MIN..=CHUNK_BYTES_MAX).contains(&chunk_bytes) {
             return Err("a chunk has a power of two of 4 to 64 KiB");
         }
@@ -80,18 +83,25 @@ impl Layout {
             return Err("an area begins at a multiple of its chunk and ends within the address space");
         }
         let tables = table_bytes(bytes, chunk_bytes);
-        let chunks = bytes.saturating_sub(tables) / chunk_bytes;
-        if chunks == 0 || chunks > CHUNKS_MAX {
-            return Err("an area holds its tables and 1 to 2^32 - 1 chunks");
+        let has_grown = made_bytes != bytes;
+        // What is in front of the chunks: the tables, or what is left of those it was made with.
+        let before = table_bytes(made_bytes, chunk_bytes);
+        let behind = if has_grown { tables } else { 0 };
+        let chunks = bytes.saturating_sub(before).saturating_sub(behind) / chunk_bytes;
+        if chunks == 0 || chunks > CHUNKS_MAX || made_bytes > bytes {
+            return Err("an area holds its tables and 1 to 2^32 - 1 chunks, and never shrinks");
         }
+        let data = start + before;
+        let end = data + chunks * chunk_bytes;
+        let (start, table_bytes) = if has_grown { (end, tables) } else { (start, before) };
         let leases = lease_slots(bytes / chunk_bytes);
         let table = start + HEADER_BYTES + leases * LEASE_BYTES;
         let links = table + chunks * 8;
-        let data = start + tables;
         Ok(Self {
             start,
+            table_bytes,
             data,
-            end: data + chunks * chunk_bytes,
+            end,
             chunk_shift: chunk_bytes.trailing_zeros(),
             chunks,
             leases,
@@ -102,9 +112,14 @@ impl Layout {
         })
     }
 
+    /// Behind everything.
+    pub(super) const fn area_end(&self) -> u64 {
+        if self.start < self.end { self.end } else { self.start + self.table_bytes }
+    }
+
     /// The area of the tables: first address and bytes.
     pub(super) const fn tables(&self) -> (u64, u64) {
-        (self.start, self.data - self.start)
+        (self.start, self.table_bytes)
     }
 
     #[inline]

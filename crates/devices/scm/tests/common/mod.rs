@@ -1,5 +1,7 @@
 //! A device on simulated memory that the conformance suite can close, cut and open again.
 
+#![allow(dead_code, reason = "every test file uses its own part of it")]
+
 use onode_media::sim::PmemOptions;
 use onode_media::sim::{PmemLatency, SimPmem, Survival};
 use onode_object::ObjectDevice;
