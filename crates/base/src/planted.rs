@@ -114,11 +114,21 @@ pub enum Bug {
     RewriteNotWritten,
     /// fs: write-through does not wait for the device.
     WriteThroughBuffered,
+    /// scm: the content of a block that becomes a file is not flushed.
+    ScmPublishNotFlushed,
+    /// scm: nobody waits for that content before the record.
+    ScmPublishNotFenced,
+    /// scm: a block that became a file stays with the lease of its process.
+    ScmPublishLeased,
+    /// scm: a file's block is memory before the record of that is durable.
+    ScmWithdrawBuffered,
+    /// scm: a sweep of a dead process's lease frees what became files.
+    ScmSweepPublished,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 53] = [
+    pub const ALL: [Self; 58] = [
         Self::AckBeforeProgram,
         Self::RecordBeforeData,
         Self::CheckpointBeforeContent,
@@ -172,6 +182,11 @@ impl Bug {
         Self::RenameBeforeData,
         Self::RewriteNotWritten,
         Self::WriteThroughBuffered,
+        Self::ScmPublishNotFlushed,
+        Self::ScmPublishNotFenced,
+        Self::ScmPublishLeased,
+        Self::ScmWithdrawBuffered,
+        Self::ScmSweepPublished,
     ];
 }
 

@@ -3,6 +3,7 @@
 pub mod calls;
 pub mod cases;
 pub mod look;
+pub mod program;
 pub mod state;
 pub mod workload;
 

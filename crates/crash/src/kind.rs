@@ -5,10 +5,12 @@ pub mod flash;
 pub mod scm;
 pub mod variant;
 
+use crate::files::program::Program;
 use crate::medium::Medium;
 use crate::violation::Violation;
 use onode_fs::Inodes;
 use onode_object::ObjectDevice;
+use std::sync::Arc;
 
 /// A kind of device with the options under which one run uses it.
 pub trait Kind: Copy + Send + Sync {
@@ -46,6 +48,16 @@ pub trait Kind: Copy + Send + Sync {
 
     /// Where a file system on it keeps its inodes.
     fn inodes(&self) -> Inodes;
+
+    /// Whether programs can have blocks of the device's memory.
+    fn has_memory(&self) -> bool {
+        false
+    }
+
+    /// A program that uses such blocks.
+    fn program(&self, _device: &Arc<Self::Device>) -> Option<Box<dyn Program>> {
+        None
+    }
 }
 
 /// How a medium fails while it is used.

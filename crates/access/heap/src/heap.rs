@@ -282,6 +282,8 @@ impl Heap {
         let files = self.files();
         let block = files.resolve_parent(path).and_then(|(parent, name)| files.withdraw(parent, name));
         let block = block.map_err(|error| Self::failed("make the file memory", path, &error))?;
+        // From now on it dies with this process, unless it lies among blocks of another one.
+        let _ = self.shared.blocks().unpublish(block.address);
         // The block is whole chunks or one of a class; it may hold more than the file had.
         Ok(Block { shared: Arc::clone(&self.shared), address: block.address, bytes: block.bytes as usize })
     }

@@ -1,6 +1,7 @@
 //! Calls of the file system as values: doing them, and what the model becomes.
 
 use crate::files::look::unexpected;
+use crate::files::program::{self, Program, content_to_withdraw};
 use crate::files::state::{Content, FileState, Kind, split};
 use crate::violation::Violation;
 use onode_base::clock::ManualClock;
@@ -46,6 +47,12 @@ pub enum Call {
     Xattr(String, usize),
     /// Makes a file without a name, writes it and lets it go.
     Unnamed(String, usize),
+    /// Makes a block of memory of so many bytes a file.
+    Publish(String, usize),
+    /// Takes a file as memory, uses it as such and gives it back.
+    Withdraw(String),
+    /// The program dies with memory in use.
+    Die,
     /// Lets six seconds pass.
     Tick,
     /// Waits until a file or directory is on the medium.
@@ -166,7 +173,15 @@ impl Call {
                     return None;
                 }
             }
-            Self::Tick => {}
+            Self::Publish(path, length) => {
+                let number = state.make(path, Kind::Regular(Content::of(bytes(seed, *length))), 0o644)?;
+                state.cover(number);
+            }
+            Self::Withdraw(path) => {
+                content_to_withdraw(&state, path)?;
+                state.remove_name(path)?;
+            }
+            Self::Tick | Self::Die => {}
             Self::Fsync(path) => {
                 let number = state.find(path)?;
                 state.cover(number);
@@ -179,7 +194,34 @@ impl Call {
     /// Whether the return of the call promises that every name so far is on the medium.
     #[must_use]
     pub const fn covers(&self) -> bool {
-        matches!(self, Self::Fsync(_) | Self::Sync)
+        matches!(self, Self::Fsync(_) | Self::Sync | Self::Publish(..) | Self::Withdraw(_))
+    }
+
+    /// Makes a call that needs memory; `before` is the state before it, and false says that it could not be made. `None`
+    /// if it needs none.
+    #[must_use]
+    pub fn make_with(
+        &self,
+        fs: &FileSystem,
+        program: &dyn Program,
+        before: &FileState,
+        seed: u64,
+    ) -> Option<Result<bool, Violation>> {
+        match self {
+            Self::Publish(path, length) => Some(program::publish(fs, program, path, &bytes(seed, *length))),
+            Self::Withdraw(path) => {
+                let expected = content_to_withdraw(before, path).unwrap_or_default();
+                Some(program::withdraw(fs, program, path, &expected))
+            }
+            Self::Die => Some(program::die(program).map(|()| true)),
+            _ => None,
+        }
+    }
+
+    /// Whether only a device whose objects are memory knows of such a call.
+    #[must_use]
+    pub const fn needs_memory(&self) -> bool {
+        matches!(self, Self::Publish(..) | Self::Withdraw(_) | Self::Die)
     }
 
     /// Makes the call.
@@ -265,6 +307,9 @@ impl Call {
                     .and_then(|()| fs.flush(handle));
                 written.and(fs.release(handle))
             }
+            Self::Publish(..) | Self::Withdraw(_) | Self::Die => {
+                Err(onode_fs::Error::new(ErrorKind::NotSupported, "the device has no memory"))
+            }
             Self::Tick => {
                 clock.advance(6_000_000_000);
                 fs.tick();
@@ -335,6 +380,21 @@ pub fn all() -> Vec<Call> {
     ]
 }
 
+/// The same with those that need memory.
+#[must_use]
+pub fn all_with_memory() -> Vec<Call> {
+    let s = String::from;
+    let mut calls = all();
+    calls.extend([
+        Call::Publish(s("A/n"), 1500),
+        Call::Publish(s("B/n"), 9000),
+        Call::Withdraw(s("A/f")),
+        Call::Withdraw(s("A/n")),
+        Call::Die,
+    ]);
+    calls
+}
+
 /// What may follow a call: nothing, fsync of a file or directory, sync.
 #[must_use]
 pub fn persistence() -> Vec<Option<Call>> {
@@ -344,7 +404,7 @@ pub fn persistence() -> Vec<Option<Call>> {
 
 /// A call chosen for a state with files of any name.
 #[must_use]
-pub fn any(state: &FileState, prng: &mut onode_base::Prng, most: u64, aims_full: bool) -> Call {
+pub fn any(state: &FileState, prng: &mut onode_base::Prng, most: u64, aims_full: bool, has_memory: bool) -> Call {
     let paths: Vec<(String, bool)> =
         state.paths().into_iter().map(|(path, number)| (path, state.entries(number).is_some())).collect();
     let directories: Vec<&String> = paths.iter().filter(|(_, is)| *is).map(|(path, _)| path).collect();
@@ -355,7 +415,12 @@ pub fn any(state: &FileState, prng: &mut onode_base::Prng, most: u64, aims_full:
     let (file, other, directory) = (pick(&files), pick(&files), pick(&directories));
     let fresh = format!("{directory}/{}", ["n", "m", "o", "p", "q", "r"][prng.below(6) as usize]);
     let (offset, length) = (prng.below(2000) as usize, 1 + prng.below(most) as usize);
-    match prng.below(if aims_full { 14 } else { 26 }) {
+    let kinds = match (aims_full, has_memory) {
+        (true, _) => 14,
+        (false, false) => 26,
+        (false, true) => 34,
+    };
+    match prng.below(kinds) {
         0..=2 => Call::Create(fresh),
         3..=6 => Call::Append(file, length),
         7 | 8 => Call::Write(file, offset, length),
@@ -375,6 +440,9 @@ pub fn any(state: &FileState, prng: &mut onode_base::Prng, most: u64, aims_full:
         22 => Call::Xattr(file, 1 + offset % 90),
         23 => Call::Unnamed(fresh, length),
         24 => Call::Fsync(directory),
+        26..=28 => Call::Publish(fresh, length),
+        29..=31 => Call::Withdraw(file),
+        32 => Call::Die,
         _ => Call::Tick,
     }
 }

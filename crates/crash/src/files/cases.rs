@@ -6,7 +6,7 @@ use crate::files::calls::Call;
 pub type Case = (&'static str, fn() -> Vec<Call>);
 
 /// All of them. The numbers are those of the catalogue that they come from.
-pub const CASES: [Case; 9] = [
+pub const CASES: [Case; 11] = [
     // 19: a rename changed the entry of its target in place.
     ("rename-over", || vec![Call::Rename(f(), s("B/h")), Call::Rename(s("A/g"), f()), Call::Rename(s("B/h"), f())]),
     // 20: the log's entry of a rename did not name the parent.
@@ -51,10 +51,35 @@ pub const CASES: [Case; 9] = [
     ("atomic-overwrite", || {
         vec![Call::Write(f(), 0, 700), Call::Write(f(), 60, 70), Call::Append(f(), 5000), Call::Write(f(), 100, 5000)]
     }),
+    // 43: blocks of all kinds of sizes become files and memory again: at the borders of what shares a chunk, split and
+    // merged, under one name.
+    ("memory-to-file", || {
+        let sizes = [32, 33, 4095, 4097, 20_000];
+        let there_and_back = |bytes| [Call::Publish(m(), bytes), Call::Withdraw(m())];
+        sizes.into_iter().flat_map(there_and_back).chain([Call::Publish(m(), 64), Call::Append(m(), 5000)]).collect()
+    }),
+    // 43: the pointer to what is a file is kept, and who had it dies.
+    ("memory-of-the-dead", || {
+        vec![
+            Call::Publish(m(), 700),
+            Call::Publish(s("B/n"), 9000),
+            Call::Die,
+            Call::Withdraw(m()),
+            Call::Publish(m(), 700),
+            Call::Rename(s("B/n"), m()),
+            Call::Die,
+            Call::Withdraw(m()),
+            Call::Withdraw(f()),
+        ]
+    }),
 ];
 
 fn s(path: &str) -> String {
     path.into()
+}
+
+fn m() -> String {
+    s("A/m")
 }
 
 fn f() -> String {

@@ -4,6 +4,7 @@ use crate::explore::Plan;
 use crate::files::calls::{self, Call};
 use crate::files::cases;
 use crate::files::look::{self, Allowed, compare, look, unexpected};
+use crate::files::program::Program;
 use crate::files::state::FileState;
 use crate::history::{History, Promise};
 use crate::kind::{Failures, Kind};
@@ -37,6 +38,8 @@ pub struct Mounted<D> {
     fs: FileSystem,
     device: Arc<D>,
     clock: Arc<ManualClock>,
+    /// Uses memory of the device, if it has some for programs.
+    program: Option<Box<dyn Program>>,
 }
 
 impl<K: Kind> FileWorkload<K> {
@@ -45,7 +48,7 @@ impl<K: Kind> FileWorkload<K> {
         if let Some(calls) = cases::by_name(self.name) {
             return calls;
         }
-        let (all, then) = (calls::all(), calls::persistence());
+        let (all, then) = (self.all(), calls::persistence());
         let mut index = self.seed as usize;
         if self.name == "triple" {
             // Sampled: the number is taken for a seed.
@@ -61,6 +64,10 @@ impl<K: Kind> FileWorkload<K> {
         sequence
     }
 
+    fn all(&self) -> Vec<Call> {
+        if self.kind.has_memory() { calls::all_with_memory() } else { calls::all() }
+    }
+
     fn call(&self, system: &Mounted<K::Device>, run: &mut RunOf<Self>, call: &Call) -> Result<(), Violation> {
         let seed = run.prng.next_u64();
         let Some(mut after) = call.after(&run.state, seed) else { return Ok(()) };
@@ -69,6 +76,15 @@ impl<K: Kind> FileWorkload<K> {
         }
         let before = run.state.clone();
         let through = self.through;
+        if call.needs_memory() {
+            let Some(program) = &system.program else { return Ok(()) };
+            let make = |_: &K::Medium| match call.make_with(&system.fs, &**program, &before, seed) {
+                Some(Ok(true)) => Ok((through || call.covers(), Some(after))),
+                Some(Ok(false)) | None => Ok((false, None)),
+                Some(Err(violation)) => Err(violation),
+            };
+            return run.call(|| format!("{call:?}"), make);
+        }
         run.call(
             || format!("{call:?}"),
             |_| match call.make(&system.fs, &system.clock, seed) {
@@ -145,7 +161,8 @@ impl<K: Kind> Workload for FileWorkload<K> {
         let options = Options { read_only, ..self.options() };
         let fs = FileSystem::mount(device.clone(), clock.clone(), options)
             .map_err(|error| Violation::new("N7", format!("mount: {error}")))?;
-        Ok(Mounted { fs, device, clock })
+        let program = if read_only { None } else { self.kind.program(&device) };
+        Ok(Mounted { fs, device, clock, program })
     }
 
     fn step(&self, system: &mut Mounted<K::Device>, run: &mut RunOf<Self>) -> Result<(), Violation> {
@@ -154,7 +171,7 @@ impl<K: Kind> Workload for FileWorkload<K> {
                 let total = system.fs.statfs().blocks * 4096;
                 let most = if self.name == "random" { 1500 } else { 5000 };
                 let aims_full = self.name == "full" || (self.name == "clean" && run.state.bytes() < total * 3 / 5);
-                let mut call = calls::any(&run.state, &mut run.prng, most, aims_full);
+                let mut call = calls::any(&run.state, &mut run.prng, most, aims_full, self.kind.has_memory());
                 let files = run.state.files.len();
                 if self.name == "clean" && !aims_full && files > 8 && run.prng.chance(1, 4) {
                     call = largest(&run.state).map_or(call, Call::Unlink);
@@ -174,9 +191,10 @@ impl<K: Kind> Workload for FileWorkload<K> {
         let name = format!("z{}", run.prng.below(1 << 32));
         self.call(system, run, &Call::Create(name.clone()))?;
         self.call(system, run, &Call::Append(name.clone(), 600))?;
-        let (first, second) = (run.prng.below(29), run.prng.below(29));
+        let all = self.all();
+        let (first, second) = (run.prng.below(all.len() as u64), run.prng.below(all.len() as u64));
         for index in [first, second] {
-            if let Some(call) = calls::all().get(index as usize) {
+            if let Some(call) = all.get(index as usize) {
                 self.call(system, run, call)?;
             }
         }

@@ -1,14 +1,19 @@
 //! The device of storage-class memory on simulated memory.
 
+use crate::files::program::Program;
 use crate::geometry::MemoryShape;
 use crate::kind::{Failures, Kind};
 use crate::medium::Medium;
 use crate::medium::memory::{Memory, MemoryImage};
 use crate::object::workload::unexpected;
 use crate::violation::Violation;
+use onode_base::sync::Mutex;
 use onode_fs::Inodes;
+use onode_media::Pmem;
 use onode_object::ObjectDevice;
+use onode_scm::allocator::Allocator;
 use onode_scm::{FormatOptions, MountOptions, ScmDevice};
+use std::sync::Arc;
 
 /// The device on one shape.
 #[derive(Clone, Copy, Debug)]
@@ -61,5 +66,72 @@ impl Kind for Scm {
 
     fn inodes(&self) -> Inodes {
         self.inodes
+    }
+
+    fn has_memory(&self) -> bool {
+        true
+    }
+
+    fn program(&self, device: &Arc<Self::Device>) -> Option<Box<dyn Program>> {
+        let (memory, device) = (device.memory(), Arc::clone(device));
+        let blocks = Process::join(&device, 1)?;
+        Some(Box::new(ScmProgram { memory, device, process: Mutex::new(Process { number: 1, blocks }) }))
+    }
+}
+
+/// A program with blocks of the device, one process after another.
+struct ScmProgram {
+    memory: Arc<Memory>,
+    device: Arc<ScmDevice<Memory>>,
+    process: Mutex<Process>,
+}
+
+struct Process {
+    number: u64,
+    blocks: Allocator<Arc<Memory>>,
+}
+
+impl Process {
+    fn join(device: &ScmDevice<Memory>, number: u64) -> Option<Allocator<Arc<Memory>>> {
+        let mut blocks = device.blocks().ok()?;
+        let process = onode_scm::allocator::Process { id: number, started: 1 };
+        blocks.join(process, move |other| other.id < number)?;
+        Some(blocks)
+    }
+}
+
+impl Program for ScmProgram {
+    fn allocate(&self, bytes: u64) -> Option<u64> {
+        self.process.lock().blocks.allocate(bytes)
+    }
+
+    fn adopt(&self, address: u64) {
+        // The device has done what it can; this may move the block from its care to the process's.
+        let _ = self.process.lock().blocks.unpublish(address);
+    }
+
+    fn release(&self, address: u64) -> Result<(), String> {
+        self.process.lock().blocks.try_release(address).map_err(|misuse| format!("{misuse:?}"))
+    }
+
+    fn store(&self, address: u64, bytes: &[u8]) {
+        self.memory.write(address, bytes);
+    }
+
+    fn load(&self, address: u64, bytes: u64) -> Vec<u8> {
+        let mut content = vec![0; bytes as usize];
+        self.memory.read(address, &mut content);
+        content
+    }
+
+    fn die(&self) -> Result<(), String> {
+        let mut process = self.process.lock();
+        let number = process.number + 1;
+        let blocks = Process::join(&self.device, number).ok_or("there is no lease for the next process")?;
+        if blocks.sweep_dead() != 1 {
+            return Err("the lease of a dead process was not swept".into());
+        }
+        *process = Process { number, blocks };
+        Ok(())
     }
 }

@@ -4,6 +4,7 @@ use crate::change::Change;
 use crate::core::Core;
 use crate::device::ScmDevice;
 use onode_base::ErrorKind;
+use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
 use onode_object::powers::{Content, MapObjects, Placed};
 use onode_object::{Durability, Error, ObjectId, Result, Transaction};
@@ -58,15 +59,17 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
         // Not vouched for by a checksum: a program may go on storing through its pointer, and that must not cost the file.
         for content in contents.iter().filter(|content| !content.is_durable && content.bytes > 0) {
             let end = content.address.checked_add(content.bytes);
-            if end.is_some_and(|end| end <= core.memory.length()) {
+            let inside = end.is_some_and(|end| end <= core.memory.length());
+            if inside && !is_planted(Bug::ScmPublishNotFlushed) {
                 core.memory.flush(content.address, content.bytes);
             }
         }
-        if contents.iter().any(|content| !content.is_durable) {
+        if contents.iter().any(|content| !content.is_durable) && !is_planted(Bug::ScmPublishNotFenced) {
             core.fence()?;
         }
         core.commit_with(&transaction, durability, blocks)?;
-        for content in contents {
+        let kept = if is_planted(Bug::ScmPublishLeased) { contents.len() } else { 0 };
+        for content in &contents[kept..] {
             // It was asked before whether it can.
             let _ = core.blocks.publish(content.address);
         }
@@ -77,7 +80,8 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
         let mut core = self.lock();
         let content = core.whole_block(object)?;
         let blocks = Blocks { published: &[], withdrawn: Some(object) };
-        core.commit_with(&transaction, Durability::Durable, blocks)?;
+        let buffered = is_planted(Bug::ScmWithdrawBuffered);
+        core.commit_with(&transaction, if buffered { Durability::Buffered } else { Durability::Durable }, blocks)?;
         // Programs store there as they like.
         core.settle(content.address, content.bytes)?;
         let _ = core.blocks.unpublish(content.address);

@@ -7,6 +7,7 @@
 use super::entry::State;
 use super::table::Table;
 use super::{Allocator, Process};
+use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
 use std::boxed::Box;
 use std::vec::Vec;
@@ -55,7 +56,10 @@ impl<P: Pmem> Table<P> {
             if entry.is(State::Small) && entry.lease() == lease {
                 for word in 0..self.layout.bitmap_words {
                     let allocated = self.layout.allocated(at, word);
-                    let published = self.pmem.load(self.layout.published(at, word));
+                    let mut published = self.pmem.load(self.layout.published(at, word));
+                    if is_planted(Bug::ScmSweepPublished) {
+                        published = 0;
+                    }
                     self.pmem.store(allocated, self.pmem.load(allocated) & published);
                 }
                 self.set_entry(at, entry.with_lease(0));
