@@ -484,6 +484,10 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     fn maintain(&self, budget: u32) -> Result<Maintenance> {
         let mut core = self.core.lock();
         core.check_writable()?;
+        // Nobody waits now, and a heap may be short of what transactions gave up.
+        if budget > 0 && !core.held.is_empty() {
+            core.release_all_held()?;
+        }
         let mut done = 0;
         while done < budget && core.log_surplus_bytes() > 4 * core.chunk_bytes() && core.clean_segment()? {
             done += 1;

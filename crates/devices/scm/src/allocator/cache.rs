@@ -6,7 +6,7 @@
 
 use super::entry::{Entry, State};
 use super::small::Releasing;
-use super::{Allocator, Misuse};
+use super::{Allocator, Misuse, Place};
 use onode_media::Pmem;
 use std::vec::Vec;
 
@@ -156,6 +156,23 @@ impl<P: Pmem> Allocator<P> {
             return Ok(());
         }
         self.try_release(at)
+    }
+
+    /// Bytes of the block that begins at `at`, if a program has it: it is neither free, nor in the cache of a thread, nor
+    /// published.
+    ///
+    /// # Errors
+    /// What is wrong with the address.
+    pub fn check_owned(&self, at: u64) -> Result<u64, Misuse> {
+        let _guard = self.lock();
+        let place = self.place(at)?;
+        if self.is_place_published(&place) {
+            return Err(Misuse::Published);
+        }
+        if matches!(place, Place::Small(..)) && self.table.pmem.load(at) == mark_of(at) {
+            return Err(Misuse::DoubleFree);
+        }
+        Ok(self.size_of(&place))
     }
 
     /// Gives the older half of a bin back.
