@@ -5,6 +5,7 @@
 //! machine does slows some rounds down and speeds none up.
 
 mod allocators;
+mod checkpoint;
 mod files;
 mod own;
 mod pairs;
@@ -18,7 +19,7 @@ use onode::Result;
 use std::path::PathBuf;
 
 /// The groups in the order of the report.
-const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 2] = [allocators::measure, files::measure];
+const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 3] = [allocators::measure, files::measure, checkpoint::measure];
 
 /// What to measure with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -24,7 +24,7 @@ const KIB: usize = 1024;
 /// Nanoseconds an operation, by its name.
 type Table = BTreeMap<&'static str, f64>;
 
-fn failed(what: &str, error: impl ToString) -> Error {
+pub(super) fn failed(what: &str, error: impl ToString) -> Error {
     Error::new(Class::General, what, error.to_string())
 }
 
@@ -41,10 +41,10 @@ fn timed(table: &mut Table, name: &'static str, count: usize, mut work: impl FnM
 }
 
 /// A file in memory that is gone at the end.
-struct Scratch(PathBuf);
+pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let path = PathBuf::from(format!("/dev/shm/onode-lab-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         let _ = fs::remove_file(&path);
