@@ -2,7 +2,8 @@
  *
  * Made from crates/access/capi/src; do not edit. Link with -lonode_c.
  *
- * A function that fails returns NULL or -1, sets errno, and onode_error() says why in words.
+ * A function that fails returns NULL or -1, sets errno, and onode_error() says why in words;
+ * onode_errno() is the number once more, and onode_strerror() tells what a number means in general.
  * All functions may be called from any thread; a descriptor is used by one thread at a time.
  */
 
@@ -13,6 +14,37 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <fcntl.h>
+/* Pointers that may be stored in a heap or an arena.
+ *
+ * An ONODE_REF counts from the start of the heap (onode_heap_start) or of the arena (onode_arena_start) and may be stored
+ * anywhere in it; Ref<T> of Rust is the same 8 bytes. An ONODE_NEAR counts from where it is stored itself, so reading
+ * it takes no start, but it is not to be copied as bytes to another place. NULL is NULL in both.
+ *
+ *     struct node { uint64_t value; ONODE_REF(struct node) next; };
+ *     ONODE_REF_SET(start, a->next, b);
+ *     for (struct node *at = first; at; at = ONODE_REF_GET(start, at->next)) ...
+ */
+#define ONODE_REF(type) union { uint64_t offset; type *only_its_type; }
+#define ONODE_REF_SET(start, reference, pointer) \
+    ((void)sizeof(1 ? (reference).only_its_type : (pointer)), \
+     (void)((reference).offset = onode_offset_from((start), (pointer))))
+#define ONODE_REF_GET(start, reference) \
+    ((__typeof__((reference).only_its_type))onode_pointer_from((start), (reference).offset))
+#define ONODE_NEAR(type) union { int64_t distance; type *only_its_type; }
+#define ONODE_NEAR_SET(near, pointer) \
+    ((void)sizeof(1 ? (near).only_its_type : (pointer)), \
+     (void)((near).distance = (int64_t)onode_offset_from(&(near), (pointer))))
+#define ONODE_NEAR_GET(near) \
+    ((__typeof__((near).only_its_type))onode_pointer_from(&(near), (uint64_t)(near).distance))
+
+static inline uint64_t onode_offset_from(const void *start, const void *pointer) {
+    return pointer ? (uint64_t)((uintptr_t)pointer - (uintptr_t)start) : 0;
+}
+
+static inline void *onode_pointer_from(const void *start, uint64_t offset) {
+    return offset ? (void *)((uintptr_t)start + (uintptr_t)offset) : NULL;
+}
+
 
 // The file stays, the memory is a look at it.
 #define ONODE_KEEP 0
@@ -20,8 +52,31 @@
 // The file is removed, the memory is the caller's.
 #define ONODE_DROP 1
 
+// Working memory of this process with an allocator of its own, which checkpoints save and bring back.
+typedef struct onode_arena onode_arena;
+
 // A heap of storage-class memory, open in this process.
 typedef struct onode_heap onode_heap;
+
+// What a checkpoint cost.
+typedef struct onode_cost {
+  // Pages of 4 KiB that differ from the checkpoint before.
+  uint64_t pages;
+  // Bytes written for it.
+  uint64_t bytes_written;
+  // Pages that were copied while the program was not to store, in `onode_arena_freeze`.
+  uint64_t pages_in_pause;
+} onode_cost;
+
+// A checkpoint of an arena.
+typedef struct onode_saved {
+  // Later ones have higher numbers.
+  uint64_t sequence;
+  // When it was made, in seconds since 1970.
+  int64_t seconds;
+  // Its name, ended by a zero byte.
+  char name[256];
+} onode_saved;
 
 // What `onode_stat_path` tells of a file.
 typedef struct onode_stat {
@@ -96,6 +151,12 @@ int onode_free(struct onode_heap *heap, void *block);
 size_t onode_block_size(struct onode_heap *heap,
                         const void *block);
 
+// Where a heap begins in this process: what `ONODE_REF` counts from.
+//
+// # Safety
+// `heap` is an open heap.
+void *onode_heap_start(struct onode_heap *heap);
+
 // Where a pointer into the heap points, counted from the heap's start: what to store in place of the pointer. 0 for NULL
 // and for pointers elsewhere.
 //
@@ -156,6 +217,144 @@ int mm_to_file(void *block, const char *path, int flags);
 // # Safety
 // As [`onode_file_to_mm`]; `onode_use` was called.
 void *file_to_mm(int descriptor, int flags);
+
+// Has `name` lead to the `bytes` at `root` in the heap, in place of what it led to; durable on return. They lie in a file's
+// memory (`onode_mm_to_file`): other memory is gone with the process. `tag` tells what they are, and is asked for again by
+// `onode_root`.
+//
+// # Safety
+// `heap` is an open heap, `name` a string.
+int onode_set_root(struct onode_heap *heap,
+                   const char *name,
+                   const void *root,
+                   size_t bytes,
+                   uint64_t tag);
+
+// What `name` leads to. NULL with ENOENT if there is no such root, EINVAL if it has another size or another tag, ESTALE if
+// the file that it lay in is gone.
+//
+// # Safety
+// As [`onode_set_root`].
+void *onode_root(struct onode_heap *heap,
+                 const char *name,
+                 size_t bytes,
+                 uint64_t tag);
+
+// Forgets a root; what it led to stays.
+//
+// # Safety
+// As [`onode_set_root`].
+int onode_remove_root(struct onode_heap *heap, const char *name);
+
+// Makes an arena of at least `bytes`, all zeros. Until its first checkpoint nothing of it outlives the process.
+//
+// # Safety
+// `heap` is an open heap, `name` a string.
+struct onode_arena *onode_create_arena(struct onode_heap *heap,
+                                       const char *name,
+                                       size_t bytes);
+
+// Opens an arena as `checkpoint` has saved it. It may begin elsewhere than before: what is stored in it are offsets from its
+// start (`ONODE_REF`) or distances (`ONODE_NEAR`), and no pointers.
+//
+// # Safety
+// `heap` is an open heap, `name` and `checkpoint` are strings.
+struct onode_arena *onode_restore_arena(struct onode_heap *heap,
+                                        const char *name,
+                                        const char *checkpoint);
+
+// Closes an arena; what no checkpoint has is gone. Its heap is closed after it.
+//
+// # Safety
+// `arena` is an open arena, and nobody uses it any more.
+int onode_close_arena(struct onode_arena *arena);
+
+// Removes an arena with all its checkpoints. It is not open.
+//
+// # Safety
+// `heap` is an open heap, `name` a string.
+int onode_remove_arena(struct onode_heap *heap, const char *name);
+
+// Where an arena begins in this process.
+//
+// # Safety
+// `arena` is an open arena.
+void *onode_arena_start(struct onode_arena *arena);
+
+// A block of at least `bytes` of an arena. It holds anything.
+//
+// # Safety
+// `arena` is an open arena.
+void *onode_arena_alloc(struct onode_arena *arena, size_t bytes);
+
+// Frees a block of an arena; NULL is nothing.
+//
+// # Safety
+// `arena` is an open arena, and nobody uses the block any more.
+int onode_arena_free(struct onode_arena *arena, void *block);
+
+// Has the arena's data structure begin with the `bytes` at `root`, for whoever restores it; part of every checkpoint.
+//
+// # Safety
+// `arena` is an open arena.
+int onode_arena_set_root(struct onode_arena *arena,
+                         const void *root,
+                         size_t bytes,
+                         uint64_t tag);
+
+// Where the arena's data structure begins. NULL with ENOENT if that was never said, EINVAL if it has another size or tag.
+//
+// # Safety
+// `arena` is an open arena.
+void *onode_arena_root(struct onode_arena *arena,
+                       size_t bytes,
+                       uint64_t tag);
+
+// Saves an arena as it is under a name, in place of what had the name; durable on return. Nobody stores to it during the
+// call.
+//
+// # Safety
+// `arena` is an open arena, `name` a string, `cost` NULL or a place for the answer.
+int onode_checkpoint(struct onode_arena *arena,
+                     const char *name,
+                     struct onode_cost *cost);
+
+// The first of three steps that do what `onode_checkpoint` does with a short pause: copies what has changed since the last
+// checkpoint while the program goes on storing.
+//
+// # Safety
+// `arena` is an open arena.
+int onode_arena_copy_ahead(struct onode_arena *arena);
+
+// The second step, the pause: takes the image of this moment. Nobody stores to the arena during the call.
+//
+// # Safety
+// `arena` is an open arena, and is not closed before `onode_arena_commit`, or not used by others when it is.
+int onode_arena_freeze(struct onode_arena *arena);
+
+// The third step: makes the frozen image the checkpoint `name`, while the program goes on; durable on return.
+//
+// # Safety
+// As [`onode_checkpoint`].
+int onode_arena_commit(struct onode_arena *arena,
+                       const char *name,
+                       struct onode_cost *cost);
+
+// A checkpoint of an arena of the heap, the oldest first: `number` counts from 0. Returns 1, 0 if there are not so many, -1
+// on failure.
+//
+// # Safety
+// `heap` is an open heap, `arena` a string, `saved` a place for the answer.
+int onode_list_checkpoints(struct onode_heap *heap,
+                           const char *arena,
+                           long number,
+                           struct onode_saved *saved);
+
+// Removes a checkpoint of an open arena; what only it had becomes free.
+//
+// # Safety
+// `arena` is an open arena, `name` a string.
+int onode_remove_checkpoint(struct onode_arena *arena, const char *name);
 
 // Opens a file; `flags` and `mode` as for `open(2)`.
 //
@@ -261,6 +460,12 @@ long onode_readdir(struct onode_heap *heap,
 
 // What went wrong in the last call of this thread that failed, in words; valid until the next one fails.
 const char *onode_error(void);
+
+// The `errno` of the last call of this thread that failed, whatever has changed `errno` since; 0 if none has.
+int onode_errno(void);
+
+// What an `errno` of these functions means in general, in words; `onode_error` tells about the one call.
+const char *onode_strerror(int number);
 
 #ifdef __cplusplus
 }  // extern "C"

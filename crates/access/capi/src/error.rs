@@ -1,11 +1,14 @@
 //! Errors as C wants them: `errno`, and words on demand.
 
 use onode_base::ErrorKind;
-use std::cell::RefCell;
-use std::ffi::{CString, c_char};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ffi::{CString, c_char, c_int};
+use std::sync::LazyLock;
 
 thread_local! {
     static LAST: RefCell<CString> = RefCell::new(CString::default());
+    static LAST_NUMBER: Cell<c_int> = const { Cell::new(0) };
 }
 
 /// What went wrong in the last call of this thread that failed, in words; valid until the next one fails.
@@ -14,9 +17,34 @@ pub extern "C" fn onode_error() -> *const c_char {
     LAST.with_borrow(|last| last.as_ptr())
 }
 
+/// The `errno` of the last call of this thread that failed, whatever has changed `errno` since; 0 if none has.
+#[unsafe(no_mangle)]
+pub extern "C" fn onode_errno() -> c_int {
+    LAST_NUMBER.get()
+}
+
+/// What each number of `errno` that is used here means.
+static MEANINGS: LazyLock<BTreeMap<c_int, CString>> = LazyLock::new(|| {
+    let mut meanings: BTreeMap<c_int, String> = BTreeMap::from([(0, "no error".to_owned())]);
+    for kind in ErrorKind::ALL {
+        let meaning = meanings.entry(kind.errno()).or_default();
+        let or = if meaning.is_empty() { "" } else { " or " };
+        meaning.push_str(or);
+        meaning.push_str(kind.describe());
+    }
+    meanings.into_iter().map(|(number, words)| (number, CString::new(words).unwrap_or_default())).collect()
+});
+
+/// What an `errno` of these functions means in general, in words; `onode_error` tells about the one call.
+#[unsafe(no_mangle)]
+pub extern "C" fn onode_strerror(number: c_int) -> *const c_char {
+    MEANINGS.get(&number).map_or(c"no error of Onode".as_ptr(), |words| words.as_ptr())
+}
+
 fn set(kind: ErrorKind, words: &str) {
     let words = CString::new(words.replace('\0', " ")).unwrap_or_default();
     LAST.with_borrow_mut(|last| *last = words);
+    LAST_NUMBER.set(kind.errno());
     // SAFETY: the location of this thread's errno is always valid.
     unsafe { *libc::__errno_location() = kind.errno() };
 }

@@ -5,17 +5,25 @@
 //!
 //! Functions trust their pointers as C does; what can be checked (blocks, descriptors, paths) is.
 
+mod arena;
 mod error;
 mod files;
 mod memory;
+mod roots;
 
-pub use error::onode_error;
+pub use arena::{
+    Cost, OnodeArena, Saved, onode_arena_alloc, onode_arena_commit, onode_arena_copy_ahead, onode_arena_free,
+    onode_arena_freeze, onode_arena_root, onode_arena_set_root, onode_arena_start, onode_checkpoint, onode_close_arena,
+    onode_create_arena, onode_list_checkpoints, onode_remove_arena, onode_remove_checkpoint, onode_restore_arena,
+};
+pub use error::{onode_errno, onode_error, onode_strerror};
 pub use files::{
     Name, Stat, onode_close, onode_creat, onode_fsync, onode_lseek, onode_mkdir, onode_open, onode_pread, onode_pwrite,
     onode_read, onode_readdir, onode_rename, onode_stat_path, onode_truncate, onode_unlink, onode_write,
 };
 pub use memory::{
     ONODE_DROP, ONODE_KEEP, OnodeHeap, file_to_mm, mm_to_file, onode_alloc, onode_block_size, onode_close_heap,
-    onode_file_to_mm, onode_free, onode_map, onode_mm_to_file, onode_offset, onode_open_heap, onode_pointer,
-    onode_realloc, onode_unmap, onode_use,
+    onode_file_to_mm, onode_free, onode_heap_start, onode_map, onode_mm_to_file, onode_offset, onode_open_heap,
+    onode_pointer, onode_realloc, onode_unmap, onode_use,
 };
+pub use roots::{onode_remove_root, onode_root, onode_set_root};

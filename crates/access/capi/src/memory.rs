@@ -173,6 +173,16 @@ pub unsafe extern "C" fn onode_block_size(heap: *mut OnodeHeap, block: *const c_
     })
 }
 
+/// Where a heap begins in this process: what `ONODE_REF` counts from.
+///
+/// # Safety
+/// `heap` is an open heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_heap_start(heap: *mut OnodeHeap) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    answer(|| Ok(unsafe { heap_of(heap) }?.heap.start().as_ptr().cast()))
+}
+
 /// Where a pointer into the heap points, counted from the heap's start: what to store in place of the pointer. 0 for NULL
 /// and for pointers elsewhere.
 ///

@@ -32,20 +32,73 @@ fn compile(name: &str) -> PathBuf {
     program
 }
 
-fn run(program: &Path, heap: &Path, step: &str) {
-    let spec = format!("scm:{},size=32M", heap.display());
-    let output = Command::new(program).arg(spec).arg(step).output().expect("it starts");
+/// A file in memory that is gone at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = PathBuf::from(format!("/dev/shm/onode-capi-test-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        Self(path)
+    }
+
+    fn spec(&self) -> String {
+        format!("scm:{},size=32M", self.0.display())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn run(program: &Path, arguments: &[&str]) {
+    let output = Command::new(program).args(arguments).output().expect("it starts");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{step}: {} {said}", output.status);
+    assert!(output.status.success(), "{arguments:?}: {} {said}", output.status);
 }
 
 #[test]
 fn table_1_of_paper_2_in_c() {
     let program = compile("table1");
-    let heap = PathBuf::from(format!("/dev/shm/onode-capi-test-{}", std::process::id()));
-    let _ = std::fs::remove_file(&heap);
+    let heap = Place::new("table1");
     for step in ["save", "load", "files", "misuse"] {
-        run(&program, &heap, step);
+        run(&program, &[&heap.spec(), step]);
     }
-    std::fs::remove_file(&heap).expect("it was there");
+}
+
+#[test]
+fn arenas_and_roots_in_c() {
+    let program = compile("arena");
+    let heap = Place::new("arena");
+    for step in ["make", "look"] {
+        run(&program, &[&heap.spec(), step]);
+    }
+}
+
+#[test]
+fn what_is_wrong_has_a_number_and_words_in_c() {
+    let program = compile("errors");
+    let (heap, other) = (Place::new("errors"), Place::new("errors-other"));
+    for step in ["pointers", "full", "twice"] {
+        run(&program, &[&heap.spec(), step, &other.spec()]);
+    }
+    let open = |expected: &str| {
+        let spec = format!("scm:{}", heap.0.display());
+        run(&program, &[&spec, "open", expected]);
+    };
+    let whole = std::fs::read(&heap.0).expect("the heap is there");
+    std::fs::write(&heap.0, b"a letter to somebody").expect("written");
+    open("22:");
+    let mut damaged = whole.clone();
+    damaged[..1 << 20].fill(0x55);
+    std::fs::write(&heap.0, &damaged).expect("written");
+    open("22:");
+    std::fs::write(&heap.0, &whole[..8 << 20]).expect("written");
+    open("5:");
+    std::fs::write(&heap.0, &whole).expect("written");
+    run(&program, &[&heap.spec(), "twice", ""]);
+    run(&program, &["flash:nothing.img", "open", "22:it is no memory"]);
+    run(&program, &["", "open", "22:"]);
 }
