@@ -22,5 +22,5 @@ pub use block::BlockNand;
 pub use host::DeviceFile;
 pub use kind::{Kind, identify};
 pub use mtd::MtdNand;
-pub use pmem::{Executable, Flushing, MappedOptions, MappedPmem, Opening};
+pub use pmem::{Executable, Flushing, MappedOptions, MappedPmem, Opening, Stitched};
 pub use zoned::ZonedNand;

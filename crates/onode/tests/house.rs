@@ -13,7 +13,7 @@ const FLOORS: [&[&str]; 7] = [
     &["onode-base"],
     &["onode-codec", "onode-media", "onode-object"],
     &["onode-flash", "onode-scm", "onode-fs"],
-    &["onode"],
+    &["onode", "onode-heap-derive"],
     &["onode-fuse", "onode-heap"],
     &["onode-lab", "onode-crash", "onode-capi"],
     &["onode-cli"],

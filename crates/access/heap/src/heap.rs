@@ -4,11 +4,10 @@ use crate::block::Block;
 use crate::cache::{Gate, with_cache};
 use crate::checkpoint::{Claim, Claims};
 use crate::error::{Error, Result};
-use crate::mapping::Mapping;
 use onode::memory::HeapMemory;
 use onode::{MappedSpace, MountOptions, Spec, Volume};
 use onode_base::ErrorKind;
-use onode_fs::{Caller, FileSystem, Follow, InodeNumber, OpenFlags, WriteMode};
+use onode_fs::{Caller, FileSystem, Follow, InodeNumber, WriteMode};
 use onode_media::Pmem;
 use onode_scm::allocator::{Allocator, Misuse};
 use std::path::Path;
@@ -80,14 +79,14 @@ pub struct Heap {
     shared: Arc<Shared>,
 }
 
-fn misuse(address: u64, misuse: Misuse) -> Error {
+fn misuse(verb: &str, address: u64, misuse: Misuse) -> Error {
     let why = match misuse {
         Misuse::OutOfArea => "it does not lie in this heap",
         Misuse::Wild => "no block begins there",
         Misuse::DoubleFree => "the block was freed before",
         Misuse::Published => "the block belongs to a file",
     };
-    Error::new(ErrorKind::Invalid, format!("cannot free the memory at {address:#x} of the heap: {why}"))
+    Error::new(ErrorKind::Invalid, format!("cannot {verb} the memory at {address:#x} of the heap: {why}"))
 }
 
 impl Heap {
@@ -144,8 +143,18 @@ impl Heap {
 
     #[inline]
     fn allocate_address(&self, bytes: usize) -> Result<u64> {
-        let wanted = bytes.max(1) as u64;
-        with_cache(&self.shared, |cache| self.shared.blocks().allocate_cached(cache, wanted))
+        match with_cache(&self.shared, |cache| self.shared.blocks().allocate_cached(cache, bytes.max(1) as u64)) {
+            Some(address) => Ok(address),
+            None => self.allocate_at_last(bytes),
+        }
+    }
+
+    /// Files that are gone may hold their blocks until somebody asks for them.
+    #[cold]
+    fn allocate_at_last(&self, bytes: usize) -> Result<u64> {
+        // If it fails, there is no more room than before.
+        let _ = self.files().maintain(1);
+        with_cache(&self.shared, |cache| self.shared.blocks().allocate_cached(cache, bytes.max(1) as u64))
             .ok_or_else(|| Error::new(ErrorKind::NoSpace, format!("no block of {bytes} bytes is left in the heap")))
     }
 
@@ -175,20 +184,21 @@ impl Heap {
 
     #[inline]
     pub(crate) fn release(shared: &Arc<Shared>, address: u64) -> Result<()> {
-        with_cache(shared, |cache| shared.blocks().release_cached(cache, address)).map_err(|why| misuse(address, why))
+        with_cache(shared, |cache| shared.blocks().release_cached(cache, address))
+            .map_err(|why| misuse("free", address, why))
     }
 
     /// The block behind a pointer that [`allocate_raw`](Self::allocate_raw) or [`Block::into_raw`] gave, whole.
     ///
     /// # Errors
-    /// `Invalid` if no block of the heap begins there.
+    /// `Invalid` if no block of the heap begins there, it was freed before, or it belongs to a file.
     ///
     /// # Safety
     /// The caller owns the block.
     pub unsafe fn from_raw(&self, pointer: NonNull<u8>) -> Result<Block> {
-        let wrong = || Error::new(ErrorKind::Invalid, format!("no block of the heap begins at {pointer:p}"));
-        let address = self.shared.address_of(pointer).ok_or_else(wrong)?;
-        let (_, bytes) = self.block_of(address).filter(|(start, _)| *start == address).ok_or_else(wrong)?;
+        let foreign = || Error::new(ErrorKind::Invalid, format!("no block of the heap begins at {pointer:p}"));
+        let address = self.shared.address_of(pointer).ok_or_else(foreign)?;
+        let bytes = self.shared.blocks().check_owned(address).map_err(|why| misuse("use", address, why))?;
         Ok(Block { shared: Arc::clone(&self.shared), address, bytes: bytes as usize })
     }
 
@@ -219,6 +229,12 @@ impl Heap {
     #[must_use]
     pub fn block_of(&self, address: u64) -> Option<(u64, u64)> {
         self.shared.blocks().block_of(address)
+    }
+
+    /// Where the memory begins in this process; addresses count from here. It stays there while the heap is open.
+    #[must_use]
+    pub fn start(&self) -> NonNull<u8> {
+        self.pointer(0)
     }
 
     /// Where an address of the memory lies in this process. The address has to lie in a block.
@@ -286,28 +302,6 @@ impl Heap {
         let _ = self.shared.blocks().unpublish(block.address);
         // The block is whole chunks or one of a class; it may hold more than the file had.
         Ok(Block { shared: Arc::clone(&self.shared), address: block.address, bytes: block.bytes as usize })
-    }
-
-    /// A file's content where it lies; the file stays.
-    ///
-    /// # Errors
-    /// `Invalid` if it lies in several blocks ([`Heap::compact`] makes them one), `NotFound`, ...
-    pub fn map(&self, path: &[u8]) -> Result<Mapping> {
-        let files = self.files();
-        let failed = |error: onode_fs::Error| Self::failed("map", path, &error);
-        let inode = files.resolve(path, Follow::Yes).map_err(failed)?;
-        let parts = files.placement(inode).map_err(failed)?;
-        let size = files.attributes(inode).map_err(failed)?.size;
-        let address = match parts[..] {
-            [] if size == 0 => 0,
-            [part] if part.offset == 0 && part.length == size => part.address,
-            _ => {
-                let detail = format!("cannot map {}: it lies in several blocks", String::from_utf8_lossy(path));
-                return Err(Error::new(ErrorKind::Invalid, detail));
-            }
-        };
-        let handle = files.open(&Caller::root(), inode, OpenFlags::default()).map_err(failed)?;
-        Ok(Mapping { shared: Arc::clone(&self.shared), handle, inode, address, bytes: size as usize })
     }
 
     /// Makes a file that lies in several blocks lie in one, by a copy of it that takes its name.

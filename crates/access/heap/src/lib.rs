@@ -18,6 +18,7 @@ mod heap;
 mod mapping;
 mod reference;
 mod roots;
+mod stitched;
 mod whole;
 
 pub use block::Block;
@@ -27,6 +28,7 @@ pub use heap::Heap;
 pub use mapping::Mapping;
 pub use onode_base::ErrorKind;
 pub use onode_fs::{Attributes, Caller, DirectoryEntry, FileSystem, InodeNumber};
+pub use onode_heap_derive::Plain;
 #[doc(hidden)]
 pub use reference::layout_of;
 pub use reference::{BlockMemory, Plain, Ref};

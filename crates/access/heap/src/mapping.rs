@@ -2,6 +2,7 @@
 
 use crate::heap::Shared;
 use onode_fs::InodeNumber;
+use onode_media::real::Stitched;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -11,17 +12,20 @@ pub struct Mapping {
     pub(crate) shared: Arc<Shared>,
     pub(crate) handle: onode_fs::FileHandle,
     pub(crate) inode: InodeNumber,
+    /// Of the first block, in the heap.
     pub(crate) address: u64,
+    pub(crate) base: NonNull<u8>,
     pub(crate) bytes: usize,
+    /// The blocks side by side, if there are several.
+    pub(crate) stitched: Option<Stitched>,
 }
 
-impl Mapping {
-    /// Where the first byte is.
-    #[must_use]
-    pub fn as_ptr(&self) -> NonNull<u8> {
-        self.shared.pointer(self.address)
-    }
+// SAFETY: the pointer is into memory that the value keeps mapped, and who may touch it is settled by the file's users.
+unsafe impl Send for Mapping {}
+// SAFETY: as for Send.
+unsafe impl Sync for Mapping {}
 
+impl Mapping {
     /// How many bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
@@ -46,7 +50,7 @@ impl Mapping {
     /// Nobody writes to the file while the slice is used.
     #[must_use]
     pub unsafe fn as_slice(&self) -> &[u8] {
-        // SAFETY: the bytes are those of the file's block, which stays mapped and owned while the file is open; that nobody
+        // SAFETY: the bytes are those of the file's blocks, which stay mapped and owned while the file is open; that nobody
         // writes is the caller's promise.
         unsafe { std::slice::from_raw_parts(self.as_ptr().as_ptr(), self.bytes) }
     }

@@ -34,6 +34,47 @@ impl BlockMemory for Heap {
 /// Values that can lie in memory that another program, or another run, looks at. `#[derive(Plain)]` makes a structure one
 /// and refuses those that cannot be.
 ///
+/// ```
+/// use onode_heap::{Plain, Ref};
+///
+/// #[derive(Clone, Copy, Plain)]
+/// #[repr(C)]
+/// struct Node {
+///     value: u64,
+///     next: Ref<Node>,
+/// }
+/// ```
+///
+/// Padding holds whatever was there before:
+/// ```compile_fail
+/// # use onode_heap::Plain;
+/// #[derive(Clone, Copy, Plain)]
+/// #[repr(C)]
+/// struct Padded {
+///     small: u8,
+///     large: u64,
+/// }
+/// ```
+///
+/// A pointer means nothing elsewhere, and neither does a reference:
+/// ```compile_fail
+/// # use onode_heap::Plain;
+/// #[derive(Clone, Copy, Plain)]
+/// #[repr(C)]
+/// struct Pointing {
+///     at: *const u8,
+/// }
+/// ```
+///
+/// Without a fixed layout the compiler orders the fields as it likes:
+/// ```compile_fail
+/// # use onode_heap::Plain;
+/// #[derive(Clone, Copy, Plain)]
+/// struct Unordered {
+///     value: u64,
+/// }
+/// ```
+///
 /// # Safety
 /// Every bit pattern is a value, the layout is fixed (`repr(C)` or transparent) and without padding, and there is no
 /// pointer, reference or drop in it other than [`Ref`].
@@ -160,6 +201,8 @@ impl<T> Ref<T> {
 
 impl<T: Plain> Ref<T> {
     fn checked(self, memory: &impl BlockMemory) -> Option<*mut T> {
+        // Has the compiler prove what the layout relies on, for types with parameters too.
+        let _ = const { T::LAYOUT };
         let fits = memory
             .block_at(self.address)
             .is_some_and(|(start, bytes)| self.address - start + size_of::<T>() as u64 <= bytes);

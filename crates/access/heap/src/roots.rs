@@ -6,7 +6,7 @@
 
 use crate::error::{Error, Result};
 use crate::heap::Heap;
-use crate::reference::{Plain, Ref};
+use crate::reference::{BlockMemory, Plain, Ref};
 use crate::whole::check_name;
 use onode_base::ErrorKind;
 use onode_base::checksum::crc32c;
@@ -59,6 +59,13 @@ impl Kind {
     fn describe(&self) -> String {
         let Self { size, align, layout, name } = self;
         format!("{name} ({size} bytes aligned to {align}, layout {layout:016x})")
+    }
+
+    /// Where the block begins in which a value of the kind lies at `address`, if one can.
+    pub(crate) fn start_in(&self, memory: &impl BlockMemory, address: u64) -> Option<u64> {
+        let (start, bytes) = memory.block_at(address).filter(|_| address != 0)?;
+        let fits = self.size <= bytes && address - start <= bytes - self.size;
+        (fits && self.align.is_power_of_two() && address.is_multiple_of(self.align)).then_some(start)
     }
 
     pub(crate) fn encode(&self, address: u64) -> [u8; Self::BYTES] {
@@ -120,7 +127,7 @@ impl Heap {
     pub fn set_root_of(&self, name: &[u8], address: u64, kind: &Kind) -> Result<()> {
         check_name("a root", name)?;
         let words = String::from_utf8_lossy(name);
-        let start = self.start_of(address, kind);
+        let start = kind.start_in(self, address);
         let start = start.ok_or_else(|| {
             let why = format!("the root {words} cannot be {address:#x}: no {} lies there", kind.describe());
             Error::new(ErrorKind::Invalid, why)
@@ -131,13 +138,6 @@ impl Heap {
         }
         self.make_directories(ROOM)?;
         self.put_whole(&path_of(name), &kind.encode(address))
-    }
-
-    /// Where the block begins in which a value of the kind lies.
-    fn start_of(&self, address: u64, kind: &Kind) -> Option<u64> {
-        let (start, bytes) = self.block_of(address).filter(|_| address != 0)?;
-        let fits = kind.size <= bytes && address - start <= bytes - kind.size;
-        (fits && kind.align.is_power_of_two() && address.is_multiple_of(kind.align)).then_some(start)
     }
 
     /// What a name leads to.
@@ -161,7 +161,7 @@ impl Heap {
             _ => Error::of_files(&format!("cannot read the root {words}"), &error),
         })?;
         let address = kind.decode(&bytes, &format!("the root {words}"))?;
-        let start = self.start_of(address, kind);
+        let start = kind.start_in(self, address);
         if start.is_none_or(|start| self.shared().blocks().is_published(start) != Ok(true)) {
             return Err(Error::new(ErrorKind::Stale, format!("the file that the root {words} led into is gone")));
         }

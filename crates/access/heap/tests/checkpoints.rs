@@ -136,15 +136,12 @@ fn the_kernel_notes_pages_where_it_can() {
     assert_eq!(arena.tracking(), Tracking::Comparison);
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Plain)]
 #[repr(C)]
 struct Node {
     value: u64,
     next: Ref<Node>,
 }
-
-// SAFETY: two numbers.
-unsafe impl Plain for Node {}
 
 #[test]
 fn a_list_goes_on_in_another_run() {

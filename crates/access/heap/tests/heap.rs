@@ -127,7 +127,7 @@ fn misuse_is_an_error_and_changes_nothing() {
 }
 
 #[test]
-fn a_file_in_pieces_is_compacted_on_demand() {
+fn a_file_in_pieces_is_one_range_without_a_copy_and_one_block_on_demand() {
     let place = Place::new("pieces");
     let heap = place.open();
     let files = heap.files();
@@ -135,30 +135,65 @@ fn a_file_in_pieces_is_compacted_on_demand() {
     let root = Caller::root();
     let number = files.write_file(&root, b"/f", &a, 0o644).expect("written");
     // Something right behind it, so that it cannot grow where it is.
-    let wall = heap.allocate(1 << 20).expect("room");
-    let other = files.write_file(&root, b"/g", &b, 0o644).expect("written");
-    files.write(&root, number, 300_000, &b).expect("appended");
-    files.write(&root, other, 300_000, &a).expect("appended");
-    let whole = files.read_file(b"/f").expect("readable");
-    if let Err(error) = heap.map(b"/f") {
-        assert_eq!(error.kind, ErrorKind::Invalid);
-        heap.compact(b"/f").expect("room");
+    let mut walls = Vec::new();
+    while files.placement(number).expect("in memory").len() < 3 {
+        walls.push(heap.allocate(1 << 20).expect("room"));
+        let size = files.attributes(number).expect("it is there").size;
+        files.write(&root, number, size, &b).expect("appended");
     }
-    let mapping = heap.map(b"/f").expect("one block");
+    let whole = files.read_file(b"/f").expect("readable");
+    let mapping = heap.map(b"/f").expect("its blocks are whole pages");
+    assert!(mapping.is_stitched());
     // SAFETY: nobody writes.
-    assert_eq!(unsafe { mapping.as_slice() }, whole);
-    drop((mapping, wall));
+    assert!(unsafe { mapping.as_slice() } == whole);
+    // It is the same memory: a store by one way is seen by the other.
+    // SAFETY: inside of the file, which nobody else uses.
+    unsafe { mapping.as_ptr().add(whole.len() - 1).write_volatile(0xee) };
+    files.write(&root, number, 5, b"seen").expect("written");
+    // SAFETY: nobody writes now.
+    assert_eq!(&unsafe { mapping.as_slice() }[5..9], b"seen");
+    let whole = files.read_file(b"/f").expect("readable");
+    assert_eq!(whole.last(), Some(&0xee));
+    drop(mapping);
+    assert_eq!(heap.file_to_mm(b"/f").expect_err("several blocks").kind, ErrorKind::Invalid);
+    heap.compact(b"/f").expect("room");
+    let mapping = heap.map(b"/f").expect("one block");
+    assert!(!mapping.is_stitched());
+    // SAFETY: nobody writes.
+    assert!(unsafe { mapping.as_slice() } == whole);
 }
 
-#[derive(Clone, Copy)]
+#[test]
+fn a_file_that_cannot_be_one_range_says_why() {
+    let place = Place::new("holes");
+    let heap = place.open();
+    let files = heap.files();
+    let root = Caller::root();
+    let begin = files.write_file(&root, b"/begin", b"", 0o644).expect("written");
+    files.write(&root, begin, 1 << 20, b"end").expect("written");
+    let end = files.write_file(&root, b"/end", b"begin", 0o644).expect("written");
+    let longer = onode_fs::SetAttributes { size: Some(1 << 20), ..onode_fs::SetAttributes::default() };
+    files.set_attributes(&root, end, &longer).expect("longer");
+    for path in [&b"/begin"[..], b"/end"] {
+        let error = heap.map(path).err().expect("it has a hole");
+        assert_eq!(error.kind, ErrorKind::Invalid);
+        assert!(error.to_string().contains("hole"), "{error}");
+        let content = files.read_file(path).expect("readable");
+        heap.compact(path).expect("room");
+        let mapping = heap.map(path).expect("one block");
+        // SAFETY: nobody writes.
+        assert!(unsafe { mapping.as_slice() } == content);
+    }
+    assert_eq!(heap.map(b"/").err().map(|error| error.kind), Some(ErrorKind::IsDirectory));
+    assert_eq!(heap.map(b"/none").err().map(|error| error.kind), Some(ErrorKind::NotFound));
+}
+
+#[derive(Clone, Copy, Plain)]
 #[repr(C)]
 struct Node {
     value: u64,
     next: Ref<Node>,
 }
-
-// SAFETY: two numbers.
-unsafe impl Plain for Node {}
 
 #[test]
 fn a_list_is_saved_by_naming_it() {

@@ -13,7 +13,7 @@ mod options;
 mod tests;
 mod writeback;
 
-pub use mapping::Executable;
+pub use mapping::{Executable, Stitched};
 pub use options::{Flushing, MappedOptions, Opening};
 
 use crate::error::{Error, MediaErrorKind, Result};
@@ -143,6 +143,28 @@ impl MappedPmem {
         }
         Executable::map(self.file.file(), at, length)
             .map_err(|errno| self.file.failed("map for execution", errno, MediaErrorKind::Host))
+    }
+
+    /// Maps parts of the memory, as (where, bytes), once more as one range. Each part begins at a page and is whole pages.
+    ///
+    /// # Errors
+    /// `OutOfRange` for other parts, or if there is no address space; `Host`.
+    pub fn stitched(&self, parts: &[(u64, u64)]) -> Result<Stitched> {
+        let page = self.medium.page_bytes();
+        for (at, length) in parts {
+            // The last page of the memory may be mapped beyond its end.
+            let end = self.length().next_multiple_of(page);
+            let inside = at.checked_add(*length).is_some_and(|part_end| part_end <= end);
+            if !inside || *length == 0 || !(at | length).is_multiple_of(page) {
+                let detail = format!("bytes {at} to {} are not whole pages of the memory", at.saturating_add(*length));
+                return Err(Error::new(MediaErrorKind::OutOfRange, detail));
+            }
+        }
+        if parts.is_empty() {
+            return Err(Error::new(MediaErrorKind::OutOfRange, "no part of the memory".to_string()));
+        }
+        Stitched::map(self.file.file(), parts, self.medium.map_flags(), self.read_only)
+            .map_err(|errno| self.file.failed("map parts of", errno, MediaErrorKind::Host))
     }
 
     fn check_room(&self, length: u64) -> Result<()> {

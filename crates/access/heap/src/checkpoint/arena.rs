@@ -242,12 +242,19 @@ impl Arena {
     /// # Errors
     /// `Invalid` if the reference does not lead to a block of the arena.
     pub fn set_root<T: Plain>(&self, root: Ref<T>) -> Result<()> {
-        let kind = Kind::of::<T>();
-        if root.get(self).is_none() {
-            let why = format!("the root of an arena cannot be {:#x}: no {} lies there", root.address(), kind.name());
+        self.set_root_of(root.address(), &Kind::of::<T>())
+    }
+
+    /// As [`set_root`](Self::set_root), with a type in numbers.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_root_of(&self, address: u64, kind: &Kind) -> Result<()> {
+        if kind.start_in(self, address).is_none() {
+            let why = format!("the root of an arena cannot be {address:#x}: no {} lies there", kind.name());
             return Err(Error::new(ErrorKind::Invalid, why));
         }
-        self.memory.write(ROOT, &kind.encode(root.address()));
+        self.memory.write(ROOT, &kind.encode(address));
         Ok(())
     }
 
@@ -256,14 +263,23 @@ impl Arena {
     /// # Errors
     /// `NotFound` if that was nothing, `Invalid` if it was a value of another type or layout, `Corrupt`.
     pub fn root<T: Plain>(&self) -> Result<Ref<T>> {
+        self.root_of(&Kind::of::<T>()).map(Ref::at)
+    }
+
+    /// As [`root`](Self::root), with a type in numbers.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn root_of(&self, kind: &Kind) -> Result<u64> {
         let mut bytes = [0; Kind::BYTES];
         self.memory.read(ROOT, &mut bytes);
-        let what = || format!("the arena {}", String::from_utf8_lossy(&self.name));
+        let what = format!("the arena {}", String::from_utf8_lossy(&self.name));
         if bytes == [0; Kind::BYTES] {
-            return Err(Error::new(ErrorKind::NotFound, format!("{} has no root", what())));
+            return Err(Error::new(ErrorKind::NotFound, format!("{what} has no root")));
         }
-        let address = Kind::of::<T>().decode(&bytes, &format!("the root of {}", what()))?;
-        Ok(Ref::at(address))
+        let address = kind.decode(&bytes, &format!("the root of {what}"))?;
+        let gone = || Error::new(ErrorKind::Stale, format!("the block that the root of {what} led into was freed"));
+        kind.start_in(self, address).map(|_| address).ok_or_else(gone)
     }
 
     /// Makes the arena what a checkpoint of it has saved; what was stored since is lost. References hold as far as they did

@@ -37,7 +37,7 @@ impl Slots {
                 Err(error) if error.kind == ErrorKind::NotFound => return Ok(slots),
                 other => other?,
             };
-            if mapping.len() != segment_bytes {
+            if mapping.len() != segment_bytes || mapping.is_stitched() {
                 let why = format!("pages of a checkpoint are missing: a segment has {} bytes", mapping.len());
                 return Err(Error::new(ErrorKind::Corrupt, why));
             }

@@ -321,3 +321,62 @@ impl Drop for Executable {
         unsafe { libc::munmap(self.at.as_ptr().cast(), self.length) };
     }
 }
+
+/// Parts of the memory side by side, in an order of the caller's.
+pub struct Stitched {
+    at: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: a range of its own, touched through pointers only, by whoever may touch the parts.
+unsafe impl Send for Stitched {}
+// SAFETY: as above.
+unsafe impl Sync for Stitched {}
+
+impl Stitched {
+    /// Maps the parts, each whole pages from a page on, one behind the other.
+    pub(super) fn map(file: &File, parts: &[(u64, u64)], flags: i32, read_only: bool) -> Result<Self, Errno> {
+        let length = parts.iter().try_fold(0_u64, |sum, (_, length)| sum.checked_add(*length));
+        let length = to_usize(length.ok_or(Errno::NOMEM)?)?;
+        let reserving = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping without access at a place that the kernel chooses; nothing else is touched.
+        let at = unsafe { libc::mmap(null_mut(), length, libc::PROT_NONE, reserving, -1, 0) };
+        let at = NonNull::new(at.cast::<u8>()).filter(|_| at != libc::MAP_FAILED).ok_or_else(last_errno)?;
+        // Dropped on the way, it takes all of it back.
+        let stitched = Self { at, length };
+        let mut done = 0;
+        for (offset, bytes) in parts {
+            let offset = libc::off_t::try_from(*offset).map_err(|_| Errno::OVERFLOW)?;
+            let bytes = to_usize(*bytes)?;
+            let flags = if read_only { libc::MAP_PRIVATE } else { flags } | libc::MAP_FIXED;
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            // SAFETY: the part lies in the range reserved above, of which nobody has an address yet.
+            let mapped =
+                unsafe { libc::mmap(at.add(done).as_ptr().cast(), bytes, protection, flags, file.as_raw_fd(), offset) };
+            if mapped == libc::MAP_FAILED {
+                return Err(last_errno());
+            }
+            done += bytes;
+        }
+        Ok(stitched)
+    }
+
+    /// Where it begins; there as long as the value lives.
+    #[must_use]
+    pub const fn address(&self) -> NonNull<u8> {
+        self.at
+    }
+
+    /// Bytes of it.
+    #[must_use]
+    pub const fn length(&self) -> usize {
+        self.length
+    }
+}
+
+impl Drop for Stitched {
+    fn drop(&mut self) {
+        // SAFETY: the mapping that `map` made; the last user of it is being dropped.
+        unsafe { libc::munmap(self.at.as_ptr().cast(), self.length) };
+    }
+}
