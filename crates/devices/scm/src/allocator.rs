@@ -19,6 +19,7 @@ mod layout;
 mod lease;
 mod lock;
 mod rebuild;
+pub(crate) mod reconcile;
 mod runs;
 mod small;
 mod table;
@@ -77,7 +78,11 @@ pub enum Misuse {
 /// The allocator of one area of a memory.
 pub struct Allocator<P: Pmem> {
     table: Table<P>,
+    /// Whose the blocks are that it hands out.
     lease: u16,
+    /// In whose name the lock is held.
+    member: u16,
+    has_joined: bool,
     judge: Option<lease::Judge>,
 }
 
@@ -133,7 +138,7 @@ impl<P: Pmem> Allocator<P> {
             let detail = std::format!("the area ends at {}, the memory at {}", layout.area_end(), pmem.length());
             return Err(Error::new(MediaErrorKind::OutOfRange, detail));
         }
-        Ok(Self { table: Table::new(pmem, layout, classes), lease: 0, judge: None })
+        Ok(Self { table: Table::new(pmem, layout, classes), lease: 0, member: 0, has_joined: false, judge: None })
     }
 
     /// The memory.
@@ -154,37 +159,8 @@ impl<P: Pmem> Allocator<P> {
     /// # Errors
     /// If there can be no such block, or it has an owner already; nothing changes then. Any numbers are allowed.
     pub fn claim(&self, at: u64, bytes: u64) -> core::result::Result<(), Claim> {
-        let table = &self.table;
-        let chunk = table.layout.chunk_of(at).ok_or(Claim::OutOfArea)?;
-        let offset = at - table.layout.address_of(chunk);
-        let guard = self.lock();
-        if let Some(class) = table.classes.of(bytes) {
-            let index = table.classes.get(class).begins(offset).ok_or(Claim::Misaligned)?;
-            let (_, entry) = table.piece_of(chunk);
-            match entry.state() {
-                Some(State::Free) => {}
-                Some(State::Small) if entry.value() == class as u64 => {}
-                Some(State::Small) => return Err(Claim::OtherClass),
-                Some(State::Head | State::Further) | None => return Err(Claim::Overlap),
-            }
-            return if table.claim_small(chunk, class, index) { Ok(()) } else { Err(Claim::Overlap) };
-        }
-        if offset != 0 {
-            return Err(Claim::Misaligned);
-        }
-        let chunks = table.layout.chunks_for(bytes);
-        let end = chunk.checked_add(chunks).filter(|end| *end <= table.layout.chunks).ok_or(Claim::OutOfArea)?;
-        let mut next = chunk;
-        while next < end {
-            let (first, entry) = table.piece_of(next);
-            if !entry.is(State::Free) {
-                return Err(Claim::Overlap);
-            }
-            next = first + entry.chunks();
-        }
-        table.carve(chunk, end, chunk, Some(entry::Entry::head(chunks, 0)));
-        drop(guard);
-        Ok(())
+        let _guard = self.lock();
+        self.table.claim(at, bytes)
     }
 
     /// A block of at least `bytes`, if there is room. Its first 8 bytes are zero, the others are what they were.
@@ -384,6 +360,18 @@ impl<P: Pmem> Allocator<P> {
             }
         }
         Ok(true)
+    }
+
+    /// Whether [`unpublish`](Self::unpublish) can make the block that begins at `at` volatile.
+    ///
+    /// # Errors
+    /// If there is no such block.
+    pub fn can_unpublish(&self, at: u64) -> core::result::Result<bool, Misuse> {
+        let _guard = self.lock();
+        Ok(match self.place(at)? {
+            Place::Small(chunk, ..) => self.table.belongs_or_adopted(chunk, self.lease),
+            Place::Run(_) => true,
+        })
     }
 
     /// Whether the block that begins at `at` is published.

@@ -8,7 +8,7 @@ use crate::core::{Core, EXTENT_ITEM_BYTES, KEPT_SEGMENTS};
 use crate::errors::damaged;
 use crate::format::{RECORD_HEADER, SegmentHead, salt_of};
 use crate::item::{Item, Objects};
-use crate::log::Place;
+use crate::log::{Chain, Place};
 use crate::node::{Key, Value};
 use crate::scan::Records;
 use onode_base::planted::{Bug, is_planted};
@@ -59,9 +59,10 @@ impl<P: Pmem> Core<P> {
 
     /// Frees the oldest segment; false if that is not possible now.
     pub(crate) fn clean_segment(&mut self) -> Result<bool> {
-        let Some(&oldest) = self.log.segments.front().filter(|_| self.log.segments.len() > 1) else {
+        if self.log.segments.len() <= 1 {
             return Ok(false);
-        };
+        }
+        let oldest = self.log.segments.first;
         let mut batch = Batch::default();
         let mut keys = Vec::new();
         let (bytes, head) = self.read_segment(oldest)?;
@@ -71,7 +72,7 @@ impl<P: Pmem> Core<P> {
             next = record.head.sequence + 1;
             self.repeat_record(oldest + record.start + RECORD_HEADER, record.items, &mut batch, &mut keys)?;
         }
-        let after = self.log.segments.get(1).copied().unwrap_or_default();
+        let after = Chain::after(&*self.memory, oldest);
         if next < self.read_segment(after)?.1.first_record {
             // What cannot be read must not be let go.
             return Err(damaged(format!("record {next} of the log, in the segment at byte {oldest}")));
@@ -96,11 +97,11 @@ impl<P: Pmem> Core<P> {
         if !is_planted(Bug::ScmTailBeforeRepeat) {
             self.fence()?;
         }
-        self.log.segments.pop_front();
+        self.log.segments.pop(&*self.memory);
         self.log.tail_sequence += 1;
         self.write_superblock(false)?;
         if self.log.spare.len() < KEPT_SEGMENTS {
-            self.log.spare.push(oldest);
+            self.log.spare.push(&*self.memory, oldest);
         } else {
             self.blocks.release(oldest, self.chunk_bytes());
         }

@@ -1,8 +1,10 @@
 //! From a transaction to its record, and back if there is no room for it.
 
 use crate::change::{Change, Put};
-use crate::core::{Core, Held, KEPT_SEGMENTS};
+use crate::core::{Core, KEPT_SEGMENTS};
+use crate::doubt::MOST_OF_RECORD;
 use crate::errors::no_space;
+use crate::held::Held;
 use crate::log::{MOST_UNFENCED, Place};
 use crate::mapping::Blocks;
 use crate::node::Key;
@@ -79,6 +81,9 @@ impl<P: Pmem> Core<P> {
         if is_shown || self.log.sequence - self.log.fenced > MOST_UNFENCED {
             self.fence()?;
         }
+        if !self.doubted.has_room() {
+            self.settle_all()?;
+        }
         let dear = self.fences_are_dear();
         let mut change = Change::new(self);
         change.withdrawn = blocks.withdrawn;
@@ -86,7 +91,7 @@ impl<P: Pmem> Core<P> {
         prepared = prepared.and_then(|()| blocks.published.iter().try_for_each(|content| change.adopt(content)));
         let written: u64 = change.written.iter().map(|(_, length)| length).sum();
         let most = if dear { MOST_CHECKED_BYTES_IN_FILE } else { MOST_CHECKED_BYTES };
-        let checked = written <= most;
+        let checked = written <= most && change.written.len() <= MOST_OF_RECORD;
         prepared = prepared.and_then(|()| change.finish_items(checked && !is_planted(Bug::ScmContentNotChecked)));
         prepared = prepared.and_then(|()| change.reserve_log(must_fit));
         if let Err(error) = prepared {
@@ -116,7 +121,7 @@ impl<P: Pmem> Core<P> {
     pub(crate) fn refill_store(&mut self) {
         while self.log.spare.len() < KEPT_SEGMENTS {
             let Some(address) = self.blocks.allocate(self.chunk_bytes()) else { break };
-            self.log.spare.push(address);
+            self.log.spare.push(&*self.memory, address);
         }
     }
 }
@@ -128,7 +133,7 @@ impl<P: Pmem> Change<'_, P> {
         let kept = if must_fit { 0 } else { KEPT_SEGMENTS };
         while needed > 0 && self.core.log.spare.len() < needed + kept {
             match self.core.blocks.allocate(self.core.chunk_bytes()) {
-                Some(address) => self.core.log.spare.push(address),
+                Some(address) => self.core.log.spare.push(&*self.core.memory, address),
                 None if self.core.log.spare.len() >= needed && must_fit => break,
                 None => return Err(no_space("no room for the log")),
             }
@@ -161,8 +166,9 @@ impl<P: Pmem> Change<'_, P> {
         let core = &mut *self.core;
         let last = core.log.sequence - 1;
         for (address, length) in std::mem::take(&mut self.checked) {
-            core.doubted.insert(address, length, last);
+            core.doubted.insert(&*core.memory, address, length, last);
         }
+        core.commits += 1;
         core.counters.commits += 1;
         core.counters.bytes_logged += places.iter().map(|place| place.bytes()).sum::<u64>();
         core.counters.bytes_written += self.written.iter().map(|(_, length)| length).sum::<u64>();
@@ -191,7 +197,7 @@ impl<P: Pmem> Change<'_, P> {
         }
         core.log.flushed = last + 1;
         for (address, bytes, part) in std::mem::take(&mut self.released) {
-            core.held.push_back(Held { sequence: last, address, bytes, part });
+            core.hold(&Held { sequence: last, address, bytes, part })?;
         }
         if is_planted(Bug::ScmHeldReused) {
             core.release_held();
@@ -199,7 +205,7 @@ impl<P: Pmem> Change<'_, P> {
         core.refill_store();
         let blocks = &core.blocks;
         // Without room for more nodes the next transaction that needs one says so.
-        let _ = core.tree.settle(blocks);
+        let _ = core.tree.settle(&*core.memory, blocks);
         Ok(())
     }
 }

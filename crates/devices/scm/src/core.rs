@@ -4,15 +4,15 @@ use crate::allocator::Allocator;
 use crate::doubt::Doubted;
 use crate::errors::from_media;
 use crate::format::{SUPERBLOCKS, Superblock};
+use crate::held::HeldBlocks;
 use crate::item::{Item, Objects, Onode};
 use crate::log::{Log, Place};
 use crate::node::{Key, NODE_BYTES, Value};
+use crate::shared::Words;
 use crate::tree::{Nodes, Tree};
 use onode_base::ErrorKind;
-use onode_base::planted::{Bug, is_planted};
 use onode_media::{Domain, Pmem};
 use onode_object::{Error, ObjectId, Result};
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The allocator of a device's memory.
@@ -36,9 +36,8 @@ pub(crate) struct Core<P: Pmem> {
     pub tree: Tree,
     pub log: Log,
     pub superblock: Superblock,
-    /// Blocks that durable states still refer to: they may be used again when records below the number are durable and
-    /// what they put in place is too.
-    pub held: VecDeque<Held>,
+    /// Blocks that durable states still refer to.
+    pub held: HeldBlocks,
     /// What a recovery would check now.
     pub doubted: Doubted,
     /// No record before this number, if it is not durable yet, has taken bytes away from an object.
@@ -49,19 +48,22 @@ pub(crate) struct Core<P: Pmem> {
     pub live_log_bytes: u64,
     pub next_id: u64,
     pub objects: u64,
+    /// Transactions of all processes.
+    pub commits: u64,
+    /// How often a process died at its turn and another made everything anew.
+    pub recoveries: u64,
+    /// A fence failed, in whatever process: nothing may change any more.
+    pub has_failed: bool,
+    /// The words as this process knows them, and how often any process changed them.
+    pub left: Words,
+    pub changes: u64,
+    /// How often it was found that others had committed something.
+    pub others_commits: u64,
+    /// Another process flushed what no fence has covered yet.
+    pub has_foreign: bool,
     /// Why nothing may change any more.
     pub read_only: Option<String>,
     pub counters: Counters,
-}
-
-/// A block that waits until it may be used again.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Held {
-    pub sequence: u64,
-    pub address: u64,
-    pub bytes: u64,
-    /// Part of a block of whole chunks.
-    pub part: bool,
 }
 
 impl<P: Pmem> Nodes for Blocks<P> {
@@ -96,6 +98,7 @@ impl<P: Pmem> Core<P> {
 
     /// Nothing may change any more: what is in memory may be ahead of what is durable.
     pub(crate) fn fail(&mut self, error: Error) -> Error {
+        self.has_failed = true;
         if self.read_only.is_none() {
             self.read_only = Some(format!("a failure before: {error}"));
         }
@@ -105,43 +108,16 @@ impl<P: Pmem> Core<P> {
     /// Makes every record so far durable, and what was put in place before.
     pub(crate) fn fence(&mut self) -> Result<()> {
         self.counters.fences += 1;
+        if std::mem::take(&mut self.has_foreign) && self.fences_are_dear() {
+            // A sync takes with it only what was flushed here.
+            self.memory.flush(0, self.memory.length());
+        }
         if let Err(error) = self.memory.fence() {
             return Err(self.fail(from_media("making changes durable", &error)));
         }
         self.log.note_fence();
-        self.doubted.settle_below(self.log.doubted_from);
+        self.doubted.settle_below(&*self.memory, self.log.doubted_from);
         self.release_held();
-        Ok(())
-    }
-
-    /// Gives back the blocks that no durable state refers to and no recovery looks at.
-    pub(crate) fn release_held(&mut self) {
-        let durable = self.log.fenced.min(self.log.applied);
-        while let Some(held) = self.held.front().copied() {
-            let waits = held.sequence >= durable && !is_planted(Bug::ScmHeldReused);
-            if waits || self.doubted.overlaps(held.address, held.bytes) {
-                break;
-            }
-            self.held.pop_front();
-            if held.part {
-                self.blocks.release_part(held.address, held.bytes);
-            } else {
-                self.blocks.release(held.address, held.bytes);
-            }
-        }
-    }
-
-    /// Gets back every block that is only held. Afterwards nothing waits for a fence.
-    pub(crate) fn release_all_held(&mut self) -> Result<()> {
-        if self.log.fenced < self.log.sequence {
-            self.fence()?;
-        }
-        if !self.held.is_empty() {
-            self.fence()?;
-        }
-        if !self.held.is_empty() {
-            self.write_superblock(false)?;
-        }
         Ok(())
     }
 
@@ -186,13 +162,13 @@ impl<P: Pmem> Core<P> {
         self.superblock.generation += 1;
         self.superblock.closed = closed;
         self.superblock.session = self.log.session();
-        self.superblock.tail = self.log.segments.front().copied().unwrap_or_default();
+        self.superblock.tail = self.log.segments.first;
         self.superblock.tail_sequence = self.log.tail_sequence;
         self.superblock.next_id = self.next_id;
         self.superblock.accepted = self.log.fenced.min(self.log.applied);
         store_superblock(&*self.memory, &self.superblock);
         self.fence()?;
-        self.doubted.settle_below(self.superblock.accepted);
+        self.doubted.settle_below(&*self.memory, self.superblock.accepted);
         self.release_held();
         Ok(())
     }

@@ -11,6 +11,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Where the two superblocks stand.
 pub(crate) const SUPERBLOCKS: [u64; 2] = [0, 4096];
+/// What the processes that use the device tell each other, up to the blocks.
+pub(crate) const SHARED_START: u64 = 8 << 10;
 /// Where the blocks begin, and with them the allocator's tables.
 pub(crate) const AREA_START: u64 = 64 << 10;
 /// The smallest memory that a device is made on.

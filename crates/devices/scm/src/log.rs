@@ -7,9 +7,9 @@
 use crate::batch::Batch;
 use crate::format::{FIRST_RECORD, RECORD_HEADER, RecordHead, SegmentHead, record_key};
 use crate::item::{Item, Objects};
+use crate::stack::Stack;
 use onode_media::Pmem;
 use onode_media::pmem::LINE_BYTES;
-use std::collections::VecDeque;
 
 /// Where an item lies: address and bytes in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,22 +42,71 @@ impl Place {
     }
 }
 
+/// The segments of the log, oldest first: the head of each names the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Chain {
+    pub first: u64,
+    pub last: u64,
+    pub count: u64,
+}
+
+impl Chain {
+    /// Where a segment's head names the next one.
+    const NEXT: u64 = 24;
+
+    pub(crate) const fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// The segment after one.
+    pub(crate) fn after<P: Pmem + ?Sized>(memory: &P, address: u64) -> u64 {
+        memory.load(address + Self::NEXT)
+    }
+
+    /// One more, which the last one names.
+    fn push(&mut self, address: u64) {
+        if self.count == 0 {
+            self.first = address;
+        }
+        self.last = address;
+        self.count += 1;
+    }
+
+    /// Takes the oldest away.
+    pub(crate) fn pop<P: Pmem + ?Sized>(&mut self, memory: &P) {
+        self.first = Self::after(memory, self.first);
+        self.count -= 1;
+    }
+
+    /// All of them.
+    pub(crate) fn addresses<P: Pmem + ?Sized>(&self, memory: &P) -> Vec<u64> {
+        let mut all = Vec::with_capacity(self.len());
+        let mut next = self.first;
+        for _ in 0..self.count {
+            all.push(next);
+            if next != self.last {
+                next = Self::after(memory, next);
+            }
+        }
+        all
+    }
+}
+
 /// The log as it is appended to.
 #[derive(Debug)]
 pub(crate) struct Log {
     salt: u64,
-    session: u64,
+    pub(crate) session: u64,
     segment_bytes: u64,
-    /// Addresses of the segments, oldest first.
-    pub segments: VecDeque<u64>,
+    pub segments: Chain,
     /// Number of the oldest.
     pub tail_sequence: u64,
     /// Where the segment after the last is going to be.
     pub next: u64,
     /// Segments in store.
-    pub spare: Vec<u64>,
+    pub spare: Stack,
     /// Where the next record goes.
-    position: u64,
+    pub(crate) position: u64,
     /// The number of the next record.
     pub sequence: u64,
     /// Records below this number are durable.
@@ -75,38 +124,52 @@ pub(crate) const MOST_UNFENCED: u64 = 16_000;
 
 impl Log {
     /// A log whose first segment of this session is opened at `first`, after the segments before it.
-    pub(crate) fn start<P: Pmem + ?Sized>(
-        memory: &P,
-        start: &Start,
-        segments: VecDeque<u64>,
-        spare: Vec<u64>,
-    ) -> Option<Self> {
+    pub(crate) fn start<P: Pmem + ?Sized>(memory: &P, start: &Start, segments: &[u64], spare: Stack) -> Option<Self> {
+        let count = segments.len() as u64;
+        let segments = Chain { first: *segments.first().unwrap_or(&0), last: *segments.last().unwrap_or(&0), count };
         let mut log = Self {
-            salt: start.salt,
             session: start.session,
-            segment_bytes: start.segment_bytes,
             segments,
             tail_sequence: start.tail_sequence,
             next: start.first,
             spare,
-            position: 0,
             sequence: start.sequence,
             fenced: start.sequence,
             applied: start.sequence,
             flushed: start.sequence,
             doubted_from: start.sequence,
+            ..Self::nowhere(start.salt, start.segment_bytes)
         };
         log.open_segment(memory).then_some(log)
     }
 
+    /// A log that is not known yet.
+    pub(crate) const fn nowhere(salt: u64, segment_bytes: u64) -> Self {
+        Self {
+            salt,
+            session: 0,
+            segment_bytes,
+            segments: Chain { first: 0, last: 0, count: 0 },
+            tail_sequence: 0,
+            next: 0,
+            spare: Stack { first: 0, count: 0 },
+            position: 0,
+            sequence: 0,
+            fenced: 0,
+            applied: 0,
+            flushed: 0,
+            doubted_from: 0,
+        }
+    }
+
     /// Opens the next segment; false if there is none in store to follow it.
     fn open_segment<P: Pmem + ?Sized>(&mut self, memory: &P) -> bool {
-        let Some(next) = self.spare.pop() else { return false };
+        let Some(next) = self.spare.pop(memory) else { return false };
         let address = std::mem::replace(&mut self.next, next);
         let sequence = self.tail_sequence + self.segments.len() as u64;
         let head = SegmentHead { sequence, first_record: self.sequence, next, session: self.session };
         memory.write_through(address, &head.encode(self.salt));
-        self.segments.push_back(address);
+        self.segments.push(address);
         self.position = address + FIRST_RECORD;
         true
     }
@@ -132,7 +195,7 @@ impl Log {
     }
 
     fn end(&self) -> u64 {
-        self.segments.back().map_or(0, |address| address + self.segment_bytes)
+        if self.segments.count == 0 { 0 } else { self.segments.last + self.segment_bytes }
     }
 
     /// Bytes of all segments.

@@ -1,8 +1,9 @@
 //! Objects as memory: a block becomes an object's content, and back, without a copy.
 
 use crate::change::Change;
-use crate::core::Core;
+use crate::core::{Blocks as Members, Core};
 use crate::device::ScmDevice;
+use crate::errors::no_space;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
@@ -49,6 +50,20 @@ impl<P: Pmem> Core<P> {
             _ => Err(Error::of(ErrorKind::Invalid, object, "it is not one block of memory")),
         }
     }
+
+    /// The same bytes in a block of this process: the object's own is a small one among those of another process, whose
+    /// death would free it.
+    fn withdraw_copy(&mut self, members: &Members<P>, transaction: &Transaction, content: &Content) -> Result<Content> {
+        let mut bytes = vec![0; content.bytes as usize];
+        self.memory.read(content.address, &mut bytes);
+        let address = members.allocate(content.bytes.max(1)).ok_or_else(|| no_space("no room for the block"))?;
+        if let Err(error) = self.commit(transaction, Durability::Durable) {
+            members.release(address, content.bytes.max(1));
+            return Err(error);
+        }
+        self.memory.write(address, &bytes);
+        Ok(Content { address, ..*content })
+    }
 }
 
 impl<P: Pmem> MapObjects for ScmDevice<P> {
@@ -77,14 +92,19 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
     }
 
     fn withdraw(&self, transaction: Transaction, object: ObjectId) -> Result<Content> {
+        let members = &self.turn.members;
         let mut core = self.lock();
+        core.check_writable()?;
         let content = core.whole_block(object)?;
+        if members.can_unpublish(content.address) == Ok(false) {
+            return core.withdraw_copy(members, &transaction, &content);
+        }
         let blocks = Blocks { published: &[], withdrawn: Some(object) };
         let buffered = is_planted(Bug::ScmWithdrawBuffered);
         core.commit_with(&transaction, if buffered { Durability::Buffered } else { Durability::Durable }, blocks)?;
         // Programs store there as they like.
         core.settle(content.address, content.bytes)?;
-        let _ = core.blocks.unpublish(content.address);
+        let _ = members.unpublish(content.address);
         Ok(content)
     }
 

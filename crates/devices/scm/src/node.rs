@@ -68,7 +68,7 @@ impl Key {
 pub(crate) struct Value(pub u64, pub u64);
 
 /// A node: a leaf with entries of key and value, or an inner node with entries of lowest key and child.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Node {
     pub address: u64,
 }

@@ -3,7 +3,7 @@
 //! What is in neither list is free, held, or a part of the log or of a block that nothing refers to any more.
 
 use crate::core::Core;
-use crate::format::{SUPERBLOCKS, SegmentHead, Superblock};
+use crate::format::{AREA_START, SHARED_START, SUPERBLOCKS, SegmentHead, Superblock};
 use crate::log::Place;
 use crate::node::{Key, NODE_BYTES, Value};
 use onode_media::Pmem;
@@ -23,11 +23,12 @@ impl<P: Pmem> Core<P> {
     pub(crate) fn ranges(&self) -> Result<Ranges> {
         let mut ranges = Ranges::default();
         let node = |address: u64| address..address + NODE_BYTES;
+        ranges.volatile.push(SHARED_START..AREA_START);
         ranges.volatile.push(self.blocks.tables());
         ranges.volatile.extend(self.tree.node_addresses(&*self.memory).into_iter().map(node));
         ranges.durable.extend(SUPERBLOCKS.map(|slot| slot..slot + Superblock::BYTES as u64));
         let head = |address: &u64| *address..*address + SegmentHead::BYTES as u64;
-        ranges.durable.extend(self.log.segments.iter().map(head));
+        ranges.durable.extend(self.log.segments.addresses(&*self.memory).iter().map(head));
         let mut entries = Vec::new();
         self.tree.scan(&*self.memory, Key::FIRST, |key, value| {
             entries.push((key, value));

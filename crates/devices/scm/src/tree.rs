@@ -6,6 +6,7 @@
 
 use crate::finger::{Fingers, Span};
 use crate::node::{Key, NODE_BYTES, Node, Value};
+use crate::stack::Stack;
 use onode_media::Pmem;
 
 /// Where nodes come from.
@@ -24,12 +25,12 @@ const KEPT_NODES: usize = 16;
 const MOST_LEVELS: usize = 16;
 
 /// The tree.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Tree {
-    root: Node,
-    nodes: u64,
-    kept: Vec<u64>,
-    fingers: Fingers,
+    pub(crate) root: Node,
+    pub(crate) nodes: u64,
+    pub(crate) kept: Stack,
+    pub(crate) fingers: Fingers,
 }
 
 /// A position in the tree: the nodes on the way and the position in each, the leaf last.
@@ -44,8 +45,8 @@ impl Tree {
     pub(crate) fn new<P: Pmem + ?Sized>(memory: &P, source: &dyn Nodes) -> Result<Self, NoRoom> {
         let root = Node { address: source.allocate_node().ok_or(NoRoom)? };
         root.format(memory, 0);
-        let mut tree = Self { root, nodes: 1, kept: Vec::new(), fingers: Fingers::default() };
-        tree.settle(source)?;
+        let mut tree = Self { root, nodes: 1, kept: Stack::default(), fingers: Fingers::default() };
+        tree.settle(memory, source)?;
         Ok(tree)
     }
 
@@ -68,7 +69,7 @@ impl Tree {
             fresh.insert_entry(memory, 0, key, value);
             tree.append_child(memory, source, &mut right, fresh, key)?;
         }
-        tree.settle(source)?;
+        tree.settle(memory, source)?;
         Ok(tree)
     }
 
@@ -110,7 +111,7 @@ impl Tree {
 
     /// Where all nodes lie, those that are kept included.
     pub(crate) fn node_addresses<P: Pmem + ?Sized>(&self, memory: &P) -> Vec<u64> {
-        let mut all = self.kept.clone();
+        let mut all = self.kept.addresses(memory);
         let mut way = vec![self.root];
         while let Some(node) = way.pop() {
             all.push(node.address);
@@ -123,25 +124,25 @@ impl Tree {
     }
 
     fn take_node<P: Pmem + ?Sized>(&mut self, memory: &P, source: &dyn Nodes, level: u64) -> Result<Node, NoRoom> {
-        let address = self.kept.pop().or_else(|| source.allocate_node()).ok_or(NoRoom)?;
+        let address = self.kept.pop(memory).or_else(|| source.allocate_node()).ok_or(NoRoom)?;
         let node = Node { address };
         node.format(memory, level);
         self.nodes += 1;
         Ok(node)
     }
 
-    fn give_back(&mut self, node: Node) {
+    fn give_back<P: Pmem + ?Sized>(&mut self, memory: &P, node: Node) {
         self.nodes -= 1;
-        self.kept.push(node.address);
+        self.kept.push(memory, node.address);
     }
 
     /// Brings the kept nodes back to their usual number.
-    pub(crate) fn settle(&mut self, source: &dyn Nodes) -> Result<(), NoRoom> {
+    pub(crate) fn settle<P: Pmem + ?Sized>(&mut self, memory: &P, source: &dyn Nodes) -> Result<(), NoRoom> {
         while self.kept.len() > 2 * KEPT_NODES {
-            self.kept.pop().into_iter().for_each(|address| source.release_node(address));
+            self.kept.pop(memory).into_iter().for_each(|address| source.release_node(address));
         }
         while self.kept.len() < KEPT_NODES / 2 {
-            self.kept.push(source.allocate_node().ok_or(NoRoom)?);
+            self.kept.push(memory, source.allocate_node().ok_or(NoRoom)?);
         }
         Ok(())
     }
@@ -222,7 +223,7 @@ impl Tree {
             let root = self.take_node(memory, source, level + 1)?;
             root.insert_child(memory, 0, Key::FIRST, self.root);
             if let Err(NoRoom) = self.split(memory, source, root, 0) {
-                self.give_back(root);
+                self.give_back(memory, root);
                 return Err(NoRoom);
             }
             self.root = root;
@@ -298,7 +299,7 @@ impl Tree {
         }
         while self.root.level(memory) > 0 && self.root.count(memory) == 1 {
             let child = self.root.child(memory, self.root.level(memory), 0);
-            self.give_back(self.root);
+            self.give_back(memory, self.root);
             self.root = child;
         }
         Some(value)
@@ -320,7 +321,7 @@ impl Tree {
             if count == 0 || fits(left) {
                 node.move_entries(memory, 0, left);
                 parent.remove_entry(memory, position);
-                self.give_back(node);
+                self.give_back(memory, node);
                 return true;
             }
         }
@@ -329,7 +330,7 @@ impl Tree {
             if count == 0 || fits(right) {
                 right.move_entries(memory, 0, node);
                 parent.remove_entry(memory, position + 1);
-                self.give_back(right);
+                self.give_back(memory, right);
                 return true;
             }
         }

@@ -9,11 +9,11 @@ use super::table::Table;
 use super::{Allocator, Process};
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
-use std::boxed::Box;
+use std::sync::Arc;
 use std::vec::Vec;
 
 /// Tells whether a process is dead.
-pub(super) type Judge = Box<dyn Fn(Process) -> bool + Send + Sync>;
+pub(super) type Judge = Arc<dyn Fn(Process) -> bool + Send + Sync>;
 
 /// Words of a slot: the process in one word, so that a slot is taken by a single store; how often it was.
 const HOLDER: u64 = 0;
@@ -82,25 +82,38 @@ impl<P: Pmem> Allocator<P> {
     /// [`sweep_dead`](Self::sweep_dead) may free some.
     pub fn join(&mut self, process: Process, is_dead: impl Fn(Process) -> bool + Send + Sync + 'static) -> Option<u16> {
         let word = process.to_word()?;
-        self.judge = Some(Box::new(is_dead));
+        self.judge = Some(Arc::new(is_dead));
         let table = &self.table;
         for lease in 1..table.layout.leases as u16 {
             if table.pmem.compare_exchange(table.layout.lease_word(lease, HOLDER), 0, word).is_ok() {
                 let epoch = table.layout.lease_word(lease, EPOCH);
                 table.pmem.store(epoch, table.pmem.load(epoch).wrapping_add(1));
-                self.lease = lease;
+                (self.lease, self.member, self.has_joined) = (lease, lease, true);
                 return Some(lease);
             }
         }
         None
     }
 
+    /// Works in the name of the process that `joined` did, but hands out blocks of the device itself, or of the
+    /// process's lease.
+    pub(crate) fn follow(&mut self, joined: &Self, as_device: bool) {
+        self.member = joined.member;
+        self.lease = if as_device { 0 } else { joined.member };
+        self.judge.clone_from(&joined.judge);
+    }
+
     /// Frees all volatile blocks of this allocator's lease and gives the lease back. Caches of its threads are worth
     /// nothing afterwards.
+    ///
+    /// If it is not this allocator that joined, the lease stays.
     pub fn leave(&mut self) {
-        if self.lease != 0 {
-            self.sweep(self.lease);
-            self.lease = 0;
+        if self.has_joined {
+            self.sweep(self.member);
+            (self.lease, self.member, self.has_joined) = (0, 0, false);
+        } else if self.lease != 0 {
+            let _guard = self.lock();
+            self.table.sweep(self.lease);
         }
     }
 
@@ -109,14 +122,25 @@ impl<P: Pmem> Allocator<P> {
         self.lease
     }
 
+    /// The lease in whose name the lock is taken.
+    pub(crate) const fn member(&self) -> u16 {
+        self.member
+    }
+
+    /// Whether any other lease has a holder who lives.
+    pub(crate) fn has_others(&self) -> bool {
+        let others = (1..self.table.layout.leases as u16).filter(|lease| *lease != self.member);
+        others.into_iter().any(|lease| self.table.holder(lease).is_some() && !self.is_dead(lease))
+    }
+
     /// The process that holds a lease.
     pub fn holder(&self, lease: u16) -> Option<Process> {
         self.table.holder(lease)
     }
 
-    pub(super) fn is_dead(&self, lease: u16) -> bool {
+    pub(crate) fn is_dead(&self, lease: u16) -> bool {
         let Some(judge) = &self.judge else { return false };
-        lease != self.lease && self.table.holder(lease).is_some_and(judge)
+        lease != self.member && self.table.holder(lease).is_some_and(&**judge)
     }
 
     /// The leases whose holders are dead. Whoever sweeps them first publishes what the log says of them.

@@ -22,7 +22,7 @@ impl<P: Pmem> Allocator<P> {
     pub(super) fn lock(&self) -> Guard<'_, P> {
         let pmem = &self.table.pmem;
         let at = self.table.layout.lock();
-        let own = HELD | u64::from(self.lease());
+        let own = HELD | u64::from(self.member);
         let (mut spins, mut turns) = (0, 0_u32);
         loop {
             let found = pmem.load(at);

@@ -84,7 +84,7 @@ fn it_agrees_with_a_map() {
                 let number = if seed == 0 { prng.below(round + 1) } else { number };
                 assert_eq!(tree.remove(&memory, key(number)), model.remove(&key(number)));
             }
-            tree.settle(&source).unwrap();
+            tree.settle(&memory, &source).unwrap();
             if round % 500 == 0 {
                 expect(&tree, &memory, &model, &mut prng);
             }

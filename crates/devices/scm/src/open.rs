@@ -1,0 +1,394 @@
+//! Opening a device: made anew, after whatever happened to it, or beside the processes that use it already.
+
+use crate::allocator::reconcile::Named;
+use crate::allocator::{Allocator, Process};
+use crate::core::{Blocks, Core, Counters, KEPT_SEGMENTS, store_superblock};
+use crate::device::{FormatOptions, MountOptions, ScmDevice};
+use crate::doubt::Doubted;
+use crate::errors::{damaged, from_media, no_space};
+use crate::format::{AREA_START, FORMAT_VERSION, NoSuperblock, SMALLEST_BYTES, SUPERBLOCKS, Superblock, salt_of};
+use crate::held::HeldBlocks;
+use crate::log::{Log, Start};
+use crate::recover::{Recovered, claim, recover};
+use crate::shared::Words;
+use crate::stack::Stack;
+use crate::tree::Tree;
+use crate::turn::Turn;
+use onode_base::ErrorKind;
+use onode_base::planted::{Bug, is_planted};
+use onode_base::sync::Mutex;
+use onode_media::Pmem;
+use onode_object::{Error, ObjectId, Result};
+use std::ops::Range;
+use std::sync::Arc;
+
+const fn usual_chunk_bytes(length: u64) -> u32 {
+    if length < 4 << 20 {
+        4 << 10
+    } else if length < 64 << 20 {
+        16 << 10
+    } else {
+        64 << 10
+    }
+}
+
+/// Bytes of the blocks and their tables on a memory of `length`.
+const fn area_bytes(length: u64, chunk: u64) -> u64 {
+    length.saturating_sub(AREA_START) / chunk * chunk
+}
+
+fn blocks_of<P: Pmem>(memory: &Arc<P>, made_length: u64, length: u64, chunk_bytes: u32) -> Result<Blocks<P>> {
+    let chunk = u64::from(chunk_bytes);
+    if !chunk_bytes.is_power_of_two() || !(4096..=65536).contains(&chunk_bytes) || length < SMALLEST_BYTES {
+        let detail = format!("a memory of {length} bytes with chunks of {chunk_bytes}");
+        return Err(Error::new(ErrorKind::Invalid, detail));
+    }
+    let (made_bytes, bytes) = (area_bytes(made_length, chunk), area_bytes(length, chunk));
+    let blocks = Allocator::attach_grown(Arc::clone(memory), AREA_START, made_bytes, bytes, chunk);
+    blocks.map_err(|error| from_media("blocks", &error))
+}
+
+pub(crate) fn blocks_of_superblock<P: Pmem>(memory: &Arc<P>, superblock: &Superblock) -> Result<Blocks<P>> {
+    blocks_of(memory, superblock.made_length, superblock.length, superblock.chunk_bytes)
+}
+
+/// What is true of a log that was just opened.
+struct Opened {
+    tree: Tree,
+    log: Log,
+    superblock: Superblock,
+    objects: u64,
+    live_log_bytes: u64,
+}
+
+impl<P: Pmem> ScmDevice<P> {
+    /// Makes an empty device on `memory`; what was there is gone.
+    ///
+    /// # Errors
+    /// `Invalid` for a memory that is too small; `Media`.
+    pub fn format(memory: P, options: &FormatOptions) -> Result<Self> {
+        let memory = Arc::new(memory);
+        let length = memory.length();
+        let chunk_bytes = options.chunk_bytes.unwrap_or(usual_chunk_bytes(length));
+        let blocks = blocks_of(&memory, length, length, chunk_bytes)?;
+        for slot in SUPERBLOCKS {
+            memory.write_through(slot, &[0; Superblock::BYTES]);
+        }
+        memory.fence().map_err(|error| from_media("making the device", &error))?;
+        blocks.reset();
+        let chunk = u64::from(chunk_bytes);
+        let mut spare = store_segments(&*memory, &blocks, chunk, KEPT_SEGMENTS + 2);
+        let tree = Tree::new(&*memory, &blocks)?;
+        let superblock = Superblock {
+            generation: 0,
+            uuid: options.uuid,
+            length,
+            made_length: length,
+            chunk_bytes,
+            closed: false,
+            session: 1,
+            tail: 0,
+            tail_sequence: 1,
+            next_id: ObjectId::FIRST_FREE.0,
+            accepted: 0,
+        };
+        let first = spare.pop(&*memory).unwrap_or_default();
+        if spare.len() < KEPT_SEGMENTS + 1 {
+            return Err(no_space("the memory is too small for a log"));
+        }
+        let start = Start {
+            salt: salt_of(&options.uuid),
+            session: 1,
+            segment_bytes: chunk,
+            tail_sequence: 1,
+            first,
+            sequence: 1,
+        };
+        let log = Log::start(&*memory, &start, &[], spare);
+        let log = log.ok_or_else(|| no_space("the memory is too small for a log"))?;
+        memory.fence().map_err(|error| from_media("making the device", &error))?;
+        let mut core = Core::new(memory, blocks, Opened { tree, log, superblock, objects: 0, live_log_bytes: 0 });
+        core.write_superblock(false)?;
+        core.write_superblock(false)?;
+        core.ready()
+    }
+
+    /// Opens the device on `memory`, after whatever happened to it. Nobody else may use it until this returns. If the
+    /// memory is longer than it was, so is the device from now on; a read-only mount leaves that to the next.
+    ///
+    /// # Errors
+    /// `Invalid` if there is none, or one of a newer format; `Corrupt` if what it needs is damaged; `Media`.
+    pub fn mount(memory: P, options: &MountOptions) -> Result<Self> {
+        let memory = Arc::new(memory);
+        let mut superblock = sound_superblock(&*memory)?;
+        let mut blocks = blocks_of_superblock(&memory, &superblock)?;
+        if !options.read_only && superblock.length < memory.length() {
+            // What is added is free, and what is there stays where it is. Less than the tables need is no gain.
+            let longer = blocks_of(&memory, superblock.made_length, memory.length(), superblock.chunk_bytes)?;
+            if longer.capacity_bytes() > blocks.capacity_bytes() {
+                superblock.length = memory.length();
+                blocks = longer;
+            }
+        }
+        let chunk = u64::from(superblock.chunk_bytes);
+        let opened = Opened::of_log(&memory, &blocks, superblock, options.read_only, 0, |recovered, next| {
+            blocks.reset();
+            claim(&blocks, recovered, next, chunk)
+        })?;
+        let mut core = Core::new(memory, blocks, opened);
+        if options.read_only {
+            core.read_only = Some("it is mounted read-only".to_owned());
+        }
+        core.ready()
+    }
+
+    /// Uses the device on `memory` together with the processes that do so already: it was mounted since the host was
+    /// started, and somebody who joined has not closed it yet.
+    ///
+    /// # Errors
+    /// As [`mount`](Self::mount); `Busy` if too many processes use it.
+    pub fn attach(
+        memory: P,
+        process: Process,
+        is_dead: impl Fn(Process) -> bool + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let memory = Arc::new(memory);
+        let superblock = sound_superblock(&*memory)?;
+        let blocks = blocks_of_superblock(&memory, &superblock)?;
+        let opened = Opened {
+            tree: Tree::default(),
+            log: Log::nowhere(salt_of(&superblock.uuid), u64::from(superblock.chunk_bytes)),
+            superblock,
+            objects: 0,
+            live_log_bytes: 0,
+        };
+        let core = Core::new(Arc::clone(&memory), blocks, opened);
+        let mut device = Self::of(core)?;
+        device.join(process, is_dead)?;
+        Ok(device)
+    }
+
+    fn of(core: Core<P>) -> Result<Self> {
+        let memory = Arc::clone(&core.memory);
+        let members = blocks_of_superblock(&memory, &core.superblock)?;
+        let domain = memory.domain().name();
+        Ok(Self { turn: Turn::new(memory, members), core: Mutex::new(core), domain })
+    }
+
+    /// Lets other processes use the device at the same time, from the moment that they may open the memory: this one is
+    /// known by `process`, and `is_dead` judges the others. Frees what dead ones have left.
+    ///
+    /// # Errors
+    /// `Busy` if too many processes use it.
+    pub fn join(&mut self, process: Process, is_dead: impl Fn(Process) -> bool + Send + Sync + 'static) -> Result<()> {
+        if self.turn.members.join(process, is_dead).is_none() {
+            return Err(Error::new(ErrorKind::Busy, "too many processes use the memory"));
+        }
+        self.core.get_mut().blocks.follow(&self.turn.members, true);
+        let mut core = self.lock();
+        core.sweep_dead();
+        // Somebody uses it.
+        core.check_writable().and_then(|()| core.write_superblock(false))
+    }
+}
+
+impl<P: Pmem> Drop for ScmDevice<P> {
+    fn drop(&mut self) {
+        if self.turn.members.member() != 0 {
+            let broken = self.turn.take();
+            self.core.get_mut().arrive(broken);
+            self.turn.members.leave();
+            self.core.get_mut().leave_words();
+            self.turn.give_back();
+        }
+    }
+}
+
+impl<P: Pmem> Core<P> {
+    fn new(memory: Arc<P>, blocks: Blocks<P>, opened: Opened) -> Self {
+        let Opened { tree, log, superblock, objects, live_log_bytes } = opened;
+        Self {
+            memory,
+            blocks,
+            tree,
+            log,
+            superblock,
+            held: HeldBlocks::default(),
+            doubted: Doubted::default(),
+            last_shrink: 0,
+            last_put_and_shrink: 0,
+            live_log_bytes,
+            next_id: superblock.next_id,
+            objects,
+            commits: 0,
+            recoveries: 0,
+            has_failed: false,
+            left: Words::default(),
+            changes: 0,
+            others_commits: 0,
+            has_foreign: false,
+            read_only: None,
+            counters: Counters::default(),
+        }
+    }
+
+    /// The device, when nobody else uses the memory.
+    fn ready(mut self) -> Result<ScmDevice<P>> {
+        Turn::reset(&*self.memory);
+        self.leave_first_words();
+        ScmDevice::of(self)
+    }
+
+    /// What to know at the beginning of a turn.
+    #[inline]
+    pub(crate) fn arrive(&mut self, broken: bool) {
+        if broken {
+            self.take_over();
+        } else if self.memory.load(crate::shared::CHANGES) != self.changes {
+            self.take_words();
+        }
+    }
+
+    /// Whoever had the turn before died: blocks, index and words are made anew from the log.
+    #[cold]
+    fn take_over(&mut self) {
+        self.take_words();
+        if self.read_only.is_some() {
+            return;
+        }
+        // What the dead one flushed may not be durable yet.
+        self.has_foreign = true;
+        if let Err(error) = self.rebuild() {
+            self.fail(error);
+        }
+        self.leave_words();
+    }
+
+    fn rebuild(&mut self) -> Result<()> {
+        let superblock = sound_superblock(&*self.memory)?;
+        let chunk = u64::from(superblock.chunk_bytes);
+        if std::mem::take(&mut self.has_foreign) {
+            self.memory.flush(0, self.memory.length());
+        }
+        let blocks = &self.blocks;
+        // Ids that live processes have reserved are in no log.
+        let next_id = self.next_id.max(Words::next_id(&*self.memory));
+        let opened = Opened::of_log(&self.memory, blocks, superblock, false, next_id, |recovered, next| {
+            let mut named: Vec<Named> = recovered.scan.segments.iter().map(|(address, _)| (*address, chunk)).collect();
+            named.push((next, chunk));
+            let extents = recovered.entries.iter().filter(|(key, _)| key.is_extent());
+            named.extend(extents.map(|(_, value)| (value.0, value.1)));
+            named.sort_unstable();
+            blocks.reconcile(&named).map_err(|(at, why)| damaged(format!("the block at byte {at}: {why:?}")))
+        })?;
+        let Opened { tree, log, superblock, objects, live_log_bytes } = opened;
+        (self.tree, self.log, self.superblock) = (tree, log, superblock);
+        (self.objects, self.live_log_bytes, self.next_id) = (objects, live_log_bytes, superblock.next_id);
+        self.held.first = self.held.last;
+        self.doubted.follow(&*self.memory, self.doubted.last, self.doubted.last);
+        (self.last_shrink, self.last_put_and_shrink) = (0, 0);
+        self.recoveries += 1;
+        self.commits += 1;
+        self.others_commits += 1;
+        self.sweep_dead();
+        Ok(())
+    }
+
+    /// Frees what dead processes have left.
+    pub(crate) fn sweep_dead(&self) -> usize {
+        self.blocks.sweep_dead()
+    }
+}
+
+impl Opened {
+    /// Reads the log and opens a segment of a session of its own. `claim` gets the blocks that the log names.
+    fn of_log<P: Pmem>(
+        memory: &Arc<P>,
+        blocks: &Blocks<P>,
+        mut superblock: Superblock,
+        read_only: bool,
+        next_id: u64,
+        claim: impl FnOnce(&Recovered, u64) -> Result<()>,
+    ) -> Result<Self> {
+        let chunk = u64::from(superblock.chunk_bytes);
+        let recovered = recover(&**memory, &superblock, area_of(&superblock), read_only)?;
+        let next = recovered.scan.segments.last().map_or(0, |(_, head)| head.next);
+        superblock.session += u64::from(!is_planted(Bug::ScmSessionNotCounted));
+        superblock.next_id = recovered.next_id.max(next_id);
+        if !read_only {
+            // What the last records stand for is there now and need not stay as it is. Whatever is written from here on,
+            // be it a node of the index, may take its place.
+            superblock.generation += 1;
+            superblock.closed = false;
+            superblock.accepted = recovered.scan.end();
+            store_superblock(&**memory, &superblock);
+            memory.fence().map_err(|error| from_media("recovering", &error))?;
+        }
+        claim(&recovered, next)?;
+        let start = Start {
+            salt: salt_of(&superblock.uuid),
+            session: superblock.session,
+            segment_bytes: chunk,
+            tail_sequence: superblock.tail_sequence,
+            first: next,
+            sequence: recovered.scan.end(),
+        };
+        let tree = Tree::build(&**memory, blocks, recovered.entries.iter().copied())?;
+        let spare = store_segments(&**memory, blocks, chunk, KEPT_SEGMENTS + 1);
+        let segments: Vec<u64> = recovered.scan.segments.iter().map(|(address, _)| *address).collect();
+        let log = Log::start(&**memory, &start, &segments, spare);
+        let log = log.ok_or_else(|| no_space("no room is left for the log"))?;
+        Ok(Self { tree, log, superblock, objects: recovered.objects, live_log_bytes: recovered.live_log_bytes })
+    }
+}
+
+/// Segments for the log, at most `wanted`, as many as there is room for.
+fn store_segments<P: Pmem>(memory: &P, blocks: &Blocks<P>, chunk: u64, wanted: usize) -> Stack {
+    let mut spare = Stack::default();
+    while spare.len() < wanted {
+        let Some(address) = blocks.allocate(chunk) else { break };
+        spare.push(memory, address);
+    }
+    spare
+}
+
+/// Where blocks lie.
+const fn area_of(superblock: &Superblock) -> Range<u64> {
+    AREA_START..AREA_START + area_bytes(superblock.length, superblock.chunk_bytes as u64)
+}
+
+/// The superblock that counts, of a memory that is as long as it says.
+fn sound_superblock<P: Pmem + ?Sized>(memory: &P) -> Result<Superblock> {
+    let superblock = newest_superblock(memory)?;
+    if superblock.length > memory.length() {
+        let (length, there) = (superblock.length, memory.length());
+        return Err(damaged(format!("the device has {length} bytes, the memory only {there}: it was cut short")));
+    }
+    Ok(superblock)
+}
+
+fn newest_superblock<P: Pmem + ?Sized>(memory: &P) -> Result<Superblock> {
+    let mut newest: Option<Superblock> = None;
+    let mut trouble = NoSuperblock::Foreign;
+    if memory.length() < SMALLEST_BYTES {
+        return Err(Error::new(ErrorKind::Invalid, "there is no device on this memory"));
+    }
+    for slot in SUPERBLOCKS {
+        let mut bytes = [0; Superblock::BYTES];
+        memory.read(slot, &mut bytes);
+        match Superblock::decode(&bytes) {
+            Ok(found) if newest.is_none_or(|newest| found.generation > newest.generation) => newest = Some(found),
+            Ok(_) | Err(NoSuperblock::Foreign) => {}
+            Err(worse) => trouble = worse,
+        }
+    }
+    match (newest, trouble) {
+        (_, NoSuperblock::Newer(version)) => {
+            let detail = format!("the device has format {version}, this program knows formats up to {FORMAT_VERSION}");
+            Err(Error::new(ErrorKind::Invalid, detail))
+        }
+        (Some(newest), _) => Ok(newest),
+        (None, NoSuperblock::Damaged) => Err(damaged("both superblocks are damaged")),
+        (None, NoSuperblock::Foreign) => Err(Error::new(ErrorKind::Invalid, "there is no device on this memory")),
+    }
+}

@@ -1,0 +1,191 @@
+//! What the processes that use one device tell each other: words in the memory, none of them durable.
+//!
+//! Whoever holds the lock ([`turn`](crate::turn)) has the truth in its own [`Core`] and leaves it here when it lets go;
+//! the next one takes it over from here if somebody else was there in between. The words hold no list: lists are links
+//! in the memory ([`Stack`](crate::stack::Stack), [`Chain`]) or rings of fixed length behind the words. If a holder dies, nothing here counts
+//! any more, and the next one makes all of it anew from the log.
+
+use crate::core::Core;
+use crate::format::{AREA_START, SHARED_START};
+use crate::log::Chain;
+use onode_media::{Domain, Pmem};
+
+/// The lock.
+pub(crate) const LOCK: u64 = SHARED_START;
+/// Counts what was left here.
+pub(crate) const CHANGES: u64 = SHARED_START + 8;
+const WORDS_START: u64 = SHARED_START + 64;
+const WORDS: usize = 31;
+/// Entries of a ring.
+pub(crate) const RING_ENTRIES: u64 = 1024;
+const ENTRY_WORDS: u64 = 3;
+const RING_BYTES: u64 = RING_ENTRIES * ENTRY_WORDS * 8;
+/// Blocks that are held.
+pub(crate) const HELD: Ring = Ring(SHARED_START + 512);
+/// Ranges that are doubted.
+pub(crate) const DOUBTED: Ring = Ring(SHARED_START + 512 + RING_BYTES);
+
+const _: () = assert!(WORDS as u64 * 8 <= 512 - 64 && DOUBTED.0 + RING_BYTES <= AREA_START);
+
+/// Entries of three words, found by numbers that only grow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ring(u64);
+
+impl Ring {
+    pub(crate) fn load<P: Pmem + ?Sized>(self, memory: &P, number: u64) -> [u64; 3] {
+        let at = self.0 + number % RING_ENTRIES * ENTRY_WORDS * 8;
+        [0, 8, 16].map(|word| memory.load(at + word))
+    }
+
+    pub(crate) fn store<P: Pmem + ?Sized>(self, memory: &P, number: u64, entry: [u64; 3]) {
+        let at = self.0 + number % RING_ENTRIES * ENTRY_WORDS * 8;
+        [0, 8, 16].into_iter().zip(entry).for_each(|(word, value)| memory.store(at + word, value));
+    }
+}
+
+/// The words as a holder left them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Words([u64; WORDS]);
+
+impl<P: Pmem> Core<P> {
+    fn words(&self) -> Words {
+        let Chain { first, last, count } = self.log.segments;
+        Words([
+            self.tree.root.address,
+            self.tree.nodes,
+            self.tree.kept.first,
+            self.tree.kept.count,
+            self.log.session,
+            first,
+            last,
+            count,
+            self.log.tail_sequence,
+            self.log.next,
+            self.log.spare.first,
+            self.log.spare.count,
+            self.log.position,
+            self.log.sequence,
+            self.log.fenced,
+            self.log.applied,
+            self.log.flushed,
+            self.log.doubted_from,
+            self.superblock.generation,
+            self.held.first,
+            self.held.last,
+            self.doubted.first,
+            self.doubted.last,
+            self.last_shrink,
+            self.last_put_and_shrink,
+            self.live_log_bytes,
+            self.next_id,
+            self.objects,
+            self.commits,
+            u64::from(self.has_failed),
+            self.recoveries,
+        ])
+    }
+
+    fn set_words(&mut self, words: &Words) {
+        let mut doubted = (0, 0);
+        let has_failed;
+        [
+            self.tree.root.address,
+            self.tree.nodes,
+            self.tree.kept.first,
+            self.tree.kept.count,
+            self.log.session,
+            self.log.segments.first,
+            self.log.segments.last,
+            self.log.segments.count,
+            self.log.tail_sequence,
+            self.log.next,
+            self.log.spare.first,
+            self.log.spare.count,
+            self.log.position,
+            self.log.sequence,
+            self.log.fenced,
+            self.log.applied,
+            self.log.flushed,
+            self.log.doubted_from,
+            self.superblock.generation,
+            self.held.first,
+            self.held.last,
+            doubted.0,
+            doubted.1,
+            self.last_shrink,
+            self.last_put_and_shrink,
+            self.live_log_bytes,
+            self.next_id,
+            self.objects,
+            self.commits,
+            has_failed,
+            self.recoveries,
+        ] = words.0;
+        self.doubted.follow(&*self.memory, doubted.0, doubted.1);
+        self.has_failed |= has_failed != 0;
+        if self.has_failed && self.read_only.is_none() {
+            self.read_only = Some("a failure before, in another process".to_owned());
+        }
+    }
+
+    /// Leaves the words for whoever comes next; what is as it was is not stored again.
+    pub(crate) fn leave_words(&mut self) {
+        let now = self.words();
+        if now == self.left {
+            return;
+        }
+        for (number, (value, before)) in (0..).zip(now.0.iter().zip(&self.left.0)) {
+            if value != before {
+                self.memory.store(WORDS_START + number * 8, *value);
+            }
+        }
+        self.left = now;
+        let before = self.changes;
+        self.changes += 1;
+        let is_unfenced = self.log.fenced < self.log.sequence || self.log.applied < self.log.flushed;
+        if is_unfenced && self.memory.domain() == Domain::Flush {
+            // What this processor has flushed may be fenced by another one: an exchange orders it before, a store does not.
+            let _ = self.memory.compare_exchange(CHANGES, before, self.changes);
+        } else {
+            self.memory.store(CHANGES, self.changes);
+        }
+    }
+
+    /// Leaves all of the words, whatever was there.
+    pub(crate) fn leave_first_words(&mut self) {
+        self.left = self.words();
+        for (number, value) in (0..).zip(&self.left.0) {
+            self.memory.store(WORDS_START + number * 8, *value);
+        }
+        self.changes = 1;
+        self.memory.store(CHANGES, self.changes);
+    }
+
+    /// Takes the words over that another process left.
+    pub(crate) fn take_words(&mut self) {
+        self.changes = self.memory.load(CHANGES);
+        let mut words = Words::default();
+        for (number, value) in (0..).zip(&mut words.0) {
+            *value = self.memory.load(WORDS_START + number * 8);
+        }
+        if words == self.left {
+            return;
+        }
+        // Where leaves were found before says nothing any more.
+        self.tree.fingers.clear();
+        let commits = self.commits;
+        self.set_words(&words);
+        self.left = words;
+        self.others_commits += u64::from(commits != self.commits);
+        // What another process flushed is not known to the medium of this one.
+        self.has_foreign |= self.log.fenced < self.log.sequence || self.log.applied < self.log.flushed;
+    }
+}
+
+impl Words {
+    /// The first id that no object was promised, as the words say without a lock.
+    pub(crate) fn next_id<P: Pmem + ?Sized>(memory: &P) -> u64 {
+        const NEXT_ID: u64 = 26;
+        memory.load(WORDS_START + NEXT_ID * 8)
+    }
+}
