@@ -1,5 +1,10 @@
 //! Locks of a file that belong to the opening of it, not to the process: two openings in one process keep each other
 //! out, too, and a lock ends with the last descriptor, however a process dies.
+//!
+//! Bytes far behind every byte that there is stand for what is locked. Who uses a file alone locks [`WHOLE`] for
+//! writing, others for reading. Those who share it, and those who only read it, tell so by a byte each; which of them may
+//! come in is decided by who holds [`DOOR`]. A *seat* is a byte that a process which shares the file keeps locked as long
+//! as it lives.
 #![allow(unsafe_code, reason = "fcntl(2) with locks of open file descriptions has no safe face")]
 
 use crate::error::{Error, MediaErrorKind, Result};
@@ -7,35 +12,129 @@ use crate::real::host::of_open;
 use alloc::format;
 use rustix::io::Errno;
 use std::fs::File;
+use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// The byte that stands for the whole file: far behind every byte that there is.
-const LOCKED_BYTE: libc::off_t = 1 << 62;
+/// The byte that stands for the whole file.
+const WHOLE: libc::off_t = 1 << 62;
+const SHARERS: libc::off_t = WHOLE + 1;
+const READERS: libc::off_t = WHOLE + 2;
+const DOOR: libc::off_t = WHOLE + 3;
+const SEATS: libc::off_t = WHOLE + 64;
+/// More than ever share a file.
+const SEATS_MAX: u64 = 4096;
 
-/// Keeps others out, or lets those in who share, too.
+fn request(kind: libc::c_int, byte: libc::off_t) -> libc::flock {
+    libc::flock {
+        l_type: kind as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: byte,
+        l_len: 1,
+        l_pid: 0,
+    }
+}
+
+/// Takes, changes or gives back a lock; false if others do not let it. `waits` says whether it waits for them.
+fn set(file: &File, kind: libc::c_int, byte: libc::off_t, waits: bool) -> io::Result<bool> {
+    let request = request(kind, byte);
+    let command = if waits { libc::F_OFD_SETLKW } else { libc::F_OFD_SETLK };
+    loop {
+        // SAFETY: the request reads one flock from a pointer that is valid for the length of the call.
+        if unsafe { libc::fcntl(file.as_raw_fd(), command, &raw const request) } == 0 {
+            return Ok(true);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::AGAIN | Errno::ACCESS) => return Ok(false),
+            Some(Errno::INTR) => {}
+            _ => return Err(error),
+        }
+    }
+}
+
+/// Whether another opening has a lock on a byte.
+fn is_locked(file: &File, byte: libc::off_t) -> io::Result<bool> {
+    let mut request = request(libc::F_WRLCK, byte);
+    // SAFETY: the request reads and writes one flock at a pointer that is valid for the length of the call.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut request) } == 0 {
+        return Ok(request.l_type != libc::F_UNLCK as libc::c_short);
+    }
+    Err(io::Error::last_os_error())
+}
+
+fn in_use(path: &Path) -> Error {
+    let detail = format!("{}: unmount it or end the command that uses it, then retry", path.display());
+    Error::new(MediaErrorKind::Locked, detail)
+}
+
+/// Keeps all others out.
 ///
 /// # Errors
 /// `Locked`; others as at opening.
-pub(super) fn lock(file: &File, path: &Path, shared: bool, write: bool) -> Result<()> {
-    let kind = if shared || !write { libc::F_RDLCK } else { libc::F_WRLCK };
-    let request = libc::flock {
-        l_type: kind as libc::c_short,
-        l_whence: libc::SEEK_SET as libc::c_short,
-        l_start: LOCKED_BYTE,
-        l_len: 1,
-        l_pid: 0,
-    };
-    // SAFETY: the request reads one flock from a pointer that is valid for the length of the call.
-    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const request) } == 0 {
-        return Ok(());
-    }
-    let error = std::io::Error::last_os_error();
-    match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::AGAIN | Errno::ACCESS) => {
-            let detail = format!("{}: unmount it or end the command that uses it, then retry", path.display());
-            Err(Error::new(MediaErrorKind::Locked, detail))
+pub(super) fn lock(file: &File, path: &Path) -> Result<()> {
+    let taken = set(file, libc::F_WRLCK, WHOLE, false).map_err(|error| of_open(path, &error))?;
+    if taken { Ok(()) } else { Err(in_use(path)) }
+}
+
+/// Keeps all out who write, those who share the file among them.
+///
+/// # Errors
+/// As [`lock`].
+pub(super) fn lock_to_read(file: &File, path: &Path) -> Result<()> {
+    let locked = || {
+        if !set(file, libc::F_RDLCK, WHOLE, false)? {
+            return Ok(false);
         }
-        _ => Err(of_open(path, &error)),
+        // Those who share tell so before they look for readers; readers tell so before they look for them.
+        Ok(set(file, libc::F_RDLCK, READERS, false)? && !is_locked(file, SHARERS)?)
+    };
+    match locked() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(in_use(path)),
+        Err(error) => Err(of_open(path, &error)),
     }
+}
+
+/// Lets others in who also share the file; true for the first one, which has it alone until it says so with
+/// [`let_in`]. The door stays closed until then, and whoever wants in waits for it.
+///
+/// # Errors
+/// As [`lock`].
+pub(super) fn share(file: &File, path: &Path) -> Result<bool> {
+    let shared = || {
+        set(file, libc::F_WRLCK, DOOR, true)?;
+        let is_first = set(file, libc::F_WRLCK, WHOLE, false)?;
+        if !is_first && !set(file, libc::F_RDLCK, WHOLE, false)? {
+            return Ok(None);
+        }
+        let told = set(file, libc::F_RDLCK, SHARERS, false)?;
+        Ok((told && !is_locked(file, READERS)?).then_some(is_first))
+    };
+    match shared() {
+        Ok(Some(is_first)) => Ok(is_first),
+        Ok(None) => Err(in_use(path)),
+        Err(error) => Err(of_open(path, &error)),
+    }
+}
+
+/// Opens the door for the next one who shares.
+pub(super) fn let_in(file: &File) -> io::Result<()> {
+    set(file, libc::F_RDLCK, WHOLE, false)?;
+    set(file, libc::F_UNLCK, DOOR, false).map(|_| ())
+}
+
+/// Takes a seat that nobody has; `None` if there is none.
+pub(super) fn take_seat(file: &File) -> io::Result<Option<u64>> {
+    for seat in 0..SEATS_MAX {
+        if set(file, libc::F_WRLCK, SEATS + seat as libc::off_t, false)? {
+            return Ok(Some(seat));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether another opening of the file has a seat. An answer that the kernel refuses counts as yes.
+pub(super) fn is_seat_taken(file: &File, seat: u64) -> bool {
+    seat < SEATS_MAX && is_locked(file, SEATS + seat as libc::off_t).unwrap_or(true)
 }

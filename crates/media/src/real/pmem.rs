@@ -18,6 +18,7 @@ pub use options::{Flushing, MappedOptions, Opening};
 
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::pmem::{Domain, LINE_BYTES, Pmem};
+use crate::real::lock;
 use alloc::format;
 use alloc::string::{String, ToString};
 use core::ptr::NonNull;
@@ -115,6 +116,42 @@ impl MappedPmem {
     #[must_use]
     pub const fn is_read_only(&self) -> bool {
         self.read_only
+    }
+
+    /// Whether nobody else used the memory when it was opened. Who shares it and is the first has it alone until it
+    /// [lets others in](Self::let_in).
+    #[must_use]
+    pub const fn is_first(&self) -> bool {
+        self.file.is_first()
+    }
+
+    /// Lets the next one in who shares the memory; until then it waits.
+    ///
+    /// # Errors
+    /// `Host`.
+    pub fn let_in(&self) -> Result<()> {
+        lock::let_in(self.file.file()).map_err(|error| self.refused("share", &error))
+    }
+
+    /// Takes a number that nobody else has who shares the memory, and keeps it until the memory is closed, however that
+    /// comes.
+    ///
+    /// # Errors
+    /// `Host`; `InUse` if there is none left.
+    pub fn take_seat(&self) -> Result<u64> {
+        let seat = lock::take_seat(self.file.file()).map_err(|error| self.refused("share", &error))?;
+        seat.ok_or_else(|| Error::new(MediaErrorKind::InUse, format!("too many share {}", self.file.name())))
+    }
+
+    /// Whether somebody else has the number.
+    #[must_use]
+    pub fn is_seat_taken(&self, seat: u64) -> bool {
+        lock::is_seat_taken(self.file.file(), seat)
+    }
+
+    fn refused(&self, verb: &str, error: &std::io::Error) -> Error {
+        let errno = rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO);
+        self.file.failed(verb, errno, MediaErrorKind::Host)
     }
 
     /// Maps what another process has added to the file; returns the length.

@@ -7,6 +7,7 @@ use super::options::{MappedOptions, Opening};
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::pmem::LINE_BYTES;
 use crate::real::host::of_open;
+use crate::real::lock;
 use alloc::format;
 use alloc::string::{String, ToString};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +22,7 @@ pub(super) struct MemoryFile {
     file: File,
     name: String,
     is_device: bool,
+    is_first: bool,
     length: AtomicU64,
 }
 
@@ -56,14 +58,19 @@ impl MemoryFile {
             _ => of_open(path, &error),
         })?;
         let mut unfinished = Unfinished(is_new.then_some(path));
-        super::super::lock::lock(&file, path, options.shared || !write, write)?;
+        let is_first = match (write, options.shared) {
+            (false, _) => lock::lock_to_read(&file, path).map(|()| false)?,
+            (true, false) => lock::lock(&file, path).map(|()| true)?,
+            (true, true) => lock::share(&file, path)?,
+        };
         let metadata = file.metadata().map_err(|error| of_open(path, &error))?;
         let is_device = metadata.file_type().is_char_device();
         let found = if is_device { length_of_device(path, metadata.rdev())? } else { metadata.len() };
         if !is_device && !metadata.is_file() {
             return Err(not_memory(path, "it is neither a file nor a device of persistent memory"));
         }
-        let memory = Self { file, name: path.display().to_string(), is_device, length: AtomicU64::new(found) };
+        let name = path.display().to_string();
+        let memory = Self { file, name, is_device, is_first, length: AtomicU64::new(found) };
         match options.opening {
             Opening::New(length) | Opening::ExistingOrNew(length) if found == 0 => memory.grow(length)?,
             // A hole would be filled at the first store, and the host may have no room then.
@@ -88,7 +95,7 @@ impl MemoryFile {
         let name = "memory without a name".to_string();
         let fd = rustix::fs::memfd_create("onode", MemfdFlags::CLOEXEC)
             .map_err(|errno| failed(&name, "make", errno, MediaErrorKind::Host))?;
-        let memory = Self { file: fd.into(), name, is_device: false, length: AtomicU64::new(0) };
+        let memory = Self { file: fd.into(), name, is_device: false, is_first: true, length: AtomicU64::new(0) };
         memory.grow(length.max(LINE_BYTES).next_multiple_of(LINE_BYTES))?;
         Ok(memory)
     }
@@ -103,6 +110,11 @@ impl MemoryFile {
 
     pub(super) const fn is_device(&self) -> bool {
         self.is_device
+    }
+
+    /// Whether nobody else used it when it was opened.
+    pub(super) const fn is_first(&self) -> bool {
+        self.is_first
     }
 
     pub(super) fn length(&self) -> u64 {

@@ -31,7 +31,8 @@ pub struct MappedOptions {
     pub opening: Opening,
     /// Whether lines are flushed.
     pub flushing: Flushing,
-    /// Let others in who also share; otherwise the file has one user.
+    /// Let others in who also share, one after the other ([`let_in`](super::MappedPmem::let_in)); otherwise the file has one
+    /// user.
     pub shared: bool,
     /// Bytes of address space to reserve: the most that the memory can grow to. Less is taken if the host refuses.
     pub reserve: u64,

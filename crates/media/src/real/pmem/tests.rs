@@ -131,8 +131,16 @@ fn a_file_has_one_user_unless_all_share() {
     assert_eq!(MappedPmem::open(&place.0, &shared).map(|_| ()).unwrap_err().kind, MediaErrorKind::Locked);
     drop(alone);
     let one = MappedPmem::open(&place.0, &shared).unwrap();
+    one.let_in().unwrap();
     let two = MappedPmem::open(&place.0, &shared).unwrap();
-    assert_eq!(kind_of(&place.0, Opening::Existing), MediaErrorKind::Locked);
+    two.let_in().unwrap();
+    assert_eq!((one.is_first(), two.is_first()), (true, false));
+    for opening in [Opening::Existing, Opening::ReadOnly] {
+        assert_eq!(kind_of(&place.0, opening), MediaErrorKind::Locked);
+    }
+    let seats = [one.take_seat().unwrap(), two.take_seat().unwrap()];
+    assert!(seats[0] != seats[1] && one.is_seat_taken(seats[1]) && two.is_seat_taken(seats[0]));
+    assert!(!one.is_seat_taken(seats[0]), "one's own seat keeps only others out");
     std::thread::scope(|scope| {
         for memory in [&one, &two] {
             scope.spawn(move || {
