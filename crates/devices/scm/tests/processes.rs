@@ -24,6 +24,7 @@ const OWN: u16 = 1;
 fn open(path: &Path, opening: Opening) -> Allocator<MappedPmem> {
     let options = MappedOptions { opening, shared: true, reserve: AREA, ..MappedOptions::default() };
     let memory = MappedPmem::open(path, &options).expect("memory");
+    memory.let_in().expect("others may share it");
     Allocator::attach(memory, 0, AREA, CHUNK).expect("a layout")
 }
 
