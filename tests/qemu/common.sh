@@ -39,23 +39,29 @@ build_initrd() {
     cp "$(command -v busybox)" "$root/bin/busybox"
     ! ldd "$root/bin/busybox" >/dev/null 2>&1 || skip "busybox is not static; install busybox-static"
     for module in "$@"; do
-        modprobe --set-version "$kernel" --show-depends "$module" | awk '$1 == "insmod" { print $2 }' || fail "no module $module"
+        modprobe --config /dev/null --set-version "$kernel" --show-depends "$module" | awk '$1 == "insmod" { print $2 }' || fail "no module $module"
     done | sort -u | while read -r file; do
         mkdir -p "$root$(dirname "$file")"
         cp "$file" "$root$file"
     done
     cp "/lib/modules/$kernel"/modules.{order,builtin,builtin.modinfo} "$root/lib/modules/$kernel/"
     depmod -b "$root" "$kernel"
-    cp "$ONODE" "$root/bin/onode"
+    put_program "$ONODE" onode
     strip "$root/bin/onode" 2>/dev/null || true
-    ldd "$ONODE" | grep -o '/[^ ]*' | while read -r file; do
-        mkdir -p "$root$(dirname "$file")"
-        cp -L "$file" "$root$file"
-    done
     cp "$REPOSITORY/tests/qemu/$script" "$root/script"
     cp "$REPOSITORY/tests/qemu/init" "$root/init"
     chmod 755 "$root/init" "$root/script" "$root/bin"/*
     pack_initrd
+}
+
+# put_program PATH NAME: into the machine, with the libraries that it needs.
+put_program() {
+    local root=$WORK/root file
+    cp -L "$1" "$root/bin/$2"
+    ldd "$1" | grep -o '/[^ ]*' | while read -r file; do
+        mkdir -p "$root$(dirname "$file")"
+        cp -L "$file" "$root$file"
+    done
 }
 
 pack_initrd() {

@@ -17,6 +17,7 @@ use onode_object::{ErrorKind, ObjectDevice, RamDevice};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use std::ffi::OsString;
 use std::fs::File;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -57,6 +58,9 @@ pub(crate) fn create(
     fill: impl FnOnce(&dyn ObjectDevice) -> Result<()>,
 ) -> Result<()> {
     if let Spec::Scm(Memory { path: Some(path), .. }) = spec {
+        if std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_char_device()) {
+            return memory::create_on_device(spec, path, replace, uuid, fill);
+        }
         let lock = lock_replaced(path, replace)?;
         return in_its_place(path, lock.is_some(), |unfinished| memory::create(spec, unfinished, uuid, fill));
     }

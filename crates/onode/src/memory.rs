@@ -51,7 +51,7 @@ pub(crate) fn open_device(spec: &Spec, memory: &Memory, read_only: bool, uuid: [
         let length = memory.bytes().next_multiple_of(4096);
         let mapped = MappedPmem::anonymous(length, &options(memory, Opening::New(length)));
         let mapped = mapped.map_err(|error| Error::medium(what(), &error))?;
-        return Ok(Arc::new(format(spec, memory, mapped, uuid)?));
+        return Ok(Arc::new(format(spec, memory, mapped, uuid, true)?));
     };
     Ok(Arc::new(mount(spec, memory, path, read_only)?))
 }
@@ -120,14 +120,44 @@ pub(crate) fn create(
     let opening = Opening::New(memory.bytes().next_multiple_of(4096));
     let mapped = MappedPmem::open(path, &options(memory, opening));
     let mapped = mapped.map_err(|error| medium_error(what(), path, &error))?;
-    let device = format(spec, memory, mapped, uuid)?;
+    let device = format(spec, memory, mapped, uuid, true)?;
     fill(&device)?;
     device.close().map_err(|error| volume_error(what(), &error))
 }
 
-fn format(spec: &Spec, memory: &Memory, mapped: MappedPmem, uuid: [u8; 16]) -> Result<Device> {
+/// Makes the device on a device of persistent memory, all of it. With `replace` what it holds is lost.
+pub(crate) fn create_on_device(
+    spec: &Spec,
+    path: &Path,
+    replace: bool,
+    uuid: [u8; 16],
+    fill: impl FnOnce(&dyn ObjectDevice) -> Result<()>,
+) -> Result<()> {
+    let Spec::Scm(memory) = spec else { return Ok(()) };
     let what = || format!("cannot make {spec}");
-    let space = Region::format(Arc::new(mapped), uuid, true).and_then(|region| {
+    let mapped = MappedPmem::open(path, &options(memory, Opening::Existing));
+    let mapped = mapped.map_err(|error| medium_error(what(), path, &error))?;
+    if !replace && is_used(&mapped) {
+        return Err(Error::new(Class::Exists, what(), "the device holds something already")
+            .hint("give another device, or drop what it holds with --force"));
+    }
+    let device = format(spec, memory, mapped, uuid, false)?;
+    fill(&device)?;
+    device.close().map_err(|error| volume_error(what(), &error))
+}
+
+/// Whether the start of a memory holds anything.
+pub(crate) fn is_used(memory: &dyn Pmem) -> bool {
+    /// File systems begin within so many bytes.
+    const LOOKED_AT: u64 = 128 << 10;
+    let mut start = vec![0; LOOKED_AT.min(memory.length()) as usize];
+    memory.read(0, &mut start);
+    start.iter().any(|byte| *byte != 0)
+}
+
+fn format(spec: &Spec, memory: &Memory, mapped: MappedPmem, uuid: [u8; 16], is_zero: bool) -> Result<Device> {
+    let what = || format!("cannot make {spec}");
+    let space = Region::format(Arc::new(mapped), uuid, is_zero).and_then(|region| {
         let length = memory.objects.unwrap_or_else(|| region.largest_free());
         region.create(OBJECTS, Kind::Manager, length)
     });

@@ -5,6 +5,7 @@
 
 use crate::error::{Class, Error, Result};
 use crate::host::random_bytes;
+use crate::memory::is_used;
 use crate::size::human_size;
 use onode_media::real::{MappedOptions, MappedPmem, Opening};
 use onode_media::spaces::{self, Kind, SpaceInfo};
@@ -20,9 +21,6 @@ pub struct Spaces {
     region: Region<Arc<MappedPmem>>,
     path: PathBuf,
 }
-
-/// Bytes at the start of a file by which it is told whether it holds anything.
-const LOOKED_AT: usize = 64 << 10;
 
 impl Spaces {
     /// Opens the region in the file or device at `path`.
@@ -73,9 +71,7 @@ impl Spaces {
                 let hint = "`onode spaces list` shows its spaces; --force makes a new region and drops them all";
                 return Err(Error::new(Class::Exists, what, "it is one already").hint(hint));
             }
-            let mut start = vec![0; LOOKED_AT.min(usize::try_from(memory.length()).unwrap_or(LOOKED_AT))];
-            memory.read(0, &mut start);
-            if start.iter().any(|byte| *byte != 0) {
+            if is_used(&*memory) {
                 let hint = "give another path, or drop what it holds with --force";
                 return Err(Error::new(Class::Exists, what, "it holds something else").hint(hint));
             }
