@@ -39,12 +39,16 @@ extern crate alloc;
 extern crate std;
 
 mod bits;
+mod blocks;
 mod bucket;
+pub mod bytewise;
+pub mod cmfs;
 mod golomb;
 mod pack;
 mod record;
 mod tokens;
 
+pub use blocks::{BlockEntry, decode_blocks, encode_blocks};
 pub use bucket::{
     BUCKET_BYTES_MAX, BUCKET_RECORDS_MAX, BUCKET_RUNS_MAX, BucketHeader, DecodeError, EncodeError, bucket_bytes,
     decode_bucket, encode_bucket, find_in_bucket, peek_bucket,
