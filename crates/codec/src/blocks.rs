@@ -47,9 +47,8 @@ fn differences(blocks: &[BlockEntry]) -> impl Iterator<Item = u64> + '_ {
 
 /// The table as bytes. An empty block's sequence number is not kept.
 pub fn encode_blocks(blocks: &[BlockEntry]) -> Vec<u8> {
-    let cost = |shift: &u32| {
-        differences(blocks).map(|value| u64::from(2 * prefix(value, *shift) + 1 + shift)).sum::<u64>()
-    };
+    let cost =
+        |shift: &u32| differences(blocks).map(|value| u64::from(2 * prefix(value, *shift) + 1 + shift)).sum::<u64>();
     let shift = (0..SHIFTS).min_by_key(cost).unwrap_or(0);
     let mut out = BitWriter::default();
     out.put(u64::from(shift), SHIFT_BITS);

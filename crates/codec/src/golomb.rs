@@ -14,6 +14,8 @@ const SHIFT_BITS: u32 = 5;
 const CONSTANT: u32 = 31;
 /// Values of `k` are below: a class with larger numbers is rare and pays the longer prefix.
 const SHIFTS: usize = 31;
+/// So many shifts are tried.
+const TRIED: u32 = 3;
 /// Bits of the usual number.
 const USUAL_BITS: u32 = 3;
 /// So many ones in front of a page say that the page itself follows.
@@ -99,25 +101,45 @@ impl Parameters {
                 largest[class] = 0;
             }
         }
-        let mut costs = [[0u64; SHIFTS]; CLASSES];
-        for token in tokens {
-            let Some((class, value, is_place)) = number(token) else { continue };
+        // How many numbers have so many bits tells about which shift is the best; it and its neighbours are tried.
+        let mut lengths = [[0u32; 65]; CLASSES];
+        let mut is_place = [false; CLASSES];
+        for (class, value, place) in tokens.iter().filter_map(number) {
+            let class = class as usize;
+            lengths[class][64 - parameters[class].swap(value).leading_zeros() as usize] += 1;
+            is_place[class] = place;
+        }
+        let mut first = [0u32; CLASSES];
+        for class in (0..CLASSES).filter(|&class| largest[class] > 0) {
+            let about = |shift: u32| -> u64 {
+                let cost = |(bits, &count): (u32, &u32)| {
+                    let prefix = (bits + 1).saturating_sub(shift).min(bits);
+                    let escape = if is_place[class] { ESCAPE + page_bits } else { u32::MAX };
+                    u64::from(count) * u64::from((2 * prefix + 1 + shift).min(escape))
+                };
+                (0..).zip(&lengths[class]).filter(|(_, count)| **count > 0).map(cost).sum()
+            };
+            let best = (0..SHIFTS as u32).min_by_key(|&shift| about(shift)).unwrap_or(0);
+            first[class] = best.saturating_sub(TRIED / 2).min(SHIFTS as u32 - TRIED);
+        }
+        let mut costs = [[0u64; TRIED as usize]; CLASSES];
+        for (class, value, is_place) in tokens.iter().filter_map(number) {
+            let parameter = parameters[class as usize];
             let class = class as usize;
             if largest[class] == 0 {
                 continue;
             }
-            let value = parameters[class].swap(value);
-            let tried = tried(largest[class]);
-            for (shift, cost) in costs[class].iter_mut().enumerate().take(tried) {
-                let shift = shift as u32;
+            let value = parameter.swap(value);
+            for (shift, cost) in (first[class]..).zip(&mut costs[class]) {
                 *cost += if is_place { place_bits(value, shift, page_bits) } else { value_bits(value, shift) };
             }
         }
         for (class, parameter) in parameters.iter_mut().enumerate() {
             if largest[class] > 0 {
-                let shift = (0..tried(largest[class])).min_by_key(|&shift| costs[class][shift]).unwrap_or(0);
-                parameter.shift = shift as u32;
-                total += costs[class][shift];
+                let best = (first[class]..).zip(costs[class]).min_by_key(|&(_, cost)| cost);
+                let (shift, cost) = best.unwrap_or_default();
+                parameter.shift = shift;
+                total += cost;
             }
             total += parameter.bits();
         }
@@ -170,12 +192,6 @@ impl Parameter {
         }
         prefix < limit
     }
-}
-
-/// How many shifts are worth a try if no number is larger.
-const fn tried(largest: u64) -> usize {
-    let bits = (64 - largest.leading_zeros()) as usize + 1;
-    if bits < SHIFTS { bits } else { SHIFTS }
 }
 
 /// Takes tokens out of what [`Parameters::encode`] wrote.

@@ -50,31 +50,56 @@ fn pack_full(records: Vec<Record>, limit: usize) -> Result<Vec<Vec<Record>>, Enc
     while !rest.is_empty() {
         let guess = buckets.last().map_or(16, Vec::len);
         let fitting = fitting(rest.make_contiguous(), limit, guess)?;
-        if fitting > 0 {
-            buckets.push(rest.drain(..fitting).collect());
-            continue;
+        let mut bucket: Vec<Record> = rest.drain(..fitting).collect();
+        if let Some(next) = rest.pop_front() {
+            rest.push_front(fill_up(&mut bucket, next, limit)?);
         }
-        let Some(mut first) = rest.pop_front() else { break };
-        let tail = halve(&mut first).ok_or(EncodeError::TooLarge { bytes: usize::MAX })?;
-        rest.push_front(tail);
-        rest.push_front(first);
+        buckets.push(bucket);
     }
     Ok(buckets)
 }
 
-/// Cuts a record in two halves of about equal pages; `None` if it has but one page.
-fn halve(record: &mut Record) -> Option<Record> {
-    let half = record.mapped_pages() / 2;
-    let mut before = 0;
-    for run in &record.runs {
-        if before + u64::from(run.pages) > half {
-            let page = (run.page + (half - before)).max(record.page + 1);
-            let tail = record.cut(page);
-            return (!tail.runs.is_empty()).then_some(tail);
-        }
-        before += u64::from(run.pages);
+/// A record of so many runs and more is cut to fill a bucket.
+const CUT_RUNS: usize = 24;
+
+/// Moves as much of `next` into `bucket` as fits, if that is worth a cut or `bucket` would stay empty; the rest of it.
+fn fill_up(bucket: &mut Vec<Record>, next: Record, limit: usize) -> Result<Record, EncodeError> {
+    if !bucket.is_empty() && next.runs.len() < CUT_RUNS {
+        return Ok(next);
     }
-    None
+    // Pages from which on it may be cut: those that begin a run, or any if that does not suffice.
+    let mut pages: Vec<u64> = next.runs.iter().map(|run| run.page).filter(|&page| page > next.page).collect();
+    if bucket.is_empty() && pages.len() < 2 {
+        let (from, to) = (next.page + 1, next.runs.last().map_or(next.page, |run| run.end()));
+        pages = (from..to).collect();
+    }
+    let records_before = bucket.len();
+    let mut fits = |page: u64| {
+        let mut front = next.clone();
+        let tail = front.cut(page);
+        bucket.truncate(records_before);
+        bucket.push(front);
+        match bucket_bytes(bucket) {
+            Ok(bytes) if bytes <= limit => Ok(Some(tail)),
+            Ok(_) | Err(EncodeError::TooLarge { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    };
+    let (mut low, mut high) = (0, pages.len());
+    while low < high {
+        let middle = low.midpoint(high);
+        let page = pages.get(middle).copied().unwrap_or_default();
+        if fits(page)?.is_some() { low = middle + 1 } else { high = middle }
+    }
+    let cut = match low.checked_sub(1).and_then(|index| pages.get(index)) {
+        Some(&page) => fits(page)?,
+        None => None,
+    };
+    if let Some(tail) = cut {
+        return Ok(tail);
+    }
+    bucket.truncate(records_before);
+    if bucket.is_empty() { Err(EncodeError::TooLarge { bytes: usize::MAX }) } else { Ok(next) }
 }
 
 /// How many records from the first on fit `limit` bytes, found by steps that double from `guess` on.

@@ -5,7 +5,7 @@
 
 use crate::bits::{unzigzag, zigzag};
 use crate::bucket::BUCKET_RUNS_MAX;
-use crate::record::{Head, Key, Record, Run};
+use crate::record::{Head, Key, PIECE_PAGES, Record, Run};
 use alloc::vec::Vec;
 
 /// What a token means. The coder has statistics of its own for each.
@@ -46,10 +46,12 @@ pub enum Class {
     Length,
     /// Pages of the last run; 0 if it ends with the piece.
     Last,
+    /// Whole units before the next one that is not, more one; 0 if all are.
+    Skip,
 }
 
 /// How many classes there are.
-pub const CLASSES: usize = Class::Last as usize + 1;
+pub const CLASSES: usize = Class::Skip as usize + 1;
 
 /// One token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,12 +196,9 @@ fn put_record(out: &mut Vec<Token>, record: &Record, context: &Context, page_bit
     }
 }
 
-/// Puts the runs in the cheaper of both ways and returns the page of the medium behind the last.
+/// Puts the runs in the cheapest way and returns the page of the medium behind the last.
 fn put_runs(out: &mut Vec<Token>, record: &Record, cursor: u64, page_bits: u32) -> u64 {
-    let mapped = record.mapped_pages();
-    let unit_shift = record.runs.iter().map(|run| run.pages.trailing_zeros()).min().unwrap_or(0).min(UNIT_SHIFT_MAX);
-    let raw_bits = (mapped >> unit_shift) * u64::from(page_bits);
-    let ordered_bits: u64 = {
+    let ordered = {
         let mut cursor = cursor;
         let cost = |run: &Run| {
             let far = u64::from(2 * bits(zigzag(run.at.wrapping_sub(cursor))) + 1).min(u64::from(page_bits) + 6);
@@ -208,29 +207,72 @@ fn put_runs(out: &mut Vec<Token>, record: &Record, cursor: u64, page_bits: u32) 
         };
         record.runs.iter().map(cost).sum()
     };
-    let mut cursor = cursor;
-    if record.runs.len() >= 8 && raw_bits < ordered_bits {
-        put_raw_runs(out, record, unit_shift);
-    } else {
-        put_ordered_runs(out, record, cursor);
+    // With few runs nothing is won.
+    let raw = if record.runs.len() < 8 { None } else { cheapest_units(record, page_bits) };
+    match raw {
+        Some((cost, shift)) if cost < ordered => put_units(out, record, shift),
+        _ => put_ordered_runs(out, record, cursor),
     }
-    if let Some(last) = record.runs.last() {
-        cursor = last.end_at();
-    }
-    cursor
+    record.runs.last().map_or(cursor, Run::end_at)
 }
 
-/// One raw page number for each unit of `2^unit_shift` pages.
-fn put_raw_runs(out: &mut Vec<Token>, record: &Record, unit_shift: u32) {
-    out.push(Token::Value(Class::Mode, u64::from(unit_shift) + 1));
-    out.push(Token::Value(Class::Count, record.mapped_pages() >> unit_shift));
+/// A page of the object and where it lies.
+type Mapped = (u64, u64);
+
+fn mapped(record: &Record) -> Vec<Mapped> {
+    let pages = record.runs.iter().flat_map(|run| (0..u64::from(run.pages)).map(|n| (run.page + n, run.at + n)));
+    pages.collect()
+}
+
+/// Whether pages are as many as a unit has and lie one after another.
+fn is_whole(unit: &[Mapped], shift: u32) -> bool {
+    let follows = |pair: &[Mapped]| match *pair {
+        [a, b] => a.0 + 1 == b.0 && a.1 + 1 == b.1,
+        _ => true,
+    };
+    unit.len() == 1 << shift && unit.windows(2).all(follows)
+}
+
+/// Bits of the shortest way to write the pages in units, and the shift of those units.
+fn cheapest_units(record: &Record, page_bits: u32) -> Option<(u64, u32)> {
+    let pages = mapped(record);
+    let cost = |shift: u32| -> u64 {
+        let of = |unit: &[Mapped]| {
+            if is_whole(unit, shift) { u64::from(page_bits) } else { 8 + unit.len() as u64 * u64::from(page_bits) }
+        };
+        pages.chunks(1 << shift).map(of).sum()
+    };
+    (0..=UNIT_SHIFT_MAX).map(|shift| (cost(shift), shift)).min()
+}
+
+/// One page number for each unit of `2^shift` pages, and one for each page of a unit whose pages do not lie together.
+fn put_units(out: &mut Vec<Token>, record: &Record, shift: u32) {
+    let pages = mapped(record);
+    out.push(Token::Value(Class::Mode, u64::from(shift) + 1));
+    out.push(Token::Value(Class::Count, pages.len() as u64));
     let mut end = record.page;
-    for run in &record.runs {
-        for unit in 0..u64::from(run.pages) >> unit_shift {
-            out.push(Token::Value(Class::Gap, if unit == 0 { run.page - end } else { 0 }));
-            out.push(Token::Raw(run.at + (unit << unit_shift)));
+    let mut rest = &pages[..];
+    while !rest.is_empty() {
+        let whole = rest.chunks(1 << shift).take_while(|unit| is_whole(unit, shift)).count();
+        let (units, others) = rest.split_at(whole << shift);
+        out.push(Token::Value(Class::Skip, if others.is_empty() { 0 } else { whole as u64 + 1 }));
+        for unit in units.chunks(1 << shift) {
+            put_unit(out, unit, &mut end);
         }
-        end = run.end();
+        let (broken, others) = others.split_at(others.len().min(1 << shift));
+        for page in broken.chunks(1) {
+            put_unit(out, page, &mut end);
+        }
+        rest = others;
+    }
+}
+
+/// The first page of `unit`, from which the others follow.
+fn put_unit(out: &mut Vec<Token>, unit: &[Mapped], end: &mut u64) {
+    if let Some(&(page, at)) = unit.first() {
+        out.push(Token::Value(Class::Gap, page - *end));
+        out.push(Token::Raw(at));
+        *end = page + unit.len() as u64;
     }
 }
 
@@ -321,38 +363,75 @@ impl Assembly {
     /// Takes the runs and returns the page of the medium behind the last.
     fn take_runs(&mut self, record: &mut Record, source: &mut impl TokenSource) -> Option<u64> {
         let mode = source.value(Class::Mode)?;
-        let count = source.value(Class::Count)?;
-        let mut cursor = self.context.cursor;
-        let mut page = record.page;
-        let piece_end = record.piece_end();
-        for index in 0..count {
-            page = page.checked_add(source.value(Class::Gap)?).filter(|&page| page < piece_end)?;
-            let (at, pages) = if mode > 0 {
-                let shift = u32::try_from(mode - 1).ok().filter(|&shift| shift <= UNIT_SHIFT_MAX)?;
-                (source.raw()?, 1 << shift)
-            } else {
-                let at = source.place(if index == 0 { Class::Start } else { Class::Next }, cursor)?;
-                let pages = if index + 1 < count {
-                    source.value(Class::Length)?.checked_add(1)?
-                } else {
-                    match source.value(Class::Last)? {
-                        0 => piece_end - page,
-                        pages => pages,
-                    }
-                };
-                (at, pages)
-            };
-            let run = Run { page, pages: u32::try_from(pages).ok()?, at };
-            page = page.checked_add(pages).filter(|&end| end <= piece_end)?;
-            cursor = at.checked_add(pages)?;
-            match record.runs.last_mut() {
-                Some(last) if mode > 0 && last.continues_in(&run) => last.pages += run.pages,
-                _ => {
-                    self.runs_left = self.runs_left.checked_sub(1)?;
-                    record.runs.push(run);
-                }
+        let count = source.value(Class::Count).filter(|&count| count <= PIECE_PAGES)?;
+        match mode.checked_sub(1) {
+            None => self.take_ordered_runs(record, count, source)?,
+            Some(shift) => {
+                let shift = u32::try_from(shift).ok().filter(|&shift| shift <= UNIT_SHIFT_MAX)?;
+                self.take_units(record, count, shift, source)?;
             }
         }
+        let cursor = record.runs.last().map_or(self.context.cursor, Run::end_at);
         record.is_sound().then_some(cursor)
+    }
+
+    fn take_ordered_runs(&mut self, record: &mut Record, count: u64, source: &mut impl TokenSource) -> Option<()> {
+        let (mut page, mut cursor) = (record.page, self.context.cursor);
+        for index in 0..count {
+            page = page.checked_add(source.value(Class::Gap)?)?;
+            let at = source.place(if index == 0 { Class::Start } else { Class::Next }, cursor)?;
+            let pages = if index + 1 < count {
+                source.value(Class::Length)?.checked_add(1)?
+            } else {
+                match source.value(Class::Last)? {
+                    0 => record.piece_end().checked_sub(page)?,
+                    pages => pages,
+                }
+            };
+            page = self.push(record, page, pages, at)?;
+            cursor = at + pages;
+        }
+        Some(())
+    }
+
+    fn take_units(&mut self, record: &mut Record, count: u64, shift: u32, source: &mut impl TokenSource) -> Option<()> {
+        let (mut page, mut left) = (record.page, count);
+        let mut unit = |this: &mut Self, record: &mut Record, pages: u64, source: &mut dyn TokenSource| {
+            page = page.checked_add(source.value(Class::Gap)?)?;
+            page = this.push(record, page, pages, source.raw()?)?;
+            Some(())
+        };
+        while left > 0 {
+            let skip = source.value(Class::Skip)?;
+            let whole = skip.checked_sub(1).unwrap_or(left >> shift);
+            for _ in 0..whole {
+                left = left.checked_sub(1 << shift)?;
+                unit(self, record, 1 << shift, source)?;
+            }
+            let broken = if skip == 0 { 0 } else { left.min(1 << shift) };
+            if skip == 0 && left > 0 {
+                return None;
+            }
+            for _ in 0..broken {
+                unit(self, record, 1, source)?;
+            }
+            left -= broken;
+        }
+        Some(())
+    }
+
+    /// Adds a run, joined to the last one if it continues it, and returns the page behind it.
+    fn push(&mut self, record: &mut Record, page: u64, pages: u64, at: u64) -> Option<u64> {
+        let end = page.checked_add(pages).filter(|&end| end <= record.piece_end())?;
+        at.checked_add(pages)?;
+        let run = Run { page, pages: u32::try_from(pages).ok()?, at };
+        match record.runs.last_mut() {
+            Some(last) if last.continues_in(&run) => last.pages += run.pages,
+            _ => {
+                self.runs_left = self.runs_left.checked_sub(1)?;
+                record.runs.push(run);
+            }
+        }
+        Some(end)
     }
 }

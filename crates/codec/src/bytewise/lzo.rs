@@ -31,11 +31,7 @@ pub fn encode(bytes: &[u8]) -> Vec<u8> {
         let distance = at.wrapping_sub(before);
         let length = if before < at && distance <= M4_DISTANCE { common(bytes, before, at) } else { 0 };
         // A copy from afar takes three bytes itself, a very far one only pays for more.
-        let least = match distance {
-            0..=M2_DISTANCE => 3,
-            ..=M3_DISTANCE => 4,
-            _ => 5,
-        };
+        let least = 3 + usize::from(distance > M2_DISTANCE) + usize::from(distance > M3_DISTANCE);
         if length < least {
             at += 1;
             continue;

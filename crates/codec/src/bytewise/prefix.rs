@@ -102,7 +102,7 @@ fn take_tree(input: &mut BitReader<'_>) -> Option<Vec<Slot>> {
 /// The bytes that [`encode`] wrote.
 pub fn decode(coded: &[u8], length: usize) -> Option<Vec<u8>> {
     if length == 0 {
-        return coded.is_empty().then(|| vec![]);
+        return coded.is_empty().then(Vec::new);
     }
     let mut input = BitReader::new(coded);
     let slots = take_tree(&mut input)?;
