@@ -152,29 +152,56 @@ pub fn bucket_bytes(records: &[Record]) -> Result<usize, EncodeError> {
 /// # Errors
 /// See [`EncodeError`].
 pub fn encode_bucket(records: &[Record], generation: u64) -> Result<Vec<u8>, EncodeError> {
-    if generation >> GENERATION_BITS != 0 {
-        return Err(EncodeError::Generation);
+    match prepare(records)?.encode(records.len(), generation, BUCKET_BYTES_MAX)? {
+        Ok(bucket) => Ok(bucket),
+        Err(bytes) => Err(EncodeError::TooLarge { bytes }),
     }
-    let Prepared { first, page_shift, page_bits, tokens, parameters, bytes } = prepare(records)?;
-    if bytes > BUCKET_BYTES_MAX {
-        return Err(EncodeError::TooLarge { bytes });
+}
+
+/// [`pack_buckets`](crate::pack_buckets) and [`encode_bucket`] in one: faster, as nothing is worked out twice when all
+/// records fit one bucket. The keys of the buckets are in their headers.
+///
+/// # Errors
+/// See [`EncodeError`].
+pub fn encode_buckets(records: Vec<Record>, generation: u64, bytes_max: usize) -> Result<Vec<Vec<u8>>, EncodeError> {
+    let limit = bytes_max.min(BUCKET_BYTES_MAX);
+    match prepare(&records).and_then(|prepared| prepared.encode(records.len(), generation, limit)) {
+        Ok(Ok(bucket)) => return Ok(alloc::vec![bucket]),
+        Err(EncodeError::Unsound) if records.is_empty() => return Ok(Vec::new()),
+        Ok(Err(_)) | Err(EncodeError::TooLarge { .. }) => {}
+        Err(error) => return Err(error),
     }
-    let mut out = Vec::with_capacity(bytes);
-    out.extend_from_slice(&[0; 4]);
-    out.extend_from_slice(&(bytes as u16).to_le_bytes());
-    out.push(CODER_GOLOMB);
-    out.push((records.len() - 1) as u8);
-    out.extend_from_slice(&generation.to_le_bytes()[..6]);
-    put_key(&mut out, first);
-    let mut body = BitWriter::default();
-    body.put(u64::from(page_bits), PAGE_BITS_BITS);
-    body.put(u64::from(page_shift), PAGE_SHIFT_BITS);
-    parameters.encode(&tokens, page_bits, &mut body);
-    out.extend_from_slice(&body.finish());
-    debug_assert_eq!(out.len(), bytes);
-    let checksum = crc32c(&out[4..]).to_le_bytes();
-    out[..4].copy_from_slice(&checksum);
-    Ok(out)
+    let packed = crate::pack::pack_buckets(records, limit)?;
+    packed.iter().map(|records| encode_bucket(records, generation)).collect()
+}
+
+impl Prepared {
+    /// The bucket, or what it would have if that is more than `limit`.
+    fn encode(self, records: usize, generation: u64, limit: usize) -> Result<Result<Vec<u8>, usize>, EncodeError> {
+        if generation >> GENERATION_BITS != 0 {
+            return Err(EncodeError::Generation);
+        }
+        let Self { first, page_shift, page_bits, tokens, parameters, bytes } = self;
+        if bytes > limit {
+            return Ok(Err(bytes));
+        }
+        let mut out = Vec::with_capacity(bytes);
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&(bytes as u16).to_le_bytes());
+        out.push(CODER_GOLOMB);
+        out.push((records - 1) as u8);
+        out.extend_from_slice(&generation.to_le_bytes()[..6]);
+        put_key(&mut out, first);
+        let mut body = BitWriter::default();
+        body.put(u64::from(page_bits), PAGE_BITS_BITS);
+        body.put(u64::from(page_shift), PAGE_SHIFT_BITS);
+        parameters.encode(&tokens, page_bits, &mut body);
+        out.extend_from_slice(&body.finish());
+        debug_assert_eq!(out.len(), bytes);
+        let checksum = crc32c(&out[4..]).to_le_bytes();
+        out[..4].copy_from_slice(&checksum);
+        Ok(Ok(out))
+    }
 }
 
 /// Checks the bucket at the front of `bytes`, which may go on behind it, and reads its header.

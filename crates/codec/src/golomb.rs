@@ -35,8 +35,12 @@ pub struct Parameters([Parameter; CLASSES]);
 const ALL_ZERO: Parameter = Parameter { shift: CONSTANT, usual: 0 };
 
 /// Bits of the prefix: `value + 2^shift` has `shift + 1 + prefix` bits.
+#[inline]
 const fn prefix_of(value: u64, shift: u32) -> u32 {
-    127 - (value as u128 + (1 << shift)).leading_zeros() - shift
+    match value.checked_add(1 << shift) {
+        Some(sum) => 63 - sum.leading_zeros() - shift,
+        None => 64 - shift,
+    }
 }
 
 const fn value_bits(value: u64, shift: u32) -> u64 {
@@ -72,6 +76,27 @@ const fn number(token: &Token) -> Option<(Class, u64, bool)> {
         Token::Place { class, difference, .. } => Some((class, difference, true)),
         Token::Raw(_) | Token::Byte(_) => None,
     }
+}
+
+/// A shift with which numbers of which so many have so many bits cost little; none costs more than `escape`.
+fn about_the_best(lengths: &[u32; 65], escape: u32) -> u32 {
+    let mut best = (u64::MAX, 0);
+    let mut worse = 0;
+    let used = lengths.iter().rposition(|&count| count > 0).unwrap_or(0);
+    for shift in 0..SHIFTS as u32 {
+        let mut cost = 0;
+        for (bits, &count) in (0..).zip(lengths.iter().take(used + 1)) {
+            let prefix = (bits + 1u32).saturating_sub(shift).min(bits);
+            cost += u64::from(count) * u64::from((2 * prefix + 1 + shift).min(escape));
+        }
+        worse = if cost < best.0 { 0 } else { worse + 1 };
+        best = best.min((cost, shift));
+        // With an escape there may be two valleys, but not far apart.
+        if worse > 4 {
+            break;
+        }
+    }
+    best.1
 }
 
 impl Parameters {
@@ -111,15 +136,8 @@ impl Parameters {
         }
         let mut first = [0u32; CLASSES];
         for class in (0..CLASSES).filter(|&class| largest[class] > 0) {
-            let about = |shift: u32| -> u64 {
-                let cost = |(bits, &count): (u32, &u32)| {
-                    let prefix = (bits + 1).saturating_sub(shift).min(bits);
-                    let escape = if is_place[class] { ESCAPE + page_bits } else { u32::MAX };
-                    u64::from(count) * u64::from((2 * prefix + 1 + shift).min(escape))
-                };
-                (0..).zip(&lengths[class]).filter(|(_, count)| **count > 0).map(cost).sum()
-            };
-            let best = (0..SHIFTS as u32).min_by_key(|&shift| about(shift)).unwrap_or(0);
+            let escape = if is_place[class] { ESCAPE + page_bits } else { u32::MAX };
+            let best = about_the_best(&lengths[class], escape);
             first[class] = best.saturating_sub(TRIED / 2).min(SHIFTS as u32 - TRIED);
         }
         let mut costs = [[0u64; TRIED as usize]; CLASSES];
@@ -188,7 +206,7 @@ impl Parameter {
             // 64 ones do not fit one call together with the zero.
             out.put(u64::MAX, prefix);
             out.put(0, 1);
-            out.put((u128::from(value) + (1 << shift)) as u64, prefix + shift);
+            out.put(value.wrapping_add(1 << shift), prefix + shift);
         }
         prefix < limit
     }
@@ -221,10 +239,23 @@ impl<'a> GolombSource<'a> {
         self.parameters.0.get(class as usize).copied().unwrap_or(ALL_ZERO)
     }
 
+    /// A number of few bits: nearly all of them.
+    #[inline]
+    fn short(&mut self, parameter: Parameter, limit: u32) -> Option<u64> {
+        let shift = parameter.shift;
+        let (prefix, low) = self.input.take_prefixed(shift, limit)?;
+        Some(parameter.swap((1 << (prefix + shift)) + low - (1 << shift)))
+    }
+
     fn tail(&mut self, prefix: u32, parameter: Parameter) -> Option<u64> {
         let count = prefix + parameter.shift;
-        let low = if count <= 64 { u128::from(self.input.take(count)?) } else { return None };
-        let value = u64::try_from((1 << count) + low - (1 << parameter.shift)).ok()?;
+        let low = if count <= 64 { self.input.take(count)? } else { return None };
+        let value = if count < 64 {
+            (1 << count) + low - (1 << parameter.shift)
+        } else {
+            // 2^64 + low - 2^shift has to be below 2^64.
+            Some(low.wrapping_sub(1 << parameter.shift)).filter(|_| low < 1 << parameter.shift)?
+        };
         Some(parameter.swap(value))
     }
 }
@@ -234,6 +265,9 @@ impl TokenSource for GolombSource<'_> {
         let parameter = self.parameter(class);
         if parameter.shift == CONSTANT {
             return Some(parameter.usual);
+        }
+        if let Some(value) = self.short(parameter, u32::MAX) {
+            return Some(value);
         }
         let prefix = self.input.take_ones(64)?;
         if prefix == 64 {
@@ -247,6 +281,9 @@ impl TokenSource for GolombSource<'_> {
         let parameter = self.parameter(class);
         if parameter.shift == CONSTANT {
             return Some(expected.wrapping_add(unzigzag(parameter.usual)));
+        }
+        if let Some(value) = self.short(parameter, ESCAPE) {
+            return Some(expected.wrapping_add(unzigzag(value)));
         }
         let prefix = self.input.take_ones(ESCAPE)?;
         if prefix == ESCAPE {

@@ -24,6 +24,7 @@
 //!   [`find_in_bucket`] (a look-up that stops at its record).
 //! * [`pack_buckets`] packs any sorted run into the fewest buckets, evenly filled: it is bulk load, split, merge and
 //!   re-balance in one, according to how many buckets' records it is given.
+//! * [`encode_buckets`] does that and encodes; the quickest way to write a bucket that changed.
 //! * [`Record::cut`] divides a record at any page, for pieces that no bucket could hold.
 //! * [`bucket_bytes`] is the exact size without the bytes.
 //!
@@ -51,7 +52,7 @@ mod tokens;
 pub use blocks::{BlockEntry, decode_blocks, encode_blocks};
 pub use bucket::{
     BUCKET_BYTES_MAX, BUCKET_RECORDS_MAX, BUCKET_RUNS_MAX, BucketHeader, DecodeError, EncodeError, bucket_bytes,
-    decode_bucket, encode_bucket, find_in_bucket, peek_bucket,
+    decode_bucket, encode_bucket, encode_buckets, find_in_bucket, peek_bucket,
 };
 pub use pack::pack_buckets;
 pub use record::{Head, Key, PIECE_PAGES, Record, Run};

@@ -15,33 +15,58 @@ use alloc::vec::Vec;
 /// for a record at all.
 pub fn pack_buckets(records: Vec<Record>, bytes_max: usize) -> Result<Vec<Vec<Record>>, EncodeError> {
     let limit = bytes_max.min(BUCKET_BYTES_MAX);
-    let full = pack_full(records, limit)?;
-    let Some(last) = full.last() else { return Ok(full) };
-    let last_bytes = bucket_bytes(last)?;
-    // The last bucket may be nearly empty. With few buckets evening them out leaves room in each; with many nothing is
-    // gained.
-    if full.len() == 1 || full.len() > EVEN_MAX || last_bytes * 8 > limit * 7 {
-        return Ok(full);
+    if records.is_empty() {
+        return Ok(Vec::new());
     }
-    let mut sum = 0;
-    for bucket in &full {
-        sum += bucket_bytes(bucket)?;
-    }
-    let mut even = sum.div_ceil(full.len()) + 4;
-    while even < limit {
-        let records = full.iter().flatten().cloned().collect();
-        if let Ok(packed) = pack_full(records, even)
-            && packed.len() <= full.len()
+    let together = match bucket_bytes(&records) {
+        Ok(bytes) if bytes <= limit => return Ok(alloc::vec![records]),
+        Ok(bytes) | Err(EncodeError::TooLarge { bytes }) => bytes,
+        Err(error) => return Err(error),
+    };
+    for count in 2..=EVEN_MAX {
+        if together <= count * limit
+            && let Some(even) = pack_even(&records, count, limit)?
         {
-            return Ok(packed);
+            return Ok(even);
         }
-        even += 8;
     }
-    Ok(full)
+    pack_full(records, limit)
 }
 
-/// More buckets than so many are not evened out.
+/// More buckets than so many are filled one after another and not evenly.
 const EVEN_MAX: usize = 4;
+
+/// Divides `records` into `count` parts of about equal size; `None` if not all of them fit.
+fn pack_even(records: &[Record], count: usize, limit: usize) -> Result<Option<Vec<Vec<Record>>>, EncodeError> {
+    let total: usize = records.iter().map(weight).sum();
+    let mut buckets = Vec::with_capacity(count);
+    let (mut rest, mut before) = (records, 0);
+    for part in 1..=count {
+        let goal = total * part / count;
+        let taken = rest.iter().take_while(|record| {
+            let middle = before + weight(record) / 2;
+            let is_taken = part == count || middle < goal;
+            before += if is_taken { weight(record) } else { 0 };
+            is_taken
+        });
+        let (bucket, others) = rest.split_at(taken.count());
+        match bucket_bytes(bucket) {
+            Ok(bytes) if bytes <= limit => buckets.push(bucket.to_vec()),
+            Ok(_) | Err(EncodeError::TooLarge { .. }) => return Ok(None),
+            // A part without records.
+            Err(EncodeError::Unsound) if bucket.is_empty() => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        rest = others;
+    }
+    Ok(Some(buckets))
+}
+
+/// About what a record takes, in no particular unit.
+fn weight(record: &Record) -> usize {
+    let head = record.head.as_ref().map_or(0, |head| 8 + 8 * head.extra.len());
+    16 + head + 20 * record.runs.len()
+}
 
 /// Fills bucket after bucket to the brim.
 fn pack_full(records: Vec<Record>, limit: usize) -> Result<Vec<Vec<Record>>, EncodeError> {

@@ -198,6 +198,11 @@ fn put_record(out: &mut Vec<Token>, record: &Record, context: &Context, page_bit
 
 /// Puts the runs in the cheapest way and returns the page of the medium behind the last.
 fn put_runs(out: &mut Vec<Token>, record: &Record, cursor: u64, page_bits: u32) -> u64 {
+    // With few runs nothing is won by another way.
+    if record.runs.len() < 8 {
+        put_ordered_runs(out, record, cursor);
+        return record.runs.last().map_or(cursor, Run::end_at);
+    }
     let ordered = {
         let mut cursor = cursor;
         let cost = |run: &Run| {
@@ -207,9 +212,7 @@ fn put_runs(out: &mut Vec<Token>, record: &Record, cursor: u64, page_bits: u32) 
         };
         record.runs.iter().map(cost).sum()
     };
-    // With few runs nothing is won.
-    let raw = if record.runs.len() < 8 { None } else { cheapest_units(record, page_bits) };
-    match raw {
+    match cheapest_units(record, page_bits) {
         Some((cost, shift)) if cost < ordered => put_units(out, record, shift),
         _ => put_ordered_runs(out, record, cursor),
     }

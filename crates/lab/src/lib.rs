@@ -9,12 +9,15 @@
 //!
 //! [`scm`] measures memory blocks on storage-class memory beside the allocators of others.
 //!
+//! [`codec`] measures what metadata takes in a small persistent RAM.
+//!
 //! A run measures and judges nothing; [`figures`] sets what was measured beside the figures to reach. Figures
 //! of others stand in `docs/benchmarks.md`.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod chip;
+pub mod codec;
 pub mod figures;
 pub mod generate;
 mod latency;

@@ -3,7 +3,7 @@
 use onode_base::Prng;
 use onode_base::checksum::crc32c;
 use onode_codec::{BUCKET_BYTES_MAX, EncodeError, Head, Key, PIECE_PAGES, Record, Run, decode_bucket, encode_bucket};
-use onode_codec::{find_in_bucket, pack_buckets, peek_bucket};
+use onode_codec::{encode_buckets, find_in_bucket, pack_buckets, peek_bucket};
 
 /// How wild records are.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +92,7 @@ pub fn round_trip(records: &[Record], bytes_max: usize) -> Result<Vec<Vec<u8>>, 
         assert_eq!(decode_bucket(&bytes).as_deref(), Ok(&bucket[..]));
         encoded.push(bytes);
     }
+    assert_eq!(encode_buckets(records.to_vec(), 0, bytes_max)?.len(), encoded.len());
     // Every page is found where it was said to be, whatever was cut.
     for record in records {
         let pages = record.runs.iter().flat_map(|run| [(run.page, run.at), (run.end() - 1, run.end_at() - 1)]);

@@ -1,5 +1,6 @@
 //! `onode lab`: what workloads cost on simulated devices.
 
+mod codec;
 mod policy;
 mod scm;
 
@@ -15,7 +16,8 @@ use std::path::PathBuf;
     onode --json lab replay trace.txt.zst --durability op\n  \
     onode lab replay --figures --traces DIR\n  \
     onode lab policy --stream zipf --all\n  \
-    onode lab scm --figures")]
+    onode lab scm --figures\n  \
+    onode lab codec --figures")]
 pub struct Arguments {
     #[command(subcommand)]
     experiment: Experiment,
@@ -35,6 +37,8 @@ enum Experiment {
     Policy(policy::Policy),
     /// Time memory blocks of storage-class memory beside other allocators.
     Scm(scm::Scm),
+    /// Count what metadata takes in a small persistent RAM, codec by codec.
+    Codec(codec::Codec),
 }
 
 #[derive(Debug, clap::Args)]
@@ -101,6 +105,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
         Experiment::Replay(replay) => replay.run(output),
         Experiment::Policy(policy) => policy.run(output),
         Experiment::Scm(scm) => scm.run(output),
+        Experiment::Codec(codec) => codec.run(output),
     }
 }
 

@@ -1,0 +1,55 @@
+//! `onode lab codec`: what metadata takes in a small persistent RAM.
+
+use crate::output::Output;
+use onode::{Class, Error, Result};
+use onode_lab::codec::{Options, Population, figures, measure};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    onode lab codec                  every codec on every population\n  \
+    onode lab codec --population small,random-2k --seed 7\n  \
+    onode lab codec --figures        every figure that codecs alone decide\n  \
+    onode --json lab codec --figures\n\n\
+    Populations: small, 100k, 8m, 4-writers, random-2k, random-4k, aged-4k, aged-64k. Equal runs print equal\n\
+    reports, processor times excepted.")]
+pub struct Codec {
+    /// Measure every figure and set it beside the one to reach.
+    #[arg(long, conflicts_with = "population")]
+    figures: bool,
+    /// How the NAND was filled; all if none is named.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    population: Vec<String>,
+    /// Where randomness comes from.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// A small NAND, to see that it works; nothing is judged.
+    #[arg(long)]
+    quick: bool,
+}
+
+impl Codec {
+    pub fn run(&self, output: &Output) -> Result<u8> {
+        let mut populations = Vec::new();
+        for name in &self.population {
+            populations.push(Population::from_name(name).ok_or_else(|| {
+                let names = Population::ALL.map(Population::word).join(", ");
+                Error::new(Class::Usage, "cannot use --population", format!("`{name}` is no population"))
+                    .hint(format!("the populations are {names}"))
+            })?);
+        }
+        if populations.is_empty() {
+            populations.extend(Population::ALL);
+        }
+        let options = Options { seed: self.seed, populations, quick: self.quick };
+        if self.figures {
+            let report = figures(&options, &mut |what| output.progress(what));
+            output.progress("");
+            output.report(&report)?;
+            return Ok(if report.failures.is_empty() { 0 } else { Class::General.exit_code() });
+        }
+        let report = measure(&options, &mut |what| output.progress(what));
+        output.progress("");
+        output.report(&report?)?;
+        Ok(0)
+    }
+}

@@ -1,0 +1,213 @@
+//! A flash file system as paper 3 builds on, reduced to where its pages end up: pages are given out block by block,
+//! a header page is written when a file is made and again when it is closed, and the block with the fewest pages in
+//! use is cleaned when free blocks run out.
+
+use onode_codec::cmfs::{Block, BlockState, Object};
+use std::collections::{BTreeSet, VecDeque};
+use std::mem;
+
+/// Pages of an erase block.
+pub const PAGES_PER_BLOCK: u32 = 64;
+/// Bytes of a page.
+pub const PAGE_BYTES: u64 = 2048;
+/// Free blocks that only the cleaner may take.
+const RESERVED_BLOCKS: usize = 5;
+/// The first sequence number of a block.
+const FIRST_SEQUENCE: u32 = 0x1000;
+/// Ids up to here are of the system.
+const FIRST_ID: u32 = 257;
+/// The root directory.
+pub const ROOT: u32 = 1;
+
+/// Who owns a page: a file by its place in `objects`, and its page (0: the header).
+#[derive(Clone, Copy)]
+struct Owner {
+    object: u32,
+    chunk: u32,
+}
+
+/// An object and the size that the paper's record of it does not have.
+#[derive(Clone, Debug, Default)]
+pub struct File {
+    /// The record.
+    pub object: Object,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// Flag of an object that has no header page.
+const FAKE: u8 = 8;
+
+/// The file system.
+pub struct Chip {
+    owners: Vec<Option<Owner>>,
+    /// All blocks, as the paper stores them.
+    pub blocks: Vec<Block>,
+    free: VecDeque<u32>,
+    open: u32,
+    next_page: u32,
+    sequence: u32,
+    /// All objects ever made; removed ones are `None`.
+    pub objects: Vec<Option<File>>,
+    /// Pages in use.
+    pub used: u64,
+    /// Objects with a page that was written or moved since this was last taken.
+    pub touched: BTreeSet<u32>,
+}
+
+impl Chip {
+    /// An empty one of `blocks` blocks.
+    pub fn new(blocks: u32) -> Self {
+        let mut chip = Self {
+            owners: vec![None; (blocks * PAGES_PER_BLOCK) as usize],
+            blocks: vec![Block::default(); blocks as usize],
+            free: (0..blocks).collect(),
+            open: 0,
+            next_page: PAGES_PER_BLOCK,
+            sequence: FIRST_SEQUENCE,
+            objects: Vec::new(),
+            used: 0,
+            touched: BTreeSet::new(),
+        };
+        chip.open_block();
+        for (id, parent) in [(ROOT, ROOT), (2, ROOT)] {
+            let object = Object { id, parent, kind: 3, flags: FAKE, ..Object::default() };
+            chip.objects.push(Some(File { object, size: 0 }));
+        }
+        chip
+    }
+
+    /// Pages of the chip.
+    pub fn pages(&self) -> u64 {
+        self.owners.len() as u64
+    }
+
+    fn open_block(&mut self) {
+        let old = &mut self.blocks[self.open as usize];
+        if old.sequence > 0 {
+            old.state = BlockState::Full;
+        }
+        self.open = self.free.pop_front().expect("the populations leave room");
+        // Page 0 stands for none.
+        self.next_page = u32::from(self.open == 0);
+        self.blocks[self.open as usize] =
+            Block { state: BlockState::Allocating, sequence: self.sequence, ..Block::default() };
+        self.sequence += 1;
+    }
+
+    fn place(&mut self, owner: Owner) -> u32 {
+        if self.next_page == PAGES_PER_BLOCK {
+            self.open_block();
+        }
+        let page = self.open * PAGES_PER_BLOCK + self.next_page;
+        self.next_page += 1;
+        self.owners[page as usize] = Some(owner);
+        self.blocks[self.open as usize].pages_in_use += 1;
+        self.used += 1;
+        page
+    }
+
+    fn drop_page(&mut self, page: u32) {
+        if page != 0 && self.owners[page as usize].take().is_some() {
+            self.blocks[(page / PAGES_PER_BLOCK) as usize].pages_in_use -= 1;
+            self.used -= 1;
+        }
+    }
+
+    fn clean(&mut self) {
+        while self.free.len() <= RESERVED_BLOCKS {
+            let full = |block: &&(usize, &Block)| block.1.state == BlockState::Full;
+            let all: Vec<(usize, &Block)> = self.blocks.iter().enumerate().collect();
+            let victim = all.iter().filter(full).min_by_key(|(_, block)| block.pages_in_use).map(|(index, _)| *index);
+            let victim = victim.expect("the populations leave room") as u32;
+            for page in victim * PAGES_PER_BLOCK..(victim + 1) * PAGES_PER_BLOCK {
+                if let Some(owner) = self.owners[page as usize] {
+                    self.drop_page(page);
+                    let new = self.place(owner);
+                    self.point(owner, new);
+                }
+            }
+            self.blocks[victim as usize] = Block::default();
+            self.free.push_back(victim);
+        }
+    }
+
+    fn point(&mut self, owner: Owner, page: u32) -> u32 {
+        self.touched.insert(owner.object);
+        let object = &mut self.file(owner.object).object;
+        let place = match owner.chunk.checked_sub(1) {
+            None => &mut object.header,
+            Some(chunk) => {
+                let chunk = chunk as usize;
+                if object.pages.len() <= chunk {
+                    object.pages.resize(chunk + 1, 0);
+                }
+                &mut object.pages[chunk]
+            }
+        };
+        mem::replace(place, page)
+    }
+
+    fn write(&mut self, object: u32, chunk: u32) {
+        self.clean();
+        let owner = Owner { object, chunk };
+        let page = self.place(owner);
+        let old = self.point(owner, page);
+        self.drop_page(old);
+    }
+
+    /// Makes an object and returns its number. Its header page is written, again when it is closed.
+    pub fn create(&mut self, parent: u32, kind: u8) -> u32 {
+        let object = self.objects.len() as u32;
+        let id = FIRST_ID + object - 2;
+        self.objects.push(Some(File { object: Object { id, parent, kind, ..Object::default() }, size: 0 }));
+        self.write_header(object);
+        object
+    }
+
+    /// Writes a version of the header.
+    pub fn write_header(&mut self, object: u32) {
+        self.write(object, 0);
+        let object = &mut self.file(object).object;
+        object.serial = object.serial.wrapping_add(1);
+    }
+
+    /// Writes the pages from `page` on, counted from 0.
+    pub fn write_pages(&mut self, object: u32, page: u32, count: u32) {
+        for page in page..page + count {
+            self.write(object, page + 1);
+        }
+    }
+
+    /// A file of `bytes` made, written and closed.
+    pub fn create_file(&mut self, parent: u32, bytes: u64) -> u32 {
+        let object = self.create(parent, 1);
+        self.write_pages(object, 0, bytes.div_ceil(PAGE_BYTES) as u32);
+        self.close(object, bytes);
+        object
+    }
+
+    /// Closes a file, which has `bytes` then.
+    pub fn close(&mut self, object: u32, bytes: u64) {
+        self.write_header(object);
+        self.file(object).size = bytes;
+    }
+
+    /// Removes a file.
+    pub fn remove(&mut self, object: u32) {
+        let gone = self.objects[object as usize].take().expect("it exists");
+        for page in gone.object.pages.into_iter().chain([gone.object.header]) {
+            self.drop_page(page);
+        }
+    }
+
+    /// Id, pages and bytes of an object.
+    pub fn look(&self, object: u32) -> (u32, u64, u64) {
+        let file = self.objects[object as usize].as_ref().expect("it exists");
+        (file.object.id, file.object.pages.len() as u64, file.size)
+    }
+
+    fn file(&mut self, object: u32) -> &mut File {
+        self.objects[object as usize].as_mut().expect("it exists")
+    }
+}
