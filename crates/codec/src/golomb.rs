@@ -78,15 +78,22 @@ const fn number(token: &Token) -> Option<(Class, u64, bool)> {
     }
 }
 
-/// A shift with which numbers of which so many have so many bits cost little; none costs more than `escape`.
-fn about_the_best(lengths: &[u32; 65], escape: u32) -> u32 {
+/// Bits of a number.
+const fn length_of(value: u64) -> usize {
+    64 - value.leading_zeros() as usize
+}
+
+/// The shift with which numbers of which so many have so many bits may cost the least, and no more than that least; none
+/// costs more than `escape`.
+fn about_the_best(lengths: &[u32; 65], escape: u32) -> (u64, u32) {
     let mut best = (u64::MAX, 0);
     let mut worse = 0;
     let used = lengths.iter().rposition(|&count| count > 0).unwrap_or(0);
     for shift in 0..SHIFTS as u32 {
         let mut cost = 0;
-        for (bits, &count) in (0..).zip(lengths.iter().take(used + 1)) {
-            let prefix = (bits + 1u32).saturating_sub(shift).min(bits);
+        for (bits, &count) in (0u32..).zip(lengths.iter().take(used + 1)) {
+            let above = bits.saturating_sub(shift);
+            let prefix = if above > 1 { above - 1 } else { above };
             cost += u64::from(count) * u64::from((2 * prefix + 1 + shift).min(escape));
         }
         worse = if cost < best.0 { 0 } else { worse + 1 };
@@ -96,19 +103,21 @@ fn about_the_best(lengths: &[u32; 65], escape: u32) -> u32 {
             break;
         }
     }
-    best.1
+    best
 }
 
 impl Parameters {
-    /// The parameters with which `tokens` take the fewest bits, and those bits, the parameters' own included.
-    pub fn fit(tokens: &[Token], page_bits: u32) -> (Self, u64) {
+    /// The parameters with which `tokens` take the fewest bits, and those bits, the parameters' own included. `None` if
+    /// it is soon plain that they are not fewer than `below`.
+    pub fn fit(tokens: &[Token], page_bits: u32, below: u64) -> Option<(Self, u64)> {
         let mut parameters = [ALL_ZERO; CLASSES];
         let mut small = [[0u32; 1 << USUAL_BITS]; CLASSES];
-        let mut largest = [0u64; CLASSES];
-        let mut counts = [0u32; CLASSES];
+        // How many numbers have so many bits.
+        let mut lengths = [[0u32; 65]; CLASSES];
+        let mut is_place = [false; CLASSES];
         let mut total = 0;
         for token in tokens {
-            let Some((class, value, _)) = number(token) else {
+            let Some((class, value, place)) = number(token) else {
                 total += if matches!(token, Token::Byte(_)) { 8 } else { u64::from(page_bits) };
                 continue;
             };
@@ -116,35 +125,39 @@ impl Parameters {
             if let Some(count) = usize::try_from(value).ok().and_then(|value| small[class].get_mut(value)) {
                 *count += 1;
             }
-            counts[class] += 1;
-            largest[class] = largest[class].max(value);
-        }
-        for (class, parameter) in parameters.iter_mut().enumerate() {
-            let often = (0..small[class].len()).rev().max_by_key(|&value| small[class][value]);
-            parameter.usual = often.unwrap_or(0) as u64;
-            if small[class][parameter.usual as usize] == counts[class] {
-                largest[class] = 0;
-            }
-        }
-        // How many numbers have so many bits tells about which shift is the best; it and its neighbours are tried.
-        let mut lengths = [[0u32; 65]; CLASSES];
-        let mut is_place = [false; CLASSES];
-        for (class, value, place) in tokens.iter().filter_map(number) {
-            let class = class as usize;
-            lengths[class][64 - parameters[class].swap(value).leading_zeros() as usize] += 1;
+            lengths[class][length_of(value)] += 1;
             is_place[class] = place;
         }
+        let mut is_constant = [true; CLASSES];
         let mut first = [0u32; CLASSES];
-        for class in (0..CLASSES).filter(|&class| largest[class] > 0) {
+        let mut least = total;
+        for class in 0..CLASSES {
+            let (small, lengths) = (&small[class], &mut lengths[class]);
+            let often = (0..small.len()).rev().max_by_key(|&value| small[value]).unwrap_or(0);
+            parameters[class].usual = often as u64;
+            is_constant[class] = lengths.iter().sum::<u32>() == small[often];
+            least += parameters[class].bits();
+            if is_constant[class] {
+                continue;
+            }
+            // The usual number and 0 change places.
+            lengths[length_of(often as u64)] -= small[often];
+            lengths[0] -= if often == 0 { 0 } else { small[0] };
+            lengths[length_of(often as u64)] += if often == 0 { 0 } else { small[0] };
+            lengths[0] += small[often];
             let escape = if is_place[class] { ESCAPE + page_bits } else { u32::MAX };
-            let best = about_the_best(&lengths[class], escape);
-            first[class] = best.saturating_sub(TRIED / 2).min(SHIFTS as u32 - TRIED);
+            let (bits, shift) = about_the_best(lengths, escape);
+            first[class] = shift.saturating_sub(TRIED / 2).min(SHIFTS as u32 - TRIED);
+            least += bits;
+        }
+        if least >= below {
+            return None;
         }
         let mut costs = [[0u64; TRIED as usize]; CLASSES];
         for (class, value, is_place) in tokens.iter().filter_map(number) {
             let parameter = parameters[class as usize];
             let class = class as usize;
-            if largest[class] == 0 {
+            if is_constant[class] {
                 continue;
             }
             let value = parameter.swap(value);
@@ -153,7 +166,7 @@ impl Parameters {
             }
         }
         for (class, parameter) in parameters.iter_mut().enumerate() {
-            if largest[class] > 0 {
+            if !is_constant[class] {
                 let best = (first[class]..).zip(costs[class]).min_by_key(|&(_, cost)| cost);
                 let (shift, cost) = best.unwrap_or_default();
                 parameter.shift = shift;
@@ -161,7 +174,7 @@ impl Parameters {
             }
             total += parameter.bits();
         }
-        (Self(parameters), total)
+        Some((Self(parameters), total))
     }
 
     /// Writes the parameters and the tokens.
@@ -230,11 +243,6 @@ impl<'a> GolombSource<'a> {
         Some(Self { parameters, page_bits, input })
     }
 
-    /// Whether all was taken.
-    pub fn is_finished(&self) -> bool {
-        self.input.is_finished()
-    }
-
     fn parameter(&self, class: Class) -> Parameter {
         self.parameters.0.get(class as usize).copied().unwrap_or(ALL_ZERO)
     }
@@ -298,5 +306,9 @@ impl TokenSource for GolombSource<'_> {
 
     fn byte(&mut self) -> Option<u8> {
         self.input.take(8).map(|byte| byte as u8)
+    }
+
+    fn is_finished(&self) -> bool {
+        self.input.is_finished()
     }
 }

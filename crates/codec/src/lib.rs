@@ -46,13 +46,15 @@ pub mod bytewise;
 pub mod cmfs;
 mod golomb;
 mod pack;
+mod rans;
 mod record;
+mod tables;
 mod tokens;
 
 pub use blocks::{BlockEntry, decode_blocks, encode_blocks};
 pub use bucket::{
-    BUCKET_BYTES_MAX, BUCKET_RECORDS_MAX, BUCKET_RUNS_MAX, BucketHeader, DecodeError, EncodeError, bucket_bytes,
-    decode_bucket, encode_bucket, encode_buckets, find_in_bucket, peek_bucket,
+    BUCKET_BYTES_MAX, BUCKET_RECORDS_MAX, BUCKET_RUNS_MAX, BucketHeader, DecodeError, EncodeError, SymbolCounts,
+    bucket_bytes, count_symbols, decode_bucket, encode_bucket, encode_buckets, find_in_bucket, peek_bucket,
 };
 pub use pack::pack_buckets;
 pub use record::{Head, Key, PIECE_PAGES, Record, Run};

@@ -48,10 +48,12 @@ pub enum Class {
     Last,
     /// Whole units before the next one that is not, more one; 0 if all are.
     Skip,
+    /// Whether all but a few classes have the value that they mostly have, and are left out.
+    Plain,
 }
 
 /// How many classes there are.
-pub const CLASSES: usize = Class::Skip as usize + 1;
+pub const CLASSES: usize = Class::Plain as usize + 1;
 
 /// One token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +85,8 @@ pub trait TokenSource {
     fn raw(&mut self) -> Option<u64>;
     /// The next byte.
     fn byte(&mut self) -> Option<u8>;
+    /// Whether all was taken.
+    fn is_finished(&self) -> bool;
 }
 
 const SHAPE_UNUSUAL: u64 = 1;
@@ -90,6 +94,11 @@ const SHAPE_NO_HOME: u64 = 2;
 const SHAPE_NO_SIZE: u64 = 4;
 /// Bits that a head with a home and no size, the usual one, has zero.
 const SHAPE_USUAL: u64 = SHAPE_NO_SIZE;
+
+/// A plain record without a size, one that is not plain, a plain one with a size.
+const PLAIN: u64 = 0;
+const NOT_PLAIN: u64 = 1;
+const PLAIN_WITH_SIZE: u64 = 2;
 
 /// The largest unit, as a power of two, in which pages without order are written.
 const UNIT_SHIFT_MAX: u32 = 4;
@@ -112,6 +121,11 @@ impl Context {
     fn new(first: Key, page_shift: u32) -> Self {
         let Key { object, page } = first;
         Self { object, next_page: page, parent: 0, kind: 0, serial: 0, time: 0, cursor: 0, page_shift }
+    }
+
+    /// The page with which the record `step` objects further should begin.
+    const fn expected_page(&self, step: u64) -> u64 {
+        if step == 0 { self.next_page } else { 0 }
     }
 
     /// Moves on behind `record`.
@@ -168,9 +182,45 @@ pub fn tokens_of(records: &[Record], first: Key, page_shift: u32, page_bits: u32
 
 fn put_record(out: &mut Vec<Token>, record: &Record, context: &Context, page_bits: u32) {
     use Token::Value;
-    let step = record.object.wrapping_sub(context.object);
-    let expected = if step == 0 { context.next_page } else { 0 };
-    out.push(Value(Class::Object, step));
+    out.push(Value(Class::Object, record.object.wrapping_sub(context.object)));
+    let plain = plainness(record, context);
+    out.push(Value(Class::Plain, plain));
+    if plain == NOT_PLAIN {
+        return put_any_record(out, record, context, page_bits);
+    }
+    if let Some(head) = &record.head {
+        out.push(Value(Class::Parent, zigzag(head.parent.wrapping_sub(context.parent))));
+    }
+    let mut cursor = context.cursor;
+    if let [run] = record.runs[..] {
+        put_place(out, Class::Start, run.at, cursor);
+        put_last(out, record, &run);
+        cursor = run.end_at();
+    }
+    put_tail(out, record, cursor, context.page_shift);
+}
+
+/// Whether `record` is one run of an object of which nothing but the parent has to be said.
+fn plainness(record: &Record, context: &Context) -> u64 {
+    let expected = context.expected_page(record.object.wrapping_sub(context.object));
+    let [run] = record.runs[..] else { return NOT_PLAIN };
+    if record.page != expected || run.page != record.page || record.head.is_some() != (record.page == 0) {
+        return NOT_PLAIN;
+    }
+    let Some(head) = &record.head else { return PLAIN };
+    let Head { parent: _, kind: _, flags: _, serial, home, size, time, extra } = head;
+    let as_before = kind_of(head) == context.kind && u64::from(*serial) == context.serial && *time == context.time;
+    match (as_before && home.is_some() && extra.is_empty(), size) {
+        (false, _) => NOT_PLAIN,
+        (true, None) => PLAIN,
+        (true, Some(_)) => PLAIN_WITH_SIZE,
+    }
+}
+
+/// All of a record behind its object.
+fn put_any_record(out: &mut Vec<Token>, record: &Record, context: &Context, page_bits: u32) {
+    use Token::Value;
+    let expected = context.expected_page(record.object.wrapping_sub(context.object));
     out.push(Value(Class::Page, zigzag(record.page.wrapping_sub(expected))));
     let unusual = if record.head.is_some() == (record.page == 0) { 0 } else { SHAPE_UNUSUAL };
     let Some(head) = &record.head else {
@@ -188,12 +238,27 @@ fn put_record(out: &mut Vec<Token>, record: &Record, context: &Context, page_bit
     out.push(Value(Class::Extra, head.extra.len() as u64));
     out.extend(head.extra.iter().map(|&byte| Token::Byte(byte)));
     let cursor = put_runs(out, record, context.cursor, page_bits);
+    put_tail(out, record, cursor, context.page_shift);
+}
+
+/// Home and size, which are measured against the runs.
+fn put_tail(out: &mut Vec<Token>, record: &Record, cursor: u64, page_shift: u32) {
+    let Some(head) = &record.head else { return };
     if let Some(at) = head.home {
-        out.push(Token::Place { class: Class::Home, difference: zigzag(at.wrapping_sub(cursor)), at });
+        put_place(out, Class::Home, at, cursor);
     }
     if let Some(size) = head.size {
-        out.push(Value(Class::Size, zigzag(expected_size(record, context.page_shift).wrapping_sub(size))));
+        out.push(Token::Value(Class::Size, zigzag(expected_size(record, page_shift).wrapping_sub(size))));
     }
+}
+
+fn put_place(out: &mut Vec<Token>, class: Class, at: u64, expected: u64) {
+    out.push(Token::Place { class, difference: zigzag(at.wrapping_sub(expected)), at });
+}
+
+fn put_last(out: &mut Vec<Token>, record: &Record, run: &Run) {
+    let pages = if run.end() == record.piece_end() { 0 } else { u64::from(run.pages) };
+    out.push(Token::Value(Class::Last, pages));
 }
 
 /// Puts the runs in the cheapest way and returns the page of the medium behind the last.
@@ -285,13 +350,12 @@ fn put_ordered_runs(out: &mut Vec<Token>, record: &Record, mut cursor: u64) {
     let mut end = record.page;
     for (index, run) in record.runs.iter().enumerate() {
         out.push(Token::Value(Class::Gap, run.page - end));
-        let class = if index == 0 { Class::Start } else { Class::Next };
-        out.push(Token::Place { class, difference: zigzag(run.at.wrapping_sub(cursor)), at: run.at });
-        out.push(if index + 1 < record.runs.len() {
-            Token::Value(Class::Length, u64::from(run.pages) - 1)
+        put_place(out, if index == 0 { Class::Start } else { Class::Next }, run.at, cursor);
+        if index + 1 < record.runs.len() {
+            out.push(Token::Value(Class::Length, u64::from(run.pages) - 1));
         } else {
-            Token::Value(Class::Last, if run.end() == record.piece_end() { 0 } else { u64::from(run.pages) })
-        });
+            put_last(out, record, run);
+        }
         (end, cursor) = (run.end(), run.end_at());
     }
 }
@@ -309,36 +373,70 @@ impl Assembly {
 
     /// The next record; `None` if the tokens make no sense.
     pub fn take(&mut self, source: &mut impl TokenSource) -> Option<Record> {
-        let context = &self.context;
         let step = source.value(Class::Object)?;
-        let expected = if step == 0 { context.next_page } else { 0 };
-        let page = expected.wrapping_add(unzigzag(source.value(Class::Page)?));
-        let object = context.object.checked_add(step)?;
+        let object = self.context.object.checked_add(step)?;
+        let page = self.context.expected_page(step);
         let mut record = Record { object, page, ..Record::default() };
-        let shape = source.value(Class::Shape)?;
-        if (shape & SHAPE_UNUSUAL == 0) != (page == 0) {
-            if shape > SHAPE_UNUSUAL {
-                return None;
-            }
-            self.take_runs(&mut record, source)?;
-        } else {
-            let shape = shape ^ SHAPE_USUAL;
-            if shape >= 2 * SHAPE_NO_SIZE {
-                return None;
-            }
-            let mut head = self.take_head(source)?;
-            let cursor = self.take_runs(&mut record, source)?;
-            if shape & SHAPE_NO_HOME == 0 {
-                head.home = Some(source.place(Class::Home, cursor)?);
-            }
-            if shape & SHAPE_NO_SIZE == 0 {
-                let expected = expected_size(&record, self.context.page_shift);
-                head.size = Some(expected.wrapping_sub(unzigzag(source.value(Class::Size)?)));
-            }
-            record.head = Some(head);
+        match source.value(Class::Plain)? {
+            NOT_PLAIN => self.take_any_record(&mut record, source)?,
+            plain @ (PLAIN | PLAIN_WITH_SIZE) => self.take_plain_record(&mut record, plain, source)?,
+            _ => return None,
         }
         self.context.advance(&record);
         Some(record)
+    }
+
+    fn take_plain_record(&mut self, record: &mut Record, plain: u64, source: &mut impl TokenSource) -> Option<()> {
+        let context = &self.context;
+        if record.page == 0 {
+            record.head = Some(Head {
+                parent: context.parent.wrapping_add(unzigzag(source.value(Class::Parent)?)),
+                kind: (context.kind >> 8) as u8,
+                flags: context.kind as u8,
+                serial: u32::try_from(context.serial).ok()?,
+                time: context.time,
+                ..Head::default()
+            });
+        } else if plain == PLAIN_WITH_SIZE {
+            return None;
+        }
+        self.take_ordered_run(record, record.page, true, source)?;
+        if !record.is_sound() {
+            return None;
+        }
+        self.take_tail(record, true, plain == PLAIN_WITH_SIZE, source)
+    }
+
+    /// All of a record behind its object, which [`Self::take_plain_record`] leaves out.
+    fn take_any_record(&mut self, record: &mut Record, source: &mut impl TokenSource) -> Option<()> {
+        record.page = record.page.wrapping_add(unzigzag(source.value(Class::Page)?));
+        let shape = source.value(Class::Shape)?;
+        if (shape & SHAPE_UNUSUAL == 0) != (record.page == 0) {
+            if shape > SHAPE_UNUSUAL {
+                return None;
+            }
+            return self.take_runs(record, source);
+        }
+        let shape = shape ^ SHAPE_USUAL;
+        if shape >= 2 * SHAPE_NO_SIZE {
+            return None;
+        }
+        record.head = Some(self.take_head(source)?);
+        self.take_runs(record, source)?;
+        self.take_tail(record, shape & SHAPE_NO_HOME == 0, shape & SHAPE_NO_SIZE == 0, source)
+    }
+
+    fn take_tail(&self, record: &mut Record, home: bool, size: bool, source: &mut impl TokenSource) -> Option<()> {
+        let cursor = record.runs.last().map_or(self.context.cursor, Run::end_at);
+        let expected = expected_size(record, self.context.page_shift);
+        let Some(head) = &mut record.head else { return Some(()) };
+        if home {
+            head.home = Some(source.place(Class::Home, cursor)?);
+        }
+        if size {
+            head.size = Some(expected.wrapping_sub(unzigzag(source.value(Class::Size)?)));
+        }
+        Some(())
     }
 
     fn take_head(&self, source: &mut impl TokenSource) -> Option<Head> {
@@ -363,38 +461,44 @@ impl Assembly {
         })
     }
 
-    /// Takes the runs and returns the page of the medium behind the last.
-    fn take_runs(&mut self, record: &mut Record, source: &mut impl TokenSource) -> Option<u64> {
+    fn take_runs(&mut self, record: &mut Record, source: &mut impl TokenSource) -> Option<()> {
         let mode = source.value(Class::Mode)?;
         let count = source.value(Class::Count).filter(|&count| count <= PIECE_PAGES)?;
-        match mode.checked_sub(1) {
-            None => self.take_ordered_runs(record, count, source)?,
-            Some(shift) => {
-                let shift = u32::try_from(shift).ok().filter(|&shift| shift <= UNIT_SHIFT_MAX)?;
-                self.take_units(record, count, shift, source)?;
+        if let Some(shift) = mode.checked_sub(1) {
+            let shift = u32::try_from(shift).ok().filter(|&shift| shift <= UNIT_SHIFT_MAX)?;
+            self.take_units(record, count, shift, source)?;
+        } else {
+            let mut page = record.page;
+            for index in 0..count {
+                page = page.checked_add(source.value(Class::Gap)?)?;
+                page = self.take_ordered_run(record, page, index + 1 == count, source)?;
             }
         }
-        let cursor = record.runs.last().map_or(self.context.cursor, Run::end_at);
-        record.is_sound().then_some(cursor)
+        record.is_sound().then_some(())
     }
 
-    fn take_ordered_runs(&mut self, record: &mut Record, count: u64, source: &mut impl TokenSource) -> Option<()> {
-        let (mut page, mut cursor) = (record.page, self.context.cursor);
-        for index in 0..count {
-            page = page.checked_add(source.value(Class::Gap)?)?;
-            let at = source.place(if index == 0 { Class::Start } else { Class::Next }, cursor)?;
-            let pages = if index + 1 < count {
-                source.value(Class::Length)?.checked_add(1)?
-            } else {
-                match source.value(Class::Last)? {
-                    0 => record.piece_end().checked_sub(page)?,
-                    pages => pages,
-                }
-            };
-            page = self.push(record, page, pages, at)?;
-            cursor = at + pages;
-        }
-        Some(())
+    /// Takes a run that begins at `page` and returns the page behind it.
+    fn take_ordered_run(
+        &mut self,
+        record: &mut Record,
+        page: u64,
+        is_last: bool,
+        source: &mut impl TokenSource,
+    ) -> Option<u64> {
+        let (class, expected) = match record.runs.last() {
+            None => (Class::Start, self.context.cursor),
+            Some(run) => (Class::Next, run.end_at()),
+        };
+        let at = source.place(class, expected)?;
+        let pages = if is_last {
+            match source.value(Class::Last)? {
+                0 => record.piece_end().checked_sub(page)?,
+                pages => pages,
+            }
+        } else {
+            source.value(Class::Length)?.checked_add(1)?
+        };
+        self.push(record, page, pages, at)
     }
 
     fn take_units(&mut self, record: &mut Record, count: u64, shift: u32, source: &mut impl TokenSource) -> Option<()> {

@@ -9,6 +9,7 @@ mod coders;
 mod figures;
 mod population;
 mod shapes;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod updates;
@@ -16,6 +17,7 @@ mod updates;
 pub use coders::{Codec, Measured, Parts};
 pub use figures::figures;
 pub use population::Population;
+pub use tables::source as table_source;
 
 use onode::Result;
 use serde::Serialize;

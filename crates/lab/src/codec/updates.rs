@@ -36,6 +36,9 @@ type Joined = (Key, Vec<Vec<u8>>);
 /// Nothing here asks which bucket is the newer.
 const GENERATION: u64 = 1;
 
+/// Buckets that would be filled to less than this are not tried: even parts need some room.
+const MARGIN: usize = 48;
+
 /// Buckets that are smaller look for a neighbour to join.
 const SPARSE: usize = BUCKET_BYTES_MAX / 2;
 
@@ -84,7 +87,9 @@ impl Directory {
         let joined = match (encoded.len(), first) {
             (1, Some(first)) if bytes < SPARSE => self.join(first, &encoded, BUCKET_BYTES_MAX - bytes)?,
             // Two full neighbours are better divided by three than one by two.
-            (count, Some(first)) if count > keys.len() => self.join(first, &encoded, BUCKET_BYTES_MAX)?,
+            (count, Some(first)) if count > keys.len() => {
+                self.join(first, &encoded, (count * BUCKET_BYTES_MAX).saturating_sub(bytes + MARGIN))?
+            }
             _ => None,
         };
         if let Some((neighbour, joined)) = joined {

@@ -2,7 +2,7 @@
 
 use crate::output::Output;
 use onode::{Class, Error, Result};
-use onode_lab::codec::{Options, Population, figures, measure};
+use onode_lab::codec::{Options, Population, figures, measure, table_source};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -22,6 +22,9 @@ pub struct Codec {
     /// Where randomness comes from.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
+    /// Print the static tables of the codec as source.
+    #[arg(long, hide = true)]
+    tables: bool,
     /// A small NAND, to see that it works; nothing is judged.
     #[arg(long)]
     quick: bool,
@@ -29,6 +32,10 @@ pub struct Codec {
 
 impl Codec {
     pub fn run(&self, output: &Output) -> Result<u8> {
+        if self.tables {
+            print!("{}", table_source());
+            return Ok(0);
+        }
         let mut populations = Vec::new();
         for name in &self.population {
             populations.push(Population::from_name(name).ok_or_else(|| {

@@ -1,0 +1,309 @@
+//! rANS coding with static tables: a range of the state for each token, as wide as the token is frequent.
+//!
+//! Numbers below [`EXACT`] are symbols of their own, larger ones share a symbol with those of as many bits and are
+//! followed by these; a page that is far from where it is expected is an escape and the page itself. Bits that nothing
+//! foretells go through the same state in pieces, so the outcome is one run of bytes: the state (32 bits), and what the
+//! decoder takes in as it goes on. It is written from the last token to the first.
+
+use crate::bits::unzigzag;
+use crate::tables::{SETS, TABLES};
+use crate::tokens::{CLASSES, Class, Token, TokenSource};
+use alloc::vec::Vec;
+
+/// Frequencies of a class add up to two to the power of this.
+pub const SCALE_BITS: u32 = 14;
+const SCALE: u32 = 1 << SCALE_BITS;
+/// Numbers below are symbols of their own.
+const EXACT: u64 = 16;
+const EXACT_BITS: u32 = 5;
+/// The symbol that says that a page follows.
+const ESCAPE: usize = SYMBOLS - 1;
+/// Symbols of a class: exact numbers, numbers of 5 to 64 bits, the escape.
+pub const SYMBOLS: usize = EXACT as usize + 60 + 1;
+/// The least state between two tokens, which is also the first one.
+const LEAST: u32 = 1 << 23;
+
+/// So many symbols are looked at one by one.
+const LOOKED_AT: usize = 6;
+
+/// How wide each symbol of a class is.
+pub type Frequencies = [u16; SYMBOLS];
+
+/// Costs are in units of a bit divided by this.
+const COST_UNIT: u32 = 64;
+
+/// What each symbol costs: the logarithm of what part of the scale it has.
+static COSTS: [[[u16; SYMBOLS]; CLASSES]; SETS] = {
+    let mut costs = [[[0; SYMBOLS]; CLASSES]; SETS];
+    let mut set = 0;
+    while set < SETS {
+        let mut class = 0;
+        while class < CLASSES {
+            let mut symbol = 0;
+            while symbol < SYMBOLS {
+                costs[set][class][symbol] = cost_of(TABLES[set][class][symbol]);
+                symbol += 1;
+            }
+            class += 1;
+        }
+        set += 1;
+    }
+    costs
+};
+
+/// Where the range of each symbol begins.
+static STARTS: [[[u16; SYMBOLS]; CLASSES]; SETS] = {
+    let mut starts = [[[0; SYMBOLS]; CLASSES]; SETS];
+    let mut set = 0;
+    while set < SETS {
+        let mut class = 0;
+        while class < CLASSES {
+            let mut symbol = 1;
+            while symbol < SYMBOLS {
+                starts[set][class][symbol] = starts[set][class][symbol - 1] + TABLES[set][class][symbol - 1];
+                symbol += 1;
+            }
+            let end = starts[set][class][SYMBOLS - 1] + TABLES[set][class][SYMBOLS - 1];
+            assert!(end as u32 == SCALE, "the frequencies of a class have to fill the scale");
+            class += 1;
+        }
+        set += 1;
+    }
+    starts
+};
+
+/// `SCALE_BITS - log2(frequency)` in units of cost, by squaring the mantissa for each bit of the fraction.
+const fn cost_of(frequency: u16) -> u16 {
+    assert!(frequency > 0, "a symbol without a range could not be written");
+    let whole = frequency.ilog2();
+    let mut mantissa = (frequency as u64) << (30 - whole);
+    let mut logarithm = whole;
+    let mut unit = COST_UNIT;
+    while unit > 1 {
+        mantissa = (mantissa * mantissa) >> 30;
+        let more = (mantissa >> 31) as u32;
+        mantissa >>= more;
+        logarithm = logarithm << 1 | more;
+        unit >>= 1;
+    }
+    (SCALE_BITS * COST_UNIT - logarithm) as u16
+}
+
+/// The symbol of a number and the bits that follow it.
+pub const fn symbol_of(value: u64) -> (usize, u32) {
+    if value < EXACT {
+        (value as usize, 0)
+    } else {
+        let bits = 64 - value.leading_zeros();
+        ((EXACT as u32 + bits - EXACT_BITS) as usize, bits - 1)
+    }
+}
+
+/// How often each symbol of each class occurs; tables are made from this.
+pub fn count(tokens: &[Token], page_bits: u32, counts: &mut [[u64; SYMBOLS]; CLASSES]) {
+    for token in tokens {
+        let (class, symbol) = match *token {
+            Token::Value(class, value) => (class, symbol_of(value).0),
+            Token::Place { class, difference, .. } => {
+                let (symbol, bits) = symbol_of(difference);
+                // An escape is rarer, which costs some bits more.
+                (class, if bits > page_bits + 2 { ESCAPE } else { symbol })
+            }
+            Token::Raw(_) | Token::Byte(_) => continue,
+        };
+        counts[class as usize][symbol] += 1;
+    }
+}
+
+/// The set of tables with which `tokens` take the fewest bits, and about how many.
+pub fn fit(tokens: &[Token], page_bits: u32) -> (usize, u64) {
+    let mut costs = [0u64; SETS];
+    let mut bits = 0;
+    for token in tokens {
+        match *token {
+            Token::Value(class, value) => {
+                let (symbol, more) = symbol_of(value);
+                bits += u64::from(more);
+                for (cost, table) in costs.iter_mut().zip(&COSTS) {
+                    *cost += u64::from(table[class as usize][symbol]);
+                }
+            }
+            Token::Place { class, difference, .. } => {
+                let (symbol, more) = symbol_of(difference);
+                for (cost, table) in costs.iter_mut().zip(&COSTS) {
+                    let table = &table[class as usize];
+                    let near = u32::from(table[symbol]) + more * COST_UNIT;
+                    *cost += u64::from(near.min(u32::from(table[ESCAPE]) + page_bits * COST_UNIT));
+                }
+            }
+            Token::Raw(_) => bits += u64::from(page_bits),
+            Token::Byte(_) => bits += 8,
+        }
+    }
+    let best = (0..SETS).min_by_key(|&set| costs[set]).unwrap_or(0);
+    (best, bits + 32 + costs[best] / u64::from(COST_UNIT))
+}
+
+/// Ranges of the state, in the order of the tokens.
+struct Ranges {
+    set: usize,
+    page_bits: u32,
+    ranges: Vec<(u32, u32)>,
+}
+
+impl Ranges {
+    fn symbol(&mut self, class: Class, symbol: usize) {
+        let start = STARTS[self.set][class as usize][symbol];
+        self.ranges.push((u32::from(start), u32::from(TABLES[self.set][class as usize][symbol])));
+    }
+
+    /// Bits that nothing foretells, the lowest ones first.
+    fn bits(&mut self, mut value: u64, mut bits: u32) {
+        while bits > 0 {
+            let piece = bits.min(SCALE_BITS);
+            let width = SCALE >> piece;
+            self.ranges.push(((value as u32 & ((1 << piece) - 1)) * width, width));
+            value >>= piece;
+            bits -= piece;
+        }
+    }
+
+    fn value(&mut self, class: Class, value: u64) {
+        let (symbol, more) = symbol_of(value);
+        self.symbol(class, symbol);
+        self.bits(value, more);
+    }
+
+    fn token(&mut self, token: &Token) {
+        match *token {
+            Token::Value(class, value) => self.value(class, value),
+            Token::Place { class, difference, at } => {
+                let (symbol, more) = symbol_of(difference);
+                let costs = &COSTS[self.set][class as usize];
+                let near = u32::from(costs[symbol]) + more * COST_UNIT;
+                if near <= u32::from(costs[ESCAPE]) + self.page_bits * COST_UNIT {
+                    self.value(class, difference);
+                } else {
+                    self.symbol(class, ESCAPE);
+                    self.bits(at, self.page_bits);
+                }
+            }
+            Token::Raw(at) => self.bits(at, self.page_bits),
+            Token::Byte(byte) => self.bits(u64::from(byte), 8),
+        }
+    }
+}
+
+/// `tokens` with the tables of `set`.
+pub fn encode(tokens: &[Token], set: usize, page_bits: u32) -> Vec<u8> {
+    let mut ranges = Ranges { set, page_bits, ranges: Vec::with_capacity(tokens.len() + tokens.len() / 4) };
+    for token in tokens {
+        ranges.token(token);
+    }
+    let mut out = Vec::with_capacity(512);
+    let mut state = LEAST;
+    for &(start, width) in ranges.ranges.iter().rev() {
+        let most = u64::from((LEAST >> SCALE_BITS) << 8) * u64::from(width);
+        while u64::from(state) >= most {
+            out.push(state as u8);
+            state >>= 8;
+        }
+        state = (state / width) * SCALE + state % width + start;
+    }
+    out.extend(state.to_le_bytes().into_iter().rev());
+    out.reverse();
+    out
+}
+
+/// Takes tokens out of what [`encode`] wrote.
+pub struct RansSource<'a> {
+    widths: &'static [Frequencies; CLASSES],
+    starts: &'static [Frequencies; CLASSES],
+    page_bits: u32,
+    state: u32,
+    input: &'a [u8],
+}
+
+impl<'a> RansSource<'a> {
+    pub fn new(bytes: &'a [u8], set: usize, page_bits: u32) -> Option<Self> {
+        let (state, input) = bytes.split_first_chunk::<4>()?;
+        let state = u32::from_le_bytes(*state);
+        let (widths, starts) = (TABLES.get(set)?, STARTS.get(set)?);
+        (state >= LEAST && state >> 31 == 0).then_some(Self { widths, starts, page_bits, state, input })
+    }
+
+    fn advance(&mut self, start: u32, width: u32) -> Option<()> {
+        self.state = width * (self.state / SCALE) + self.state % SCALE - start;
+        while self.state < LEAST {
+            let (&byte, rest) = self.input.split_first()?;
+            self.state = self.state << 8 | u32::from(byte);
+            self.input = rest;
+        }
+        Some(())
+    }
+
+    fn symbol(&mut self, class: Class) -> Option<usize> {
+        let slot = self.state % SCALE;
+        let starts = self.starts.get(class as usize)?;
+        // Small numbers are the frequent ones; the rest is found by halving.
+        let symbol = match starts.iter().take(LOOKED_AT).position(|&start| slot < u32::from(start)) {
+            Some(behind) => behind,
+            None => starts.partition_point(|&start| u32::from(start) <= slot),
+        };
+        let symbol = symbol.checked_sub(1)?;
+        self.advance(u32::from(*starts.get(symbol)?), u32::from(*self.widths.get(class as usize)?.get(symbol)?))?;
+        Some(symbol)
+    }
+
+    fn bits(&mut self, bits: u32) -> Option<u64> {
+        let mut value = 0;
+        let mut got = 0;
+        while got < bits {
+            let piece = (bits - got).min(SCALE_BITS);
+            let width = SCALE >> piece;
+            let part = self.state % SCALE / width;
+            self.advance(part * width, width)?;
+            value |= u64::from(part) << got;
+            got += piece;
+        }
+        Some(value)
+    }
+
+    fn number(&mut self, symbol: usize) -> Option<u64> {
+        if symbol < EXACT as usize {
+            return Some(symbol as u64);
+        }
+        let more = (symbol - EXACT as usize) as u32 + EXACT_BITS - 1;
+        if more >= u64::BITS {
+            return None;
+        }
+        Some(1 << more | self.bits(more)?)
+    }
+}
+
+impl TokenSource for RansSource<'_> {
+    fn value(&mut self, class: Class) -> Option<u64> {
+        let symbol = self.symbol(class)?;
+        self.number(symbol)
+    }
+
+    fn place(&mut self, class: Class, expected: u64) -> Option<u64> {
+        let symbol = self.symbol(class)?;
+        if symbol == ESCAPE {
+            return self.bits(self.page_bits);
+        }
+        Some(expected.wrapping_add(unzigzag(self.number(symbol)?)))
+    }
+
+    fn raw(&mut self) -> Option<u64> {
+        self.bits(self.page_bits)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.bits(8).map(|byte| byte as u8)
+    }
+
+    fn is_finished(&self) -> bool {
+        self.input.is_empty() && self.state == LEAST
+    }
+}
