@@ -25,6 +25,9 @@ pub enum Population {
     AgedLarge,
 }
 
+/// Files of 8 MiB are so many on 128 MiB, and as many smaller ones on less.
+const LARGE_PART: u64 = 16;
+
 /// Sizes and chances of an aged population.
 struct Ages {
     median: f64,
@@ -95,8 +98,8 @@ impl Population {
                 }
             }
             Self::Sequential => {
-                for _ in 0..pages * 15 / 65536 {
-                    chip.create_file(ROOT, 8 << 20);
+                for _ in 0..15 {
+                    chip.create_file(ROOT, pages / LARGE_PART * PAGE_BYTES);
                 }
             }
             Self::Interleaved => interleaved(&mut chip, &mut random),
@@ -151,8 +154,8 @@ fn small(chip: &mut Chip, random: &mut Prng) {
 
 fn interleaved(chip: &mut Chip, random: &mut Prng) {
     const PIECE: u32 = 16;
-    let file_pages = 4096;
-    for _ in 0..chip.pages() * 3 / 65536 {
+    let file_pages = (chip.pages() / LARGE_PART) as u32;
+    for _ in 0..3 {
         let mut writers: Vec<(u32, u32)> = (0..4).map(|_| (chip.create(ROOT, 1), 0)).collect();
         while !writers.is_empty() {
             let index = random.below(writers.len() as u64) as usize;
