@@ -26,6 +26,9 @@ impl FileSystem {
     pub fn read(&self, number: InodeNumber, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let (length, valid, gaps) = {
             let state = &mut *self.state.lock();
+            if let Some(length) = self.read_in_place(state, number, offset, buffer) {
+                return Ok(length);
+            }
             self.check_regular(state, number)?;
             self.touch_accessed(state, number);
             let node = self.node(state, number)?;
@@ -75,6 +78,11 @@ impl FileSystem {
         }
         if offset.checked_add(data.len() as u64).is_none_or(|end| end > Transaction::MAX_OBJECT_BYTES) {
             return Err(Error::of(ErrorKind::TooLarge, number, ""));
+        }
+        if self.writes_through()
+            && let Some(written) = self.write_directly(state, caller, number, offset, data)?
+        {
+            return Ok(written);
         }
         let length = self.reserve(state, data.len())?;
         self.make_cache_room(state, length);

@@ -76,7 +76,15 @@ impl FileSystem {
             }
             if node.rewritten {
                 self.write_back_rewritten(state, number);
-            } else if node.is_read_only_since() && !self.writes_through() {
+            } else if self.writes_through() {
+                // The times of a file that was overwritten where it lies.
+                if node.inode_dirty
+                    && node.is_as_on_device()
+                    && let Err(error) = self.write_back_file(state, number)
+                {
+                    self.remember_failure(state, number, error.kind);
+                }
+            } else if node.is_read_only_since() {
                 // Gathering such times is the device's trade. One that is lost is no failure.
                 let _ = self.write_back_file(state, number);
             }

@@ -16,6 +16,7 @@ mod cluster;
 #[cfg(test)]
 mod collision_tests;
 mod data;
+mod direct;
 mod directory;
 mod entry;
 pub mod error;

@@ -11,7 +11,7 @@ use crate::inode::Inode;
 use crate::memory::Block;
 use crate::names::CachedName;
 use crate::slots::Slot;
-use crate::state::{Node, State};
+use crate::state::{Node, Place, State};
 use crate::types::{Attributes, Caller, FileType, InodeNumber};
 use onode_base::{ErrorKind, Timestamp};
 use onode_object::Transaction;
@@ -286,6 +286,9 @@ impl FileSystem {
         let mut node = Node::new(inode, size);
         node.lookups = 1;
         node.allocated = (size == 0).then_some(0);
+        if let New::Memory(block) = new {
+            node.place = Place::Block(block.address);
+        }
         state.statistics.changes += 1;
         if size == 0 {
             let attributes = node.attributes(number.0);

@@ -65,12 +65,14 @@ impl FileSystem {
     /// # Errors
     /// `Invalid` for the root itself; as [`resolve`](Self::resolve).
     pub fn resolve_parent<'a>(&self, path: &'a [u8]) -> Result<(InodeNumber, &'a [u8])> {
-        let Some(name) = components(path).next_back() else {
+        let end = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
+        let path = &path[..end];
+        let start = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+        let (before, name) = path.split_at(start);
+        if name.is_empty() {
             return Err(Error::new(ErrorKind::Invalid, "the root directory has no name"));
-        };
-        let names: Vec<&[u8]> = components(path).collect();
-        let before = names.split_last().map(|(_, before)| before.join(&b'/')).unwrap_or_default();
-        Ok((self.resolve(&before, Follow::Yes)?, name))
+        }
+        Ok((self.resolve(before, Follow::Yes)?, name))
     }
 
     /// The whole content of a file.

@@ -108,7 +108,7 @@ impl FileSystem {
         self.commit(state, transaction)?;
         self.set_inode(state, number, inode);
         let node = self.node(state, number)?;
-        node.allocated = None;
+        node.device_changed();
         if let Some(size) = size {
             (node.size, node.valid, node.device_size) = (size, size, size);
         }

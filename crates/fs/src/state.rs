@@ -13,6 +13,17 @@ use crate::types::{Attributes, FileHandle, FileType, InodeNumber, Statistics};
 use onode_base::{ErrorKind, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
+/// Where a device whose objects are memory has the bytes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Not asked since the last change.
+    Unknown,
+    /// Not in one block.
+    Scattered,
+    /// In the block at this address, from its start on.
+    Block(u64),
+}
+
 /// One file in memory.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -26,6 +37,8 @@ pub(crate) struct Node {
     pub valid: u64,
     /// Bytes that occupy the medium, as the device last told; `None` after a change.
     pub allocated: Option<u64>,
+    /// Where the device has its bytes.
+    pub place: Place,
     /// Bytes the device does not have yet.
     pub dirty: DirtyRanges,
     /// The inode differs from the device's.
@@ -61,6 +74,7 @@ impl Node {
             device_size: size,
             valid: size,
             allocated: None,
+            place: Place::Unknown,
             dirty: DirtyRanges::default(),
             inode_dirty: false,
             access_dirty: false,
@@ -75,6 +89,21 @@ impl Node {
             removed: false,
             used: true,
         }
+    }
+
+    /// A transaction changed what the device has of it.
+    pub(crate) const fn device_changed(&mut self) {
+        self.allocated = None;
+        self.place = Place::Unknown;
+    }
+
+    /// Whether it is a regular file whose bytes and size are what the device has.
+    pub(crate) fn is_as_on_device(&self) -> bool {
+        self.inode.file_type == FileType::Regular
+            && !self.removed
+            && self.dirty.is_empty()
+            && self.size == self.device_size
+            && self.valid == self.device_size
     }
 
     /// Whether the device does not know all of it yet.
@@ -234,6 +263,8 @@ impl State {
             let stays = self.nodes.get(number).is_some_and(|node| node.is_referenced() || node.is_dirty());
             if !stays {
                 self.nodes.remove(number);
+            } else if let Some(node) = self.nodes.get_mut(number) {
+                node.device_changed();
             }
             stays
         });

@@ -239,7 +239,7 @@ fn written_back(state: &mut State, number: InodeNumber, plan: &Plan) {
     let Some(node) = state.nodes.get_mut(&number.0) else { return };
     node.device_size = plan.device_size;
     node.valid = plan.device_size;
-    node.allocated = None;
+    node.device_changed();
     state.statistics.written_back_bytes += plan.bytes as u64;
     if plan.complete {
         node.device_accessed = plan.accessed;

@@ -32,6 +32,27 @@ pub trait MapObjects {
     /// As [`commit`](crate::ObjectDevice::commit); `Invalid` if the object is not one block.
     fn withdraw(&self, transaction: Transaction, object: ObjectId) -> Result<Content>;
 
+    /// Where an object lies, if that is one block from its first byte to its size. It stays there until a transaction
+    /// changes the object.
+    ///
+    /// # Errors
+    /// `NotFound`, `Corrupt`.
+    fn whole(&self, object: ObjectId) -> Result<Option<Placed>>;
+
+    /// Copies bytes of an object out of the block that [`whole`](Self::whole) told. Waits for nobody. Panics past the end
+    /// of the memory.
+    fn look(&self, address: u64, buffer: &mut [u8]);
+
+    /// Whether content may be overwritten where it lies: [`overwrite`](Self::overwrite) is for such devices only.
+    fn overwrites(&self) -> bool;
+
+    /// Puts `bytes` over content of an object in the block that [`whole`](Self::whole) told, and makes them as durable as
+    /// the device is asked to. No transaction: a crash leaves of each aligned 8 bytes the old or the new ones.
+    ///
+    /// # Errors
+    /// `ReadOnly`, `Media`.
+    fn overwrite(&self, address: u64, bytes: &[u8]) -> Result<()>;
+
     /// The blocks that hold an object, in order, as far as they lie below its size.
     ///
     /// # Errors

@@ -12,13 +12,17 @@ use onode_media::real::{Flushing, MappedOptions, MappedPmem, Opening};
 use onode_media::spaces::{Kind, Region};
 use onode_object::ObjectDevice;
 use onode_scm::allocator::{Allocator, Process};
-use onode_scm::{FormatOptions, MountOptions, ScmDevice};
+use onode_scm::{FormatOptions, Mode, MountOptions, ScmDevice};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 const fn options(memory: &Memory, opening: Opening) -> MappedOptions {
-    let flushing = if memory.flush { Flushing::Always } else { Flushing::Detect };
+    let flushing = match memory.mode {
+        Mode::Mem => Flushing::AtTheEnd,
+        _ if memory.flush => Flushing::Always,
+        _ => Flushing::Detect,
+    };
     MappedOptions { opening, flushing, shared: false, reserve: 1 << 40 }
 }
 
@@ -67,7 +71,7 @@ pub(crate) fn mount(spec: &Spec, memory: &Memory, path: &Path, read_only: bool) 
             .hint(format!("`onode spaces list {}` shows what it has", path.display())));
     };
     let space = region.space(&space.name).map_err(|error| medium_error(what(), path, &error))?;
-    ScmDevice::mount(space, &MountOptions { read_only }).map_err(|error| match error.kind {
+    ScmDevice::mount(space, &MountOptions { read_only, mode: memory.mode }).map_err(|error| match error.kind {
         ErrorKind::Invalid if error.detail.contains("format") => Error::new(Class::NewerFormat, what(), error.detail),
         _ => volume_error(what(), &error),
     })
@@ -162,7 +166,7 @@ fn format(spec: &Spec, memory: &Memory, mapped: MappedPmem, uuid: [u8; 16], is_z
         region.create(OBJECTS, Kind::Manager, length)
     });
     let space = space.map_err(|error| Error::medium(what(), &error))?;
-    let options = FormatOptions { uuid, chunk_bytes: memory.chunk };
+    let options = FormatOptions { uuid, chunk_bytes: memory.chunk, mode: memory.mode };
     ScmDevice::format(space, &options).map_err(|error| {
         let class = match error.kind {
             ErrorKind::Invalid | ErrorKind::NoSpace => Class::BadSize,

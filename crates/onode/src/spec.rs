@@ -9,6 +9,7 @@
 //! flash:disk.img,placement=sepbit          the same, with another placement policy from now on
 //! flash:sim,size=128M                      flash in memory, gone at the end
 //! scm:/dev/shm/heap,size=1G                storage-class memory: a file in memory, a DAX device or any plain file
+//! scm:/dev/shm/heap,mode=mem               the same without a flush; also meta, sync and atomic (as usual)
 //! scm:sim,size=64M                         the same in memory of this process, gone at the end
 //! ram:size=256M                            objects in memory, gone at the end
 //! ```
@@ -20,6 +21,7 @@ use crate::partition;
 use crate::size::{exact_size, parse_size};
 use onode_flash::policy::{Placement, VictimPolicy, WearPolicy};
 use onode_media::Geometry;
+use onode_scm::Mode;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -56,6 +58,8 @@ pub struct Memory {
     pub objects: Option<u64>,
     /// Flush lines also where nothing needs it, to measure what it costs.
     pub flush: bool,
+    /// What content is worth.
+    pub mode: Mode,
 }
 
 impl Memory {
@@ -302,7 +306,8 @@ fn parse_memory(what: &str, rest: &str) -> Result<Spec> {
             ("objects", value) => memory.objects = Some(size_of(what, value)?),
             ("flush", "on") => memory.flush = true,
             ("flush", "detect") => memory.flush = false,
-            _ => return Err(unknown_part(what, part, "size, objects, chunk, flush (on or detect)")),
+            ("mode", value) => memory.mode = mode_of(what, value)?,
+            _ => return Err(unknown_part(what, part, "size, objects, chunk, mode, flush (on or detect)")),
         }
     }
     let size = memory.bytes();
@@ -377,6 +382,15 @@ fn placement_of(what: &str, value: &str) -> Result<Placement> {
     })
 }
 
+fn mode_of(what: &str, value: &str) -> Result<Mode> {
+    let found = Mode::ALL.into_iter().find(|(name, _)| *name == value);
+    found.map(|(_, mode)| mode).ok_or_else(|| {
+        let names = Mode::ALL.map(|(name, _)| name).join(", ");
+        Error::new(Class::Usage, what, format!("`{value}` is no mode of this device"))
+            .hint(format!("the modes are {names}"))
+    })
+}
+
 fn victim_of(what: &str, value: &str) -> Result<VictimPolicy> {
     VictimPolicy::from_name(value).ok_or_else(|| {
         let names: Vec<_> = VictimPolicy::ALL.into_iter().map(VictimPolicy::name).collect();
@@ -420,7 +434,10 @@ impl fmt::Display for Spec {
                 if let Some(objects) = memory.objects {
                     write!(f, ",objects={}", exact_size(objects))?;
                 }
-                if memory.flush { f.write_str(",flush=on") } else { Ok(()) }
+                if memory.flush {
+                    f.write_str(",flush=on")?;
+                }
+                if memory.mode == Mode::default() { Ok(()) } else { write!(f, ",mode={}", memory.mode.name()) }
             }
             Self::Flash { medium, shape } => {
                 match medium {
@@ -462,6 +479,7 @@ mod tests {
             "flash:sim,size=128M,page=2K",
             "scm:/dev/shm/heap,size=1G",
             "scm:sim,size=64M,chunk=16K,objects=32M,flush=on",
+            "scm:/dev/shm/heap,size=1G,mode=mem",
             "flash:disk.img,placement=sepbit,victim=d-choices,wear=static",
             "flash:/a/b c.img,size=1G,page=4K,spare=32,pages-per-block=64,blocks-per-segment=4,chips=2",
         ] {
@@ -493,6 +511,7 @@ mod tests {
             ("flash:a,page=99999999999", "`99999999999`", Class::BadSize),
             ("scm:", "file is missing", Class::Usage),
             ("scm:a,flush=maybe", "`flush=maybe`", Class::Usage),
+            ("scm:a,mode=fast", "`fast`", Class::Usage),
             ("scm:a,size=4K", "4K", Class::BadSize),
             ("ram:page=2K", "`page=2K`", Class::Usage),
             ("ram:size=1K", "1K", Class::BadSize),

@@ -39,14 +39,18 @@ impl Kind for Scm {
         let mut bytes = vec![0; self.shape.bytes as usize];
         onode_base::Prng::new(self.shape.bytes).fill(&mut bytes);
         let medium = Memory::new(MemoryImage { bytes, domain: self.shape.domain }, false);
-        let options = FormatOptions { uuid: *b"crash explorer  ", chunk_bytes: Some(self.shape.chunk_bytes) };
+        let options = FormatOptions {
+            uuid: *b"crash explorer  ",
+            chunk_bytes: Some(self.shape.chunk_bytes),
+            ..FormatOptions::default()
+        };
         let device = ScmDevice::format(medium.clone(), &options).map_err(unexpected("format"))?;
         device.close().map_err(unexpected("close after format"))?;
         Ok(medium.image())
     }
 
     fn mount(&self, medium: &Memory, read_only: bool) -> onode_object::Result<Self::Device> {
-        ScmDevice::mount(medium.clone(), &MountOptions { read_only })
+        ScmDevice::mount(medium.clone(), &MountOptions { read_only, ..MountOptions::default() })
     }
 
     fn verify(&self, device: &Self::Device) -> Result<(), Violation> {

@@ -1,6 +1,7 @@
 //! The items of one transaction on their way into the log.
 
 use crate::item::{Item, Objects};
+use crate::scratch::keep;
 use onode_object::ObjectId;
 
 /// Encoded items one after another, without their objects: which of them a record has to name shows when it is filled.
@@ -20,6 +21,12 @@ impl Batch {
         item.encode(&mut self.bytes);
         self.items.push((self.bytes.len(), item.object()));
         self.items.len() - 1
+    }
+
+    /// Empties it and keeps its memory.
+    pub(crate) fn keep(&mut self, kept: &mut Self) {
+        keep(&mut self.bytes, &mut kept.bytes);
+        keep(&mut self.items, &mut kept.items);
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -10,13 +10,14 @@ use crate::core::{Core, log_bytes};
 use crate::errors::no_space;
 use crate::item::{Item, Onode};
 use crate::log::Place;
+use crate::mode::Mode;
 use crate::node::{Key, Value};
+use crate::scratch::Scratch;
 use crate::tree::NoRoom;
 use onode_base::checksum::{crc32c, crc32c_append};
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
 use onode_object::{AttributeKey, Hints, Mutation, ObjectId, Result};
-use std::collections::BTreeMap;
 
 /// Bytes to be put in place when the record is durable.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +46,7 @@ impl Put {
 
 /// An onode that the transaction changes.
 #[derive(Clone, Copy, Debug)]
-struct Changed {
+pub(crate) struct Changed {
     onode: Onode,
     allocated: u64,
     /// Bytes below were there before the transaction.
@@ -55,8 +56,9 @@ struct Changed {
 pub(crate) struct Change<'a, P: Pmem> {
     pub(crate) core: &'a mut Core<P>,
     pub(crate) batch: Batch,
-    undo: Vec<(Key, Option<Value>)>,
-    onodes: BTreeMap<ObjectId, Changed>,
+    pub(crate) undo: Vec<(Key, Option<Value>)>,
+    /// By their ids.
+    pub(crate) onodes: Vec<(ObjectId, Changed)>,
     /// Blocks taken; true for what a block was made longer by.
     pub(crate) fresh: Vec<(u64, u64, bool)>,
     /// Blocks given up; true for a part of one.
@@ -67,6 +69,8 @@ pub(crate) struct Change<'a, P: Pmem> {
     pub(crate) written: Vec<(u64, u64)>,
     /// What the record tells the checksum of.
     pub(crate) checked: Vec<(u64, u64)>,
+    /// Where the items lie.
+    pub(crate) places: Vec<Place>,
     pub(crate) shrinks: bool,
     /// The object whose block is not to be freed with it.
     pub(crate) withdrawn: Option<ObjectId>,
@@ -82,17 +86,20 @@ impl From<NoRoom> for onode_object::Error {
 
 impl<'a, P: Pmem> Change<'a, P> {
     pub(crate) fn new(core: &'a mut Core<P>) -> Self {
+        let Scratch { batch, undo, onodes, fresh, released, puts, content, written, checked, places } =
+            std::mem::take(&mut core.scratch);
         Self {
             core,
-            batch: Batch::default(),
-            undo: Vec::new(),
-            onodes: BTreeMap::new(),
-            fresh: Vec::new(),
-            released: Vec::new(),
-            puts: Vec::new(),
-            content: Vec::new(),
-            written: Vec::new(),
-            checked: Vec::new(),
+            batch,
+            undo,
+            onodes,
+            fresh,
+            released,
+            puts,
+            content,
+            written,
+            checked,
+            places,
             shrinks: false,
             withdrawn: None,
             log_bytes: 0,
@@ -123,7 +130,11 @@ impl<'a, P: Pmem> Change<'a, P> {
     fn create(&mut self, object: ObjectId, hints: Hints) -> Result<()> {
         let onode = Onode { hints, ..Onode::default() };
         self.set(Key::onode(object), Value(0, 0))?;
-        self.onodes.insert(object, Changed { onode, allocated: 0, stable: 0 });
+        let changed = Changed { onode, allocated: 0, stable: 0 };
+        match self.position(object) {
+            Ok(at) => self.onodes[at].1 = changed,
+            Err(at) => self.onodes.insert(at, (object, changed)),
+        }
         self.objects += 1;
         Ok(())
     }
@@ -142,7 +153,9 @@ impl<'a, P: Pmem> Change<'a, P> {
             }
             self.unset(key);
         }
-        self.onodes.remove(&object);
+        if let Ok(at) = self.position(object) {
+            self.onodes.remove(at);
+        }
         if !is_planted(Bug::ScmRemovedDropped) {
             self.batch.push(&Item::Removed(object));
         }
@@ -157,11 +170,24 @@ impl<'a, P: Pmem> Change<'a, P> {
     }
 
     fn changed(&mut self, object: ObjectId) -> Result<&mut Changed> {
-        if !self.onodes.contains_key(&object) {
-            let (onode, allocated) = self.core.onode(object)?;
-            self.onodes.insert(object, Changed { onode, allocated, stable: onode.size });
+        let at = match self.position(object) {
+            Ok(at) => at,
+            Err(at) => {
+                let (onode, allocated) = self.core.onode(object)?;
+                self.onodes.insert(at, (object, Changed { onode, allocated, stable: onode.size }));
+                at
+            }
+        };
+        Ok(&mut self.onodes[at].1)
+    }
+
+    /// Where an object is among those that change, or belongs.
+    fn position(&self, object: ObjectId) -> std::result::Result<usize, usize> {
+        match self.onodes.last() {
+            None => Err(0),
+            Some((last, _)) if *last < object => Err(self.onodes.len()),
+            Some(_) => self.onodes.binary_search_by_key(&object, |(object, _)| *object),
         }
-        self.onodes.get_mut(&object).ok_or_else(|| no_space("no memory"))
     }
 
     fn change_onode(&mut self, object: ObjectId, change: impl FnOnce(&mut Onode)) -> Result<()> {
@@ -253,6 +279,9 @@ impl<'a, P: Pmem> Change<'a, P> {
         self.core.settle(address, bytes.len() as u64)?;
         if is_planted(Bug::ScmContentNotFlushed) {
             self.core.memory.write(address, bytes);
+        } else if self.core.mode == Mode::Meta {
+            self.core.memory.write(address, bytes);
+            self.core.flush_later(address, bytes.len() as u64);
         } else {
             self.core.memory.write_through(address, bytes);
         }
@@ -264,7 +293,11 @@ impl<'a, P: Pmem> Change<'a, P> {
         if length > 0 {
             self.core.settle(address, length)?;
             self.core.memory.zero(address, length);
-            self.core.memory.flush(address, length);
+            if self.core.mode == Mode::Meta {
+                self.core.flush_later(address, length);
+            } else {
+                self.core.memory.flush(address, length);
+            }
             self.note_written(address, length);
         }
         Ok(())
@@ -319,7 +352,8 @@ impl<'a, P: Pmem> Change<'a, P> {
 
     /// States the changed onodes, and the checksums of what was written already if `checked`.
     pub(crate) fn finish_items(&mut self, checked: bool) -> Result<()> {
-        for (object, changed) in std::mem::take(&mut self.onodes) {
+        for at in 0..self.onodes.len() {
+            let (object, changed) = self.onodes[at];
             let number = self.batch.push(&Item::Onode(object, changed.onode));
             self.set(Key::onode(object), Value(Place::pending(number).0, changed.allocated))?;
         }
@@ -342,18 +376,17 @@ impl<'a, P: Pmem> Change<'a, P> {
     }
 
     /// The index says where the items lie now.
-    pub(crate) fn settle_places(&mut self, places: &[Place]) {
-        let (tree, memory) = (&self.core.tree, &*self.core.memory);
-        for (key, _) in std::mem::take(&mut self.undo) {
-            if key.is_extent() {
-                continue;
-            }
-            tree.change(memory, key, |Value(place, second)| {
+    pub(crate) fn settle_places(&mut self) {
+        let (tree, memory, places) = (&self.core.tree, &*self.core.memory, &self.places);
+        let mut log_bytes = 0;
+        for (key, _) in self.undo.iter().filter(|(key, _)| !key.is_extent()) {
+            tree.change(memory, *key, |Value(place, second)| {
                 let place = places.get(Place(place).as_pending()?)?;
-                self.log_bytes += place.bytes() as i64;
+                log_bytes += place.bytes() as i64;
                 Some(Value(place.0, second))
             });
         }
+        self.log_bytes += log_bytes;
         self.core.live_log_bytes = self.core.live_log_bytes.saturating_add_signed(self.log_bytes);
         self.core.objects = self.core.objects.saturating_add_signed(self.objects);
     }

@@ -91,7 +91,8 @@ impl<P: Pmem> Core<P> {
         prepared = prepared.and_then(|()| blocks.published.iter().try_for_each(|content| change.adopt(content)));
         let written: u64 = change.written.iter().map(|(_, length)| length).sum();
         let most = if dear { MOST_CHECKED_BYTES_IN_FILE } else { MOST_CHECKED_BYTES };
-        let checked = written <= most && change.written.len() <= MOST_OF_RECORD;
+        let vouches = change.core.mode.checks();
+        let checked = vouches && written <= most && change.written.len() <= MOST_OF_RECORD;
         prepared = prepared.and_then(|()| change.finish_items(checked && !is_planted(Bug::ScmContentNotChecked)));
         prepared = prepared.and_then(|()| change.reserve_log(must_fit));
         if let Err(error) = prepared {
@@ -101,7 +102,7 @@ impl<P: Pmem> Core<P> {
                 Err(_) => self.fail(error),
             });
         }
-        if !checked && !is_planted(Bug::ScmContentNotChecked) {
+        if vouches && !checked && !is_planted(Bug::ScmContentNotChecked) {
             change.core.fence()?;
         }
         change.record(durability)
@@ -151,10 +152,10 @@ impl<P: Pmem> Change<'_, P> {
         if self.core.log.fenced < self.core.log.sequence && self.puts.iter().any(is_doubted) {
             self.core.fence()?;
         }
-        let mut places = vec![Place(0); self.batch.len()];
+        self.places.resize(self.batch.len(), Place(0));
         let core = &mut *self.core;
         let appended = core.log.append(&*core.memory, &self.batch, |number, place| {
-            if let Some(slot) = places.get_mut(number) {
+            if let Some(slot) = self.places.get_mut(number) {
                 *slot = place;
             }
         });
@@ -162,16 +163,19 @@ impl<P: Pmem> Change<'_, P> {
             let error = no_space("the log has no segment in store");
             return Err(self.core.fail(error));
         }
-        self.settle_places(&places);
+        self.settle_places();
         let core = &mut *self.core;
         let last = core.log.sequence - 1;
-        for (address, length) in std::mem::take(&mut self.checked) {
+        for (address, length) in self.checked.drain(..) {
             core.doubted.insert(&*core.memory, address, length, last);
         }
         core.commits += 1;
         core.counters.commits += 1;
-        core.counters.bytes_logged += places.iter().map(|place| place.bytes()).sum::<u64>();
+        core.counters.bytes_logged += self.places.iter().map(|place| place.bytes()).sum::<u64>();
         core.counters.bytes_written += self.written.iter().map(|(_, length)| length).sum::<u64>();
+        if !self.puts.is_empty() {
+            core.last_put = last;
+        }
         if self.shrinks {
             core.last_shrink = last;
             if !self.puts.is_empty() {
@@ -196,7 +200,7 @@ impl<P: Pmem> Change<'_, P> {
             }
         }
         core.log.flushed = last + 1;
-        for (address, bytes, part) in std::mem::take(&mut self.released) {
+        for (address, bytes, part) in self.released.drain(..) {
             core.hold(&Held { sequence: last, address, bytes, part })?;
         }
         if is_planted(Bug::ScmHeldReused) {

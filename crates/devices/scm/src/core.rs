@@ -7,7 +7,9 @@ use crate::format::{SUPERBLOCKS, Superblock};
 use crate::held::HeldBlocks;
 use crate::item::{Item, Objects, Onode};
 use crate::log::{Log, Place};
+use crate::mode::Mode;
 use crate::node::{Key, NODE_BYTES, Value};
+use crate::scratch::Scratch;
 use crate::shared::Words;
 use crate::tree::{Nodes, Tree};
 use onode_base::ErrorKind;
@@ -46,6 +48,14 @@ pub(crate) struct Core<P: Pmem> {
     pub last_put_and_shrink: u64,
     /// Bytes of the items in the log that still say something.
     pub live_log_bytes: u64,
+    /// Lists for the next transaction.
+    pub scratch: Scratch,
+    /// What content is worth.
+    pub mode: Mode,
+    /// Content that a sync flushes.
+    pub unflushed: Vec<(u64, u64)>,
+    /// The last record that put bytes in place, or a later one.
+    pub last_put: u64,
     pub next_id: u64,
     pub objects: u64,
     /// Transactions of all processes.

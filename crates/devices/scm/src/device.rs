@@ -4,6 +4,7 @@ use crate::allocator::Allocator;
 use crate::core::{Core, Counters};
 use crate::item::{Item, Onode};
 use crate::log::Place;
+use crate::mode::Mode;
 use crate::node::{Key, Value};
 use crate::open::blocks_of_superblock;
 use crate::ranges::Ranges;
@@ -27,6 +28,8 @@ pub struct FormatOptions {
     /// Bytes of a chunk of the allocator and of a segment of the log, a power of two from 4 KiB to 64 KiB; by the size of
     /// the memory if `None`.
     pub chunk_bytes: Option<u32>,
+    /// What content is worth until it is opened the next time.
+    pub mode: Mode,
 }
 
 /// How to open a device.
@@ -34,12 +37,16 @@ pub struct FormatOptions {
 pub struct MountOptions {
     /// Accept no changes. The memory is written to all the same, because the index lives in it; hand in a private copy.
     pub read_only: bool,
+    /// What content is worth.
+    pub mode: Mode,
 }
 
 /// A device on byte-addressable memory.
 pub struct ScmDevice<P: Pmem> {
     pub(crate) turn: Turn<P>,
     pub(crate) core: Mutex<Core<P>>,
+    pub(crate) memory: Arc<P>,
+    pub(crate) mode: Mode,
     pub(crate) domain: &'static str,
 }
 
@@ -70,7 +77,7 @@ impl<P: Pmem> ScmDevice<P> {
 
     /// The memory that addresses of blocks are counted in.
     pub fn memory(&self) -> Arc<P> {
-        Arc::clone(&self.lock().memory)
+        Arc::clone(&self.memory)
     }
 
     /// Whether blocks, index and log agree with each other; for tests.
@@ -218,9 +225,10 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
 
     fn sync(&self, _scope: SyncScope) -> Result<()> {
         let mut core = self.lock();
-        if core.log.fenced == core.log.sequence || core.read_only.is_some() {
+        if core.read_only.is_some() || core.log.fenced == core.log.sequence && core.unflushed.is_empty() {
             return core.check_writable();
         }
+        core.flush_content();
         core.fence()
     }
 
@@ -309,6 +317,7 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
         if core.read_only.is_some() {
             return Ok(());
         }
+        core.flush_content();
         core.fence()?;
         core.sweep_dead();
         if self.turn.members.has_others() {

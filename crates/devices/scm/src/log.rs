@@ -117,6 +117,8 @@ pub(crate) struct Log {
     pub flushed: u64,
     /// The last record does not say of those from this number on that they are durable.
     pub doubted_from: u64,
+    /// Memory for the next record.
+    record: Vec<u8>,
 }
 
 /// The most records that may wait for a fence.
@@ -159,6 +161,7 @@ impl Log {
             applied: 0,
             flushed: 0,
             doubted_from: 0,
+            record: Vec::new(),
         }
     }
 
@@ -212,12 +215,11 @@ impl Log {
         mut placed: impl FnMut(usize, Place),
     ) -> bool {
         let mut number = 0;
-        let mut record = Vec::with_capacity(batch.bytes() + 128);
+        let mut record = std::mem::take(&mut self.record);
         while number < batch.len() {
             record.clear();
             record.resize(RECORD_HEADER as usize, 0);
             let room = (self.end() - self.position) as usize;
-            let mut places = Vec::new();
             let first = number;
             let mut objects = Objects::default();
             while number < batch.len() {
@@ -227,7 +229,7 @@ impl Log {
                     record.truncate(start);
                     break;
                 }
-                places.push(Place::new(self.position + start as u64, (record.len() - start) as u64));
+                placed(number, Place::new(self.position + start as u64, (record.len() - start) as u64));
                 number += 1;
             }
             if number == first {
@@ -236,7 +238,6 @@ impl Log {
                 }
                 continue;
             }
-            places.into_iter().enumerate().for_each(|(i, place)| placed(first + i, place));
             let head = RecordHead {
                 sequence: self.sequence,
                 bytes: record.len() as u32,
@@ -250,6 +251,9 @@ impl Log {
             self.position += record.len() as u64;
             self.doubted_from = self.fenced;
             self.sequence += 1;
+        }
+        if record.capacity() as u64 <= self.segment_bytes {
+            self.record = record;
         }
         true
     }

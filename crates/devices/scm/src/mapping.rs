@@ -4,6 +4,7 @@ use crate::change::Change;
 use crate::core::{Blocks as Members, Core};
 use crate::device::ScmDevice;
 use crate::errors::no_space;
+use crate::mode::Mode;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
@@ -75,11 +76,16 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
         for content in contents.iter().filter(|content| !content.is_durable && content.bytes > 0) {
             let end = content.address.checked_add(content.bytes);
             let inside = end.is_some_and(|end| end <= core.memory.length());
-            if inside && !is_planted(Bug::ScmPublishNotFlushed) {
-                core.memory.flush(content.address, content.bytes);
+            match core.mode {
+                Mode::Meta if inside => core.flush_later(content.address, content.bytes),
+                Mode::Sync | Mode::Atomic if inside && !is_planted(Bug::ScmPublishNotFlushed) => {
+                    core.memory.flush(content.address, content.bytes);
+                }
+                Mode::Mem | Mode::Meta | Mode::Sync | Mode::Atomic => {}
             }
         }
-        if contents.iter().any(|content| !content.is_durable) && !is_planted(Bug::ScmPublishNotFenced) {
+        let flushes = core.mode.checks();
+        if flushes && contents.iter().any(|content| !content.is_durable) && !is_planted(Bug::ScmPublishNotFenced) {
             core.fence()?;
         }
         core.commit_with(&transaction, durability, blocks)?;
@@ -106,6 +112,25 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
         core.settle(content.address, content.bytes)?;
         let _ = members.unpublish(content.address);
         Ok(content)
+    }
+
+    fn whole(&self, object: ObjectId) -> Result<Option<Placed>> {
+        let core = self.lock();
+        let (onode, _) = core.onode(object)?;
+        let extent = core.extent_at(object, 0).filter(|extent| extent.offset == 0 && extent.length >= onode.size);
+        Ok(extent.map(|extent| Placed { offset: 0, address: extent.address, length: onode.size }))
+    }
+
+    fn look(&self, address: u64, buffer: &mut [u8]) {
+        self.memory.read(address, buffer);
+    }
+
+    fn overwrites(&self) -> bool {
+        self.mode.overwrites()
+    }
+
+    fn overwrite(&self, address: u64, bytes: &[u8]) -> Result<()> {
+        self.lock().overwrite(address, bytes)
     }
 
     fn placement(&self, object: ObjectId) -> Result<Vec<Placed>> {

@@ -9,7 +9,9 @@ use crate::errors::{damaged, from_media, no_space};
 use crate::format::{AREA_START, FORMAT_VERSION, NoSuperblock, SMALLEST_BYTES, SUPERBLOCKS, Superblock, salt_of};
 use crate::held::HeldBlocks;
 use crate::log::{Log, Start};
+use crate::mode::Mode;
 use crate::recover::{Recovered, claim, recover};
+use crate::scratch::Scratch;
 use crate::shared::Words;
 use crate::stack::Stack;
 use crate::tree::Tree;
@@ -31,6 +33,9 @@ const fn usual_chunk_bytes(length: u64) -> u32 {
         64 << 10
     }
 }
+
+/// So much from the start of the memory, where tables, log and first blocks lie, is provided for when it is opened.
+const MOST_PREPARED_BYTES: u64 = 64 << 20;
 
 /// Bytes of the blocks and their tables on a memory of `length`.
 const fn area_bytes(length: u64, chunk: u64) -> u64 {
@@ -108,6 +113,7 @@ impl<P: Pmem> ScmDevice<P> {
         let log = log.ok_or_else(|| no_space("the memory is too small for a log"))?;
         memory.fence().map_err(|error| from_media("making the device", &error))?;
         let mut core = Core::new(memory, blocks, Opened { tree, log, superblock, objects: 0, live_log_bytes: 0 });
+        core.mode = options.mode;
         core.write_superblock(false)?;
         core.write_superblock(false)?;
         core.ready()
@@ -136,6 +142,7 @@ impl<P: Pmem> ScmDevice<P> {
             claim(&blocks, recovered, next, chunk)
         })?;
         let mut core = Core::new(memory, blocks, opened);
+        core.mode = options.mode;
         if options.read_only {
             core.read_only = Some("it is mounted read-only".to_owned());
         }
@@ -171,8 +178,10 @@ impl<P: Pmem> ScmDevice<P> {
     fn of(core: Core<P>) -> Result<Self> {
         let memory = Arc::clone(&core.memory);
         let members = blocks_of_superblock(&memory, &core.superblock)?;
-        let domain = memory.domain().name();
-        Ok(Self { turn: Turn::new(memory, members), core: Mutex::new(core), domain })
+        memory.prepare(0, memory.length().min(MOST_PREPARED_BYTES));
+        let (mode, domain) = (core.mode, memory.domain().name());
+        let turn = Turn::new(Arc::clone(&memory), members);
+        Ok(Self { turn, core: Mutex::new(core), memory, mode, domain })
     }
 
     /// Lets other processes use the device at the same time, from the moment that they may open the memory: this one is
@@ -218,6 +227,10 @@ impl<P: Pmem> Core<P> {
             last_shrink: 0,
             last_put_and_shrink: 0,
             live_log_bytes,
+            scratch: Scratch::default(),
+            mode: Mode::default(),
+            unflushed: Vec::new(),
+            last_put: 0,
             next_id: superblock.next_id,
             objects,
             commits: 0,

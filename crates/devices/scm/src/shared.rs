@@ -173,6 +173,8 @@ impl<P: Pmem> Core<P> {
         }
         // Where leaves were found before says nothing any more.
         self.tree.fingers.clear();
+        // Another process may have put bytes in place.
+        self.last_put = u64::MAX;
         let commits = self.commits;
         self.set_words(&words);
         self.left = words;

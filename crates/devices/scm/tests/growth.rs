@@ -83,7 +83,7 @@ fn less_than_the_tables_need_changes_nothing() {
 fn a_cut_while_it_grows_loses_nothing() {
     let options = || PmemOptions { latency: PmemLatency::NONE, ..PmemOptions::default() };
     let memory = Arc::new(sim(1 << 20));
-    let made = FormatOptions { uuid: [7; 16], chunk_bytes: Some(4 << 10) };
+    let made = FormatOptions { uuid: [7; 16], chunk_bytes: Some(4 << 10), ..FormatOptions::default() };
     let device = ScmDevice::format(Arc::clone(&memory), &made).expect("large enough");
     let objects = fill(&device, 3);
     memory.grow(3 << 20).expect("it grows");

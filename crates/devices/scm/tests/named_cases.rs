@@ -43,7 +43,7 @@ fn content(device: &Device, object: ObjectId) -> Vec<u8> {
 #[test]
 fn case_24_recovery_of_the_smallest_memory() {
     for chunk_bytes in [4 << 10, 8 << 10] {
-        let mut scm = Scm::with_length(chunk_bytes, SMALLEST_BYTES);
+        let mut scm = Scm::in_mode(chunk_bytes, SMALLEST_BYTES, onode_scm::Mode::Atomic);
         let mut objects = Vec::new();
         while let Ok(object) = create(scm.device(), &[objects.len() as u8; 300]) {
             objects.push(object);
@@ -61,7 +61,7 @@ fn case_24_recovery_of_the_smallest_memory() {
 /// The pointer to the log was durable before what it points to.
 #[test]
 fn case_25_format_is_cut_everywhere() {
-    let options = FormatOptions { uuid: *b"a device in test", chunk_bytes: Some(4096) };
+    let options = FormatOptions { uuid: *b"a device in test", chunk_bytes: Some(4096), ..FormatOptions::default() };
     let format = |memory: &Arc<SimPmem>| ScmDevice::format(Arc::clone(memory), &options).map(drop);
     let whole = Arc::new(sim(SMALLEST_BYTES));
     let before = whole.events();

@@ -175,7 +175,8 @@ fn life(device: &ScmDevice<Mortal>, done: &mut dyn FnMut()) -> Result<()> {
 /// A device that two processes use: the one that is to die, and the other.
 fn two() -> (Arc<SimPmem>, Mortal, ScmDevice<Mortal>, ScmDevice<Mortal>) {
     let memory = Arc::new(common::sim(512 << 10));
-    let options = FormatOptions { uuid: *b"a device in test", chunk_bytes: Some(CHUNK as u32) };
+    let options =
+        FormatOptions { uuid: *b"a device in test", chunk_bytes: Some(CHUNK as u32), ..FormatOptions::default() };
     let view = Mortal::new(&memory);
     let mut one = ScmDevice::format(view.clone(), &options).unwrap();
     one.join(ONE, |_| false).unwrap();

@@ -74,6 +74,7 @@ impl MappedPmem {
         let writeback = Writeback::of_processor();
         let domain = match (medium.domain(), options.flushing) {
             // Without an instruction for it, only the kernel can write a line back.
+            (_, Flushing::AtTheEnd) => Domain::Fence,
             (Domain::Flush, _) if !writeback.can() => Domain::Sync,
             (Domain::Fence, Flushing::Always) if writeback.can() => Domain::Flush,
             (domain, _) => domain,
@@ -214,6 +215,21 @@ impl MappedPmem {
     }
 }
 
+impl Drop for MappedPmem {
+    fn drop(&mut self) {
+        if self.read_only || self.domain != Domain::Fence {
+            return;
+        }
+        // Whatever was not flushed meanwhile because nobody wanted to wait for it.
+        match self.medium.domain() {
+            Domain::Fence => {}
+            Domain::Flush if self.writeback.can() => self.mapping.write_back(self.writeback, 0, self.length()),
+            Domain::Flush | Domain::Sync => _ = self.mapping.sync(0, self.length()),
+        }
+        fence_stores();
+    }
+}
+
 impl Pmem for MappedPmem {
     #[inline]
     fn length(&self) -> u64 {
@@ -285,7 +301,11 @@ impl Pmem for MappedPmem {
     }
 
     fn fence(&self) -> Result<()> {
-        fence_stores();
+        match self.domain {
+            // Nothing is under way past the caches; stores only have to stay in order.
+            Domain::Fence => core::sync::atomic::fence(Ordering::Release),
+            Domain::Flush | Domain::Sync => fence_stores(),
+        }
         if self.read_only {
             let detail = format!("{} is open for reading only", self.file.name());
             return Err(Error::new(MediaErrorKind::ReadOnly, detail));
@@ -326,7 +346,10 @@ impl Pmem for MappedPmem {
     }
 
     fn prepare(&self, at: u64, length: u64) {
-        self.mapping.prepare(at, length);
+        // Pages of a plain file would be read and written back for nothing.
+        if !self.read_only && self.medium.domain() != Domain::Sync {
+            self.mapping.prepare(at, length);
+        }
     }
 
     fn address(&self) -> Option<NonNull<u8>> {

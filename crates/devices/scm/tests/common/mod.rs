@@ -6,7 +6,7 @@ use onode_media::sim::PmemOptions;
 use onode_media::sim::{PmemLatency, SimPmem, Survival};
 use onode_object::ObjectDevice;
 use onode_object::conformance::Harness;
-use onode_scm::{FormatOptions, MountOptions, ScmDevice};
+use onode_scm::{FormatOptions, Mode, MountOptions, ScmDevice};
 use std::sync::Arc;
 
 /// The device and what it stands on.
@@ -14,6 +14,7 @@ pub struct Scm {
     pub memory: Arc<SimPmem>,
     pub device: ScmDevice<Arc<SimPmem>>,
     chunk_bytes: u32,
+    mode: Mode,
     cuts: u64,
 }
 
@@ -21,25 +22,35 @@ pub fn sim(length: u64) -> SimPmem {
     SimPmem::new(length, PmemOptions { latency: PmemLatency::NONE, ..PmemOptions::default() })
 }
 
+#[allow(dead_code, reason = "each file of tests uses its own part")]
 impl Scm {
     /// A fresh device for at least so many bytes of content.
     pub fn holding(chunk_bytes: u32, bytes: u64) -> Self {
+        Self::holding_in_mode(chunk_bytes, bytes, Mode::default())
+    }
+
+    pub fn holding_in_mode(chunk_bytes: u32, bytes: u64, mode: Mode) -> Self {
         let length = (bytes + bytes / 16 + 24 * u64::from(chunk_bytes) + (256 << 10)).next_multiple_of(64);
-        Self::with_length(chunk_bytes, length)
+        Self::in_mode(chunk_bytes, length, mode)
     }
 
     pub fn with_length(chunk_bytes: u32, length: u64) -> Self {
+        Self::in_mode(chunk_bytes, length, Mode::default())
+    }
+
+    pub fn in_mode(chunk_bytes: u32, length: u64, mode: Mode) -> Self {
         let memory = Arc::new(sim(length));
-        let options = FormatOptions { uuid: *b"a device in test", chunk_bytes: Some(chunk_bytes) };
+        let options = FormatOptions { uuid: *b"a device in test", chunk_bytes: Some(chunk_bytes), mode };
         let device = ScmDevice::format(Arc::clone(&memory), &options).expect("the memory is large enough");
-        Self { memory, device, chunk_bytes, cuts: 0 }
+        Self { memory, device, chunk_bytes, mode, cuts: 0 }
     }
 
     fn mount_image(&mut self, image: Vec<u8>) {
         let options = PmemOptions { latency: PmemLatency::NONE, ..PmemOptions::default() };
         self.memory = Arc::new(SimPmem::from_image(image, options));
         self.device =
-            ScmDevice::mount(Arc::clone(&self.memory), &MountOptions::default()).expect("it can be opened again");
+            ScmDevice::mount(Arc::clone(&self.memory), &MountOptions { mode: self.mode, ..MountOptions::default() })
+                .expect("it can be opened again");
         self.device.verify().unwrap_or_else(|what| panic!("chunks of {}: {what}", self.chunk_bytes));
     }
 }
@@ -53,7 +64,10 @@ impl Harness for Scm {
         self.device.verify().unwrap_or_else(|what| panic!("{what}"));
         self.device.close().expect("it can be closed");
         // Whatever is not durable after a close is lost.
-        self.mount_image(self.memory.durable_image());
+        self.mount_image(match self.mode {
+            Mode::Mem => self.memory.crash_image(Survival::Everything),
+            Mode::Meta | Mode::Sync | Mode::Atomic => self.memory.durable_image(),
+        });
     }
 
     fn can_crash(&self) -> bool {
@@ -62,6 +76,10 @@ impl Harness for Scm {
 
     fn crash(&mut self) {
         self.cuts += 1;
-        self.mount_image(self.memory.crash_image(Survival::Words(self.cuts)));
+        // Two modes promise nothing of content for the loss of power, and everything for the end of a process.
+        self.mount_image(self.memory.crash_image(match self.mode {
+            Mode::Mem | Mode::Meta => Survival::Everything,
+            Mode::Sync | Mode::Atomic => Survival::Words(self.cuts),
+        }));
     }
 }

@@ -22,6 +22,8 @@ pub enum Flushing {
     Detect,
     /// On files in memory, too: to measure what it costs.
     Always,
+    /// Not before the memory is closed: a power cut may take everything, the end of a process nothing.
+    AtTheEnd,
 }
 
 /// Options of a [`MappedPmem`](super::MappedPmem).

@@ -1,0 +1,111 @@
+//! Short ways for what is asked most: they mean the same as the long ones.
+//!
+//! On a device whose objects are memory a file in one block is read where it lies, and overwritten there if the device's mode
+//! lets content change without a transaction. A write that is durable at its return becomes one transaction at once,
+//! without the write-clustering cache in between.
+
+use crate::access;
+use crate::data::drop_privileges;
+use crate::error::Result;
+use crate::file_system::FileSystem;
+use crate::options::AccessTimes;
+use crate::state::{Node, Place, State};
+use crate::types::{Caller, InodeNumber};
+use onode_object::Transaction;
+use onode_object::powers::MapObjects;
+
+/// More than that is read without the lock.
+const MOST_IN_PLACE_BYTES: usize = 64 << 10;
+
+/// Where the bytes of a file lie that are as the device has them.
+fn block_of(mapping: &dyn MapObjects, number: InodeNumber, node: &mut Node) -> Option<u64> {
+    if node.place == Place::Unknown {
+        // An error comes up again on the long way.
+        let found = mapping.whole(number.object()).ok()?;
+        let found = found.filter(|placed| placed.offset == 0 && placed.length == node.size);
+        node.place = found.map_or(Place::Scattered, |placed| Place::Block(placed.address));
+    }
+    match node.place {
+        Place::Block(address) => Some(address),
+        Place::Unknown | Place::Scattered => None,
+    }
+}
+
+impl FileSystem {
+    /// Reads a file that lies in one block of memory; `None` if it takes the long way.
+    pub(crate) fn read_in_place(
+        &self,
+        state: &mut State,
+        number: InodeNumber,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Option<usize> {
+        let times_stay = self.options.access_times == AccessTimes::Never || self.options.read_only;
+        let mapping = self.device.map_objects().filter(|_| times_stay && buffer.len() <= MOST_IN_PLACE_BYTES)?;
+        let node = state.nodes.get_mut(&number.0).filter(|node| node.is_as_on_device() && offset < node.size)?;
+        let address = block_of(mapping, number, node)?;
+        node.used = true;
+        let length = usize::try_from(node.size - offset).unwrap_or(usize::MAX).min(buffer.len());
+        mapping.look(address + offset, &mut buffer[..length]);
+        state.statistics.read_bytes += length as u64;
+        Some(length)
+    }
+
+    /// Writes to a file that has nothing in the cache; `None` if it takes the long way.
+    pub(crate) fn write_directly(
+        &self,
+        state: &mut State,
+        caller: &Caller,
+        number: InodeNumber,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<Option<usize>> {
+        let Some(node) = state.nodes.get_mut(&number.0) else { return Ok(None) };
+        if !node.is_as_on_device() || node.rewritten || data.len() > self.transaction_bytes {
+            return Ok(None);
+        }
+        node.used = true;
+        if offset + data.len() as u64 <= node.size
+            && let Some(mapping) = self.device.map_objects().filter(|mapping| mapping.overwrites())
+            && let Some(address) = block_of(mapping, number, node)
+        {
+            mapping.overwrite(address + offset, data)?;
+            let now = self.now();
+            (node.inode.modified, node.inode.changed) = (now, now);
+            drop_privileges(&mut node.inode, caller);
+            node.inode_dirty = true;
+            if node.dirty_since.is_none() {
+                state.mark_dirty(number.0, now);
+            }
+            state.statistics.written_bytes += data.len() as u64;
+            state.statistics.changes += 1;
+            return Ok(Some(data.len()));
+        }
+        let length = self.reserve(state, data.len())?;
+        let now = self.now();
+        let Some(node) = state.nodes.get_mut(&number.0).filter(|node| node.is_as_on_device()) else { return Ok(None) };
+        let mut inode = node.inode;
+        (inode.modified, inode.changed) = (now, now);
+        drop_privileges(&mut inode, caller);
+        let object = number.object();
+        let mut transaction = Transaction { mutations: Vec::with_capacity(3) };
+        transaction.write(object, offset, data[..length].to_vec());
+        let accessed = access::take_back(&mut transaction, object, node, &inode);
+        self.inodes.store(&mut transaction, object, &inode);
+        self.commit(state, transaction)?;
+        if let Some(node) = state.nodes.get_mut(&number.0) {
+            node.inode = inode;
+            node.size = node.size.max(offset + length as u64);
+            (node.device_size, node.valid) = (node.size, node.size);
+            node.device_accessed = accessed;
+            node.device_changed();
+            if node.dirty_since.is_some() {
+                state.clean(number.0);
+            }
+        }
+        state.statistics.written_bytes += length as u64;
+        state.statistics.written_back_bytes += length as u64;
+        state.statistics.changes += 1;
+        Ok(Some(length))
+    }
+}
