@@ -1,6 +1,7 @@
 //! What the explorer asks of a kind of device: to be made, opened and verified on its kind of medium. Everything else
 //! goes through the object interface, so that one workload and one oracle are for all.
 
+pub mod beside;
 pub mod flash;
 pub mod scm;
 pub mod variant;

@@ -91,6 +91,8 @@ enum MediumName {
     Nand,
     /// Byte-addressable memory with the device of storage-class memory.
     Scm,
+    /// NAND with the flash device, and its index in a memory beside it.
+    Beside,
 }
 
 impl From<MediumName> for Media {
@@ -98,6 +100,7 @@ impl From<MediumName> for Media {
         match name {
             MediumName::Nand => Self::Nand,
             MediumName::Scm => Self::Scm,
+            MediumName::Beside => Self::Beside,
         }
     }
 }

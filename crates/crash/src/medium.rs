@@ -5,6 +5,7 @@
 //! may leave is a matter of the kind. The ways in which one cut can leave the medium are its *variants*, by number, so that
 //! position, variant and seed name a state.
 
+pub mod beside;
 pub mod memory;
 pub mod nand;
 mod walk;

@@ -46,6 +46,7 @@ impl Report {
         let medium = match Media::of_shape(&run.shape) {
             Media::Nand => "",
             Media::Scm => "scm.",
+            Media::Beside => "beside.",
         };
         let counts = self.counts.entry(format!("{medium}{}.{}", run.level, run.workload)).or_default();
         counts.runs += 1;

@@ -5,6 +5,7 @@ use crate::files::cases::CASES;
 use crate::files::{self, FILE_WORKLOADS, FileWorkload};
 use crate::geometry::{self, MEMORY_SHAPES, SHAPES};
 use crate::kind::Kind;
+use crate::kind::beside::{Beside, PREFIX};
 use crate::kind::flash::Flash;
 use crate::kind::scm::Scm;
 use crate::medium::Trace;
@@ -23,11 +24,13 @@ pub enum Media {
     Nand,
     /// Byte-addressable memory, with the device of storage-class memory on it.
     Scm,
+    /// NAND with the flash device, and its index in a memory beside it.
+    Beside,
 }
 
 impl Media {
     /// All kinds.
-    pub const ALL: [Self; 2] = [Self::Nand, Self::Scm];
+    pub const ALL: [Self; 3] = [Self::Nand, Self::Scm, Self::Beside];
 
     /// The name in reports.
     #[must_use]
@@ -35,22 +38,30 @@ impl Media {
         match self {
             Self::Nand => "nand",
             Self::Scm => "scm",
+            Self::Beside => "beside",
         }
     }
 
     /// The names of the shapes of this kind.
     #[must_use]
-    pub fn shapes(self) -> Vec<&'static str> {
+    pub fn shapes(self) -> Vec<String> {
         match self {
-            Self::Nand => SHAPES.iter().map(|shape| shape.name).collect(),
-            Self::Scm => MEMORY_SHAPES.iter().map(|shape| shape.name).collect(),
+            Self::Nand => SHAPES.iter().map(|shape| shape.name.into()).collect(),
+            Self::Scm => MEMORY_SHAPES.iter().map(|shape| shape.name.into()).collect(),
+            Self::Beside => SHAPES.iter().map(|shape| format!("{PREFIX}{}", shape.name)).collect(),
         }
     }
 
     /// The kind of the medium with this shape.
     #[must_use]
     pub fn of_shape(name: &str) -> Self {
-        if geometry::memory_by_name(name).is_some() { Self::Scm } else { Self::Nand }
+        if name.starts_with(PREFIX) {
+            Self::Beside
+        } else if geometry::memory_by_name(name).is_some() {
+            Self::Scm
+        } else {
+            Self::Nand
+        }
     }
 }
 
@@ -84,7 +95,7 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
     for shape in media.shapes() {
         for level in levels {
             // Memory does not fail by itself.
-            let fits = |workload: &&str| media == Media::Nand || *workload != "failing";
+            let fits = |workload: &&str| media != Media::Scm || *workload != "failing";
             // The cases come from file systems on memory.
             let named = if media == Media::Scm && level != &"object" { &CASES[..] } else { &[] };
             let named = named.iter().map(|(name, _)| *name);
@@ -94,7 +105,7 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
                 all.extend(seeds.map(|seed| RunName {
                     level: (*level).into(),
                     workload: workload.into(),
-                    shape: shape.into(),
+                    shape: shape.clone(),
                     seed,
                 }));
             }
@@ -113,6 +124,10 @@ fn with_workload<V: Visitor>(run: &RunName, most_states: u64, visitor: V) -> Res
     let plan = Plan { seed: run.seed, variants: 0, second_every: SECOND_EVERY, seconds: SECONDS, most_states };
     if let Some(shape) = geometry::memory_by_name(&run.shape) {
         return with_kind(Scm::new(shape, run.seed), run, plan, visitor);
+    }
+    if let Some(name) = run.shape.strip_prefix(PREFIX) {
+        let shape = geometry::by_name(name).ok_or_else(|| format!("there is no shape '{name}'"))?;
+        return with_kind(Beside::new(shape, &run.workload, run.seed), run, plan, visitor);
     }
     let shape = geometry::by_name(&run.shape).ok_or_else(|| format!("there is no shape '{}'", run.shape))?;
     with_kind(Flash::new(shape, &run.workload, run.seed), run, plan, visitor)

@@ -11,7 +11,7 @@ const STATES: u64 = 120;
 fn no_cut_breaks(workload: &str) {
     for shape in Media::Scm.shapes() {
         for level in ["through", "back"] {
-            let run = RunName { level: level.into(), workload: workload.into(), shape: shape.into(), seed: 43 };
+            let run = RunName { level: level.into(), workload: workload.into(), shape: shape.clone(), seed: 43 };
             let outcome = explore(&run, STATES).unwrap_or_else(|why| panic!("{run}: {why}"));
             let outcome = outcome.unwrap_or_else(|violation| panic!("{run}: {violation}"));
             assert!(outcome.found.is_empty(), "{run}: {:?}", outcome.found);

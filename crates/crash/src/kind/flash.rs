@@ -8,7 +8,7 @@ use crate::medium::nand::NandMedium;
 use crate::object::workload::unexpected;
 use crate::violation::Violation;
 use onode_base::Prng;
-use onode_flash::FlashDevice;
+use onode_flash::{FlashDevice, FormatOptions, MountOptions};
 use onode_fs::Inodes;
 use onode_media::{Fault, OperationKind, SimNand, SimOptions};
 use onode_object::{ObjectDevice, ObjectId};
@@ -27,8 +27,22 @@ impl Flash {
         Self { shape, variant: variant::of(&shape, workload, seed) }
     }
 
+    /// A medium of this shape.
+    pub(super) fn blank(&self) -> Result<SimNand, Violation> {
+        let nand = SimNand::new(self.shape.geometry, SimOptions::default());
+        nand.map_err(|error| Violation::new("N7", format!("no medium of this shape: {error}")))
+    }
+
+    pub(super) fn format_options(&self) -> FormatOptions {
+        self.variant.format_options(&self.shape)
+    }
+
+    pub(super) fn mount_options(&self, read_only: bool) -> MountOptions {
+        self.variant.mount_options(read_only)
+    }
+
     /// Lets programs and erases fail, spread over what the first run is likely to do.
-    fn plan_failures(&self, nand: &mut SimNand, failures: Failures) {
+    pub(super) fn plan_failures(&self, nand: &mut SimNand, failures: Failures) {
         let mut prng = Prng::new(failures.seed ^ 0xfa11);
         let blocks = u64::from(self.shape.geometry.blocks);
         for _ in 0..failures.of_hundred * blocks / 100 {
@@ -47,10 +61,8 @@ impl Kind for Flash {
     type Device = FlashDevice;
 
     fn format(&self, failures: Failures) -> Result<SimNand, Violation> {
-        let nand = SimNand::new(self.shape.geometry, SimOptions::default());
-        let nand = nand.map_err(|error| Violation::new("N7", format!("no medium of this shape: {error}")))?;
-        let medium = NandMedium::new(nand, false);
-        let (options, mount) = (self.variant.format_options(&self.shape), self.variant.mount_options(false));
+        let medium = NandMedium::new(self.blank()?, false);
+        let (options, mount) = (self.format_options(), self.mount_options(false));
         let device = FlashDevice::format(medium.clone(), &options, &mount).map_err(unexpected("format"))?;
         device.close().map_err(unexpected("close after format"))?;
         drop(device);
@@ -60,7 +72,7 @@ impl Kind for Flash {
     }
 
     fn mount(&self, medium: &NandMedium, read_only: bool) -> onode_object::Result<FlashDevice> {
-        FlashDevice::mount(medium.clone(), &self.variant.mount_options(read_only))
+        FlashDevice::mount(medium.clone(), &self.mount_options(read_only))
     }
 
     fn verify(&self, device: &FlashDevice) -> Result<(), Violation> {

@@ -104,6 +104,13 @@ impl Nand for NandMedium {
 #[derive(Clone, Default)]
 pub struct NandTrace(Vec<Cut>);
 
+impl NandTrace {
+    /// The medium before an operation.
+    pub(super) fn before(&self, position: usize) -> Option<SimNand> {
+        self.0.get(position).map(|cut| cut.before.clone())
+    }
+}
+
 impl Trace for NandTrace {
     type Image = SimNand;
     type Walk<'a> = NandWalk<'a>;

@@ -36,6 +36,9 @@ const SAMPLED: usize = 32;
 /// From here on, where stores are durable at once: so many words of the store that is cut.
 const PREFIXES: usize = SUBSETS + (1 << MOST_LINES);
 
+/// What multiplies with the cut of another medium: nothing, everything, a mix.
+pub(super) const SETTLED: [usize; 3] = [NOTHING, EVERYTHING, WORDS.start];
+
 pub(super) fn name_of(variant: usize) -> String {
     match variant {
         NOTHING => "nothing survives that need not".into(),

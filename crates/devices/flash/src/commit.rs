@@ -182,6 +182,7 @@ impl Core {
     pub fn checkpoint_is_due(&self) -> bool {
         self.log.chain_broken
             || self.dirty_bytes() > self.dirty_limit
+            || self.memory_is_due()
             || self.log.journal_pages.max(self.log.mixed_pages) >= self.checkpoint_pages
             || (self.log.journal_pages + self.log.mixed_pages >= self.checkpoint_pages && self.is_tight())
     }
@@ -190,13 +191,13 @@ impl Core {
     /// take away, and reserves sequence numbers that no session had: a session that left only segments
     /// which no superblock came to know has left pages that must not be taken for those of this one.
     pub fn prepare_writing(&mut self) -> Result<()> {
+        self.clean = false;
         if !self.session_begun && !is_planted(Bug::SessionUnnumbered) {
             self.log.table.skip_numbers();
             self.checkpoint_state.next_sequence = self.log.table.next_sequence;
             self.write_superblock(false)?;
             self.session_begun = true;
         }
-        self.clean = false;
-        Ok(())
+        self.reopen_memory()
     }
 }

@@ -2,6 +2,7 @@
 //! that a checkpoint writes down.
 
 use crate::access::Pending;
+use crate::bpram::Bpram;
 use crate::cleaner::Cleaning;
 use crate::compact::Rhythm;
 use crate::costliest::Costliest;
@@ -85,6 +86,14 @@ pub struct Core {
     pub log: Log,
     /// The index.
     pub tree: Tree,
+    /// The index of content in a memory beside the flash, if there is one.
+    pub bpram: Option<Bpram>,
+    /// Why it was given up, if it was.
+    pub memory_lost: Option<String>,
+    /// Entries that the memory has no room for stay on flash alone.
+    pub spills: bool,
+    /// The volume was taken up from the memory, and nobody has seen yet that the flash is the one it belongs to.
+    pub unconfirmed: bool,
     /// Clean nodes in memory, by location.
     pub nodes: Lru<u64, Arc<Node>>,
     /// Superblocks.

@@ -1,11 +1,12 @@
 //! The device behind the object interface: one lock around the state machine.
 
 use crate::core::Core;
+use crate::format::FEATURE_MEMORY;
 use crate::options::{FormatOptions, MountOptions};
 use crate::pace::Step;
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use onode_base::sync::Mutex;
 use onode_media::Nand;
@@ -27,7 +28,7 @@ impl FlashDevice {
     /// # Errors
     /// `Invalid` if the medium is too small or of an impossible shape, `Media` if it fails.
     pub fn format(nand: impl Nand + 'static, options: &FormatOptions, mount: &MountOptions) -> Result<Self> {
-        Ok(Self { core: Mutex::new(Core::format(Box::new(nand), options, mount)?) })
+        Ok(Self { core: Mutex::new(Core::format(Box::new(nand), None, options, mount)?) })
     }
 
     /// Mounts the volume on `nand` and recovers it after a crash.
@@ -47,11 +48,15 @@ impl ObjectDevice for FlashDevice {
         let core = self.core.lock();
         let layout = &core.log.store.layout;
         let shape = &layout.geometry;
+        let memory = core.memory_use().map_or_else(String::new, |used| {
+            let (filled, all) = ((used.capacity - used.free_bytes).div_ceil(1024), used.capacity / 1024);
+            format!(", index in {filled} of {all} KiB of memory")
+        });
         DeviceInfo {
-            kind: "flash",
+            kind: if core.incompatible & FEATURE_MEMORY == 0 { "flash" } else { "flash+scm" },
             uuid: core.uuid,
             summary: format!(
-                "{} blocks of {} pages of {} bytes, {} segments of {} KiB",
+                "{} blocks of {} pages of {} bytes, {} segments of {} KiB{memory}",
                 shape.blocks,
                 shape.pages_per_block,
                 shape.page_bytes,
@@ -64,7 +69,7 @@ impl ObjectDevice for FlashDevice {
     }
 
     fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
-        let mut core = self.core.lock();
+        let mut core = self.core()?;
         core.log.store.check_writable()?;
         let (first, next) = reserve(ObjectId(core.next_object), count)?;
         core.next_object = next.0;
@@ -72,11 +77,11 @@ impl ObjectDevice for FlashDevice {
     }
 
     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
-        self.core.lock().commit(transaction, durability)
+        self.core()?.commit(transaction, durability)
     }
 
     fn sync(&self, scope: SyncScope) -> Result<()> {
-        let mut core = self.core.lock();
+        let mut core = self.core()?;
         core.sync_access_times(scope)?;
         // The journal is one log: what covers one object covers all that came before.
         core.sync()
@@ -84,31 +89,31 @@ impl ObjectDevice for FlashDevice {
 
     fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         Core::check_host_object(object)?;
-        self.core.lock().read(object, offset, buffer)
+        self.core()?.read(object, offset, buffer)
     }
 
     fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
         Core::check_host_object(object)?;
-        self.core.lock().attribute(object, key)
+        self.core()?.attribute(object, key)
     }
 
     fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
         Core::check_host_object(object)?;
-        self.core.lock().attributes(object, from, limit)
+        self.core()?.attributes(object, from, limit)
     }
 
     fn stat(&self, object: ObjectId) -> Result<ObjectStat> {
         Core::check_host_object(object)?;
-        self.core.lock().stat(object)
+        self.core()?.stat(object)
     }
 
     fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
-        self.core.lock().list(from, limit)
+        self.core()?.list(from, limit)
     }
 
     fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
         Core::check_host_object(object)?;
-        self.core.lock().data_ranges(object, offset, limit)
+        self.core()?.data_ranges(object, offset, limit)
     }
 
     fn space(&self) -> Space {
@@ -118,7 +123,7 @@ impl ObjectDevice for FlashDevice {
     fn maintain(&self, budget: u32) -> Result<Maintenance> {
         let mut report = Maintenance::default();
         let mut round = None;
-        self.core.lock().move_failing()?;
+        self.core()?.move_failing()?;
         // The lock is given back after each step: who reads waits for one step, not for the cleaner.
         while report.done < budget {
             let mut core = self.core.lock();
@@ -150,7 +155,7 @@ impl ObjectDevice for FlashDevice {
 
 impl Scrub for FlashDevice {
     fn scrub(&self, from: ObjectId, limit: usize) -> Result<ScrubReport> {
-        let mut core = self.core.lock();
+        let mut core = self.core()?;
         let mut report = ScrubReport::default();
         let objects = core.list(from, limit)?;
         for &object in &objects {

@@ -32,9 +32,11 @@ pub const FEATURE_COMPACT_RECORDS: u32 = 4;
 pub const FEATURE_ACCESS_TIMES: u32 = 8;
 /// Incompatible feature: the journal holds copies of pages of content that were not full.
 pub const FEATURE_WAITING_PAGES: u32 = 16;
+/// Incompatible feature: the index of content is in a memory beside the flash too, which has to know of every change.
+pub const FEATURE_MEMORY: u32 = 32;
 /// All incompatible features that this code knows.
 pub const FEATURES_KNOWN: u32 =
-    FEATURE_CLASSES | FEATURE_COMPACT_RECORDS | FEATURE_ACCESS_TIMES | FEATURE_WAITING_PAGES;
+    FEATURE_CLASSES | FEATURE_COMPACT_RECORDS | FEATURE_ACCESS_TIMES | FEATURE_WAITING_PAGES | FEATURE_MEMORY;
 /// Compatible features: the wear policy that was chosen, one of these. None is set if none was chosen.
 pub const FEATURE_WEAR_OFF: u32 = 1;
 /// See [`FEATURE_WEAR_OFF`].

@@ -1,5 +1,6 @@
 //! The device's inside as values: its counters and its segment map.
 
+use crate::bpram::Bpram;
 use crate::cleaner::Cleaning;
 use crate::core::Core;
 use crate::device::FlashDevice;
@@ -79,11 +80,12 @@ impl Inspect for FlashDevice {
 }
 
 /// Memory by part.
-fn ram(core: &Core) -> [(&'static str, u64); 8] {
+fn ram(core: &Core) -> [(&'static str, u64); 9] {
     [
         ("node_cache", core.nodes.bytes() as u64),
         ("dirty_node", core.dirty_bytes() as u64),
         ("page_cache", core.log.store.cached_bytes() as u64),
+        ("memory_index", core.bpram.as_ref().map_or(0, Bpram::memory_bytes) as u64),
         ("segment_table", core.log.table.memory_bytes() as u64),
         ("open_segment", core.log.memory_bytes() as u64),
         ("costliest", core.costliest.memory_bytes() as u64),

@@ -26,6 +26,8 @@ extern crate std;
 
 mod access;
 mod apply;
+mod beside;
+mod bpram;
 pub mod check;
 mod checkpoint;
 mod cleaner;
@@ -65,6 +67,9 @@ mod stall;
 mod store;
 mod tree;
 
+pub use beside::{MemoryOptions, MountPath};
+pub use bpram::MemoryUse;
+pub use bpram::mount::superblock_of;
 pub use check::{CheckOptions, check};
 pub use device::FlashDevice;
 pub use options::{FormatOptions, MountOptions};

@@ -1,11 +1,12 @@
 //! Making a volume and mounting one.
 
 use crate::access::Pending;
+use crate::bpram::Bpram;
 use crate::compact::Rhythm;
 use crate::core::{CheckpointState, Core, Statistics};
 use crate::costliest::Costliest;
 use crate::errors::from_media;
-use crate::format::{FEATURE_COMPACT_RECORDS, FEATURE_WAITING_PAGES};
+use crate::format::{FEATURE_COMPACT_RECORDS, FEATURE_MEMORY, FEATURE_WAITING_PAGES};
 use crate::layout::Layout;
 use crate::levelling::Levelling;
 use crate::log::Log;
@@ -24,12 +25,17 @@ use alloc::format;
 use onode_base::ErrorKind;
 use onode_base::evict::Lru;
 use onode_base::planted::{Bug, is_planted};
-use onode_media::{IoTag, Nand};
+use onode_media::{IoTag, Nand, Pmem};
 use onode_object::{Error, ObjectId, Result};
 
 impl Core {
     /// Makes an empty volume; everything on the medium is lost.
-    pub fn format(mut nand: Box<dyn Nand>, options: &FormatOptions, mount: &MountOptions) -> Result<Self> {
+    pub fn format(
+        mut nand: Box<dyn Nand>,
+        memory: Option<Box<dyn Pmem>>,
+        options: &FormatOptions,
+        mount: &MountOptions,
+    ) -> Result<Self> {
         mount.validate()?;
         let shape = nand.geometry();
         let layout = Layout::new(shape, options.blocks_per_segment(&shape))?.with_records_in_spare();
@@ -53,6 +59,12 @@ impl Core {
         let policies = Policies::new(options, mount);
         let tree = Tree::new(layout.node_bytes());
         let mut core = Self::assemble(nand, layout, options.uuid, table, tree, policies, mount);
+        if let Some(memory) = memory {
+            core.incompatible |= FEATURE_MEMORY;
+            let mut bpram = Bpram::blank(memory, &core.uuid)?;
+            bpram.begin_empty();
+            core.bpram = Some(bpram);
+        }
         let least = core.least_segments();
         if core.log.table.allocatable() < least {
             let sound = core.log.table.allocatable();
@@ -66,6 +78,9 @@ impl Core {
         core.session_begun = true;
         core.checkpoint(true)?;
         core.write_superblock(false)?;
+        if let Some(why) = &core.memory_lost {
+            return Err(Error::new(ErrorKind::Invalid, why.clone()));
+        }
         if mount.read_only {
             core.log.store.latch("the volume is mounted read-only");
         }
@@ -78,7 +93,16 @@ impl Core {
         let Some(found) = ring::find(&mut *nand, false)?.pop() else {
             return Err(Error::new(ErrorKind::Invalid, "no superblock: this is not an Onode flash volume"));
         };
-        let mut core = Self::mount_found(nand, &found, options)?;
+        if found.superblock.incompatible.get() & FEATURE_MEMORY != 0 {
+            let detail = "the volume has its index in a memory beside it: open it as flash+scm, with the memory";
+            return Err(Error::new(ErrorKind::Invalid, detail));
+        }
+        Self::mount_found(nand, &found, options)?.recovered(options)
+    }
+
+    /// Makes a state that was found durable, unless it is not to be changed.
+    pub fn recovered(self, options: &MountOptions) -> Result<Self> {
+        let mut core = self;
         if let Some(why) = &core.journal_damage {
             let why = format!("{why}; the volume is read-only");
             core.log.store.latch(&why);
@@ -95,6 +119,14 @@ impl Core {
 
     /// The state that the superblock `found` and the journal behind it describe. Nothing is written.
     pub fn mount_found(nand: Box<dyn Nand>, found: &ring::Found, options: &MountOptions) -> Result<Self> {
+        let mut core = Self::of_superblock(nand, found, options)?;
+        core.load_table(found)?;
+        core.replay()?;
+        Ok(core)
+    }
+
+    /// The state that the superblock `found` describes, without the segment table.
+    pub fn of_superblock(nand: Box<dyn Nand>, found: &ring::Found, options: &MountOptions) -> Result<Self> {
         let layout = ring::check_superblock(found, &*nand)?;
         let superblock = &found.superblock;
         let level = superblock.root_level;
@@ -103,7 +135,7 @@ impl Core {
         let policies = Policies::stored(superblock, options);
         let mut core = Self::assemble(nand, layout, superblock.uuid, table, tree, policies, options);
         // Segments of an earlier placement may still be there.
-        let of_format = FEATURE_COMPACT_RECORDS | FEATURE_WAITING_PAGES;
+        let of_format = FEATURE_COMPACT_RECORDS | FEATURE_WAITING_PAGES | FEATURE_MEMORY;
         core.incompatible = core.incompatible & !of_format | superblock.incompatible.get();
         core.log.copies_waiting = core.incompatible & FEATURE_WAITING_PAGES != 0;
         core.ring = Ring::after_mount(found);
@@ -130,8 +162,6 @@ impl Core {
             extents: superblock.extents.get(),
             pieces: found.pieces.clone(),
         };
-        core.load_table(found)?;
-        core.replay()?;
         Ok(core)
     }
 
@@ -175,6 +205,10 @@ impl Core {
         let mut core = Self {
             log: Log::new(store, table, options.write_buffer_bytes),
             tree,
+            bpram: None,
+            memory_lost: None,
+            spills: false,
+            unconfirmed: false,
             nodes: Lru::new(options.node_cache_bytes),
             ring: Ring::fresh(),
             uuid,

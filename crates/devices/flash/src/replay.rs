@@ -383,7 +383,7 @@ impl Core {
     }
 
     /// Nothing is appended to what was open at the crash.
-    fn finish_segments(&mut self) {
+    pub fn finish_segments(&mut self) {
         for segment in 0..self.log.store.layout.segments {
             let is_needed = segment == self.log.next_journal.0 || self.log.access.is_filled(segment);
             if self.log.table.get(segment).state == SegmentState::Open && !is_needed {

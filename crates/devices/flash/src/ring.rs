@@ -54,6 +54,12 @@ impl Ring {
         Self { block: u32::MAX, next_page: None, generation: 0, checkpoint_generation: 1 }
     }
 
+    /// The newest superblock on the medium is in `block` and has this number.
+    pub const fn stands_at(&mut self, block: u32, generation: u32) {
+        self.block = block;
+        self.generation = generation;
+    }
+
     /// The area after a mount found `found`.
     pub fn after_mount(found: &Found) -> Self {
         let superblock = &found.superblock;
@@ -79,11 +85,20 @@ impl Core {
             _ => (self.next_superblock_block(&mut steps, &mut failed)?, 0),
         };
         let mut generation = self.ring.generation;
+        let mut changes_wait = first;
         loop {
             // A page whose program failed may yet be readable: the next attempt has a number of its own.
             generation += 1;
             if first {
                 self.ring.checkpoint_generation = generation;
+            }
+            let is_full = core::mem::take(&mut changes_wait);
+            if !self.fold(is_full, self.checkpoint_state.clean && (first || self.clean), generation)? {
+                // No anchor may fit, whatever became of the last one.
+                generation += 2;
+                if first {
+                    self.ring.checkpoint_generation = generation;
+                }
             }
             let (block, page) = place;
             let bytes = self.encode_superblock(generation);
@@ -151,7 +166,7 @@ impl Core {
         Ok(())
     }
 
-    fn encode_superblock(&self, generation: u32) -> Vec<u8> {
+    pub fn encode_superblock(&self, generation: u32) -> Vec<u8> {
         let layout = &self.log.store.layout;
         let shape = &layout.geometry;
         let checkpoint = &self.checkpoint_state;
@@ -302,22 +317,23 @@ fn read_superblock(nand: &mut dyn Nand, block: u32, page: u32) -> Result<core::r
     let (payload, rest) = data.split_at(Layout::payload_bytes(&shape) as usize);
     let trailer = if in_spare { &spare[..] } else { rest };
     // The checksum is seeded with the uuid, which only the superblock itself tells.
-    let Ok((superblock, after)) = Superblock::read_from_prefix(payload) else { return Ok(Err(PageFault::Checksum)) };
+    let Some((superblock, pieces)) = parse_superblock(payload) else { return Ok(Err(PageFault::Checksum)) };
     let seed = page::volume_seed(&superblock.uuid);
     let info = match page::verify(seed, address, None, trailer, payload) {
         Ok(info) => info,
         Err(fault) => return Ok(Err(fault)),
     };
+    let sound = info.kind == PageKind::Superblock && info.sequence == superblock.generation.get();
+    Ok(if sound { Ok(Found { superblock, pieces, block }) } else { Err(PageFault::Checksum) })
+}
+
+/// A superblock and its references from the bytes of one.
+pub fn parse_superblock(bytes: &[u8]) -> Option<(Superblock, Vec<BlobReference>)> {
+    let (superblock, after) = Superblock::read_from_prefix(bytes).ok()?;
     let count = superblock.table_pieces.get() as usize;
-    let pieces = after.get(..count.saturating_mul(size_of::<BlobReference>()));
-    let pieces = pieces.and_then(|bytes| <[BlobReference]>::ref_from_bytes(bytes).ok());
-    let sound = superblock.magic == SUPERBLOCK_MAGIC
-        && info.kind == PageKind::Superblock
-        && info.sequence == superblock.generation.get();
-    Ok(match pieces {
-        Some(pieces) if sound => Ok(Found { superblock, pieces: pieces.to_vec(), block }),
-        _ => Err(PageFault::Checksum),
-    })
+    let pieces = after.get(..count.checked_mul(size_of::<BlobReference>())?)?;
+    let pieces = <[BlobReference]>::ref_from_bytes(pieces).ok()?;
+    (superblock.magic == SUPERBLOCK_MAGIC).then(|| (superblock, pieces.to_vec()))
 }
 
 /// Checks that this code can use the volume and that the medium has its shape.

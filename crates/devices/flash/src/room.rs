@@ -144,6 +144,7 @@ impl Core {
     pub fn make_room(&mut self, transaction: &Transaction, freeing: bool) -> Result<()> {
         let bytes = self.transaction_bytes(transaction);
         if !freeing {
+            self.make_memory_room(transaction.mutations.len())?;
             let used = self.used_bytes();
             let usable = self.usable_bytes();
             if used + bytes > usable {

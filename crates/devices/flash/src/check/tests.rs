@@ -26,7 +26,7 @@ const FIRST: ObjectId = ObjectId(64);
 /// A volume with a few objects that fill some segments, at a checkpoint.
 fn volume() -> Core {
     let nand = Box::new(SimNand::new(SHAPE, SimOptions::default()).unwrap());
-    let mut core = Core::format(nand, &FormatOptions::default(), &MountOptions::default()).unwrap();
+    let mut core = Core::format(nand, None, &FormatOptions::default(), &MountOptions::default()).unwrap();
     for object in 64..84 {
         core.next_object = object + 1;
         let mut transaction = Transaction::new();

@@ -62,7 +62,8 @@ impl Chip {
 fn volume() -> (Chip, Core) {
     let nand = Arc::new(Mutex::new(SimNand::new(SHAPE, SimOptions::default()).unwrap()));
     let chip = Chip { nand, unreadable: Vec::new() };
-    let mut core = Core::format(Box::new(chip.clone()), &FormatOptions::default(), &MountOptions::default()).unwrap();
+    let mut core =
+        Core::format(Box::new(chip.clone()), None, &FormatOptions::default(), &MountOptions::default()).unwrap();
     for object in 64..124 {
         core.next_object = object + 1;
         let mut transaction = Transaction::new();

@@ -1,0 +1,151 @@
+//! The flash device with its index in a memory beside it.
+
+use crate::geometry::Shape;
+use crate::kind::flash::Flash;
+use crate::kind::{Failures, Kind};
+use crate::medium::Medium;
+use crate::medium::beside::{Beside as BesideMedium, BesideImage};
+use crate::medium::memory::{Memory, MemoryImage};
+use crate::medium::nand::NandMedium;
+use crate::object::workload::unexpected;
+use crate::violation::Violation;
+use onode_base::ErrorKind;
+use onode_base::checksum::crc32c_append;
+use onode_flash::{FlashDevice, MemoryOptions, MountPath, superblock_of};
+use onode_fs::Inodes;
+use onode_media::{Domain, SimNand};
+use onode_object::{AttributeKey, AttributeKind, Error, ObjectDevice, ObjectId, ObjectStat, Result as ObjectResult};
+
+/// The device on one shape, with a memory that suits it.
+#[derive(Clone, Copy, Debug)]
+pub struct Beside {
+    flash: Flash,
+    memory_bytes: u64,
+    spills: bool,
+}
+
+/// Names of shapes begin with this.
+pub const PREFIX: &str = "beside-";
+
+impl Beside {
+    /// As runs of `workload` on `shape` with `seed` use it: every third memory is too small for all that there is.
+    #[must_use]
+    pub fn new(shape: Shape, workload: &str, seed: u64) -> Self {
+        let is_small = seed % 3 == 2;
+        let memory_bytes = if is_small { 10 << 10 } else { 32 << 10 };
+        Self { flash: Flash::new(shape, workload, seed), memory_bytes, spills: is_small }
+    }
+
+    fn options(&self) -> MemoryOptions {
+        MemoryOptions { rebuild: false, spill: self.spills }
+    }
+
+    fn blank(&self) -> MemoryImage {
+        MemoryImage { bytes: vec![0; self.memory_bytes as usize], domain: Domain::Flush }
+    }
+
+    fn mount_any(&self, medium: &BesideMedium, read_only: bool) -> ObjectResult<(FlashDevice, MountPath)> {
+        let options = self.flash.mount_options(read_only);
+        let memory: Memory = medium.memory.clone();
+        FlashDevice::mount_beside(medium.clone(), memory, &options, &self.options(), &mut |_| {})
+    }
+
+    /// What the volume on `nand` looks like to who has no memory beside it.
+    fn without_memory(&self, nand: SimNand) -> ObjectResult<Vec<Look>> {
+        let medium = BesideMedium::new(BesideImage { nand, memory: self.blank() }, false);
+        let (device, _) = self.mount_any(&medium, false)?;
+        agrees(&device)?;
+        look(&device)
+    }
+}
+
+/// An object as it is seen: size and attributes, and the checksum of what it holds.
+type Look = (ObjectId, ObjectStat, Vec<(AttributeKey, Vec<u8>)>, u32);
+
+fn look(device: &FlashDevice) -> ObjectResult<Vec<Look>> {
+    let first = AttributeKey::new(AttributeKind(0), 0);
+    let mut all = Vec::new();
+    for object in device.list(ObjectId(0), usize::MAX)? {
+        // A page of the log of access times is read at every mount, and no cut promises that it reads well twice.
+        let stat = ObjectStat { accessed: 0, ..device.stat(object)? };
+        let (mut sum, mut end) = (0, 0);
+        for (offset, length) in device.extents(object, 0, usize::MAX)? {
+            let mut bytes = vec![0; length as usize];
+            device.read(object, offset, &mut bytes)?;
+            // How content is divided is nobody's business, where it is missing is.
+            let gap = if offset == end { &[][..] } else { &offset.to_le_bytes()[..] };
+            sum = crc32c_append(crc32c_append(sum, gap), &bytes);
+            end = offset + length;
+        }
+        all.push((object, stat, device.attributes(object, first, usize::MAX)?, sum));
+    }
+    Ok(all)
+}
+
+fn agrees(device: &FlashDevice) -> ObjectResult<()> {
+    match device.compare_memory()?.into_iter().next() {
+        None => Ok(()),
+        Some(wrong) => Err(Error::new(ErrorKind::Corrupt, wrong)),
+    }
+}
+
+impl Kind for Beside {
+    type Medium = BesideMedium;
+    type Device = FlashDevice;
+
+    fn format(&self, failures: Failures) -> Result<BesideImage, Violation> {
+        let nand = self.flash.blank()?;
+        let medium = BesideMedium::new(BesideImage { nand, memory: self.blank() }, false);
+        let (options, mount) = (self.flash.format_options(), self.flash.mount_options(false));
+        let memory: Memory = medium.memory.clone();
+        let device = FlashDevice::format_beside(medium.clone(), memory, &options, &mount, &self.options());
+        let device = device.map_err(unexpected("format"))?;
+        device.close().map_err(unexpected("close after format"))?;
+        drop(device);
+        let mut image = medium.image();
+        self.flash.plan_failures(&mut image.nand, failures);
+        Ok(image)
+    }
+
+    /// Both ways must show the same: with the memory as the cut left it, which is never one that cannot be believed,
+    /// and without it. Only where the memory is one superblock ahead and a page could be read just once, by the mount
+    /// that wrote that superblock, the flash alone may have to do without what stood there: nothing of it was shown.
+    fn mount(&self, medium: &BesideMedium, read_only: bool) -> ObjectResult<FlashDevice> {
+        let BesideImage { nand, memory } = medium.image();
+        let of_memory = superblock_of(&Memory::new(memory, false));
+        let (device, path) = self.mount_any(medium, read_only)?;
+        if let MountPath::Rebuilt(why) = path {
+            return Err(Error::new(ErrorKind::Corrupt, format!("the memory was not believed: {why}")));
+        }
+        let newest = onode_flash::dump::superblocks(&mut NandMedium::new(nand.clone(), false))?;
+        let newest = newest.into_iter().filter_map(|one| one.content).map(|one| one.generation).max();
+        let (with, without) = (look(&device)?, self.without_memory(nand)?);
+        if with != without && newest >= of_memory {
+            let differs = |(one, other): &(&Look, &Look)| one != other;
+            let first = with.iter().zip(&without).find(differs);
+            let what = format!("{} objects with the memory, {} without; {first:?}", with.len(), without.len());
+            return Err(Error::new(
+                ErrorKind::Corrupt,
+                format!("without the memory the volume is another one: {what}"),
+            ));
+        }
+        Ok(device)
+    }
+
+    fn verify(&self, device: &FlashDevice) -> Result<(), Violation> {
+        agrees(device).map_err(|error| Violation::new("N5", format!("flash and memory: {error}")))?;
+        self.flash.verify(device)
+    }
+
+    fn note(&self, _device: &FlashDevice, _medium: &BesideMedium) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    fn slack_bytes(&self) -> u64 {
+        self.flash.slack_bytes()
+    }
+
+    fn inodes(&self) -> Inodes {
+        self.flash.inodes()
+    }
+}

@@ -1,0 +1,217 @@
+//! Volumes with their index in a memory beside the flash: the device `flash+scm` of paper 3.
+//!
+//! A mount goes one of three ways, which lead to the same volume. What the memory says is taken as it is if it was closed
+//! with the flash: no page is read. If the memory stands at an earlier checkpoint, the journal on flash is replayed from there.
+//! And without a memory that can be believed, the flash tells everything, and the memory is filled anew.
+
+use crate::bpram::mount::{Opened, Refused};
+use crate::bpram::{Bpram, MemoryUse};
+use crate::core::Core;
+use crate::device::FlashDevice;
+use crate::errors::damaged;
+use crate::options::{FormatOptions, MountOptions};
+use crate::ring;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::DerefMut;
+use onode_base::ErrorKind;
+use onode_base::sync::Mutex;
+use onode_media::{Nand, Pmem};
+use onode_object::{Error, Result};
+
+/// How a volume takes to the memory beside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryOptions {
+    /// Whatever the memory holds, even of another volume, is given up, and it is filled from the flash.
+    pub rebuild: bool,
+    /// What a full memory has no room for stays on flash alone, where it is slower to find; else what needs room is
+    /// refused.
+    pub spill: bool,
+}
+
+/// Which way a mount went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MountPath {
+    /// The memory had everything.
+    Memory,
+    /// The memory had the last checkpoint, the flash what followed.
+    Behind,
+    /// The flash alone, for this reason.
+    Rebuilt(String),
+}
+
+impl FlashDevice {
+    /// Makes an empty volume on `nand` with its index in `memory`; everything on both is lost.
+    ///
+    /// # Errors
+    /// As [`format`](Self::format); `Invalid` if the memory is too small.
+    pub fn format_beside(
+        nand: impl Nand + 'static,
+        memory: impl Pmem + 'static,
+        options: &FormatOptions,
+        mount: &MountOptions,
+        beside: &MemoryOptions,
+    ) -> Result<Self> {
+        let mut core = Core::format(Box::new(nand), Some(Box::new(memory)), options, mount)?;
+        core.spills = beside.spill;
+        Ok(Self { core: Mutex::new(core) })
+    }
+
+    /// Mounts the volume on `nand` with its index in `memory`. A memory that holds none, or a damaged one, is filled
+    /// from the flash; `progress` is told how many entries it got.
+    ///
+    /// # Errors
+    /// As [`mount`](Self::mount); `Stale` if the flash was used without the memory, `Invalid` if the memory is that of
+    /// another volume. Both go away with [`MemoryOptions::rebuild`], and both may show at the first access only, because
+    /// a volume that was closed is mounted without a look at the flash.
+    pub fn mount_beside(
+        nand: impl Nand + 'static,
+        memory: impl Pmem + 'static,
+        options: &MountOptions,
+        beside: &MemoryOptions,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(Self, MountPath)> {
+        let (core, path) = Core::mount_beside(Box::new(nand), Box::new(memory), options, beside, progress)?;
+        Ok((Self { core: Mutex::new(core) }, path))
+    }
+
+    /// What the memory beside the flash holds; `None` without one.
+    #[must_use]
+    pub fn memory_use(&self) -> Option<MemoryUse> {
+        self.core.lock().memory_use()
+    }
+
+    /// What memory and flash do not agree on, in words.
+    ///
+    /// # Errors
+    /// If the index on flash cannot be read.
+    pub fn compare_memory(&self) -> Result<Vec<String>> {
+        self.core()?.compare_memory()
+    }
+
+    /// Makes sure that flash and memory belong together.
+    ///
+    /// # Errors
+    /// As [`mount_beside`](Self::mount_beside).
+    pub fn confirm(&self) -> Result<()> {
+        self.core().map(|_| ())
+    }
+
+    /// The state, once it is sure to be that of this flash.
+    pub(crate) fn core(&self) -> Result<impl DerefMut<Target = Core> + '_> {
+        let mut core = self.core.lock();
+        if core.unconfirmed {
+            core.confirm()?;
+        }
+        Ok(core)
+    }
+}
+
+impl Core {
+    fn mount_beside(
+        nand: Box<dyn Nand>,
+        memory: Box<dyn Pmem>,
+        options: &MountOptions,
+        beside: &MemoryOptions,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(Self, MountPath)> {
+        options.validate()?;
+        let opened = if beside.rebuild {
+            Err(Refused { memory, why: "as it was asked".into() })
+        } else {
+            Bpram::open(memory, !options.read_only)
+        };
+        let (mut core, path) = match opened {
+            Ok(opened) if opened.bpram.is_closed => (Self::of_closed(nand, opened, options)?, MountPath::Memory),
+            Ok(opened) => (Self::of_earlier(nand, opened, options)?, MountPath::Behind),
+            Err(Refused { memory, why }) => (Self::rebuilt(nand, memory, options, progress)?, MountPath::Rebuilt(why)),
+        };
+        core.spills = beside.spill;
+        Ok((core, path))
+    }
+
+    fn of_memory(nand: Box<dyn Nand>, opened: Opened, options: &MountOptions) -> Result<Self> {
+        let Opened { bpram, found, table } = opened;
+        let mut core = Self::of_superblock(nand, &found, options)?;
+        let layout = core.log.store.layout;
+        for (piece, (reference, bytes)) in found.pieces.iter().zip(&table).enumerate() {
+            core.log.table.load_piece(piece, *reference, bytes, &layout)?;
+        }
+        core.log.table.finish_loading();
+        core.bpram = Some(bpram);
+        Ok(core)
+    }
+
+    /// Nothing followed the anchor: there is nothing to be read.
+    fn of_closed(nand: Box<dyn Nand>, opened: Opened, options: &MountOptions) -> Result<Self> {
+        let mut core = Self::of_memory(nand, opened, options)?;
+        core.finish_segments();
+        core.unconfirmed = true;
+        if options.read_only {
+            core.log.store.latch("the volume is mounted read-only");
+        }
+        Ok(core)
+    }
+
+    /// The journal goes on behind the checkpoint that the memory knows.
+    fn of_earlier(nand: Box<dyn Nand>, opened: Opened, options: &MountOptions) -> Result<Self> {
+        let mut core = Self::of_memory(nand, opened, options)?;
+        core.confirm()?;
+        core.replay()?;
+        core.recovered(options)
+    }
+
+    /// Everything from the flash.
+    fn rebuilt(
+        mut nand: Box<dyn Nand>,
+        memory: Box<dyn Pmem>,
+        options: &MountOptions,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Self> {
+        let Some(found) = ring::find(&mut *nand, false)?.pop() else {
+            return Err(Error::new(ErrorKind::Invalid, "no superblock: this is not an Onode flash volume"));
+        };
+        if found.superblock.incompatible.get() & crate::format::FEATURE_MEMORY == 0 {
+            return Err(Error::new(ErrorKind::Invalid, "the volume has no memory beside it: open it as flash"));
+        }
+        let mut core = Self::mount_found(nand, &found, options)?;
+        if options.read_only || core.journal_damage.is_some() {
+            return core.recovered(options);
+        }
+        // Two superblocks further no memory of before fits the flash any more, wherever it comes from.
+        core.clean = false;
+        core.prepare_writing()?;
+        core.write_superblock(false)?;
+        let mut core = core.recovered(options)?;
+        if core.log.store.read_only().is_some() {
+            return Ok(core);
+        }
+        core.bpram = Some(Bpram::blank(memory, &core.uuid)?);
+        core.checkpoint(false)?;
+        core.refill_memory(progress)?;
+        Ok(core)
+    }
+
+    /// Makes sure that the flash stands where the memory says, or one superblock before: the memory goes first.
+    fn confirm(&mut self) -> Result<()> {
+        let known = self.ring.generation;
+        let Some(newest) = ring::find(self.log.store.nand(), false)?.pop() else {
+            return Err(damaged("no superblock is left on the flash"));
+        };
+        if newest.superblock.uuid != self.uuid {
+            let detail = "the memory is that of another volume than the flash";
+            return Err(Error::new(ErrorKind::Invalid, detail));
+        }
+        let found = newest.superblock.generation.get();
+        if !(known.saturating_sub(1)..=known).contains(&found) {
+            let detail = format!("the flash stands at superblock {found}, the memory beside it at {known}");
+            return Err(Error::new(ErrorKind::Stale, detail));
+        }
+        // A superblock that the memory alone knows gives its number to the next one, or the two would part further.
+        self.ring.stands_at(newest.block, found);
+        self.unconfirmed = false;
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! Which granules of the memory are in use. Nothing of it is on the memory: a mount learns it from what lies there.
+
+use super::format::{GRANULE_BYTES, HEAP_BEGIN, Span};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// The granules behind the anchors.
+pub struct Heap {
+    used: Vec<bool>,
+    free: usize,
+    /// Granules in front that are not for buckets.
+    low: usize,
+    /// From here on all are in use.
+    top: usize,
+}
+
+const fn granules(bytes: u32) -> usize {
+    (bytes as u64).div_ceil(GRANULE_BYTES) as usize
+}
+
+/// Bytes of the granules that `bytes` take.
+pub const fn granule_bytes(bytes: u32) -> u64 {
+    granules(bytes) as u64 * GRANULE_BYTES
+}
+
+impl Heap {
+    /// That of a memory of `length` bytes, all of it free.
+    pub fn new(length: u64) -> Self {
+        let count = (length.saturating_sub(HEAP_BEGIN) / GRANULE_BYTES) as usize;
+        Self { used: vec![false; count], free: count, low: 0, top: count }
+    }
+
+    /// Bytes in all.
+    pub const fn capacity_bytes(&self) -> u64 {
+        self.used.len() as u64 * GRANULE_BYTES
+    }
+
+    /// Bytes that are free.
+    pub const fn free_bytes(&self) -> u64 {
+        self.free as u64 * GRANULE_BYTES
+    }
+
+    /// Memory it takes.
+    pub const fn memory_bytes(&self) -> usize {
+        self.used.len()
+    }
+
+    /// Keeps the first `bytes` for [`take_low`](Self::take_low), but no more than half of all.
+    pub fn reserve(&mut self, bytes: u64) {
+        let wanted = usize::try_from(bytes / GRANULE_BYTES).unwrap_or(usize::MAX);
+        self.low = wanted.min(self.used.len() / 2);
+    }
+
+    /// Takes a place of `bytes` for a bucket, as far back as there is one; `None` if no run of granules is long enough.
+    pub fn take_high(&mut self, bytes: u32) -> Option<Span> {
+        let count = granules(bytes);
+        let (mut run, mut highest) = (0, None);
+        for index in (self.low..self.top).rev() {
+            let is_free = !self.used[index];
+            run = if is_free { run + 1 } else { 0 };
+            highest = highest.or(is_free.then_some(index + 1));
+            if run == count {
+                self.top = highest.unwrap_or(self.top);
+                return Some(self.taken(index, bytes));
+            }
+        }
+        None
+    }
+
+    /// Takes a place for what no fold can do without, as far in front as there is one.
+    pub fn take_low(&mut self, bytes: u32) -> Option<Span> {
+        let count = granules(bytes);
+        let mut run = 0;
+        for index in 0..self.used.len() {
+            run = if self.used[index] { 0 } else { run + 1 };
+            if run == count {
+                return Some(self.taken(index + 1 - count, bytes));
+            }
+        }
+        None
+    }
+
+    fn taken(&mut self, granule: usize, bytes: u32) -> Span {
+        let span = Span { granule: granule as u32, bytes };
+        self.mark(span, true);
+        span
+    }
+
+    /// Marks a place; false if it does not lie in the memory or overlaps another.
+    pub fn enter(&mut self, span: Span) -> bool {
+        let range = span.granule as usize..(span.granule as usize).saturating_add(granules(span.bytes));
+        let fits = self.used.get(range).is_some_and(|used| !used.contains(&true));
+        if fits {
+            self.mark(span, true);
+        }
+        fits
+    }
+
+    /// Whether a granule is in use.
+    pub fn is_used(&self, granule: u32) -> bool {
+        self.used.get(granule as usize).copied().unwrap_or(false)
+    }
+
+    /// Gives a place back.
+    pub fn give(&mut self, span: Span) {
+        self.mark(span, false);
+        self.top = self.top.max(span.granule as usize + granules(span.bytes)).min(self.used.len());
+    }
+
+    fn mark(&mut self, span: Span, used: bool) {
+        let from = span.granule as usize;
+        for one in self.used.iter_mut().skip(from).take(granules(span.bytes)) {
+            match (*one, used) {
+                (false, true) => self.free -= 1,
+                (true, false) => self.free += 1,
+                _ => {}
+            }
+            *one = used;
+        }
+    }
+}
