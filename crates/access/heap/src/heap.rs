@@ -38,7 +38,7 @@ impl Shared {
     }
 
     /// The memory that addresses count in.
-    pub(crate) fn memory(&self) -> &MappedSpace {
+    pub(crate) const fn memory(&self) -> &Arc<MappedSpace> {
         &self.memory.memory
     }
 

@@ -22,6 +22,8 @@ const SHARERS: libc::off_t = WHOLE + 1;
 const READERS: libc::off_t = WHOLE + 2;
 const DOOR: libc::off_t = WHOLE + 3;
 const SEATS: libc::off_t = WHOLE + 64;
+/// Where the bytes of claims begin, one for each number.
+const CLAIMS: libc::off_t = WHOLE + (1 << 61);
 /// More than ever share a file.
 const SEATS_MAX: u64 = 4096;
 
@@ -137,4 +139,18 @@ pub(super) fn take_seat(file: &File) -> io::Result<Option<u64>> {
 /// Whether another opening of the file has a seat. An answer that the kernel refuses counts as yes.
 pub(super) fn is_seat_taken(file: &File, seat: u64) -> bool {
     seat < SEATS_MAX && is_locked(file, SEATS + seat as libc::off_t).unwrap_or(true)
+}
+
+const fn claim_of(number: u64) -> libc::off_t {
+    CLAIMS + (number & ((1 << 60) - 1)) as libc::off_t
+}
+
+/// Claims a number for this opening; false if another one has it.
+pub(super) fn claim(file: &File, number: u64) -> io::Result<bool> {
+    set(file, libc::F_WRLCK, claim_of(number), false)
+}
+
+/// Gives a claim back.
+pub(super) fn disclaim(file: &File, number: u64) -> io::Result<()> {
+    set(file, libc::F_UNLCK, claim_of(number), false).map(|_| ())
 }

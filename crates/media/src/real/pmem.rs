@@ -150,6 +150,23 @@ impl MappedPmem {
         lock::is_seat_taken(self.file.file(), seat)
     }
 
+    /// Claims a number, whatever it stands for, among all that share the memory; false if another opening of it has it. One
+    /// opening may claim a number twice. The claim ends with [`disclaim`](Self::disclaim), with the value, or with the process.
+    ///
+    /// # Errors
+    /// `Host`.
+    pub fn claim(&self, number: u64) -> Result<bool> {
+        lock::claim(self.file.file(), number).map_err(|error| self.refused("claim a part of", &error))
+    }
+
+    /// Gives a claim back; one that there is not is no error.
+    ///
+    /// # Errors
+    /// `Host`.
+    pub fn disclaim(&self, number: u64) -> Result<()> {
+        lock::disclaim(self.file.file(), number).map_err(|error| self.refused("give back a part of", &error))
+    }
+
     fn refused(&self, verb: &str, error: &std::io::Error) -> Error {
         let errno = rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO);
         self.file.failed(verb, errno, MediaErrorKind::Host)

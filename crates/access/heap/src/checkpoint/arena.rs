@@ -71,8 +71,9 @@ impl Heap {
         let bytes = bytes.checked_next_multiple_of(64 << 10).filter(|bytes| (SMALLEST_BYTES..=8 << 40).contains(bytes));
         let bytes = bytes.ok_or_else(wrong)?;
         let memory = Arena::reserve(bytes)?;
-        let claim = self.shared().claim_arena(name)?;
+        let mut claim = self.shared().claim_arena(name)?;
         let store = Store::create(self, name, bytes)?;
+        claim.among_processes(self.shared().memory(), Store::number_of(self, name)?)?;
         let arena = Arena::assemble(self, name, memory, store, claim)?;
         arena.blocks.reset();
         arena.memory.store(0, MAGIC);
@@ -84,10 +85,11 @@ impl Heap {
     ///
     /// # Errors
     /// `NotFound` if there is no such arena or checkpoint, `Corrupt` if what it needs is damaged, `Busy` if the arena is
-    /// open in this process already.
+    /// open already, here or in another process.
     pub fn restore(&self, arena: &[u8], checkpoint: &[u8]) -> Result<Arena> {
         check_name("an arena", arena)?;
-        let claim = self.shared().claim_arena(arena)?;
+        let mut claim = self.shared().claim_arena(arena)?;
+        claim.among_processes(self.shared().memory(), Store::number_of(self, arena)?)?;
         let (store, bytes) = Store::open(self, arena)?;
         store.named(checkpoint)?;
         let mut opened = Arena::assemble(self, arena, Arena::reserve(bytes)?, store, claim)?;
@@ -115,10 +117,11 @@ impl Heap {
     /// Removes an arena with all its checkpoints.
     ///
     /// # Errors
-    /// `NotFound`; `Busy` if it is open in this process.
+    /// `NotFound`; `Busy` if it is open, here or in another process.
     pub fn remove_arena(&self, arena: &[u8]) -> Result<()> {
         check_name("an arena", arena)?;
-        let _claim = self.shared().claim_arena(arena)?;
+        let mut claim = self.shared().claim_arena(arena)?;
+        claim.among_processes(self.shared().memory(), Store::number_of(self, arena)?)?;
         Store::remove(self, arena)
     }
 }

@@ -308,6 +308,16 @@ impl Store {
         files.remove_all(&directory).map(drop).map_err(failed)
     }
 
+    /// The number of an arena's file, which no other file ever has.
+    pub(crate) fn number_of(heap: &Heap, arena: &[u8]) -> Result<u64> {
+        let file = [&directory_of(arena)[..], b"/arena"].concat();
+        let found = heap.files().resolve(&file, Follow::No).map_err(|error| match error.kind {
+            ErrorKind::NotFound => Error::new(ErrorKind::NotFound, format!("there is no arena {}", words(arena))),
+            _ => Error::of_files(&format!("cannot open the arena {}", words(arena)), &error),
+        });
+        found.map(|inode| inode.0)
+    }
+
     /// The names of all arenas.
     pub(crate) fn arenas(heap: &Heap) -> Result<Vec<Vec<u8>>> {
         let files = heap.files();

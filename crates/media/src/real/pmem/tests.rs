@@ -141,6 +141,10 @@ fn a_file_has_one_user_unless_all_share() {
     let seats = [one.take_seat().unwrap(), two.take_seat().unwrap()];
     assert!(seats[0] != seats[1] && one.is_seat_taken(seats[1]) && two.is_seat_taken(seats[0]));
     assert!(!one.is_seat_taken(seats[0]), "one's own seat keeps only others out");
+    assert!(one.claim(7).unwrap() && one.claim(7).unwrap() && two.claim(8).unwrap());
+    assert!(!two.claim(7).unwrap() && !one.claim(8).unwrap(), "a claim has one owner");
+    one.disclaim(7).unwrap();
+    assert!(two.claim(7).unwrap());
     std::thread::scope(|scope| {
         for memory in [&one, &two] {
             scope.spawn(move || {
@@ -238,4 +242,25 @@ fn code_is_executed_where_it_lies() {
 #[should_panic(expected = "of 4096")]
 fn one_past_the_end_panics() {
     MappedPmem::anonymous(4096, &MappedOptions::default()).unwrap().write(4095, &[0; 2]);
+}
+
+#[test]
+fn parts_are_one_range_without_a_copy() {
+    let place = Place::in_memory();
+    let memory = MappedPmem::open(&place.0, &options(Opening::New(64 << 10))).unwrap();
+    for page in 0..16_u64 {
+        memory.write(page * 4096, &[page as u8; 4096]);
+    }
+    let stitched = memory.stitched(&[(9 * 4096, 8192), (0, 4096), (4 * 4096, 4096)]).unwrap();
+    assert_eq!(stitched.length(), 4 * 4096);
+    let byte = |at: usize| {
+        // SAFETY: within the length, and nobody stores meanwhile.
+        unsafe { stitched.address().add(at).read_volatile() }
+    };
+    assert_eq!([0, 4096, 8192, 3 * 4096].map(byte), [9, 10, 0, 4]);
+    memory.write(4096 - 1, &[77]);
+    assert_eq!(byte(3 * 4096 - 1), 77, "it is the same memory");
+    for parts in [&[][..], &[(1, 4096)], &[(0, 100)], &[(0, 0)], &[(15 * 4096, 8192)], &[(u64::MAX - 4095, 4096)]] {
+        assert_eq!(memory.stitched(parts).map(|_| ()).unwrap_err().kind, MediaErrorKind::OutOfRange, "{parts:?}");
+    }
 }
