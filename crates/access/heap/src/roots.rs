@@ -7,7 +7,7 @@
 use crate::error::{Error, Result};
 use crate::heap::Heap;
 use crate::reference::{BlockMemory, Plain, Ref};
-use crate::whole::check_name;
+use crate::whole::{check_name, is_left_over};
 use onode_base::ErrorKind;
 use onode_base::checksum::crc32c;
 use onode_fs::Follow;
@@ -127,6 +127,12 @@ impl Heap {
     pub fn set_root_of(&self, name: &[u8], address: u64, kind: &Kind) -> Result<()> {
         check_name("a root", name)?;
         let words = String::from_utf8_lossy(name);
+        if is_left_over(name) {
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                format!("no root is called {words}: names with new- are taken"),
+            ));
+        }
         let start = kind.start_in(self, address);
         let start = start.ok_or_else(|| {
             let why = format!("the root {words} cannot be {address:#x}: no {} lies there", kind.describe());
@@ -196,6 +202,6 @@ impl Heap {
             other => other.map_err(|error| Error::of_files("cannot list the roots", &error))?,
         };
         let names = files.list(room).map_err(|error| Error::of_files("cannot list the roots", &error))?;
-        Ok(names.into_iter().map(|entry| entry.name).collect())
+        Ok(names.into_iter().map(|entry| entry.name).filter(|name| !is_left_over(name)).collect())
     }
 }

@@ -1,32 +1,52 @@
 //! Small files that are made or replaced wholly or not at all, each by one transaction.
+//!
+//! A replacement is made beside the file and takes its name: bytes of a file may be overwritten where they lie.
 
 use crate::error::{Error, Result};
 use crate::heap::Heap;
 use onode_base::ErrorKind;
-use onode_fs::{Caller, Follow};
+use onode_fs::{Caller, RenameFlags};
+
+/// What the name of a file begins with that is about to replace another.
+const NEW: &[u8] = b"new-";
+
+/// Whether a name is one of a file that was to replace another when somebody died.
+pub(crate) fn is_left_over(name: &[u8]) -> bool {
+    name.starts_with(NEW)
+}
 
 impl Heap {
-    /// Makes the file at `path` hold exactly `bytes`. One that is there has as many.
+    /// Makes the file at `path` hold exactly `bytes`.
     pub(crate) fn put_whole(&self, path: &[u8], bytes: &[u8]) -> Result<()> {
         let files = self.files();
         let failed = |error: onode_fs::Error| {
             Error::of_files(&format!("cannot store {}", String::from_utf8_lossy(path)), &error)
         };
-        loop {
-            match files.resolve(path, Follow::No) {
-                Ok(inode) => {
-                    files.write(&Caller::root(), inode, 0, bytes).map_err(failed)?;
-                    return Ok(());
-                }
-                Err(error) if error.kind == ErrorKind::NotFound => {}
-                Err(error) => return Err(failed(error)),
-            }
+        let make = |path: &[u8]| {
             let mut block = self.allocate(bytes.len())?;
             block.copy_from_slice(bytes);
-            match self.mm_to_file(block, path, &Caller::root(), 0o600) {
-                // Somebody else was faster.
-                Err((_, error)) if error.kind == ErrorKind::Exists => {}
-                other => return other.map(drop).map_err(|(_, error)| error),
+            self.mm_to_file(block, path, &Caller::root(), 0o600).map(drop).map_err(|(_, error)| error)
+        };
+        match make(path) {
+            Err(error) if error.kind == ErrorKind::Exists => {}
+            other => return other,
+        }
+        let (parent, name) = files.resolve_parent(path).map_err(failed)?;
+        let between = [NEW, name].concat();
+        let folder = &path[..path.len() - name.len()];
+        loop {
+            match make(&[folder, &between].concat()) {
+                Ok(()) => {}
+                // Left behind, or of somebody who does the same: then one of the two comes last.
+                Err(error) if error.kind == ErrorKind::Exists => {
+                    let _ = files.unlink(parent, &between);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+            match files.rename(parent, &between, parent, name, RenameFlags::default()) {
+                Err(error) if error.kind == ErrorKind::NotFound => {}
+                other => return other.map_err(failed),
             }
         }
     }
