@@ -130,6 +130,19 @@ impl Node {
         memory.store(at + 16, key.index);
     }
 
+    /// Puts sorted entries into an empty leaf, at once.
+    pub(crate) fn fill<P: Pmem + ?Sized>(self, memory: &P, entries: &[(Key, Value)]) {
+        let mut bytes = [0; NODE_BYTES as usize];
+        let words = entries.iter().flat_map(|(key, value)| [key.object, key.class, key.index, value.0, value.1]);
+        let mut count = 0;
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+            count += 8;
+        }
+        memory.write(self.entry(0, 0), &bytes[..count]);
+        memory.store(self.address, entries.len() as u64);
+    }
+
     /// All of its words, where the memory lets them be looked at.
     #[inline]
     fn words<P: Pmem + ?Sized>(self, memory: &P) -> Option<&[AtomicU64; WORDS as usize]> {

@@ -346,7 +346,7 @@ impl Opened {
             first: next,
             sequence: recovered.scan.end(),
         };
-        let tree = Tree::build(&**memory, blocks, recovered.entries.iter().copied())?;
+        let tree = Tree::build(&**memory, blocks, &recovered.entries)?;
         let spare = store_segments(&**memory, blocks, chunk, KEPT_SEGMENTS + 1);
         let segments: Vec<u64> = recovered.scan.segments.iter().map(|(address, _)| *address).collect();
         let log = Log::start(&**memory, &start, &segments, spare);

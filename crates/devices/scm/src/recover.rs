@@ -58,8 +58,9 @@ pub(crate) fn recover<P: Pmem + ?Sized>(
     let mut next_id = superblock.next_id.max(ObjectId::FIRST_FREE.0);
     let put_from = scan.records.last().map_or(0, |last| last.head.sequence - u64::from(last.head.unapplied));
     let put_from = put_from.max(superblock.accepted);
+    let mut bytes = Vec::new();
     for record in &scan.records {
-        reader.each_item(record, |item, place| {
+        reader.each_item(record, &mut bytes, |item, place| {
             if let Item::Put { address, bytes } = item {
                 if record.head.sequence >= put_from && !is_planted(Bug::ScmPutsForgotten) {
                     reader.check_range(address, bytes.len() as u64)?;
@@ -110,9 +111,15 @@ impl<P: Pmem + ?Sized> Reader<'_, P> {
         }
     }
 
-    fn each_item(&self, record: &RecordAt, mut with: impl FnMut(Item<'_>, Place) -> Result<()>) -> Result<()> {
-        let mut bytes = vec![0; record.head.bytes as usize];
-        self.memory.read(record.address, &mut bytes);
+    /// Calls `with` for the items of a record; `bytes` is room for them.
+    fn each_item(
+        &self,
+        record: &RecordAt,
+        bytes: &mut Vec<u8>,
+        mut with: impl FnMut(Item<'_>, Place) -> Result<()>,
+    ) -> Result<()> {
+        bytes.resize(record.head.bytes as usize, 0);
+        self.memory.read(record.address, bytes);
         let items = bytes.get(RECORD_HEADER as usize..).unwrap_or_default();
         let mut input = items;
         let mut objects = Objects::default();
@@ -132,9 +139,10 @@ impl<P: Pmem + ?Sized> Reader<'_, P> {
         let Some(last) = scan.records.last().filter(|_| !is_planted(Bug::ScmChecksSkipped)) else { return Ok(()) };
         let doubtful = accepted.max(last.head.sequence - u64::from(last.head.unfenced));
         let first = scan.records.partition_point(|record| record.head.sequence < doubtful);
+        let mut bytes = Vec::new();
         for record in &scan.records[first..] {
             let mut sound = true;
-            self.each_item(record, |item, _| {
+            self.each_item(record, &mut bytes, |item, _| {
                 if let Item::Check { address, length, crc } = item {
                     self.check_range(address, length)?;
                     sound &= self.checksum(address, length) == crc;
@@ -165,8 +173,8 @@ impl<P: Pmem + ?Sized> Reader<'_, P> {
 }
 
 /// The entries of the index, sorted, with the number of objects and the bytes in the log that they keep alive.
-fn resolve(mut events: Vec<Event>) -> (Vec<(Key, Value)>, u64, u64) {
-    events.sort_unstable_by_key(|event| (event.key, event.order));
+fn resolve(events: Vec<Event>) -> (Vec<(Key, Value)>, u64, u64) {
+    let events = sorted(events);
     let mut entries = Vec::with_capacity(events.len());
     let (mut objects, mut live) = (0, 0);
     for of_object in events.chunk_by(|a, b| a.key.object == b.key.object) {
@@ -192,6 +200,40 @@ fn resolve(mut events: Vec<Event>) -> (Vec<(Key, Value)>, u64, u64) {
         live += entries[first..].iter().map(|(key, value)| log_bytes(key, *value)).sum::<u64>();
     }
     (entries, objects, live)
+}
+
+/// The events by key, those of one key in their order.
+///
+/// Ids are handed out one after another, so most logs speak of nearly all ids between two: then each event has its place by
+/// counting, and only what is said of one object is compared. A million files are sorted many times as fast by that.
+fn sorted(mut events: Vec<Event>) -> Vec<Event> {
+    let objects = || events.iter().map(|event| event.key.object);
+    let low = objects().min().unwrap_or_default();
+    let span = objects().max().unwrap_or_default() - low;
+    if span / 2 > events.len() as u64 {
+        events.sort_unstable_by_key(|event| (event.key, event.order));
+        return events;
+    }
+    // Where the events of each object end; first, how many there are.
+    let mut ends = vec![0_usize; span as usize + 1];
+    events.iter().for_each(|event| ends[(event.key.object - low) as usize] += 1);
+    let mut end = 0;
+    for count in &mut ends {
+        end += *count;
+        *count = end;
+    }
+    let nothing = Event { key: Key::FIRST, order: 0, value: Value::default() };
+    let mut all = vec![nothing; events.len()];
+    for event in events.into_iter().rev() {
+        let place = &mut ends[(event.key.object - low) as usize];
+        *place -= 1;
+        all[*place] = event;
+    }
+    for of_object in all.chunk_by_mut(|a, b| a.key.object == b.key.object) {
+        // Stable, and fast where much is said of the same.
+        of_object.sort_by_key(|event| (event.key.class, event.key.index));
+    }
+    all
 }
 
 /// Where the bytes of an object lie after all that was said about it, from `gone` on.
@@ -243,4 +285,27 @@ pub(crate) fn claim<P: Pmem>(blocks: &Blocks<P>, recovered: &Recovered, next: u6
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onode_base::Prng;
+
+    #[test]
+    fn events_are_sorted_by_key_and_order_however_ids_lie() {
+        let mut prng = Prng::new(5);
+        for ids in [1, 7, 1000, u64::MAX] {
+            let mut events = Vec::new();
+            for order in 0..2000 {
+                let key = Key { object: prng.below(ids), class: prng.below(3), index: prng.below(3) };
+                events.push(Event { key, order, value: Value(order, 0) });
+            }
+            let order = |events: &[Event]| events.iter().map(|event| event.order).collect::<Vec<_>>();
+            let mut expected = events.clone();
+            expected.sort_by_key(|event| (event.key, event.order));
+            assert_eq!(order(&sorted(events)), order(&expected), "{ids} ids");
+        }
+        assert!(sorted(Vec::new()).is_empty());
+    }
 }

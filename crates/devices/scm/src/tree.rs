@@ -54,20 +54,20 @@ impl Tree {
     pub(crate) fn build<P: Pmem + ?Sized>(
         memory: &P,
         source: &dyn Nodes,
-        entries: impl Iterator<Item = (Key, Value)>,
+        entries: &[(Key, Value)],
     ) -> Result<Self, NoRoom> {
         let mut tree = Self::new(memory, source)?;
         // The rightmost node of each level.
         let mut right = vec![tree.root];
-        for (key, value) in entries {
-            let leaf = right[0];
-            if leaf.count(memory) < Node::LEAF_ENTRIES - 3 {
-                leaf.insert_entry(memory, leaf.count(memory), key, value);
-                continue;
-            }
+        // A leaf is not filled whole, or the next entry for it would split it.
+        let mut leaves = entries.chunks(Node::LEAF_ENTRIES as usize - 3);
+        if let Some(first) = leaves.next() {
+            right[0].fill(memory, first);
+        }
+        for leaf in leaves {
             let fresh = tree.take_node(memory, source, 0)?;
-            fresh.insert_entry(memory, 0, key, value);
-            tree.append_child(memory, source, &mut right, fresh, key)?;
+            fresh.fill(memory, leaf);
+            tree.append_child(memory, source, &mut right, fresh, leaf[0].0)?;
         }
         tree.settle(memory, source)?;
         Ok(tree)
