@@ -30,6 +30,9 @@ for report in map(json.load, map(open, sys.argv[3:])):
     failures += report.get("failures", [])
 if failures:
     lines += ["\nNot measured, because it failed:\n\n"] + [f"- {failure}\n" for failure in failures]
+notes = [note for report in map(json.load, map(open, sys.argv[3:])) for note in report.get("notes", [])]
+if notes:
+    lines += ["\n"] + [f"- {note}\n" for note in notes]
 begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
 text = open(page).read()
 before, rest = text.split(begin)

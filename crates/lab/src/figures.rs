@@ -124,7 +124,13 @@ pub fn measure(options: &Options, progress: &mut dyn FnMut(&str)) -> Result<Figu
             failures.push(error.to_string());
         }
     }
-    Ok(FigureReport { device: device(scale.medium, ""), quick: options.quick, rows: measuring.rows, failures })
+    Ok(FigureReport {
+        device: device(scale.medium, ""),
+        quick: options.quick,
+        rows: measuring.rows,
+        failures,
+        notes: Vec::new(),
+    })
 }
 
 /// A run of all groups under way.

@@ -6,11 +6,17 @@
 
 mod allocators;
 mod checkpoint;
+mod durable;
 mod files;
+mod fill;
+mod host;
 mod own;
 mod pairs;
 mod peers;
+mod postmark;
 mod process;
+mod recovery;
+mod tables;
 
 pub use peers::{Subject, measure_subject};
 
@@ -18,28 +24,51 @@ use crate::figures::{FigureReport, Row, Value};
 use onode::Result;
 use std::path::PathBuf;
 
+/// What measures one group.
+type Group = fn(&mut Measuring<'_>) -> Result<()>;
+
 /// The groups in the order of the report.
-const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 3] = [allocators::measure, files::measure, checkpoint::measure];
+const GROUPS: [(&str, Group); 8] = [
+    ("blocks", allocators::measure),
+    ("durable", durable::measure),
+    ("fill", fill::measure),
+    ("files", files::measure),
+    ("checkpoint", checkpoint::measure),
+    ("postmark", postmark::measure),
+    ("recovery", recovery::measure),
+    ("tables", tables::measure),
+];
+
+/// The names of all groups of figures.
+#[must_use]
+pub fn groups() -> Vec<&'static str> {
+    GROUPS.iter().map(|(name, _)| *name).collect()
+}
 
 /// What to measure with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// This program, which is run once for each allocator of others; without it only the own one is measured.
     pub program: Option<PathBuf>,
+    /// Only this group of figures.
+    pub only: Option<String>,
     /// Few repetitions, to see that everything works. Rows are then not judged.
     pub quick: bool,
 }
 
 /// Measures everything; `progress` hears what is being done. What cannot be measured is named in the report.
 pub fn measure(options: &Options, progress: &mut dyn FnMut(&str)) -> FigureReport {
-    let mut measuring = Measuring { options, rows: Vec::new(), failures: Vec::new(), progress };
-    for group in GROUPS {
+    let mut measuring = Measuring { options, rows: Vec::new(), failures: Vec::new(), notes: Vec::new(), progress };
+    for (name, group) in GROUPS {
+        if options.only.as_ref().is_some_and(|only| only != name) {
+            continue;
+        }
         if let Err(error) = group(&mut measuring) {
             measuring.failures.push(error.to_string());
         }
     }
-    let Measuring { rows, failures, .. } = measuring;
-    FigureReport { device: "memory of this machine".to_owned(), quick: options.quick, rows, failures }
+    let Measuring { rows, failures, notes, .. } = measuring;
+    FigureReport { device: "memory of this machine".to_owned(), quick: options.quick, rows, failures, notes }
 }
 
 /// A run of all groups under way.
@@ -47,6 +76,7 @@ struct Measuring<'a> {
     options: &'a Options,
     rows: Vec<Row>,
     failures: Vec<String>,
+    notes: Vec<String>,
     progress: &'a mut dyn FnMut(&str),
 }
 

@@ -62,7 +62,7 @@ pub fn figures(options: &Options, progress: &mut dyn FnMut(&str)) -> FigureRepor
     }
     let mib = u64::from(options.blocks()) / 8;
     let device = format!("metadata of {mib} MiB of NAND with 2 KiB pages, seed {}", options.seed);
-    FigureReport { device, quick: options.quick, rows: rows.rows, failures }
+    FigureReport { device, quick: options.quick, rows: rows.rows, failures, notes: Vec::new() }
 }
 
 impl Rows<'_> {

@@ -41,6 +41,8 @@ pub struct FigureReport {
     pub rows: Vec<Row>,
     /// What could not be measured, and why.
     pub failures: Vec<String>,
+    /// What there was nothing to compare with, and why.
+    pub notes: Vec<String>,
 }
 
 impl Value {
@@ -110,6 +112,9 @@ impl fmt::Display for FigureReport {
         let met = self.rows.iter().filter(|row| row.met == Some(true)).count();
         for failure in &self.failures {
             writeln!(f, "FAILED: {failure}")?;
+        }
+        for note in &self.notes {
+            writeln!(f, "note: {note}")?;
         }
         write!(f, "{met} of {judged} figures reached")
     }

@@ -49,8 +49,13 @@ fn bounds_are_judged_in_their_direction() {
     let least = Row::at_least("a".into(), 6.5.into(), "times", 7.0.into());
     assert_eq!((least.reach, least.bound, least.met), (Some(Value::Ratio(7.0)), Some("at least"), Some(false)));
     assert_eq!(Row::at_least("a".into(), 7.0.into(), "times", 7.0.into()).met, Some(true));
-    let report =
-        FigureReport { device: "d".into(), quick: false, rows: vec![most, least], failures: vec!["it broke".into()] };
+    let report = FigureReport {
+        device: "d".into(),
+        quick: false,
+        rows: vec![most, least],
+        failures: vec!["it broke".into()],
+        notes: Vec::new(),
+    };
     let text = report.to_string();
     assert!(
         text.contains("<= 5  yes")

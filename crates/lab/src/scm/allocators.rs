@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_own_allocator_is_measured_without_others() {
-        let report = measure(&Options { program: None, quick: true }, &mut |_| {});
+        let report = measure(&Options { program: None, only: Some("blocks".to_owned()), quick: true }, &mut |_| {});
         assert!(report.failures.is_empty(), "{:?}", report.failures);
         let pairs: Vec<_> = report.rows.iter().filter(|row| row.name.starts_with("malloc+free pair 32 B")).collect();
         assert_eq!(pairs.len(), 2, "{pairs:?}");

@@ -100,15 +100,28 @@ impl Peer {
 
     /// libpmemobj on a file in memory, with lines flushed as on persistent memory.
     pub(super) fn pmemobj(name: &'static str, batches: usize) -> Result<Self> {
+        let mut peer = Self::pmemobj_in(name, Path::new("/dev/shm"), batches)?;
+        peer.command.env("PMEM_IS_PMEM_FORCE", "1");
+        Ok(peer)
+    }
+
+    /// libpmemobj on a plain file in a folder, which it syncs.
+    pub(super) fn pmemobj_on(folder: &Path, batches: usize) -> Result<Self> {
+        let mut peer = Self::pmemobj_in("libpmemobj", folder, batches)?;
+        // Batches are shorter: each operation waits for the disk.
+        peer.command.env("PMEM_IS_PMEM_FORCE", "0").env("BATCH", "16");
+        Ok(peer)
+    }
+
+    fn pmemobj_in(name: &'static str, folder: &Path, batches: usize) -> Result<Self> {
         if library("libpmemobj.so.1").is_none() {
             return Err(failed(name, "libpmemobj.so.1 is not installed"));
         }
-        let folder = PathBuf::from(format!("/dev/shm/onode-lab-{}", std::process::id()));
+        let folder = folder.join(format!("onode-lab-pmemobj-{}", std::process::id()));
         std::fs::create_dir_all(&folder).map_err(|error| failed(name, error))?;
         let (source, program, pool) = (folder.join("pmemobj.c"), folder.join("pmemobj"), folder.join("pool"));
         let mut command = Command::new(&program);
         command.arg(&pool).arg(batches.to_string()).args(SIZES.map(|bytes| bytes.to_string()));
-        command.env("PMEM_IS_PMEM_FORCE", "1");
         let peer = Self { name, command, pool: Some(pool), folder: Some(folder) };
         std::fs::write(&source, PMEMOBJ_SOURCE).map_err(|error| failed(name, error))?;
         let mut compiler = Command::new("cc");

@@ -1,7 +1,7 @@
 /*
  * Times pairs of pmemobj_alloc and pmemobj_free of libpmemobj, found at run time.
  * Usage: pmemobj FILE BATCHES SIZE... ; one line a size: SIZE PAIR ALLOCATE RELEASE PAIR_OF_TWO, in nanoseconds an
- * operation, - for what is not measured.
+ * operation, - for what is not measured. BATCH in the environment: operations timed together, 200 at most.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 
 typedef struct { uint64_t pool, offset; } oid;
 
-enum { BATCH = 200, POOL_BYTES = 512 << 20 };
+enum { BATCH_MAX = 200, POOL_BYTES = 512 << 20 };
 
 static double now(void)
 {
@@ -48,13 +48,18 @@ int main(int count, char **arguments)
 		return 1;
 	}
 	/* The reference is kept in the root object, so that a block is durable and reachable at once. */
-	oid *reference = (oid *)((char *)pool + root(pool, sizeof(oid)).offset);
+	oid *references = (oid *)((char *)pool + root(pool, BATCH_MAX * sizeof(oid)).offset);
 	int batches = atoi(arguments[2]);
-	double *times = calloc(batches, sizeof(*times));
+	const char *wanted = getenv("BATCH");
+	int batch_size = wanted ? atoi(wanted) : BATCH_MAX;
+	if (batch_size < 1 || batch_size > BATCH_MAX)
+		batch_size = BATCH_MAX;
+	double *times = calloc(batches, sizeof(*times)), *allocating = calloc(batches, sizeof(*times));
 	for (int size = 3; size < count; size++) {
 		for (int batch = 0; batch < batches; batch++) {
 			double begin = now();
-			for (int pair = 0; pair < BATCH; pair++) {
+			for (int pair = 0; pair < batch_size; pair++) {
+				oid *reference = references;
 				if (allocate(pool, reference, strtoull(arguments[size], 0, 10), 0, 0, 0)) {
 					fprintf(stderr, "%s\n", error());
 					return 1;
@@ -62,10 +67,22 @@ int main(int count, char **arguments)
 				*(volatile char *)((char *)pool + reference->offset) = 1;
 				release(reference);
 			}
-			times[batch] = (now() - begin) / BATCH;
+			times[batch] = (now() - begin) / batch_size;
+			/* Many that stay, each with a reference of its own. */
+			begin = now();
+			for (int one = 0; one < batch_size; one++) {
+				if (allocate(pool, references + one, strtoull(arguments[size], 0, 10), 0, 0, 0)) {
+					fprintf(stderr, "%s\n", error());
+					return 1;
+				}
+			}
+			allocating[batch] = (now() - begin) / batch_size;
+			for (int one = 0; one < batch_size; one++)
+				release(references + one);
 		}
 		qsort(times, batches, sizeof(*times), by_value);
-		printf("%s %.2f - - -\n", arguments[size], times[batches / 2]);
+		qsort(allocating, batches, sizeof(*times), by_value);
+		printf("%s %.2f %.2f - -\n", arguments[size], times[batches / 2], allocating[batches / 2]);
 	}
 	return 0;
 }

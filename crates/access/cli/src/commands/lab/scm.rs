@@ -2,7 +2,7 @@
 
 use crate::output::Output;
 use onode::{Class, Error, Result};
-use onode_lab::scm::{Options, Subject, measure, measure_subject};
+use onode_lab::scm::{Options, Subject, groups, measure, measure_subject};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -18,6 +18,9 @@ pub struct Scm {
     /// With --figures: few repetitions, to see that it works; nothing is judged.
     #[arg(long, requires = "figures")]
     quick: bool,
+    /// With --figures: only one group of them.
+    #[arg(long, requires = "figures", value_name = "GROUP", value_parser = groups())]
+    only: Option<String>,
     /// Time one allocator in this process: that of the device, or that which the process was loaded with.
     #[arg(long, hide = true, value_name = "WHICH", value_parser = ["own", "process"], conflicts_with = "figures")]
     subject: Option<String>,
@@ -35,7 +38,10 @@ impl Scm {
         }
         let program = std::env::current_exe()
             .map_err(|error| Error::new(Class::General, "cannot run this program for its peers", error.to_string()))?;
-        let report = measure(&Options { program: Some(program), quick: self.quick }, &mut |what| output.progress(what));
+        let report =
+            measure(&Options { program: Some(program), only: self.only.clone(), quick: self.quick }, &mut |what| {
+                output.progress(what)
+            });
         output.progress("");
         output.report(&report)?;
         Ok(if report.failures.is_empty() { 0 } else { Class::General.exit_code() })
