@@ -9,3 +9,11 @@ pub type Mutex<T> = parking_lot::Mutex<T>;
 /// A mutual-exclusion lock; `lock()` returns a guard and never poisons.
 #[cfg(not(feature = "std"))]
 pub type Mutex<T> = spin::Mutex<T>;
+
+/// What holds a [`Mutex`].
+#[cfg(feature = "std")]
+pub type MutexGuard<'a, T> = parking_lot::MutexGuard<'a, T>;
+
+/// What holds a [`Mutex`].
+#[cfg(not(feature = "std"))]
+pub type MutexGuard<'a, T> = spin::MutexGuard<'a, T>;

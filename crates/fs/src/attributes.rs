@@ -18,7 +18,7 @@ impl FileSystem {
     /// # Errors
     /// `Stale` if it is gone; the device's errors.
     pub fn attributes(&self, number: InodeNumber) -> Result<Attributes> {
-        self.attributes_of(&mut self.state.lock(), number)
+        self.attributes_of(&mut self.lock(), number)
     }
 
     /// Changes what `change` names, all of it or nothing. Whether the caller may is decided above
@@ -28,7 +28,7 @@ impl FileSystem {
     /// `ReadOnly`, `TooLarge`, `IsDirectory` or `Invalid` for a size of what has none.
     pub fn set_attributes(&self, caller: &Caller, number: InodeNumber, change: &SetAttributes) -> Result<Attributes> {
         self.check_writable()?;
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         self.node(state, number)?;
         if let Some(size) = change.size {
             self.set_size(state, caller, number, size)?;

@@ -25,7 +25,7 @@ impl FileSystem {
     /// `IsDirectory`, `Invalid` for a file without bytes; `Corrupt` if bytes of the range are lost.
     pub fn read(&self, number: InodeNumber, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let (length, valid, gaps) = {
-            let state = &mut *self.state.lock();
+            let state = &mut *self.lock();
             if let Some(length) = self.read_in_place(state, number, offset, buffer) {
                 return Ok(length);
             }
@@ -53,7 +53,7 @@ impl FileSystem {
     /// # Errors
     /// `Invalid` if it is none; the device's errors.
     pub fn read_link(&self, number: InodeNumber) -> Result<Vec<u8>> {
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         let node = self.node(state, number)?;
         if node.inode.file_type != FileType::SymbolicLink || node.removed {
             return Err(Error::of(ErrorKind::Invalid, number, "no symbolic link"));
@@ -71,7 +71,7 @@ impl FileSystem {
     /// `NoSpace` if nothing fits, `TooLarge`, `ReadOnly`; as [`read`](Self::read).
     pub fn write(&self, caller: &Caller, number: InodeNumber, offset: u64, data: &[u8]) -> Result<usize> {
         self.check_writable()?;
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         self.check_regular(state, number)?;
         if data.is_empty() {
             return Ok(0);
@@ -104,7 +104,7 @@ impl FileSystem {
         state.statistics.written_bytes += length as u64;
         state.statistics.changes += 1;
         state.mark_dirty(number.0, now);
-        if self.writes_through() {
+        if self.keeps_nothing_back() {
             self.write_through(state, number, before)?;
         } else if contiguous >= stream_bytes
             && let Err(error) = self.write_back_file(state, number)

@@ -42,7 +42,9 @@ impl FileSystem {
     ) -> Option<usize> {
         let times_stay = self.options.access_times == AccessTimes::Never || self.options.read_only;
         let mapping = self.device.map_objects().filter(|_| times_stay && buffer.len() <= MOST_IN_PLACE_BYTES)?;
-        let node = state.nodes.get_mut(&number.0).filter(|node| node.is_as_on_device() && offset < node.size)?;
+        let seen = state.seen;
+        let node = state.nodes.get_mut(&number.0).filter(|node| node.seen == seen && node.is_as_on_device())?;
+        let node = Some(node).filter(|node| offset < node.size)?;
         let address = block_of(mapping, number, node)?;
         node.used = true;
         let length = usize::try_from(node.size - offset).unwrap_or(usize::MAX).min(buffer.len());
@@ -60,8 +62,9 @@ impl FileSystem {
         offset: u64,
         data: &[u8],
     ) -> Result<Option<usize>> {
+        let seen = state.seen;
         let Some(node) = state.nodes.get_mut(&number.0) else { return Ok(None) };
-        if !node.is_as_on_device() || node.rewritten || data.len() > self.transaction_bytes {
+        if node.seen != seen || !node.is_as_on_device() || node.rewritten || data.len() > self.transaction_bytes {
             return Ok(None);
         }
         node.used = true;

@@ -50,7 +50,7 @@ impl FileSystem {
         each: &mut dyn FnMut(&DirectoryEntry) -> bool,
     ) -> Result<()> {
         let (parent, removed) = {
-            let state = &mut *self.state.lock();
+            let state = &mut *self.lock();
             let parent = InodeNumber(self.directory(state, number)?.parent);
             self.touch_accessed(state, number);
             (parent, self.node(state, number)?.removed)
@@ -88,7 +88,7 @@ impl FileSystem {
 
     /// The next names, and where to go on.
     fn read_batch(&self, number: InodeNumber, from: u64, plus: bool) -> Result<(Vec<DirectoryEntry>, Option<u64>)> {
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         let limit = if plus { SLOTS_AT_ONCE_PLUS } else { SLOTS_AT_ONCE };
         let slots = match self.names(number).list(from, limit) {
             Ok(slots) => slots,

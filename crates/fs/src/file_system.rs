@@ -82,8 +82,10 @@ impl FileSystem {
         let inodes = volume.inodes();
         let transaction_bytes = info.transaction_bytes.max(BLOCK_BYTES as usize);
         let file_system = Self { device, clock, options, volume, inodes, hash, transaction_bytes, state };
-        file_system.node(&mut file_system.state.lock(), InodeNumber::ROOT)?;
-        if !file_system.options.read_only && !is_planted(Bug::OrphansStay) {
+        file_system.node(&mut file_system.lock(), InodeNumber::ROOT)?;
+        // Files without names may be in use by others.
+        let is_alone = file_system.device.share().is_none_or(|share| !share.has_others());
+        if is_alone && !file_system.options.read_only && !is_planted(Bug::OrphansStay) {
             file_system.remove_orphans()?;
         }
         Ok(file_system)
@@ -110,14 +112,14 @@ impl FileSystem {
             return Ok(());
         }
         let moves = {
-            let state = &mut *self.state.lock();
+            let state = &mut *self.lock();
             self.write_back_all(state)?;
             state.unsynced_since = None;
             state.directory_moves
         };
         let result = self.sync_everything(moves);
         if result.is_err() {
-            self.state.lock().unsynced_since.get_or_insert(self.now());
+            self.lock().unsynced_since.get_or_insert(self.now());
         }
         result
     }
@@ -125,7 +127,7 @@ impl FileSystem {
     /// Waits until everything is durable; `moves` were the renames of directories before.
     pub(crate) fn sync_everything(&self, moves: u64) -> Result<()> {
         self.device.sync(SyncScope::All)?;
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         state.directory_moves_synced = state.directory_moves_synced.max(moves);
         Ok(())
     }
@@ -140,7 +142,7 @@ impl FileSystem {
         }
         let now = self.clock.now();
         let moves = {
-            let state = &mut *self.state.lock();
+            let state = &mut *self.lock();
             let any_written = self.write_back_aged(state, now);
             let waited = state.unsynced_since.is_some_and(|since| self.is_aged(since, now));
             if !any_written && !waited {
@@ -151,7 +153,7 @@ impl FileSystem {
         };
         if self.sync_everything(moves).is_err() {
             // The device stays as it is; the next tick and every fsync try again and tell.
-            self.state.lock().unsynced_since.get_or_insert(now);
+            self.lock().unsynced_since.get_or_insert(now);
         }
     }
 
@@ -177,7 +179,7 @@ impl FileSystem {
     /// Space and numbers of the whole volume.
     #[must_use]
     pub fn statfs(&self) -> StatFs {
-        let dirty = self.state.lock().dirty_bytes as u64;
+        let dirty = self.lock().dirty_bytes as u64;
         let space = self.device.space();
         let left = space.available.saturating_sub(dirty);
         // What is left for names and inodes once nothing more can be written is no promise.
@@ -196,13 +198,13 @@ impl FileSystem {
 
     /// Forgets all that the device can be asked again: for who knows that somebody else changed it.
     pub fn forget_caches(&self) {
-        self.state.lock().forget_caches();
+        self.lock().forget_caches();
     }
 
     /// Figures about what happens inside.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        let state = self.state.lock();
+        let state = self.lock();
         Statistics {
             dirty_bytes: state.dirty_bytes as u64,
             cached_inodes: state.nodes.len() as u64,
@@ -265,9 +267,13 @@ impl FileSystem {
 
     /// The file in memory, read from the device if it is not there.
     pub(crate) fn node<'a>(&self, state: &'a mut State, number: InodeNumber) -> Result<&'a mut Node> {
-        if !state.nodes.contains_key(&number.0) {
-            let node = self.read_node(number)?;
-            state.insert(number.0, node);
+        match state.nodes.get(&number.0) {
+            Some(node) if node.seen == state.seen => {}
+            Some(_) => self.refresh(state, number)?,
+            None => {
+                let node = self.read_node(number)?;
+                state.insert(number.0, node);
+            }
         }
         match state.nodes.get_mut(&number.0) {
             Some(node) => {
@@ -278,7 +284,7 @@ impl FileSystem {
         }
     }
 
-    fn read_node(&self, number: InodeNumber) -> Result<Node> {
+    pub(crate) fn read_node(&self, number: InodeNumber) -> Result<Node> {
         let inode = match self.inodes.load(self.device.as_ref(), number.object())? {
             Found::Sound(inode) => inode,
             Found::Missing => return Err(Error::of(ErrorKind::Stale, number, "the file is gone")),

@@ -20,7 +20,7 @@ impl FileSystem {
         if flags.write || flags.truncate {
             self.check_writable()?;
         }
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         let node = self.node(state, number)?;
         let is_directory = node.inode.file_type == FileType::Directory;
         if is_directory && (flags.write || flags.truncate) {
@@ -41,7 +41,7 @@ impl FileSystem {
     /// # Errors
     /// `BadHandle`; the kind of a write-back failure not told yet.
     pub fn flush(&self, handle: FileHandle) -> Result<()> {
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         let number = InodeNumber(state.handles.get(handle).ok_or(ErrorKind::BadHandle)?.inode);
         self.flush_node(state, number, Some(handle))
     }
@@ -52,7 +52,7 @@ impl FileSystem {
     /// # Errors
     /// The kind of a write-back failure not told yet; `Stale`.
     pub fn flush_file(&self, number: InodeNumber) -> Result<()> {
-        self.flush_node(&mut self.state.lock(), number, None)
+        self.flush_node(&mut self.lock(), number, None)
     }
 
     fn flush_node(&self, state: &mut State, number: InodeNumber, handle: Option<FileHandle>) -> Result<()> {
@@ -67,7 +67,7 @@ impl FileSystem {
     /// # Errors
     /// `BadHandle`.
     pub fn release(&self, handle: FileHandle) -> Result<()> {
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         let number = InodeNumber(state.handles.close(handle).ok_or(ErrorKind::BadHandle)?.inode);
         if let Some(node) = state.nodes.get_mut(&number.0) {
             node.opens = node.opens.saturating_sub(1);
@@ -105,7 +105,7 @@ impl FileSystem {
             return Ok(());
         }
         let moves = {
-            let state = &mut *self.state.lock();
+            let state = &mut *self.lock();
             if self.node(state, number)?.removed {
                 return Ok(());
             }
@@ -124,7 +124,7 @@ impl FileSystem {
             None => self.device.sync(SyncScope::Object(number.object())).map_err(Error::from),
         };
         if let Err(error) = &result {
-            let state = &mut *self.state.lock();
+            let state = &mut *self.lock();
             self.remember_failure(state, number, error.kind);
             // Whoever asked hears of it now; the other handles at their next call.
             let _ = tell_failure(state, number, handle);

@@ -33,6 +33,7 @@ pub mod options;
 mod orphan;
 pub mod path;
 mod rename;
+mod share;
 mod size;
 mod slots;
 mod state;

@@ -66,7 +66,7 @@ impl FileSystem {
     /// `NotSupported` on other devices; `IsDirectory`, `Invalid` for a file without bytes; the device's errors.
     pub fn placement(&self, number: InodeNumber) -> Result<Vec<Placed>> {
         let mapping = self.mapping()?;
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         self.check_regular(state, number)?;
         self.write_back_file(state, number)?;
         Ok(mapping.placement(number.object())?)

@@ -65,9 +65,11 @@ impl FileSystem {
     /// # Errors
     /// `NotFound`, `NotDirectory`, `NameTooLong`; the device's errors.
     pub fn lookup(&self, parent: InodeNumber, name: &[u8]) -> Result<Attributes> {
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         let number = self.resolve_name(state, parent, name)?;
-        if let Some(node) = state.nodes.get_mut(&number.0).filter(|node| node.allocated.is_some()) {
+        let seen = state.seen;
+        let known = |node: &&mut Box<Node>| node.seen == seen && node.allocated.is_some();
+        if let Some(node) = state.nodes.get_mut(&number.0).filter(known) {
             node.used = true;
             node.lookups += 1;
             return Ok(node.attributes(number.0));
@@ -80,7 +82,7 @@ impl FileSystem {
     /// Gives back `count` uses that lookups and creations counted. A file without name, use and
     /// handle goes away.
     pub fn forget(&self, number: InodeNumber, count: u64) {
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         if let Some(node) = state.nodes.get_mut(&number.0) {
             node.lookups = node.lookups.saturating_sub(count);
             if node.removed || node.inode.links == 0 {
@@ -176,7 +178,7 @@ impl FileSystem {
         permissions: u16,
     ) -> Result<Attributes> {
         self.check_writable()?;
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         check_name(name)?;
         let mut directory = self.live_directory(state, parent)?;
         let (home, found) = self.search_name(state, parent, name)?;
@@ -215,7 +217,7 @@ impl FileSystem {
     /// As [`make_node`](Self::make_node).
     pub fn make_unnamed(&self, caller: &Caller, parent: InodeNumber, permissions: u16) -> Result<Attributes> {
         self.check_writable()?;
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         let directory = self.live_directory(state, parent)?;
         let (number, now) = (self.new_number(state)?, self.now());
         let mut transaction = Transaction::new();
@@ -305,7 +307,7 @@ impl FileSystem {
     /// `NotPermitted` for a directory, `TooManyLinks`, `Exists`; as [`lookup`](Self::lookup).
     pub fn link(&self, number: InodeNumber, parent: InodeNumber, name: &[u8]) -> Result<Attributes> {
         self.check_writable()?;
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         check_name(name)?;
         let mut directory = self.live_directory(state, parent)?;
         let node = self.node(state, number)?;
@@ -371,7 +373,7 @@ impl FileSystem {
     pub(crate) fn remove_name(&self, parent: InodeNumber, name: &[u8], removal: Removal) -> Result<Option<Content>> {
         let as_directory = removal == Removal::Directory;
         self.check_writable()?;
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         let mut directory = self.directory(state, parent)?;
         let found = self.find_name(state, parent, name)?.ok_or(ErrorKind::NotFound)?;
         let number = InodeNumber(found.inode);

@@ -41,7 +41,7 @@ impl FileSystem {
         let mut at = start;
         let mut followed = 0;
         while let Some(name) = rest.pop() {
-            let number = self.resolve_name(&mut self.state.lock(), at, &name)?;
+            let number = self.resolve_name(&mut self.lock(), at, &name)?;
             let is_link = self.attributes(number)?.file_type == FileType::SymbolicLink;
             if !is_link || (rest.is_empty() && follow == Follow::No) {
                 at = number;

@@ -37,7 +37,7 @@ impl FileSystem {
         flags: RenameFlags,
     ) -> Result<()> {
         self.check_writable()?;
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         let from = Place { directory: from_directory, name: from_name };
         let to = Place { directory: to_directory, name: to_name };
         for place in [from, to] {

@@ -32,7 +32,7 @@ impl FileSystem {
         state.dirty_bytes -= dropped;
         state.statistics.dropped_bytes += dropped as u64;
         state.mark_dirty(number.0, now);
-        if self.writes_through() { self.write_through(state, number, before) } else { Ok(()) }
+        if self.keeps_nothing_back() { self.write_through(state, number, before) } else { Ok(()) }
     }
 
     /// Allocates, punches or zeroes a range. Space is checked, not reserved: no medium of ours writes
@@ -49,7 +49,7 @@ impl FileSystem {
         what: Allocate,
     ) -> Result<()> {
         self.check_writable()?;
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         self.check_regular(state, number)?;
         if length == 0 {
             return Err(Error::of(ErrorKind::Invalid, number, "an empty range"));
@@ -143,7 +143,7 @@ impl FileSystem {
     /// # Errors
     /// `NoSuchOffset` at or after the end, or if there is no more data; the device's errors.
     pub fn seek(&self, number: InodeNumber, offset: u64, what: Seek) -> Result<u64> {
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         self.check_regular(state, number)?;
         let size = self.node(state, number)?.size;
         if offset >= size {

@@ -64,6 +64,8 @@ pub(crate) struct Node {
     pub removed: bool,
     /// Used since the last sweep.
     pub used: bool,
+    /// What [`State::seen`] was when it was last read from the device.
+    pub seen: u64,
 }
 
 impl Node {
@@ -88,6 +90,7 @@ impl Node {
             failures_told: 0,
             removed: false,
             used: true,
+            seen: 0,
         }
     }
 
@@ -173,6 +176,8 @@ pub(crate) struct State {
     pub directory_moves_synced: u64,
     /// Since when the device may hold a commit that is not durable.
     pub unsynced_since: Option<Timestamp>,
+    /// The changes of others at the device, as far as they were heard of.
+    pub seen: u64,
     pub statistics: Statistics,
 }
 
@@ -192,12 +197,14 @@ impl State {
             directory_moves: 0,
             directory_moves_synced: 0,
             unsynced_since: None,
+            seen: 0,
             statistics: Statistics::default(),
         }
     }
 
     /// Takes a node into memory and lets an unused one go if there are too many.
-    pub(crate) fn insert(&mut self, number: u64, node: Node) {
+    pub(crate) fn insert(&mut self, number: u64, mut node: Node) {
+        node.seen = self.seen;
         if self.nodes.insert(number, Box::new(node)).is_none() {
             self.sweep.push_back(number);
         }

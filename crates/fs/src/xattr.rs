@@ -101,7 +101,7 @@ impl FileSystem {
     /// `NoAttribute`; `NotSupported` for a namespace there is not; the device's errors.
     pub fn get_xattr(&self, number: InodeNumber, name: &[u8]) -> Result<Vec<u8>> {
         check_name(name)?;
-        self.xattr(&mut self.state.lock(), number, name)?.ok_or_else(|| ErrorKind::NoAttribute.into())
+        self.xattr(&mut self.lock(), number, name)?.ok_or_else(|| ErrorKind::NoAttribute.into())
     }
 
     /// The names of all extended attributes, each followed by a zero byte.
@@ -109,7 +109,7 @@ impl FileSystem {
     /// # Errors
     /// `Stale`; the device's errors.
     pub fn list_xattrs(&self, number: InodeNumber) -> Result<Vec<u8>> {
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         let node = self.node(state, number)?;
         let mut names = Vec::new();
         if node.removed || !node.inode.has_xattrs {
@@ -147,7 +147,7 @@ impl FileSystem {
         if value.len() > XATTR_VALUE_BYTES_MAX {
             return Err(Error::of(ErrorKind::TooLarge, number, "value of an extended attribute"));
         }
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         let mut inode = self.live_inode(state, number)?;
         let exists = self.find_xattr(state, number, name)?.is_some();
         match flags {
@@ -183,7 +183,7 @@ impl FileSystem {
     pub fn remove_xattr(&self, number: InodeNumber, name: &[u8]) -> Result<()> {
         self.check_writable()?;
         check_name(name)?;
-        let state = &mut *self.state.lock();
+        let state = &mut *self.lock();
         let inode = self.live_inode(state, number)?;
         if self.find_xattr(state, number, name)?.is_none() {
             return Err(ErrorKind::NoAttribute.into());

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::hints::Hints;
 use crate::id::{AttributeKey, ObjectId};
-use crate::powers::{Erase, Inspect, MapObjects, Place, Scrub};
+use crate::powers::{Erase, Inspect, MapObjects, Place, Scrub, Share};
 use crate::transaction::Transaction;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -168,6 +168,11 @@ pub trait ObjectDevice: Send + Sync {
 
     /// The objects as memory, if the medium can do that.
     fn map_objects(&self) -> Option<&dyn MapObjects> {
+        None
+    }
+
+    /// Turns with other hosts, if the device has more than one.
+    fn share(&self) -> Option<&dyn Share> {
         None
     }
 

@@ -84,6 +84,22 @@ pub struct Placed {
     pub length: u64,
 }
 
+/// One device that several hosts use at the same time, each with what it remembers of it.
+///
+/// A host takes a *turn* to look at what there is and to change it without anybody in between, and learns then whether
+/// what it remembers is still true. Calls outside of a turn are good, too: each is one by itself.
+pub trait Share {
+    /// Whether any other host uses the device now.
+    fn has_others(&self) -> bool;
+
+    /// Waits for the turn of this thread, which must not have one. Returns a number that is another one than the time
+    /// before if others have committed something since.
+    fn begin(&self) -> u64;
+
+    /// Ends the turn of this thread.
+    fn end(&self);
+}
+
 /// Control over where objects live (paper 4): tiered devices.
 pub trait Place {
     /// Names of the placement classes; the index is the hint's `placement_class`.

@@ -5,7 +5,7 @@
 
 use crate::error::{Class, Error, Result};
 use crate::face::BlockFace;
-use crate::memory;
+use crate::memory::{self, Users};
 use crate::nand::{self, Place, medium_error, open_nand};
 use crate::raw;
 use crate::spec::{Medium, Memory, Shape, Spec};
@@ -22,10 +22,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Opens the device of a spec, and what lies beside it on the same medium. One in memory is empty.
-pub(crate) fn open(spec: &Spec, read_only: bool, uuid: [u8; 16]) -> Result<(Arc<dyn ObjectDevice>, Vec<BlockFace>)> {
+pub(crate) fn open(
+    spec: &Spec,
+    read_only: bool,
+    users: Users,
+    uuid: [u8; 16],
+) -> Result<(Arc<dyn ObjectDevice>, Vec<BlockFace>)> {
     let what = || format!("cannot open {spec}");
     let device: Arc<dyn ObjectDevice> = match spec {
-        Spec::Scm(memory) => return memory::open(spec, memory, read_only, uuid),
+        Spec::Scm(memory) => return memory::open(spec, memory, read_only, users, uuid),
         Spec::Ram { size } => Arc::new(RamDevice::new(*size)),
         Spec::Flash { medium: Medium::Simulator, shape } => {
             let nand = SimNand::new(shape.geometry()?, SimOptions::default());

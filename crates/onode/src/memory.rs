@@ -26,6 +26,15 @@ const fn options(memory: &Memory, opening: Opening) -> MappedOptions {
     MappedOptions { opening, flushing, shared: false, reserve: 1 << 40 }
 }
 
+/// Who else may use a memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Users {
+    /// Nobody, or others who only read.
+    Alone,
+    /// Others who share it, if it is opened for writing.
+    Sharing,
+}
+
 /// The name of the space that a new volume's objects lie in.
 const OBJECTS: &str = "objects";
 
@@ -36,8 +45,8 @@ pub type Device = ScmDevice<MappedSpace>;
 type Opened = (Arc<dyn ObjectDevice>, Vec<BlockFace>);
 
 /// Opens the device of a spec. One without a path is made on the spot.
-pub(crate) fn open(spec: &Spec, memory: &Memory, read_only: bool, uuid: [u8; 16]) -> Result<Opened> {
-    let device = open_device(spec, memory, read_only, uuid)?;
+pub(crate) fn open(spec: &Spec, memory: &Memory, read_only: bool, users: Users, uuid: [u8; 16]) -> Result<Opened> {
+    let device = open_device(spec, memory, read_only, users, uuid)?;
     let faces = faces_beside(spec, &device, read_only)?;
     Ok((device, faces))
 }
@@ -49,7 +58,13 @@ pub(crate) fn faces_beside(spec: &Spec, device: &Device, read_only: bool) -> Res
 }
 
 /// The same as what it is.
-pub(crate) fn open_device(spec: &Spec, memory: &Memory, read_only: bool, uuid: [u8; 16]) -> Result<Arc<Device>> {
+pub(crate) fn open_device(
+    spec: &Spec,
+    memory: &Memory,
+    read_only: bool,
+    users: Users,
+    uuid: [u8; 16],
+) -> Result<Arc<Device>> {
     let what = || format!("cannot open {spec}");
     let Some(path) = &memory.path else {
         let length = memory.bytes().next_multiple_of(4096);
@@ -57,24 +72,64 @@ pub(crate) fn open_device(spec: &Spec, memory: &Memory, read_only: bool, uuid: [
         let mapped = mapped.map_err(|error| Error::medium(what(), &error))?;
         return Ok(Arc::new(format(spec, memory, mapped, uuid, true)?));
     };
-    Ok(Arc::new(mount(spec, memory, path, read_only)?))
+    Ok(Arc::new(match users {
+        Users::Sharing if !read_only => share(spec, memory, path)?,
+        Users::Sharing | Users::Alone => mount(spec, memory, path, read_only)?,
+    }))
 }
 
-/// Opens the device at a path.
+/// Opens the device at a path, with nobody else who writes.
 pub(crate) fn mount(spec: &Spec, memory: &Memory, path: &Path, read_only: bool) -> Result<Device> {
-    let what = || format!("cannot open {spec}");
     let opening = if read_only { Opening::ReadOnly } else { Opening::Existing };
-    let mapped = MappedPmem::open(path, &options(memory, opening)).and_then(|mapped| Region::open(Arc::new(mapped)));
-    let region = mapped.map_err(|error| medium_error(what(), path, &error))?;
+    let mapped = MappedPmem::open(path, &options(memory, opening));
+    let mapped = mapped.map_err(|error| medium_error(format!("cannot open {spec}"), path, &error))?;
+    let space = space_for_objects(spec, path, Arc::new(mapped))?;
+    ScmDevice::mount(space, &MountOptions { read_only, mode: memory.mode }).map_err(|error| device_error(spec, &error))
+}
+
+/// Opens the device at a path together with the processes that use it already, and lets more of them in.
+fn share(spec: &Spec, memory: &Memory, path: &Path) -> Result<Device> {
+    let failed = |error: &onode_media::Error| medium_error(format!("cannot open {spec}"), path, error);
+    let options = MappedOptions { shared: true, ..options(memory, Opening::Existing) };
+    let mapped = Arc::new(MappedPmem::open(path, &options).map_err(|error| failed(&error))?);
+    let space = space_for_objects(spec, path, Arc::clone(&mapped))?;
+    let process =
+        Process { id: mapped.take_seat().map_err(|error| failed(&error))?, started: std::process::id().into() };
+    let seats = Arc::clone(&mapped);
+    let is_dead = move |process: Process| !seats.is_seat_taken(process.id);
+    let options = MountOptions { read_only: false, mode: memory.mode };
+    let device = if mapped.is_first() {
+        ScmDevice::mount(space, &options).and_then(|mut device| device.join(process, is_dead).map(|()| device))
+    } else {
+        ScmDevice::attach(space, &options, process, is_dead)
+    };
+    let device = device.map_err(|error| match error.kind {
+        ErrorKind::Busy => Error::new(Class::InUse, format!("cannot open {spec}"), error.detail),
+        _ => device_error(spec, &error),
+    })?;
+    mapped.let_in().map_err(|error| failed(&error))?;
+    Ok(device)
+}
+
+/// The space of a region that its objects lie in.
+fn space_for_objects(spec: &Spec, path: &Path, mapped: Arc<MappedPmem>) -> Result<MappedSpace> {
+    let what = || format!("cannot open {spec}");
+    let region = Region::open(mapped).map_err(|error| medium_error(what(), path, &error))?;
     let Some(space) = region.list().into_iter().find(|space| space.kind == Kind::Manager) else {
         return Err(Error::new(Class::NotAnImage, what(), "it has no space for objects")
             .hint(format!("`onode spaces list {}` shows what it has", path.display())));
     };
-    let space = region.space(&space.name).map_err(|error| medium_error(what(), path, &error))?;
-    ScmDevice::mount(space, &MountOptions { read_only, mode: memory.mode }).map_err(|error| match error.kind {
-        ErrorKind::Invalid if error.detail.contains("format") => Error::new(Class::NewerFormat, what(), error.detail),
-        _ => volume_error(what(), &error),
-    })
+    region.space(&space.name).map_err(|error| medium_error(what(), path, &error))
+}
+
+fn device_error(spec: &Spec, error: &onode_object::Error) -> Error {
+    let what = format!("cannot open {spec}");
+    match error.kind {
+        ErrorKind::Invalid if error.detail.contains("format") => {
+            Error::new(Class::NewerFormat, what, error.detail.clone())
+        }
+        _ => volume_error(what, error),
+    }
 }
 
 /// The blocks of a volume on memory, for a heap: memory of this process until they are made files.
@@ -93,21 +148,14 @@ impl HeapMemory {
         let memory = device.memory();
         let base = memory.address().ok_or_else(|| Error::new(Class::General, what, "it is not in memory"))?;
         let mut blocks = device.blocks().map_err(|error| Error::device(what, &error))?;
-        let process = |id: u64| Process { id, started: started(id).unwrap_or_default() };
-        let is_dead = |process: Process| started(process.id) != Some(process.started);
-        if blocks.join(process(std::process::id().into()), is_dead).is_none() {
-            let why = "too many processes use its blocks";
-            return Err(Error::new(Class::InUse, what, why));
+        if blocks.lease() == 0 {
+            // Memory that nobody else ever sees.
+            let process = Process { id: 0, started: std::process::id().into() };
+            let joined = blocks.join(process, |_| false);
+            joined.ok_or_else(|| Error::new(Class::InUse, what, "too many processes use its blocks"))?;
         }
         Ok(Self { blocks, memory, base })
     }
-}
-
-/// When a process was started, in ticks since the host was; `None` if there is no such process.
-fn started(process: u64) -> Option<u64> {
-    let line = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name in parentheses may hold anything; 20 fields follow it up to the start.
-    line.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
 /// Makes a memory of its own at `path` with a device on it.

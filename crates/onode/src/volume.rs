@@ -5,7 +5,7 @@ use crate::device;
 use crate::error::{Class, Error, Result};
 use crate::face::BlockFace;
 use crate::host::random_bytes;
-use crate::memory::{self, HeapMemory};
+use crate::memory::{self, HeapMemory, Users};
 use crate::spec::Spec;
 use onode_base::{Clock, ErrorKind};
 use onode_fs::FileSystem;
@@ -19,7 +19,7 @@ pub use onode_fs::{Inodes, Options as MountOptions};
 /// # Errors
 /// As [`Volume::open`].
 pub fn open_device(spec: &Spec, read_only: bool) -> Result<Arc<dyn ObjectDevice>> {
-    device::open(spec, read_only, random_bytes()?).map(|(device, _)| device)
+    device::open(spec, read_only, Users::Alone, random_bytes()?).map(|(device, _)| device)
 }
 
 /// How to make a volume.
@@ -59,7 +59,7 @@ impl Volume {
     /// # Errors
     /// One of every class that concerns images; the image is then as it was.
     pub fn open(spec: &Spec, options: MountOptions) -> Result<Self> {
-        let (device, faces) = device::open(spec, options.read_only, random_bytes()?)?;
+        let (device, faces) = device::open(spec, options.read_only, Users::Sharing, random_bytes()?)?;
         if spec.image_path().is_none() {
             format(spec, device.as_ref(), &CreateOptions::default())?;
         }
@@ -77,7 +77,7 @@ impl Volume {
             return Err(Error::new(Class::Usage, format!("cannot use {spec} as memory"), "it is no memory")
                 .hint("use for example scm:/dev/shm/heap,size=1G"));
         };
-        let device = memory::open_device(spec, memory, options.read_only, random_bytes()?)?;
+        let device = memory::open_device(spec, memory, options.read_only, Users::Sharing, random_bytes()?)?;
         if memory.path.is_none() {
             format(spec, device.as_ref(), &CreateOptions::default())?;
         }

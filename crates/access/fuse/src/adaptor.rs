@@ -32,7 +32,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 /// How long the kernel may believe what it knows; it drops what it changes itself.
-pub(crate) const TTL: Duration = Duration::from_secs(3600);
+const TTL: Duration = Duration::from_secs(3600);
 /// The largest request; more pages than the kernel's usual limit bring nothing.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
 const SET_ID_BITS: u16 = 0o6000;
@@ -56,18 +56,22 @@ pub(crate) struct Adaptor {
     views: Views,
     faces: Faces,
     writeback: bool,
+    /// How long the kernel may believe what it knows. Where others change the files without it: not at all.
+    ttl: Duration,
     notifier: LateNotifier,
 }
 
 impl Adaptor {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         files: Arc<FileSystem>,
         options: &Options,
         views: Views,
         faces: Faces,
         notifier: LateNotifier,
     ) -> Self {
-        Self { files, views, faces, writeback: options.writeback, notifier }
+        let is_shared = files.device().share().is_some();
+        let ttl = if is_shared { Duration::ZERO } else { TTL };
+        Self { files, views, faces, writeback: options.writeback && !is_shared, ttl, notifier }
     }
 
     /// Does `change`, which takes the set-id bits away if `caller` is not root. The kernel left that to
@@ -101,14 +105,18 @@ impl Filesystem for Adaptor {
             | InitFlags::FUSE_PARALLEL_DIROPS
             | InitFlags::FUSE_ASYNC_DIO
             | InitFlags::FUSE_NO_OPEN_SUPPORT
-            | InitFlags::FUSE_CACHE_SYMLINKS
-            | InitFlags::FUSE_EXPLICIT_INVAL_DATA
             | InitFlags::FUSE_EXPORT_SUPPORT
             | InitFlags::FUSE_POSIX_ACL
             | InitFlags::FUSE_HANDLE_KILLPRIV_V2;
         if self.writeback {
             wanted |= InitFlags::FUSE_WRITEBACK_CACHE;
         }
+        wanted |= if self.ttl.is_zero() {
+            // Content that it remembers is good only as long as size and time of the change are the same.
+            InitFlags::FUSE_AUTO_INVAL_DATA
+        } else {
+            InitFlags::FUSE_CACHE_SYMLINKS | InitFlags::FUSE_EXPLICIT_INVAL_DATA
+        };
         // What an older kernel does not know it does not need.
         let offered = wanted & config.capabilities();
         let _ = config.add_capabilities(offered);
@@ -122,14 +130,14 @@ impl Filesystem for Adaptor {
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         if self.faces.guards(parent, name) {
             return match self.faces.lookup(parent, name) {
-                Ok(found) => reply.entry(&TTL, &found, Generation(0)),
+                Ok(found) => reply.entry(&self.ttl, &found, Generation(0)),
                 Err(errno) => reply.error(errno),
             };
         }
         match self.files.lookup(inode(parent), name.as_bytes()) {
             // The kernel remembers that there is none.
-            Err(error) if error.kind == ErrorKind::NotFound => reply.entry(&TTL, &no_attributes(), Generation(0)),
-            result => answer_entry(result, reply),
+            Err(error) if error.kind == ErrorKind::NotFound => reply.entry(&self.ttl, &no_attributes(), Generation(0)),
+            result => answer_entry(&self.ttl, result, reply),
         }
     }
 
@@ -142,9 +150,9 @@ impl Filesystem for Adaptor {
 
     fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
         if Faces::owns(number) {
-            return answer_shown(self.faces.attributes(number), reply);
+            return answer_shown(&self.ttl, self.faces.attributes(number), reply);
         }
-        answer_attributes(self.files.attributes(inode(number)), reply);
+        answer_attributes(&self.ttl, self.files.attributes(inode(number)), reply);
     }
 
     fn setattr(
@@ -168,7 +176,11 @@ impl Filesystem for Adaptor {
         if Faces::owns(number) {
             // A length is ignored, as by a block device; so are times.
             let refused = mode.is_some() || uid.is_some() || gid.is_some();
-            return answer_shown(if refused { Err(Errno::EPERM) } else { self.faces.attributes(number) }, reply);
+            return answer_shown(
+                &self.ttl,
+                if refused { Err(Errno::EPERM) } else { self.faces.attributes(number) },
+                reply,
+            );
         }
         let change = SetAttributes {
             permissions: mode.map(|mode| (mode & 0o7777) as u16),
@@ -179,7 +191,7 @@ impl Filesystem for Adaptor {
             modified: modified.map(set_time),
             changed: changed.map(timestamp),
         };
-        answer_attributes(self.files.set_attributes(&caller(request, 0), inode(number), &change), reply);
+        answer_attributes(&self.ttl, self.files.set_attributes(&caller(request, 0), inode(number), &change), reply);
     }
 
     fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
@@ -204,7 +216,7 @@ impl Filesystem for Adaptor {
         }
         let caller = caller(request, umask);
         let made = self.files.make_node(&caller, inode(parent), name.as_bytes(), mode, u64::from(device));
-        answer_entry(made, reply);
+        answer_entry(&self.ttl, made, reply);
     }
 
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
@@ -213,7 +225,7 @@ impl Filesystem for Adaptor {
         }
         let permissions = (mode & 0o7777) as u16;
         let caller = caller(request, umask);
-        answer_entry(self.files.make_directory(&caller, inode(parent), name.as_bytes(), permissions), reply);
+        answer_entry(&self.ttl, self.files.make_directory(&caller, inode(parent), name.as_bytes(), permissions), reply);
     }
 
     fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -236,7 +248,7 @@ impl Filesystem for Adaptor {
         }
         let target = target.as_os_str().as_bytes();
         let caller = caller(request, 0);
-        answer_entry(self.files.make_symbolic_link(&caller, inode(parent), name.as_bytes(), target), reply);
+        answer_entry(&self.ttl, self.files.make_symbolic_link(&caller, inode(parent), name.as_bytes(), target), reply);
     }
 
     fn rename(
@@ -269,7 +281,7 @@ impl Filesystem for Adaptor {
         if Faces::owns(number) || self.faces.guards(parent, name) {
             return reply.error(Errno::EPERM);
         }
-        answer_entry(self.files.link(inode(number), inode(parent), name.as_bytes()), reply);
+        answer_entry(&self.ttl, self.files.link(inode(number), inode(parent), name.as_bytes()), reply);
     }
 
     /// No opens: after this answer the kernel never asks again and keeps what it has cached.
@@ -294,7 +306,7 @@ impl Filesystem for Adaptor {
         match self.files.create(&caller(request, umask), inode(parent), name.as_bytes(), permissions) {
             Ok(made) => {
                 let flags = FopenFlags::FOPEN_KEEP_CACHE;
-                reply.created(&TTL, &attributes(&made), generation_of(&made), FileHandle(0), flags);
+                reply.created(&self.ttl, &attributes(&made), generation_of(&made), FileHandle(0), flags);
             }
             Err(error) => reply.error(errno(&error)),
         }
@@ -388,9 +400,9 @@ impl Filesystem for Adaptor {
         reply: ReplyDirectoryPlus,
     ) {
         if Faces::owns(number) {
-            return self.faces.list_plus(number, offset, &TTL, reply);
+            return self.faces.list_plus(number, offset, &self.ttl, reply);
         }
-        directory::read_plus(&self.files, number, offset, &TTL, reply);
+        directory::read_plus(&self.files, number, offset, &self.ttl, reply);
     }
 
     fn fsyncdir(&self, _request: &Request, number: INodeNo, _handle: FileHandle, data_only: bool, reply: ReplyEmpty) {

@@ -1,25 +1,25 @@
 //! Answers to the kernel from what a call of the file system came to.
 
-use crate::adaptor::TTL;
 use crate::convert::{attributes, errno, errno_of};
 use fuser::{Errno, FileAttr, Generation, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyWrite, ReplyXattr};
 use onode_base::ErrorKind;
 use onode_fs::Attributes;
+use std::time::Duration;
 
 pub(crate) fn generation_of(of: &Attributes) -> Generation {
     Generation(u64::from(of.generation))
 }
 
-pub(crate) fn answer_entry(result: onode_fs::Result<Attributes>, reply: ReplyEntry) {
+pub(crate) fn answer_entry(ttl: &Duration, result: onode_fs::Result<Attributes>, reply: ReplyEntry) {
     match result {
-        Ok(found) => reply.entry(&TTL, &attributes(&found), generation_of(&found)),
+        Ok(found) => reply.entry(ttl, &attributes(&found), generation_of(&found)),
         Err(error) => reply.error(errno(&error)),
     }
 }
 
-pub(crate) fn answer_attributes(result: onode_fs::Result<Attributes>, reply: ReplyAttr) {
+pub(crate) fn answer_attributes(ttl: &Duration, result: onode_fs::Result<Attributes>, reply: ReplyAttr) {
     match result {
-        Ok(found) => reply.attr(&TTL, &attributes(&found)),
+        Ok(found) => reply.attr(ttl, &attributes(&found)),
         Err(error) => reply.error(errno(&error)),
     }
 }
@@ -39,9 +39,9 @@ pub(crate) fn answer_written(written: onode_fs::Result<usize>, reply: ReplyWrite
     }
 }
 
-pub(crate) fn answer_shown(shown: Result<FileAttr, Errno>, reply: ReplyAttr) {
+pub(crate) fn answer_shown(ttl: &Duration, shown: Result<FileAttr, Errno>, reply: ReplyAttr) {
     match shown {
-        Ok(found) => reply.attr(&TTL, &found),
+        Ok(found) => reply.attr(ttl, &found),
         Err(errno) => reply.error(errno),
     }
 }

@@ -122,8 +122,10 @@ fn misuse_is_an_error_and_changes_nothing() {
     assert_eq!(Heap::open("flash:x.img").err().map(|error| error.kind), Some(ErrorKind::Invalid));
     assert!(!std::path::Path::new("x.img").exists(), "it made a volume before it saw that it is no memory");
     assert_eq!(heap.allocate(1 << 40).expect_err("too much").kind, ErrorKind::NoSpace);
-    let in_use = Heap::open(&format!("scm:{}", place.0.display())).err().expect("in use");
-    assert_eq!(in_use.kind, ErrorKind::Busy, "{in_use}");
+    // Others may share it, but nobody has it alone.
+    let spec = onode::Spec::parse(&format!("scm:{}", place.0.display())).expect("a spec");
+    let in_use = onode::open_device(&spec, false).err().expect("in use");
+    assert_eq!(in_use.class, onode::Class::InUse, "{in_use}");
 }
 
 #[test]

@@ -137,7 +137,9 @@ fn a_block_that_cannot_become_a_file_comes_back() {
     assert_eq!(error.kind, ErrorKind::CrossDevice, "{error}");
     heap.mm_to_file(block, b"/x", &Caller::root(), 0o644).expect("where it belongs it can");
     assert_eq!(heap.files().read_file(b"/file").expect("as it was"), b"kept");
-    assert_eq!(Heap::open(&place.spec()).err().map(|error| error.kind), Some(ErrorKind::Busy), "in use");
+    let spec = onode::Spec::parse(&place.spec()).expect("a spec");
+    let class = onode::open_device(&spec, false).err().map(|error| error.class);
+    assert_eq!(class, Some(onode::Class::InUse), "others share it, nobody has it alone");
 }
 
 #[test]

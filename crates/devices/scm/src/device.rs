@@ -12,7 +12,7 @@ use crate::turn::{Guard, Turn};
 use onode_base::ErrorKind;
 use onode_base::sync::Mutex;
 use onode_media::Pmem;
-use onode_object::powers::{Inspect, Inspection, MapObjects, SegmentInfo};
+use onode_object::powers::{Inspect, Inspection, MapObjects, SegmentInfo, Share};
 use onode_object::validate;
 use onode_object::{
     AttributeKey, DeviceInfo, Durability, Error, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result, Space,
@@ -328,6 +328,10 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
 
     fn map_objects(&self) -> Option<&dyn MapObjects> {
         Some(self)
+    }
+
+    fn share(&self) -> Option<&dyn Share> {
+        (self.turn.members.member() != 0).then_some(self as &dyn Share)
     }
 
     fn inspect(&self) -> Option<&dyn Inspect> {

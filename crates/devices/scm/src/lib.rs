@@ -28,6 +28,7 @@ mod ranges;
 mod recover;
 mod scan;
 mod scratch;
+mod share;
 mod shared;
 mod stack;
 mod tree;

@@ -156,6 +156,7 @@ impl<P: Pmem> ScmDevice<P> {
     /// As [`mount`](Self::mount); `Busy` if too many processes use it.
     pub fn attach(
         memory: P,
+        options: &MountOptions,
         process: Process,
         is_dead: impl Fn(Process) -> bool + Send + Sync + 'static,
     ) -> Result<Self> {
@@ -169,7 +170,8 @@ impl<P: Pmem> ScmDevice<P> {
             objects: 0,
             live_log_bytes: 0,
         };
-        let core = Core::new(Arc::clone(&memory), blocks, opened);
+        let mut core = Core::new(Arc::clone(&memory), blocks, opened);
+        core.mode = options.mode;
         let mut device = Self::of(core)?;
         device.join(process, is_dead)?;
         Ok(device)

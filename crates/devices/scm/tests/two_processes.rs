@@ -35,7 +35,7 @@ struct Both {
 impl Both {
     fn of(memory: Arc<SimPmem>, mut one: ScmDevice<Arc<SimPmem>>) -> Self {
         one.join(ONE, |_| false).unwrap();
-        let other = ScmDevice::attach(Arc::clone(&memory), OTHER, |_| false).unwrap();
+        let other = ScmDevice::attach(Arc::clone(&memory), &MountOptions::default(), OTHER, |_| false).unwrap();
         Self { memory, devices: [one, other], calls: AtomicU64::new(0), cuts: 0 }
     }
 
@@ -181,8 +181,10 @@ fn two() -> (Arc<SimPmem>, Mortal, ScmDevice<Mortal>, ScmDevice<Mortal>) {
     let mut one = ScmDevice::format(view.clone(), &options).unwrap();
     one.join(ONE, |_| false).unwrap();
     let judged = view.clone();
-    let other =
-        ScmDevice::attach(Mortal::new(&memory), OTHER, move |process| process == ONE && judged.is_dead()).unwrap();
+    let other = ScmDevice::attach(Mortal::new(&memory), &MountOptions::default(), OTHER, move |process| {
+        process == ONE && judged.is_dead()
+    })
+    .unwrap();
     (memory, view, one, other)
 }
 

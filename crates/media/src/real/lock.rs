@@ -120,6 +120,14 @@ pub(super) fn share(file: &File, path: &Path) -> Result<bool> {
     }
 }
 
+/// Gives back all locks of an opening. They would end with its last descriptor; but a child that another thread of this
+/// program is about to start may still have one for a moment.
+pub(super) fn unlock(file: &File) {
+    let request = libc::flock { l_len: 0, ..request(libc::F_UNLCK, WHOLE) };
+    // SAFETY: the request reads one flock from a pointer that is valid for the length of the call.
+    let _ = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const request) };
+}
+
 /// Opens the door for the next one who shares.
 pub(super) fn let_in(file: &File) -> io::Result<()> {
     set(file, libc::F_RDLCK, WHOLE, false)?;

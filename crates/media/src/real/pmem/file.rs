@@ -38,6 +38,12 @@ impl Drop for Unfinished<'_> {
     }
 }
 
+impl Drop for MemoryFile {
+    fn drop(&mut self) {
+        lock::unlock(&self.file);
+    }
+}
+
 impl MemoryFile {
     pub(super) fn open(path: &Path, options: &MappedOptions) -> Result<Self> {
         let write = options.opening != Opening::ReadOnly;

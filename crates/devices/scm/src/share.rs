@@ -1,0 +1,24 @@
+//! Several hosts on one device: their turns.
+
+use crate::device::ScmDevice;
+use onode_media::Pmem;
+use onode_object::powers::Share;
+
+impl<P: Pmem> Share for ScmDevice<P> {
+    fn has_others(&self) -> bool {
+        self.turn.members.has_others()
+    }
+
+    #[inline]
+    fn begin(&self) -> u64 {
+        let broken = self.turn.take();
+        let mut core = self.core.lock();
+        core.arrive(broken);
+        core.others_commits
+    }
+
+    #[inline]
+    fn end(&self) {
+        self.turn.give_back();
+    }
+}

@@ -1,0 +1,129 @@
+//! A device that other hosts change, too: every call of the file system is one turn at it.
+//!
+//! While a thread has the lock of the memory it has the device's turn, so what it looked at is true until it commits. If
+//! others have committed something since the turn before, what is remembered of names and inodes is looked up again
+//! before it is used. Whatever changes goes to the device at once and not to the write-clustering cache; only access
+//! times wait, and they are put on top of what others have made of the inode.
+
+use crate::error::Result;
+use crate::file_system::FileSystem;
+use crate::state::{Node, State};
+use crate::types::InodeNumber;
+use onode_base::ErrorKind;
+use onode_base::sync::MutexGuard;
+use onode_object::powers::Share;
+use std::ops::{Deref, DerefMut};
+
+/// The memory of a file system and, if others use its device, the turn there.
+pub(crate) struct Locked<'a> {
+    state: MutexGuard<'a, State>,
+    share: Option<&'a dyn Share>,
+}
+
+impl Deref for Locked<'_> {
+    type Target = State;
+
+    #[inline]
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+}
+
+impl Drop for Locked<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(share) = self.share {
+            share.end();
+        }
+    }
+}
+
+impl FileSystem {
+    /// The memory, for one call.
+    #[inline]
+    pub(crate) fn lock(&self) -> Locked<'_> {
+        let mut state = self.state.lock();
+        let share = self.device.share();
+        let seen = share.map_or(0, Share::begin);
+        if seen != state.seen {
+            state.seen = seen;
+            self.look_again(&mut state);
+        }
+        Locked { state, share }
+    }
+
+    /// Whether every change goes to the device at once.
+    pub(crate) fn keeps_nothing_back(&self) -> bool {
+        self.writes_through() || self.device.share().is_some()
+    }
+
+    /// Others have changed something. What is dirty here is put on top of it now; the rest is looked up when it is used.
+    #[cold]
+    fn look_again(&self, state: &mut State) {
+        state.names.clear();
+        let dirty: Vec<u64> = state.dirty_order.values().copied().collect();
+        for number in dirty {
+            // What cannot be read now is asked for again when it is used.
+            let _ = self.refresh(state, InodeNumber(number));
+        }
+    }
+
+    /// Brings a file in memory up to what the device has of it.
+    #[cold]
+    pub(crate) fn refresh(&self, state: &mut State, number: InodeNumber) -> Result<()> {
+        let seen = state.seen;
+        let Some(node) = state.nodes.get_mut(&number.0).filter(|node| node.seen != seen) else { return Ok(()) };
+        if node.removed {
+            node.seen = seen;
+            return Ok(());
+        }
+        match self.read_node(number) {
+            Ok(found) => {
+                let Some(node) = state.nodes.get_mut(&number.0) else { return Ok(()) };
+                node.take_over(&found);
+                node.seen = seen;
+                Ok(())
+            }
+            Err(error) if error.kind == ErrorKind::Stale => {
+                // Somebody else took it away.
+                state.clean(number.0);
+                let Some(node) = state.nodes.get_mut(&number.0) else { return Ok(()) };
+                (node.inode.links, node.removed, node.seen) = (0, true, seen);
+                if !node.is_referenced() {
+                    state.drop_node(number.0);
+                }
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Node {
+    /// Takes over what the device has, under what is not there yet.
+    fn take_over(&mut self, found: &Self) {
+        let before = self.inode;
+        self.inode = found.inode;
+        if self.inode_dirty || self.access_dirty {
+            self.inode.accessed = before.accessed.max(found.inode.accessed);
+        }
+        if self.inode_dirty {
+            self.inode.modified = before.modified.max(found.inode.modified);
+            self.inode.changed = before.changed.max(found.inode.changed);
+        }
+        self.device_changed();
+        self.device_accessed = found.device_accessed;
+        self.allocated = found.allocated;
+        if self.dirty.is_empty() {
+            (self.size, self.valid) = (found.size, found.size);
+        }
+        self.device_size = found.device_size;
+    }
+}
