@@ -18,6 +18,8 @@ if [ "${ONODE_DEVICE:-flash}" = scm ]; then
     MEMORY_FILE=/dev/shm/$(basename "$WORK").region
     IMAGE=$MEMORY_FILE
 fi
+# What the volume in an image (and, with ONODE_DEVICE=flash+scm, in the memory beside it) is called.
+volume_of() { if [ "${ONODE_DEVICE:-flash}" = flash+scm ]; then echo "flash+scm:$1,$1.index"; else echo "$1"; fi; }
 EXT=$WORK/ext4
 SERVER=
 EXT_KIND=
@@ -88,8 +90,11 @@ wait_for_mount() {
 onode_up() {
     local size=${1:-2G}
     shift || true
-    local spec=$IMAGE
-    [ -e "$IMAGE" ] || spec=${ONODE_DEVICE:-flash}:$IMAGE,size=$size
+    local spec
+    spec=$(volume_of "$IMAGE")
+    if [ ! -e "$IMAGE" ]; then
+        case $spec in *:*) spec=$spec,size=$size ;; *) spec=${ONODE_DEVICE:-flash}:$spec,size=$size ;; esac
+    fi
     "$ONODE" up "$MNT" "$spec" "$@" >>"$WORK/onode.log" 2>&1 &
     SERVER=$!
     wait_for_mount
@@ -106,7 +111,7 @@ onode_down() {
 }
 
 check_image() {
-    "$ONODE" check "$IMAGE" >"$WORK/check.log" 2>&1 || { cat "$WORK/check.log"; fail "onode check found damage"; }
+    "$ONODE" check "$(volume_of "$IMAGE")" >"$WORK/check.log" 2>&1 || { cat "$WORK/check.log"; fail "onode check found damage"; }
 }
 
 # ext4_up [MIB [IMAGE]] makes EXT an ext4 file system, or, where loop devices cannot be had, a host folder.

@@ -71,8 +71,9 @@ for n in $(seq "$kills"); do
     said=$(ls "$MNT" 2>&1 || true)
     case $said in *"not connected"*) ;; *) fail "the dead mount point says: $said" ;; esac
     cp --sparse=always "$IMAGE" "$WORK/copy.img"
-    "$ONODE" check "$WORK/copy.img" >"$WORK/check.log" 2>&1 || { cat "$WORK/check.log"; fail "check after kill $n"; }
-    rm "$WORK/copy.img"
+    [ ! -e "$IMAGE.index" ] || cp --sparse=always "$IMAGE.index" "$WORK/copy.img.index"
+    "$ONODE" check "$(volume_of "$WORK/copy.img")" >"$WORK/check.log" 2>&1 || { cat "$WORK/check.log"; fail "check after kill $n"; }
+    rm -f "$WORK/copy.img" "$WORK/copy.img.index"
     onode_up
     survivors=$(python3 "$WORK/verify.py" "$MNT" "$WORK/log") || fail "after kill $n: $survivors"
     # Old rounds go, so that the volume does not fill.

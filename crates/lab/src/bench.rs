@@ -139,7 +139,7 @@ impl Bench {
         let what = || format!("cannot measure on {spec}");
         let (device, chip): (Arc<dyn ObjectDevice>, _) = match spec {
             Spec::Ram { size } => (Arc::new(RamDevice::new(*size)), None),
-            Spec::Flash { medium: Medium::Simulator, shape } => {
+            Spec::Flash { medium: Medium::Simulator, shape, beside: None } => {
                 let chip = Chip::new(shape.geometry()?)
                     .map_err(|error| Error::new(Class::BadSize, what(), error.to_string()))?;
                 let format = onode_flash::FormatOptions {
@@ -157,7 +157,7 @@ impl Bench {
                 return Err(Error::new(Class::Usage, what(), "memory has no virtual time")
                     .hint("`onode lab scm` measures memory; this measures flash:sim,size=128M,page=2K"));
             }
-            Spec::Flash { medium: Medium::Image(_) | Medium::Direct(_), .. } => {
+            Spec::Flash { .. } => {
                 return Err(Error::new(Class::Usage, what(), "an image or a device has no virtual time")
                     .hint("use a simulated device: flash:sim,size=128M,page=2K"));
             }

@@ -3,12 +3,13 @@
 //! An image comes into being under another name and gets its own when it is complete, so an
 //! interrupted `create` leaves nothing that could be taken for a volume.
 
+use crate::beside;
 use crate::error::{Class, Error, Result};
 use crate::face::BlockFace;
 use crate::memory::{self, Users};
 use crate::nand::{self, Place, medium_error, open_nand};
 use crate::raw;
-use crate::spec::{Medium, Memory, Shape, Spec};
+use crate::spec::{Beside, Medium, Memory, Shape, Spec};
 use onode_flash::FlashDevice;
 use onode_media::Nand;
 use onode_media::image::{CreateOptions, ImageNand};
@@ -22,37 +23,58 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Opens the device of a spec, and what lies beside it on the same medium. One in memory is empty.
-pub(crate) fn open(
-    spec: &Spec,
-    read_only: bool,
-    users: Users,
-    uuid: [u8; 16],
-) -> Result<(Arc<dyn ObjectDevice>, Vec<BlockFace>)> {
+pub(crate) fn open(spec: &Spec, read_only: bool, users: Users, uuid: [u8; 16]) -> Result<Opened> {
     let what = || format!("cannot open {spec}");
     let device: Arc<dyn ObjectDevice> = match spec {
-        Spec::Scm(memory) => return memory::open(spec, memory, read_only, users, uuid),
+        Spec::Scm(memory) => {
+            let (device, faces) = memory::open(spec, memory, read_only, users, uuid)?;
+            return Ok(Opened { device, faces, notes: Vec::new() });
+        }
         Spec::Ram { size } => Arc::new(RamDevice::new(*size)),
-        Spec::Flash { medium: Medium::Simulator, shape } => {
+        Spec::Flash { medium: Medium::Image(path) | Medium::Direct(path), shape, beside: Some(memory) } => {
+            return beside::open(spec, path, (shape, memory), read_only);
+        }
+        Spec::Flash { medium: Medium::Simulator, shape, beside: memory } => {
             let nand = SimNand::new(shape.geometry()?, SimOptions::default());
             let nand = nand.map_err(|error| Error::medium(what(), &error))?;
-            Arc::new(format_flash(spec, nand, shape, uuid)?)
+            Arc::new(format_flash(spec, nand, (shape, memory.as_ref()), None, uuid)?)
         }
-        Spec::Flash { medium: Medium::Image(path) | Medium::Direct(path), shape } => {
+        Spec::Flash { medium: Medium::Image(path) | Medium::Direct(path), shape, beside: None } => {
             let nand = open_nand(spec, path, shape, read_only)?;
-            let Shape { placement, victim, wear, .. } = *shape;
-            let options = onode_flash::MountOptions { read_only, placement, victim, wear, ..Default::default() };
-            let device = FlashDevice::mount(nand, &options);
+            let device = FlashDevice::mount(nand, &flash_options(shape, read_only));
             Arc::new(device.map_err(|error| match error.kind {
                 // A chip says nothing of itself: that there is no superblock is all that can be seen.
                 ErrorKind::Invalid if nand::is_chip(path) => {
                     let found = onode_media::Error::new(onode_media::MediaErrorKind::NotAnImage, error.detail);
                     medium_error(what(), path, &found)
                 }
+                ErrorKind::Invalid if error.detail.contains("flash+scm") => {
+                    Error::new(Class::Usage, what(), error.detail).hint(format!(
+                        "write flash+scm:{},MEMORY; a new memory is filled from the flash",
+                        path.display()
+                    ))
+                }
                 _ => volume_error(what(), &error),
             })?)
         }
     };
-    Ok((device, Vec::new()))
+    Ok(Opened { device, faces: Vec::new(), notes: Vec::new() })
+}
+
+/// A device that was opened.
+pub(crate) struct Opened {
+    /// The device.
+    pub(crate) device: Arc<dyn ObjectDevice>,
+    /// What lies beside it on the same medium.
+    pub(crate) faces: Vec<BlockFace>,
+    /// What people should hear of how it was opened.
+    pub(crate) notes: Vec<String>,
+}
+
+/// How a volume on flash of this shape is mounted.
+pub(crate) fn flash_options(shape: &Shape, read_only: bool) -> onode_flash::MountOptions {
+    let Shape { placement, victim, wear, .. } = *shape;
+    onode_flash::MountOptions { read_only, placement, victim, wear, ..Default::default() }
 }
 
 /// Makes the image of a spec and lets `fill` put the first content on it.
@@ -69,18 +91,20 @@ pub(crate) fn create(
         let lock = lock_replaced(path, replace)?;
         return in_its_place(path, lock.is_some(), |unfinished| memory::create(spec, unfinished, uuid, fill));
     }
-    let (Spec::Flash { medium, shape }, Some(path)) = (spec, spec.image_path()) else {
+    let (Spec::Flash { medium, shape, beside: memory }, Some(path)) = (spec, spec.image_path()) else {
         return Err(Error::new(Class::Usage, format!("cannot make {spec}"), "it lives in memory only")
             .hint("it is made when it is used: just mount it"));
     };
     let direct = matches!(medium, Medium::Direct(_));
     match nand::place_to_make(spec, path)? {
-        Place::File if !direct => create_image(spec, path, shape, replace, uuid, fill),
+        Place::File if !direct => create_image(spec, path, (shape, memory.as_ref()), replace, uuid, fill),
         place => {
             let made = raw::prepare(spec, path, place, shape, replace, uuid)?;
-            let device = format_flash(spec, made.nand, &made.shape, uuid)?;
-            fill(&device)?;
-            device.close().map_err(|error| volume_error(format!("cannot make {spec}"), &error))?;
+            in_places(memory.as_ref(), replace, |memory_path| {
+                let device = format_flash(spec, made.nand, (&made.shape, memory.as_ref()), memory_path, uuid)?;
+                fill(&device)?;
+                device.close().map_err(|error| volume_error(format!("cannot make {spec}"), &error))
+            })?;
             made.file.keep();
             Ok(())
         }
@@ -90,7 +114,7 @@ pub(crate) fn create(
 fn create_image(
     spec: &Spec,
     path: &Path,
-    shape: &Shape,
+    (shape, memory): (&Shape, Option<&Beside>),
     replace: bool,
     uuid: [u8; 16],
     fill: impl FnOnce(&dyn ObjectDevice) -> Result<()>,
@@ -102,14 +126,24 @@ fn create_image(
         let options = CreateOptions { uuid, overwrite: true };
         let nand = ImageNand::create(unfinished, geometry, options);
         let nand = nand.map_err(|error| medium_error(what(), path, &error))?;
-        let device = format_flash(spec, nand, shape, uuid)?;
-        fill(&device)?;
-        device.close().map_err(|error| volume_error(what(), &error))
+        in_places(memory, replace, |memory_path| {
+            let device = format_flash(spec, nand, (shape, memory), memory_path, uuid)?;
+            fill(&device)?;
+            device.close().map_err(|error| volume_error(what(), &error))
+        })
     })
 }
 
+/// Has the file of the memory beside a volume made, if there is one.
+fn in_places(memory: Option<&Beside>, replace: bool, make: impl FnOnce(Option<&Path>) -> Result<()>) -> Result<()> {
+    match memory {
+        Some(memory) => beside::in_memory_place(memory, replace, make),
+        None => make(None),
+    }
+}
+
 /// Has a file made under another name and gives it its own when it is complete.
-fn in_its_place(path: &Path, replaces: bool, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+pub(crate) fn in_its_place(path: &Path, replaces: bool, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let unfinished = unfinished_name(path);
     let made = make(&unfinished).and_then(|()| {
         let flags = if replaces { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
@@ -148,21 +182,35 @@ fn unfinished_name(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn format_flash(spec: &Spec, nand: impl Nand + 'static, shape: &Shape, uuid: [u8; 16]) -> Result<FlashDevice> {
+fn format_flash(
+    spec: &Spec,
+    nand: impl Nand + 'static,
+    (shape, memory): (&Shape, Option<&Beside>),
+    memory_path: Option<&Path>,
+    uuid: [u8; 16],
+) -> Result<FlashDevice> {
+    if let Some(memory) = memory {
+        return beside::format(spec, nand, (shape, memory), memory_path, uuid);
+    }
     let what = format!("cannot make {spec}");
+    let options = format_options(shape, uuid, &what)?;
+    FlashDevice::format(nand, &options, &onode_flash::MountOptions::default()).map_err(|error| {
+        let class = if error.kind == ErrorKind::Invalid { Class::BadSize } else { Class::of_device(&error) };
+        Error::new(class, what, error.to_string())
+    })
+}
+
+/// How a volume on flash of this shape is made; `what` is what cannot be done otherwise.
+pub(crate) fn format_options(shape: &Shape, uuid: [u8; 16], what: &str) -> Result<onode_flash::FormatOptions> {
     let blocks_per_segment = u16::try_from(shape.segment_blocks()).map_err(|_| {
-        Error::new(Class::BadSize, &what, format!("blocks-per-segment={} is too large", shape.segment_blocks()))
+        Error::new(Class::BadSize, what, format!("blocks-per-segment={} is too large", shape.segment_blocks()))
     })?;
-    let options = onode_flash::FormatOptions {
+    Ok(onode_flash::FormatOptions {
         uuid,
         blocks_per_segment: Some(blocks_per_segment),
         placement: shape.placement,
         victim: shape.victim,
         wear: shape.wear,
-    };
-    FlashDevice::format(nand, &options, &onode_flash::MountOptions::default()).map_err(|error| {
-        let class = if error.kind == ErrorKind::Invalid { Class::BadSize } else { Class::of_device(&error) };
-        Error::new(class, what, error.to_string())
     })
 }
 

@@ -6,6 +6,7 @@
 //! own: names and files are the business of `onode_fs`, objects that of the devices.
 #![forbid(unsafe_code)]
 
+mod beside;
 mod clock;
 mod device;
 mod error;

@@ -8,6 +8,8 @@
 //! flash:disk.raw,direct                    flash in a plain file that is used like a block device
 //! flash:disk.img,placement=sepbit          the same, with another placement policy from now on
 //! flash:sim,size=128M                      flash in memory, gone at the end
+//! flash+scm:disk.img,index.mem             flash with its index in a memory beside it: a file in memory, a DAX device
+//! flash+scm:sim,size=128M,memory=256K      the same in memory of this process, gone at the end
 //! scm:/dev/shm/heap,size=1G                storage-class memory: a file in memory, a DAX device or any plain file
 //! scm:/dev/shm/heap,mode=mem               the same without a flush; also meta, sync and atomic (as usual)
 //! scm:sim,size=64M                         the same in memory of this process, gone at the end
@@ -35,6 +37,8 @@ pub enum Spec {
         medium: Medium,
         /// The shape of a new one; of an existing image, what it must have.
         shape: Shape,
+        /// The memory beside it that holds its index, if there is one.
+        beside: Option<Beside>,
     },
     /// The device on byte-addressable memory.
     Scm(Memory),
@@ -43,6 +47,27 @@ pub enum Spec {
         /// Capacity in bytes.
         size: u64,
     },
+}
+
+/// A memory beside flash, as far as it was said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// The file or device; memory of this process if `None`.
+    pub path: Option<PathBuf>,
+    /// Bytes of a new one.
+    pub size: Option<u64>,
+    /// Once the memory is full, new files are refused instead of having their index on flash alone.
+    pub refuses: bool,
+    /// Whatever the memory holds is given up, and it is filled from the flash.
+    pub rebuild: bool,
+}
+
+impl Beside {
+    /// Bytes of a new one for flash of `flash_bytes`: a thousandth, as in paper 3.
+    #[must_use]
+    pub fn bytes(&self, flash_bytes: u64) -> u64 {
+        self.size.unwrap_or((flash_bytes / 1024).max(64 << 10)).next_multiple_of(4096)
+    }
 }
 
 /// A byte-addressable memory, as far as it was said.
@@ -226,7 +251,7 @@ impl Spec {
     /// Flash in the image file `path`.
     #[must_use]
     pub fn image(path: impl Into<PathBuf>) -> Self {
-        Self::Flash { medium: Medium::Image(path.into()), shape: Shape::default() }
+        Self::Flash { medium: Medium::Image(path.into()), shape: Shape::default(), beside: None }
     }
 
     /// Reads a spec.
@@ -238,6 +263,7 @@ impl Spec {
         match text.split_once(':') {
             Some(("ram", rest)) => parse_ram(&what, rest),
             Some(("scm", rest)) => parse_memory(&what, rest),
+            Some(("flash+scm", rest)) => parse_beside(&what, rest),
             Some(("flash", "sim")) => parse_flash(&what, Medium::Simulator, ""),
             Some(("flash", rest)) => match (rest.strip_prefix("sim,"), rest.strip_prefix("mtd:")) {
                 (Some(keys), _) => parse_flash(&what, Medium::Simulator, keys),
@@ -247,11 +273,23 @@ impl Spec {
             Some((kind, _))
                 if !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'+') =>
             {
-                Err(Error::new(Class::Usage, what, format!("there is no device kind `{kind}`"))
-                    .hint(format!("the kinds are `flash`, `scm` and `ram`; a file of that name is `./{text}`")))
+                Err(Error::new(Class::Usage, what, format!("there is no device kind `{kind}`")).hint(format!(
+                    "the kinds are `flash`, `flash+scm`, `scm` and `ram`; a file of that name is `./{text}`"
+                )))
             }
             _ => parse_image(&what, text),
         }
+    }
+
+    /// The same with a full path of the memory beside flash.
+    #[must_use]
+    pub fn with_absolute_memory(mut self) -> Self {
+        if let Self::Flash { beside: Some(Beside { path: Some(path), .. }), .. } = &mut self
+            && let Ok(absolute) = std::path::absolute(&*path)
+        {
+            *path = absolute;
+        }
+        self
     }
 
     /// The image file or device, if there is one.
@@ -333,6 +371,44 @@ fn parse_partition(what: &str, rest: &str) -> Result<Spec> {
     parse_flash(what, Medium::Image(device), keys)
 }
 
+/// `NAND,MEMORY` or `sim`, then the settings of either.
+fn parse_beside(what: &str, rest: &str) -> Result<Spec> {
+    let mut parts = rest.split(',');
+    let place = parts.next().unwrap_or_default();
+    let path = if place == "sim" { None } else { parts.next().filter(|path| !path.is_empty() && !path.contains('=')) };
+    if place.is_empty() || (place != "sim" && path.is_none()) {
+        return Err(Error::new(Class::Usage, what, "the name of the image file or of the memory beside it is missing")
+            .hint("write for example `flash+scm:disk.img,/dev/shm/disk.index,size=1G`, or `flash+scm:sim`"));
+    }
+    let mut memory = Beside { path: path.map(PathBuf::from), ..Beside::default() };
+    let mut of_flash = Vec::new();
+    for part in parts {
+        match part.split_once('=').unwrap_or((part, "")) {
+            ("memory", value) => memory.size = Some(size_of(what, value)?),
+            ("full", "refuse") => memory.refuses = true,
+            ("full", "spill") => memory.refuses = false,
+            ("rebuild", "on") => memory.rebuild = true,
+            ("rebuild", "off") => memory.rebuild = false,
+            ("full" | "rebuild", _) => {
+                return Err(unknown_part(what, part, "full (spill or refuse), rebuild (on or off)"));
+            }
+            _ => of_flash.push(part),
+        }
+    }
+    if let Some(size) = memory.size.filter(|size| *size < LEAST_INDEX_BYTES) {
+        return Err(Error::new(Class::BadSize, what, format!("a memory of {} is too small", exact_size(size)))
+            .hint(format!("the least is {}", exact_size(LEAST_INDEX_BYTES))));
+    }
+    let medium = if place == "sim" { Medium::Simulator } else { Medium::Image(place.into()) };
+    match parse_flash(what, medium, &of_flash.join(","))? {
+        Spec::Flash { medium, shape, .. } => Ok(Spec::Flash { medium, shape, beside: Some(memory) }),
+        other => Ok(other),
+    }
+}
+
+/// The smallest memory beside flash.
+const LEAST_INDEX_BYTES: u64 = 16 << 10;
+
 fn parse_flash(what: &str, medium: Medium, keys: &str) -> Result<Spec> {
     let mut shape = Shape::default();
     let mut medium = medium;
@@ -362,7 +438,7 @@ fn parse_flash(what: &str, medium: Medium, keys: &str) -> Result<Spec> {
             }
         }
     }
-    Ok(Spec::Flash { medium, shape })
+    Ok(Spec::Flash { medium, shape, beside: None })
 }
 
 fn size_of(what: &str, value: &str) -> Result<u64> {
@@ -439,11 +515,28 @@ impl fmt::Display for Spec {
                 }
                 if memory.mode == Mode::default() { Ok(()) } else { write!(f, ",mode={}", memory.mode.name()) }
             }
-            Self::Flash { medium, shape } => {
+            Self::Flash { medium, shape, beside } => {
+                f.write_str(if beside.is_some() { "flash+scm:" } else { "flash:" })?;
                 match medium {
-                    Medium::Image(path) => write!(f, "flash:{}", path.display())?,
-                    Medium::Direct(path) => write!(f, "flash:{},direct", path.display())?,
-                    Medium::Simulator => f.write_str("flash:sim")?,
+                    Medium::Image(path) | Medium::Direct(path) => write!(f, "{}", path.display())?,
+                    Medium::Simulator => f.write_str("sim")?,
+                }
+                if let Some(path) = beside.as_ref().and_then(|memory| memory.path.as_ref()) {
+                    write!(f, ",{}", path.display())?;
+                }
+                if let Medium::Direct(_) = medium {
+                    f.write_str(",direct")?;
+                }
+                if let Some(memory) = beside {
+                    if let Some(size) = memory.size {
+                        write!(f, ",memory={}", exact_size(size))?;
+                    }
+                    if memory.refuses {
+                        f.write_str(",full=refuse")?;
+                    }
+                    if memory.rebuild {
+                        f.write_str(",rebuild=on")?;
+                    }
                 }
                 for (key, value) in shape.said() {
                     if let Some(value) = value {
@@ -466,83 +559,4 @@ impl fmt::Display for Spec {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn specs_round_trip() {
-        for text in [
-            "ram:size=256M",
-            "flash:disk.img",
-            "flash:/dev/sdb1",
-            "flash:disk.raw,direct,size=1G",
-            "flash:sim,size=128M,page=2K",
-            "scm:/dev/shm/heap,size=1G",
-            "scm:sim,size=64M,chunk=16K,objects=32M,flush=on",
-            "scm:/dev/shm/heap,size=1G,mode=mem",
-            "flash:disk.img,placement=sepbit,victim=d-choices,wear=static",
-            "flash:/a/b c.img,size=1G,page=4K,spare=32,pages-per-block=64,blocks-per-segment=4,chips=2",
-        ] {
-            assert_eq!(Spec::parse(text).expect(text).to_string(), text);
-        }
-    }
-
-    #[test]
-    fn a_bare_path_is_a_flash_image() {
-        assert_eq!(Spec::parse("a/b.img"), Ok(Spec::image("a/b.img")));
-        assert_eq!(Spec::parse("sim"), Ok(Spec::image("sim")));
-        assert_eq!(Spec::parse("./odd:name").map(|spec| spec.to_string()), Ok("flash:./odd:name".to_owned()));
-    }
-
-    #[test]
-    fn errors_quote_the_wrong_part() {
-        for (text, quoted, class) in [
-            ("tape:x", "`tape`", Class::Usage),
-            ("flash:", "file is missing", Class::Usage),
-            ("flash:mtd:no such partition,page=2K", "`no such partition`", Class::NotFound),
-            ("flash:a,colour=red", "`colour=red`", Class::Usage),
-            ("flash:a,direct=1", "`direct=1`", Class::Usage),
-            ("flash:sim,direct", "`direct`", Class::Usage),
-            ("flash:a,size=lots", "`lots`", Class::BadSize),
-            ("flash:a,placement=anywhere", "`anywhere`", Class::Usage),
-            ("flash:a,placement=random", "`random`", Class::Usage),
-            ("flash:a,victim=all", "`all`", Class::Usage),
-            ("flash:a,wear=none", "`none`", Class::Usage),
-            ("flash:a,page=99999999999", "`99999999999`", Class::BadSize),
-            ("scm:", "file is missing", Class::Usage),
-            ("scm:a,flush=maybe", "`flush=maybe`", Class::Usage),
-            ("scm:a,mode=fast", "`fast`", Class::Usage),
-            ("scm:a,size=4K", "4K", Class::BadSize),
-            ("ram:page=2K", "`page=2K`", Class::Usage),
-            ("ram:size=1K", "1K", Class::BadSize),
-        ] {
-            let error = Spec::parse(text).expect_err(text);
-            assert!(error.why.contains(quoted), "{text}: {error}");
-            assert_eq!(error.class, class, "{text}");
-        }
-    }
-
-    #[test]
-    fn the_default_shape_is_a_gibibyte() {
-        let geometry = Shape::default().geometry().expect("default");
-        assert_eq!(geometry.bytes(), 1 << 30);
-        assert_eq!((geometry.page_bytes, geometry.spare_bytes, geometry.chips), (4096, 32, 1));
-    }
-
-    #[test]
-    fn impossible_shapes_are_refused() {
-        let with = |change: fn(&mut Shape)| {
-            let mut shape = Shape::default();
-            change(&mut shape);
-            shape.geometry().map_err(|error| error.class)
-        };
-        assert_eq!(with(|shape| shape.size = Some(0)), Err(Class::BadSize));
-        assert_eq!(with(|shape| shape.size = Some(1 << 20)), Err(Class::BadSize));
-        assert_eq!(with(|shape| shape.size = Some(u64::MAX)), Err(Class::BadSize));
-        assert_eq!(with(|shape| shape.page = Some(0)), Err(Class::BadSize));
-        assert_eq!(with(|shape| shape.page = Some(3000)), Err(Class::BadSize));
-        assert_eq!(with(|shape| shape.pages_per_block = Some(u32::MAX)), Err(Class::BadSize));
-        assert_eq!(with(|shape| shape.blocks_per_segment = Some(0)), Err(Class::BadSize));
-        assert_eq!(with(|shape| shape.chips = Some(1000)), Err(Class::BadSize));
-    }
-}
+mod tests;

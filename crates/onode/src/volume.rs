@@ -19,7 +19,7 @@ pub use onode_fs::{Inodes, Options as MountOptions};
 /// # Errors
 /// As [`Volume::open`].
 pub fn open_device(spec: &Spec, read_only: bool) -> Result<Arc<dyn ObjectDevice>> {
-    device::open(spec, read_only, Users::Alone, random_bytes()?).map(|(device, _)| device)
+    device::open(spec, read_only, Users::Alone, random_bytes()?).map(|opened| opened.device)
 }
 
 /// How to make a volume.
@@ -43,6 +43,7 @@ pub struct Volume {
     spec: Spec,
     files: Arc<FileSystem>,
     faces: Vec<BlockFace>,
+    notes: Vec<String>,
 }
 
 impl Volume {
@@ -59,13 +60,14 @@ impl Volume {
     /// # Errors
     /// One of every class that concerns images; the image is then as it was.
     pub fn open(spec: &Spec, options: MountOptions) -> Result<Self> {
-        let (device, faces) = device::open(spec, options.read_only, Users::Sharing, random_bytes()?)?;
+        let device::Opened { device, faces, notes } =
+            device::open(spec, options.read_only, Users::Sharing, random_bytes()?)?;
         if spec.image_path().is_none() {
             format(spec, device.as_ref(), &CreateOptions::default())?;
         }
         let files = FileSystem::mount(device, Arc::new(SystemClock), options);
         let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
-        Ok(Self { spec: spec.clone(), files, faces })
+        Ok(Self { spec: spec.clone(), files, faces, notes })
     }
 
     /// Opens a volume on memory together with its blocks. One in memory of the process is made on the spot.
@@ -85,13 +87,19 @@ impl Volume {
         let faces = memory::faces_beside(spec, &device, options.read_only)?;
         let files = FileSystem::mount(device, Arc::new(SystemClock), options);
         let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
-        Ok((Self { spec: spec.clone(), files, faces }, heap))
+        Ok((Self { spec: spec.clone(), files, faces, notes: Vec::new() }, heap))
     }
 
     /// What it lies on.
     #[must_use]
     pub const fn spec(&self) -> &Spec {
         &self.spec
+    }
+
+    /// What people should hear of how it was opened: a memory that was filled anew, for example.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Its files.

@@ -29,7 +29,7 @@ pub struct Mounted {
 }
 
 /// How the specs of devices with a path begin.
-const KINDS: [&[u8]; 2] = [b"flash:", b"scm:"];
+const KINDS: [&[u8]; 3] = [b"flash:", b"scm:", b"flash+scm:"];
 
 impl Mounted {
     /// Whether it is a mount of Onode.
@@ -268,7 +268,11 @@ pub(crate) fn raise_read_ahead(directory: &Path) {
 pub(crate) fn source_name(spec: &Spec) -> String {
     let text = match spec.image_path() {
         Some(path) => {
-            let kind = if matches!(spec, Spec::Scm(_)) { "scm" } else { "flash" };
+            let kind = match spec {
+                Spec::Scm(_) => "scm",
+                Spec::Flash { beside: Some(_), .. } => "flash+scm",
+                _ => "flash",
+            };
             format!("{kind}:{}", path.canonicalize().unwrap_or_else(|_| path.to_owned()).display())
         }
         None => spec.to_string(),

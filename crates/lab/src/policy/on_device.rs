@@ -70,7 +70,7 @@ pub fn on_device(settings: &PolicySettings) -> Result<OnDevice> {
     };
     let run = Settings {
         trace: settings.pattern.name().to_owned(),
-        device: Spec::Flash { medium: Medium::Simulator, shape },
+        device: Spec::Flash { medium: Medium::Simulator, shape, beside: None },
         durability: Durability::Operation,
         caches: Caches::default(),
         access_times: AccessTimes::Never,

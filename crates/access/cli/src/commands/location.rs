@@ -14,11 +14,18 @@ use std::path::{Component, Path};
 pub fn open(image: &OsStr, read_only: bool) -> Result<Volume> {
     let spec = Spec::from_argument(image)?;
     let options = MountOptions { read_only, ..MountOptions::default() };
-    Volume::open(&spec, options).map_err(
-        |error| {
-            if error.class == Class::InUse { where_mounted(&spec, error) } else { error }
-        },
-    )
+    let opened = Volume::open(&spec, options.clone()).or_else(|error| match spec {
+        // Memory that others use can be used together with them, but not looked at behind their backs.
+        Spec::Scm(_) if read_only && error.class == Class::InUse => {
+            Volume::open(&spec, MountOptions { read_only: false, ..options })
+        }
+        _ => Err(error),
+    });
+    let volume =
+        opened.map_err(|error| if error.class == Class::InUse { where_mounted(&spec, error) } else { error })?;
+    // Beside the result of the command, which goes elsewhere.
+    volume.notes().iter().for_each(|note| eprintln!("onode: {note}"));
+    Ok(volume)
 }
 
 /// Lets `work` change the volume and closes it whatever happens.

@@ -89,7 +89,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 pub fn in_background(image: &OsStr, directory: &Path, options: &str) -> Result<()> {
     let what = "cannot start the background process";
     // An image is named by a path that holds whatever the working directory is.
-    let spec = Spec::from_argument(image)?;
+    let spec = Spec::from_argument(image)?.with_absolute_memory();
     let image = match spec.image_path() {
         Some(path) => {
             let absolute = std::path::absolute(path).map_err(|error| Error::host_file("open", path, &error))?;

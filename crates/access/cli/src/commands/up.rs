@@ -62,6 +62,7 @@ fn serve(spec: &Spec, directory: &Path, options: &Options, output: &Output) -> R
         output.note(&format!("made {spec}"));
     }
     let session = Session::start(spec, directory, options)?;
+    session.volume().notes().iter().for_each(|note| output.note(note));
     let space = session.volume().device().space();
     output.note(&format!(
         "{spec} is mounted at {} with {} free; Ctrl-C unmounts",

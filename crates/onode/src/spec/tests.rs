@@ -1,0 +1,88 @@
+//! What specs are understood, and how others are refused.
+
+use super::*;
+
+#[test]
+fn specs_round_trip() {
+    for text in [
+        "ram:size=256M",
+        "flash:disk.img",
+        "flash:/dev/sdb1",
+        "flash:disk.raw,direct,size=1G",
+        "flash:sim,size=128M,page=2K",
+        "scm:/dev/shm/heap,size=1G",
+        "flash+scm:disk.img,/dev/shm/index",
+        "flash+scm:disk.img,index.mem,memory=1M,full=refuse,rebuild=on,size=1G,page=2K",
+        "flash+scm:sim,memory=64K,size=128M",
+        "scm:sim,size=64M,chunk=16K,objects=32M,flush=on",
+        "scm:/dev/shm/heap,size=1G,mode=mem",
+        "flash:disk.img,placement=sepbit,victim=d-choices,wear=static",
+        "flash:/a/b c.img,size=1G,page=4K,spare=32,pages-per-block=64,blocks-per-segment=4,chips=2",
+    ] {
+        assert_eq!(Spec::parse(text).expect(text).to_string(), text);
+    }
+}
+
+#[test]
+fn a_bare_path_is_a_flash_image() {
+    assert_eq!(Spec::parse("a/b.img"), Ok(Spec::image("a/b.img")));
+    assert_eq!(Spec::parse("sim"), Ok(Spec::image("sim")));
+    assert_eq!(Spec::parse("./odd:name").map(|spec| spec.to_string()), Ok("flash:./odd:name".to_owned()));
+}
+
+#[test]
+fn errors_quote_the_wrong_part() {
+    for (text, quoted, class) in [
+        ("tape:x", "`tape`", Class::Usage),
+        ("flash:", "file is missing", Class::Usage),
+        ("flash:mtd:no such partition,page=2K", "`no such partition`", Class::NotFound),
+        ("flash:a,colour=red", "`colour=red`", Class::Usage),
+        ("flash:a,direct=1", "`direct=1`", Class::Usage),
+        ("flash:sim,direct", "`direct`", Class::Usage),
+        ("flash:a,size=lots", "`lots`", Class::BadSize),
+        ("flash:a,placement=anywhere", "`anywhere`", Class::Usage),
+        ("flash:a,placement=random", "`random`", Class::Usage),
+        ("flash:a,victim=all", "`all`", Class::Usage),
+        ("flash:a,wear=none", "`none`", Class::Usage),
+        ("flash:a,page=99999999999", "`99999999999`", Class::BadSize),
+        ("scm:", "file is missing", Class::Usage),
+        ("flash+scm:disk.img", "memory beside it is missing", Class::Usage),
+        ("flash+scm:disk.img,size=1G", "memory beside it is missing", Class::Usage),
+        ("flash+scm:a,b,full=maybe", "`full=maybe`", Class::Usage),
+        ("flash+scm:a,b,colour=red", "`colour=red`", Class::Usage),
+        ("flash+scm:a,b,memory=1K", "1K", Class::BadSize),
+        ("scm:a,flush=maybe", "`flush=maybe`", Class::Usage),
+        ("scm:a,mode=fast", "`fast`", Class::Usage),
+        ("scm:a,size=4K", "4K", Class::BadSize),
+        ("ram:page=2K", "`page=2K`", Class::Usage),
+        ("ram:size=1K", "1K", Class::BadSize),
+    ] {
+        let error = Spec::parse(text).expect_err(text);
+        assert!(error.why.contains(quoted), "{text}: {error}");
+        assert_eq!(error.class, class, "{text}");
+    }
+}
+
+#[test]
+fn the_default_shape_is_a_gibibyte() {
+    let geometry = Shape::default().geometry().expect("default");
+    assert_eq!(geometry.bytes(), 1 << 30);
+    assert_eq!((geometry.page_bytes, geometry.spare_bytes, geometry.chips), (4096, 32, 1));
+}
+
+#[test]
+fn impossible_shapes_are_refused() {
+    let with = |change: fn(&mut Shape)| {
+        let mut shape = Shape::default();
+        change(&mut shape);
+        shape.geometry().map_err(|error| error.class)
+    };
+    assert_eq!(with(|shape| shape.size = Some(0)), Err(Class::BadSize));
+    assert_eq!(with(|shape| shape.size = Some(1 << 20)), Err(Class::BadSize));
+    assert_eq!(with(|shape| shape.size = Some(u64::MAX)), Err(Class::BadSize));
+    assert_eq!(with(|shape| shape.page = Some(0)), Err(Class::BadSize));
+    assert_eq!(with(|shape| shape.page = Some(3000)), Err(Class::BadSize));
+    assert_eq!(with(|shape| shape.pages_per_block = Some(u32::MAX)), Err(Class::BadSize));
+    assert_eq!(with(|shape| shape.blocks_per_segment = Some(0)), Err(Class::BadSize));
+    assert_eq!(with(|shape| shape.chips = Some(1000)), Err(Class::BadSize));
+}
