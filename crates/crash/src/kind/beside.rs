@@ -36,24 +36,29 @@ impl Beside {
         Self { flash: Flash::new(shape, workload, seed), memory_bytes, spills: is_small }
     }
 
-    fn options(&self) -> MemoryOptions {
-        MemoryOptions { rebuild: false, spill: self.spills }
+    const fn options(&self, rebuild: bool) -> MemoryOptions {
+        MemoryOptions { rebuild, spill: self.spills }
     }
 
     fn blank(&self) -> MemoryImage {
         MemoryImage { bytes: vec![0; self.memory_bytes as usize], domain: Domain::Flush }
     }
 
-    fn mount_any(&self, medium: &BesideMedium, read_only: bool) -> ObjectResult<(FlashDevice, MountPath)> {
+    fn mount_any(
+        &self,
+        medium: &BesideMedium,
+        read_only: bool,
+        rebuild: bool,
+    ) -> ObjectResult<(FlashDevice, MountPath)> {
         let options = self.flash.mount_options(read_only);
         let memory: Memory = medium.memory.clone();
-        FlashDevice::mount_beside(medium.clone(), memory, &options, &self.options(), &mut |_| {})
+        FlashDevice::mount_beside(medium.clone(), memory, &options, &self.options(rebuild), &mut |_| {})
     }
 
     /// What the volume on `nand` looks like to who has no memory beside it.
     fn without_memory(&self, nand: SimNand) -> ObjectResult<Vec<Look>> {
         let medium = BesideMedium::new(BesideImage { nand, memory: self.blank() }, false);
-        let (device, _) = self.mount_any(&medium, false)?;
+        let (device, _) = self.mount_any(&medium, false, false)?;
         agrees(&device)?;
         look(&device)
     }
@@ -98,7 +103,7 @@ impl Kind for Beside {
         let medium = BesideMedium::new(BesideImage { nand, memory: self.blank() }, false);
         let (options, mount) = (self.flash.format_options(), self.flash.mount_options(false));
         let memory: Memory = medium.memory.clone();
-        let device = FlashDevice::format_beside(medium.clone(), memory, &options, &mount, &self.options());
+        let device = FlashDevice::format_beside(medium.clone(), memory, &options, &mount, &self.options(false));
         let device = device.map_err(unexpected("format"))?;
         device.close().map_err(unexpected("close after format"))?;
         drop(device);
@@ -113,8 +118,14 @@ impl Kind for Beside {
     fn mount(&self, medium: &BesideMedium, read_only: bool) -> ObjectResult<FlashDevice> {
         let BesideImage { nand, memory } = medium.image();
         let of_memory = superblock_of(&Memory::new(memory, false));
-        let (device, path) = self.mount_any(medium, read_only)?;
-        if let MountPath::Rebuilt(why) = path {
+        let mounted = self.mount_any(medium, read_only, false);
+        // Two superblocks of which one was never programmed and the other read well just once: the memory is two ahead.
+        // It is refused and, as the facade does, filled from the flash.
+        let is_refused = mounted.as_ref().is_err_and(|error| error.kind == ErrorKind::Stale);
+        let (device, path) = if is_refused { self.mount_any(medium, read_only, true)? } else { mounted? };
+        if let MountPath::Rebuilt(why) = path
+            && !is_refused
+        {
             return Err(Error::new(ErrorKind::Corrupt, format!("the memory was not believed: {why}")));
         }
         let newest = onode_flash::dump::superblocks(&mut NandMedium::new(nand.clone(), false))?;
