@@ -19,6 +19,14 @@ pub(super) struct HostFile {
     can_punch: bool,
 }
 
+impl Drop for HostFile {
+    /// The lock would end with the last descriptor; but a child that another thread of this program is about to start
+    /// may still have one for a moment.
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
 impl HostFile {
     /// Opens and locks a file: alone if it is to be written, shared otherwise.
     pub(super) fn open(path: &Path, options: &OpenOptions, write: bool) -> Result<Self> {

@@ -125,6 +125,14 @@ impl DeviceFile {
     }
 }
 
+impl Drop for DeviceFile {
+    /// The lock would end with the last descriptor; but a child that another thread of this program is about to start
+    /// may still have one for a moment.
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
 impl BlockDev for DeviceFile {
     fn name(&self) -> &str {
         &self.name
