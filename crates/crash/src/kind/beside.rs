@@ -52,7 +52,9 @@ impl Beside {
     ) -> ObjectResult<(FlashDevice, MountPath)> {
         let options = self.flash.mount_options(read_only);
         let memory: Memory = medium.memory.clone();
-        FlashDevice::mount_beside(medium.clone(), memory, &options, &self.options(rebuild), &mut |_| {})
+        let mounted = FlashDevice::mount_beside(medium.clone(), memory, &options, &self.options(rebuild), &mut |_| {});
+        // As the facade does: of a volume that was closed only the first access looks at the flash.
+        mounted.and_then(|(device, path)| device.confirm().map(|()| (device, path)))
     }
 
     /// What the volume on `nand` looks like to who has no memory beside it.
