@@ -1,29 +1,10 @@
 //! Arenas and their checkpoints, over a file in memory, with changed pages found in both ways.
 
-use onode_heap::{Arena, ErrorKind, Heap, Plain, Ref, Report, Tracking};
-use std::path::PathBuf;
+mod common;
+
+use common::Place;
+use onode_heap::{Arena, ErrorKind, Plain, Ref, Report, Tracking};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// A file in memory, gone at the end.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let path = PathBuf::from(format!("/dev/shm/onode-heap-checkpoint-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_file(&path);
-        Self(path)
-    }
-
-    fn open(&self) -> Heap {
-        Heap::open(&format!("scm:{},size=64M", self.0.display())).expect("the heap opens")
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
 
 const PAGE: usize = 4096;
 

@@ -1,29 +1,10 @@
 //! Blocks, files, and the ways between them, over a file in memory and across a reopen.
 
+mod common;
+
+use common::Place;
 use onode_heap::{Caller, ErrorKind, Heap, Plain, Ref};
-use std::path::PathBuf;
 use std::ptr::NonNull;
-
-/// A file in memory, gone at the end.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let path = PathBuf::from(format!("/dev/shm/onode-heap-test-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_file(&path);
-        Self(path)
-    }
-
-    fn open(&self) -> Heap {
-        Heap::open(&format!("scm:{},size=64M", self.0.display())).expect("the heap opens")
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
 
 fn pattern(seed: usize, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|i| (i.wrapping_mul(31) ^ (i >> 8) ^ seed) as u8).collect()

@@ -4,15 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "onode.h"
-
-#define CHECK(what)                                                                        \
-    do {                                                                                   \
-        if (!(what)) {                                                                     \
-            fprintf(stderr, "line %d: %s: %s\n", __LINE__, #what, onode_error());          \
-            exit(1);                                                                       \
-        }                                                                                  \
-    } while (0)
+#include "check.h"
 
 /* A call that has to fail, with this number and these words. */
 #define FAILS(what, number, words)                                                                     \

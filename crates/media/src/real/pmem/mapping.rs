@@ -278,16 +278,26 @@ impl Drop for Mapping {
     }
 }
 
-/// A part of the memory that can be executed where it lies.
-pub struct Executable {
+/// A mapping of its own, taken back when it is dropped.
+struct Owned {
     at: NonNull<u8>,
     length: usize,
 }
 
-// SAFETY: memory that can only be read and executed.
-unsafe impl Send for Executable {}
+// SAFETY: a range of its own, touched through pointers only, by whoever may touch what is mapped there.
+unsafe impl Send for Owned {}
 // SAFETY: as above.
-unsafe impl Sync for Executable {}
+unsafe impl Sync for Owned {}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // SAFETY: the mapping that it was made of; the last user of it is being dropped.
+        unsafe { libc::munmap(self.at.as_ptr().cast(), self.length) };
+    }
+}
+
+/// A part of the memory that can be executed where it lies.
+pub struct Executable(Owned);
 
 impl Executable {
     pub(super) fn map(file: &File, offset: u64, length: u64) -> Result<Self, Errno> {
@@ -297,7 +307,7 @@ impl Executable {
         // SAFETY: a new mapping at a place that the kernel chooses; nothing else is touched.
         let at = unsafe { libc::mmap(null_mut(), length, protection, libc::MAP_SHARED, file.as_raw_fd(), offset) };
         match NonNull::new(at.cast::<u8>()).filter(|_| at != libc::MAP_FAILED) {
-            Some(at) => Ok(Self { at, length }),
+            Some(at) => Ok(Self(Owned { at, length })),
             None => Err(last_errno()),
         }
     }
@@ -305,33 +315,18 @@ impl Executable {
     /// Where it begins; there as long as the value lives.
     #[must_use]
     pub const fn address(&self) -> NonNull<u8> {
-        self.at
+        self.0.at
     }
 
     /// Bytes of it.
     #[must_use]
     pub const fn length(&self) -> usize {
-        self.length
-    }
-}
-
-impl Drop for Executable {
-    fn drop(&mut self) {
-        // SAFETY: the mapping that `map` made; the last user of it is being dropped.
-        unsafe { libc::munmap(self.at.as_ptr().cast(), self.length) };
+        self.0.length
     }
 }
 
 /// Parts of the memory side by side, in an order of the caller's.
-pub struct Stitched {
-    at: NonNull<u8>,
-    length: usize,
-}
-
-// SAFETY: a range of its own, touched through pointers only, by whoever may touch the parts.
-unsafe impl Send for Stitched {}
-// SAFETY: as above.
-unsafe impl Sync for Stitched {}
+pub struct Stitched(Owned);
 
 impl Stitched {
     /// Maps the parts, each whole pages from a page on, one behind the other.
@@ -343,7 +338,7 @@ impl Stitched {
         let at = unsafe { libc::mmap(null_mut(), length, libc::PROT_NONE, reserving, -1, 0) };
         let at = NonNull::new(at.cast::<u8>()).filter(|_| at != libc::MAP_FAILED).ok_or_else(last_errno)?;
         // Dropped on the way, it takes all of it back.
-        let stitched = Self { at, length };
+        let stitched = Self(Owned { at, length });
         let mut done = 0;
         for (offset, bytes) in parts {
             let offset = libc::off_t::try_from(*offset).map_err(|_| Errno::OVERFLOW)?;
@@ -364,19 +359,12 @@ impl Stitched {
     /// Where it begins; there as long as the value lives.
     #[must_use]
     pub const fn address(&self) -> NonNull<u8> {
-        self.at
+        self.0.at
     }
 
     /// Bytes of it.
     #[must_use]
     pub const fn length(&self) -> usize {
-        self.length
-    }
-}
-
-impl Drop for Stitched {
-    fn drop(&mut self) {
-        // SAFETY: the mapping that `map` made; the last user of it is being dropped.
-        unsafe { libc::munmap(self.at.as_ptr().cast(), self.length) };
+        self.0.length
     }
 }

@@ -1,0 +1,25 @@
+//! What tests of the heap share: a place for one.
+
+use onode_heap::Heap;
+use std::path::PathBuf;
+
+/// A file in memory, gone at the end.
+pub struct Place(pub PathBuf);
+
+impl Place {
+    pub fn new(name: &str) -> Self {
+        let path = PathBuf::from(format!("/dev/shm/onode-heap-test-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        Self(path)
+    }
+
+    pub fn open(&self) -> Heap {
+        Heap::open(&format!("scm:{},size=64M", self.0.display())).expect("the heap opens")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
