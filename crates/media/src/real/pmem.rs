@@ -9,6 +9,7 @@ mod file;
 mod mapping;
 mod medium;
 mod options;
+mod pieces;
 #[cfg(test)]
 mod tests;
 mod writeback;
@@ -24,7 +25,7 @@ use alloc::string::{String, ToString};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use file::MemoryFile;
-use mapping::Mapping;
+use mapping::{Access, Mapping};
 use medium::Medium;
 use onode_base::sync::Mutex;
 use std::path::Path;
@@ -98,8 +99,17 @@ impl MappedPmem {
     }
 
     fn map_up_to(&self, length: u64) -> Result<()> {
-        let extended = self.mapping.extend(self.file.file(), length, self.medium.map_flags(), self.read_only);
+        let extended = self.mapping.extend(self.file.file(), length, self.access());
         extended.map_err(|errno| self.file.failed("map", errno, MediaErrorKind::Host))
+    }
+
+    const fn access(&self) -> Access {
+        match (self.read_only, self.medium) {
+            (false, _) => Access::Shared(self.medium.map_flags()),
+            // There is no private mapping of such a device.
+            (true, Medium::DaxDevice) => Access::Copied(self.medium.map_flags()),
+            (true, _) => Access::Private,
+        }
     }
 
     /// One line for people: what the medium is and what makes stores durable on it.
@@ -218,7 +228,7 @@ impl MappedPmem {
         if parts.is_empty() {
             return Err(Error::new(MediaErrorKind::OutOfRange, "no part of the memory".to_string()));
         }
-        Stitched::map(self.file.file(), parts, self.medium.map_flags(), self.read_only)
+        Stitched::map(self.file.file(), parts, self.access())
             .map_err(|errno| self.file.failed("map parts of", errno, MediaErrorKind::Host))
     }
 

@@ -5,6 +5,7 @@
 #![allow(unsafe_code, reason = "mmap(2) and memory that others store to have no safe face")]
 
 use super::medium::LARGE_PAGE_BYTES;
+use super::pieces::Pieces;
 use super::writeback::Writeback;
 use crate::pmem::LINE_BYTES;
 use core::ptr::{NonNull, null_mut};
@@ -26,6 +27,9 @@ pub(super) struct Mapping {
     page_bytes: u64,
     /// Bytes that may be touched.
     length: AtomicU64,
+    /// Bytes that may be stored to just so: all of them, or none where `pieces` have to be copied first.
+    storable: AtomicU64,
+    pieces: Pieces,
     extending: Mutex<()>,
 }
 
@@ -68,6 +72,28 @@ pub(super) fn has_dax(file: &File, bytes: u64) -> bool {
     true
 }
 
+/// How a file is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// With these flags, for loads and stores.
+    Shared(i32),
+    /// Without the right to write: the kernel copies a page before a store.
+    Private,
+    /// The same for what can only be mapped with these flags, in pages of a piece or more: pieces are copied here.
+    Copied(i32),
+}
+
+impl Access {
+    /// Protection and flags of mmap(2).
+    const fn of_mapping(self) -> (i32, i32) {
+        match self {
+            Self::Shared(flags) => (libc::PROT_READ | libc::PROT_WRITE, flags),
+            Self::Private => (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE),
+            Self::Copied(flags) => (libc::PROT_READ, flags),
+        }
+    }
+}
+
 impl Mapping {
     /// Reserves `wanted` bytes of address space, or less but at least `needed`, aligned for large pages.
     pub(super) fn reserve(wanted: u64, needed: u64, page_bytes: u64) -> Result<Self, Errno> {
@@ -92,6 +118,8 @@ impl Mapping {
                     room,
                     page_bytes,
                     length: AtomicU64::new(0),
+                    storable: AtomicU64::new(0),
+                    pieces: Pieces::default(),
                     extending: Mutex::new(()),
                 });
             }
@@ -103,7 +131,7 @@ impl Mapping {
     }
 
     /// Maps the file as far as `length`; what is mapped stays as it is.
-    pub(super) fn extend(&self, file: &File, length: u64, flags: i32, read_only: bool) -> Result<(), Errno> {
+    pub(super) fn extend(&self, file: &File, length: u64, access: Access) -> Result<(), Errno> {
         let _alone = self.extending.lock();
         let mapped = self.length().next_multiple_of(self.page_bytes);
         let end = length.next_multiple_of(self.page_bytes);
@@ -111,11 +139,9 @@ impl Mapping {
             return Err(Errno::NOMEM);
         }
         if end > mapped {
-            // Without the right to write, stores stay private.
-            let flags = if read_only { libc::MAP_PRIVATE } else { flags };
+            let (protection, flags) = access.of_mapping();
             let offset = libc::off_t::try_from(mapped).map_err(|_| Errno::OVERFLOW)?;
             let bytes = to_usize(end - mapped)?;
-            let protection = libc::PROT_READ | libc::PROT_WRITE;
             // SAFETY: the range lies in what this value has reserved, behind all that was mapped before, so nobody
             // has an address in it; replacing the reservation is what MAP_FIXED is for.
             let at = unsafe {
@@ -129,6 +155,9 @@ impl Mapping {
             unsafe { libc::madvise(at, bytes, libc::MADV_HUGEPAGE) };
         }
         self.length.fetch_max(length, Ordering::Release);
+        if !matches!(access, Access::Copied(_)) {
+            self.storable.fetch_max(length, Ordering::Release);
+        }
         Ok(())
     }
 
@@ -162,6 +191,36 @@ impl Mapping {
         unsafe { self.base.add(at as usize).as_ptr() }
     }
 
+    /// The address of a range, which is inside, for somebody who may store there.
+    #[inline]
+    fn at_to_store(&self, at: u64, length: u64) -> *mut u8 {
+        let whole = self.storable.load(Ordering::Acquire);
+        if at > whole || length > whole - at {
+            self.copy_pieces(at, length);
+        }
+        // SAFETY: inside of what is mapped from `base` on, as just checked.
+        unsafe { self.base.add(at as usize).as_ptr() }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn copy_pieces(&self, at: u64, length: u64) {
+        self.check(at, length);
+        if self.storable.load(Ordering::Acquire) == 0 {
+            // SAFETY: the range was just checked, and pages of such a mapping are whole pieces.
+            unsafe { self.pieces.copy(self.base, at, length) };
+        }
+    }
+
+    #[inline]
+    fn word_to_store(&self, at: u64) -> &AtomicU64 {
+        if !at.is_multiple_of(8) {
+            misaligned(at);
+        }
+        // SAFETY: as in `word`.
+        unsafe { AtomicU64::from_ptr(self.at_to_store(at, 8).cast()) }
+    }
+
     #[inline]
     fn word(&self, at: u64) -> &AtomicU64 {
         if !at.is_multiple_of(8) {
@@ -176,7 +235,7 @@ impl Mapping {
         if !at.is_multiple_of(8) {
             misaligned(at);
         }
-        let from = self.at(at, count.saturating_mul(8)).cast();
+        let from = self.at_to_store(at, count.saturating_mul(8)).cast();
         // SAFETY: mapped as long as `self` lives, aligned, and only looked at as atomic words.
         unsafe { core::slice::from_raw_parts(from, count as usize) }
     }
@@ -199,12 +258,13 @@ impl Mapping {
 
     #[inline]
     pub(super) fn store(&self, at: u64, value: u64) {
-        self.word(at).store(value.to_le(), Ordering::Release);
+        self.word_to_store(at).store(value.to_le(), Ordering::Release);
     }
 
     #[inline]
     pub(super) fn compare_exchange(&self, at: u64, current: u64, new: u64) -> Result<u64, u64> {
-        let done = self.word(at).compare_exchange(current.to_le(), new.to_le(), Ordering::AcqRel, Ordering::Acquire);
+        let done =
+            self.word_to_store(at).compare_exchange(current.to_le(), new.to_le(), Ordering::AcqRel, Ordering::Acquire);
         done.map(u64::from_le).map_err(u64::from_le)
     }
 
@@ -218,13 +278,13 @@ impl Mapping {
 
     #[inline]
     pub(super) fn write(&self, at: u64, bytes: &[u8]) {
-        let to = self.at(at, bytes.len() as u64);
+        let to = self.at_to_store(at, bytes.len() as u64);
         // SAFETY: as in `read`, the other way round.
         unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
     }
 
     pub(super) fn zero(&self, at: u64, length: u64) {
-        let to = self.at(at, length);
+        let to = self.at_to_store(at, length);
         // SAFETY: mapped for as many bytes.
         unsafe { core::ptr::write_bytes(to, 0, length as usize) };
     }
@@ -232,7 +292,7 @@ impl Mapping {
     /// Copies whole lines past the caches; they have arrived after the next fence.
     pub(super) fn stream(&self, at: u64, lines: &[u8]) {
         assert!((at | lines.len() as u64).is_multiple_of(LINE_BYTES), "not whole lines");
-        let to = self.at(at, lines.len() as u64);
+        let to = self.at_to_store(at, lines.len() as u64);
         #[cfg(target_arch = "x86_64")]
         {
             use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
@@ -330,7 +390,7 @@ pub struct Stitched(Owned);
 
 impl Stitched {
     /// Maps the parts, each whole pages from a page on, one behind the other.
-    pub(super) fn map(file: &File, parts: &[(u64, u64)], flags: i32, read_only: bool) -> Result<Self, Errno> {
+    pub(super) fn map(file: &File, parts: &[(u64, u64)], access: Access) -> Result<Self, Errno> {
         let length = parts.iter().try_fold(0_u64, |sum, (_, length)| sum.checked_add(*length));
         let length = to_usize(length.ok_or(Errno::NOMEM)?)?;
         let reserving = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -343,8 +403,8 @@ impl Stitched {
         for (offset, bytes) in parts {
             let offset = libc::off_t::try_from(*offset).map_err(|_| Errno::OVERFLOW)?;
             let bytes = to_usize(*bytes)?;
-            let flags = if read_only { libc::MAP_PRIVATE } else { flags } | libc::MAP_FIXED;
-            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            let (protection, flags) = access.of_mapping();
+            let flags = flags | libc::MAP_FIXED;
             // SAFETY: the part lies in the range reserved above, of which nobody has an address yet.
             let mapped =
                 unsafe { libc::mmap(at.add(done).as_ptr().cast(), bytes, protection, flags, file.as_raw_fd(), offset) };
