@@ -17,6 +17,7 @@ pub mod device;
 pub mod error;
 pub mod hints;
 pub mod id;
+pub mod placement;
 pub mod powers;
 pub mod ram;
 pub mod transaction;
@@ -27,5 +28,6 @@ pub use device::{DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectStat, 
 pub use error::{Error, ErrorKind, Result};
 pub use hints::{Compression, Hints, Lifetime, ObjectKind, Temperature};
 pub use id::{AttributeKey, AttributeKind, ObjectId};
+pub use placement::{Acknowledge, Placement, Target};
 pub use ram::RamDevice;
 pub use transaction::{Mutation, Transaction};

@@ -100,15 +100,52 @@ pub trait Share {
     fn end(&self);
 }
 
-/// Control over where objects live (paper 4): tiered devices.
+/// Control over where objects live (paper 4): tiered devices. The hint `placement_class` of an object, read as a
+/// [`Placement`](crate::Placement), says where its content goes from now on.
 pub trait Place {
-    /// Names of the placement classes; the index is the hint's `placement_class`.
-    fn classes(&self) -> Vec<String>;
-    /// Moves an object to a class now.
+    /// Names of the sections; the index is the number in [`Target::Section`](crate::Target::Section).
+    fn sections(&self) -> Vec<String>;
+    /// Copies to the fast device what an object has only on the big one, whatever the policy thinks of it. With `waits`
+    /// it is there when the call returns; else it is put on the list of what is moved in the background.
     ///
     /// # Errors
-    /// `NotFound`, `NoSpace`, `Invalid` for a class that does not exist.
-    fn place(&self, object: ObjectId, class: u16) -> Result<()>;
+    /// `NotFound`; `NoSpace` if the object is larger than its section, or pinned objects fill it; `Invalid` if it
+    /// bypasses the fast device or there is none; `Corrupt`.
+    fn promote(&self, object: ObjectId, waits: bool) -> Result<Moved>;
+    /// Gives up what an object has on the fast device, once the big one has it.
+    ///
+    /// # Errors
+    /// `NotFound`; `Media`.
+    fn demote(&self, object: ObjectId) -> Result<Moved>;
+    /// Where an object is and why.
+    ///
+    /// # Errors
+    /// `NotFound`, `Corrupt`.
+    fn why(&self, object: ObjectId) -> Result<Whereabouts>;
+}
+
+/// What a move did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Bytes copied, or given up.
+    pub bytes: u64,
+    /// Bytes that are still to be moved in the background.
+    pub waiting: u64,
+}
+
+/// Where an object is, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Whereabouts {
+    /// Bytes that have their place on the big device.
+    pub big_bytes: u64,
+    /// Bytes of which the fast device has a copy.
+    pub fast_bytes: u64,
+    /// Bytes that are still in the logs and in memory only.
+    pub log_bytes: u64,
+    /// The section that new content goes to; `None` if it bypasses the fast device.
+    pub section: Option<String>,
+    /// Why what is not on the fast device is not there, and other things worth knowing: a line each.
+    pub reasons: Vec<String>,
 }
 
 /// Reads and verifies everything that is stored.
