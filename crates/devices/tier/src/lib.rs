@@ -16,3 +16,5 @@
 extern crate alloc;
 #[cfg(test)]
 extern crate std;
+
+pub mod policy;

@@ -1,0 +1,161 @@
+//! Estimated frequency: what comes stays only if it was asked for more often than what would have to go.
+//!
+//! A small window takes everything new, so that a burst of requests to one key is served. What leaves the window
+//! competes with the coldest of the rest, which is divided in what was used since it came and what was not. Frequencies
+//! are counted in a sketch of few bits a key and halved from time to time, so that the past is forgotten.
+
+use super::Policy;
+use super::lists::Lists;
+use alloc::vec::Vec;
+
+const WINDOW: usize = 0;
+const PROBATION: usize = 1;
+const PROTECTED: usize = 2;
+
+const ROWS: usize = 4;
+const MOST_COUNT: u8 = 15;
+
+/// Counts of keys, none too low, few too high (a count-min sketch).
+struct Sketch {
+    counts: Vec<u8>,
+    /// Counts of a row, a power of two.
+    width: usize,
+    additions: u64,
+}
+
+impl Sketch {
+    fn new() -> Self {
+        let width = 1 << 10;
+        Self { counts: alloc::vec![0; width * ROWS], width, additions: 0 }
+    }
+
+    fn places(&self, key: u64) -> [usize; ROWS] {
+        let mut word = key;
+        core::array::from_fn(|row| {
+            // The finalizer of splitmix64, once a row.
+            word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = word;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            z ^= z >> 31;
+            row * self.width + (z as usize & (self.width - 1))
+        })
+    }
+
+    fn count(&self, key: u64) -> u8 {
+        self.places(key).into_iter().filter_map(|place| self.counts.get(place)).min().copied().unwrap_or(0)
+    }
+
+    /// Counts a request; `entries` is how many keys there are to tell apart.
+    fn add(&mut self, key: u64, entries: usize) {
+        if entries * 2 > self.width {
+            // Starts anew: what is kept proves itself again soon.
+            self.width = (entries * 4).next_power_of_two();
+            self.counts = alloc::vec![0; self.width * ROWS];
+            self.additions = 0;
+        }
+        let least = self.count(key);
+        for place in self.places(key) {
+            if let Some(count) = self.counts.get_mut(place)
+                && *count == least
+            {
+                *count = (*count + 1).min(MOST_COUNT);
+            }
+        }
+        self.additions += 1;
+        if self.additions > 10 * entries.max(64) as u64 {
+            self.counts.iter_mut().for_each(|count| *count /= 2);
+            self.additions /= 2;
+        }
+    }
+}
+
+pub(super) struct TinyLfu {
+    lists: Lists<3>,
+    sketch: Sketch,
+    capacity: u64,
+}
+
+impl TinyLfu {
+    pub(super) fn new(capacity: u64) -> Self {
+        Self { lists: Lists::new(), sketch: Sketch::new(), capacity }
+    }
+
+    fn window_is_full(&self) -> bool {
+        self.lists.size(WINDOW) > self.capacity / 100
+    }
+
+    /// The coldest that is not in the window.
+    fn coldest(&self) -> Option<u64> {
+        self.lists.front(PROBATION).or_else(|| self.lists.front(PROTECTED))
+    }
+}
+
+impl Policy for TinyLfu {
+    fn contains(&self, key: u64) -> bool {
+        self.lists.get(key).is_some()
+    }
+
+    fn used(&self) -> u64 {
+        self.lists.size_of_first(3)
+    }
+
+    fn hit(&mut self, key: u64, _now: u64) {
+        self.sketch.add(key, self.lists.len());
+        match self.lists.get(key).map(|entry| entry.queue) {
+            Some(WINDOW) => self.lists.move_to(WINDOW, key),
+            Some(_) => {
+                self.lists.move_to(PROTECTED, key);
+                while self.lists.size(PROTECTED) > self.capacity / 5 * 4
+                    && let Some(oldest) = self.lists.front(PROTECTED)
+                {
+                    self.lists.move_to(PROBATION, oldest);
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn missed(&mut self, key: u64, size: u64, _now: u64) -> bool {
+        self.sketch.add(key, self.lists.len());
+        self.used() + size <= self.capacity
+            || self.coldest().is_none_or(|coldest| self.sketch.count(key) > self.sketch.count(coldest))
+    }
+
+    fn insert(&mut self, key: u64, size: u64, _now: u64) {
+        self.lists.push(WINDOW, key, size, 0, 0);
+        // While there is room nothing has to compete.
+        while self.window_is_full()
+            && self.used() <= self.capacity
+            && let Some(oldest) = self.lists.front(WINDOW)
+        {
+            self.lists.move_to(PROBATION, oldest);
+        }
+    }
+
+    fn victim(&mut self, _now: u64) -> Option<u64> {
+        let newest = self.lists.front(WINDOW);
+        let coldest = self.coldest();
+        let goes = match (newest, coldest) {
+            (Some(comes), Some(goes)) if self.window_is_full() => {
+                if self.sketch.count(comes) > self.sketch.count(goes) {
+                    self.lists.move_to(PROBATION, comes);
+                    goes
+                } else {
+                    comes
+                }
+            }
+            (newest, coldest) => coldest.or(newest)?,
+        };
+        self.lists.take(goes);
+        Some(goes)
+    }
+
+    fn remove(&mut self, key: u64) {
+        self.lists.take(key);
+    }
+
+    fn is_hot(&self, key: u64) -> bool {
+        self.lists.get(key).is_some_and(|entry| entry.queue == PROTECTED)
+    }
+}
