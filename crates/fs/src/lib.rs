@@ -32,6 +32,7 @@ mod namespace;
 pub mod options;
 mod orphan;
 pub mod path;
+pub mod placement;
 mod rename;
 mod share;
 mod size;

@@ -14,8 +14,8 @@ use crate::slots::Slot;
 use crate::state::{Node, Place, State};
 use crate::types::{Attributes, Caller, FileType, InodeNumber};
 use onode_base::{ErrorKind, Timestamp};
-use onode_object::Transaction;
 use onode_object::powers::Content;
+use onode_object::{Hints, Transaction};
 
 /// Longest name in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
@@ -270,7 +270,9 @@ impl FileSystem {
             }
         }
         inode.has_xattrs = !inherited.is_empty();
-        self.inodes.create(transaction, number.object(), Self::hints(file_type, parent), &inode);
+        let placement_class = self.inherited_class(state, parent)?;
+        let hints = Hints { placement_class, ..Self::hints(file_type, parent) };
+        self.inodes.create(transaction, number.object(), hints, &inode);
         self.put_first_xattrs(state, transaction, number, &inherited)?;
         if let New::Link(target) = new {
             transaction.write(number.object(), 0, target.to_vec());

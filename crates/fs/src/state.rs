@@ -66,6 +66,8 @@ pub(crate) struct Node {
     pub used: bool,
     /// What [`State::seen`] was when it was last read from the device.
     pub seen: u64,
+    /// The placement class of the object, if somebody asked for it.
+    pub class: Option<u16>,
 }
 
 impl Node {
@@ -91,6 +93,7 @@ impl Node {
             removed: false,
             used: true,
             seen: 0,
+            class: None,
         }
     }
 

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::inode::Inode;
 use crate::namespace::SET_GROUP;
+use crate::placement;
 use crate::slots::{Slot, Slots};
 use crate::state::State;
 use crate::types::{Caller, InodeNumber, XattrFlags};
@@ -100,6 +101,9 @@ impl FileSystem {
     /// # Errors
     /// `NoAttribute`; `NotSupported` for a namespace there is not; the device's errors.
     pub fn get_xattr(&self, number: InodeNumber, name: &[u8]) -> Result<Vec<u8>> {
+        if placement::is_ours(name) {
+            return self.placement_xattr(number, name);
+        }
         check_name(name)?;
         self.xattr(&mut self.lock(), number, name)?.ok_or_else(|| ErrorKind::NoAttribute.into())
     }
@@ -142,6 +146,9 @@ impl FileSystem {
         value: &[u8],
         flags: XattrFlags,
     ) -> Result<()> {
+        if placement::is_ours(name) {
+            return self.set_placement_xattr(number, name, value);
+        }
         self.check_writable()?;
         check_name(name)?;
         if value.len() > XATTR_VALUE_BYTES_MAX {

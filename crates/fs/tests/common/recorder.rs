@@ -2,6 +2,7 @@
 //! looked at, and that fails on demand.
 
 use onode_base::ErrorKind;
+use onode_object::powers::{Moved, Place, Whereabouts};
 use onode_object::ram::RamDevice;
 use onode_object::*;
 use std::sync::Mutex;
@@ -16,6 +17,10 @@ pub struct Recorder {
     pub no_space_for_orphans: AtomicBool,
     /// Reading anything of this object fails.
     pub corrupt: Mutex<Option<ObjectId>>,
+    /// It says that it has the sections `small` and `large`.
+    pub has_sections: AtomicBool,
+    /// What was asked to be moved.
+    pub moves: Mutex<Vec<(ObjectId, &'static str)>>,
 }
 
 impl Recorder {
@@ -27,6 +32,8 @@ impl Recorder {
             fail_syncs: AtomicBool::default(),
             no_space_for_orphans: AtomicBool::default(),
             corrupt: Mutex::default(),
+            has_sections: AtomicBool::default(),
+            moves: Mutex::default(),
         }
     }
 
@@ -118,5 +125,37 @@ impl ObjectDevice for Recorder {
 
     fn close(&self) -> Result<()> {
         self.inner.close()
+    }
+
+    fn place(&self) -> Option<&dyn Place> {
+        self.has_sections.load(Ordering::Relaxed).then_some(self)
+    }
+}
+
+impl Place for Recorder {
+    fn sections(&self) -> Vec<String> {
+        vec!["small".into(), "large".into()]
+    }
+
+    fn promote(&self, object: ObjectId, waits: bool) -> Result<Moved> {
+        let bytes = self.inner.stat(object)?.size;
+        self.moves.lock().unwrap().push((object, if waits { "promote" } else { "promote-later" }));
+        Ok(if waits { Moved { bytes, waiting: 0 } } else { Moved { bytes: 0, waiting: bytes } })
+    }
+
+    fn demote(&self, object: ObjectId) -> Result<Moved> {
+        let bytes = self.inner.stat(object)?.size;
+        self.moves.lock().unwrap().push((object, "demote"));
+        Ok(Moved { bytes, waiting: 0 })
+    }
+
+    fn why(&self, object: ObjectId) -> Result<Whereabouts> {
+        let big_bytes = self.inner.stat(object)?.size;
+        Ok(Whereabouts {
+            big_bytes,
+            section: Some("small".into()),
+            reasons: vec!["read once".into()],
+            ..Whereabouts::default()
+        })
     }
 }

@@ -1,0 +1,165 @@
+//! Where a tiered device keeps files: the mapping of directories to sections (paper 4, section 3.5).
+//!
+//! What a directory says holds for what is made in it from then on, and goes with a file wherever it is renamed to. It
+//! is kept in the hints of the object, so a file knows its own and no list of prefixes is ever searched: the longest
+//! prefix is the directory a file was made in.
+//!
+//! Programs reach it through attributes that no listing shows: [`PLACEMENT`] is read and set, [`WHEREABOUTS`] is
+//! read, [`MOVE`] is set to `promote`, `promote-later` or `demote`.
+
+use crate::error::{Error, Result};
+use crate::file_system::FileSystem;
+use crate::state::State;
+use crate::types::{FileType, InodeNumber};
+use onode_base::ErrorKind;
+use onode_object::powers::{Moved, Place, Whereabouts};
+use onode_object::{Hints, Placement, Transaction};
+use std::fmt::Write;
+
+/// The attribute with the placement in words: `hot,either,pin`.
+pub const PLACEMENT: &str = "onode.placement";
+/// The attribute that tells where the content is, and why.
+pub const WHEREABOUTS: &str = "onode.why";
+/// The attribute whose setting moves the content.
+pub const MOVE: &str = "onode.move";
+
+pub(crate) fn is_ours(name: &[u8]) -> bool {
+    [PLACEMENT, WHEREABOUTS, MOVE].iter().any(|ours| ours.as_bytes() == name)
+}
+
+impl FileSystem {
+    fn tiers(&self) -> Result<&dyn Place> {
+        let why = "the volume lies on one device: there is nothing to choose between";
+        self.device.place().ok_or_else(|| Error::new(ErrorKind::NotSupported, why))
+    }
+
+    /// Where a file's content goes from now on; of a directory, that of what is made in it.
+    ///
+    /// # Errors
+    /// `NotSupported` on a device with one place only; `Stale`; the device's errors.
+    pub fn chosen_placement(&self, number: InodeNumber) -> Result<Placement> {
+        self.tiers()?;
+        let class = self.class_of(&mut self.lock(), number)?;
+        Ok(Placement::from_class(class))
+    }
+
+    /// Changes where a file's content goes from now on. Nothing is copied: what lies on the fast device in another
+    /// section stays until it is written anew or given up.
+    ///
+    /// # Errors
+    /// As [`chosen_placement`](Self::chosen_placement); `ReadOnly`.
+    pub fn set_placement(&self, number: InodeNumber, placement: Placement) -> Result<()> {
+        self.check_writable()?;
+        self.tiers()?;
+        let state = &mut *self.lock();
+        if self.node(state, number)?.removed {
+            return Err(Error::of(ErrorKind::Stale, number, "the file is gone"));
+        }
+        // What was written before goes where it was meant to go.
+        self.write_back_file(state, number)?;
+        let object = number.object();
+        let class = placement.to_class();
+        let hints = Hints { placement_class: class, ..self.device.stat(object)?.hints };
+        let mut transaction = Transaction::new();
+        transaction.set_hints(object, hints);
+        self.commit(state, transaction)?;
+        self.node(state, number)?.class = Some(class);
+        state.statistics.changes += 1;
+        Ok(())
+    }
+
+    /// Copies a file's content to the fast device, or puts it on the list if it need not wait.
+    ///
+    /// # Errors
+    /// As [`chosen_placement`](Self::chosen_placement); those of [`Place::promote`].
+    pub fn promote(&self, number: InodeNumber, waits: bool) -> Result<Moved> {
+        self.written_out(number)?;
+        Ok(self.tiers()?.promote(number.object(), waits)?)
+    }
+
+    /// Gives up what the fast device has of a file.
+    ///
+    /// # Errors
+    /// As [`chosen_placement`](Self::chosen_placement); those of [`Place::demote`].
+    pub fn demote(&self, number: InodeNumber) -> Result<Moved> {
+        self.written_out(number)?;
+        Ok(self.tiers()?.demote(number.object())?)
+    }
+
+    /// Where a file's content is, and why.
+    ///
+    /// # Errors
+    /// As [`chosen_placement`](Self::chosen_placement).
+    pub fn whereabouts(&self, number: InodeNumber) -> Result<Whereabouts> {
+        let tiers = self.tiers()?;
+        if !self.options.read_only {
+            self.written_out(number)?;
+        }
+        Ok(tiers.why(number.object())?)
+    }
+
+    fn written_out(&self, number: InodeNumber) -> Result<()> {
+        self.tiers()?;
+        let state = &mut *self.lock();
+        let node = self.node(state, number)?;
+        if node.removed || !matches!(node.inode.file_type, FileType::Regular | FileType::Directory) {
+            return Err(Error::of(ErrorKind::Invalid, number, "only files and directories have a place of their own"));
+        }
+        if self.options.read_only { Ok(()) } else { self.write_back_file(state, number) }
+    }
+
+    /// The class of what is made in `parent`; 0 on devices with one place only.
+    pub(crate) fn inherited_class(&self, state: &mut State, parent: InodeNumber) -> Result<u16> {
+        if self.device.place().is_some() { self.class_of(state, parent) } else { Ok(0) }
+    }
+
+    fn class_of(&self, state: &mut State, number: InodeNumber) -> Result<u16> {
+        if let Some(class) = self.node(state, number)?.class {
+            return Ok(class);
+        }
+        let class = self.device.stat(number.object())?.hints.placement_class;
+        self.node(state, number)?.class = Some(class);
+        Ok(class)
+    }
+
+    /// What one of our attributes tells.
+    pub(crate) fn placement_xattr(&self, number: InodeNumber, name: &[u8]) -> Result<Vec<u8>> {
+        if name == PLACEMENT.as_bytes() {
+            return Ok(self.chosen_placement(number)?.words(&self.tiers()?.sections()).into_bytes());
+        }
+        if name == WHEREABOUTS.as_bytes() {
+            return Ok(told(&self.whereabouts(number)?).into_bytes());
+        }
+        Err(ErrorKind::NoAttribute.into())
+    }
+
+    /// Does what the setting of one of our attributes asks for.
+    pub(crate) fn set_placement_xattr(&self, number: InodeNumber, name: &[u8], value: &[u8]) -> Result<()> {
+        let invalid = |why: String| Error::of(ErrorKind::Invalid, number, why);
+        let words = str::from_utf8(value).map_err(|_| invalid("it is not UTF-8".into()))?.trim();
+        if name == PLACEMENT.as_bytes() {
+            let placement = self.chosen_placement(number)?.parse(words, &self.tiers()?.sections()).map_err(invalid)?;
+            return self.set_placement(number, placement);
+        }
+        self.check_writable()?;
+        match (name == MOVE.as_bytes(), words) {
+            (true, "promote") => self.promote(number, true).map(drop),
+            (true, "promote-later") => self.promote(number, false).map(drop),
+            (true, "demote") => self.demote(number).map(drop),
+            (true, _) => Err(invalid(format!("`{words}` is none of promote, promote-later, demote"))),
+            (false, _) => Err(Error::of(ErrorKind::NotPermitted, number, "this attribute can only be read")),
+        }
+    }
+}
+
+fn told(whereabouts: &Whereabouts) -> String {
+    let Whereabouts { big_bytes, fast_bytes, log_bytes, section, reasons } = whereabouts;
+    let mut text = format!("big={big_bytes}\nfast={fast_bytes}\nlog={log_bytes}\n");
+    let section = section.as_deref().unwrap_or("");
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "section={section}");
+    for reason in reasons {
+        let _ = writeln!(text, "reason={reason}");
+    }
+    text
+}

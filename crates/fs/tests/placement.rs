@@ -1,0 +1,101 @@
+//! Directories mapped to sections of a tiered device: who hands what on to whom, and the attributes that show it.
+
+mod common;
+use common::recorder::Recorder;
+use common::*;
+use onode_base::Timestamp;
+use onode_base::clock::ManualClock;
+use onode_fs::placement::{MOVE, PLACEMENT, WHEREABOUTS};
+use onode_fs::*;
+use onode_object::{Acknowledge, ObjectDevice, Placement, Target};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+fn tiered() -> (Arc<Recorder>, FileSystem) {
+    let device = Arc::new(Recorder::new(64 << 20));
+    device.has_sections.store(true, Ordering::Relaxed);
+    format(device.as_ref(), &FormatOptions { inodes: INODES, ..FormatOptions::default() }, Timestamp::default())
+        .unwrap();
+    let fs = mount(&device);
+    (device, fs)
+}
+
+fn mount(device: &Arc<Recorder>) -> FileSystem {
+    FileSystem::mount(device.clone(), Arc::new(ManualClock::at(START)), Options::default()).unwrap()
+}
+
+fn set(fs: &FileSystem, number: InodeNumber, name: &str, value: &str) -> Result<()> {
+    fs.set_xattr(&root(), number, name.as_bytes(), value.as_bytes(), XattrFlags::Any)
+}
+
+fn get(fs: &FileSystem, number: InodeNumber, name: &str) -> Result<String> {
+    fs.get_xattr(number, name.as_bytes()).map(|value| String::from_utf8(value).unwrap())
+}
+
+#[test]
+fn what_a_directory_says_holds_for_what_is_made_in_it_and_stays_after_a_rename() {
+    let (device, fs) = tiered();
+    let hot = mkdir(&fs, ROOT, "hot");
+    let before = create(&fs, hot, "before");
+    set(&fs, hot, PLACEMENT, "large,either,pin").unwrap();
+    let file = create(&fs, hot, "file");
+    let below = create(&fs, mkdir(&fs, hot, "deeper"), "below");
+    let link = fs.make_symbolic_link(&root(), hot, b"link", b"file").unwrap().inode;
+    for number in [file, below, link] {
+        assert_eq!(get(&fs, number, PLACEMENT).unwrap(), "large,either,pin");
+        let expected = Placement { target: Target::Section(1), acknowledge: Acknowledge::Either, pinned: true };
+        assert_eq!(device.stat(number.object()).unwrap().hints.placement_class, expected.to_class());
+    }
+    assert_eq!(get(&fs, before, PLACEMENT).unwrap(), "default", "what was there keeps its own");
+    fs.rename(hot, b"file", ROOT, b"file", RenameFlags::Replace).unwrap();
+    assert_eq!(get(&fs, file, PLACEMENT).unwrap(), "large,either,pin");
+    assert_eq!(get(&fs, create(&fs, ROOT, "other"), PLACEMENT).unwrap(), "default");
+    fs.unmount().unwrap();
+    let fs = mount(&device);
+    assert_eq!(get(&fs, create(&fs, hot, "later"), PLACEMENT).unwrap(), "large,either,pin");
+    // The rest of the advice is as it was.
+    let hints = device.stat(hot.object()).unwrap().hints;
+    assert_eq!(hints.kind, onode_object::ObjectKind::Directory);
+    assert!(fs.list_xattrs(hot).unwrap().is_empty(), "a copy of the tree must not take it along unasked");
+}
+
+#[test]
+fn a_word_changes_only_what_it_names_and_wrong_ones_change_nothing() {
+    let (_, fs) = tiered();
+    let file = create(&fs, ROOT, "file");
+    set(&fs, file, PLACEMENT, "small,big").unwrap();
+    set(&fs, file, PLACEMENT, "bypass").unwrap();
+    assert_eq!(get(&fs, file, PLACEMENT).unwrap(), "bypass,big");
+    assert_eq!(kind(set(&fs, file, PLACEMENT, "safe,medium")), ErrorKind::Invalid);
+    assert_eq!(get(&fs, file, PLACEMENT).unwrap(), "bypass,big");
+    assert_eq!(kind(set(&fs, file, WHEREABOUTS, "here")), ErrorKind::NotPermitted);
+    assert_eq!(kind(set(&fs, file, MOVE, "away")), ErrorKind::Invalid);
+    assert_eq!(kind(get(&fs, file, MOVE)), ErrorKind::NoAttribute);
+}
+
+#[test]
+fn what_moves_is_written_out_first() {
+    let (device, fs) = tiered();
+    let file = create(&fs, ROOT, "file");
+    write(&fs, file, 0, &[7; 5000]);
+    assert_eq!(get(&fs, file, WHEREABOUTS).unwrap(), "big=5000\nfast=0\nlog=0\nsection=small\nreason=read once\n");
+    write(&fs, file, 5000, &[8; 100]);
+    assert_eq!(fs.promote(file, true).unwrap().bytes, 5100);
+    set(&fs, file, MOVE, "promote-later").unwrap();
+    set(&fs, file, MOVE, "demote").unwrap();
+    let object = file.object();
+    assert_eq!(*device.moves.lock().unwrap(), [(object, "promote"), (object, "promote-later"), (object, "demote")]);
+    let fifo = fs.make_node(&root(), ROOT, b"fifo", 0o010_644, 0).unwrap().inode;
+    assert_eq!(kind(fs.promote(fifo, true)), ErrorKind::Invalid);
+}
+
+#[test]
+fn one_device_has_nothing_to_choose_between() {
+    let (_, fs) = mounted();
+    let file = create(&fs, ROOT, "file");
+    for name in [PLACEMENT, WHEREABOUTS] {
+        assert_eq!(kind(get(&fs, file, name)), ErrorKind::NotSupported);
+    }
+    assert_eq!(kind(set(&fs, file, PLACEMENT, "bypass")), ErrorKind::NotSupported);
+    assert_eq!(kind(set(&fs, file, MOVE, "promote")), ErrorKind::NotSupported);
+}
