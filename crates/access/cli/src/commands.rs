@@ -18,12 +18,15 @@ mod mkdir;
 mod mkfs;
 mod mount;
 pub mod mount_helper;
+mod place;
+mod promote;
 mod put;
 mod repair;
 mod rm;
 mod session;
 mod spaces;
 mod stat;
+mod tiers;
 mod top;
 mod umount;
 mod up;
@@ -84,6 +87,12 @@ enum Verb {
     Check(check::Arguments),
     /// Verify an image and repair what can be repaired (exit codes as fsck).
     Repair(repair::Arguments),
+    /// Map files and directories of a volume on two disks to a section of the fast one, or past it.
+    Place(place::Arguments),
+    /// Copy content to the fast disk now.
+    Promote(promote::PromoteArguments),
+    /// Give up what the fast disk has of files; the big disk has it all.
+    Demote(promote::DemoteArguments),
     /// Divide storage-class memory into spaces: list, create, resize, remove.
     Spaces(spaces::Arguments),
     /// Measure what workloads cost on simulated devices.
@@ -133,6 +142,9 @@ impl Command {
             Verb::Cp(arguments) => cp::run(arguments, output),
             Verb::Check(arguments) => check::run(arguments, output),
             Verb::Repair(arguments) => repair::run(arguments, output),
+            Verb::Place(arguments) => place::run(arguments, output),
+            Verb::Promote(arguments) => promote::promote(arguments, output),
+            Verb::Demote(arguments) => promote::demote(arguments, output),
             Verb::Spaces(arguments) => spaces::run(arguments, output),
             Verb::Lab(arguments) => lab::run(arguments, output),
             Verb::Dump(arguments) => dump::run(arguments, output),

@@ -3,6 +3,7 @@
 use crate::commands::figures;
 use crate::commands::location::{self, failed, resolve};
 use crate::commands::ls::{date, mode, type_name};
+use crate::commands::tiers::Target;
 use crate::output::Output;
 use onode::{Class, Error, Result, Volume};
 use onode_object::ObjectStat;
@@ -13,12 +14,15 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  onode stat disk.img\n  onode stat /mnt                a mounted volume\n  \
-    onode stat disk.img /notes.txt\n  onode stat --json /mnt")]
+    onode stat disk.img /notes.txt\n  onode stat --why /mnt/notes.txt   which disk has it\n  onode stat --json /mnt")]
 pub struct Arguments {
     /// The image or device spec, or the directory where it is mounted.
     image: OsString,
     /// A file in an image that is not mounted.
     path: Option<PathBuf>,
+    /// Where the content of a file of a volume on two disks lies, and why; of a mounted volume the file is all it takes.
+    #[arg(long)]
+    why: bool,
 }
 
 /// The details of one file.
@@ -42,6 +46,11 @@ struct FileReport {
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
+    if arguments.why {
+        let target = Target::new(arguments.image.clone(), arguments.path.clone());
+        output.report(&target.with(true, |files| files.why(files.path()))?)?;
+        return Ok(0);
+    }
     match &arguments.path {
         Some(path) if Path::new(&arguments.image).is_dir() => {
             let what = format!("cannot show {}", path.display());
