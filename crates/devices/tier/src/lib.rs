@@ -17,4 +17,5 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod fast;
 pub mod policy;
