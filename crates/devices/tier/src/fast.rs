@@ -1,3 +1,505 @@
 //! The fast disk: verified copies of what lies on the big one, and a log ring beside that one's.
+//!
+//! A copy is named by the blocks of the big disk that it is of and by the checkpoint at which they were allocated. Nothing
+//! here knows what content should be: whoever reads a copy compares it with the checksums on the big disk and tells
+//! [`Fast::damaged`] if it does not match. So nothing that goes wrong here can give wrong bytes, and all of it can
+//! be thrown away at any time.
+//!
+//! What it keeps true:
+//! * No block holds two copies. A block that was given up is written again only when a snapshot of the map that does
+//!   not name it is durable.
+//! * Writes are collected until they fill a stripe, and stripes are filled from their first block to their last.
+//! * Every refusal to copy has a reason, which is counted and can be asked for.
+//!
+//! What it does not do: the log. It only says where the ring lies ([`Fast::ring`]).
 
+mod admission;
+mod collection;
 pub mod extent;
+mod format;
+mod map;
+pub mod mover;
+pub mod options;
+mod piece;
+mod report;
+mod section;
+mod snapshot;
+mod store;
+
+pub use options::{FastOptions, FastSettings, Identity, SectionOptions};
+pub use piece::{Piece, Refusal};
+pub use report::Copied;
+
+use crate::errors::{damaged, from_media, invalid};
+use admission::Admission;
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use collection::Collection;
+use format::{Superblock, VERSION};
+use map::Map;
+use mover::Mover;
+use onode_media::blockdev::{BlockDev, SECTOR_BYTES};
+use onode_media::tag::IoTag;
+use onode_object::{Maintenance, Result};
+use section::Section;
+use store::Taken;
+
+const BLOCK: u64 = SECTOR_BYTES as u64;
+
+/// A fast disk that takes part in a volume.
+pub struct Fast {
+    disk: Box<dyn BlockDev>,
+    superblock: Superblock,
+    settings: FastSettings,
+    sections: Vec<Section>,
+    map: Map,
+    collection: Collection,
+    admission: Admission,
+    mover: Mover,
+    /// Objects all of whose new copies are pinned.
+    pins: BTreeSet<u64>,
+    /// The sequence of the newest snapshot.
+    snapshots: u64,
+    /// The map is another than that of the newest snapshot.
+    is_changed: bool,
+    /// Requests so far: the clock of the policies.
+    tick: u64,
+    /// The time that was handed in last.
+    now: u64,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    hits: u64,
+    misses: u64,
+    stale: u64,
+    damaged: u64,
+    promoted: u64,
+    written_back: u64,
+    evicted: u64,
+    moved: u64,
+    snapshot_blocks: u64,
+    snapshots_lost: u64,
+    entries_dropped: u64,
+}
+
+impl Fast {
+    /// Makes `disk` the empty fast disk of a volume. What was on it is gone.
+    ///
+    /// # Errors
+    /// `Invalid` for a division that cannot be, `Media`.
+    pub fn format(
+        mut disk: Box<dyn BlockDev>,
+        identity: &Identity,
+        options: &FastOptions,
+        settings: &FastSettings,
+    ) -> Result<Self> {
+        let division = options.divide(disk.bytes())?;
+        let Identity { volume, own, session } = *identity;
+        let superblock = Superblock { volume, own, sequence: 0, session, division };
+        let (ring, slots) = (superblock.division.ring_first, superblock.division.slot_first);
+        for (first, blocks) in [(0, 2), (ring, 1), (slots, 1), (slots + superblock.division.slot_blocks, 1)] {
+            disk.zero(first * BLOCK, blocks * BLOCK).map_err(|error| from_media("formatting the fast disk", &error))?;
+        }
+        disk.flush().map_err(|error| from_media("formatting the fast disk", &error))?;
+        let mut fast = Self::empty(disk, superblock, settings);
+        fast.write_superblock()?;
+        Ok(fast)
+    }
+
+    /// Whose fast disk this is; `None` if it is nobody's.
+    ///
+    /// # Errors
+    /// `Corrupt` if both superblocks are damaged, `Invalid` for a newer format, `Media`.
+    pub fn identify(disk: &mut dyn BlockDev) -> Result<Option<Identity>> {
+        let Some(Superblock { volume, own, session, .. }) = read_superblock(disk)? else { return Ok(None) };
+        Ok(Some(Identity { volume, own, session }))
+    }
+
+    /// Takes up the fast disk of the volume of that number, with the copies of its last snapshot.
+    ///
+    /// # Errors
+    /// `Invalid` if it is no fast disk, another volume's, or of a newer format; `Corrupt`, `Media`. The volume is whole
+    /// without it in all cases.
+    pub fn open(mut disk: Box<dyn BlockDev>, volume: [u8; 16], settings: &FastSettings) -> Result<Self> {
+        let Some(superblock) = read_superblock(disk.as_mut())? else {
+            let name = disk.name();
+            return Err(invalid(format!(
+                "{name} is no fast disk of Onode; mount without it, and attach it as a new one"
+            )));
+        };
+        if superblock.volume != volume {
+            return Err(invalid(format!(
+                "{} is the fast disk of another volume; mount without it, or give the right one",
+                disk.name()
+            )));
+        }
+        let mut fast = Self::empty(disk, superblock, settings);
+        fast.read_snapshot()?;
+        Ok(fast)
+    }
+
+    fn empty(disk: Box<dyn BlockDev>, superblock: Superblock, settings: &FastSettings) -> Self {
+        let division = &superblock.division;
+        let sections = division.sections.iter().cloned();
+        let sections: Vec<Section> =
+            sections.map(|place| Section::new(place, division.stripe, settings.policy)).collect();
+        let blocks: u64 = sections.iter().map(|section| section.allocator.blocks()).sum();
+        Self {
+            disk,
+            settings: *settings,
+            admission: Admission::new(2 * blocks, settings.sequential_bytes / BLOCK, settings.daily_bytes),
+            sections,
+            superblock,
+            map: Map::default(),
+            collection: Collection::default(),
+            mover: Mover::default(),
+            pins: BTreeSet::new(),
+            snapshots: 0,
+            is_changed: false,
+            tick: 0,
+            now: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The first block of the log ring, and how many there are.
+    #[must_use]
+    pub const fn ring(&self) -> (u64, u64) {
+        (self.superblock.division.ring_first, self.superblock.division.ring_blocks)
+    }
+
+    /// Blocks of an erase block or stripe: a log that continues at a multiple of it after each checkpoint is
+    /// written without copies inside the disk.
+    #[must_use]
+    pub const fn stripe_blocks(&self) -> u64 {
+        self.superblock.division.stripe
+    }
+
+    /// The disk, for the log and for reading copies.
+    pub fn disk(&mut self) -> &mut dyn BlockDev {
+        self.disk.as_mut()
+    }
+
+    /// Whose it is, and the session in which it joined last.
+    #[must_use]
+    pub const fn identity(&self) -> Identity {
+        let Superblock { volume, own, session, .. } = self.superblock;
+        Identity { volume, own, session }
+    }
+
+    /// Says on the disk in which session it joined.
+    ///
+    /// # Errors
+    /// `Media`.
+    pub fn join(&mut self, session: u64) -> Result<()> {
+        self.superblock.session = session;
+        self.write_superblock()
+    }
+
+    /// Tells the time, in nanoseconds, virtual or of the host.
+    pub fn set_time(&mut self, now: u64) {
+        self.now = self.now.max(now);
+    }
+
+    /// New content of a mapped class came to its home on the big disk: copies it here.
+    ///
+    /// # Errors
+    /// `Media`: the fast disk should be given up.
+    pub fn write_back(&mut self, piece: &Piece, data: &[u8]) -> Result<Taken> {
+        self.tick += 1;
+        if !self.admission.affords(data.len() as u64, self.now) {
+            return Ok(Err(self.admission.refuse(piece, Refusal::Budget)));
+        }
+        let taken = self.store(piece, data)?;
+        self.counts.written_back += u64::from(taken.is_ok()) * u64::from(piece.blocks);
+        Ok(taken.map_err(|refusal| self.admission.refuse(piece, refusal)))
+    }
+
+    /// Where the copy of a block lies and how many more follow it in a row. Counts as a use.
+    pub fn lookup(&mut self, block: u64, born: u64) -> Option<(u64, u32)> {
+        self.tick += 1;
+        let (key, copy) = self.current(block, born)?;
+        if self.collection.holds_any(copy.fast..copy.fast + u64::from(copy.blocks)) {
+            return None;
+        }
+        self.count_hit(key, copy.fast);
+        Some((copy.fast + (block - key), copy.blocks - (block - key) as u32))
+    }
+
+    /// Reads from what was collected and is not written yet; false if not all of it is there. Counts as a use.
+    pub fn read_collected(&mut self, block: u64, born: u64, out: &mut [u8]) -> bool {
+        if self.collection.bytes() == 0 {
+            return false;
+        }
+        let (mut block, mut rest) = (block, out);
+        while !rest.is_empty() {
+            let Some((key, copy)) = self.current(block, born) else { return false };
+            let from = block - key;
+            let length = (u64::from(copy.blocks) - from).min(rest.len() as u64 / BLOCK);
+            let (own, more) = rest.split_at_mut((length * BLOCK) as usize);
+            if length == 0 || !self.collection.read(copy.fast + from, own) {
+                return false;
+            }
+            self.count_hit(key, copy.fast);
+            block += length;
+            rest = more;
+        }
+        true
+    }
+
+    /// The copy that holds a block, if it is of the same birth; one of another is stale and dropped.
+    fn current(&mut self, block: u64, born: u64) -> Option<(u64, map::Copy)> {
+        let (key, copy) = self.map.find(block).map(|(key, copy)| (key, *copy))?;
+        if copy.born == born {
+            return Some((key, copy));
+        }
+        self.counts.stale += 1;
+        self.drop_copy(key);
+        None
+    }
+
+    fn count_hit(&mut self, key: u64, fast: u64) {
+        self.counts.hits += 1;
+        let tick = self.tick;
+        if let Some(section) = self.section_of(fast) {
+            section.policy.hit(key, tick);
+        }
+    }
+
+    /// The copy of a block did not match its checksum: it is dropped.
+    pub fn damaged(&mut self, block: u64) {
+        if let Some((key, _)) = self.map.find(block) {
+            self.counts.damaged += 1;
+            self.drop_copy(key);
+        }
+    }
+
+    /// Content was read from the big disk: is it worth a copy? Then [`promote`](Self::promote) it.
+    ///
+    /// # Errors
+    /// The reason why not.
+    pub fn missed(&mut self, piece: &Piece) -> Taken {
+        self.tick += 1;
+        self.counts.misses += 1;
+        self.admit(piece).map_err(|refusal| self.admission.refuse(piece, refusal))
+    }
+
+    fn admit(&mut self, piece: &Piece) -> Taken {
+        let number = self.section_for(piece)?;
+        if self.has(piece) {
+            return Err(Refusal::Held);
+        }
+        let tick = self.tick;
+        let size = u64::from(piece.blocks);
+        let is_worth =
+            self.sections.get_mut(number).is_some_and(|section| section.policy.missed(piece.block, size, tick));
+        if self.is_pinned(piece) {
+            return Ok(());
+        }
+        self.admission.asked(piece)?;
+        if !is_worth {
+            return Err(Refusal::Colder);
+        }
+        if !self.admission.affords(size * BLOCK, self.now) {
+            return Err(Refusal::Budget);
+        }
+        Ok(())
+    }
+
+    /// Copies content that is on the big disk. `forced`: somebody asked for it, so that no budget holds.
+    ///
+    /// # Errors
+    /// `Media`: the fast disk should be given up.
+    pub fn promote(&mut self, piece: &Piece, data: &[u8], forced: bool) -> Result<Taken> {
+        self.tick += 1;
+        if !forced && !self.admission.affords(data.len() as u64, self.now) {
+            return Ok(Err(self.admission.refuse(piece, Refusal::Budget)));
+        }
+        let taken = self.store(piece, data)?;
+        self.counts.promoted += u64::from(taken.is_ok()) * u64::from(piece.blocks);
+        Ok(taken.map_err(|refusal| self.admission.refuse(piece, refusal)))
+    }
+
+    /// Blocks of the big disk were freed: their copies are worth nothing.
+    pub fn forget(&mut self, block: u64, blocks: u32) {
+        self.cut(block..block.saturating_add(u64::from(blocks)));
+    }
+
+    /// Gives up all copies of an object, and its pin; how many blocks that were.
+    pub fn demote(&mut self, object: u64) -> u64 {
+        self.pins.remove(&object);
+        let keys: Vec<u64> = self.map.of_object(object).into_iter().map(|(key, _)| key).collect();
+        let blocks = keys.into_iter().map(|key| self.drop_copy(key)).sum();
+        self.mover.changed();
+        blocks
+    }
+
+    /// Keeps the copies of an object, those it has and those it gets, until it is demoted; or lets them go as others. Pins beyond
+    /// half of a section are not kept.
+    pub fn pin(&mut self, object: u64, pinned: bool) {
+        if pinned {
+            self.pins.insert(object);
+        } else {
+            self.pins.remove(&object);
+            self.mover.changed();
+        }
+        let tick = self.tick;
+        for (key, copy) in self.map.of_object(object) {
+            let blocks = u64::from(copy.blocks);
+            let Some(section) = self.section_of(copy.fast).filter(|_| copy.pinned != pinned) else { continue };
+            if pinned && section.pinned_blocks + blocks > section.allocator.blocks() / 2 {
+                continue;
+            }
+            if pinned {
+                section.pinned_blocks += blocks;
+                section.policy.remove(key);
+            } else {
+                section.pinned_blocks = section.pinned_blocks.saturating_sub(blocks);
+                section.policy.insert(key, blocks, tick);
+            }
+            self.map.pin(key, pinned);
+            self.is_changed = true;
+        }
+    }
+
+    /// Blocks of a piece that have a copy.
+    #[must_use]
+    pub fn copied(&self, piece: &Piece) -> u64 {
+        let copied = (piece.block..piece.end())
+            .filter(|block| self.map.find(*block).is_some_and(|(_, copy)| copy.born == piece.born));
+        copied.count() as u64
+    }
+
+    /// The list of objects that are copied in the background.
+    pub fn mover(&mut self) -> &mut Mover {
+        &mut self.mover
+    }
+
+    /// The day, as [`Mover`] counts them.
+    #[must_use]
+    pub const fn day(&self) -> u64 {
+        admission::day(self.now)
+    }
+
+    /// Divides the sections anew. Copies stay where they are as long as they lie inside a section; the others are dropped,
+    /// which the big disk makes good. Nothing is copied.
+    ///
+    /// # Errors
+    /// `Invalid` for sections that cannot be; nothing was changed. `Media`.
+    pub fn reconfigure(&mut self, sections: &[SectionOptions]) -> Result<()> {
+        let division = &self.superblock.division;
+        let first = division.sections_first();
+        let places = options::divide_sections(sections, first, division.blocks.saturating_sub(first), division.stripe)?;
+        self.write_collected()?;
+        self.superblock.division.sections = places;
+        self.write_superblock()?;
+        let before = core::mem::take(&mut self.map);
+        let fresh = self.superblock.division.sections.iter().cloned();
+        let (stripe, policy) = (self.superblock.division.stripe, self.settings.policy);
+        self.sections = fresh.map(|place| Section::new(place, stripe, policy)).collect();
+        for (block, copy) in before.iter() {
+            let tick = self.tick;
+            let size = u64::from(copy.blocks);
+            let Some(section) = self.section_of(copy.fast).filter(|section| section.holds(copy.fast, copy.blocks))
+            else {
+                continue;
+            };
+            let in_one_unit = copy.fast + size <= section.unit_range(copy.fast).end;
+            if !in_one_unit || !section.take(copy.fast, copy.blocks) {
+                continue;
+            }
+            if copy.pinned {
+                section.pinned_blocks += size;
+            } else {
+                section.policy.insert(block, size, tick);
+            }
+            self.map.insert(block, *copy);
+        }
+        self.mover.changed();
+        self.is_changed = true;
+        self.snapshot()
+    }
+
+    /// Writes what was collected, and the map: what a clean end of a session does.
+    ///
+    /// # Errors
+    /// `Media`.
+    pub fn close(&mut self) -> Result<()> {
+        self.write_collected()?;
+        self.snapshot()
+    }
+
+    /// Does up to `budget` units of what need not wait for a request: writes what was collected for too long, and
+    /// makes room before it is needed.
+    ///
+    /// # Errors
+    /// `Media`.
+    pub fn maintain(&mut self, budget: u32) -> Result<Maintenance> {
+        let mut done = 0;
+        if self.collection.is_older_than(self.now.saturating_sub(self.settings.collect_nanoseconds)) {
+            self.write_collected()?;
+            // The paper's extents leave their tables when the time is over.
+            self.sections.iter_mut().filter(|section| !section.is_in_order()).for_each(Section::seal);
+            done += 1;
+        }
+        for number in 0..self.sections.len() {
+            let is_short = self.sections.get(number).is_some_and(Section::is_short);
+            if done < budget && is_short {
+                self.make_room(number, 0)?;
+                done += 1;
+            }
+        }
+        Ok(Maintenance { done, more: done == budget && self.sections.iter().any(Section::is_short) })
+    }
+
+    fn write_superblock(&mut self) -> Result<()> {
+        self.superblock.sequence += 1;
+        let bytes = self.superblock.encode();
+        let slot = self.superblock.sequence % 2;
+        let wrote = self.disk.write_at(slot * BLOCK, &bytes, IoTag::Anchor).and_then(|()| self.disk.flush());
+        wrote.map_err(|error| from_media("writing the superblock of the fast disk", &error))
+    }
+
+    /// What `stat --why` says of the copy of a block.
+    #[must_use]
+    pub fn why(&self, block: u64) -> String {
+        self.explain(block)
+    }
+}
+
+/// The newest sound superblock; `None` if there never was one.
+fn read_superblock(disk: &mut dyn BlockDev) -> Result<Option<Superblock>> {
+    let blocks = disk.bytes() / BLOCK;
+    let (mut newest, mut version, mut failure) = (None::<Superblock>, None, None);
+    for slot in 0..2.min(blocks) {
+        let mut block = alloc::vec![0; SECTOR_BYTES];
+        if let Err(error) = disk.read_at(slot * BLOCK, &mut block, IoTag::Recovery) {
+            failure = Some(from_media("reading the superblock of the fast disk", &error));
+            continue;
+        }
+        version = version.max(Superblock::version_of(&block));
+        if let Some(found) = Superblock::decode(&block, blocks)
+            && newest.as_ref().is_none_or(|newest| newest.sequence < found.sequence)
+        {
+            newest = Some(found);
+        }
+    }
+    match (newest, version, failure) {
+        (Some(newest), _, _) => Ok(Some(newest)),
+        (None, Some(newer), _) if newer > VERSION => Err(invalid(format!(
+            "{} has format {newer} of fast disks, and this version knows {VERSION}; use a newer one, or mount without it",
+            disk.name()
+        ))),
+        (None, Some(_), _) => Err(damaged(format!(
+            "both superblocks of the fast disk {} are damaged; mount without it, and attach it as a new one",
+            disk.name()
+        ))),
+        (None, None, Some(failure)) => Err(failure),
+        (None, None, None) => Ok(None),
+    }
+}

@@ -17,5 +17,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod bytes;
+mod errors;
 pub mod fast;
 pub mod policy;

@@ -12,6 +12,7 @@ mod lists;
 mod lru;
 pub mod measure;
 mod multi_queue;
+pub(crate) mod queue;
 mod s3_fifo;
 pub mod streams;
 mod tiny_lfu;

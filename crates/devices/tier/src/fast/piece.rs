@@ -1,0 +1,134 @@
+//! What the core speaks of with the fast disk: pieces of content, and reasons why one is not copied.
+
+use onode_object::{Placement, Target};
+
+/// Content in a row of blocks of the big disk, as one extent names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The first block on the big disk.
+    pub block: u64,
+    /// The checkpoint at which its blocks were allocated: together with them it names the content.
+    pub born: u64,
+    /// How many blocks, at most [`Piece::MOST_BLOCKS`].
+    pub blocks: u32,
+    /// The object.
+    pub object: u64,
+    /// Where the piece begins in the object, in blocks.
+    pub index: u64,
+    /// The hint `placement_class` of the object.
+    pub class: u16,
+}
+
+impl Piece {
+    /// The longest piece.
+    pub const MOST_BLOCKS: u32 = 256;
+
+    /// The block behind the last.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.block.saturating_add(self.blocks as u64)
+    }
+
+    /// A number for what the piece holds: the same block born again is something else.
+    pub(super) const fn key(&self) -> u64 {
+        self.block ^ self.born.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    pub(super) const fn placement(&self) -> Placement {
+        Placement::from_class(self.class)
+    }
+
+    /// The section that it goes to; `None` if it bypasses the fast disk.
+    pub(super) fn section(&self, sections: usize) -> Option<usize> {
+        match self.placement().target {
+            Target::Bypass => None,
+            Target::Device => Some(0),
+            // A section that was given up since: the first takes its content.
+            Target::Section(number) => Some(usize::from(number)).filter(|number| *number < sections).or(Some(0)),
+        }
+    }
+}
+
+/// Why content is not copied to the fast disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Its placement says so.
+    Bypass = 0,
+    /// It is part of a long sequential read.
+    Sequential = 1,
+    /// It was asked for the first time within the window.
+    FirstHit = 2,
+    /// What may be written today is written.
+    Budget = 3,
+    /// There is no room, and nothing that could go.
+    Full = 4,
+    /// It would fill too much of its section.
+    TooLarge = 5,
+    /// Pinned content fills what may be pinned.
+    Pinned = 6,
+    /// There is no fast disk.
+    Away = 7,
+    /// What it would drive out is asked for more often.
+    Colder = 8,
+    /// It is there, or on its way.
+    Held = 9,
+}
+
+impl Refusal {
+    /// All of them, by their number.
+    pub const ALL: [Self; 10] = [
+        Self::Bypass,
+        Self::Sequential,
+        Self::FirstHit,
+        Self::Budget,
+        Self::Full,
+        Self::TooLarge,
+        Self::Pinned,
+        Self::Away,
+        Self::Colder,
+        Self::Held,
+    ];
+
+    /// The name in counters.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bypass => "bypass",
+            Self::Sequential => "sequential",
+            Self::FirstHit => "first hit",
+            Self::Budget => "budget",
+            Self::Full => "full",
+            Self::TooLarge => "too large",
+            Self::Pinned => "pinned",
+            Self::Away => "away",
+            Self::Colder => "colder",
+            Self::Held => "held",
+        }
+    }
+
+    /// A sentence for people.
+    #[must_use]
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Bypass => "its placement bypasses the fast disk",
+            Self::Sequential => "it was read as part of a long sequential read",
+            Self::FirstHit => "it was asked for only once of late",
+            Self::Budget => "the fast disk has taken what it may take today",
+            Self::Full => "its section has no room, and nothing in it can go",
+            Self::TooLarge => "it would fill more than a quarter of its section",
+            Self::Pinned => "pinned content fills half of its section",
+            Self::Away => "there is no fast disk",
+            Self::Colder => "what it would drive out is asked for more often",
+            Self::Held => "it is there",
+        }
+    }
+
+    /// Whether trying again can only help after something else has changed.
+    #[must_use]
+    pub const fn is_hopeless(self) -> bool {
+        match self {
+            Self::Bypass | Self::Full | Self::TooLarge | Self::Pinned | Self::Away | Self::Held => true,
+            Self::Sequential | Self::FirstHit | Self::Budget | Self::Colder => false,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What the fast disk tells about itself.
+
+use super::{BLOCK, Fast};
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+
+/// A copy, as checks see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// The first block on the big disk.
+    pub block: u64,
+    /// The checkpoint at which its blocks were allocated.
+    pub born: u64,
+    /// How many.
+    pub blocks: u32,
+    /// The first block on the fast disk.
+    pub fast: u64,
+    /// It is collected and not written yet.
+    pub is_collected: bool,
+}
+
+impl Fast {
+    /// All copies, in the order of the big disk's blocks.
+    pub fn copies(&self) -> impl Iterator<Item = Copied> {
+        self.map.iter().map(|(block, copy)| Copied {
+            block,
+            born: copy.born,
+            blocks: copy.blocks,
+            fast: copy.fast,
+            is_collected: self.collection.holds_any(copy.fast..copy.fast + u64::from(copy.blocks)),
+        })
+    }
+
+    /// Named figures, always in the same order.
+    #[must_use]
+    pub fn counters(&self) -> Vec<(String, u64)> {
+        let counts = &self.counts;
+        let mut all: Vec<(String, u64)> = [
+            ("fast hits", counts.hits),
+            ("fast misses", counts.misses),
+            ("fast copies", self.map.len() as u64),
+            ("fast blocks copied", self.map.blocks()),
+            ("fast blocks written back", counts.written_back),
+            ("fast blocks promoted", counts.promoted),
+            ("fast blocks moved", counts.moved),
+            ("fast copies evicted", counts.evicted),
+            ("fast copies stale", counts.stale),
+            ("fast copies damaged", counts.damaged),
+            ("fast batches", self.collection.batches),
+            ("fast blocks written", self.collection.blocks_written),
+            ("fast bytes collected", self.collection.bytes()),
+            ("fast bytes of today", self.admission.spent()),
+            ("fast snapshots", self.snapshots),
+            ("fast snapshot blocks", counts.snapshot_blocks),
+            ("fast snapshots lost", counts.snapshots_lost),
+            ("fast entries dropped", counts.entries_dropped),
+            ("fast objects waiting", self.mover.len() as u64),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name.to_string(), value))
+        .collect();
+        let refusals = self.admission.refusals();
+        all.extend(refusals.map(|(refusal, count)| (format!("fast refused: {}", refusal.name()), count)));
+        for section in &self.sections {
+            let name = &section.place.name;
+            all.push((format!("section {name} blocks"), section.allocator.blocks()));
+            all.push((format!("section {name} copied"), section.kept_blocks()));
+            all.push((format!("section {name} pinned"), section.pinned_blocks));
+            all.push((format!("section {name} room"), section.allocator.room()));
+        }
+        all
+    }
+
+    /// The names of the sections, in the order of their numbers.
+    #[must_use]
+    pub fn section_names(&self) -> Vec<String> {
+        self.sections.iter().map(|section| section.place.name.clone()).collect()
+    }
+
+    pub(super) fn explain(&self, block: u64) -> String {
+        if let Some((first, copy)) = self.map.find(block) {
+            let fast = copy.fast + (block - first);
+            let section = self.sections.iter().find(|section| section.holds(fast, 1));
+            let name = section.map_or("", |section| section.place.name.as_str());
+            let state = if self.collection.holds_any(fast..fast + 1) {
+                "collected, to be written with its stripe"
+            } else if copy.pinned {
+                "pinned"
+            } else if section.is_some_and(|section| section.policy.is_hot(first)) {
+                "hot"
+            } else {
+                "may go when room is needed"
+            };
+            return format!("copied to section `{name}` at byte {} of the fast disk: {state}", fast * BLOCK);
+        }
+        match self.admission.last_refusal(block) {
+            Some(refusal) => format!("not copied: {}", refusal.describe()),
+            None => "not copied: nobody asked for it of late".to_string(),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! One section at work: its blocks, the order in which its copies go, and blocks that wait for a snapshot.
+
+use super::extent::{Allocate, Run, Scheme};
+use super::format::SectionPlace;
+use crate::policy::{Policy, PolicyKind};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+pub(super) struct Section {
+    pub place: SectionPlace,
+    pub allocator: Box<dyn Allocate>,
+    /// Knows all copies here that are not pinned.
+    pub policy: Box<dyn Policy>,
+    /// Given up; handed out again when a snapshot without them is durable.
+    quarantine: Vec<Run>,
+    quarantined: u64,
+    pub pinned_blocks: u64,
+    /// Filled in whole stripes: the end of what was handed out last.
+    tail: Option<u64>,
+    in_order: bool,
+}
+
+impl Section {
+    pub fn new(place: SectionPlace, stripe: u64, policy: PolicyKind) -> Self {
+        let allocator = place.scheme.build(place.blocks, place.extent_blocks, stripe as u32);
+        let policy = policy.build(allocator.blocks());
+        let in_order = place.scheme == Scheme::Exact && stripe > 1;
+        Self {
+            place,
+            allocator,
+            policy,
+            quarantine: Vec::new(),
+            quarantined: 0,
+            pinned_blocks: 0,
+            tail: None,
+            in_order,
+        }
+    }
+
+    /// Whether blocks of the disk lie in this section.
+    pub fn holds(&self, fast: u64, blocks: u32) -> bool {
+        fast >= self.place.first
+            && fast.checked_add(u64::from(blocks)).is_some_and(|end| end <= self.place.first + self.allocator.blocks())
+    }
+
+    const fn run(&self, fast: u64, blocks: u32) -> Run {
+        Run { start: fast - self.place.first, blocks }
+    }
+
+    /// Places for content, in its order, none of them across the border of a unit.
+    pub fn allocate(&mut self, blocks: u32) -> Option<Vec<Run>> {
+        let unit = u64::from(self.allocator.unit_blocks());
+        let mut places = Vec::new();
+        for run in self.allocator.allocate(blocks)? {
+            let mut start = run.start;
+            while start < run.end() {
+                let end = run.end().min((start / unit + 1) * unit);
+                places.push(Run { start: self.place.first + start, blocks: (end - start) as u32 });
+                start = end;
+            }
+        }
+        self.tail = places.last().map(|run| run.end());
+        Some(places)
+    }
+
+    /// Blocks of the disk are in use already.
+    pub fn take(&mut self, fast: u64, blocks: u32) -> bool {
+        self.holds(fast, blocks) && self.allocator.take(self.run(fast, blocks))
+    }
+
+    /// Blocks were given up.
+    pub fn give_up(&mut self, fast: u64, blocks: u32) {
+        if self.holds(fast, blocks) {
+            self.quarantine.push(self.run(fast, blocks));
+            self.quarantined += u64::from(blocks);
+        }
+    }
+
+    /// A snapshot without what was given up is durable.
+    pub fn release(&mut self) {
+        for run in core::mem::take(&mut self.quarantine) {
+            self.allocator.free(run);
+        }
+        self.quarantined = 0;
+    }
+
+    /// Whether anything waits for a snapshot.
+    pub fn has_given_up(&self) -> bool {
+        !self.quarantine.is_empty()
+    }
+
+    /// Blocks of the unit that is being filled: it is written when it is full. `None` where blocks are written as they come.
+    pub fn open_unit(&self) -> Option<Range<u64>> {
+        let tail = self.tail.filter(|_| self.in_order)?;
+        let range = self.unit_range(tail);
+        (tail > range.start).then_some(range)
+    }
+
+    /// The blocks of the unit that holds a block of the disk.
+    pub fn unit_range(&self, fast: u64) -> Range<u64> {
+        let unit = u64::from(self.allocator.unit_blocks());
+        let first = self.place.first + (fast - self.place.first) / unit * unit;
+        first..first + unit
+    }
+
+    /// Takes no more into the unit that is being filled.
+    pub fn seal(&mut self) {
+        self.allocator.seal(0);
+        self.tail = None;
+    }
+
+    /// Whether whole units are filled in order, and emptied as one.
+    pub const fn is_in_order(&self) -> bool {
+        self.in_order
+    }
+
+    /// Whether there is less room than there should be.
+    pub fn is_short(&self) -> bool {
+        self.allocator.room() < self.low_water()
+    }
+
+    /// Room that there should be at least.
+    pub fn low_water(&self) -> u64 {
+        (self.allocator.blocks() / 64).max(u64::from(self.allocator.unit_blocks()))
+    }
+
+    /// Room that is made at once when there is less.
+    pub fn high_water(&self) -> u64 {
+        (self.allocator.blocks() / 16).max(2 * u64::from(self.allocator.unit_blocks()))
+    }
+
+    /// A unit that is so empty that what is left in it is better moved.
+    pub fn nearly_empty_unit(&self) -> Option<Range<u64>> {
+        let unit = self.allocator.emptiest()?;
+        let blocks = self.allocator.unit_blocks();
+        let first = self.place.first + u64::from(unit) * u64::from(blocks);
+        (self.allocator.live(unit) * 4 <= blocks).then(|| first..first + u64::from(blocks))
+    }
+
+    /// Blocks that are in use and were not given up.
+    pub fn kept_blocks(&self) -> u64 {
+        self.allocator.used() - self.quarantined
+    }
+}
