@@ -17,7 +17,35 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod apply;
+mod bitmap;
 mod bytes;
+mod change;
+mod checkpoint;
+mod commit;
+mod core;
+mod device;
+mod disks;
 mod errors;
+mod extent;
 pub mod fast;
+mod inspect;
+mod layout;
+mod log;
+mod mount;
+mod node;
+mod onode;
+mod options;
+mod pending;
 pub mod policy;
+mod read;
+mod record;
+mod ring;
+mod room;
+mod scrub;
+mod space;
+mod superblock;
+mod tree;
+
+pub use device::TierDevice;
+pub use options::{FormatOptions, MountOptions};

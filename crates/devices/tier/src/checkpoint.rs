@@ -1,0 +1,122 @@
+//! Checkpoints: pending content goes home, changed nodes get blocks, and a new superblock refers to all of it.
+//!
+//! Everything is written to free blocks, flushed, and only then the superblock. So a cut leaves the old checkpoint or
+//! the new one. Both copies of the superblock are written one after the other, the second is durable with the next
+//! flush: a damaged copy takes nothing with it.
+
+use crate::core::Core;
+use crate::extent::{Extent, MOST_BLOCKS};
+use crate::layout::{BLOCK, BLOCK_BYTES};
+use crate::node::Key;
+use alloc::vec::Vec;
+use onode_media::IoTag;
+use onode_object::{Error, ErrorKind, ObjectId, Result};
+
+/// Blocks that go home in one request at most.
+const RUN_BLOCKS: u64 = 256;
+
+impl Core {
+    /// Makes all that was applied durable on the big disk. The caller has filled in where the log goes on.
+    ///
+    /// # Errors
+    /// `Media`, after which nothing changes any more.
+    pub fn checkpoint(&mut self) -> Result<()> {
+        self.check_writable()?;
+        let done = self.write_checkpoint();
+        done.map_err(|error| self.fail(error))
+    }
+
+    fn write_checkpoint(&mut self) -> Result<()> {
+        self.write_pending()?;
+        self.hold_old_nodes();
+        let space = &mut self.space;
+        let nodes = self.tree.settle(&mut || space.allocate_node().ok_or_else(no_room))?;
+        self.disks.write_sorted(nodes, IoTag::Index)?;
+        self.space.release_held();
+        let layout = self.io.layout;
+        let pages = self.space.bitmap.settle(self.epoch).into_iter();
+        let pages = pages.map(|(page, slot, bytes)| (layout.bitmap_block(page, slot), bytes)).collect();
+        self.disks.write_sorted(pages, IoTag::Summary)?;
+        self.disks.flush()?;
+        let (root, root_crc) = self.tree.root();
+        self.superblock.checkpoint = self.epoch;
+        (self.superblock.root, self.superblock.root_crc) = (root, root_crc);
+        self.superblock.nodes = self.tree.counts().nodes;
+        self.superblock.objects = self.objects;
+        self.superblock.next_id = self.next_id;
+        self.superblock.bitmap_digest = self.space.bitmap.digest();
+        self.write_superblock()?;
+        self.epoch += 1;
+        self.group = crate::core::Group::default();
+        self.is_dirty = false;
+        self.figures.checkpoints += 1;
+        Ok(())
+    }
+
+    /// Writes the superblock and waits for it.
+    ///
+    /// # Errors
+    /// `Media`.
+    pub fn write_superblock(&mut self) -> Result<()> {
+        self.superblock.sequence += 1;
+        let bytes = self.superblock.encode();
+        self.disks.write(0, &bytes, IoTag::Anchor)?;
+        self.disks.flush()?;
+        self.disks.write(1, &bytes, IoTag::Anchor)
+    }
+
+    /// Gives every pending block a place: right behind what the object has before it, or near its directory.
+    fn write_pending(&mut self) -> Result<()> {
+        while let Some((object, first, bytes)) = self.pending.take_run(RUN_BLOCKS) {
+            let placed = self.place(ObjectId(object), first, &bytes);
+            let extents = match placed {
+                Ok(extents) => extents,
+                Err(error) => {
+                    self.pending.put_run(object, first, &bytes);
+                    return Err(error);
+                }
+            };
+            let mut at = first;
+            for extent in extents {
+                self.tree.put(&mut self.io, Key::extent(object, at), extent.encode())?;
+                at += extent.blocks();
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes whole blocks of an object to free blocks; what they replace stays.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Media`.
+    pub fn place(&mut self, object: ObjectId, first: u64, content: &[u8]) -> Result<Vec<Extent>> {
+        let mut goal = self.goal(object, first)?;
+        let mut extents = Vec::new();
+        let mut rest = content;
+        while !rest.is_empty() {
+            let wanted = (rest.len() / BLOCK_BYTES) as u64;
+            let (block, count) = self.space.allocate(goal, wanted.min(RUN_BLOCKS)).ok_or_else(no_room)?;
+            let (run, behind) = rest.split_at((count * BLOCK) as usize);
+            self.disks.write(block, run, IoTag::Data)?;
+            let part = (MOST_BLOCKS * BLOCK) as usize;
+            let places = (block..).step_by(MOST_BLOCKS as usize);
+            extents.extend(places.zip(run.chunks(part)).map(|(at, bytes)| Extent::of(at, self.epoch, bytes)));
+            goal = block + count;
+            rest = behind;
+        }
+        Ok(extents)
+    }
+
+    /// Where block `first` of an object is best put.
+    fn goal(&mut self, object: ObjectId, first: u64) -> Result<u64> {
+        if let Some((at, extent)) = self.extents(object, first.saturating_sub(MOST_BLOCKS), first)?.last() {
+            return Ok(extent.block + (first - at));
+        }
+        let hints = self.onode(object)?.unwrap_or_default().hints;
+        Ok(self.space.goal(object.0, &hints))
+    }
+}
+
+fn no_room() -> Error {
+    Error::new(ErrorKind::NoSpace, "no free block is left")
+}

@@ -1,0 +1,190 @@
+//! Commits: applied under the lock of the state, made durable under the lock of the log.
+//!
+//! Who gets the lock of the log takes along all that was applied until then: one sequential write and one flush for
+//! everyone who waits.
+
+use crate::change::{Change, put_transaction};
+use crate::core::{Core, Need};
+use crate::layout::{BLOCK, BLOCK_BYTES};
+use crate::log::Log;
+use alloc::vec::Vec;
+use onode_base::sync::Mutex;
+use onode_object::validate::{never_needs_space, validate};
+use onode_object::{Durability, Error, ErrorKind, Mutation, ObjectId, Result, Transaction};
+
+/// A volume: the state and the log, each behind its lock. Who takes both takes the log's first.
+pub struct Volume {
+    /// The log.
+    pub log: Mutex<Log>,
+    /// The state.
+    pub core: Mutex<Core>,
+}
+
+/// What applying found.
+enum Applied {
+    /// It is done, as this commit with these needs; the group is so large now that it should be written.
+    Done { commit: u64, need: Need, is_large: bool },
+    /// There is no room before a checkpoint.
+    NeedsCheckpoint,
+}
+
+impl Volume {
+    /// Does the whole transaction or nothing.
+    ///
+    /// # Errors
+    /// As [`ObjectDevice::commit`](onode_object::ObjectDevice::commit).
+    pub fn commit(&self, transaction: &Transaction, durability: Durability) -> Result<()> {
+        let mut applied = self.core.lock().try_commit(transaction, true)?;
+        if matches!(applied, Applied::NeedsCheckpoint) {
+            self.checkpoint()?;
+            applied = self.core.lock().try_commit(transaction, false)?;
+        }
+        match applied {
+            Applied::NeedsCheckpoint => Err(no_space()),
+            Applied::Done { commit, need, .. } if durability == Durability::Durable => self.persist(commit, need),
+            Applied::Done { commit, is_large: true, .. } => self.persist(commit, Need::default()),
+            Applied::Done { .. } => Ok(()),
+        }
+    }
+
+    /// Brings the log as far as `commit`, and waits for the disks that `need` names.
+    ///
+    /// # Errors
+    /// `Media`.
+    pub fn persist(&self, commit: u64, need: Need) -> Result<()> {
+        let mut log = self.log.lock();
+        if log.has(commit, need) {
+            return Ok(());
+        }
+        let (disks, has_placed) = {
+            let mut core = self.core.lock();
+            core.check_writable()?;
+            let is_full = core.pending.bytes() > core.options.pending_bytes || log.is_half_full();
+            if is_full || !log.fits(core.group.payload.len()) {
+                return log.checkpoint(&mut core);
+            }
+            let has_placed = core.group.has_placed;
+            log.append(&mut core);
+            (alloc::sync::Arc::clone(&core.disks), has_placed)
+        };
+        let written = log.write(&disks, need, has_placed);
+        written.map_err(|error| self.core.lock().fail(error))
+    }
+
+    /// Writes a checkpoint if anything changed.
+    ///
+    /// # Errors
+    /// `Media`, `ReadOnly`.
+    pub fn checkpoint(&self) -> Result<()> {
+        let mut log = self.log.lock();
+        let mut core = self.core.lock();
+        log.checkpoint(&mut core)
+    }
+
+    /// Makes every commit so far durable wherever its class asks for it.
+    ///
+    /// # Errors
+    /// `Media`.
+    pub fn sync(&self) -> Result<()> {
+        let commit = {
+            let core = self.core.lock();
+            if core.commits == 0 || core.options.read_only {
+                return Ok(());
+            }
+            core.commits
+        };
+        self.persist(commit, Need::ALL)
+    }
+}
+
+impl Core {
+    fn try_commit(&mut self, transaction: &Transaction, can_retry: bool) -> Result<Applied> {
+        self.check_writable()?;
+        let next_id = ObjectId(self.next_id);
+        validate(transaction, next_id, &mut |object| Ok(self.onode(object)?.is_some()))?;
+        if transaction.is_empty() {
+            return Ok(Applied::Done { commit: self.commits, need: Need::ALL, is_large: false });
+        }
+        let cost = self.prepare(transaction)?;
+        let reserve = self.io.layout.reserve_blocks();
+        if !self.fits(&cost, reserve) {
+            let takes_reserve = never_needs_space(transaction, self)? && self.fits(&cost, 0);
+            let must_checkpoint = can_retry && self.can_make_room();
+            if must_checkpoint {
+                return Ok(Applied::NeedsCheckpoint);
+            }
+            if !takes_reserve {
+                return Err(no_space());
+            }
+        }
+        self.need = Need::default();
+        let done = self.apply_all(transaction);
+        self.prefetched.clear();
+        self.hold_old_nodes();
+        if let Err(error) = done {
+            return Err(self.fail(error));
+        }
+        let keep = self.options.node_cache_bytes / BLOCK;
+        self.tree.evict(keep.max(8));
+        let is_large = self.group.payload.len() >= 256 << 10 || self.pending.bytes() > self.options.pending_bytes;
+        Ok(Applied::Done { commit: self.commits, need: self.need, is_large })
+    }
+
+    /// Applies a transaction that fits and was prepared, and adds it to the group.
+    fn apply_all(&mut self, transaction: &Transaction) -> Result<()> {
+        let content = transaction.mutations.iter().map(|mutation| match mutation {
+            Mutation::Write { data, .. } => data.len(),
+            _ => 0,
+        });
+        let content: usize = content.sum();
+        self.figures.bytes_written += content as u64;
+        let is_large = content > self.options.place_above_bytes;
+        let mut changes = Vec::with_capacity(transaction.mutations.len());
+        for mutation in &transaction.mutations {
+            match mutation {
+                Mutation::Write { object, offset, data } if is_large && data.len() >= 2 * BLOCK_BYTES => {
+                    self.apply_large(*object, *offset, data, &mut changes)?;
+                }
+                _ => {
+                    let change = Change::Plain(mutation.clone());
+                    self.apply(&change)?;
+                    changes.push(change);
+                }
+            }
+        }
+        put_transaction(&mut self.group.payload, &changes);
+        self.group.transactions += 1;
+        self.commits += 1;
+        self.is_dirty = true;
+        Ok(())
+    }
+
+    /// A write whose whole blocks go to their place at once; the rest goes through the log.
+    fn apply_large(&mut self, object: ObjectId, offset: u64, data: &[u8], changes: &mut Vec<Change>) -> Result<()> {
+        let head = (offset.next_multiple_of(BLOCK) - offset) as usize;
+        let (head, rest) = data.split_at(head.min(data.len()));
+        let (middle, tail) = rest.split_at(rest.len() / BLOCK_BYTES * BLOCK_BYTES);
+        let first = offset + head.len() as u64;
+        let mut plain = |core: &mut Self, offset: u64, data: &[u8]| {
+            if data.is_empty() {
+                return Ok(());
+            }
+            let change = Change::Plain(Mutation::Write { object, offset, data: data.to_vec() });
+            core.apply(&change)?;
+            changes.push(change);
+            Ok(())
+        };
+        plain(self, offset, head)?;
+        plain(self, first + middle.len() as u64, tail)?;
+        let extents = self.place(object, first / BLOCK, middle)?;
+        self.group.has_placed = true;
+        let change = Change::Placed { object, first: first / BLOCK, extents };
+        self.apply(&change)?;
+        changes.push(change);
+        Ok(())
+    }
+}
+
+fn no_space() -> Error {
+    Error::new(ErrorKind::NoSpace, "the transaction does not fit any more")
+}

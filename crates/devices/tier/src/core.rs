@@ -1,0 +1,220 @@
+//! The state of a mounted volume: tree, pending content, free space and the group of commits that the log lacks.
+
+use crate::change::Change;
+use crate::disks::{Disks, NodeReader};
+use crate::errors::damaged;
+use crate::node::{Key, Space as Part};
+use crate::onode::Onode;
+use crate::options::MountOptions;
+use crate::pending::Pending;
+use crate::space::Space;
+use crate::superblock::Superblock;
+use crate::tree::Tree;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use onode_object::{Acknowledge, Error, ErrorKind, Mutation, ObjectId, Placement, Result, Transaction};
+
+/// Which logs must have a commit before it returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Need {
+    /// The big disk's.
+    pub big: bool,
+    /// The fast disk's.
+    pub fast: bool,
+    /// One of them.
+    pub either: bool,
+}
+
+impl Need {
+    /// Both.
+    pub const ALL: Self = Self { big: true, fast: true, either: false };
+
+    /// Adds what a class asks for.
+    pub const fn add(&mut self, acknowledge: Acknowledge) {
+        match acknowledge {
+            Acknowledge::Safe | Acknowledge::Volume => (self.big, self.fast) = (true, true),
+            Acknowledge::Either => self.either = true,
+            Acknowledge::Big => self.big = true,
+        }
+    }
+}
+
+/// Commits that the log lacks.
+#[derive(Debug, Default)]
+pub struct Group {
+    /// The transactions, encoded.
+    pub payload: Vec<u8>,
+    /// How many.
+    pub transactions: u32,
+    /// Content was written to its place for them and not flushed since.
+    pub has_placed: bool,
+}
+
+/// Figures since the mount.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Bytes of content that users wrote.
+    pub bytes_written: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// Records written to the log.
+    pub records: u64,
+    /// Transactions in them.
+    pub logged: u64,
+    /// Bytes of records, padding included.
+    pub log_bytes: u64,
+    /// Blocks of content read from the big disk.
+    pub blocks_read: u64,
+    /// Blocks of content read from the fast disk.
+    pub blocks_read_fast: u64,
+    /// Blocks of the big disk whose checksum was wrong.
+    pub damaged_blocks: u64,
+    /// Pending blocks that were deleted before they were written.
+    pub blocks_never_written: u64,
+    /// Commits found in the log at the mount.
+    pub replayed: u64,
+}
+
+/// The state.
+pub struct Core {
+    /// The disks.
+    pub disks: Arc<Disks>,
+    /// How it was mounted.
+    pub options: MountOptions,
+    /// The superblock as it was written last.
+    pub superblock: Superblock,
+    /// The tree.
+    pub tree: Tree,
+    /// What reads its nodes.
+    pub io: NodeReader,
+    /// Free space.
+    pub space: Space,
+    /// Content without a place.
+    pub pending: Pending,
+    /// The id of the checkpoint in the making.
+    pub epoch: u64,
+    /// The first id that was never handed out.
+    pub next_id: u64,
+    /// Objects.
+    pub objects: u64,
+    /// Commits that the log lacks.
+    pub group: Group,
+    /// The number of commits so far.
+    pub commits: u64,
+    /// Which logs the transaction at hand needs.
+    pub need: Need,
+    /// Blocks read ahead for the transaction at hand, so that applying it cannot fail.
+    pub prefetched: BTreeMap<(u64, u64), Vec<u8>>,
+    /// Why nothing can be changed.
+    pub read_only: Option<String>,
+    /// Something changed since the last checkpoint.
+    pub is_dirty: bool,
+    /// Figures.
+    pub figures: Figures,
+}
+
+impl Core {
+    /// # Errors
+    /// `ReadOnly` if nothing can be changed.
+    pub fn check_writable(&self) -> Result<()> {
+        match &self.read_only {
+            Some(why) => Err(Error::new(ErrorKind::ReadOnly, why.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// A write failed: from now on nothing changes.
+    pub fn fail(&mut self, error: Error) -> Error {
+        if self.read_only.is_none() {
+            self.read_only = Some(format!("read-only since a failure: {error}"));
+        }
+        error
+    }
+
+    /// An object's onode.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Media`.
+    pub fn onode(&mut self, object: ObjectId) -> Result<Option<Onode>> {
+        let Some(value) = self.tree.get(&mut self.io, &Key::of(object.0, Part::Onode))? else { return Ok(None) };
+        let onode = Onode::decode(value);
+        onode.map(Some).ok_or_else(|| Error::of(ErrorKind::Corrupt, object, "its onode is damaged"))
+    }
+
+    /// An object's onode.
+    ///
+    /// # Errors
+    /// `NotFound`, `Corrupt`, `Media`.
+    pub fn known(&mut self, object: ObjectId) -> Result<Onode> {
+        self.onode(object)?.ok_or_else(|| Error::of(ErrorKind::NotFound, object, "there is no such object"))
+    }
+
+    /// Stores an onode.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Media`.
+    pub fn put_onode(&mut self, object: ObjectId, onode: &Onode) -> Result<()> {
+        self.tree.put(&mut self.io, Key::of(object.0, Part::Onode), onode.encode())
+    }
+
+    /// Notes which logs a change of an object of this class needs.
+    pub fn note_class(&mut self, onode: &Onode) {
+        let placement = Placement::from_class(onode.hints.placement_class);
+        let rules = [placement.acknowledge, self.options.acknowledge, self.superblock.acknowledge];
+        let rule = rules.into_iter().find(|rule| *rule != Acknowledge::Volume);
+        self.need.add(rule.unwrap_or(Acknowledge::Safe));
+    }
+
+    /// Takes over a transaction from the log.
+    ///
+    /// # Errors
+    /// `Corrupt` if it cannot be one that was logged here.
+    pub fn replay(&mut self, changes: &[Change]) -> Result<()> {
+        for change in changes {
+            if let Change::Placed { extents, .. } = change {
+                for extent in extents {
+                    let count = extent.blocks();
+                    let is_ours = self.io.layout.holds(extent.block, count);
+                    if !is_ours || self.space.bitmap.take(extent.block, count) != count {
+                        return Err(damaged("the log names blocks that are in use"));
+                    }
+                }
+            }
+            if let Change::Plain(mutation) = change {
+                check_logged(mutation)?;
+                if matches!(mutation, Mutation::Create { .. }) {
+                    self.next_id = self.next_id.max(mutation.object().0 + 1);
+                }
+            }
+            self.apply(change)?;
+        }
+        self.is_dirty = true;
+        self.figures.replayed += 1;
+        Ok(())
+    }
+
+    /// Blocks of replaced nodes stay until the checkpoint.
+    pub fn hold_old_nodes(&mut self) {
+        for block in self.tree.take_freed() {
+            self.space.give_up(block, 1);
+        }
+    }
+}
+
+/// What a log holds was checked before it was written; a forged one must not get further.
+fn check_logged(mutation: &Mutation) -> Result<()> {
+    let most = Transaction::MAX_OBJECT_BYTES;
+    let is_sound = match mutation {
+        Mutation::Write { offset, data, .. } => offset.checked_add(data.len() as u64).is_some_and(|end| end <= most),
+        Mutation::Truncate { size, .. } => *size <= most,
+        Mutation::SetAttribute { value, .. } => value.len() <= Transaction::MAX_ATTRIBUTE_BYTES,
+        _ => true,
+    };
+    if is_sound && mutation.object() < ObjectId::FIRST_OF_DEVICE {
+        return Ok(());
+    }
+    Err(damaged("the log holds a change that cannot be"))
+}

@@ -1,0 +1,100 @@
+//! A look inside: figures since the mount, block groups as segments, memory.
+
+use crate::device::TierDevice;
+use crate::layout::{BLOCK, GROUP_BLOCKS};
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+use onode_media::{BlockDev, IoTag};
+use onode_object::powers::{Inspect, Inspection, SegmentInfo, SegmentState, TagCounts};
+
+impl Inspect for TierDevice {
+    fn counters(&self) -> Vec<(String, u64)> {
+        let core = self.volume.core.lock();
+        let figures = &core.figures;
+        let own = [
+            ("bytes written", figures.bytes_written),
+            ("checkpoints", figures.checkpoints),
+            ("log records", figures.records),
+            ("transactions logged", figures.logged),
+            ("log bytes", figures.log_bytes),
+            ("transactions replayed", figures.replayed),
+            ("blocks read from big", figures.blocks_read),
+            ("blocks read from fast", figures.blocks_read_fast),
+            ("blocks of big damaged", figures.damaged_blocks),
+            ("blocks never written", figures.blocks_never_written),
+            ("blocks pending", core.pending.count()),
+            ("blocks free", core.space.free()),
+            ("blocks held", core.space.held()),
+            ("tree nodes", core.tree.counts().nodes),
+            ("tree nodes changed", core.tree.counts().dirty),
+        ];
+        let mut all: Vec<(String, u64)> = own.iter().map(|(name, count)| ((*name).to_string(), *count)).collect();
+        if let Some(counts) = core.disks.big.lock().counters() {
+            let total = counts.total();
+            for (name, count) in
+                [("big reads", total.reads), ("big writes", total.writes), ("big flushes", counts.flushes)]
+            {
+                all.push((name.to_string(), count));
+            }
+        }
+        all
+    }
+
+    fn segments(&self) -> Vec<SegmentInfo> {
+        let core = self.volume.core.lock();
+        let layout = core.io.layout;
+        let groups = layout.blocks.div_ceil(GROUP_BLOCKS);
+        (0..groups)
+            .map(|group| {
+                let first = (group * GROUP_BLOCKS).max(layout.first_free().min(layout.blocks));
+                let end = ((group + 1) * GROUP_BLOCKS).min(layout.blocks);
+                let free = core.space.bitmap.count_free(first, end);
+                let blocks = end.saturating_sub(first);
+                SegmentInfo {
+                    segment: group as u32,
+                    state: match free {
+                        0 => SegmentState::Full,
+                        _ if free == blocks => SegmentState::Free,
+                        _ => SegmentState::Open,
+                    },
+                    stream: if free == blocks { String::new() } else { "big".to_string() },
+                    live_bytes: blocks.saturating_sub(free) * BLOCK,
+                    capacity_bytes: blocks * BLOCK,
+                    erases: 0,
+                    age: 0,
+                }
+            })
+            .collect()
+    }
+
+    fn inspection(&self) -> Inspection {
+        let segments = self.segments();
+        let core = self.volume.core.lock();
+        let counts = core.disks.big.lock().counters().unwrap_or_default();
+        let tags = IoTag::ALL.into_iter().map(|tag| {
+            let of = counts.of(tag);
+            TagCounts {
+                tag: tag.name().to_string(),
+                reads: of.reads,
+                programs: of.writes,
+                erases: 0,
+                bytes_read: of.bytes_read,
+                bytes_programmed: of.bytes_written,
+            }
+        });
+        let ram = [
+            ("bitmap", core.space.bitmap.ram_bytes()),
+            ("tree nodes", core.tree.counts().cached * BLOCK),
+            ("pending content", core.pending.bytes()),
+            ("log to be written", core.group.payload.len() as u64),
+        ];
+        Inspection {
+            segments,
+            tags: tags.collect(),
+            virtual_nanoseconds: counts.virtual_nanoseconds,
+            bytes_written: core.figures.bytes_written,
+            ram: ram.iter().map(|(name, bytes)| ((*name).to_string(), *bytes)).collect(),
+            ..Inspection::default()
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Where things lie on the big disk: superblocks, log ring, bitmap, then the blocks of nodes and content.
+
+use crate::errors::invalid;
+use alloc::format;
+use onode_object::Result;
+
+/// The unit of everything.
+pub const BLOCK_BYTES: usize = onode_media::blockdev::SECTOR_BYTES;
+/// [`BLOCK_BYTES`] for offsets.
+pub const BLOCK: u64 = BLOCK_BYTES as u64;
+/// Blocks whose state one page of the bitmap holds.
+pub const BITS_PER_PAGE: u64 = (BLOCK - 32) * 8;
+/// Blocks of a block group: 128 MiB.
+pub const GROUP_BLOCKS: u64 = 32_768;
+/// The smallest disk.
+pub const LEAST_BLOCKS: u64 = 96;
+
+const SUPERBLOCKS: u64 = 2;
+const LEAST_RING: u64 = 8;
+const USUAL_RING: u64 = (4 << 20) / BLOCK;
+
+/// The division of a disk of `blocks`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Blocks of the disk.
+    pub blocks: u64,
+    /// Blocks of the log ring.
+    pub ring_blocks: u64,
+}
+
+impl Layout {
+    /// Divides a disk of `bytes`.
+    ///
+    /// # Errors
+    /// `Invalid` if the disk is too small for it.
+    pub fn new(bytes: u64, log_bytes: Option<u64>) -> Result<Self> {
+        let blocks = bytes / BLOCK;
+        let usual = USUAL_RING.min(blocks / 16).max(LEAST_RING);
+        let ring_blocks = log_bytes.map_or(usual, |bytes| (bytes / BLOCK).max(LEAST_RING));
+        let layout = Self { blocks, ring_blocks };
+        if blocks < LEAST_BLOCKS || ring_blocks > blocks / 2 || layout.first_free() + LEAST_BLOCKS / 2 > blocks {
+            let least = LEAST_BLOCKS * BLOCK;
+            return Err(invalid(format!(
+                "{bytes} bytes are too few for a log of {ring_blocks} blocks (least: {least})"
+            )));
+        }
+        Ok(layout)
+    }
+
+    /// Whether such a division can be.
+    #[must_use]
+    pub const fn is_sound(&self) -> bool {
+        self.blocks >= LEAST_BLOCKS
+            && self.blocks <= 1 << 44
+            && self.ring_blocks >= LEAST_RING
+            && self.ring_blocks <= self.blocks / 2
+            && self.first_free() < self.blocks
+    }
+
+    /// The first block of the log ring.
+    #[must_use]
+    pub const fn ring_first(&self) -> u64 {
+        SUPERBLOCKS
+    }
+
+    /// Pages of the bitmap; each has two slots.
+    #[must_use]
+    pub const fn bitmap_pages(&self) -> u64 {
+        self.blocks.div_ceil(BITS_PER_PAGE)
+    }
+
+    /// The block of a slot of a page of the bitmap.
+    #[must_use]
+    pub const fn bitmap_block(&self, page: u64, slot: u8) -> u64 {
+        SUPERBLOCKS + self.ring_blocks + 2 * page + slot as u64
+    }
+
+    /// The first block for nodes and content.
+    #[must_use]
+    pub const fn first_free(&self) -> u64 {
+        SUPERBLOCKS + self.ring_blocks + 2 * self.bitmap_pages()
+    }
+
+    /// Blocks for nodes and content.
+    #[must_use]
+    pub const fn usable_blocks(&self) -> u64 {
+        self.blocks - self.first_free()
+    }
+
+    /// Blocks kept back so that removal always works (N7).
+    #[must_use]
+    pub const fn reserve_blocks(&self) -> u64 {
+        let share = 40 + self.usable_blocks() / 128;
+        if share > 16_384 { 16_384 } else { share }
+    }
+
+    /// Whether `count` blocks from `first` on can hold nodes or content.
+    #[must_use]
+    pub fn holds(&self, first: u64, count: u64) -> bool {
+        first >= self.first_free() && first.checked_add(count).is_some_and(|end| end <= self.blocks)
+    }
+}

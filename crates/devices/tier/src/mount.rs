@@ -1,0 +1,230 @@
+//! Making and mounting volumes: superblock, bitmap, log.
+
+use crate::bitmap::Bitmap;
+use crate::change::take_transaction;
+use crate::commit::Volume;
+use crate::core::{Core, Figures, Group, Need};
+use crate::disks::{Disks, NodeReader};
+use crate::errors::{damaged, invalid};
+use crate::extent::Extent;
+use crate::layout::{BLOCK, BLOCK_BYTES, Layout};
+use crate::log::Log;
+use crate::node::Space as Part;
+use crate::options::{FormatOptions, MountOptions};
+use crate::pending::Pending;
+use crate::ring::{self, Found, Ring};
+use crate::space::Space;
+use crate::superblock::{FastState, Mark, Superblock, VERSION};
+use crate::tree::{Tree, Visited};
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use onode_base::sync::Mutex;
+use onode_media::{BlockDev, IoTag};
+use onode_object::{ObjectId, Result};
+
+/// Writes an empty volume onto the big disk.
+///
+/// # Errors
+/// `Invalid` for options that cannot be, `Media`.
+pub fn format_big(big: &mut dyn BlockDev, options: &FormatOptions) -> Result<()> {
+    let layout = Layout::new(big.bytes(), options.log_bytes)?;
+    let mut bitmap = Bitmap::new(&layout);
+    let superblock = Superblock {
+        uuid: options.uuid,
+        layout,
+        sequence: 1,
+        session: 1,
+        checkpoint: 1 << 32,
+        root: 0,
+        root_crc: 0,
+        nodes: 0,
+        objects: 0,
+        next_id: ObjectId::FIRST_FREE.0,
+        tail: Mark { chain: onode_base::checksum::crc32c(&options.uuid), ..Mark::default() },
+        bitmap_digest: 0,
+        fast: FastState::default(),
+        acknowledge: options.acknowledge,
+        sections: Vec::new(),
+    };
+    let pages = bitmap.settle(superblock.checkpoint);
+    let superblock = Superblock { bitmap_digest: bitmap.digest(), ..superblock };
+    let failed = |error: onode_media::Error| crate::errors::from_media("making a volume on the big disk", &error);
+    // Nothing of what was there before may be taken for a part of this volume.
+    big.zero(0, layout.first_free() * BLOCK).map_err(failed)?;
+    for (page, slot, bytes) in pages {
+        big.write_at(layout.bitmap_block(page, slot) * BLOCK, &bytes, IoTag::Summary).map_err(failed)?;
+    }
+    big.flush().map_err(failed)?;
+    let bytes = superblock.encode();
+    big.write_at(0, &bytes, IoTag::Anchor).map_err(failed)?;
+    big.write_at(BLOCK, &bytes, IoTag::Anchor).map_err(failed)?;
+    big.flush().map_err(failed)
+}
+
+/// The newest sound superblock of a big disk.
+///
+/// # Errors
+/// `Invalid` if this is no volume of this kind or one of another version, `Corrupt` if both copies are damaged.
+pub fn read_superblock(big: &mut dyn BlockDev) -> Result<Superblock> {
+    let mut found: Option<Superblock> = None;
+    let mut version = None;
+    for block in 0..2 {
+        let mut bytes = vec![0; BLOCK_BYTES];
+        if (block + 1) * BLOCK > big.bytes() || big.read_at(block * BLOCK, &mut bytes, IoTag::Recovery).is_err() {
+            continue;
+        }
+        version = version.or(Superblock::version_of(&bytes));
+        if let Some(one) = Superblock::decode(&bytes)
+            && found.as_ref().is_none_or(|best| best.sequence < one.sequence)
+        {
+            found = Some(one);
+        }
+    }
+    match (found, version) {
+        (Some(superblock), _) if superblock.layout.blocks > big.bytes() / BLOCK => {
+            let (want, have) = (superblock.layout.blocks * BLOCK, big.bytes());
+            Err(damaged(format!("the big disk was cut short: {have} bytes of {want}")))
+        }
+        (Some(superblock), _) => Ok(superblock),
+        (None, Some(VERSION)) => Err(damaged("both superblocks of the big disk are damaged")),
+        (None, Some(version)) => {
+            Err(invalid(format!("format {version} of tier is not known to this version ({VERSION})")))
+        }
+        (None, None) => Err(invalid("the big disk holds no tier volume")),
+    }
+}
+
+/// Mounts the big disk alone.
+///
+/// # Errors
+/// `Invalid`, `Corrupt`, `Media`.
+pub fn mount_big(mut big: Box<dyn BlockDev>, options: &MountOptions) -> Result<Volume> {
+    let superblock = read_superblock(&mut *big)?;
+    let disks = Arc::new(Disks { big: Mutex::new(big) });
+    let mut core = open(disks, superblock, options)?;
+    let found = scan_big(&core);
+    let (records, newest) = replay(&mut core, &found)?;
+    let position = found.get(..records).and_then(<[Found]>::last).map_or(core.superblock.tail.position, |it| it.next);
+    let layout = core.io.layout;
+    let ring = Ring::new(layout.ring_first(), layout.ring_blocks, position);
+    if !options.read_only {
+        core.superblock.session += 1;
+        core.epoch = core.superblock.session << 32 | 1;
+        core.write_superblock()?;
+    }
+    core.io.tag = IoTag::Index;
+    let mut log = Log::new(ring, core.superblock.session, newest);
+    if core.is_dirty && !options.read_only {
+        log.checkpoint(&mut core)?;
+    }
+    if options.read_only {
+        core.read_only = Some(String::from("mounted read-only"));
+    }
+    Ok(Volume { log: Mutex::new(log), core: Mutex::new(core) })
+}
+
+/// The state at the last checkpoint.
+fn open(disks: Arc<Disks>, superblock: Superblock, options: &MountOptions) -> Result<Core> {
+    let layout = superblock.layout;
+    let tree = Tree::at(superblock.root, superblock.root_crc, superblock.nodes);
+    let io = NodeReader { disks: Arc::clone(&disks), layout, tag: IoTag::Recovery };
+    if superblock.root != 0 && !layout.holds(superblock.root, 1) {
+        return Err(damaged("the root of the tree lies outside of the disk"));
+    }
+    let bitmap = load_bitmap(&disks, &superblock);
+    let is_whole = bitmap.is_some();
+    let bitmap = bitmap.unwrap_or_else(|| Bitmap::new(&layout));
+    let mut core = Core {
+        disks,
+        options: options.clone(),
+        epoch: superblock.session << 32 | 1,
+        next_id: superblock.next_id.max(ObjectId::FIRST_FREE.0),
+        objects: superblock.objects,
+        superblock,
+        tree,
+        io,
+        space: Space::new(bitmap, layout),
+        pending: Pending::default(),
+        group: Group::default(),
+        commits: 0,
+        need: Need::default(),
+        prefetched: BTreeMap::new(),
+        read_only: None,
+        is_dirty: false,
+        figures: Figures::default(),
+    };
+    if !is_whole {
+        rebuild_bitmap(&mut core)?;
+    }
+    Ok(core)
+}
+
+/// The bitmap as the superblock knows it; `None` if a page is damaged or not the one that was written.
+fn load_bitmap(disks: &Disks, superblock: &Superblock) -> Option<Bitmap> {
+    let layout = superblock.layout;
+    let mut bitmap = Bitmap::new(&layout);
+    const PAGES: u64 = 128;
+    let mut bytes = vec![0; 2 * PAGES as usize * BLOCK_BYTES];
+    for first in (0..layout.bitmap_pages()).step_by(PAGES as usize) {
+        let pages = PAGES.min(layout.bitmap_pages() - first);
+        let part = bytes.get_mut(..2 * pages as usize * BLOCK_BYTES)?;
+        disks.read(layout.bitmap_block(first, 0), part, IoTag::Recovery).ok()?;
+        for (page, slots) in (first..).zip(part.chunks_exact(2 * BLOCK_BYTES)) {
+            let (one, two) = slots.split_at(BLOCK_BYTES);
+            if !bitmap.load(page, &[one, two], superblock.checkpoint) {
+                return None;
+            }
+        }
+    }
+    bitmap.recount();
+    (bitmap.digest() == superblock.bitmap_digest).then_some(bitmap)
+}
+
+/// Finds out from the tree what is in use.
+fn rebuild_bitmap(core: &mut Core) -> Result<()> {
+    let layout = core.io.layout;
+    let bitmap = &mut core.space.bitmap;
+    core.tree.visit(&mut core.io, &mut |visited| {
+        let (first, count) = match visited {
+            Visited::Node(block) => (block, 1),
+            Visited::Entry(key, value) if key.space == Part::Extent => {
+                let extent = Extent::decode(value).ok_or_else(|| damaged("an extent is damaged"))?;
+                (extent.block, extent.blocks())
+            }
+            Visited::Entry(..) => return Ok(()),
+        };
+        if !layout.holds(first, count) || bitmap.take(first, count) != count {
+            return Err(damaged(format!("block {first} of the big disk is used twice")));
+        }
+        Ok(())
+    })
+}
+
+/// The records of the big disk behind the checkpoint.
+fn scan_big(core: &Core) -> alloc::vec::Vec<Found> {
+    let layout = core.io.layout;
+    let disks = &core.disks;
+    let mut read = |block: u64, out: &mut [u8]| disks.read(block, out, IoTag::Recovery).is_ok();
+    ring::scan(layout.ring_first(), layout.ring_blocks, core.superblock.tail, &mut read)
+}
+
+/// Applies the records; returns how many there were and the last one.
+fn replay(core: &mut Core, found: &[Found]) -> Result<(usize, Mark)> {
+    let mut newest = core.superblock.tail;
+    for record in found {
+        let input = &mut &record.payload[..];
+        for _ in 0..record.header.transactions {
+            let changes = take_transaction(input).ok_or_else(|| damaged("a record of the log is damaged"))?;
+            core.replay(&changes)?;
+        }
+        core.hold_old_nodes();
+        core.commits += u64::from(record.header.transactions);
+        newest = Mark { position: 0, sequence: record.header.sequence, chain: record.header.crc };
+    }
+    Ok((found.len(), newest))
+}

@@ -1,0 +1,50 @@
+//! How a volume is made and mounted.
+
+use onode_object::Acknowledge;
+
+/// How a volume is made.
+#[derive(Clone, Debug)]
+pub struct FormatOptions {
+    /// The volume's unique number.
+    pub uuid: [u8; 16],
+    /// Bytes of the log ring on the big disk; `None` for 4 MiB, or less on a small disk.
+    pub log_bytes: Option<u64>,
+    /// When durable commits return for objects whose placement does not say it; the volume's own setting means safe.
+    pub acknowledge: Acknowledge,
+}
+
+impl Default for FormatOptions {
+    fn default() -> Self {
+        Self { uuid: *b"onode unnamed   ", log_bytes: None, acknowledge: Acknowledge::Safe }
+    }
+}
+
+/// How a volume is mounted. All of it may differ from mount to mount.
+#[derive(Clone, Debug)]
+pub struct MountOptions {
+    /// Nothing is written, the log is replayed in memory only.
+    pub read_only: bool,
+    /// Another rule than the volume's for when durable commits return, as long as it is mounted.
+    pub acknowledge: Acknowledge,
+    /// Memory for nodes of the tree that could be read again.
+    pub node_cache_bytes: u64,
+    /// Memory for content that the log has and that has no place of its own yet.
+    pub pending_bytes: u64,
+    /// Bytes of the log that the big disk may lack in the class [`Acknowledge::Either`].
+    pub either_bytes: u64,
+    /// A transaction with more content than this writes it to its place before the log names it.
+    pub place_above_bytes: usize,
+}
+
+impl Default for MountOptions {
+    fn default() -> Self {
+        Self {
+            read_only: false,
+            acknowledge: Acknowledge::Volume,
+            node_cache_bytes: 16 << 20,
+            pending_bytes: 16 << 20,
+            either_bytes: 1 << 20,
+            place_above_bytes: 64 << 10,
+        }
+    }
+}

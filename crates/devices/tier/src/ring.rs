@@ -1,0 +1,150 @@
+//! A log ring: records one behind the other in whole blocks, none across the end.
+//!
+//! A record that does not fit before the end stands at the beginning. What lies behind the last checkpoint is never
+//! overwritten. Records are appended in memory and written in one request as far as they lie in a row.
+
+use crate::layout::{BLOCK, BLOCK_BYTES};
+use crate::record::{self, Header};
+use crate::superblock::Mark;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// One disk's ring.
+#[derive(Debug, Default)]
+pub struct Ring {
+    /// The first block.
+    pub first: u64,
+    /// Blocks in it.
+    pub blocks: u64,
+    position: u64,
+    used: u64,
+    /// What is still to be written: the offset on the disk and the bytes.
+    backlog: Vec<(u64, Vec<u8>)>,
+    newest: Mark,
+    /// The last record that was durable here, and where it stands.
+    pub durable: Mark,
+}
+
+impl Ring {
+    /// The ring of `blocks` from `first` on; the next record stands at `position`.
+    #[must_use]
+    pub fn new(first: u64, blocks: u64, position: u64) -> Self {
+        Self { first, blocks, position, ..Self::default() }
+    }
+
+    /// Where the next record stands.
+    #[must_use]
+    pub const fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Blocks between the checkpoint and the next record.
+    #[must_use]
+    pub const fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Whether there is room for a record of `blocks`.
+    #[must_use]
+    pub const fn fits(&self, blocks: u64) -> bool {
+        let skipped = if self.position + blocks > self.blocks { self.blocks - self.position } else { 0 };
+        self.used + skipped + blocks <= self.blocks
+    }
+
+    /// Appends a record that fits.
+    pub fn append(&mut self, bytes: &[u8], sequence: u64, crc: u32) {
+        let blocks = bytes.len() as u64 / BLOCK;
+        if self.position + blocks > self.blocks {
+            self.used += self.blocks - self.position;
+            self.position = 0;
+        }
+        let offset = (self.first + self.position) * BLOCK;
+        match self.backlog.last_mut() {
+            Some((start, last)) if *start + last.len() as u64 == offset => last.extend_from_slice(bytes),
+            _ => self.backlog.push((offset, bytes.to_vec())),
+        }
+        self.newest = Mark { position: self.position, sequence, chain: crc };
+        self.position += blocks;
+        self.used += blocks;
+    }
+
+    /// What is to be written now.
+    pub fn take_backlog(&mut self) -> Vec<(u64, Vec<u8>)> {
+        core::mem::take(&mut self.backlog)
+    }
+
+    /// All that was written is durable.
+    pub const fn set_durable(&mut self) {
+        if self.newest.sequence > self.durable.sequence {
+            self.durable = self.newest;
+        }
+    }
+
+    /// A checkpoint is durable: nothing before it is needed any more.
+    pub fn restart(&mut self) {
+        self.used = 0;
+        self.take_backlog();
+    }
+}
+
+/// A record that was found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// What it says of itself.
+    pub header: Header,
+    /// Its content.
+    pub payload: Vec<u8>,
+    /// Where it stands.
+    pub position: u64,
+    /// Where the next one stands, unless it had to go to the beginning.
+    pub next: u64,
+}
+
+/// Reads the records behind `from` as far as they are sound and follow each other. A block that cannot be read ends
+/// them.
+pub fn scan(first: u64, blocks: u64, from: Mark, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> Vec<Found> {
+    let mut all: Vec<Found> = Vec::new();
+    let (mut at, mut before) = (from.position, from);
+    let mut left = blocks;
+    loop {
+        let found = [at, 0].into_iter().find_map(|position| read_record(first, blocks, position, before, read));
+        let Some(found) = found else { return all };
+        let length = found.next - found.position;
+        if length > left {
+            return all;
+        }
+        left -= length;
+        at = found.next;
+        before = Mark { position: found.position, sequence: found.header.sequence, chain: found.header.crc };
+        all.push(found);
+    }
+}
+
+/// The record at a position, if it is the one that follows `before`.
+fn read_record(
+    first: u64,
+    blocks: u64,
+    position: u64,
+    before: Mark,
+    read: &mut dyn FnMut(u64, &mut [u8]) -> bool,
+) -> Option<Found> {
+    if position >= blocks {
+        return None;
+    }
+    let mut bytes = vec![0; BLOCK_BYTES];
+    if !read(first + position, &mut bytes) {
+        return None;
+    }
+    let header = record::header(&bytes)?;
+    let length = record::blocks_of(header.length as usize);
+    let follows = header.sequence == before.sequence.checked_add(1)? && header.chain == before.chain;
+    if !follows || position + length > blocks {
+        return None;
+    }
+    bytes.resize(length as usize * BLOCK_BYTES, 0);
+    if length > 1 && !read(first + position + 1, bytes.get_mut(BLOCK_BYTES..)?) {
+        return None;
+    }
+    let payload = record::payload(&header, &bytes)?.to_vec();
+    Some(Found { header, payload, position, next: position + length })
+}

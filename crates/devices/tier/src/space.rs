@@ -1,0 +1,117 @@
+//! Free space: block groups, and blocks given up that must stay until the next checkpoint.
+
+use crate::bitmap::Bitmap;
+use crate::layout::{GROUP_BLOCKS, Layout};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use onode_object::{Hints, ObjectKind};
+
+/// A run at least this long is as good as any.
+const GOOD_RUN: u64 = 64;
+/// Runs looked at before the best so far is taken.
+const LOOKS: u32 = 64;
+
+/// Which blocks are free, and where to allocate.
+#[derive(Debug)]
+pub struct Space {
+    /// The bits.
+    pub bitmap: Bitmap,
+    layout: Layout,
+    held: Vec<(u64, u64)>,
+    held_blocks: u64,
+    node_goal: u64,
+    cursors: BTreeMap<u64, u64>,
+}
+
+impl Space {
+    /// The space that `bitmap` tells of.
+    #[must_use]
+    pub const fn new(bitmap: Bitmap, layout: Layout) -> Self {
+        let node_goal = layout.first_free();
+        Self { bitmap, layout, held: Vec::new(), held_blocks: 0, node_goal, cursors: BTreeMap::new() }
+    }
+
+    /// Blocks that can be allocated now.
+    #[must_use]
+    pub const fn free(&self) -> u64 {
+        self.bitmap.free()
+    }
+
+    /// Blocks that the next checkpoint sets free.
+    #[must_use]
+    pub const fn held(&self) -> u64 {
+        self.held_blocks
+    }
+
+    /// Blocks that are not needed any more stay as they are until the next checkpoint.
+    pub fn give_up(&mut self, first: u64, count: u64) {
+        if count > 0 {
+            self.held.push((first, count));
+            self.held_blocks += count;
+        }
+    }
+
+    /// What was given up can be allocated: the checkpoint that does without it is about to be written.
+    pub fn release_held(&mut self) -> Vec<(u64, u64)> {
+        let held = core::mem::take(&mut self.held);
+        self.held_blocks = 0;
+        for (first, count) in &held {
+            self.bitmap.release(*first, *count);
+        }
+        held
+    }
+
+    /// Where the content of an object goes that has none yet: near its directory, directories apart from each other,
+    /// the first group left to nodes.
+    #[must_use]
+    pub fn goal(&self, object: u64, hints: &Hints) -> u64 {
+        let near = match hints.locality {
+            Some(directory) if hints.kind != ObjectKind::Directory => directory.0,
+            _ => object,
+        };
+        let groups = self.layout.blocks.div_ceil(GROUP_BLOCKS);
+        // The bits of an id spread evenly: multiplication by 2^64 divided by the golden ratio.
+        let spread = near.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let group = if groups > 1 { 1 + spread % (groups - 1) } else { 0 };
+        let first = (group * GROUP_BLOCKS).max(self.layout.first_free());
+        self.cursors.get(&group).copied().unwrap_or(first)
+    }
+
+    /// Allocates up to `most` blocks in one run, at `goal` if that is free and behind it otherwise.
+    pub fn allocate(&mut self, goal: u64, most: u64) -> Option<(u64, u64)> {
+        let first = self.layout.first_free();
+        let goal = if self.layout.holds(goal, 1) { goal } else { first };
+        let at_goal = self.bitmap.find(goal, goal + 1, most);
+        let behind = || self.search(goal, self.layout.blocks, most);
+        let (block, count) = at_goal.or_else(behind).or_else(|| self.search(first, goal, most))?;
+        self.bitmap.take(block, count);
+        self.cursors.insert(block / GROUP_BLOCKS, block + count);
+        Some((block, count))
+    }
+
+    /// Allocates a block for a node.
+    pub fn allocate_node(&mut self) -> Option<u64> {
+        let first = self.layout.first_free();
+        let found = self.bitmap.find(self.node_goal, self.layout.blocks, 1);
+        let (block, _) = found.or_else(|| self.bitmap.find(first, self.node_goal, 1))?;
+        self.bitmap.take(block, 1);
+        self.node_goal = block + 1;
+        Some(block)
+    }
+
+    fn search(&self, from: u64, end: u64, most: u64) -> Option<(u64, u64)> {
+        let mut best: Option<(u64, u64)> = None;
+        let mut at = from;
+        for _ in 0..LOOKS {
+            let Some((block, count)) = self.bitmap.find(at, end, most) else { break };
+            if best.is_none_or(|(_, most)| count > most) {
+                best = Some((block, count));
+            }
+            if count >= most.min(GOOD_RUN) {
+                break;
+            }
+            at = block + count;
+        }
+        best
+    }
+}

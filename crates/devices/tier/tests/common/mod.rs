@@ -1,0 +1,65 @@
+//! Devices on simulated disks, and what a power cut leaves of them.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use onode_base::Prng;
+use onode_media::sim::disk::SimDisk;
+use onode_object::ObjectDevice;
+use onode_object::conformance::Harness;
+use onode_tier::{FormatOptions, MountOptions, TierDevice};
+
+/// The big disk alone, with power cuts.
+pub struct Alone {
+    pub big: SimDisk,
+    pub device: Option<TierDevice>,
+    pub options: MountOptions,
+    pub prng: Prng,
+}
+
+impl Alone {
+    /// A volume that holds `bytes` of content and not much more.
+    pub fn holding(bytes: u64, log_bytes: u64) -> Self {
+        Self::with(bytes, log_bytes, MountOptions::default())
+    }
+
+    /// The same, mounted in some way.
+    pub fn with(bytes: u64, log_bytes: u64, options: MountOptions) -> Self {
+        let big = SimDisk::new("big", bytes + bytes / 32 + log_bytes + (90 << 12));
+        let format = FormatOptions { log_bytes: Some(log_bytes), ..FormatOptions::default() };
+        let device = TierDevice::format_alone(Box::new(big.clone()), &format, &options).unwrap();
+        Self { big, device: Some(device), options, prng: Prng::new(bytes) }
+    }
+
+    fn mount(&mut self) {
+        self.device = None;
+        self.device = Some(TierDevice::mount_alone(Box::new(self.big.clone()), &self.options).unwrap());
+    }
+}
+
+/// The disk after a power cut that spares each 512 bytes not flushed by chance.
+pub fn cut(disk: &SimDisk, prng: &mut Prng) -> SimDisk {
+    use onode_media::BlockDev;
+    // All, nothing, or any part of what was pending.
+    let share = [0, 1, 4, 7, 8][prng.below(5) as usize];
+    let left = disk.content().after_cut(|_, _| prng.chance(share, 8));
+    SimDisk::from_content(disk.name(), disk.bytes(), left)
+}
+
+impl Harness for Alone {
+    fn device(&self) -> &dyn ObjectDevice {
+        self.device.as_ref().unwrap()
+    }
+
+    fn reopen(&mut self) {
+        self.device().close().unwrap();
+        self.mount();
+    }
+
+    fn can_crash(&self) -> bool {
+        true
+    }
+
+    fn crash(&mut self) {
+        self.big = cut(&self.big, &mut self.prng);
+        self.mount();
+    }
+}
