@@ -9,6 +9,8 @@
 //!
 //! [`scm`] measures memory blocks on storage-class memory beside the allocators of others.
 //!
+//! [`tier`] runs files on a fast and a big disk beside recorded requests of other file systems.
+//!
 //! [`codec`] measures what metadata takes in a small persistent RAM.
 //!
 //! A run measures and judges nothing; [`figures`] sets what was measured beside the figures to reach. Figures
@@ -27,6 +29,7 @@ mod replay;
 mod report;
 pub mod scm;
 pub mod stream;
+pub mod tier;
 mod trace;
 
 pub use bench::{Caches, Durability};

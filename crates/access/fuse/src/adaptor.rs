@@ -1,5 +1,5 @@
-//! The adaptor: FUSE requests in, calls of the file system out. Nothing else in the project knows the
-//! FUSE crate, so another one takes another adaptor.
+//! The adaptor: FUSE requests in, calls of the file system out. Nothing else that serves
+//! files knows the FUSE crate, so another one takes another adaptor.
 //!
 //! This mount is the only writer of its volume, so the kernel may remember names, attributes and
 //! content as long as it likes. Files are not opened at all: every request names its inode, and a

@@ -3,6 +3,7 @@
 mod codec;
 mod policy;
 mod scm;
+mod tier;
 
 use crate::output::Output;
 use onode::{Class, Error, Result, Spec, parse_size, wear_of};
@@ -17,7 +18,8 @@ use std::path::PathBuf;
     onode lab replay --figures --traces DIR\n  \
     onode lab policy --stream zipf --all\n  \
     onode lab scm --figures\n  \
-    onode lab codec --figures")]
+    onode lab codec --figures\n  \
+    onode lab tier --figures")]
 pub struct Arguments {
     #[command(subcommand)]
     experiment: Experiment,
@@ -39,6 +41,8 @@ enum Experiment {
     Scm(scm::Scm),
     /// Count what metadata takes in a small persistent RAM, codec by codec.
     Codec(codec::Codec),
+    /// Run files on a fast and a big disk beside ext2 and xfs, in virtual time.
+    Tier(tier::Tier),
 }
 
 #[derive(Debug, clap::Args)]
@@ -106,6 +110,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
         Experiment::Policy(policy) => policy.run(output),
         Experiment::Scm(scm) => scm.run(output),
         Experiment::Codec(codec) => codec.run(output),
+        Experiment::Tier(tier) => tier.run(output),
     }
 }
 
