@@ -46,6 +46,7 @@ mod scrub;
 mod space;
 mod superblock;
 mod tree;
+mod verify;
 
 pub use device::TierDevice;
 pub use options::{FormatOptions, MountOptions};
