@@ -22,6 +22,7 @@ pub mod mover;
 pub mod options;
 mod piece;
 mod report;
+mod room;
 mod section;
 mod snapshot;
 mod store;
@@ -152,7 +153,7 @@ impl Fast {
         Self {
             disk,
             settings: *settings,
-            admission: Admission::new(2 * blocks, settings.sequential_bytes / BLOCK, settings.daily_bytes),
+            admission: Admission::new(blocks, settings.sequential_bytes / BLOCK, settings.daily_bytes),
             sections,
             superblock,
             map: Map::default(),

@@ -62,9 +62,6 @@ pub trait Allocate: Send {
     /// Blocks in use in the unit of that number.
     fn live(&self, unit: u32) -> u32;
 
-    /// The unit with the fewest blocks in use of those that hold something and take nothing more.
-    fn emptiest(&self) -> Option<u32>;
-
     /// Takes no more into units before the last `kept` that were opened: what collects writes has written them.
     fn seal(&mut self, kept: usize);
 }

@@ -19,12 +19,18 @@ pub(super) struct Section {
     /// Filled in whole stripes: the end of what was handed out last.
     tail: Option<u64>,
     in_order: bool,
+    /// For each unit, the request at which it was filled last.
+    filled: Vec<u64>,
 }
 
 impl Section {
     pub fn new(place: SectionPlace, stripe: u64, policy: PolicyKind) -> Self {
         let allocator = place.scheme.build(place.blocks, place.extent_blocks, stripe as u32);
-        let policy = policy.build(allocator.blocks());
+        // Some room is always kept, so that the last part never holds anything for long.
+        let kept = allocator.blocks() - high_water(allocator.as_ref()).min(allocator.blocks());
+        let policy = policy.build(kept);
+        let units = allocator.blocks() / u64::from(allocator.unit_blocks().max(1));
+        let filled = alloc::vec![0; units as usize];
         let in_order = place.scheme == Scheme::Exact && stripe > 1;
         Self {
             place,
@@ -35,6 +41,7 @@ impl Section {
             pinned_blocks: 0,
             tail: None,
             in_order,
+            filled,
         }
     }
 
@@ -49,13 +56,16 @@ impl Section {
     }
 
     /// Places for content, in its order, none of them across the border of a unit.
-    pub fn allocate(&mut self, blocks: u32) -> Option<Vec<Run>> {
+    pub fn allocate(&mut self, blocks: u32, tick: u64) -> Option<Vec<Run>> {
         let unit = u64::from(self.allocator.unit_blocks());
         let mut places = Vec::new();
         for run in self.allocator.allocate(blocks)? {
             let mut start = run.start;
             while start < run.end() {
                 let end = run.end().min((start / unit + 1) * unit);
+                if let Some(filled) = self.filled.get_mut((start / unit) as usize) {
+                    *filled = tick;
+                }
                 places.push(Run { start: self.place.first + start, blocks: (end - start) as u32 });
                 start = end;
             }
@@ -104,6 +114,12 @@ impl Section {
         first..first + unit
     }
 
+    /// The request at which the unit that holds a block of the disk was filled last.
+    pub fn filled_at(&self, fast: u64) -> u64 {
+        let unit = (fast - self.place.first) / u64::from(self.allocator.unit_blocks());
+        self.filled.get(unit as usize).copied().unwrap_or(0)
+    }
+
     /// Takes no more into the unit that is being filled.
     pub fn seal(&mut self) {
         self.allocator.seal(0);
@@ -127,19 +143,15 @@ impl Section {
 
     /// Room that is made at once when there is less.
     pub fn high_water(&self) -> u64 {
-        (self.allocator.blocks() / 16).max(2 * u64::from(self.allocator.unit_blocks()))
-    }
-
-    /// A unit that is so empty that what is left in it is better moved.
-    pub fn nearly_empty_unit(&self) -> Option<Range<u64>> {
-        let unit = self.allocator.emptiest()?;
-        let blocks = self.allocator.unit_blocks();
-        let first = self.place.first + u64::from(unit) * u64::from(blocks);
-        (self.allocator.live(unit) * 4 <= blocks).then(|| first..first + u64::from(blocks))
+        high_water(self.allocator.as_ref())
     }
 
     /// Blocks that are in use and were not given up.
     pub fn kept_blocks(&self) -> u64 {
         self.allocator.used() - self.quarantined
     }
+}
+
+fn high_water(allocator: &dyn Allocate) -> u64 {
+    (allocator.blocks() / 16).max(2 * u64::from(allocator.unit_blocks()))
 }

@@ -1,18 +1,12 @@
-//! Copies come, go and make room for others.
-//!
-//! Room is made for many copies at once, because each time costs a snapshot: what was given up may be overwritten only
-//! when no durable snapshot names it any more. Where stripes are filled whole they are emptied whole: the policy names the
-//! coldest copy, and of what lies beside it in the same stripe the hot part is moved.
+//! Copies come and go.
 
 use super::extent::Run;
 use super::map::{Copy, Gone};
 use super::piece::{Piece, Refusal};
 use super::section::Section;
 use super::{BLOCK, Fast};
-use crate::errors::from_media;
 use alloc::vec::Vec;
 use core::ops::Range;
-use onode_media::tag::IoTag;
 use onode_object::Result;
 
 /// Whether content was taken.
@@ -85,7 +79,8 @@ impl Fast {
             if !self.make_room(number, u64::from(blocks) * times)? {
                 continue;
             }
-            let places = self.sections.get_mut(number).and_then(|section| section.allocate(blocks));
+            let tick = self.tick;
+            let places = self.sections.get_mut(number).and_then(|section| section.allocate(blocks, tick));
             if places.is_some() {
                 return Ok(places);
             }
@@ -94,7 +89,7 @@ impl Fast {
     }
 
     /// Puts a copy into the map, and tells the policy.
-    fn add(&mut self, number: usize, block: u64, copy: Copy) {
+    pub(super) fn add(&mut self, number: usize, block: u64, copy: Copy) {
         let now = self.tick;
         if let Some(section) = self.sections.get_mut(number) {
             if copy.pinned {
@@ -167,114 +162,5 @@ impl Fast {
     /// Writes all that was collected.
     pub(super) fn write_collected(&mut self) -> Result<()> {
         self.collection.write(self.disk.as_mut(), &[])
-    }
-
-    /// Makes room for `blocks` in a section, and for more at once if there was too little; false if that cannot be.
-    pub(super) fn make_room(&mut self, number: usize, blocks: u64) -> Result<bool> {
-        let Some(section) = self.sections.get(number) else { return Ok(false) };
-        if section.allocator.room() >= blocks + section.low_water() {
-            return Ok(true);
-        }
-        let target = blocks + section.high_water();
-        // What was given up already may be enough.
-        let mut expected = section.allocator.room();
-        if section.has_given_up() {
-            self.snapshot()?;
-            expected = self.sections.get(number).map_or(0, |section| section.allocator.room());
-        }
-        let mut tries = self.sections.get(number).map_or(0, |section| section.allocator.blocks());
-        while expected < target && tries > 0 {
-            let gained = self.evict(number)?;
-            if gained == 0 {
-                break;
-            }
-            expected += gained;
-            tries -= 1;
-        }
-        if self.sections.get(number).is_some_and(Section::has_given_up) {
-            self.snapshot()?;
-        }
-        Ok(self.sections.get(number).is_some_and(|section| section.allocator.room() >= blocks))
-    }
-
-    /// Gives up the coldest copy, or the unit that it lies in; blocks gained.
-    fn evict(&mut self, number: usize) -> Result<u64> {
-        let now = self.tick;
-        let Some(section) = self.sections.get_mut(number) else { return Ok(0) };
-        let open = section.open_unit();
-        if let Some(unit) = section.nearly_empty_unit().filter(|unit| !self.map.in_fast(unit.clone()).is_empty()) {
-            return self.empty_unit(number, unit);
-        }
-        let Some(section) = self.sections.get_mut(number) else { return Ok(0) };
-        let Some(key) = section.policy.victim(now) else { return Ok(0) };
-        self.counts.evicted += 1;
-        let Some((_, copy)) = self.map.find(key) else { return Ok(0) };
-        let (fast, blocks) = (copy.fast, copy.blocks);
-        let in_order = self.sections.get(number).is_some_and(Section::is_in_order);
-        let unit = self.section_of(fast).map(|section| section.unit_range(fast));
-        self.drop_copy(key);
-        match unit.filter(|unit| in_order && open.as_ref() != Some(unit)) {
-            Some(unit) => self.empty_unit(number, unit),
-            // Copies of the section that lie elsewhere, after a division anew, go one by one.
-            None => Ok(u64::from(blocks)),
-        }
-    }
-
-    /// Gives up all copies of a unit but the hot ones, which are moved as long as they are few and there is room.
-    fn empty_unit(&mut self, number: usize, unit: Range<u64>) -> Result<u64> {
-        let mut movable = (unit.end - unit.start) / 4;
-        for (key, copy) in self.map.in_fast(unit.clone()) {
-            let size = u64::from(copy.blocks);
-            let Some(section) = self.sections.get(number) else { break };
-            let is_hot = copy.pinned || section.policy.is_hot(key);
-            if is_hot && (copy.pinned || size <= movable) && section.allocator.room() >= size {
-                movable = movable.saturating_sub(size);
-                self.move_copy(number, key, copy)?;
-            } else if !copy.pinned {
-                self.counts.evicted += 1;
-                self.drop_copy(key);
-            }
-        }
-        Ok(unit.end - unit.start)
-    }
-
-    /// Moves a copy within its section. Whether its bytes are right is found out when they are read.
-    fn move_copy(&mut self, number: usize, key: u64, copy: Copy) -> Result<()> {
-        let mut data = alloc::vec![0; copy.blocks as usize * BLOCK as usize];
-        if !self.collection.read(copy.fast, &mut data) {
-            if self.collection.holds_any(copy.fast..copy.fast + u64::from(copy.blocks)) {
-                self.write_collected()?;
-            }
-            let read = self.disk.read_at(copy.fast * BLOCK, &mut data, IoTag::Cleaning);
-            if let Err(error) = read {
-                self.counts.damaged += 1;
-                self.drop_copy(key);
-                return if error.kind == onode_media::MediaErrorKind::Uncorrectable {
-                    Ok(())
-                } else {
-                    Err(from_media("moving copies on the fast disk", &error))
-                };
-            }
-        }
-        let Some(section) = self.sections.get_mut(number) else { return Ok(()) };
-        let was_hot = section.policy.is_hot(key);
-        let Some(places) = section.allocate(copy.blocks) else {
-            self.drop_copy(key);
-            return Ok(());
-        };
-        self.drop_copy(key);
-        let (mut block, mut rest) = (key, data.as_slice());
-        for place in places {
-            let (own, more) = rest.split_at(place.blocks as usize * BLOCK as usize);
-            self.add(number, block, Copy { blocks: place.blocks, fast: place.start, ..copy });
-            if let Some(section) = self.sections.get_mut(number).filter(|_| was_hot) {
-                section.policy.hit(block, self.tick);
-            }
-            self.collection.put(place.start, own, self.now);
-            self.counts.moved += u64::from(place.blocks);
-            block += u64::from(place.blocks);
-            rest = more;
-        }
-        Ok(())
     }
 }

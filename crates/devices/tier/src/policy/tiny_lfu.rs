@@ -106,7 +106,7 @@ impl Policy for TinyLfu {
             Some(WINDOW) => self.lists.move_to(WINDOW, key),
             Some(_) => {
                 self.lists.move_to(PROTECTED, key);
-                while self.lists.size(PROTECTED) > self.capacity / 5 * 4
+                while self.lists.size(PROTECTED) > self.capacity / 10 * 9
                     && let Some(oldest) = self.lists.front(PROTECTED)
                 {
                     self.lists.move_to(PROBATION, oldest);

@@ -26,8 +26,8 @@ pub struct Exact {
 enum Fill {
     /// Free runs of units that hold something, by their start and by their length.
     Holes { by_start: BTreeMap<u64, u32>, by_length: BTreeSet<(u32, u64)>, next: u32 },
-    /// The unit that is being filled and its first free block; units that hold something, by what they hold.
-    InOrder { open: Option<(u32, u64)>, closed: BTreeSet<(u32, u32)>, next: u32 },
+    /// The unit that is being filled and its first free block.
+    InOrder { open: Option<(u32, u64)>, next: u32 },
 }
 
 impl Exact {
@@ -37,7 +37,7 @@ impl Exact {
         let unit_blocks = extent_blocks.max(stripe_blocks).max(1);
         let units = (blocks / u64::from(unit_blocks)) as u32;
         let fill = if stripe_blocks > 1 {
-            Fill::InOrder { open: None, closed: BTreeSet::new(), next: 0 }
+            Fill::InOrder { open: None, next: 0 }
         } else {
             Fill::Holes { by_start: BTreeMap::new(), by_length: BTreeSet::new(), next: 0 }
         };
@@ -58,7 +58,6 @@ impl Exact {
         let unit = self.unit_of(run.start);
         let changed = (run.start..run.end()).filter(|block| self.used_bits.set(*block, in_use)).count() as u32;
         let Some(live) = self.live.get_mut(unit as usize) else { return };
-        let before = *live;
         if in_use {
             *live += changed;
             self.used += u64::from(changed);
@@ -67,15 +66,11 @@ impl Exact {
             self.used -= u64::from(changed);
         }
         let after = *live;
-        if let Fill::InOrder { open, closed, .. } = &mut self.fill
+        if let Fill::InOrder { open, .. } = &self.fill
             && open.is_none_or(|(open, _)| open != unit)
+            && after == 0
         {
-            closed.remove(&(before, unit));
-            if after > 0 {
-                closed.insert((after, unit));
-            } else {
-                self.clean.insert(unit);
-            }
+            self.clean.insert(unit);
         }
     }
 
@@ -114,11 +109,10 @@ impl Exact {
 
     /// Takes no more into the open unit.
     fn close_open(&mut self) {
-        let Fill::InOrder { open, closed, .. } = &mut self.fill else { return };
+        let Fill::InOrder { open, .. } = &mut self.fill else { return };
         let Some((unit, _)) = open.take() else { return };
-        match self.live.get(unit as usize).copied().unwrap_or(0) {
-            0 => _ = self.clean.insert(unit),
-            live => _ = closed.insert((live, unit)),
+        if self.live.get(unit as usize) == Some(&0) {
+            self.clean.insert(unit);
         }
     }
 
@@ -313,13 +307,6 @@ impl Allocate for Exact {
 
     fn live(&self, unit: u32) -> u32 {
         self.live.get(unit as usize).copied().unwrap_or(0)
-    }
-
-    fn emptiest(&self) -> Option<u32> {
-        match &self.fill {
-            Fill::Holes { .. } => None,
-            Fill::InOrder { closed, .. } => closed.first().map(|(_, unit)| *unit),
-        }
     }
 
     fn seal(&mut self, kept: usize) {

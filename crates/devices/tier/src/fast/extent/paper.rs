@@ -349,10 +349,6 @@ impl Allocate for Paper {
         self.extents.get(unit as usize).map_or(0, |extent| extent.live)
     }
 
-    fn emptiest(&self) -> Option<u32> {
-        None
-    }
-
     /// The time limit of the paper: an extent leaves the tables and comes back when it is empty.
     fn seal(&mut self, kept: usize) {
         while self.opened.len() > kept {
