@@ -65,3 +65,28 @@ pub const MEMORY_SHAPES: [MemoryShape; 4] = [
 pub fn memory_by_name(name: &str) -> Option<MemoryShape> {
     MEMORY_SHAPES.iter().find(|shape| shape.name == name).copied()
 }
+
+/// A named pair of disks.
+#[derive(Clone, Copy, Debug)]
+pub struct DisksShape {
+    /// Its name in replay lines.
+    pub name: &'static str,
+    /// Bytes of the big disk.
+    pub big_bytes: u64,
+    /// Bytes of the fast disk; 0 for none.
+    pub fast_bytes: u64,
+    /// Bytes of the log on each.
+    pub log_bytes: u64,
+}
+
+/// All pairs of disks.
+pub const DISKS_SHAPES: [DisksShape; 2] = [
+    DisksShape { name: "tier-alone", big_bytes: 2 << 20, fast_bytes: 0, log_bytes: 128 << 10 },
+    DisksShape { name: "tier-short-log", big_bytes: 4 << 20, fast_bytes: 0, log_bytes: 64 << 10 },
+];
+
+/// The pair of disks of that name.
+#[must_use]
+pub fn disks_by_name(name: &str) -> Option<DisksShape> {
+    DISKS_SHAPES.iter().find(|shape| shape.name == name).copied()
+}

@@ -4,6 +4,7 @@
 pub mod beside;
 pub mod flash;
 pub mod scm;
+pub mod tier;
 pub mod variant;
 
 use crate::files::program::Program;

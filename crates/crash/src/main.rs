@@ -93,6 +93,8 @@ enum MediumName {
     Scm,
     /// NAND with the flash device, and its index in a memory beside it.
     Beside,
+    /// A fast and a big disk with the device of both.
+    Tier,
 }
 
 impl From<MediumName> for Media {
@@ -101,6 +103,7 @@ impl From<MediumName> for Media {
             MediumName::Nand => Self::Nand,
             MediumName::Scm => Self::Scm,
             MediumName::Beside => Self::Beside,
+            MediumName::Tier => Self::Tier,
         }
     }
 }

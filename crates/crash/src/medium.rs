@@ -6,6 +6,7 @@
 //! position, variant and seed name a state.
 
 pub mod beside;
+pub mod disks;
 pub mod memory;
 pub mod nand;
 mod walk;

@@ -47,6 +47,7 @@ impl Report {
             Media::Nand => "",
             Media::Scm => "scm.",
             Media::Beside => "beside.",
+            Media::Tier => "tier.",
         };
         let counts = self.counts.entry(format!("{medium}{}.{}", run.level, run.workload)).or_default();
         counts.runs += 1;

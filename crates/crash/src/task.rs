@@ -3,11 +3,12 @@
 use crate::explore::{self, Outcome, Place, Plan, Recorded};
 use crate::files::cases::CASES;
 use crate::files::{self, FILE_WORKLOADS, FileWorkload};
-use crate::geometry::{self, MEMORY_SHAPES, SHAPES};
+use crate::geometry::{self, DISKS_SHAPES, MEMORY_SHAPES, SHAPES};
 use crate::kind::Kind;
 use crate::kind::beside::{Beside, PREFIX};
 use crate::kind::flash::Flash;
 use crate::kind::scm::Scm;
+use crate::kind::tier::Tier;
 use crate::medium::Trace;
 use crate::object::{ObjectWorkload, PROFILES, profile};
 use crate::spec::{RunName, Spec};
@@ -26,11 +27,13 @@ pub enum Media {
     Scm,
     /// NAND with the flash device, and its index in a memory beside it.
     Beside,
+    /// A fast and a big disk, with the device of both on them.
+    Tier,
 }
 
 impl Media {
     /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Nand, Self::Scm, Self::Beside];
+    pub const ALL: [Self; 4] = [Self::Nand, Self::Scm, Self::Beside, Self::Tier];
 
     /// The name in reports.
     #[must_use]
@@ -39,6 +42,7 @@ impl Media {
             Self::Nand => "nand",
             Self::Scm => "scm",
             Self::Beside => "beside",
+            Self::Tier => "tier",
         }
     }
 
@@ -49,6 +53,7 @@ impl Media {
             Self::Nand => SHAPES.iter().map(|shape| shape.name.into()).collect(),
             Self::Scm => MEMORY_SHAPES.iter().map(|shape| shape.name.into()).collect(),
             Self::Beside => SHAPES.iter().map(|shape| format!("{PREFIX}{}", shape.name)).collect(),
+            Self::Tier => DISKS_SHAPES.iter().map(|shape| shape.name.into()).collect(),
         }
     }
 
@@ -59,6 +64,8 @@ impl Media {
             Self::Beside
         } else if geometry::memory_by_name(name).is_some() {
             Self::Scm
+        } else if geometry::disks_by_name(name).is_some() {
+            Self::Tier
         } else {
             Self::Nand
         }
@@ -94,8 +101,8 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
     let mut all = Vec::new();
     for shape in media.shapes() {
         for level in levels {
-            // Memory does not fail by itself.
-            let fits = |workload: &&str| media != Media::Scm || *workload != "failing";
+            // Memory does not fail by itself, and disks look after their bad sectors.
+            let fits = |workload: &&str| !matches!(media, Media::Scm | Media::Tier) || *workload != "failing";
             // The cases come from file systems on memory.
             let named = if media == Media::Scm && level != &"object" { &CASES[..] } else { &[] };
             let named = named.iter().map(|(name, _)| *name);
@@ -124,6 +131,9 @@ fn with_workload<V: Visitor>(run: &RunName, most_states: u64, visitor: V) -> Res
     let plan = Plan { seed: run.seed, variants: 0, second_every: SECOND_EVERY, seconds: SECONDS, most_states };
     if let Some(shape) = geometry::memory_by_name(&run.shape) {
         return with_kind(Scm::new(shape, run.seed), run, plan, visitor);
+    }
+    if let Some(shape) = geometry::disks_by_name(&run.shape) {
+        return with_kind(Tier::new(shape, run.seed), run, plan, visitor);
     }
     if let Some(name) = run.shape.strip_prefix(PREFIX) {
         let shape = geometry::by_name(name).ok_or_else(|| format!("there is no shape '{name}'"))?;
