@@ -1,6 +1,6 @@
 //! What the fast disk tells about itself.
 
-use super::{BLOCK, Fast};
+use super::{Fast, Piece};
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
@@ -72,6 +72,15 @@ impl Fast {
         all
     }
 
+    /// Blocks that content of a placement class can fill in its section; `None` if it bypasses the fast disk.
+    #[must_use]
+    pub fn capacity(&self, class: u16) -> Option<u64> {
+        let piece = Piece { block: 0, born: 0, blocks: 1, object: 0, index: 0, class };
+        let section = self.sections.get(piece.section(self.sections.len())?)?;
+        let blocks = section.allocator.blocks().saturating_sub(section.high_water());
+        Some(blocks.saturating_sub(section.pinned_blocks))
+    }
+
     /// The names of the sections, in the order of their numbers.
     #[must_use]
     pub fn section_names(&self) -> Vec<String> {
@@ -92,7 +101,7 @@ impl Fast {
             } else {
                 "may go when room is needed"
             };
-            return format!("copied to section `{name}` at byte {} of the fast disk: {state}", fast * BLOCK);
+            return format!("copied to section `{name}`: {state}");
         }
         match self.admission.last_refusal(block) {
             Some(refusal) => format!("not copied: {}", refusal.describe()),
