@@ -1,4 +1,4 @@
-//! Any bytes as a bucket of records, and as whatever the coders of paper 3 read: no panic, no absurd amounts of memory,
+//! Any bytes as a bucket of records, as entries to the byte, and as whatever the coders of paper 3 read: no panic, no absurd amounts of memory,
 //! and what decodes encodes again.
 #![no_main]
 
@@ -13,6 +13,7 @@ mod common;
 
 fuzz_target!(|bytes: &[u8]| {
     common::survive(bytes);
+    common::survive_exact(bytes);
     for coder in ByteCoder::ALL {
         for length in [0, bytes.len(), 2 * bytes.len() + 1] {
             if let Some(decoded) = coder.decode(bytes, length) {

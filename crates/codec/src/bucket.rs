@@ -13,9 +13,10 @@
 //! `docs/format/bpram.md` has all of it.
 
 use crate::bits::{BitReader, BitWriter};
-use crate::golomb::{GolombSource, Parameters};
-use crate::rans::{self, RansSource};
+use crate::coding::{Coded, Source};
+use crate::rans;
 use crate::record::{Key, Record};
+use crate::tables::RECORD_SETS;
 use crate::tokens::{Assembly, CLASSES, Token, TokenSource, best_page_shift, tokens_of};
 use alloc::vec::Vec;
 use core::fmt;
@@ -33,11 +34,8 @@ const FIXED_BYTES: usize = 14;
 const GENERATION_BITS: u32 = 48;
 const PAGE_BITS_BITS: u32 = 7;
 const PAGE_SHIFT_BITS: u32 = 5;
-/// Both, filled up to whole bytes, in front of rANS.
-const RANS_FIXED_BITS: u32 = (PAGE_BITS_BITS + PAGE_SHIFT_BITS).next_multiple_of(8);
-const CODER_GOLOMB: u8 = 1;
-/// In front of the numbers of the sets of tables of rANS.
-const CODER_RANS: u8 = 0x10;
+/// Both.
+const FIXED_BITS: u32 = PAGE_BITS_BITS + PAGE_SHIFT_BITS;
 
 /// Why records are not one bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,15 +107,8 @@ struct Prepared {
     page_shift: u32,
     page_bits: u32,
     tokens: Vec<Token>,
-    body: Body,
+    body: Coded,
     bytes: usize,
-}
-
-/// The shorter of both codings.
-#[expect(clippy::large_enum_variant, reason = "there is one at a time, and not for long")]
-enum Body {
-    Golomb(Parameters),
-    Rans { set: usize, bytes: Vec<u8> },
 }
 
 fn prepare(records: &[Record]) -> Result<Prepared, EncodeError> {
@@ -140,28 +131,9 @@ fn prepare(records: &[Record]) -> Result<Prepared, EncodeError> {
     let tokens = tokens_of(records, first, page_shift, page_bits);
     let mut key = Vec::with_capacity(20);
     put_key(&mut key, first);
-    let (body, body_bytes) = shorter_body(&tokens, page_bits);
+    let (body, body_bytes) = Coded::shorter(&tokens, FIXED_BITS, RECORD_SETS);
     let bytes = FIXED_BYTES + key.len() + body_bytes;
     Ok(Prepared { first, page_shift, page_bits, tokens, body, bytes })
-}
-
-/// The coding of `tokens` that takes fewer bytes, and those of the whole body.
-fn shorter_body(tokens: &[Token], page_bits: u32) -> (Body, usize) {
-    let (set, about_bits) = rans::fit(tokens, page_bits);
-    let golomb =
-        Parameters::fit(tokens, page_bits, about_bits + u64::from(RANS_FIXED_BITS)).map(|(parameters, bits)| {
-            let bytes = usize::try_from((bits + u64::from(PAGE_BITS_BITS + PAGE_SHIFT_BITS)).div_ceil(8));
-            (Body::Golomb(parameters), bytes.unwrap_or(usize::MAX / 2))
-        });
-    match golomb {
-        // What rANS takes was counted about right only.
-        Some((body, bytes)) if bytes as u64 * 8 <= about_bits + u64::from(RANS_FIXED_BITS) => (body, bytes),
-        _ => {
-            let bytes = rans::encode(tokens, set, page_bits);
-            let all = RANS_FIXED_BITS as usize / 8 + bytes.len();
-            golomb.filter(|golomb| golomb.1 <= all).unwrap_or((Body::Rans { set, bytes }, all))
-        }
-    }
 }
 
 fn put_key(out: &mut Vec<u8>, key: Key) {
@@ -218,25 +190,14 @@ impl Prepared {
         let mut out = Vec::with_capacity(bytes);
         out.extend_from_slice(&[0; 4]);
         out.extend_from_slice(&(bytes as u16).to_le_bytes());
-        out.push(match &body {
-            Body::Golomb(_) => CODER_GOLOMB,
-            Body::Rans { set, .. } => CODER_RANS + *set as u8,
-        });
+        out.push(body.coder());
         out.push((records - 1) as u8);
         out.extend_from_slice(&generation.to_le_bytes()[..6]);
         put_key(&mut out, first);
         let mut bits = BitWriter::default();
         bits.put(u64::from(page_bits), PAGE_BITS_BITS);
         bits.put(u64::from(page_shift), PAGE_SHIFT_BITS);
-        let rest = match body {
-            Body::Golomb(parameters) => {
-                parameters.encode(&tokens, page_bits, &mut bits);
-                Vec::new()
-            }
-            Body::Rans { bytes, .. } => bytes,
-        };
-        out.extend_from_slice(&bits.finish());
-        out.extend_from_slice(&rest);
+        out.extend_from_slice(&body.bytes(&tokens, bits));
         debug_assert_eq!(out.len(), bytes);
         let checksum = crc32c(&out[4..]).to_le_bytes();
         out[..4].copy_from_slice(&checksum);
@@ -282,15 +243,11 @@ fn decode(bytes: &[u8], stop: impl FnMut(Record) -> bool) -> Result<(), DecodeEr
     if page_bits > 64 {
         return Err(DecodeError::Content);
     }
-    let decoded = if header.coder == CODER_GOLOMB {
-        let source = GolombSource::new(input, page_bits).ok_or(DecodeError::Content)?;
-        take_records(&header, source, page_shift, stop)
-    } else {
-        let fill = input.take(RANS_FIXED_BITS - PAGE_BITS_BITS - PAGE_SHIFT_BITS);
-        let set = header.coder.checked_sub(CODER_RANS).filter(|_| fill == Some(0));
-        let body = body.get(RANS_FIXED_BITS as usize / 8..).unwrap_or_default();
-        let source = set.and_then(|set| RansSource::new(body, usize::from(set), page_bits));
-        take_records(&header, source.ok_or(DecodeError::Content)?, page_shift, stop)
+    let assembly = Assembly::new(header.first, page_shift, page_bits);
+    let decoded = match Source::new(header.coder, body, input, FIXED_BITS, RECORD_SETS) {
+        Some(Source::Golomb(source)) => take_records(&header, source, assembly, stop),
+        Some(Source::Rans(source)) => take_records(&header, source, assembly, stop),
+        None => None,
     };
     decoded.ok_or(DecodeError::Content)
 }
@@ -299,10 +256,9 @@ fn decode(bytes: &[u8], stop: impl FnMut(Record) -> bool) -> Result<(), DecodeEr
 fn take_records(
     header: &BucketHeader,
     mut source: impl TokenSource,
-    page_shift: u32,
+    mut assembly: Assembly,
     mut stop: impl FnMut(Record) -> bool,
 ) -> Option<()> {
-    let mut assembly = Assembly::new(header.first, page_shift);
     let mut last: Option<(Key, u64)> = None;
     for index in 0..header.records {
         let record = assembly.take(&mut source)?;
@@ -357,8 +313,8 @@ pub fn find_in_bucket(bytes: &[u8], key: Key) -> Result<Option<Record>, DecodeEr
 /// # Errors
 /// As [`encode_bucket`].
 pub fn count_symbols(records: &[Record], counts: &mut SymbolCounts) -> Result<(), EncodeError> {
-    let Prepared { tokens, page_bits, .. } = prepare(records)?;
-    rans::count(&tokens, page_bits, counts);
+    let Prepared { tokens, .. } = prepare(records)?;
+    rans::count(&tokens, counts);
     Ok(())
 }
 

@@ -47,8 +47,8 @@ const fn value_bits(value: u64, shift: u32) -> u64 {
     (2 * prefix_of(value, shift) + 1 + shift) as u64
 }
 
-const fn place_bits(difference: u64, shift: u32, page_bits: u32) -> u64 {
-    if prefix_of(difference, shift) < ESCAPE { value_bits(difference, shift) } else { (ESCAPE + page_bits) as u64 }
+const fn place_bits(difference: u64, shift: u32, bits: u8) -> u64 {
+    if prefix_of(difference, shift) < ESCAPE { value_bits(difference, shift) } else { ESCAPE as u64 + bits as u64 }
 }
 
 impl Parameter {
@@ -69,12 +69,12 @@ impl Parameter {
     }
 }
 
-/// The number that an entropy coder sees in `token`, and whether it is a page.
-const fn number(token: &Token) -> Option<(Class, u64, bool)> {
+/// The number that an entropy coder sees in `token`, and the bits of the page if it is one.
+const fn number(token: &Token) -> Option<(Class, u64, Option<u8>)> {
     match *token {
-        Token::Value(class, value) => Some((class, value, false)),
-        Token::Place { class, difference, .. } => Some((class, difference, true)),
-        Token::Raw(_) | Token::Byte(_) => None,
+        Token::Value(class, value) => Some((class, value, None)),
+        Token::Place { class, difference, bits, .. } => Some((class, difference, Some(bits))),
+        Token::Bits(..) => None,
     }
 }
 
@@ -109,16 +109,16 @@ fn about_the_best(lengths: &[u32; 65], escape: u32) -> (u64, u32) {
 impl Parameters {
     /// The parameters with which `tokens` take the fewest bits, and those bits, the parameters' own included. `None` if
     /// it is soon plain that they are not fewer than `below`.
-    pub fn fit(tokens: &[Token], page_bits: u32, below: u64) -> Option<(Self, u64)> {
+    pub fn fit(tokens: &[Token], below: u64) -> Option<(Self, u64)> {
         let mut parameters = [ALL_ZERO; CLASSES];
         let mut small = [[0u32; 1 << USUAL_BITS]; CLASSES];
         // How many numbers have so many bits.
         let mut lengths = [[0u32; 65]; CLASSES];
-        let mut is_place = [false; CLASSES];
+        let mut pages = [None; CLASSES];
         let mut total = 0;
         for token in tokens {
-            let Some((class, value, place)) = number(token) else {
-                total += if matches!(token, Token::Byte(_)) { 8 } else { u64::from(page_bits) };
+            let Some((class, value, page)) = number(token) else {
+                total += if let Token::Bits(_, bits) = token { u64::from(*bits) } else { 0 };
                 continue;
             };
             let class = class as usize;
@@ -126,7 +126,7 @@ impl Parameters {
                 *count += 1;
             }
             lengths[class][length_of(value)] += 1;
-            is_place[class] = place;
+            pages[class] = page;
         }
         let mut is_constant = [true; CLASSES];
         let mut first = [0u32; CLASSES];
@@ -145,7 +145,7 @@ impl Parameters {
             lengths[0] -= if often == 0 { 0 } else { small[0] };
             lengths[length_of(often as u64)] += if often == 0 { 0 } else { small[0] };
             lengths[0] += small[often];
-            let escape = if is_place[class] { ESCAPE + page_bits } else { u32::MAX };
+            let escape = pages[class].map_or(u32::MAX, |bits| ESCAPE + u32::from(bits));
             let (bits, shift) = about_the_best(lengths, escape);
             first[class] = shift.saturating_sub(TRIED / 2).min(SHIFTS as u32 - TRIED);
             least += bits;
@@ -154,7 +154,7 @@ impl Parameters {
             return None;
         }
         let mut costs = [[0u64; TRIED as usize]; CLASSES];
-        for (class, value, is_place) in tokens.iter().filter_map(number) {
+        for (class, value, page) in tokens.iter().filter_map(number) {
             let parameter = parameters[class as usize];
             let class = class as usize;
             if is_constant[class] {
@@ -162,7 +162,7 @@ impl Parameters {
             }
             let value = parameter.swap(value);
             for (shift, cost) in (first[class]..).zip(&mut costs[class]) {
-                *cost += if is_place { place_bits(value, shift, page_bits) } else { value_bits(value, shift) };
+                *cost += page.map_or_else(|| value_bits(value, shift), |bits| place_bits(value, shift, bits));
             }
         }
         for (class, parameter) in parameters.iter_mut().enumerate() {
@@ -178,7 +178,7 @@ impl Parameters {
     }
 
     /// Writes the parameters and the tokens.
-    pub fn encode(&self, tokens: &[Token], page_bits: u32, out: &mut BitWriter) {
+    pub fn encode(&self, tokens: &[Token], out: &mut BitWriter) {
         for parameter in &self.0 {
             if *parameter == ALL_ZERO {
                 out.put(0, 1);
@@ -193,14 +193,13 @@ impl Parameters {
                 Token::Value(class, value) => {
                     self.0[class as usize].put(value, u32::MAX, out);
                 }
-                Token::Place { class, difference, at } => {
+                Token::Place { class, difference, at, bits } => {
                     if !self.0[class as usize].put(difference, ESCAPE, out) {
                         out.put((1 << ESCAPE) - 1, ESCAPE);
-                        out.put(at, page_bits);
+                        out.put(at, u32::from(bits));
                     }
                 }
-                Token::Raw(at) => out.put(at, page_bits),
-                Token::Byte(byte) => out.put(u64::from(byte), 8),
+                Token::Bits(value, bits) => out.put(value, u32::from(bits)),
             }
         }
     }
@@ -228,19 +227,18 @@ impl Parameter {
 /// Takes tokens out of what [`Parameters::encode`] wrote.
 pub struct GolombSource<'a> {
     parameters: Parameters,
-    page_bits: u32,
     input: BitReader<'a>,
 }
 
 impl<'a> GolombSource<'a> {
-    pub fn new(mut input: BitReader<'a>, page_bits: u32) -> Option<Self> {
+    pub fn new(mut input: BitReader<'a>) -> Option<Self> {
         let mut parameters = Parameters([ALL_ZERO; CLASSES]);
         for parameter in &mut parameters.0 {
             if input.take(1)? == 1 {
                 *parameter = Parameter { shift: input.take(SHIFT_BITS)? as u32, usual: input.take(USUAL_BITS)? };
             }
         }
-        Some(Self { parameters, page_bits, input })
+        Some(Self { parameters, input })
     }
 
     fn parameter(&self, class: Class) -> Parameter {
@@ -285,7 +283,7 @@ impl TokenSource for GolombSource<'_> {
         self.tail(prefix, parameter)
     }
 
-    fn place(&mut self, class: Class, expected: u64) -> Option<u64> {
+    fn place(&mut self, class: Class, expected: u64, bits: u32) -> Option<u64> {
         let parameter = self.parameter(class);
         if parameter.shift == CONSTANT {
             return Some(expected.wrapping_add(unzigzag(parameter.usual)));
@@ -295,17 +293,13 @@ impl TokenSource for GolombSource<'_> {
         }
         let prefix = self.input.take_ones(ESCAPE)?;
         if prefix == ESCAPE {
-            return self.input.take(self.page_bits);
+            return self.input.take(bits);
         }
         Some(expected.wrapping_add(unzigzag(self.tail(prefix, parameter)?)))
     }
 
-    fn raw(&mut self) -> Option<u64> {
-        self.input.take(self.page_bits)
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        self.input.take(8).map(|byte| byte as u8)
+    fn bits(&mut self, bits: u32) -> Option<u64> {
+        self.input.take(bits)
     }
 
     fn is_finished(&self) -> bool {

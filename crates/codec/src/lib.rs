@@ -27,6 +27,7 @@
 //! * [`encode_buckets`] does that and encodes; the quickest way to write a bucket that changed.
 //! * [`Record::cut`] divides a record at any page, for pieces that no bucket could hold.
 //! * [`bucket_bytes`] is the exact size without the bytes.
+//! * [`exact`] codes what a device knows to the byte instead: objects with their sizes and hints, extents of any length.
 //!
 //! What it keeps true: everything is a pure function of its arguments; what was encoded decodes to the same; a decoder
 //! never panics, and never takes more memory than a fixed multiple of [`BUCKET_BYTES_MAX`], whatever it is given.
@@ -44,6 +45,8 @@ mod blocks;
 mod bucket;
 pub mod bytewise;
 pub mod cmfs;
+mod coding;
+pub mod exact;
 mod golomb;
 mod pack;
 mod rans;

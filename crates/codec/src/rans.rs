@@ -9,6 +9,7 @@ use crate::bits::unzigzag;
 use crate::tables::{SETS, TABLES};
 use crate::tokens::{CLASSES, Class, Token, TokenSource};
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// Frequencies of a class add up to two to the power of this.
 pub const SCALE_BITS: u32 = 14;
@@ -100,23 +101,25 @@ pub const fn symbol_of(value: u64) -> (usize, u32) {
 }
 
 /// How often each symbol of each class occurs; tables are made from this.
-pub fn count(tokens: &[Token], page_bits: u32, counts: &mut [[u64; SYMBOLS]; CLASSES]) {
+pub fn count(tokens: &[Token], counts: &mut [[u64; SYMBOLS]; CLASSES]) {
     for token in tokens {
         let (class, symbol) = match *token {
             Token::Value(class, value) => (class, symbol_of(value).0),
-            Token::Place { class, difference, .. } => {
-                let (symbol, bits) = symbol_of(difference);
-                // An escape is rarer, which costs some bits more.
-                (class, if bits > page_bits + 2 { ESCAPE } else { symbol })
+            Token::Place { class, difference, bits, .. } => {
+                let (symbol, more) = symbol_of(difference);
+                // Those with nearly all bits are spread over symbols that each cost some.
+                (class, if more + 2 >= u32::from(bits) { ESCAPE } else { symbol })
             }
-            Token::Raw(_) | Token::Byte(_) => continue,
+            Token::Bits(..) => continue,
         };
         counts[class as usize][symbol] += 1;
     }
 }
 
-/// The set of tables with which `tokens` take the fewest bits, and about how many.
-pub fn fit(tokens: &[Token], page_bits: u32) -> (usize, u64) {
+/// The set of tables among `sets` with which `tokens` take the fewest bits, and about how many.
+pub fn fit(tokens: &[Token], sets: Range<usize>) -> (usize, u64) {
+    let first = sets.start;
+    let tables = COSTS.get(sets).unwrap_or_default();
     let mut costs = [0u64; SETS];
     let mut bits = 0;
     for token in tokens {
@@ -124,30 +127,28 @@ pub fn fit(tokens: &[Token], page_bits: u32) -> (usize, u64) {
             Token::Value(class, value) => {
                 let (symbol, more) = symbol_of(value);
                 bits += u64::from(more);
-                for (cost, table) in costs.iter_mut().zip(&COSTS) {
+                for (cost, table) in costs.iter_mut().zip(tables) {
                     *cost += u64::from(table[class as usize][symbol]);
                 }
             }
-            Token::Place { class, difference, .. } => {
+            Token::Place { class, difference, bits: page_bits, .. } => {
                 let (symbol, more) = symbol_of(difference);
-                for (cost, table) in costs.iter_mut().zip(&COSTS) {
+                for (cost, table) in costs.iter_mut().zip(tables) {
                     let table = &table[class as usize];
                     let near = u32::from(table[symbol]) + more * COST_UNIT;
-                    *cost += u64::from(near.min(u32::from(table[ESCAPE]) + page_bits * COST_UNIT));
+                    *cost += u64::from(near.min(u32::from(table[ESCAPE]) + u32::from(page_bits) * COST_UNIT));
                 }
             }
-            Token::Raw(_) => bits += u64::from(page_bits),
-            Token::Byte(_) => bits += 8,
+            Token::Bits(_, count) => bits += u64::from(count),
         }
     }
-    let best = (0..SETS).min_by_key(|&set| costs[set]).unwrap_or(0);
-    (best, bits + 32 + costs[best] / u64::from(COST_UNIT))
+    let best = (0..tables.len()).min_by_key(|&set| costs[set]).unwrap_or(0);
+    (first + best, bits + 32 + costs[best] / u64::from(COST_UNIT))
 }
 
 /// Ranges of the state, in the order of the tokens.
 struct Ranges {
     set: usize,
-    page_bits: u32,
     ranges: Vec<(u32, u32)>,
 }
 
@@ -177,26 +178,26 @@ impl Ranges {
     fn token(&mut self, token: &Token) {
         match *token {
             Token::Value(class, value) => self.value(class, value),
-            Token::Place { class, difference, at } => {
+            Token::Place { class, difference, at, bits } => {
+                let bits = u32::from(bits);
                 let (symbol, more) = symbol_of(difference);
                 let costs = &COSTS[self.set][class as usize];
                 let near = u32::from(costs[symbol]) + more * COST_UNIT;
-                if near <= u32::from(costs[ESCAPE]) + self.page_bits * COST_UNIT {
+                if near <= u32::from(costs[ESCAPE]) + bits * COST_UNIT {
                     self.value(class, difference);
                 } else {
                     self.symbol(class, ESCAPE);
-                    self.bits(at, self.page_bits);
+                    self.bits(at, bits);
                 }
             }
-            Token::Raw(at) => self.bits(at, self.page_bits),
-            Token::Byte(byte) => self.bits(u64::from(byte), 8),
+            Token::Bits(value, bits) => self.bits(value, u32::from(bits)),
         }
     }
 }
 
 /// `tokens` with the tables of `set`.
-pub fn encode(tokens: &[Token], set: usize, page_bits: u32) -> Vec<u8> {
-    let mut ranges = Ranges { set, page_bits, ranges: Vec::with_capacity(tokens.len() + tokens.len() / 4) };
+pub fn encode(tokens: &[Token], set: usize) -> Vec<u8> {
+    let mut ranges = Ranges { set, ranges: Vec::with_capacity(tokens.len() + tokens.len() / 4) };
     for token in tokens {
         ranges.token(token);
     }
@@ -219,17 +220,16 @@ pub fn encode(tokens: &[Token], set: usize, page_bits: u32) -> Vec<u8> {
 pub struct RansSource<'a> {
     widths: &'static [Frequencies; CLASSES],
     starts: &'static [Frequencies; CLASSES],
-    page_bits: u32,
     state: u32,
     input: &'a [u8],
 }
 
 impl<'a> RansSource<'a> {
-    pub fn new(bytes: &'a [u8], set: usize, page_bits: u32) -> Option<Self> {
+    pub fn new(bytes: &'a [u8], set: usize) -> Option<Self> {
         let (state, input) = bytes.split_first_chunk::<4>()?;
         let state = u32::from_le_bytes(*state);
         let (widths, starts) = (TABLES.get(set)?, STARTS.get(set)?);
-        (state >= LEAST && state >> 31 == 0).then_some(Self { widths, starts, page_bits, state, input })
+        (state >= LEAST && state >> 31 == 0).then_some(Self { widths, starts, state, input })
     }
 
     fn advance(&mut self, start: u32, width: u32) -> Option<()> {
@@ -255,7 +255,7 @@ impl<'a> RansSource<'a> {
         Some(symbol)
     }
 
-    fn bits(&mut self, bits: u32) -> Option<u64> {
+    fn take_bits(&mut self, bits: u32) -> Option<u64> {
         let mut value = 0;
         let mut got = 0;
         while got < bits {
@@ -277,7 +277,7 @@ impl<'a> RansSource<'a> {
         if more >= u64::BITS {
             return None;
         }
-        Some(1 << more | self.bits(more)?)
+        Some(1 << more | self.take_bits(more)?)
     }
 }
 
@@ -287,20 +287,16 @@ impl TokenSource for RansSource<'_> {
         self.number(symbol)
     }
 
-    fn place(&mut self, class: Class, expected: u64) -> Option<u64> {
+    fn place(&mut self, class: Class, expected: u64, bits: u32) -> Option<u64> {
         let symbol = self.symbol(class)?;
         if symbol == ESCAPE {
-            return self.bits(self.page_bits);
+            return self.take_bits(bits);
         }
         Some(expected.wrapping_add(unzigzag(self.number(symbol)?)))
     }
 
-    fn raw(&mut self) -> Option<u64> {
-        self.bits(self.page_bits)
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        self.bits(8).map(|byte| byte as u8)
+    fn bits(&mut self, bits: u32) -> Option<u64> {
+        self.take_bits(bits)
     }
 
     fn is_finished(&self) -> bool {

@@ -68,23 +68,21 @@ pub enum Token {
         difference: u64,
         /// The page.
         at: u64,
+        /// Bits that hold any page of the class.
+        bits: u8,
     },
-    /// A page of the medium that nothing foretells.
-    Raw(u64),
-    /// A byte of an extra part.
-    Byte(u8),
+    /// A number that nothing foretells, and so many bits of it.
+    Bits(u64, u8),
 }
 
 /// Where tokens come from when a bucket is decoded.
 pub trait TokenSource {
     /// The next number of `class`.
     fn value(&mut self, class: Class) -> Option<u64>;
-    /// The next page of `class`, of which `expected` is foretold.
-    fn place(&mut self, class: Class, expected: u64) -> Option<u64>;
-    /// The next page that nothing foretells.
-    fn raw(&mut self) -> Option<u64>;
-    /// The next byte.
-    fn byte(&mut self) -> Option<u8>;
+    /// The next page of `class`, of which `expected` is foretold and which has `bits` bits at most.
+    fn place(&mut self, class: Class, expected: u64, bits: u32) -> Option<u64>;
+    /// The next number of so many bits that nothing foretells.
+    fn bits(&mut self, bits: u32) -> Option<u64>;
     /// Whether all was taken.
     fn is_finished(&self) -> bool;
 }
@@ -115,12 +113,13 @@ struct Context {
     /// The page of the medium behind what was last written.
     cursor: u64,
     page_shift: u32,
+    page_bits: u32,
 }
 
 impl Context {
-    fn new(first: Key, page_shift: u32) -> Self {
+    fn new(first: Key, page_shift: u32, page_bits: u32) -> Self {
         let Key { object, page } = first;
-        Self { object, next_page: page, parent: 0, kind: 0, serial: 0, time: 0, cursor: 0, page_shift }
+        Self { object, next_page: page, parent: 0, kind: 0, serial: 0, time: 0, cursor: 0, page_shift, page_bits }
     }
 
     /// The page with which the record `step` objects further should begin.
@@ -172,32 +171,32 @@ const fn bits(value: u64) -> u32 {
 /// The tokens of `records`, which are sound and in order. `page_bits` holds every page of the medium that they name.
 pub fn tokens_of(records: &[Record], first: Key, page_shift: u32, page_bits: u32) -> Vec<Token> {
     let mut out = Vec::with_capacity(records.len() * 16);
-    let mut context = Context::new(first, page_shift);
+    let mut context = Context::new(first, page_shift, page_bits);
     for record in records {
-        put_record(&mut out, record, &context, page_bits);
+        put_record(&mut out, record, &context);
         context.advance(record);
     }
     out
 }
 
-fn put_record(out: &mut Vec<Token>, record: &Record, context: &Context, page_bits: u32) {
+fn put_record(out: &mut Vec<Token>, record: &Record, context: &Context) {
     use Token::Value;
     out.push(Value(Class::Object, record.object.wrapping_sub(context.object)));
     let plain = plainness(record, context);
     out.push(Value(Class::Plain, plain));
     if plain == NOT_PLAIN {
-        return put_any_record(out, record, context, page_bits);
+        return put_any_record(out, record, context);
     }
     if let Some(head) = &record.head {
         out.push(Value(Class::Parent, zigzag(head.parent.wrapping_sub(context.parent))));
     }
     let mut cursor = context.cursor;
     if let [run] = record.runs[..] {
-        put_place(out, Class::Start, run.at, cursor);
+        put_place(out, Class::Start, run.at, cursor, context.page_bits);
         put_last(out, record, &run);
         cursor = run.end_at();
     }
-    put_tail(out, record, cursor, context.page_shift);
+    put_tail(out, record, cursor, context);
 }
 
 /// Whether `record` is one run of an object of which nothing but the parent has to be said.
@@ -218,14 +217,14 @@ fn plainness(record: &Record, context: &Context) -> u64 {
 }
 
 /// All of a record behind its object.
-fn put_any_record(out: &mut Vec<Token>, record: &Record, context: &Context, page_bits: u32) {
+fn put_any_record(out: &mut Vec<Token>, record: &Record, context: &Context) {
     use Token::Value;
     let expected = context.expected_page(record.object.wrapping_sub(context.object));
     out.push(Value(Class::Page, zigzag(record.page.wrapping_sub(expected))));
     let unusual = if record.head.is_some() == (record.page == 0) { 0 } else { SHAPE_UNUSUAL };
     let Some(head) = &record.head else {
         out.push(Value(Class::Shape, unusual));
-        put_runs(out, record, context.cursor, page_bits);
+        put_runs(out, record, context.cursor, context.page_bits);
         return;
     };
     let no_home = if head.home.is_none() { SHAPE_NO_HOME } else { 0 };
@@ -236,24 +235,25 @@ fn put_any_record(out: &mut Vec<Token>, record: &Record, context: &Context, page
     out.push(Value(Class::Serial, zigzag(u64::from(head.serial).wrapping_sub(context.serial))));
     out.push(Value(Class::Time, zigzag(head.time.wrapping_sub(context.time))));
     out.push(Value(Class::Extra, head.extra.len() as u64));
-    out.extend(head.extra.iter().map(|&byte| Token::Byte(byte)));
-    let cursor = put_runs(out, record, context.cursor, page_bits);
-    put_tail(out, record, cursor, context.page_shift);
+    out.extend(head.extra.iter().map(|&byte| Token::Bits(u64::from(byte), 8)));
+    let cursor = put_runs(out, record, context.cursor, context.page_bits);
+    put_tail(out, record, cursor, context);
 }
 
 /// Home and size, which are measured against the runs.
-fn put_tail(out: &mut Vec<Token>, record: &Record, cursor: u64, page_shift: u32) {
+fn put_tail(out: &mut Vec<Token>, record: &Record, cursor: u64, context: &Context) {
     let Some(head) = &record.head else { return };
     if let Some(at) = head.home {
-        put_place(out, Class::Home, at, cursor);
+        put_place(out, Class::Home, at, cursor, context.page_bits);
     }
     if let Some(size) = head.size {
-        out.push(Token::Value(Class::Size, zigzag(expected_size(record, page_shift).wrapping_sub(size))));
+        out.push(Token::Value(Class::Size, zigzag(expected_size(record, context.page_shift).wrapping_sub(size))));
     }
 }
 
-fn put_place(out: &mut Vec<Token>, class: Class, at: u64, expected: u64) {
-    out.push(Token::Place { class, difference: zigzag(at.wrapping_sub(expected)), at });
+/// Puts a page of which `expected` is foretold.
+pub fn put_place(out: &mut Vec<Token>, class: Class, at: u64, expected: u64, bits: u32) {
+    out.push(Token::Place { class, difference: zigzag(at.wrapping_sub(expected)), at, bits: bits as u8 });
 }
 
 fn put_last(out: &mut Vec<Token>, record: &Record, run: &Run) {
@@ -265,7 +265,7 @@ fn put_last(out: &mut Vec<Token>, record: &Record, run: &Run) {
 fn put_runs(out: &mut Vec<Token>, record: &Record, cursor: u64, page_bits: u32) -> u64 {
     // With few runs nothing is won by another way.
     if record.runs.len() < 8 {
-        put_ordered_runs(out, record, cursor);
+        put_ordered_runs(out, record, cursor, page_bits);
         return record.runs.last().map_or(cursor, Run::end_at);
     }
     let ordered = {
@@ -278,8 +278,8 @@ fn put_runs(out: &mut Vec<Token>, record: &Record, cursor: u64, page_bits: u32) 
         record.runs.iter().map(cost).sum()
     };
     match cheapest_units(record, page_bits) {
-        Some((cost, shift)) if cost < ordered => put_units(out, record, shift),
-        _ => put_ordered_runs(out, record, cursor),
+        Some((cost, shift)) if cost < ordered => put_units(out, record, shift, page_bits),
+        _ => put_ordered_runs(out, record, cursor, page_bits),
     }
     record.runs.last().map_or(cursor, Run::end_at)
 }
@@ -314,7 +314,7 @@ fn cheapest_units(record: &Record, page_bits: u32) -> Option<(u64, u32)> {
 }
 
 /// One page number for each unit of `2^shift` pages, and one for each page of a unit whose pages do not lie together.
-fn put_units(out: &mut Vec<Token>, record: &Record, shift: u32) {
+fn put_units(out: &mut Vec<Token>, record: &Record, shift: u32, page_bits: u32) {
     let pages = mapped(record);
     out.push(Token::Value(Class::Mode, u64::from(shift) + 1));
     out.push(Token::Value(Class::Count, pages.len() as u64));
@@ -325,32 +325,32 @@ fn put_units(out: &mut Vec<Token>, record: &Record, shift: u32) {
         let (units, others) = rest.split_at(whole << shift);
         out.push(Token::Value(Class::Skip, if others.is_empty() { 0 } else { whole as u64 + 1 }));
         for unit in units.chunks(1 << shift) {
-            put_unit(out, unit, &mut end);
+            put_unit(out, unit, &mut end, page_bits);
         }
         let (broken, others) = others.split_at(others.len().min(1 << shift));
         for page in broken.chunks(1) {
-            put_unit(out, page, &mut end);
+            put_unit(out, page, &mut end, page_bits);
         }
         rest = others;
     }
 }
 
 /// The first page of `unit`, from which the others follow.
-fn put_unit(out: &mut Vec<Token>, unit: &[Mapped], end: &mut u64) {
+fn put_unit(out: &mut Vec<Token>, unit: &[Mapped], end: &mut u64, page_bits: u32) {
     if let Some(&(page, at)) = unit.first() {
         out.push(Token::Value(Class::Gap, page - *end));
-        out.push(Token::Raw(at));
+        out.push(Token::Bits(at, page_bits as u8));
         *end = page + unit.len() as u64;
     }
 }
 
-fn put_ordered_runs(out: &mut Vec<Token>, record: &Record, mut cursor: u64) {
+fn put_ordered_runs(out: &mut Vec<Token>, record: &Record, mut cursor: u64, page_bits: u32) {
     out.push(Token::Value(Class::Mode, 0));
     out.push(Token::Value(Class::Count, record.runs.len() as u64));
     let mut end = record.page;
     for (index, run) in record.runs.iter().enumerate() {
         out.push(Token::Value(Class::Gap, run.page - end));
-        put_place(out, if index == 0 { Class::Start } else { Class::Next }, run.at, cursor);
+        put_place(out, if index == 0 { Class::Start } else { Class::Next }, run.at, cursor, page_bits);
         if index + 1 < record.runs.len() {
             out.push(Token::Value(Class::Length, u64::from(run.pages) - 1));
         } else {
@@ -367,8 +367,8 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    pub fn new(first: Key, page_shift: u32) -> Self {
-        Self { context: Context::new(first, page_shift), runs_left: BUCKET_RUNS_MAX }
+    pub fn new(first: Key, page_shift: u32, page_bits: u32) -> Self {
+        Self { context: Context::new(first, page_shift, page_bits), runs_left: BUCKET_RUNS_MAX }
     }
 
     /// The next record; `None` if the tokens make no sense.
@@ -431,7 +431,7 @@ impl Assembly {
         let expected = expected_size(record, self.context.page_shift);
         let Some(head) = &mut record.head else { return Some(()) };
         if home {
-            head.home = Some(source.place(Class::Home, cursor)?);
+            head.home = Some(source.place(Class::Home, cursor, self.context.page_bits)?);
         }
         if size {
             head.size = Some(expected.wrapping_sub(unzigzag(source.value(Class::Size)?)));
@@ -447,7 +447,7 @@ impl Assembly {
         let time = context.time.wrapping_add(unzigzag(source.value(Class::Time)?));
         let mut extra = Vec::new();
         for _ in 0..source.value(Class::Extra)? {
-            extra.push(source.byte()?);
+            extra.push(source.bits(8)? as u8);
         }
         Some(Head {
             parent,
@@ -489,7 +489,7 @@ impl Assembly {
             None => (Class::Start, self.context.cursor),
             Some(run) => (Class::Next, run.end_at()),
         };
-        let at = source.place(class, expected)?;
+        let at = source.place(class, expected, self.context.page_bits)?;
         let pages = if is_last {
             match source.value(Class::Last)? {
                 0 => record.piece_end().checked_sub(page)?,
@@ -502,10 +502,10 @@ impl Assembly {
     }
 
     fn take_units(&mut self, record: &mut Record, count: u64, shift: u32, source: &mut impl TokenSource) -> Option<()> {
-        let (mut page, mut left) = (record.page, count);
+        let (mut page, mut left, bits) = (record.page, count, self.context.page_bits);
         let mut unit = |this: &mut Self, record: &mut Record, pages: u64, source: &mut dyn TokenSource| {
             page = page.checked_add(source.value(Class::Gap)?)?;
-            page = this.push(record, page, pages, source.raw()?)?;
+            page = this.push(record, page, pages, source.bits(bits)?)?;
             Some(())
         };
         while left > 0 {

@@ -7,6 +7,7 @@
 mod chip;
 mod coders;
 mod figures;
+mod on_device;
 mod population;
 mod shapes;
 mod tables;

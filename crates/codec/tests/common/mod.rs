@@ -1,7 +1,9 @@
 //! Records for tests, and what has to hold for any bytes; the fuzz target uses it too.
+#![allow(dead_code, reason = "every test takes what it needs")]
 
 use onode_base::Prng;
 use onode_base::checksum::crc32c;
+use onode_codec::exact::{self, Entry, Item};
 use onode_codec::{BUCKET_BYTES_MAX, EncodeError, Head, Key, PIECE_PAGES, Record, Run, decode_bucket, encode_bucket};
 use onode_codec::{encode_buckets, find_in_bucket, pack_buckets, peek_bucket};
 
@@ -128,5 +130,70 @@ pub fn survive(bytes: &[u8]) {
         bytes[4..6].copy_from_slice(&(length as u16).to_le_bytes());
         let checksum = crc32c(&bytes[4..length]).to_le_bytes();
         bytes[..4].copy_from_slice(&checksum);
+    }
+}
+
+/// About `count` entries of the byte-exact mode in order; the wilder the more of them are unusual.
+pub fn exact_entries(random: &mut Prng, count: usize, unit: u32, wild: u32) -> Vec<Entry> {
+    let unit = u64::from(unit);
+    let odd = |random: &mut Prng| random.chance(u64::from(wild), 12);
+    let mut out = Vec::new();
+    let (mut object, mut pages, mut part) = (random.next_u64() >> (1 + random.below(63)), 0u64, 1u64 << 20);
+    while out.len() < count {
+        object += 1 + if random.chance(1, 2) { random.below(5) } else { 0 };
+        if random.chance(1, 40) {
+            let value = vec![object as u8; random.below(40) as usize];
+            out.push(Entry { object, item: Item::Raw { offset: None, value: value.clone() } });
+            out.push(Entry { object, item: Item::Raw { offset: Some(random.next_u64()), value } });
+            continue;
+        }
+        let small = random.below(5) * unit + random.below(unit);
+        let size = if odd(random) { random.next_u64() >> random.below(64) } else { small };
+        let is_headed = !out.is_empty() || random.chance(1, 2);
+        if is_headed {
+            let allocated = if odd(random) { random.next_u64() >> random.below(64) } else { size };
+            let accessed = if odd(random) { random.next_u64() >> random.below(64) } else { 0 };
+            let hints = vec![7; if odd(random) { random.below(256) as usize } else { 0 }];
+            out.push(Entry { object, item: Item::Object { size, allocated, accessed, hints } });
+        }
+        let mut offset = 0u64;
+        let end = size.min(1 << 62);
+        while offset < end {
+            let left = end - offset;
+            let length = if left >= unit { left / unit * unit } else { left };
+            let length = if odd(random) { 1 + random.below(length) } else { length }.min(u64::from(u32::MAX));
+            let hole = if odd(random) { random.below(left) } else { 0 };
+            let cursor = if length >= unit { &mut pages } else { &mut part };
+            if odd(random) {
+                *cursor = random.next_u64() >> random.below(64);
+            }
+            out.push(Entry {
+                object,
+                item: Item::Extent { offset: offset + hole, length: length as u32, location: *cursor },
+            });
+            *cursor = cursor.wrapping_add(length);
+            offset += hole + length;
+            if random.chance(1, 9) {
+                break;
+            }
+        }
+        if !is_headed && offset == 0 {
+            out.push(Entry { object, item: Item::Extent { offset, length: 1, location: part } });
+        }
+    }
+    out
+}
+
+/// Decodes `bytes` in the byte-exact mode: nothing may panic, and what decodes must be what encodes.
+pub fn survive_exact(bytes: &[u8]) {
+    for begin in [(0, None), (1 << 40, Some(1 << 62)), (u64::MAX, Some(u64::MAX))] {
+        let Some(entries) = exact::decode(begin, bytes) else { continue };
+        assert!(entries.len() <= exact::ENTRIES_MAX);
+        for unit in [2048, 4080] {
+            // What two objects of a hostile run share is nothing that a writer may write.
+            if let Some(again) = exact::encode(begin, &entries, unit) {
+                assert_eq!(exact::decode(begin, &again).as_ref(), Some(&entries));
+            }
+        }
     }
 }

@@ -18,6 +18,7 @@ use alloc::vec::Vec;
 use core::ops::DerefMut;
 use onode_base::ErrorKind;
 use onode_base::sync::Mutex;
+use onode_codec::exact::Entry;
 use onode_media::{Nand, Pmem};
 use onode_object::{Error, Result};
 
@@ -81,6 +82,14 @@ impl FlashDevice {
     #[must_use]
     pub fn memory_use(&self) -> Option<MemoryUse> {
         self.core.lock().memory_use()
+    }
+
+    /// Everything that the memory beside the flash answers for, in the terms of the codec.
+    ///
+    /// # Errors
+    /// If what the memory has no room for cannot be read from the flash.
+    pub fn memory_entries(&self) -> Result<Vec<Entry>> {
+        self.core()?.memory_entries()
     }
 
     /// What memory and flash do not agree on, in words.

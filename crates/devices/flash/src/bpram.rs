@@ -15,6 +15,7 @@
 //!
 //! What it does not do: hold attributes (names, inodes), which are packed in the tree's nodes on flash.
 
+mod cut;
 pub mod entries;
 mod fold;
 pub mod format;
@@ -35,10 +36,10 @@ use onode_base::evict::Lru;
 use onode_media::Pmem;
 
 /// Memory for buckets that were decoded and did not change, in bytes.
-const CACHE_BYTES: usize = 64 << 10;
+const CACHE_BYTES: usize = 256 << 10;
 
 /// Entries of a changed bucket in memory beyond which it is divided.
-const ENTRIES_MAX: usize = 128;
+const ENTRIES_MAX: usize = 512;
 
 /// A bucket: the entries from its key up to the key of the next one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 //! a header page is written when a file is made and again when it is closed, and the block with the fewest pages in
 //! use is cleaned when free blocks run out.
 
+use super::population::Files;
 use onode_codec::cmfs::{Block, BlockState, Object};
 use std::collections::{BTreeSet, VecDeque};
 use std::mem;
@@ -75,11 +76,6 @@ impl Chip {
             chip.objects.push(Some(File { object, size: 0 }));
         }
         chip
-    }
-
-    /// Pages of the chip.
-    pub fn pages(&self) -> u64 {
-        self.owners.len() as u64
     }
 
     fn open_block(&mut self) {
@@ -156,15 +152,6 @@ impl Chip {
         self.drop_page(old);
     }
 
-    /// Makes an object and returns its number. Its header page is written, again when it is closed.
-    pub fn create(&mut self, parent: u32, kind: u8) -> u32 {
-        let object = self.objects.len() as u32;
-        let id = FIRST_ID + object - 2;
-        self.objects.push(Some(File { object: Object { id, parent, kind, ..Object::default() }, size: 0 }));
-        self.write_header(object);
-        object
-    }
-
     /// Writes a version of the header.
     pub fn write_header(&mut self, object: u32) {
         self.write(object, 0);
@@ -172,42 +159,48 @@ impl Chip {
         object.serial = object.serial.wrapping_add(1);
     }
 
-    /// Writes the pages from `page` on, counted from 0.
-    pub fn write_pages(&mut self, object: u32, page: u32, count: u32) {
+    fn file(&mut self, object: u32) -> &mut File {
+        self.objects[object as usize].as_mut().expect("it exists")
+    }
+}
+
+impl Files for Chip {
+    fn pages(&self) -> u64 {
+        self.owners.len() as u64
+    }
+
+    fn used(&self) -> u64 {
+        self.used
+    }
+
+    fn create(&mut self, parent: u32, kind: u8) -> u32 {
+        let object = self.objects.len() as u32;
+        let id = FIRST_ID + object - 2;
+        self.objects.push(Some(File { object: Object { id, parent, kind, ..Object::default() }, size: 0 }));
+        self.write_header(object);
+        object
+    }
+
+    fn look(&self, object: u32) -> (u32, u64, u64) {
+        let file = self.objects[object as usize].as_ref().expect("it exists");
+        (file.object.id, file.object.pages.len() as u64, file.size)
+    }
+
+    fn write_pages(&mut self, object: u32, page: u32, count: u32) {
         for page in page..page + count {
             self.write(object, page + 1);
         }
     }
 
-    /// A file of `bytes` made, written and closed.
-    pub fn create_file(&mut self, parent: u32, bytes: u64) -> u32 {
-        let object = self.create(parent, 1);
-        self.write_pages(object, 0, bytes.div_ceil(PAGE_BYTES) as u32);
-        self.close(object, bytes);
-        object
-    }
-
-    /// Closes a file, which has `bytes` then.
-    pub fn close(&mut self, object: u32, bytes: u64) {
+    fn close(&mut self, object: u32, bytes: u64) {
         self.write_header(object);
         self.file(object).size = bytes;
     }
 
-    /// Removes a file.
-    pub fn remove(&mut self, object: u32) {
+    fn remove(&mut self, object: u32) {
         let gone = self.objects[object as usize].take().expect("it exists");
         for page in gone.object.pages.into_iter().chain([gone.object.header]) {
             self.drop_page(page);
         }
-    }
-
-    /// Id, pages and bytes of an object.
-    pub fn look(&self, object: u32) -> (u32, u64, u64) {
-        let file = self.objects[object as usize].as_ref().expect("it exists");
-        (file.object.id, file.object.pages.len() as u64, file.size)
-    }
-
-    fn file(&mut self, object: u32) -> &mut File {
-        self.objects[object as usize].as_mut().expect("it exists")
     }
 }

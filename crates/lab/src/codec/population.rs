@@ -4,6 +4,37 @@ use super::chip::{Chip, File, PAGE_BYTES, ROOT};
 use onode_base::Prng;
 use onode_codec::cmfs::Block;
 
+/// What a population is made on: a simulated chip, or a device.
+pub trait Files {
+    /// Pages of the medium.
+    fn pages(&self) -> u64;
+    /// Pages in use: content, and one for each object.
+    fn used(&self) -> u64;
+    /// Makes an object in `parent` and returns its number.
+    fn create(&mut self, parent: u32, kind: u8) -> u32;
+    /// The id of an object, its pages and bytes.
+    fn look(&self, object: u32) -> (u32, u64, u64);
+    /// Writes pages of a file from `page` on, counted from 0.
+    fn write_pages(&mut self, object: u32, page: u32, count: u32);
+    /// Closes a file, which has `bytes` then.
+    fn close(&mut self, object: u32, bytes: u64);
+    /// Removes a file.
+    fn remove(&mut self, object: u32);
+
+    /// Files of a sixteenth of the medium that it takes.
+    fn large_files(&self) -> u32 {
+        15
+    }
+
+    /// A file of `bytes` made, written and closed.
+    fn create_file(&mut self, parent: u32, bytes: u64) -> u32 {
+        let object = self.create(parent, 1);
+        self.write_pages(object, 0, bytes.div_ceil(PAGE_BYTES) as u32);
+        self.close(object, bytes);
+        object
+    }
+}
+
 /// A way to fill the NAND.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Population {
@@ -87,28 +118,33 @@ impl Population {
 
     /// Fills a chip of `blocks` blocks.
     pub fn fill(self, blocks: u32, seed: u64) -> Chip {
-        let mut random = Prng::new(seed ^ (self as u64) << 32);
         let mut chip = Chip::new(blocks);
-        let pages = chip.pages();
+        self.make(&mut chip, seed);
+        chip
+    }
+
+    /// Makes it on `files`.
+    pub fn make(self, files: &mut impl Files, seed: u64) {
+        let mut random = Prng::new(seed ^ (self as u64) << 32);
+        let pages = files.pages();
         match self {
-            Self::Small => small(&mut chip, &mut random),
+            Self::Small => small(files, &mut random),
             Self::Medium => {
-                while chip.used < pages * 85 / 100 {
-                    chip.create_file(ROOT, 100 << 10);
+                while files.used() < pages * 85 / 100 {
+                    files.create_file(ROOT, 100 << 10);
                 }
             }
             Self::Sequential => {
-                for _ in 0..15 {
-                    chip.create_file(ROOT, pages / LARGE_PART * PAGE_BYTES);
+                for _ in 0..files.large_files() {
+                    files.create_file(ROOT, pages / LARGE_PART * PAGE_BYTES);
                 }
             }
-            Self::Interleaved => interleaved(&mut chip, &mut random),
-            Self::RandomPages => scattered(&mut chip, &mut random, 1),
-            Self::RandomPairs => scattered(&mut chip, &mut random, 2),
-            Self::AgedSmall => aged(&mut chip, &mut random, &Ages { median: 4096.0, sigma: 2.2 }),
-            Self::AgedLarge => aged(&mut chip, &mut random, &Ages { median: 65536.0, sigma: 1.47 }),
+            Self::Interleaved => interleaved(files, &mut random),
+            Self::RandomPages => scattered(files, &mut random, 1),
+            Self::RandomPairs => scattered(files, &mut random, 2),
+            Self::AgedSmall => aged(files, &mut random, &Ages { median: 4096.0, sigma: 2.2 }),
+            Self::AgedLarge => aged(files, &mut random, &Ages { median: 65536.0, sigma: 1.47 }),
         }
-        chip
     }
 }
 
@@ -133,26 +169,28 @@ impl Volume {
     }
 }
 
-fn small(chip: &mut Chip, random: &mut Prng) {
+fn small(chip: &mut impl Files, random: &mut Prng) {
     let count = chip.pages() * 11_310 / 65536;
     let mut directories = Vec::new();
     for _ in 0..20 {
         let number = chip.create(ROOT, 3);
         directories.push(chip.look(number).0);
     }
-    let make = |chip: &mut Chip, random: &mut Prng| {
+    let mut make = |random: &mut Prng, gone: Option<u32>| {
+        if let Some(gone) = gone {
+            chip.remove(gone);
+        }
         let parent = directories[random.below(20) as usize];
         chip.create_file(parent, 512 + random.below(10_240 - 512 + 1))
     };
-    let mut files: Vec<u32> = (0..count).map(|_| make(chip, random)).collect();
+    let mut files: Vec<u32> = (0..count).map(|_| make(random, None)).collect();
     for _ in 0..3 * count {
         let index = random.below(count) as usize;
-        chip.remove(files[index]);
-        files[index] = make(chip, random);
+        files[index] = make(random, Some(files[index]));
     }
 }
 
-fn interleaved(chip: &mut Chip, random: &mut Prng) {
+fn interleaved(chip: &mut impl Files, random: &mut Prng) {
     const PIECE: u32 = 16;
     let file_pages = (chip.pages() / LARGE_PART) as u32;
     for _ in 0..3 {
@@ -170,7 +208,7 @@ fn interleaved(chip: &mut Chip, random: &mut Prng) {
     }
 }
 
-fn scattered(chip: &mut Chip, random: &mut Prng, unit: u32) {
+fn scattered(chip: &mut impl Files, random: &mut Prng, unit: u32) {
     let pages = (chip.pages() * 60 / 100) as u32;
     let file = chip.create_file(ROOT, u64::from(pages) * PAGE_BYTES);
     for _ in 0..2 * pages / unit {
@@ -181,7 +219,7 @@ fn scattered(chip: &mut Chip, random: &mut Prng, unit: u32) {
 
 /// Fills to 80 % and lets three times the capacity come and go: new files, longer files, rewritten parts. Where no
 /// room is, files chosen at random make it.
-fn aged(chip: &mut Chip, random: &mut Prng, ages: &Ages) {
+fn aged(chip: &mut impl Files, random: &mut Prng, ages: &Ages) {
     let mut files: Vec<u32> = Vec::new();
     let mut written = 0;
     let full = chip.pages() * 80 / 100;
@@ -189,7 +227,7 @@ fn aged(chip: &mut Chip, random: &mut Prng, ages: &Ages) {
         let roll = random.below(100);
         let bytes = log_normal(random, ages);
         let (pages, count) = (bytes.div_ceil(PAGE_BYTES), 1 + random.below(16));
-        while chip.used + pages.max(count) + 2 > full {
+        while chip.used() + pages.max(count) + 2 > full {
             let index = random.below(files.len() as u64) as usize;
             chip.remove(files.swap_remove(index));
         }

@@ -5,7 +5,7 @@
 use super::chip::{Chip, PAGE_BYTES, ROOT};
 use super::coders::Codec;
 use super::figures::Rows;
-use super::population::{Population, Volume};
+use super::population::{Files as _, Population, Volume};
 use crate::replay::processor_seconds;
 use onode_base::Prng;
 use onode_codec::bytewise::ByteCoder;

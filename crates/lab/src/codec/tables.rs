@@ -1,9 +1,12 @@
 //! Makes the static tables of the codec: counts symbols on populations with seeds of their own, so that what is measured
 //! is not what was learnt from.
 
+use super::chip::PAGE_BYTES;
 use super::coders::records_of;
+use super::on_device::DeviceFiles;
 use super::population::Population;
-use onode_codec::{BUCKET_BYTES_MAX, SymbolCounts, count_symbols, pack_buckets};
+use onode_codec::{BUCKET_BYTES_MAX, SymbolCounts, count_symbols, exact, pack_buckets};
+use onode_object::Result;
 use std::fmt::Write;
 
 /// Which populations make a set of tables.
@@ -16,39 +19,68 @@ const SETS: [&[Population]; 4] = [
 /// Seeds that nothing is measured with unless somebody asks for it.
 const SEEDS: [u64; 2] = [7001, 7002];
 const SCALE: u64 = 1 << 14;
+/// Entries to the byte that are counted as one bucket.
+const EXACT_ENTRIES: usize = 160;
 
 /// The tables as source.
-pub fn source() -> String {
+///
+/// # Errors
+/// A population that the device does not take.
+pub fn source() -> Result<String> {
     let mut out = String::from(
         "//! Static tables of the rANS coder, made by `onode lab codec --tables`. Buckets that exist depend on them: a set\n\
          //! may be added, none may change.\n\n\
-         use crate::rans::Frequencies;\nuse crate::tokens::CLASSES;\n\n\
+         use crate::rans::Frequencies;\nuse crate::tokens::CLASSES;\nuse core::ops::Range;\n\n\
          /// How many sets there are.\n",
     );
-    let _ = writeln!(out, "pub const SETS: usize = {};\n", SETS.len());
-    out.push_str(
-        "/// For small files, large files, pages without order, aged volumes: the frequencies of each class.\n",
-    );
+    let records = SETS.len();
+    let _ = writeln!(out, "pub const SETS: usize = {};", 2 * records);
+    out.push_str("/// The sets for records: small files, large files, pages without order, aged volumes.\n");
+    let _ = writeln!(out, "pub const RECORD_SETS: Range<usize> = 0..{records};");
+    out.push_str("/// The same for entries to the byte.\n");
+    let _ = writeln!(out, "pub const EXACT_SETS: Range<usize> = {records}..{};\n", 2 * records);
+    out.push_str("/// The frequencies of each class.\n");
     out.push_str("#[rustfmt::skip]\npub static TABLES: [[Frequencies; CLASSES]; SETS] = [\n");
-    for populations in SETS {
-        let mut counts: SymbolCounts = [[0; _]; _];
-        for population in populations {
-            for seed in SEEDS {
-                add(&mut counts, *population, seed);
+    for exact in [false, true] {
+        for populations in SETS {
+            let mut counts: SymbolCounts = [[0; _]; _];
+            for population in populations {
+                for seed in SEEDS {
+                    if exact {
+                        add_exact(&mut counts, *population, seed)?;
+                    } else {
+                        add(&mut counts, *population, seed);
+                    }
+                }
             }
+            put_set(&mut out, &counts);
         }
-        out.push_str("    [\n");
-        for class in counts {
-            out.push_str("        [");
-            for (index, frequency) in frequencies(&class).into_iter().enumerate() {
-                let _ = write!(out, "{}{frequency}", if index == 0 { "" } else { ", " });
-            }
-            out.push_str("],\n");
-        }
-        out.push_str("    ],\n");
     }
     out.push_str("];\n");
-    out
+    Ok(out)
+}
+
+fn put_set(out: &mut String, counts: &SymbolCounts) {
+    out.push_str("    [\n");
+    for class in counts {
+        out.push_str("        [");
+        for (index, frequency) in frequencies(class).into_iter().enumerate() {
+            let _ = write!(out, "{}{frequency}", if index == 0 { "" } else { ", " });
+        }
+        out.push_str("],\n");
+    }
+    out.push_str("    ],\n");
+}
+
+/// Counts what the device beside a memory knows of a population.
+fn add_exact(counts: &mut SymbolCounts, population: Population, seed: u64) -> Result<()> {
+    let entries = DeviceFiles::filled(population, 1024, seed)?.device().memory_entries()?;
+    for bucket in entries.chunks(EXACT_ENTRIES) {
+        let begin = bucket.first().map_or((0, None), exact::Entry::key);
+        // What the device wrote can be counted.
+        exact::count_symbols(begin, bucket, PAGE_BYTES as u32, counts);
+    }
+    Ok(())
 }
 
 fn add(counts: &mut SymbolCounts, population: Population, seed: u64) {
@@ -67,12 +99,11 @@ fn frequencies(counts: &[u64]) -> Vec<u64> {
     let falling: Vec<u64> = (0..counts.len() as u64).map(|symbol| SCALE / ((symbol + 1) * (symbol + 2))).collect();
     let seen: u64 = counts.iter().sum();
     let spread = if seen == 0 { SCALE } else { SCALE / 64 };
-    let left = SCALE - spread - counts.len() as u64;
     let of_seen = |count: u64| ((SCALE - spread) * count).checked_div(seen).unwrap_or(0);
     let wanted: Vec<u64> =
         counts.iter().zip(&falling).map(|(&count, &falling)| of_seen(count) + falling * spread / SCALE).collect();
     let sum: u64 = wanted.iter().sum::<u64>().max(1);
-    let room = left + spread;
+    let room = SCALE - counts.len() as u64;
     let mut out: Vec<u64> = wanted.iter().map(|&one| 1 + one * room / sum).collect();
     let rest = SCALE - out.iter().sum::<u64>();
     if let Some(most) = out.iter_mut().max() {

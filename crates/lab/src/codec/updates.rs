@@ -3,7 +3,7 @@
 
 use super::chip::Chip;
 use super::coders::{ENTRY_BYTES, Parts, block_table, granules, parts_of, records_of, records_of_file};
-use super::population::{Population, Volume};
+use super::population::{Files as _, Population, Volume};
 use crate::replay::processor_seconds;
 use onode_base::Prng;
 use onode_codec::{

@@ -1,14 +1,15 @@
 //! Entries of one bucket, in memory and in the bytes of a bucket.
 //!
-//! An entry is a byte of flags and what they do not say: most onodes come right behind one another with the same advice, most
-//! extents go on where the one before them ended and reach the end of their object. A value of another form
-//! is kept as it is.
+//! The bytes are those of the codec's byte-exact mode behind the key of the bucket. Values are kept in memory as the
+//! tree has them; here they are taken apart and put together. An object of which something has another form
+//! than this device gives it is kept as it is.
 
 use crate::apply::{Extent, Onode};
 use crate::record::Piece;
 use crate::tree::Key;
 use alloc::vec::Vec;
 use onode_base::varint;
+use onode_codec::exact::{self, Entry, Item};
 use onode_object::Hints;
 use onode_object::wire::hints;
 
@@ -65,14 +66,28 @@ impl Entries {
         }
     }
 
+    /// All of them, taken apart.
+    pub fn items(&self) -> Vec<Entry> {
+        let mut items = Vec::with_capacity(self.list.len());
+        for object in self.list.chunk_by(|(a, _), (b, _)| a.object == b.object) {
+            let begin = items.len();
+            let mut end = 0;
+            items.extend(
+                object
+                    .iter()
+                    .map_while(|(key, value)| Some(Entry { object: key.object, item: item_of(key, value, &mut end)? })),
+            );
+            if items.len() - begin < object.len() {
+                items.truncate(begin);
+                items.extend(object.iter().map(|(key, value)| raw(key, value)));
+            }
+        }
+        items
+    }
+
     /// Takes away all but the first `keep` entries.
     pub fn split_off(&mut self, keep: usize) -> Self {
         Self { list: self.list.split_off(keep.min(self.list.len())) }
-    }
-
-    /// Adds entries whose keys are all higher.
-    pub fn append(&mut self, mut right: Self) {
-        self.list.append(&mut right.list);
     }
 
     /// Memory they take.
@@ -81,58 +96,52 @@ impl Entries {
     }
 }
 
-const EXTENT: u8 = 1;
-/// An onode whose object is the one after that of the entry before; an extent of the same object.
-const NEXT: u8 = 2;
-/// The value as it is.
-const RAW: u8 = 4;
-/// An onode: advice as before. An extent: it begins where the one before ended.
-const SAME: u8 = 8;
-/// An onode: allocated as far as its size. An extent: it reaches the end of its object.
-const WHOLE: u8 = 16;
-/// An onode: it has an access time. An extent: it lies right behind the one before.
-const MORE: u8 = 32;
-
-/// What the entries so far say of the next one.
-struct State {
-    object: u64,
-    size: u64,
-    hints: Hints,
-    /// End of the last extent of the object.
-    end: u64,
-    /// End of the last extent of all on the medium.
-    location: u64,
+/// What an entry says; `None` if that is not what this device writes. `end` is that of the extent before.
+fn item_of(key: &Key, value: &[u8], end: &mut u64) -> Option<Item> {
+    if key.kind == Key::EXTENT {
+        let extent = Extent::decode(key, value)?;
+        let Piece { location, length } = extent.piece;
+        let is_sound = extent.offset >= *end && Extent::encode(extent.piece) == value;
+        *end = extent.end();
+        return is_sound.then_some(Item::Extent { offset: extent.offset, length, location });
+    }
+    let onode = Onode::decode(value).filter(|onode| onode.encode() == value)?;
+    let mut advice = Vec::new();
+    if onode.hints != Hints::default() {
+        hints::put(&mut advice, &onode.hints);
+    }
+    Some(Item::Object { size: onode.size, allocated: onode.allocated, accessed: onode.accessed, hints: advice })
 }
 
-impl State {
-    fn new(first: &Key) -> Self {
-        Self { object: first.object, size: 0, hints: Hints::default(), end: 0, location: 0 }
-    }
+fn raw(key: &Key, value: &[u8]) -> Entry {
+    let offset = (key.kind == Key::EXTENT).then_some(key.index);
+    Entry { object: key.object, item: Item::Raw { offset, value: value.to_vec() } }
+}
 
-    fn enter(&mut self, object: u64) {
-        if object != self.object {
-            *self = Self { object, size: 0, end: 0, ..*self };
+/// The key of an entry.
+pub const fn key_of(entry: &Entry) -> Key {
+    match entry.key() {
+        (object, None) => Key { object, kind: Key::ONODE, index: 0 },
+        (object, Some(index)) => Key { object, kind: Key::EXTENT, index },
+    }
+}
+
+/// A key in the terms of the codec.
+fn begin_of(key: &Key) -> exact::Begin {
+    (key.object, (key.kind == Key::EXTENT).then_some(key.index))
+}
+
+/// The value of an entry; `None` if it is impossible.
+fn value_of(item: Item) -> Option<Vec<u8>> {
+    match item {
+        Item::Extent { length, location, .. } => Some(Extent::encode(Piece { location, length })),
+        Item::Raw { value, .. } => Some(value),
+        Item::Object { size, allocated, accessed, hints: advice } => {
+            let mut rest = &advice[..];
+            let hints = if rest.is_empty() { Hints::default() } else { hints::take(&mut rest)? };
+            rest.is_empty().then(|| Onode { size, allocated, hints, accessed }.encode())
         }
     }
-}
-
-const fn zigzag(value: u64) -> u64 {
-    (value << 1) ^ (((value as i64) >> 63) as u64)
-}
-
-const fn unzigzag(value: u64) -> u64 {
-    (value >> 1) ^ (value & 1).wrapping_neg()
-}
-
-/// The bytes of a bucket that begins at `first`.
-pub fn encode(first: &Key, entries: &Entries) -> Vec<u8> {
-    let mut out = Vec::new();
-    put_key(&mut out, first);
-    let mut state = State::new(first);
-    for (key, value) in &entries.list {
-        put_entry(&mut out, &mut state, key, value);
-    }
-    out
 }
 
 /// A key by itself.
@@ -149,114 +158,24 @@ pub fn take_key(input: &mut &[u8]) -> Option<Key> {
     Some(Key { object, kind, index: varint::take(input)? })
 }
 
-fn put_entry(out: &mut Vec<u8>, state: &mut State, key: &Key, value: &[u8]) {
-    let flags_at = out.len();
-    out.push(0);
-    let is_extent = key.kind == Key::EXTENT;
-    let step = key.object.wrapping_sub(state.object);
-    let mut flags = if is_extent { EXTENT } else { 0 };
-    if step == u64::from(!is_extent) {
-        flags |= NEXT;
-    } else {
-        varint::put(out, step);
-    }
-    state.enter(key.object);
-    let onode = if is_extent { None } else { Onode::decode(value).filter(|onode| onode.encode() == value) };
-    let extent = if is_extent { Extent::decode(key, value) } else { None };
-    let extent = extent.filter(|extent| Extent::encode(extent.piece) == value);
-    if is_extent && key.index == state.end {
-        flags |= SAME;
-    } else if is_extent {
-        varint::put(out, key.index.wrapping_sub(state.end));
-    }
-    match (onode, extent) {
-        (Some(onode), _) => {
-            varint::put(out, onode.size);
-            if onode.allocated == onode.size {
-                flags |= WHOLE;
-            } else {
-                varint::put(out, onode.allocated);
-            }
-            if onode.hints == state.hints {
-                flags |= SAME;
-            } else {
-                hints::put(out, &onode.hints);
-            }
-            if onode.accessed != 0 {
-                flags |= MORE;
-                varint::put(out, onode.accessed);
-            }
-            state.size = onode.size;
-            state.hints = onode.hints;
-        }
-        (_, Some(Extent { piece, .. })) => {
-            if state.size.checked_sub(key.index) == Some(u64::from(piece.length)) {
-                flags |= WHOLE;
-            } else {
-                varint::put(out, u64::from(piece.length));
-            }
-            if piece.location == state.location {
-                flags |= MORE;
-            } else {
-                varint::put(out, zigzag(piece.location.wrapping_sub(state.location)));
-            }
-            state.end = key.index.wrapping_add(u64::from(piece.length));
-            state.location = piece.location.wrapping_add(u64::from(piece.length));
-        }
-        _ => {
-            flags |= RAW;
-            varint::put_bytes(out, value);
-        }
-    }
-    out[flags_at] = flags;
+/// The bytes of a bucket that begins at `first`, with pages of `unit` bytes. `None` if no bytes can hold so many entries.
+pub fn encode(first: &Key, items: &[Entry], unit: u32) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    put_key(&mut out, first);
+    out.extend_from_slice(&exact::encode(begin_of(first), items, unit)?);
+    Some(out)
 }
 
 /// The key at which a bucket begins and its entries; `None` if they make no sense.
 pub fn decode(mut bytes: &[u8]) -> Option<(Key, Entries)> {
     let first = take_key(&mut bytes)?;
-    let mut state = State::new(&first);
     let mut list: Vec<(Key, Vec<u8>)> = Vec::new();
-    while !bytes.is_empty() {
-        let (key, value) = take_entry(&mut bytes, &mut state)?;
+    for entry in exact::decode(begin_of(&first), bytes)? {
+        let key = key_of(&entry);
         if key < first || list.last().is_some_and(|(last, _)| *last >= key) {
             return None;
         }
-        list.push((key, value));
+        list.push((key, value_of(entry.item)?));
     }
     Some((first, Entries { list }))
-}
-
-fn take_entry(input: &mut &[u8], state: &mut State) -> Option<(Key, Vec<u8>)> {
-    let (&flags, rest) = input.split_first()?;
-    *input = rest;
-    let is_extent = flags & EXTENT != 0;
-    let step = if flags & NEXT != 0 { u64::from(!is_extent) } else { varint::take(input)? };
-    state.enter(state.object.wrapping_add(step));
-    let object = state.object;
-    let key = match (is_extent, flags & SAME != 0) {
-        (false, _) => Key { object, kind: Key::ONODE, index: 0 },
-        (true, true) => Key { object, kind: Key::EXTENT, index: state.end },
-        (true, false) => Key { object, kind: Key::EXTENT, index: state.end.wrapping_add(varint::take(input)?) },
-    };
-    if flags & RAW != 0 {
-        return Some((key, varint::take_bytes(input)?.to_vec()));
-    }
-    if is_extent {
-        let whole = flags & WHOLE != 0;
-        let length = if whole { state.size.checked_sub(key.index)? } else { varint::take(input)? };
-        let behind = flags & MORE != 0;
-        let step = if behind { 0 } else { unzigzag(varint::take(input)?) };
-        let piece = Piece { location: state.location.wrapping_add(step), length: u32::try_from(length).ok()? };
-        state.end = key.index.checked_add(length)?;
-        state.location = piece.location.wrapping_add(length);
-        return Some((key, Extent::encode(piece)));
-    }
-    let size = varint::take(input)?;
-    let allocated = if flags & WHOLE != 0 { size } else { varint::take(input)? };
-    if flags & SAME == 0 {
-        state.hints = hints::take(input)?;
-    }
-    let accessed = if flags & MORE != 0 { varint::take(input)? } else { 0 };
-    state.size = size;
-    Some((key, Onode { size, allocated, hints: state.hints, accessed }.encode()))
 }

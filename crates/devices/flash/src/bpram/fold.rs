@@ -1,23 +1,24 @@
 //! Folds: what changed goes to new places, then one line makes it count.
 
-use super::entries::{self, Entries};
-use super::format::{BUCKET_BYTES_MAX, BlobHeader, BlobKind, BodyHeader, SLOTS, Span, Stored, seal_anchor, seal_blob};
+use super::cut::{CONTENT_BYTES_MAX, Part, cut};
+use super::entries;
+use super::format::{BlobHeader, BlobKind, BodyHeader, SLOTS, Span, Stored, seal_anchor, seal_blob};
 use super::{Bpram, Bucket, Piece};
 use crate::errors::from_media;
 use crate::segments::SegmentTable;
 use crate::tree::Key;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
+use onode_codec::exact::Entry;
 use onode_object::{Error, Result};
 use zerocopy::IntoBytes;
 
-/// Bytes of a bucket's entries.
-const CONTENT_BYTES_MAX: usize = BUCKET_BYTES_MAX - size_of::<BlobHeader>();
-/// A changed bucket with less is joined with the next one,
-const JOINED_BELOW: usize = CONTENT_BYTES_MAX * 3 / 8;
-/// if both together have no more than this.
-const JOINED_MAX: usize = CONTENT_BYTES_MAX * 3 / 4;
+/// Buckets with less look for a neighbour to join.
+const SPARSE: usize = CONTENT_BYTES_MAX / 2;
+/// Buckets that would be filled to less than this are not tried.
+const MARGIN: usize = 48;
+/// So many neighbours that changed are coded anew together: bounds the memory of it.
+const TOGETHER_MAX: usize = 16;
 
 /// A bucket of fewer entries is not divided further.
 const PARTS_MIN: usize = 4;
@@ -35,6 +36,15 @@ pub struct Moment {
     pub superblock: Vec<u8>,
     /// Nothing follows it.
     pub closed: bool,
+    /// Bytes of a page of the flash.
+    pub page_bytes: u32,
+}
+
+/// Neighbours that are coded anew together.
+struct Together {
+    /// Their keys, in order.
+    firsts: Vec<Key>,
+    items: Vec<Entry>,
 }
 
 impl Bpram {
@@ -43,7 +53,6 @@ impl Bpram {
     /// # Errors
     /// `NoSpace` if the memory has no room even for less than everything, and its own. What counts then is not known.
     pub fn fold(&mut self, moment: &Moment, table: &SegmentTable) -> Result<()> {
-        self.tidy();
         let mut given_up = core::mem::take(&mut self.given_up);
         let mut pieces = Vec::new();
         for (number, of) in table.pieces().iter().enumerate() {
@@ -63,12 +72,14 @@ impl Bpram {
             }
             self.pieces[number] = Some(Piece { at, of });
         }
-        for (first, entries) in core::mem::take(&mut self.changed) {
-            given_up.extend(self.bucket(&first).at);
-            for (first, entries) in divided(first, Arc::unwrap_or_clone(entries)) {
-                self.put_bucket(first, entries);
+        let mut written = None;
+        while let Some(first) = self.changed.keys().next().copied() {
+            for part in self.cut_changed(first, written, moment.page_bytes) {
+                written = Some(part.first);
+                self.put_part(part, moment.page_bytes);
             }
         }
+        given_up.append(&mut self.given_up);
         let unmarked: Vec<Key> =
             self.buckets.iter().filter(|(_, one)| one.elsewhere && one.at.is_none()).map(|(first, _)| *first).collect();
         for first in unmarked {
@@ -88,42 +99,75 @@ impl Bpram {
         self.anchor(moment, &[])
     }
 
-    /// Drops changed buckets without entries and joins those with few.
-    fn tidy(&mut self) {
-        let firsts: Vec<Key> = self.changed.keys().copied().collect();
-        for first in firsts {
-            let Some(entries) = self.changed.get(&first).cloned() else { continue };
-            if entries.len() == 0 && first != Key::MIN {
-                self.drop_bucket(&first);
-                continue;
-            }
-            let length = entries::encode(&first, &entries).len();
-            let next = self.after(&first).filter(|next| length < JOINED_BELOW && !self.bucket(next).elsewhere);
-            let Some(next) = next else { continue };
-            let Some(right) = self.run(&next).0 else { continue };
-            let mut joined = (*entries).clone();
-            joined.append((*right).clone());
-            if entries::encode(&first, &joined).len() <= JOINED_MAX {
-                self.drop_bucket(&next);
-                self.changed.insert(first, Arc::new(joined));
+    /// Takes out the changed bucket at `first` and changed ones behind it, and what is to be written in their place.
+    /// Neighbours up to `written` have been written just now.
+    fn cut_changed(&mut self, first: Key, written: Option<Key>, page_bytes: u32) -> Vec<Part> {
+        let Together { mut firsts, items } = self.take_neighbours(first);
+        let mut parts = cut(first, &items, page_bytes);
+        let bytes: usize = parts.iter().map(|part| part.bytes.len()).sum();
+        if parts.len() > firsts.len() || bytes < SPARSE * parts.len() {
+            // Two full neighbours are better divided by three than one by two.
+            let room = (parts.len() * CONTENT_BYTES_MAX).saturating_sub(bytes + MARGIN);
+            if let Some((neighbour, is_before)) = self.small_neighbour(&firsts, written, room)
+                && let Some(more) = self.load(&neighbour).map(|entries| entries.items())
+            {
+                let joined = if is_before { [more, items].concat() } else { [items, more].concat() };
+                let joined = cut(if is_before { neighbour } else { first }, &joined, page_bytes);
+                if joined.len() <= parts.len() {
+                    parts = joined;
+                    firsts.push(neighbour);
+                }
             }
         }
+        for first in firsts {
+            self.cache.remove(&first);
+            self.given_up.extend(self.buckets.remove(&first).and_then(|bucket| bucket.at));
+        }
+        // What the bucket before covers as well.
+        parts.retain(|part| !part.items.is_empty() || part.first == Key::MIN);
+        parts
     }
 
-    fn drop_bucket(&mut self, first: &Key) {
-        self.changed.remove(first);
-        self.cache.remove(first);
-        self.given_up.extend(self.buckets.remove(first).and_then(|bucket| bucket.at));
+    /// Takes out the changed bucket at `first` and those that changed right behind it.
+    fn take_neighbours(&mut self, first: Key) -> Together {
+        let mut together = Together { firsts: Vec::new(), items: Vec::new() };
+        let mut next = Some(first);
+        while let Some(first) = next.filter(|_| together.firsts.len() < TOGETHER_MAX) {
+            let Some(entries) = self.changed.remove(&first) else { break };
+            next = self.after(&first);
+            together.items.extend(entries.items());
+            together.firsts.push(first);
+        }
+        together
     }
 
-    /// Writes a bucket, in parts if free places are short. What has no place at all is elsewhere.
-    fn put_bucket(&mut self, first: Key, mut entries: Entries) {
-        let at = self.put(BlobKind::Bucket, 0, &entries::encode(&first, &entries));
-        let right = if at.is_none() { entries.split_off(entries.len() / 2) } else { Entries::default() };
-        match right.first().filter(|_| entries.len() >= PARTS_MIN) {
-            Some(middle) => {
-                self.put_bucket(first, entries);
-                self.put_bucket(middle, right);
+    /// The smaller neighbour of the buckets at `firsts` that did not change, if it has at most `room` bytes, and whether it
+    /// lies before them.
+    fn small_neighbour(&self, firsts: &[Key], written: Option<Key>, room: usize) -> Option<(Key, bool)> {
+        let before = self.buckets.range(..firsts.first()?).next_back().map(|(key, _)| *key);
+        let before = before.filter(|key| written.is_none_or(|written| *key > written)).map(|key| (key, true));
+        let behind = self.after(firsts.last()?).map(|key| (key, false));
+        let sized = |(key, is_before): (Key, bool)| {
+            let is_still = !self.bucket(&key).elsewhere && !self.changed.contains_key(&key);
+            let at = self.bucket(&key).at.filter(|_| is_still)?;
+            Some((at.span.bytes as usize, key, is_before))
+        };
+        let smaller = before.and_then(sized).into_iter().chain(behind.and_then(sized)).min();
+        smaller.filter(|(bytes, ..)| *bytes <= room).map(|(_, key, is_before)| (key, is_before))
+    }
+
+    /// Writes a bucket, in smaller ones if free places are short. What has no place at all is elsewhere.
+    fn put_part(&mut self, part: Part, page_bytes: u32) {
+        let Part { first, items, bytes } = part;
+        let at = if bytes.is_empty() { None } else { self.put(BlobKind::Bucket, 0, &bytes) };
+        let middle = items.len() / 2;
+        match items.get(middle).filter(|_| at.is_none() && middle >= PARTS_MIN) {
+            Some(entry) => {
+                let right = entries::key_of(entry);
+                for (first, items) in [(first, &items[..middle]), (right, &items[middle..])] {
+                    let bytes = entries::encode(&first, items, page_bytes).unwrap_or_default();
+                    self.put_part(Part { first, items: items.to_vec(), bytes }, page_bytes);
+                }
             }
             None => {
                 self.buckets.insert(first, Bucket { at, elsewhere: at.is_none() });
@@ -192,24 +236,6 @@ impl Bpram {
         // The flash has moved on too far for either anchor; this only tells sooner.
         let _ = self.memory.fence();
     }
-}
-
-/// `entries` in parts that fit buckets, each with the key at which it begins; at least one.
-fn divided(first: Key, entries: Entries) -> Vec<(Key, Entries)> {
-    let length = entries::encode(&first, &entries).len();
-    if length <= CONTENT_BYTES_MAX || entries.len() < 2 {
-        return alloc::vec![(first, entries)];
-    }
-    let parts = length.div_ceil(CONTENT_BYTES_MAX * 7 / 8).max(2);
-    let each = entries.len().div_ceil(parts).max(1);
-    let (mut left, mut begin, mut all) = (entries, first, Vec::new());
-    while left.len() > 0 {
-        let rest = left.split_off(each);
-        let next = rest.first();
-        all.extend(divided(begin, left));
-        (left, begin) = (rest, next.unwrap_or(begin));
-    }
-    all
 }
 
 fn too_small() -> Error {

@@ -8,6 +8,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
+use onode_codec::exact::Entry;
 use onode_media::IoTag;
 use onode_object::{Error, Result};
 
@@ -54,7 +55,8 @@ impl Core {
     /// checkpoint, `closed` that nothing will follow it. False if there was a memory and it had to be given up.
     pub fn fold(&mut self, is_full: bool, closed: bool, generation: u32) -> Result<bool> {
         let Some(mut bpram) = self.bpram.take() else { return Ok(true) };
-        let moment = Moment { uuid: self.uuid, superblock: self.encode_superblock(generation), closed };
+        let page_bytes = self.log.store.layout.payload_bytes;
+        let moment = Moment { uuid: self.uuid, superblock: self.encode_superblock(generation), closed, page_bytes };
         let folded = if is_full { bpram.fold(&moment, &self.log.table) } else { bpram.repeat(&moment) };
         match folded {
             Ok(()) => self.bpram = Some(bpram),
@@ -132,6 +134,16 @@ impl Core {
             progress(done);
         }
         Ok(())
+    }
+
+    /// All entries that the memory answers for, taken apart.
+    pub fn memory_entries(&mut self) -> Result<Vec<Entry>> {
+        let mut found = entries::Entries::default();
+        self.scan_remembered(&Key::MIN, &mut |key, value| {
+            found.insert(*key, value);
+            true
+        })?;
+        Ok(found.items())
     }
 
     /// Entries that memory and tree do not agree on, as words; none if all is well.

@@ -33,7 +33,8 @@ pub struct Codec {
 impl Codec {
     pub fn run(&self, output: &Output) -> Result<u8> {
         if self.tables {
-            print!("{}", table_source());
+            let source = table_source().map_err(|error| Error::device("cannot count symbols", &error))?;
+            print!("{source}");
             return Ok(0);
         }
         let mut populations = Vec::new();

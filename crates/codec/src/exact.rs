@@ -1,0 +1,200 @@
+//! The byte-exact mode: objects with sizes, advice and access times, and extents that begin and end at any byte, coded as
+//! buckets are.
+//!
+//! A device that packs the ends of files together cannot say in pages where they lie. Here lengths and locations are in
+//! bytes, and yet what lies at whole pages costs what it does in pages: numbers are in units of a page where that is
+//! exact, and a remainder follows where it is not. What has its usual value - advice and access time those of
+//! the object before, all of an object allocated, whole pages where the last ones ended and the rest where the last
+//! rest did - costs next to nothing.
+//!
+//! ```
+//! use onode_codec::exact::{Entry, Item, decode, encode};
+//!
+//! let entries = [
+//!     Entry { object: 7, item: Item::Object { size: 5000, allocated: 5000, accessed: 0, hints: vec![] } },
+//!     Entry { object: 7, item: Item::Extent { offset: 0, length: 4096, location: 1 << 20 } },
+//!     Entry { object: 7, item: Item::Extent { offset: 4096, length: 904, location: 77_777 } },
+//! ];
+//! let bytes = encode((7, None), &entries, 2048).unwrap();
+//! assert_eq!(decode((7, None), &bytes).as_deref(), Some(&entries[..]));
+//! ```
+//!
+//! What it does not do: check sums, keys of buckets, limits of their bytes; all that is around is the device's.
+
+mod tokens;
+
+use crate::bits::{BitReader, BitWriter};
+use crate::bucket::SymbolCounts;
+use crate::coding::{Coded, Source};
+use crate::rans;
+use crate::tables::EXACT_SETS;
+use crate::tokens::{Token, TokenSource};
+use alloc::vec::Vec;
+use tokens::{Assembly, tokens_of};
+
+/// The most entries of a run: bounds the memory of a decoder.
+pub const ENTRIES_MAX: usize = 4096;
+/// The most objects of a run.
+pub const OBJECTS_MAX: usize = (1 << OBJECTS_BITS) - 1;
+
+const OBJECTS_BITS: u32 = 11;
+const WIDTH_BITS: u32 = 7;
+const UNIT_BITS: u32 = 5;
+/// In place of the logarithm of the unit: the unit itself follows with 32 bits.
+const ODD_UNIT: u32 = 31;
+/// In front of the tokens: how many objects, bits of a page and of a location, the unit.
+const FIXED_BITS: u32 = OBJECTS_BITS + 2 * WIDTH_BITS + UNIT_BITS;
+
+/// What a device knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// An object.
+    Object {
+        /// Bytes.
+        size: u64,
+        /// Bytes that its extents hold.
+        allocated: u64,
+        /// Access time; 0 for none.
+        accessed: u64,
+        /// Advice, in whatever form, 255 bytes at most; empty for none.
+        hints: Vec<u8>,
+    },
+    /// A part of an object.
+    Extent {
+        /// First byte in the object.
+        offset: u64,
+        /// Bytes.
+        length: u32,
+        /// First byte on the medium.
+        location: u64,
+    },
+    /// Something else in the place of one of these, kept as it is: 65,535 bytes at most.
+    Raw {
+        /// First byte of the extent; `None` if it stands in the place of an object.
+        offset: Option<u64>,
+        /// What.
+        value: Vec<u8>,
+    },
+}
+
+/// An item of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The object.
+    pub object: u64,
+    /// What of it.
+    pub item: Item,
+}
+
+impl Entry {
+    /// Its place in the order: an object before its extents, those by offset.
+    #[must_use]
+    pub const fn key(&self) -> Begin {
+        let offset = match self.item {
+            Item::Object { .. } => None,
+            Item::Extent { offset, .. } => Some(offset),
+            Item::Raw { offset, .. } => offset,
+        };
+        (self.object, offset)
+    }
+}
+
+/// Where a run of entries begins: at or before the first.
+pub type Begin = (u64, Option<u64>);
+
+/// How numbers of the medium are measured.
+#[derive(Clone, Copy, Debug)]
+struct Measure {
+    /// Bytes of a page.
+    unit: u64,
+    /// Bits of a number below the unit.
+    unit_bits: u32,
+    /// Bits that hold any page.
+    page_bits: u32,
+    /// Bits that hold any location.
+    location_bits: u32,
+}
+
+impl Measure {
+    const fn new(unit: u32, page_bits: u32, location_bits: u32) -> Self {
+        Self { unit: unit as u64, unit_bits: bits_of(unit as u64 - 1), page_bits, location_bits }
+    }
+}
+
+const fn bits_of(value: u64) -> u32 {
+    64 - value.leading_zeros()
+}
+
+fn prepare(begin: Begin, entries: &[Entry], unit: u32) -> Option<(Vec<Token>, usize, Measure)> {
+    let in_order = entries.windows(2).all(|pair| matches!(pair, [a, b] if a.key() < b.key()));
+    let is_behind = entries.first().is_none_or(|entry| entry.key() >= begin);
+    if !in_order || !is_behind || entries.len() > ENTRIES_MAX || unit == 0 {
+        return None;
+    }
+    let locations =
+        entries.iter().map(|entry| if let Item::Extent { location, .. } = entry.item { location } else { 0 });
+    let most = locations.max().unwrap_or(0);
+    let measure = Measure::new(unit, bits_of(most / u64::from(unit)), bits_of(most));
+    let (tokens, objects) = tokens_of(begin, entries, measure)?;
+    (objects <= OBJECTS_MAX).then_some((tokens, objects, measure))
+}
+
+/// `entries`, which are in order and not before `begin`, as bytes. Pages have `unit` bytes. `None` if there are too many or they
+/// are not in order.
+#[must_use]
+pub fn encode(begin: Begin, entries: &[Entry], unit: u32) -> Option<Vec<u8>> {
+    let (tokens, objects, measure) = prepare(begin, entries, unit)?;
+    let fixed_bits = if unit.is_power_of_two() && unit.ilog2() < ODD_UNIT { FIXED_BITS } else { FIXED_BITS + 32 };
+    let (coded, bytes) = Coded::shorter(&tokens, fixed_bits, EXACT_SETS);
+    let mut out = Vec::with_capacity(1 + bytes);
+    out.push(coded.coder());
+    let mut fixed = BitWriter::default();
+    fixed.put(objects as u64, OBJECTS_BITS);
+    fixed.put(u64::from(measure.page_bits), WIDTH_BITS);
+    fixed.put(u64::from(measure.location_bits), WIDTH_BITS);
+    if fixed_bits == FIXED_BITS {
+        fixed.put(u64::from(unit.ilog2()), UNIT_BITS);
+    } else {
+        fixed.put(u64::from(ODD_UNIT), UNIT_BITS);
+        fixed.put(u64::from(unit), 32);
+    }
+    out.extend_from_slice(&coded.bytes(&tokens, fixed));
+    Some(out)
+}
+
+/// The entries behind `bytes`, which begin at `begin`; `None` if they make no sense.
+#[must_use]
+pub fn decode(begin: Begin, bytes: &[u8]) -> Option<Vec<Entry>> {
+    let (&coder, body) = bytes.split_first()?;
+    let mut input = BitReader::new(body);
+    let objects = input.take(OBJECTS_BITS)?;
+    let (page_bits, location_bits) = (input.take(WIDTH_BITS)? as u32, input.take(WIDTH_BITS)? as u32);
+    let shift = input.take(UNIT_BITS)? as u32;
+    let (unit, fixed_bits) =
+        if shift == ODD_UNIT { (input.take(32)? as u32, FIXED_BITS + 32) } else { (1 << shift, FIXED_BITS) };
+    if page_bits > 64 || location_bits > 64 || unit == 0 {
+        return None;
+    }
+    let assembly = Assembly::new(begin, Measure::new(unit, page_bits, location_bits));
+    match Source::new(coder, body, input, fixed_bits, EXACT_SETS)? {
+        Source::Golomb(source) => take(assembly, objects, source),
+        Source::Rans(source) => take(assembly, objects, source),
+    }
+}
+
+fn take(mut assembly: Assembly, objects: u64, mut source: impl TokenSource) -> Option<Vec<Entry>> {
+    for _ in 0..objects {
+        assembly.take_object(&mut source)?;
+    }
+    source.is_finished().then_some(assembly.entries)
+}
+
+/// Counts for the static tables: adds how often each symbol of each class occurs in `entries`. False if they cannot be
+/// coded.
+pub fn count_symbols(begin: Begin, entries: &[Entry], unit: u32, counts: &mut SymbolCounts) -> bool {
+    let prepared = prepare(begin, entries, unit);
+    if let Some((tokens, ..)) = &prepared {
+        rans::count(tokens, counts);
+    }
+    prepared.is_some()
+}

@@ -1,0 +1,400 @@
+//! Objects and extents as tokens: object by object, each measured against the one before.
+//!
+//! Two cursors follow what was written: one behind the last whole pages, one behind the last rest of a page, because
+//! a device writes the two to different places. The classes are those of records, in another meaning and with tables of their own.
+
+use super::{Begin, ENTRIES_MAX, Entry, Item, Measure};
+use crate::bits::{unzigzag, zigzag};
+use crate::tokens::{Class, Token, TokenSource, put_place};
+use alloc::vec::Vec;
+
+/// Objects that are missing before this one.
+const OBJECT: Class = Class::Object;
+/// Which parts are said.
+const SHAPE: Class = Class::Plain;
+/// Bytes of the advice more one; 0 for that of the object before.
+const HINTS: Class = Class::Kind;
+/// Size less what is allocated.
+const ALLOCATED: Class = Class::Extra;
+/// Access time, against the one before.
+const ACCESSED: Class = Class::Time;
+/// Whole pages of the size.
+const PAGES: Class = Class::Size;
+/// Bytes of the size beyond these.
+const REST: Class = Class::Last;
+/// Extents.
+const COUNT: Class = Class::Count;
+/// Hole before an extent.
+const GAP: Class = Class::Gap;
+/// Length of an extent.
+const LENGTH: Class = Class::Length;
+/// What a location of whole pages is beyond a multiple of the page.
+const PHASE: Class = Class::Shape;
+/// The first whole pages of the object that follows the last one.
+const PAGES_NEXT: Class = Class::Start;
+/// The first whole pages of an object behind missing ones.
+const PAGES_LATER: Class = Class::Parent;
+/// Further whole pages.
+const PAGES_MORE: Class = Class::Next;
+/// The same three for less than a page.
+const PART_NEXT: Class = Class::Home;
+const PART_LATER: Class = Class::Serial;
+const PART_MORE: Class = Class::Page;
+
+/// Whole pages in one extent and the rest in another; everything in one; any extents.
+const FORM_PARTED: u64 = 0;
+const FORM_WHOLE: u64 = 1;
+const FORM_ANY: u64 = 2;
+const FORMS: u64 = 3;
+/// Added to the form of an object that does not have everything but its size in common with the one before.
+const UNUSUAL: u64 = FORMS;
+/// Only extents: those of an object that stands in an earlier bucket.
+const SHAPE_EXTENTS: u64 = 2 * FORMS;
+/// Every entry as it is.
+const SHAPE_RAW: u64 = 2 * FORMS + 1;
+
+const PHASE_SAME: u64 = 0;
+const PHASE_NONE: u64 = 1;
+const PHASE_GIVEN: u64 = 2;
+
+/// Offsets end here, so that no sum overflows.
+const OFFSET_END: u64 = 1 << 63;
+const LENGTH_BITS: u32 = 16;
+
+/// A part of an object: offset, length, location.
+type Part = (u64, u64, u64);
+
+/// What an object is measured against.
+struct Context {
+    measure: Measure,
+    object: u64,
+    is_first: bool,
+    accessed: u64,
+    hints: Vec<u8>,
+    /// Where the extents of an object that stands in an earlier run are expected to go on.
+    offset: u64,
+    /// Behind the last whole pages.
+    pages: u64,
+    /// Behind the last part of a page.
+    part: u64,
+}
+
+/// How the next extents of an object are predicted.
+struct Follow {
+    /// The object is the one after the last.
+    is_next: bool,
+    pages_before: bool,
+    part_before: bool,
+}
+
+impl Context {
+    const fn new(begin: Begin, measure: Measure) -> Self {
+        let offset = match begin.1 {
+            Some(offset) => offset,
+            None => 0,
+        };
+        let object = begin.0;
+        Self { measure, object, is_first: true, accessed: 0, hints: Vec::new(), offset, pages: 0, part: 0 }
+    }
+
+    /// The next object is `object`, with `step` missing before it.
+    const fn enter(&mut self, object: u64, step: u64) {
+        if !self.is_first || step > 0 {
+            self.offset = 0;
+        }
+        self.object = object;
+        self.is_first = false;
+    }
+
+    /// The class of an extent of so many bytes, and whether it is one of whole pages.
+    const fn class(&self, follow: &mut Follow, length: u64) -> (Class, bool) {
+        let is_pages = length >= self.measure.unit;
+        let before = if is_pages { follow.pages_before } else { follow.part_before };
+        if is_pages {
+            follow.pages_before = true;
+        } else {
+            follow.part_before = true;
+        }
+        let class = match (is_pages, before, follow.is_next) {
+            (true, true, _) => PAGES_MORE,
+            (true, false, true) => PAGES_NEXT,
+            (true, false, false) => PAGES_LATER,
+            (false, true, _) => PART_MORE,
+            (false, false, true) => PART_NEXT,
+            (false, false, false) => PART_LATER,
+        };
+        (class, is_pages)
+    }
+
+    const fn advance(&mut self, is_pages: bool, end: u64) {
+        if is_pages {
+            self.pages = end;
+        } else {
+            self.part = end;
+        }
+    }
+
+    fn put_location(&mut self, out: &mut Vec<Token>, follow: &mut Follow, length: u64, location: u64) {
+        let (class, is_pages) = self.class(follow, length);
+        let Measure { unit, unit_bits, page_bits, location_bits } = self.measure;
+        if is_pages {
+            let phase = location % unit;
+            if phase == self.pages % unit {
+                out.push(Token::Value(PHASE, PHASE_SAME));
+            } else if phase == 0 {
+                out.push(Token::Value(PHASE, PHASE_NONE));
+            } else {
+                out.push(Token::Value(PHASE, PHASE_GIVEN));
+                out.push(Token::Bits(phase, unit_bits as u8));
+            }
+            put_place(out, class, location / unit, self.pages / unit, page_bits);
+        } else {
+            put_place(out, class, location, self.part, location_bits);
+        }
+        self.advance(is_pages, location.wrapping_add(length));
+    }
+
+    fn take_location(&mut self, source: &mut impl TokenSource, follow: &mut Follow, length: u64) -> Option<u64> {
+        let (class, is_pages) = self.class(follow, length);
+        let Measure { unit, unit_bits, page_bits, location_bits } = self.measure;
+        let location = if is_pages {
+            let phase = match source.value(PHASE)? {
+                PHASE_SAME => self.pages % unit,
+                PHASE_NONE => 0,
+                PHASE_GIVEN => source.bits(unit_bits)?,
+                _ => return None,
+            };
+            source.place(class, self.pages / unit, page_bits)?.checked_mul(unit)?.checked_add(phase)?
+        } else {
+            source.place(class, self.part, location_bits)?
+        };
+        self.advance(is_pages, location.wrapping_add(length));
+        Some(location)
+    }
+}
+
+/// The tokens of `entries`, which are in order, and how many objects they are of. `None` if something is too long.
+pub fn tokens_of(begin: Begin, entries: &[Entry], measure: Measure) -> Option<(Vec<Token>, usize)> {
+    let mut out = Vec::with_capacity(entries.len() * 5);
+    let mut context = Context::new(begin, measure);
+    let mut objects = 0;
+    for group in entries.chunk_by(|a, b| a.object == b.object) {
+        put_object(&mut out, &mut context, group)?;
+        objects += 1;
+    }
+    Some((out, objects))
+}
+
+/// The parts of a group that holds nothing else, if they do not overlap.
+fn parts_of(extents: &[Entry]) -> Option<Vec<Part>> {
+    let mut end = 0;
+    let part = |entry: &Entry| {
+        let Item::Extent { offset, length, location } = entry.item else { return None };
+        let length = u64::from(length);
+        let is_sound = length > 0 && offset >= end && offset <= OFFSET_END - length;
+        end = offset.wrapping_add(length);
+        is_sound.then_some((offset, length, location))
+    };
+    extents.iter().map(part).collect()
+}
+
+fn put_object(out: &mut Vec<Token>, context: &mut Context, group: &[Entry]) -> Option<()> {
+    let first = group.first()?;
+    let step = first.object.wrapping_sub(context.object).wrapping_sub(u64::from(!context.is_first));
+    out.push(Token::Value(OBJECT, step));
+    let mut follow = Follow { is_next: step == 0 && !context.is_first, pages_before: false, part_before: false };
+    context.enter(first.object, step);
+    let (head, extents) = match &first.item {
+        Item::Object { size, allocated, accessed, hints } => {
+            (Some((*size, *allocated, *accessed, hints)), group.get(1..).unwrap_or_default())
+        }
+        _ => (None, group),
+    };
+    let fits = head.is_none_or(|(.., hints)| hints.len() <= usize::from(u8::MAX));
+    let Some(parts) = parts_of(extents).filter(|_| fits) else { return put_raw(out, group) };
+    let Some((size, allocated, accessed, hints)) = head else {
+        out.push(Token::Value(SHAPE, SHAPE_EXTENTS));
+        put_parts(out, context, &mut follow, &parts, None);
+        return Some(());
+    };
+    let unit = context.measure.unit;
+    let (pages, rest) = (size / unit * unit, size % unit);
+    let form = match parts[..] {
+        [] if size == 0 => FORM_PARTED,
+        [(0, length, _)] if length == size => {
+            if pages == 0 || rest == 0 {
+                FORM_PARTED
+            } else {
+                FORM_WHOLE
+            }
+        }
+        [(0, first, _), (second, length, _)] if first == pages && second == pages && length == rest => FORM_PARTED,
+        _ => FORM_ANY,
+    };
+    // The length of one extent is limited, that of an object is not.
+    let is_usual = allocated == size && accessed == context.accessed && *hints == context.hints;
+    out.push(Token::Value(SHAPE, if is_usual { form } else { form + UNUSUAL }));
+    if !is_usual {
+        if *hints == context.hints {
+            out.push(Token::Value(HINTS, 0));
+        } else {
+            out.push(Token::Value(HINTS, hints.len() as u64 + 1));
+            out.extend(hints.iter().map(|&byte| Token::Bits(u64::from(byte), 8)));
+            context.hints.clone_from(hints);
+        }
+        out.push(Token::Value(ALLOCATED, zigzag(size.wrapping_sub(allocated))));
+        out.push(Token::Value(ACCESSED, zigzag(accessed.wrapping_sub(context.accessed))));
+        context.accessed = accessed;
+    }
+    out.push(Token::Value(PAGES, size / unit));
+    out.push(Token::Value(REST, rest));
+    if form == FORM_ANY {
+        put_parts(out, context, &mut follow, &parts, Some(size));
+    } else {
+        for (_, length, location) in parts {
+            context.put_location(out, &mut follow, length, location);
+        }
+    }
+    Some(())
+}
+
+fn put_parts(out: &mut Vec<Token>, context: &mut Context, follow: &mut Follow, parts: &[Part], size: Option<u64>) {
+    let unit = context.measure.unit;
+    out.push(Token::Value(COUNT, parts.len() as u64));
+    let mut end = if size.is_none() { context.offset } else { 0 };
+    for &(offset, length, location) in parts {
+        let gap = offset - end;
+        out.push(Token::Value(GAP, if gap.is_multiple_of(unit) { gap / unit * 2 } else { gap * 2 + 1 }));
+        end = offset + length;
+        let said = match size {
+            Some(size) if end == size => 0,
+            _ if length.is_multiple_of(unit) => length / unit * 2 - 1,
+            _ => length * 2,
+        };
+        out.push(Token::Value(LENGTH, said));
+        context.put_location(out, follow, length, location);
+    }
+}
+
+/// Entries of which some make no sense here.
+fn put_raw(out: &mut Vec<Token>, group: &[Entry]) -> Option<()> {
+    out.push(Token::Value(SHAPE, SHAPE_RAW));
+    out.push(Token::Value(COUNT, group.len() as u64));
+    for entry in group {
+        let Item::Raw { offset, value } = &entry.item else { return None };
+        out.push(Token::Bits(u64::from(offset.is_some()), 1));
+        out.extend(offset.map(|offset| Token::Bits(offset, 64)));
+        let length = u16::try_from(value.len()).ok()?;
+        out.push(Token::Bits(u64::from(length), LENGTH_BITS as u8));
+        out.extend(value.iter().map(|&byte| Token::Bits(u64::from(byte), 8)));
+    }
+    Some(())
+}
+
+/// Makes entries of tokens.
+pub struct Assembly {
+    context: Context,
+    /// What came out.
+    pub entries: Vec<Entry>,
+}
+
+impl Assembly {
+    pub const fn new(begin: Begin, measure: Measure) -> Self {
+        Self { context: Context::new(begin, measure), entries: Vec::new() }
+    }
+
+    fn push(&mut self, item: Item) -> Option<()> {
+        (self.entries.len() < ENTRIES_MAX).then(|| self.entries.push(Entry { object: self.context.object, item }))
+    }
+
+    /// Takes all of the next object; `None` if the tokens make no sense.
+    pub fn take_object(&mut self, source: &mut impl TokenSource) -> Option<()> {
+        let step = source.value(OBJECT)?;
+        let before = u64::from(!self.context.is_first);
+        let mut follow = Follow { is_next: step == 0 && before == 1, pages_before: false, part_before: false };
+        let object = self.context.object.checked_add(step)?.checked_add(before)?;
+        self.context.enter(object, step);
+        match source.value(SHAPE)? {
+            SHAPE_RAW => self.take_raw(source),
+            SHAPE_EXTENTS => self.take_parts(source, &mut follow, None),
+            shape @ ..SHAPE_EXTENTS => self.take_whole(source, &mut follow, shape),
+            _ => None,
+        }
+    }
+
+    fn take_whole(&mut self, source: &mut impl TokenSource, follow: &mut Follow, shape: u64) -> Option<()> {
+        let (mut saved, is_unusual) = (0, shape >= UNUSUAL);
+        if is_unusual {
+            if let Some(length) = source.value(HINTS)?.checked_sub(1) {
+                let length = u8::try_from(length).ok()?;
+                self.context.hints = (0..length).map(|_| Some(source.bits(8)? as u8)).collect::<Option<_>>()?;
+            }
+            saved = unzigzag(source.value(ALLOCATED)?);
+            self.context.accessed = self.context.accessed.wrapping_add(unzigzag(source.value(ACCESSED)?));
+        }
+        let unit = self.context.measure.unit;
+        let pages = source.value(PAGES)?.checked_mul(unit)?;
+        let rest = source.value(REST)?;
+        let size = pages.checked_add(rest).filter(|_| rest < unit)?;
+        let (accessed, hints) = (self.context.accessed, self.context.hints.clone());
+        self.push(Item::Object { size, allocated: size.wrapping_sub(saved), accessed, hints })?;
+        match shape % FORMS {
+            FORM_ANY => return self.take_parts(source, follow, Some(size)),
+            FORM_WHOLE => self.take_part(source, follow, 0, size)?,
+            _ => {
+                if pages > 0 {
+                    self.take_part(source, follow, 0, pages)?;
+                }
+                if rest > 0 {
+                    self.take_part(source, follow, pages, rest)?;
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn take_parts(&mut self, source: &mut impl TokenSource, follow: &mut Follow, size: Option<u64>) -> Option<()> {
+        let unit = self.context.measure.unit;
+        let mut end = if size.is_none() { self.context.offset } else { 0 };
+        for _ in 0..source.value(COUNT)? {
+            let gap = source.value(GAP)?;
+            let gap = if gap % 2 == 0 { (gap / 2).checked_mul(unit)? } else { gap / 2 };
+            let offset = end.checked_add(gap)?;
+            let length = match source.value(LENGTH)? {
+                0 => size?.checked_sub(offset)?,
+                odd if odd % 2 == 1 => (odd / 2 + 1).checked_mul(unit)?,
+                even => even / 2,
+            };
+            self.take_part(source, follow, offset, length)?;
+            end = offset.checked_add(length)?;
+        }
+        Some(())
+    }
+
+    fn take_part(
+        &mut self,
+        source: &mut impl TokenSource,
+        follow: &mut Follow,
+        offset: u64,
+        length: u64,
+    ) -> Option<()> {
+        let short = u32::try_from(length).ok().filter(|&length| length > 0)?;
+        offset.checked_add(length).filter(|&end| end <= OFFSET_END)?;
+        let location = self.context.take_location(source, follow, length)?;
+        self.push(Item::Extent { offset, length: short, location })
+    }
+
+    fn take_raw(&mut self, source: &mut impl TokenSource) -> Option<()> {
+        let object = self.context.object;
+        for _ in 0..source.value(COUNT)? {
+            let offset = if source.bits(1)? == 1 { Some(source.bits(64)?) } else { None };
+            let length = source.bits(LENGTH_BITS)?;
+            let value = (0..length).map(|_| Some(source.bits(8)? as u8)).collect::<Option<_>>()?;
+            if self.entries.last().is_some_and(|last| last.key() >= (object, offset)) {
+                return None;
+            }
+            self.push(Item::Raw { offset, value })?;
+        }
+        Some(())
+    }
+}
