@@ -82,7 +82,7 @@ if [ "$boot" -eq 0 ]; then
         [ $? -eq 21 ] && ok "mkfs keeps a volume without --force" || { not_ok "mkfs keeps a volume without --force"; cat /tmp/said; }
         if up scm:/dev/dax1.0; then
             head -c 5000000 /bin/onode >/mnt/part && sync -f /mnt && cmp -n 5000000 /bin/onode /mnt/part && ok "files on a device with direct access" || not_ok "files on a device with direct access"
-            down && onode check scm:/dev/dax1.0 >/tmp/said && ok "the device is sound" || { not_ok "the device is sound"; cat /tmp/said; }
+            down && onode check scm:/dev/dax1.0 >/tmp/said 2>&1 && ok "the device is sound" || { not_ok "the device is sound"; cat /tmp/said; }
         else
             not_ok "a mount of a device with direct access"
         fi

@@ -20,10 +20,7 @@ const MOST_IN_PLACE_BYTES: usize = 64 << 10;
 /// Where the bytes of a file lie that are as the device has them.
 fn block_of(mapping: &dyn MapObjects, number: InodeNumber, node: &mut Node) -> Option<u64> {
     if node.place == Place::Unknown {
-        // An error comes up again on the long way.
-        let found = mapping.whole(number.object()).ok()?;
-        let found = found.filter(|placed| placed.offset == 0 && placed.length == node.size);
-        node.place = found.map_or(Place::Scattered, |placed| Place::Block(placed.address));
+        node.place = mapping.whole(number.object(), node.size).map_or(Place::Scattered, Place::Block);
     }
     match node.place {
         Place::Block(address) => Some(address),

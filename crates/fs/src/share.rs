@@ -68,7 +68,7 @@ impl FileSystem {
     #[cold]
     fn look_again(&self, state: &mut State) {
         state.names.clear();
-        let dirty: Vec<u64> = state.dirty_order.values().copied().collect();
+        let dirty: Vec<u64> = state.dirty().collect();
         for number in dirty {
             // What cannot be read now is asked for again when it is used.
             let _ = self.refresh(state, InodeNumber(number));

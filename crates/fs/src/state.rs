@@ -11,7 +11,7 @@ use crate::names::NameCache;
 use crate::options::Options;
 use crate::types::{Attributes, FileHandle, FileType, InodeNumber, Statistics};
 use onode_base::{ErrorKind, Timestamp};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Where a device whose objects are memory has the bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,8 +164,9 @@ pub(crate) struct State {
     sweep: VecDeque<u64>,
     cached_inodes: usize,
     pub names: NameCache,
-    /// Dirty files, longest dirty first.
-    pub dirty_order: BTreeMap<u64, u64>,
+    /// Dirty files, longest dirty first, each with its place in the order; other places are of files that are clean.
+    dirty_order: VecDeque<(u64, u64)>,
+    dirty_files: usize,
     next_dirty: u64,
     /// Bytes in the write-clustering cache.
     pub dirty_bytes: usize,
@@ -191,7 +192,8 @@ impl State {
             sweep: VecDeque::new(),
             cached_inodes: options.cached_inodes,
             names: NameCache::new(options.name_cache_bytes),
-            dirty_order: BTreeMap::new(),
+            dirty_order: VecDeque::new(),
+            dirty_files: 0,
             next_dirty: 0,
             dirty_bytes: 0,
             space_budget: 0,
@@ -220,7 +222,13 @@ impl State {
             }
             let Some(candidate) = self.sweep.pop_front() else { break };
             let Some(node) = self.nodes.get_mut(&candidate) else { continue };
-            if !too_many || candidate == number || node.used || node.is_referenced() || node.is_dirty() {
+            if !too_many
+                || candidate == number
+                || node.used
+                || node.is_referenced()
+                || node.is_dirty()
+                || node.dirty_since.is_some()
+            {
                 node.used &= !too_many;
                 self.sweep.push_back(candidate);
             } else {
@@ -241,9 +249,37 @@ impl State {
             && node.dirty_since.is_none()
         {
             node.dirty_since = Some((now, self.next_dirty));
-            self.dirty_order.insert(self.next_dirty, number);
+            self.dirty_order.push_back((self.next_dirty, number));
             self.next_dirty += 1;
+            self.dirty_files += 1;
+            if self.dirty_order.len() > 2 * self.dirty_files + 16 {
+                let nodes = &self.nodes;
+                self.dirty_order.retain(|place| is_dirty(nodes, *place));
+            }
         }
+    }
+
+    /// How many files are dirty.
+    pub(crate) const fn dirty_files(&self) -> usize {
+        self.dirty_files
+    }
+
+    /// The dirty files, longest dirty first.
+    pub(crate) fn dirty(&self) -> impl Iterator<Item = u64> {
+        self.dirty_order.iter().filter(|place| is_dirty(&self.nodes, **place)).map(|(_, number)| *number)
+    }
+
+    /// Takes a file out of the order of dirty ones; whether it was there.
+    pub(crate) fn unmark_dirty(&mut self, number: u64) -> bool {
+        let was_dirty = self.nodes.get_mut(&number).is_some_and(|node| node.dirty_since.take().is_some());
+        if was_dirty {
+            self.dirty_files -= 1;
+            // So the first one is found at once.
+            while self.dirty_order.front().is_some_and(|place| !is_dirty(&self.nodes, *place)) {
+                self.dirty_order.pop_front();
+            }
+        }
+        was_dirty
     }
 
     /// Forgets what is dirty of a file and that it is.
@@ -253,9 +289,7 @@ impl State {
             node.dirty.clear();
             node.inode_dirty = false;
             node.access_dirty = false;
-            if let Some((_, order)) = node.dirty_since.take() {
-                self.dirty_order.remove(&order);
-            }
+            self.unmark_dirty(number);
         }
     }
 
@@ -279,6 +313,12 @@ impl State {
             stays
         });
     }
+}
+
+/// Whether a file has this place in the order of dirty ones.
+fn is_dirty(nodes: &NumberMap<u64, Box<Node>>, (place, number): (u64, u64)) -> bool {
+    let since = nodes.get(&number).and_then(|node| node.dirty_since);
+    since.is_some_and(|(_, of_file)| of_file == place)
 }
 
 #[cfg(test)]

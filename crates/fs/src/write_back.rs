@@ -108,16 +108,14 @@ impl FileSystem {
 
     /// Writes out all that is dirty; goes on after a failure and returns the first.
     pub(crate) fn write_back_all(&self, state: &mut State) -> Result<()> {
-        let due: Vec<InodeNumber> = state.dirty_order.values().copied().map(InodeNumber).collect();
+        let due: Vec<InodeNumber> = state.dirty().map(InodeNumber).collect();
         self.write_back_batch(state, &due)
     }
 
     /// Writes out what has been dirty for too long; tells whether there was anything.
     pub(crate) fn write_back_aged(&self, state: &mut State, now: Timestamp) -> bool {
         let due: Vec<InodeNumber> = state
-            .dirty_order
-            .values()
-            .copied()
+            .dirty()
             .take_while(|number| {
                 let since = state.nodes.get(number).and_then(|node| node.dirty_since);
                 since.is_none_or(|(since, _)| self.is_aged(since, now))
@@ -177,19 +175,18 @@ impl FileSystem {
         node.failures += 1;
         node.failure = Some(kind);
         // It queues up again at the end.
-        if let Some((_, order)) = node.dirty_since.take() {
-            state.dirty_order.remove(&order);
+        if state.unmark_dirty(number.0) {
             state.mark_dirty(number.0, now);
         }
     }
 
     /// Makes room in the cache for `bytes` more.
     pub(crate) fn make_cache_room(&self, state: &mut State, bytes: usize) {
-        let mut tries = state.dirty_order.len();
-        let held = |state: &State| state.dirty_bytes + state.dirty_order.len() * FILE_COST_BYTES;
+        let mut tries = state.dirty_files();
+        let held = |state: &State| state.dirty_bytes + state.dirty_files() * FILE_COST_BYTES;
         while held(state) + bytes > self.options.write_cache_bytes && tries > 0 {
             tries -= 1;
-            let Some((_, &oldest)) = state.dirty_order.first_key_value() else { break };
+            let Some(oldest) = state.dirty().next() else { break };
             if let Err(error) = self.write_back_file(state, InodeNumber(oldest)) {
                 self.remember_failure(state, InodeNumber(oldest), error.kind);
             }
@@ -204,7 +201,7 @@ impl FileSystem {
         if cost > state.space_budget {
             self.refresh_budget(state);
         }
-        if cost > state.space_budget && !state.dirty_order.is_empty() {
+        if cost > state.space_budget && state.dirty_files() > 0 {
             // What is dirty may be overwrites and truncations that need no space in the end.
             self.write_back_all(state)?;
             self.refresh_budget(state);
@@ -222,12 +219,8 @@ impl FileSystem {
     }
 
     fn refresh_budget(&self, state: &mut State) {
-        let ranges: u64 = state
-            .dirty_order
-            .values()
-            .filter_map(|number| state.nodes.get(number))
-            .map(|node| node.dirty.count() as u64 + 1)
-            .sum();
+        let ranges: u64 =
+            state.dirty().filter_map(|number| state.nodes.get(&number)).map(|node| node.dirty.count() as u64 + 1).sum();
         let available = self.device.space().available;
         let promised = state.dirty_bytes as u64 + ranges * RANGE_COST_BYTES;
         state.space_budget = available.saturating_sub(available / MARGIN_PART + MARGIN_BYTES).saturating_sub(promised);

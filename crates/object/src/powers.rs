@@ -32,12 +32,9 @@ pub trait MapObjects {
     /// As [`commit`](crate::ObjectDevice::commit); `Invalid` if the object is not one block.
     fn withdraw(&self, transaction: Transaction, object: ObjectId) -> Result<Content>;
 
-    /// Where an object lies, if that is one block from its first byte to its size. It stays there until a transaction
-    /// changes the object.
-    ///
-    /// # Errors
-    /// `NotFound`, `Corrupt`.
-    fn whole(&self, object: ObjectId) -> Result<Option<Placed>>;
+    /// Where the first `length` bytes of an object lie, as many as it has or fewer, if they are in one block; none of an
+    /// object that there is not. They stay there until a transaction changes the object.
+    fn whole(&self, object: ObjectId, length: u64) -> Option<u64>;
 
     /// Copies bytes of an object out of the block that [`whole`](Self::whole) told. Waits for nobody. Panics past the end
     /// of the memory.

@@ -24,7 +24,7 @@ pub fn validate(
     next_id: ObjectId,
     exists: &mut dyn FnMut(ObjectId) -> Result<bool>,
 ) -> Result<()> {
-    let mut known = Existence { exists, changed: BTreeMap::new(), last: None };
+    let mut known = Existence { exists, first: None, changed: BTreeMap::new(), last: None };
     for (position, mutation) in transaction.mutations.iter().enumerate() {
         check(mutation, next_id, &mut known)
             .map_err(|error| Error { detail: format!("mutation {position}: {}", error.detail), ..error })?;
@@ -88,7 +88,9 @@ fn check_new_id(object: ObjectId, next_id: ObjectId) -> Result<()> {
 /// Which objects exist after the mutations seen so far.
 struct Existence<'a> {
     exists: &'a mut dyn FnMut(ObjectId) -> Result<bool>,
-    /// Objects made or removed by this transaction; most transactions have none or one.
+    /// The first object made or removed by this transaction: most have none or one.
+    first: Option<(ObjectId, bool)>,
+    /// The others.
     changed: BTreeMap<ObjectId, bool>,
     /// The last answer: mutations of one object mostly follow each other.
     last: Option<(ObjectId, bool)>,
@@ -101,8 +103,9 @@ impl Existence<'_> {
         {
             return Ok(answer);
         }
-        let answer = match self.changed.get(&object) {
-            Some(&changed) => changed,
+        let first = self.first.filter(|(first, _)| *first == object).map(|(_, answer)| answer);
+        let answer = match first.or_else(|| self.changed.get(&object).copied()) {
+            Some(changed) => changed,
             None if object == ObjectId(0) || object >= ObjectId::FIRST_OF_DEVICE => false,
             None => (self.exists)(object)?,
         };
@@ -118,7 +121,11 @@ impl Existence<'_> {
     }
 
     fn change(&mut self, object: ObjectId, exists: bool) {
-        self.changed.insert(object, exists);
+        match &mut self.first {
+            Some((first, answer)) if *first == object => *answer = exists,
+            Some(_) => _ = self.changed.insert(object, exists),
+            None => self.first = Some((object, exists)),
+        }
         self.last = Some((object, exists));
     }
 }

@@ -13,7 +13,7 @@ use crate::log::Place;
 use crate::mode::Mode;
 use crate::node::{Key, Value};
 use crate::scratch::Scratch;
-use crate::tree::NoRoom;
+use crate::tree::{NoRoom, Spot};
 use onode_base::checksum::{crc32c, crc32c_append};
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
@@ -53,10 +53,23 @@ pub(crate) struct Changed {
     stable: u64,
 }
 
+/// An entry of the index that waits to hear where its item lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pending {
+    key: Key,
+    spot: Spot,
+    /// The number of the item in the batch.
+    item: usize,
+    /// The other word of the entry.
+    second: u64,
+}
+
 pub(crate) struct Change<'a, P: Pmem> {
     pub(crate) core: &'a mut Core<P>,
     pub(crate) batch: Batch,
     pub(crate) undo: Vec<(Key, Option<Value>)>,
+    /// Entries of the index whose items are not in the log yet.
+    pub(crate) pending: Vec<Pending>,
     /// By their ids.
     pub(crate) onodes: Vec<(ObjectId, Changed)>,
     /// Blocks taken; true for what a block was made longer by.
@@ -86,12 +99,13 @@ impl From<NoRoom> for onode_object::Error {
 
 impl<'a, P: Pmem> Change<'a, P> {
     pub(crate) fn new(core: &'a mut Core<P>) -> Self {
-        let Scratch { batch, undo, onodes, fresh, released, puts, content, written, checked, places } =
+        let Scratch { batch, undo, pending, onodes, fresh, released, puts, content, written, checked, places } =
             std::mem::take(&mut core.scratch);
         Self {
             core,
             batch,
             undo,
+            pending,
             onodes,
             fresh,
             released,
@@ -128,8 +142,8 @@ impl<'a, P: Pmem> Change<'a, P> {
     }
 
     fn create(&mut self, object: ObjectId, hints: Hints) -> Result<()> {
+        // It comes into the index when all of it is known.
         let onode = Onode { hints, ..Onode::default() };
-        self.set(Key::onode(object), Value(0, 0))?;
         let changed = Changed { onode, allocated: 0, stable: 0 };
         match self.position(object) {
             Ok(at) => self.onodes[at].1 = changed,
@@ -210,15 +224,31 @@ impl<'a, P: Pmem> Change<'a, P> {
 
     /// Sets an entry of the index.
     fn set(&mut self, key: Key, value: Value) -> Result<()> {
-        let before = self.core.tree.insert(&*self.core.memory, &self.core.blocks, key, value)?;
-        self.log_bytes -= before.map_or(0, |before| log_bytes(&key, before)) as i64;
+        let (before, spot) = self.core.tree.insert(&*self.core.memory, &self.core.blocks, key, value)?;
+        if let Some(before) = before {
+            self.forget_pending(&key, before);
+            self.log_bytes -= log_bytes(&key, before) as i64;
+        }
         self.log_bytes += log_bytes(&key, value) as i64;
         self.undo.push((key, before));
+        if !key.is_extent()
+            && let Some(item) = Place(value.0).as_pending()
+        {
+            self.pending.push(Pending { key, spot, item, second: value.1 });
+        }
         Ok(())
+    }
+
+    /// An entry that is not what it was does not wait for its item any more.
+    fn forget_pending(&mut self, key: &Key, before: Value) {
+        if !key.is_extent() && Place(before.0).as_pending().is_some() {
+            self.pending.retain(|pending| pending.key != *key);
+        }
     }
 
     fn unset(&mut self, key: Key) -> Option<Value> {
         let before = self.core.tree.remove(&*self.core.memory, key)?;
+        self.forget_pending(&key, before);
         self.log_bytes -= log_bytes(&key, before) as i64;
         self.undo.push((key, Some(before)));
         Some(before)
@@ -377,14 +407,13 @@ impl<'a, P: Pmem> Change<'a, P> {
 
     /// The index says where the items lie now.
     pub(crate) fn settle_places(&mut self) {
-        let (tree, memory, places) = (&self.core.tree, &*self.core.memory, &self.places);
+        let (tree, memory) = (&self.core.tree, &*self.core.memory);
         let mut log_bytes = 0;
-        for (key, _) in self.undo.iter().filter(|(key, _)| !key.is_extent()) {
-            tree.change(memory, *key, |Value(place, second)| {
-                let place = places.get(Place(place).as_pending()?)?;
+        for Pending { key, spot, item, second } in self.pending.drain(..) {
+            if let Some(place) = self.places.get(item) {
+                tree.replace(memory, spot, key, Value(place.0, second));
                 log_bytes += place.bytes() as i64;
-                Some(Value(place.0, second))
-            });
+            }
         }
         self.log_bytes += log_bytes;
         self.core.live_log_bytes = self.core.live_log_bytes.saturating_add_signed(self.log_bytes);

@@ -62,8 +62,8 @@ pub(crate) struct Core<P: Pmem> {
     pub commits: u64,
     /// How often a process died at its turn and another made everything anew.
     pub recoveries: u64,
-    /// A fence failed, in whatever process: nothing may change any more.
-    pub has_failed: bool,
+    /// Whether anything failed, in whatever process, so that nothing may change any more: 0 or 1.
+    pub failures: u64,
     /// The words as this process knows them, and how often any process changed them.
     pub left: Words,
     pub changes: u64,
@@ -108,7 +108,7 @@ impl<P: Pmem> Core<P> {
 
     /// Nothing may change any more: what is in memory may be ahead of what is durable.
     pub(crate) fn fail(&mut self, error: Error) -> Error {
-        self.has_failed = true;
+        self.failures = 1;
         if self.read_only.is_none() {
             self.read_only = Some(format!("a failure before: {error}"));
         }

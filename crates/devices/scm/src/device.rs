@@ -55,12 +55,12 @@ impl<P: Pmem> ScmDevice<P> {
     #[inline]
     pub(crate) fn lock(&self) -> Guard<'_, P, impl std::ops::DerefMut<Target = Core<P>> + '_> {
         if self.turn.is_mine() {
-            return Guard::new(self.core.lock(), None);
+            return Guard::new(self.core.lock(), &self.turn, false);
         }
         let broken = self.turn.take();
         let mut core = self.core.lock();
         core.arrive(broken);
-        Guard::new(core, Some(&self.turn))
+        Guard::new(core, &self.turn, true)
     }
 
     /// An allocator of blocks of the same memory, for a heap: under the lease of this process if it has

@@ -34,22 +34,11 @@ impl Extent {
 impl<P: Pmem> crate::core::Core<P> {
     /// The extent that holds the byte at `offset`, else the first one behind it.
     pub(crate) fn extent_at(&self, object: ObjectId, offset: u64) -> Option<Extent> {
-        let floor = self.tree.floor(&*self.memory, Key::extent(object, offset));
-        if let Some((key, Value(address, length))) = floor
-            && key.object() == object
-            && key.is_extent()
-            && key.index + length > offset
-        {
-            return Some(Extent { offset: key.index, address, length });
-        }
-        let mut found = None;
-        self.tree.scan(&*self.memory, Key::extent(object, offset), |key, Value(address, length)| {
-            if key.object() == object && key.is_extent() {
-                found = Some(Extent { offset: key.index, address, length });
-            }
-            false
-        });
-        found
+        let is_extent = |key: &Key| key.object() == object && key.is_extent();
+        let extent = |(key, Value(address, length)): (Key, Value)| Extent { offset: key.index, address, length };
+        let (floor, next) = self.tree.around(&*self.memory, Key::extent(object, offset));
+        let floor = floor.filter(|(key, Value(_, length))| is_extent(key) && key.index + length > offset);
+        floor.or_else(|| next.filter(|(key, _)| is_extent(key))).map(extent)
     }
 
     /// The last extent that begins before `offset`.

@@ -12,38 +12,87 @@ const FINGERS: usize = 4;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub low: Key,
-    pub high: Option<Key>,
+    pub high: Key,
 }
 
 impl Span {
-    pub(crate) const ALL: Self = Self { low: Key::FIRST, high: None };
+    /// No entry has the last key.
+    pub(crate) const ALL: Self = Self { low: Key::FIRST, high: Key::LAST };
+}
 
+/// A leaf with its span, word by word so that one look touches no more of it than it must.
+#[derive(Debug)]
+struct Finger {
+    low: [Cell<u64>; 3],
+    high: [Cell<u64>; 3],
+    leaf: Cell<u64>,
+}
+
+impl Default for Finger {
+    fn default() -> Self {
+        let finger = Self { low: Default::default(), high: Default::default(), leaf: Cell::default() };
+        finger.clear();
+        finger
+    }
+}
+
+/// Whether the key of these words is above `key`.
+#[inline]
+fn is_above(words: &[Cell<u64>; 3], key: &Key) -> bool {
+    let object = words[0].get();
+    if object != key.object {
+        return object > key.object;
+    }
+    let class = words[1].get();
+    if class != key.class {
+        return class > key.class;
+    }
+    words[2].get() > key.index
+}
+
+impl Finger {
+    #[inline]
     fn contains(&self, key: &Key) -> bool {
-        *key >= self.low && self.high.is_none_or(|high| *key < high)
+        is_above(&self.high, key) && !is_above(&self.low, key)
+    }
+
+    fn set(&self, Span { low, high }: Span, leaf: Node) {
+        for (words, key) in [(&self.low, low), (&self.high, high)] {
+            words[0].set(key.object);
+            words[1].set(key.class);
+            words[2].set(key.index);
+        }
+        self.leaf.set(leaf.address);
+    }
+
+    /// No key is in a span without an end.
+    fn clear(&self) {
+        self.high.iter().for_each(|word| word.set(0));
     }
 }
 
 /// Some leaves.
 #[derive(Debug, Default)]
 pub(crate) struct Fingers {
-    kept: [Cell<Option<(Span, Node)>>; FINGERS],
+    kept: [Finger; FINGERS],
     next: Cell<usize>,
 }
 
 impl Fingers {
     #[inline]
     pub(crate) fn find(&self, key: Key) -> Option<Node> {
-        self.kept.iter().find_map(|kept| kept.get().filter(|(span, _)| span.contains(&key)).map(|(_, leaf)| leaf))
+        let found = self.kept.iter().find(|finger| finger.contains(&key))?;
+        Some(Node { address: found.leaf.get() })
     }
 
     /// Keeps a leaf in place of the one kept longest.
     pub(crate) fn keep(&self, span: Span, leaf: Node) {
         let next = self.next.get() % FINGERS;
-        self.kept[next].set(Some((span, leaf)));
+        self.kept[next].set(span, leaf);
         self.next.set(next + 1);
     }
 
     pub(crate) fn clear(&self) {
-        self.kept.iter().for_each(|kept| kept.set(None));
+        self.kept.iter().for_each(Finger::clear);
     }
 }

@@ -119,6 +119,8 @@ pub(crate) struct Log {
     pub doubted_from: u64,
     /// Memory for the next record.
     record: Vec<u8>,
+    /// What checksums of a session's records begin with, and of which session.
+    key: Option<(u64, u32)>,
 }
 
 /// The most records that may wait for a fence.
@@ -162,6 +164,7 @@ impl Log {
             flushed: 0,
             doubted_from: 0,
             record: Vec::new(),
+            key: None,
         }
     }
 
@@ -214,6 +217,9 @@ impl Log {
         batch: &Batch,
         mut placed: impl FnMut(usize, Place),
     ) -> bool {
+        let key = self.key.filter(|(session, _)| *session == self.session).map(|(_, key)| key);
+        let key = key.unwrap_or_else(|| record_key(self.salt, self.session));
+        self.key = Some((self.session, key));
         let mut number = 0;
         let mut record = std::mem::take(&mut self.record);
         while number < batch.len() {
@@ -245,7 +251,7 @@ impl Log {
                 unfenced: u16::try_from(self.sequence - self.fenced).unwrap_or(u16::MAX).min(RecordHead::MOST_UNFENCED),
                 unapplied: u16::try_from(self.sequence - self.applied).unwrap_or(u16::MAX),
             };
-            head.seal(&mut record, record_key(self.salt, self.session));
+            head.seal(&mut record, key);
             record.resize(record.len().next_multiple_of(LINE_BYTES as usize), 0);
             memory.write_through(self.position, &record);
             self.position += record.len() as u64;

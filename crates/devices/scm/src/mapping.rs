@@ -5,6 +5,7 @@ use crate::core::{Blocks as Members, Core};
 use crate::device::ScmDevice;
 use crate::errors::no_space;
 use crate::mode::Mode;
+use crate::node::{Key, Value};
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
@@ -114,11 +115,10 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
         Ok(content)
     }
 
-    fn whole(&self, object: ObjectId) -> Result<Option<Placed>> {
+    fn whole(&self, object: ObjectId, length: u64) -> Option<u64> {
         let core = self.lock();
-        let (onode, _) = core.onode(object)?;
-        let extent = core.extent_at(object, 0).filter(|extent| extent.offset == 0 && extent.length >= onode.size);
-        Ok(extent.map(|extent| Placed { offset: 0, address: extent.address, length: onode.size }))
+        let Value(address, bytes) = core.tree.get(&*core.memory, Key::extent(object, 0))?;
+        (bytes >= length).then_some(address)
     }
 
     fn look(&self, address: u64, buffer: &mut [u8]) {

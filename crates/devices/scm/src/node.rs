@@ -29,6 +29,9 @@ impl Key {
     /// The first key of all.
     pub(crate) const FIRST: Self = Self { object: 0, class: 0, index: 0 };
 
+    /// A key that no entry has, behind all others: there are no such classes.
+    pub(crate) const LAST: Self = Self { object: u64::MAX, class: u64::MAX, index: u64::MAX };
+
     pub(crate) const fn onode(object: ObjectId) -> Self {
         Self { object: object.0, class: Self::ONODE, index: 0 }
     }
@@ -67,6 +70,99 @@ impl Key {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Value(pub u64, pub u64);
 
+/// The words of a node, one by one; a number beyond the last begins again with the first.
+trait Words: Copy {
+    fn get(self, word: u64) -> u64;
+    fn set(self, word: u64, value: u64);
+
+    #[inline]
+    fn key(self, word: u64) -> Key {
+        Key { object: self.get(word), class: self.get(word.wrapping_add(1)), index: self.get(word.wrapping_add(2)) }
+    }
+
+    #[inline]
+    fn set_key(self, word: u64, key: Key) {
+        self.set(word, key.object);
+        self.set(word.wrapping_add(1), key.class);
+        self.set(word.wrapping_add(2), key.index);
+    }
+
+    #[inline]
+    fn value(self, word: u64) -> Value {
+        Value(self.get(word), self.get(word.wrapping_add(1)))
+    }
+
+    #[inline]
+    fn set_value(self, word: u64, value: Value) {
+        self.set(word, value.0);
+        self.set(word.wrapping_add(1), value.1);
+    }
+
+    /// Moves words within the node.
+    #[inline]
+    fn shift(self, from: u64, to: u64, count: u64) {
+        if from < to {
+            for word in (0..count).rev() {
+                self.set(to.wrapping_add(word), self.get(from.wrapping_add(word)));
+            }
+        } else {
+            for word in 0..count {
+                self.set(to.wrapping_add(word), self.get(from.wrapping_add(word)));
+            }
+        }
+    }
+}
+
+/// Where the memory lets them be looked at.
+impl Words for &[AtomicU64; WORDS as usize] {
+    #[inline]
+    fn get(self, word: u64) -> u64 {
+        u64::from_le(self[(word % WORDS) as usize].load(Ordering::Acquire))
+    }
+
+    #[inline]
+    fn set(self, word: u64, value: u64) {
+        self[(word % WORDS) as usize].store(value.to_le(), Ordering::Release);
+    }
+}
+
+/// Where it sees each access.
+struct Seen<'a, P: ?Sized>(&'a P, u64);
+
+impl<P: ?Sized> Clone for Seen<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: ?Sized> Copy for Seen<'_, P> {}
+
+impl<P: Pmem + ?Sized> Words for Seen<'_, P> {
+    fn get(self, word: u64) -> u64 {
+        self.0.load(self.1 + word % WORDS * 8)
+    }
+
+    fn set(self, word: u64, value: u64) {
+        self.0.store(self.1 + word % WORDS * 8, value);
+    }
+}
+
+/// Evaluates an expression with the [`Words`] of a node, whichever they are.
+macro_rules! with_words {
+    ($node:expr, $memory:expr, $words:ident => $body:expr) => {
+        match $node.words($memory) {
+            Some($words) => $body,
+            None => {
+                let $words = Seen($memory, $node.address);
+                $body
+            }
+        }
+    };
+}
+
+const COUNT: u64 = 0;
+const LEVEL: u64 = 1;
+
 /// A node: a leaf with entries of key and value, or an inner node with entries of lowest key and child.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Node {
@@ -77,147 +173,154 @@ impl Node {
     pub(crate) const LEAF_ENTRIES: u64 = (WORDS - HEADER_WORDS) / (KEY_WORDS + 2);
     pub(crate) const INNER_ENTRIES: u64 = (WORDS - HEADER_WORDS) / (KEY_WORDS + 1);
 
-    pub(crate) fn format<P: Pmem + ?Sized>(self, memory: &P, level: u64) {
-        memory.store(self.address, 0);
-        memory.store(self.address + 8, level);
-    }
-
-    pub(crate) fn count<P: Pmem + ?Sized>(self, memory: &P) -> u64 {
-        memory.load(self.address)
-    }
-
-    /// 0 for leaves.
-    pub(crate) fn level<P: Pmem + ?Sized>(self, memory: &P) -> u64 {
-        memory.load(self.address + 8)
-    }
-
-    const fn entry_words(level: u64) -> u64 {
-        if level == 0 { KEY_WORDS + 2 } else { KEY_WORDS + 1 }
-    }
-
-    pub(crate) const fn most_entries(level: u64) -> u64 {
-        if level == 0 { Self::LEAF_ENTRIES } else { Self::INNER_ENTRIES }
-    }
-
-    const fn entry(self, level: u64, position: u64) -> u64 {
-        self.address + (HEADER_WORDS + position * Self::entry_words(level)) * 8
-    }
-
-    pub(crate) fn key<P: Pmem + ?Sized>(self, memory: &P, level: u64, position: u64) -> Key {
-        let at = self.entry(level, position);
-        Key { object: memory.load(at), class: memory.load(at + 8), index: memory.load(at + 16) }
-    }
-
-    pub(crate) fn value<P: Pmem + ?Sized>(self, memory: &P, position: u64) -> Value {
-        let at = self.entry(0, position) + KEY_WORDS * 8;
-        Value(memory.load(at), memory.load(at + 8))
-    }
-
-    pub(crate) fn child<P: Pmem + ?Sized>(self, memory: &P, level: u64, position: u64) -> Self {
-        Self { address: memory.load(self.entry(level, position) + KEY_WORDS * 8) }
-    }
-
-    pub(crate) fn set_value<P: Pmem + ?Sized>(self, memory: &P, position: u64, value: Value) {
-        let at = self.entry(0, position) + KEY_WORDS * 8;
-        memory.store(at, value.0);
-        memory.store(at + 8, value.1);
-    }
-
-    fn set_key<P: Pmem + ?Sized>(self, memory: &P, level: u64, position: u64, key: Key) {
-        let at = self.entry(level, position);
-        memory.store(at, key.object);
-        memory.store(at + 8, key.class);
-        memory.store(at + 16, key.index);
-    }
-
-    /// Puts sorted entries into an empty leaf, at once.
-    pub(crate) fn fill<P: Pmem + ?Sized>(self, memory: &P, entries: &[(Key, Value)]) {
-        let mut bytes = [0; NODE_BYTES as usize];
-        let words = entries.iter().flat_map(|(key, value)| [key.object, key.class, key.index, value.0, value.1]);
-        let mut count = 0;
-        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
-            place.copy_from_slice(&word.to_le_bytes());
-            count += 8;
-        }
-        memory.write(self.entry(0, 0), &bytes[..count]);
-        memory.store(self.address, entries.len() as u64);
-    }
-
     /// All of its words, where the memory lets them be looked at.
     #[inline]
     fn words<P: Pmem + ?Sized>(self, memory: &P) -> Option<&[AtomicU64; WORDS as usize]> {
         memory.words(self.address, WORDS)?.try_into().ok()
     }
 
+    pub(crate) fn format<P: Pmem + ?Sized>(self, memory: &P, level: u64) {
+        with_words!(self, memory, words => {
+            words.set(COUNT, 0);
+            words.set(LEVEL, level);
+        });
+    }
+
+    /// Nothing is found in it any more, by whoever knows it from before.
+    pub(crate) fn retire<P: Pmem + ?Sized>(self, memory: &P) {
+        memory.store(self.address + LEVEL * 8, u64::MAX);
+    }
+
+    pub(crate) fn count<P: Pmem + ?Sized>(self, memory: &P) -> u64 {
+        memory.load(self.address + COUNT * 8)
+    }
+
+    /// 0 for leaves.
+    pub(crate) fn level<P: Pmem + ?Sized>(self, memory: &P) -> u64 {
+        memory.load(self.address + LEVEL * 8)
+    }
+
+    #[inline]
+    const fn entry_words(level: u64) -> u64 {
+        if level == 0 { KEY_WORDS + 2 } else { KEY_WORDS + 1 }
+    }
+
+    #[inline]
+    pub(crate) const fn most_entries(level: u64) -> u64 {
+        if level == 0 { Self::LEAF_ENTRIES } else { Self::INNER_ENTRIES }
+    }
+
+    /// Where an entry begins in the node; a damaged position is some place in the node, too.
+    #[inline]
+    const fn entry(level: u64, position: u64) -> u64 {
+        HEADER_WORDS.wrapping_add(position.wrapping_mul(Self::entry_words(level)))
+    }
+
+    pub(crate) fn key<P: Pmem + ?Sized>(self, memory: &P, level: u64, position: u64) -> Key {
+        with_words!(self, memory, words => words.key(Self::entry(level, position)))
+    }
+
+    pub(crate) fn value<P: Pmem + ?Sized>(self, memory: &P, position: u64) -> Value {
+        with_words!(self, memory, words => words.value(Self::entry(0, position) + KEY_WORDS))
+    }
+
+    pub(crate) fn child<P: Pmem + ?Sized>(self, memory: &P, level: u64, position: u64) -> Self {
+        Self { address: with_words!(self, memory, words => words.get(Self::entry(level, position) + KEY_WORDS)) }
+    }
+
+    pub(crate) fn set_value<P: Pmem + ?Sized>(self, memory: &P, position: u64, value: Value) {
+        with_words!(self, memory, words => words.set_value(Self::entry(0, position) + KEY_WORDS, value));
+    }
+
+    /// Sets the value at a position if the entry there has that key.
+    #[inline]
+    pub(crate) fn replace<P: Pmem + ?Sized>(self, memory: &P, position: u64, key: Key, value: Value) -> bool {
+        with_words!(self, memory, words => {
+            let at = Self::entry(0, position);
+            let is_there = words.get(LEVEL) == 0 && position < words.get(COUNT) && words.key(at) == key;
+            if is_there {
+                words.set_value(at + KEY_WORDS, value);
+            }
+            is_there
+        })
+    }
+
+    /// Puts sorted entries into an empty leaf, at once.
+    pub(crate) fn fill<P: Pmem + ?Sized>(self, memory: &P, entries: &[(Key, Value)]) {
+        with_words!(self, memory, words => {
+            for (position, (key, value)) in (0..Self::LEAF_ENTRIES).zip(entries) {
+                words.set_key(Self::entry(0, position), *key);
+                words.set_value(Self::entry(0, position) + KEY_WORDS, *value);
+            }
+            words.set(COUNT, entries.len() as u64);
+        });
+    }
+
     /// The first position whose key is not below `key`.
     #[inline]
     pub(crate) fn lower_bound<P: Pmem + ?Sized>(self, memory: &P, level: u64, key: Key) -> u64 {
-        match self.words(memory) {
-            Some(words) => lower_bound(level, &key, |word| word_of(words, word)),
-            None => lower_bound(level, &key, |word| memory.load(self.address + word * 8)),
-        }
+        with_words!(self, memory, words => lower_bound(words, level, &key))
     }
 
     /// The position of `key` in a leaf with its value, or where it belongs.
     #[inline]
     pub(crate) fn find<P: Pmem + ?Sized>(self, memory: &P, key: Key) -> Result<(u64, Value), u64> {
-        match self.words(memory) {
-            Some(words) => find(&key, |word| word_of(words, word)),
-            None => find(&key, |word| memory.load(self.address + word * 8)),
-        }
+        with_words!(self, memory, words => find(words, &key))
     }
 
-    /// The position of the child that `key` belongs to.
-    pub(crate) fn child_position<P: Pmem + ?Sized>(self, memory: &P, level: u64, key: Key) -> u64 {
-        let at = self.lower_bound(memory, level, key);
-        if at < self.count(memory) && self.key(memory, level, at) == key { at } else { at.saturating_sub(1) }
-    }
-
-    /// Moves the entries from `from` on to `to` on, within the node.
-    fn shift<P: Pmem + ?Sized>(self, memory: &P, level: u64, from: u64, to: u64) {
-        if from >= self.count(memory) {
-            return;
-        }
-        if let Some(words) = self.words(memory) {
-            let first = |position: u64| (HEADER_WORDS + position * Self::entry_words(level)) as usize;
-            let (from, to, end) = (first(from), first(to), first(self.count(memory)));
-            let copy = |from: usize, to: usize| {
-                if let (Some(from), Some(to)) = (words.get(from), words.get(to)) {
-                    to.store(from.load(Ordering::Relaxed), Ordering::Release);
-                }
-            };
-            if from < to {
-                (from..end).rev().for_each(|word| copy(word, word + to - from));
-            } else {
-                (from..end).for_each(|word| copy(word, word + to - from));
+    /// Sets the value of `key` in a leaf and returns its position and the value before; `None` if there is no room for
+    /// another entry.
+    #[inline]
+    pub(crate) fn insert<P: Pmem + ?Sized>(self, memory: &P, key: Key, value: Value) -> Option<(u64, Option<Value>)> {
+        with_words!(self, memory, words => match find(words, &key) {
+            Ok((at, before)) => {
+                words.set_value(Self::entry(0, at) + KEY_WORDS, value);
+                Some((at, Some(before)))
             }
-            return;
-        }
-        let mut entries = [0; NODE_BYTES as usize];
-        let bytes = ((self.count(memory) - from) * Self::entry_words(level) * 8) as usize;
-        let entries = &mut entries[..bytes];
-        memory.read(self.entry(level, from), entries);
-        memory.write(self.entry(level, to), entries);
+            Err(at) if words.get(COUNT) < Self::LEAF_ENTRIES => {
+                insert(words, at, key, value);
+                Some((at, None))
+            }
+            Err(_) => None,
+        })
     }
 
-    pub(crate) fn insert_entry<P: Pmem + ?Sized>(self, memory: &P, position: u64, key: Key, value: Value) {
-        self.shift(memory, 0, position, position + 1);
-        self.set_key(memory, 0, position, key);
-        self.set_value(memory, position, value);
-        memory.store(self.address, self.count(memory) + 1);
+    /// The position of the child that `key` belongs to, the child, the lowest key of its span unless it is the first, and the
+    /// lowest one behind.
+    #[inline]
+    pub(crate) fn child_of<P: Pmem + ?Sized>(self, memory: &P, level: u64, key: Key) -> Child {
+        with_words!(self, memory, words => {
+            let at = lower_bound(words, level, &key);
+            let count = words.get(COUNT);
+            let position =
+                if at < count && words.key(Self::entry(level, at)) == key { at } else { at.saturating_sub(1) };
+            let entry = Self::entry(level, position);
+            let next = position + 1;
+            Child {
+                position,
+                node: Self { address: words.get(entry.wrapping_add(KEY_WORDS)) },
+                low: if position > 0 { Some(words.key(entry)) } else { None },
+                high: if next < count { Some(words.key(Self::entry(level, next))) } else { None },
+            }
+        })
     }
 
     pub(crate) fn insert_child<P: Pmem + ?Sized>(self, memory: &P, position: u64, key: Key, child: Self) {
-        let level = self.level(memory);
-        self.shift(memory, level, position, position + 1);
-        self.set_key(memory, level, position, key);
-        memory.store(self.entry(level, position) + KEY_WORDS * 8, child.address);
-        memory.store(self.address, self.count(memory) + 1);
+        with_words!(self, memory, words => {
+            let level = words.get(LEVEL);
+            make_room(words, level, position);
+            words.set_key(Self::entry(level, position), key);
+            words.set(Self::entry(level, position) + KEY_WORDS, child.address);
+        });
     }
 
     pub(crate) fn remove_entry<P: Pmem + ?Sized>(self, memory: &P, position: u64) {
-        self.shift(memory, self.level(memory), position + 1, position);
-        memory.store(self.address, self.count(memory) - 1);
+        with_words!(self, memory, words => {
+            let (level, count) = (words.get(LEVEL), words.get(COUNT).min(Self::INNER_ENTRIES));
+            let after = count.saturating_sub(position + 1);
+            words.shift(Self::entry(level, position + 1), Self::entry(level, position), after * Self::entry_words(level));
+            words.set(COUNT, count.saturating_sub(1));
+        });
     }
 
     /// Moves the entries from `from` on to the end of `to`, a node of the same level.
@@ -226,43 +329,60 @@ impl Node {
         let (count, there) = (self.count(memory), to.count(memory));
         let mut entries = [0; NODE_BYTES as usize];
         let entries = &mut entries[..((count - from) * Self::entry_words(level) * 8) as usize];
-        memory.read(self.entry(level, from), entries);
-        memory.write(to.entry(level, there), entries);
+        memory.read(self.address + Self::entry(level, from) * 8, entries);
+        memory.write(to.address + Self::entry(level, there) * 8, entries);
         memory.store(to.address, there + count - from);
         memory.store(self.address, from);
     }
 }
 
-/// A word of a node; there are [`WORDS`].
-#[inline]
-fn word_of(words: &[AtomicU64; WORDS as usize], word: u64) -> u64 {
-    u64::from_le(words[(word % WORDS) as usize].load(Ordering::Acquire))
+/// A child of an inner node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Child {
+    pub position: u64,
+    pub node: Node,
+    /// The lowest key of its span, unless it is the first child.
+    pub low: Option<Key>,
+    /// The lowest key behind its span, unless it is the last.
+    pub high: Option<Key>,
 }
 
-const fn first_word(level: u64, position: u64) -> u64 {
-    HEADER_WORDS + position * Node::entry_words(level)
+/// Moves the entries from a position on one further and counts one more.
+#[inline]
+fn make_room(words: impl Words, level: u64, position: u64) {
+    let count = words.get(COUNT).min(Node::most_entries(level) - 1);
+    let moved = count.saturating_sub(position).wrapping_mul(Node::entry_words(level));
+    words.shift(Node::entry(level, position), Node::entry(level, position + 1), moved);
+    words.set(COUNT, count + 1);
+}
+
+#[inline]
+fn insert(words: impl Words, position: u64, key: Key, value: Value) {
+    make_room(words, 0, position);
+    words.set_key(Node::entry(0, position), key);
+    words.set_value(Node::entry(0, position) + KEY_WORDS, value);
 }
 
 /// The first position whose key is not below `key`; looks at no more of a key than it must.
 #[inline]
-fn lower_bound(level: u64, key: &Key, load: impl Fn(u64) -> u64) -> u64 {
+fn lower_bound(words: impl Words, level: u64, key: &Key) -> u64 {
     let is_below = |position: u64| {
-        let at = first_word(level, position);
-        let object = load(at);
+        let at = Node::entry(level, position);
+        let object = words.get(at);
         if object != key.object {
             return object < key.object;
         }
-        let class = load(at + 1);
+        let class = words.get(at.wrapping_add(1));
         if class != key.class {
             return class < key.class;
         }
-        load(at + 2) < key.index
+        words.get(at.wrapping_add(2)) < key.index
     };
-    let (mut low, mut high) = (0, load(0));
+    let (mut low, mut high) = (0, words.get(COUNT));
     while low < high {
         let middle = u64::midpoint(low, high);
         if is_below(middle) {
-            low = middle + 1;
+            low = middle.wrapping_add(1);
         } else {
             high = middle;
         }
@@ -271,10 +391,9 @@ fn lower_bound(level: u64, key: &Key, load: impl Fn(u64) -> u64) -> u64 {
 }
 
 #[inline]
-fn find(key: &Key, load: impl Fn(u64) -> u64) -> Result<(u64, Value), u64> {
-    let position = lower_bound(0, key, &load);
-    let at = first_word(0, position);
-    let is_there =
-        position < load(0) && load(at) == key.object && load(at + 1) == key.class && load(at + 2) == key.index;
-    if is_there { Ok((position, Value(load(at + 3), load(at + 4)))) } else { Err(position) }
+fn find(words: impl Words, key: &Key) -> Result<(u64, Value), u64> {
+    let position = lower_bound(words, 0, key);
+    let at = Node::entry(0, position);
+    let is_there = position < words.get(COUNT) && words.key(at) == *key;
+    if is_there { Ok((position, words.value(at.wrapping_add(KEY_WORDS)))) } else { Err(position) }
 }

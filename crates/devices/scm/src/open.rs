@@ -237,7 +237,7 @@ impl<P: Pmem> Core<P> {
             objects,
             commits: 0,
             recoveries: 0,
-            has_failed: false,
+            failures: 0,
             left: Words::default(),
             changes: 0,
             others_commits: 0,

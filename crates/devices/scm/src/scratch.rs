@@ -1,7 +1,7 @@
 //! The lists of a transaction in the making, kept empty for the next one: nothing is allocated for a usual transaction.
 
 use crate::batch::Batch;
-use crate::change::{Change, Changed, Put};
+use crate::change::{Change, Changed, Pending, Put};
 use crate::log::Place;
 use crate::node::{Key, Value};
 use onode_media::Pmem;
@@ -12,6 +12,7 @@ use onode_object::ObjectId;
 pub(crate) struct Scratch {
     pub batch: Batch,
     pub undo: Vec<(Key, Option<Value>)>,
+    pub pending: Vec<Pending>,
     pub onodes: Vec<(ObjectId, Changed)>,
     pub fresh: Vec<(u64, u64, bool)>,
     pub released: Vec<(u64, u64, bool)>,
@@ -38,6 +39,7 @@ impl<P: Pmem> Drop for Change<'_, P> {
         let scratch = &mut self.core.scratch;
         self.batch.keep(&mut scratch.batch);
         keep(&mut self.undo, &mut scratch.undo);
+        keep(&mut self.pending, &mut scratch.pending);
         keep(&mut self.onodes, &mut scratch.onodes);
         keep(&mut self.fresh, &mut scratch.fresh);
         keep(&mut self.released, &mut scratch.released);

@@ -2,12 +2,12 @@
 //!
 //! Whoever holds the lock ([`turn`](crate::turn)) has the truth in its own [`Core`] and leaves it here when it lets go;
 //! the next one takes it over from here if somebody else was there in between. The words hold no list: lists are links
-//! in the memory ([`Stack`](crate::stack::Stack), [`Chain`]) or rings of fixed length behind the words. If a holder dies, nothing here counts
-//! any more, and the next one makes all of it anew from the log.
+//! in the memory ([`Stack`](crate::stack::Stack), [`Chain`](crate::log::Chain)) or rings of fixed length behind the
+//! words. If a holder dies, nothing here counts any more, and the next one makes all of it anew from the log.
 
 use crate::core::Core;
 use crate::format::{AREA_START, SHARED_START};
-use crate::log::Chain;
+use core::sync::atomic::Ordering;
 use onode_media::{Domain, Pmem};
 
 /// The lock.
@@ -47,83 +47,35 @@ impl Ring {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Words([u64; WORDS]);
 
+/// Says once where each word is kept in a core, the first one being what [`Words::next_id`] reads.
+macro_rules! words_of {
+    ($core:expr) => {
+        words_of!(
+            $core; next_id, tree.root.address, tree.nodes, tree.kept.first, tree.kept.count, log.session,
+            log.segments.first, log.segments.last, log.segments.count, log.tail_sequence, log.next, log.spare.first,
+            log.spare.count, log.position, log.sequence, log.fenced, log.applied, log.flushed, log.doubted_from,
+            superblock.generation, held.first, held.last, doubted.first, doubted.last, last_shrink,
+            last_put_and_shrink, live_log_bytes, objects, commits, failures, recoveries
+        )
+    };
+    ($core:expr; $($($place:ident).+),*) => {
+        [$($core.$($place).+),*]
+    };
+}
+
 impl<P: Pmem> Core<P> {
-    fn words(&self) -> Words {
-        let Chain { first, last, count } = self.log.segments;
-        Words([
-            self.tree.root.address,
-            self.tree.nodes,
-            self.tree.kept.first,
-            self.tree.kept.count,
-            self.log.session,
-            first,
-            last,
-            count,
-            self.log.tail_sequence,
-            self.log.next,
-            self.log.spare.first,
-            self.log.spare.count,
-            self.log.position,
-            self.log.sequence,
-            self.log.fenced,
-            self.log.applied,
-            self.log.flushed,
-            self.log.doubted_from,
-            self.superblock.generation,
-            self.held.first,
-            self.held.last,
-            self.doubted.first,
-            self.doubted.last,
-            self.last_shrink,
-            self.last_put_and_shrink,
-            self.live_log_bytes,
-            self.next_id,
-            self.objects,
-            self.commits,
-            u64::from(self.has_failed),
-            self.recoveries,
-        ])
+    #[inline]
+    const fn words(&self) -> Words {
+        Words(words_of!(self))
     }
 
     fn set_words(&mut self, words: &Words) {
-        let mut doubted = (0, 0);
-        let has_failed;
-        [
-            self.tree.root.address,
-            self.tree.nodes,
-            self.tree.kept.first,
-            self.tree.kept.count,
-            self.log.session,
-            self.log.segments.first,
-            self.log.segments.last,
-            self.log.segments.count,
-            self.log.tail_sequence,
-            self.log.next,
-            self.log.spare.first,
-            self.log.spare.count,
-            self.log.position,
-            self.log.sequence,
-            self.log.fenced,
-            self.log.applied,
-            self.log.flushed,
-            self.log.doubted_from,
-            self.superblock.generation,
-            self.held.first,
-            self.held.last,
-            doubted.0,
-            doubted.1,
-            self.last_shrink,
-            self.last_put_and_shrink,
-            self.live_log_bytes,
-            self.next_id,
-            self.objects,
-            self.commits,
-            has_failed,
-            self.recoveries,
-        ] = words.0;
-        self.doubted.follow(&*self.memory, doubted.0, doubted.1);
-        self.has_failed |= has_failed != 0;
-        if self.has_failed && self.read_only.is_none() {
+        let (failures, known) = (self.failures, self.doubted.last);
+        words_of!(self) = words.0;
+        let (first, last) = (self.doubted.first, std::mem::replace(&mut self.doubted.last, known));
+        self.doubted.follow(&*self.memory, first, last);
+        self.failures = self.failures.max(failures);
+        if self.failures > 0 && self.read_only.is_none() {
             self.read_only = Some("a failure before, in another process".to_owned());
         }
     }
@@ -131,15 +83,21 @@ impl<P: Pmem> Core<P> {
     /// Leaves the words for whoever comes next; what is as it was is not stored again.
     pub(crate) fn leave_words(&mut self) {
         let now = self.words();
-        if now == self.left {
-            return;
-        }
-        for (number, (value, before)) in (0..).zip(now.0.iter().zip(&self.left.0)) {
-            if value != before {
-                self.memory.store(WORDS_START + number * 8, *value);
+        let mut is_other = false;
+        let places = self.memory.words(WORDS_START, WORDS as u64);
+        for (number, (value, before)) in now.0.iter().zip(&mut self.left.0).enumerate() {
+            if value == before {
+                continue;
+            }
+            (is_other, *before) = (true, *value);
+            match places.and_then(|places| places.get(number)) {
+                Some(place) => place.store(value.to_le(), Ordering::Release),
+                None => self.memory.store(WORDS_START + number as u64 * 8, *value),
             }
         }
-        self.left = now;
+        if !is_other {
+            return;
+        }
         let before = self.changes;
         self.changes += 1;
         let is_unfenced = self.log.fenced < self.log.sequence || self.log.applied < self.log.flushed;
@@ -187,7 +145,6 @@ impl<P: Pmem> Core<P> {
 impl Words {
     /// The first id that no object was promised, as the words say without a lock.
     pub(crate) fn next_id<P: Pmem + ?Sized>(memory: &P) -> u64 {
-        const NEXT_ID: u64 = 26;
-        memory.load(WORDS_START + NEXT_ID * 8)
+        memory.load(WORDS_START)
     }
 }

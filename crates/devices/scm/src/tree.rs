@@ -5,7 +5,7 @@
 //! into a neighbour go back; a few are kept, so that what was removed can always be put in again.
 
 use crate::finger::{Fingers, Span};
-use crate::node::{Key, NODE_BYTES, Node, Value};
+use crate::node::{Child, Key, NODE_BYTES, Node, Value};
 use crate::stack::Stack;
 use onode_media::Pmem;
 
@@ -31,6 +31,16 @@ pub(crate) struct Tree {
     pub(crate) nodes: u64,
     pub(crate) kept: Stack,
     pub(crate) fingers: Fingers,
+}
+
+/// An entry.
+type Entry = (Key, Value);
+
+/// Where an entry was when it was inserted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spot {
+    leaf: Node,
+    at: u64,
 }
 
 /// A position in the tree: the nodes on the way and the position in each, the leaf last.
@@ -133,6 +143,7 @@ impl Tree {
 
     fn give_back<P: Pmem + ?Sized>(&mut self, memory: &P, node: Node) {
         self.nodes -= 1;
+        node.retire(memory);
         self.kept.push(memory, node.address);
     }
 
@@ -164,14 +175,10 @@ impl Tree {
         let mut level = node.level(memory);
         let mut span = Span::ALL;
         while level > 0 {
-            let position = node.child_position(memory, level, key);
-            if position > 0 {
-                span.low = node.key(memory, level, position);
-            }
-            if position + 1 < node.count(memory) {
-                span.high = Some(node.key(memory, level, position + 1));
-            }
-            node = node.child(memory, level, position);
+            let child = node.child_of(memory, level, key);
+            span.low = child.low.unwrap_or(span.low);
+            span.high = child.high.unwrap_or(span.high);
+            node = child.node;
             level -= 1;
         }
         self.fingers.keep(span, node);
@@ -184,6 +191,15 @@ impl Tree {
         self.leaf(memory, key).find(memory, key).ok().map(|(_, value)| value)
     }
 
+    /// Replaces the value of a key that is there and was at `spot` when it was inserted.
+    #[inline]
+    pub(crate) fn replace<P: Pmem + ?Sized>(&self, memory: &P, spot: Spot, key: Key, value: Value) {
+        // Later insertions may have moved it.
+        if !spot.leaf.replace(memory, spot.at, key, value) {
+            self.change(memory, key, |_| Some(value));
+        }
+    }
+
     /// Replaces the value of a key that is there, if `change` has another one.
     pub(crate) fn change<P: Pmem + ?Sized>(&self, memory: &P, key: Key, change: impl FnOnce(Value) -> Option<Value>) {
         let leaf = self.leaf(memory, key);
@@ -194,25 +210,17 @@ impl Tree {
         }
     }
 
-    /// Sets the value of `key` and returns the one before.
+    /// Sets the value of `key` and returns the one before and where it is now.
     pub(crate) fn insert<P: Pmem + ?Sized>(
         &mut self,
         memory: &P,
         source: &dyn Nodes,
         key: Key,
         value: Value,
-    ) -> Result<Option<Value>, NoRoom> {
+    ) -> Result<(Option<Value>, Spot), NoRoom> {
         let leaf = self.leaf(memory, key);
-        match leaf.find(memory, key) {
-            Ok((at, before)) => {
-                leaf.set_value(memory, at, value);
-                return Ok(Some(before));
-            }
-            Err(at) if leaf.count(memory) < Node::LEAF_ENTRIES => {
-                leaf.insert_entry(memory, at, key, value);
-                return Ok(None);
-            }
-            Err(_) => {}
+        if let Some((at, before)) = leaf.insert(memory, key, value) {
+            return Ok((before, Spot { leaf, at }));
         }
         self.forget();
         let mut level = self.root.level(memory);
@@ -231,8 +239,7 @@ impl Tree {
         }
         let mut node = self.root;
         while level > 0 {
-            let mut position = node.child_position(memory, level, key);
-            let child = node.child(memory, level, position);
+            let Child { mut position, node: child, .. } = node.child_of(memory, level, key);
             if child.count(memory) == Node::most_entries(level - 1) {
                 self.split(memory, source, node, position)?;
                 if node.key(memory, level, position + 1) <= key {
@@ -242,14 +249,9 @@ impl Tree {
             node = node.child(memory, level, position);
             level -= 1;
         }
-        let at = node.lower_bound(memory, 0, key);
-        if at < node.count(memory) && node.key(memory, 0, at) == key {
-            let before = node.value(memory, at);
-            node.set_value(memory, at, value);
-            return Ok(Some(before));
-        }
-        node.insert_entry(memory, at, key, value);
-        Ok(None)
+        // A leaf that was split has room.
+        let (at, before) = node.insert(memory, key, value).ok_or(NoRoom)?;
+        Ok((before, Spot { leaf: node, at }))
     }
 
     /// Splits the full child at `position` of `parent`, which has room.
@@ -343,10 +345,10 @@ impl Tree {
         let mut node = self.root;
         let mut level = node.level(memory);
         while level > 0 {
-            let position = node.child_position(memory, level, key);
-            path.steps[path.depth] = (node, position);
+            let child = node.child_of(memory, level, key);
+            path.steps[path.depth] = (node, child.position);
             path.depth += 1;
-            node = node.child(memory, level, position);
+            node = child.node;
             level -= 1;
         }
         path.steps[path.depth] = (node, node.lower_bound(memory, 0, key));
@@ -396,6 +398,25 @@ impl Tree {
                 return None;
             }
         }
+    }
+
+    /// The last entry that is not above `key`, and the first one above it.
+    pub(crate) fn around<P: Pmem + ?Sized>(&self, memory: &P, key: Key) -> (Option<Entry>, Option<Entry>) {
+        let leaf = self.leaf(memory, key);
+        let (before, after) = match leaf.find(memory, key) {
+            Ok((at, value)) => (Some((key, value)), at + 1),
+            Err(at) => (at.checked_sub(1).map(|at| (leaf.key(memory, 0, at), leaf.value(memory, at))), at),
+        };
+        let next = (after < leaf.count(memory)).then(|| (leaf.key(memory, 0, after), leaf.value(memory, after)));
+        let next = next.or_else(|| {
+            let mut found = None;
+            self.scan(memory, key, |other, value| {
+                found = (other > key).then_some((other, value));
+                other == key
+            });
+            found
+        });
+        (before.or_else(|| self.floor(memory, key)), next)
     }
 
     /// Goes to the next leaf, at its first entry, or to the one before, past its last.

@@ -6,7 +6,7 @@
 
 use crate::allocator::Allocator;
 use crate::core::Core;
-use crate::shared::LOCK;
+use crate::shared::{CHANGES, LOCK};
 use onode_media::Pmem;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -30,6 +30,9 @@ pub(crate) struct Turn<P: Pmem> {
     pub(crate) members: Allocator<Arc<P>>,
     /// The thread of this process that has the turn.
     thread: AtomicU64,
+    /// What the core of this process knows of [`CHANGES`], and of what others committed; for who has the turn.
+    known: AtomicU64,
+    others_commits: AtomicU64,
 }
 
 /// A number of this thread that no other one of the process has, never 0.
@@ -42,7 +45,13 @@ fn this_thread() -> u64 {
 
 impl<P: Pmem> Turn<P> {
     pub(crate) const fn new(memory: Arc<P>, members: Allocator<Arc<P>>) -> Self {
-        Self { memory, members, thread: AtomicU64::new(0) }
+        Self {
+            memory,
+            members,
+            thread: AtomicU64::new(0),
+            known: AtomicU64::new(u64::MAX),
+            others_commits: AtomicU64::new(0),
+        }
     }
 
     /// Makes it nobody's turn. Only for who has the memory alone.
@@ -54,6 +63,20 @@ impl<P: Pmem> Turn<P> {
     #[inline]
     pub(crate) fn is_mine(&self) -> bool {
         self.thread.load(Ordering::Relaxed) == this_thread()
+    }
+
+    /// Notes what the core knows.
+    #[inline]
+    pub(crate) fn note(&self, core: &Core<P>) {
+        self.known.store(core.changes, Ordering::Relaxed);
+        self.others_commits.store(core.others_commits, Ordering::Relaxed);
+    }
+
+    /// What others have committed, if nobody has changed anything that the core of this process does not know.
+    #[inline]
+    pub(crate) fn unchanged(&self) -> Option<u64> {
+        let is_known = self.memory.load(CHANGES) == self.known.load(Ordering::Relaxed);
+        is_known.then(|| self.others_commits.load(Ordering::Relaxed))
     }
 
     /// Waits for the turn; whether whoever had it before died or failed in the middle of a change.
@@ -109,14 +132,15 @@ impl<P: Pmem> Turn<P> {
 /// The device, while it is this thread's turn.
 pub(crate) struct Guard<'a, P: Pmem, G: DerefMut<Target = Core<P>>> {
     core: G,
-    /// The turn, if it ends with this.
-    turn: Option<&'a Turn<P>>,
+    turn: &'a Turn<P>,
+    /// The turn ends with this.
+    ends: bool,
     is_changed: bool,
 }
 
 impl<'a, P: Pmem, G: DerefMut<Target = Core<P>>> Guard<'a, P, G> {
-    pub(crate) const fn new(core: G, turn: Option<&'a Turn<P>>) -> Self {
-        Self { core, turn, is_changed: false }
+    pub(crate) const fn new(core: G, turn: &'a Turn<P>, ends: bool) -> Self {
+        Self { core, turn, ends, is_changed: false }
     }
 }
 
@@ -143,9 +167,10 @@ impl<P: Pmem, G: DerefMut<Target = Core<P>>> Drop for Guard<'_, P, G> {
         // Whoever unwinds leaves a change half-done; the next one makes everything anew.
         if self.is_changed && !std::thread::panicking() {
             self.core.leave_words();
+            self.turn.note(&self.core);
         }
-        if let Some(turn) = self.turn {
-            turn.give_back();
+        if self.ends {
+            self.turn.give_back();
         }
     }
 }

@@ -33,7 +33,8 @@ fn create(device: &Device, bytes: &[u8]) -> ObjectId {
 }
 
 fn address(device: &Device, object: ObjectId) -> u64 {
-    device.whole(object).expect("readable").expect("one block").address
+    let size = device.stat(object).expect("there is one").size;
+    device.whole(object, size).expect("one block")
 }
 
 /// The content of an object after each of many cuts at this moment.

@@ -3,9 +3,11 @@
 use super::*;
 use onode_base::Prng;
 use onode_media::SimPmem;
+use onode_media::real::{MappedOptions, MappedPmem};
 use onode_media::sim::pmem::options::PmemOptions;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// Nodes one after another, those given back first.
 struct Plain {
@@ -45,7 +47,7 @@ fn key(number: u64) -> Key {
     Key { object: number / 7, class: number % 3, index: number }
 }
 
-fn expect(tree: &Tree, memory: &SimPmem, model: &BTreeMap<Key, Value>, prng: &mut Prng) {
+fn expect(tree: &Tree, memory: &dyn Pmem, model: &BTreeMap<Key, Value>, prng: &mut Prng) {
     let mut all = Vec::new();
     tree.scan(memory, Key::FIRST, |key, value| {
         all.push((key, value));
@@ -57,6 +59,8 @@ fn expect(tree: &Tree, memory: &SimPmem, model: &BTreeMap<Key, Value>, prng: &mu
         assert_eq!(tree.get(memory, asked), model.get(&asked).copied());
         let floor = model.range(..=asked).next_back().map(|(key, value)| (*key, *value));
         assert_eq!(tree.floor(memory, asked), floor);
+        let next = model.range((Bound::Excluded(asked), Bound::Unbounded)).next();
+        assert_eq!(tree.around(memory, asked), (floor, next.map(|(key, value)| (*key, *value))));
         let mut first = None;
         tree.scan(memory, asked, |key, value| {
             first = Some((key, value));
@@ -69,32 +73,51 @@ fn expect(tree: &Tree, memory: &SimPmem, model: &BTreeMap<Key, Value>, prng: &mu
 #[test]
 fn it_agrees_with_a_map() {
     for seed in 0..4 {
-        let memory = SimPmem::new(1 << 20, PmemOptions::default());
+        // Nodes are looked at where they lie, or word by word.
+        let memory: Box<dyn Pmem> = if seed % 2 == 0 {
+            Box::new(SimPmem::new(1 << 20, PmemOptions::default()))
+        } else {
+            Box::new(MappedPmem::anonymous(1 << 20, &MappedOptions::default()).unwrap())
+        };
+        let memory = &*memory;
         let source = Plain::new(1 << 20);
         let mut prng = Prng::new(seed);
         let mut model = BTreeMap::new();
-        let mut tree = Tree::new(&memory, &source).unwrap();
+        let mut spots = Vec::new();
+        let mut tree = Tree::new(memory, &source).unwrap();
         for round in 0..6000 {
             let number = if seed == 0 { round } else { prng.below(3000) };
             // Phases of growth and of shrinking.
             if prng.below(10) < if round / 1500 % 2 == 0 { 7 } else { 3 } {
                 let value = Value(prng.next_u64(), round);
-                assert_eq!(tree.insert(&memory, &source, key(number), value), Ok(model.insert(key(number), value)));
+                let before = tree.insert(memory, &source, key(number), value).map(|(before, spot)| {
+                    spots.push((spot, key(number)));
+                    before
+                });
+                assert_eq!(before, Ok(model.insert(key(number), value)));
             } else {
                 let number = if seed == 0 { prng.below(round + 1) } else { number };
-                assert_eq!(tree.remove(&memory, key(number)), model.remove(&key(number)));
+                assert_eq!(tree.remove(memory, key(number)), model.remove(&key(number)));
             }
-            tree.settle(&memory, &source).unwrap();
+            if prng.below(8) == 0 {
+                // Wherever the entries are by now, and if they are.
+                for (spot, key) in spots.drain(..) {
+                    let value = Value(prng.next_u64(), 0);
+                    tree.replace(memory, spot, key, value);
+                    model.entry(key).and_modify(|there| *there = value);
+                }
+                tree.settle(memory, &source).unwrap();
+            }
             if round % 500 == 0 {
-                expect(&tree, &memory, &model, &mut prng);
+                expect(&tree, memory, &model, &mut prng);
             }
         }
         assert!(tree.bytes() / NODE_BYTES == source.used(), "no node is lost");
         let sorted: Vec<_> = model.iter().map(|(key, value)| (*key, *value)).collect();
-        let mut built = Tree::build(&memory, &Plain::new(1 << 20), &sorted).unwrap();
-        expect(&built, &memory, &model, &mut prng);
+        let mut built = Tree::build(memory, &Plain::new(1 << 20), &sorted).unwrap();
+        expect(&built, memory, &model, &mut prng);
         for number in model.keys() {
-            assert!(built.remove(&memory, *number).is_some());
+            assert!(built.remove(memory, *number).is_some());
         }
         assert_eq!(built.nodes, 1);
     }
