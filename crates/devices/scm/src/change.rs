@@ -307,11 +307,20 @@ impl<'a, P: Pmem> Change<'a, P> {
     /// Writes bytes that no durable state shows.
     pub(crate) fn write_now(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
         self.core.settle(address, bytes.len() as u64)?;
-        if is_planted(Bug::ScmContentNotFlushed) {
-            self.core.memory.write(address, bytes);
-        } else if self.core.mode == Mode::Meta {
+        if self.core.mode == Mode::Meta {
             self.core.memory.write(address, bytes);
             self.core.flush_later(address, bytes.len() as u64);
+            self.core.counters.bytes_written += bytes.len() as u64;
+            return Ok(());
+        }
+        self.write_flushed(address, bytes)
+    }
+
+    /// The same for bytes that were durable already, elsewhere: they must not be less now.
+    fn write_flushed(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
+        self.core.settle(address, bytes.len() as u64)?;
+        if is_planted(Bug::ScmContentNotFlushed) {
+            self.core.memory.write(address, bytes);
         } else {
             self.core.memory.write_through(address, bytes);
         }
@@ -325,10 +334,11 @@ impl<'a, P: Pmem> Change<'a, P> {
             self.core.memory.zero(address, length);
             if self.core.mode == Mode::Meta {
                 self.core.flush_later(address, length);
+                self.core.counters.bytes_written += length;
             } else {
                 self.core.memory.flush(address, length);
+                self.note_written(address, length);
             }
-            self.note_written(address, length);
         }
         Ok(())
     }
@@ -377,7 +387,7 @@ impl<'a, P: Pmem> Change<'a, P> {
                 Put::Zero { .. } => target.fill(0),
             }
         }
-        self.write_now(to, &bytes)
+        self.write_flushed(to, &bytes)
     }
 
     /// States the changed onodes, and the checksums of what was written already if `checked`.

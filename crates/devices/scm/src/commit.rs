@@ -41,7 +41,9 @@ impl<P: Pmem> Core<P> {
         let mut exists = |object| Ok(tree.get(memory, Key::onode(object)).is_some());
         validate::validate(transaction, ObjectId(self.next_id), &mut exists)?;
         if transaction.is_empty() {
-            if durability == Durability::Durable && self.log.fenced < self.log.sequence {
+            if durability == Durability::Durable && (self.log.fenced < self.log.sequence || !self.unflushed.is_empty())
+            {
+                self.flush_content();
                 self.fence()?;
             }
             return Ok(());
@@ -91,7 +93,7 @@ impl<P: Pmem> Core<P> {
         prepared = prepared.and_then(|()| blocks.published.iter().try_for_each(|content| change.adopt(content)));
         let written: u64 = change.written.iter().map(|(_, length)| length).sum();
         let most = if dear { MOST_CHECKED_BYTES_IN_FILE } else { MOST_CHECKED_BYTES };
-        let vouches = change.core.mode.checks();
+        let vouches = change.core.mode.vouches();
         let checked = vouches && written <= most && change.written.len() <= MOST_OF_RECORD;
         prepared = prepared.and_then(|()| change.finish_items(checked && !is_planted(Bug::ScmContentNotChecked)));
         prepared = prepared.and_then(|()| change.reserve_log(must_fit));
@@ -154,6 +156,10 @@ impl<P: Pmem> Change<'_, P> {
         }
         self.places.resize(self.batch.len(), Place(0));
         let core = &mut *self.core;
+        if durability == Durability::Durable {
+            // What is durable now is so with the content of all before.
+            core.flush_content();
+        }
         let appended = core.log.append(&*core.memory, &self.batch, |number, place| {
             if let Some(slot) = self.places.get_mut(number) {
                 *slot = place;

@@ -7,7 +7,7 @@ use crate::format::{SUPERBLOCKS, Superblock};
 use crate::held::HeldBlocks;
 use crate::item::{Item, Objects, Onode};
 use crate::log::{Log, Place};
-use crate::mode::Mode;
+use crate::mode::{Mode, Unflushed};
 use crate::node::{Key, NODE_BYTES, Value};
 use crate::scratch::Scratch;
 use crate::shared::Words;
@@ -53,7 +53,7 @@ pub(crate) struct Core<P: Pmem> {
     /// What content is worth.
     pub mode: Mode,
     /// Content that a sync flushes.
-    pub unflushed: Vec<(u64, u64)>,
+    pub unflushed: Unflushed,
     /// The last record that put bytes in place, or a later one.
     pub last_put: u64,
     pub next_id: u64,

@@ -85,7 +85,7 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
                 Mode::Mem | Mode::Meta | Mode::Sync | Mode::Atomic => {}
             }
         }
-        let flushes = core.mode.checks();
+        let flushes = core.mode.flushes();
         if flushes && contents.iter().any(|content| !content.is_durable) && !is_planted(Bug::ScmPublishNotFenced) {
             core.fence()?;
         }

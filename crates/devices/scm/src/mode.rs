@@ -2,6 +2,7 @@
 //! nothing in each of them.
 
 use crate::core::Core;
+use crate::shared::UNFLUSHED;
 use onode_media::Pmem;
 use onode_object::Result;
 
@@ -10,7 +11,7 @@ use onode_object::Result;
 pub enum Mode {
     /// As in the memory: a process that ends loses nothing, a power cut may take everything. Nothing is flushed.
     Mem,
-    /// Content is flushed by a sync, all else by each commit.
+    /// Content is flushed by the next durable commit or sync, all else by each commit.
     Meta,
     /// Content that is overwritten is flushed where it lies and torn at 8 bytes; all else is as in `Atomic`.
     Sync,
@@ -36,33 +37,57 @@ impl Mode {
         !matches!(self, Self::Atomic)
     }
 
-    /// Whether a record vouches for the content that was written for it.
-    pub(crate) const fn checks(self) -> bool {
+    /// Whether a record vouches for content that was flushed before it: of new content in the modes that flush that, and of
+    /// content that had been durable and was moved in all that flush anything.
+    pub(crate) const fn vouches(self) -> bool {
+        !matches!(self, Self::Mem)
+    }
+
+    /// Whether new content is flushed at once.
+    pub(crate) const fn flushes(self) -> bool {
         matches!(self, Self::Sync | Self::Atomic)
     }
 }
 
-/// Most ranges that wait to be flushed.
-const MOST_UNFLUSHED: usize = 1024;
+/// Ranges of the memory whose content waits to be flushed, in a ring that all processes see: whoever syncs flushes what any
+/// of them has stored.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Unflushed {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+}
+
+impl Unflushed {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.first == self.last
+    }
+}
 
 impl<P: Pmem> Core<P> {
     /// Content of these bytes is flushed when somebody syncs.
     pub(crate) fn flush_later(&mut self, address: u64, length: u64) {
-        if self.unflushed.len() >= MOST_UNFLUSHED {
+        let Unflushed { first, last } = self.unflushed;
+        if first < last {
+            let [start, before, _] = UNFLUSHED.load(&*self.memory, last - 1);
+            if start + before == address || start == address {
+                let length = if start == address { before.max(length) } else { before + length };
+                return UNFLUSHED.store(&*self.memory, last - 1, [start, length, 0]);
+            }
+        }
+        if last - first >= UNFLUSHED.entries() {
             self.flush_content();
         }
-        match self.unflushed.last_mut() {
-            Some((start, before)) if *start + *before == address => *before += length,
-            Some((start, before)) if *start == address => *before = (*before).max(length),
-            _ => self.unflushed.push((address, length)),
-        }
+        UNFLUSHED.store(&*self.memory, self.unflushed.last, [address, length, 0]);
+        self.unflushed.last += 1;
     }
 
     /// Flushes the content that waits for it.
     pub(crate) fn flush_content(&mut self) {
-        for (address, length) in self.unflushed.drain(..) {
+        for number in self.unflushed.first..self.unflushed.last {
+            let [address, length, _] = UNFLUSHED.load(&*self.memory, number);
             self.memory.flush(address, length);
         }
+        self.unflushed.first = self.unflushed.last;
     }
 
     /// Puts bytes over content where it lies.

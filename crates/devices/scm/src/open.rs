@@ -9,7 +9,7 @@ use crate::errors::{damaged, from_media, no_space};
 use crate::format::{AREA_START, FORMAT_VERSION, NoSuperblock, SMALLEST_BYTES, SUPERBLOCKS, Superblock, salt_of};
 use crate::held::HeldBlocks;
 use crate::log::{Log, Start};
-use crate::mode::Mode;
+use crate::mode::{Mode, Unflushed};
 use crate::recover::{Recovered, claim, recover};
 use crate::scratch::Scratch;
 use crate::shared::Words;
@@ -231,7 +231,7 @@ impl<P: Pmem> Core<P> {
             live_log_bytes,
             scratch: Scratch::default(),
             mode: Mode::default(),
-            unflushed: Vec::new(),
+            unflushed: Unflushed::default(),
             last_put: 0,
             next_id: superblock.next_id,
             objects,

@@ -15,37 +15,60 @@ pub(crate) const LOCK: u64 = SHARED_START;
 /// Counts what was left here.
 pub(crate) const CHANGES: u64 = SHARED_START + 8;
 const WORDS_START: u64 = SHARED_START + 64;
-const WORDS: usize = 31;
+const WORDS: usize = 33;
 /// Entries of a ring.
 pub(crate) const RING_ENTRIES: u64 = 1024;
 const ENTRY_WORDS: u64 = 3;
 const RING_BYTES: u64 = RING_ENTRIES * ENTRY_WORDS * 8;
 /// Blocks that are held.
-pub(crate) const HELD: Ring = Ring(SHARED_START + 512);
+pub(crate) const HELD: Ring = Ring::new(SHARED_START + 512, RING_ENTRIES);
 /// Ranges that are doubted.
-pub(crate) const DOUBTED: Ring = Ring(SHARED_START + 512 + RING_BYTES);
+pub(crate) const DOUBTED: Ring = Ring::new(SHARED_START + 512 + RING_BYTES, RING_ENTRIES);
+/// Ranges that wait to be flushed.
+pub(crate) const UNFLUSHED: Ring = Ring::new(SHARED_START + 512 + 2 * RING_BYTES, 256);
 
-const _: () = assert!(WORDS as u64 * 8 <= 512 - 64 && DOUBTED.0 + RING_BYTES <= AREA_START);
+const _: () = assert!(WORDS as u64 * 8 <= 512 - 64 && UNFLUSHED.end() <= AREA_START);
 
 /// Entries of three words, found by numbers that only grow.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ring(u64);
+pub(crate) struct Ring {
+    start: u64,
+    entries: u64,
+}
 
 impl Ring {
+    const fn new(start: u64, entries: u64) -> Self {
+        Self { start, entries }
+    }
+
+    pub(crate) const fn entries(self) -> u64 {
+        self.entries
+    }
+
+    const fn end(self) -> u64 {
+        self.start + self.entries * ENTRY_WORDS * 8
+    }
+
     pub(crate) fn load<P: Pmem + ?Sized>(self, memory: &P, number: u64) -> [u64; 3] {
-        let at = self.0 + number % RING_ENTRIES * ENTRY_WORDS * 8;
+        let at = self.start + number % self.entries * ENTRY_WORDS * 8;
         [0, 8, 16].map(|word| memory.load(at + word))
     }
 
     pub(crate) fn store<P: Pmem + ?Sized>(self, memory: &P, number: u64, entry: [u64; 3]) {
-        let at = self.0 + number % RING_ENTRIES * ENTRY_WORDS * 8;
+        let at = self.start + number % self.entries * ENTRY_WORDS * 8;
         [0, 8, 16].into_iter().zip(entry).for_each(|(word, value)| memory.store(at + word, value));
     }
 }
 
 /// The words as a holder left them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Words([u64; WORDS]);
+
+impl Default for Words {
+    fn default() -> Self {
+        Self([0; WORDS])
+    }
+}
 
 /// Says once where each word is kept in a core, the first one being what [`Words::next_id`] reads.
 macro_rules! words_of {
@@ -55,7 +78,8 @@ macro_rules! words_of {
             log.segments.first, log.segments.last, log.segments.count, log.tail_sequence, log.next, log.spare.first,
             log.spare.count, log.position, log.sequence, log.fenced, log.applied, log.flushed, log.doubted_from,
             superblock.generation, held.first, held.last, doubted.first, doubted.last, last_shrink,
-            last_put_and_shrink, live_log_bytes, objects, commits, failures, recoveries
+            last_put_and_shrink, live_log_bytes, objects, commits, failures, recoveries,
+            unflushed.first, unflushed.last
         )
     };
     ($core:expr; $($($place:ident).+),*) => {

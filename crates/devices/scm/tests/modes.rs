@@ -8,6 +8,7 @@ use onode_media::sim::{SimPmem, Survival};
 use onode_object::conformance::Harness;
 use onode_object::powers::{Content, MapObjects};
 use onode_object::{Durability, Hints, ObjectDevice, ObjectId, SyncScope, Transaction};
+use onode_scm::allocator::Process;
 use onode_scm::{Mode, MountOptions, ScmDevice};
 use std::sync::Arc;
 
@@ -95,21 +96,61 @@ fn an_overwrite_that_is_cut_leaves_old_and_new_words_and_nothing_else() {
 }
 
 #[test]
-fn mode_meta_keeps_names_at_once_and_content_from_the_sync_on() {
+fn mode_meta_flushes_content_with_the_next_durable_commit_or_sync() {
     let scm = scm(Mode::Meta);
     let object = create(&scm.device, &[1; BYTES]);
-    // It is there with its size; its bytes may be any.
+    after_cuts(&scm, object, |found| assert_eq!(found, [1; BYTES]));
     let mut lost = 0;
+    scm.device.overwrite(address(&scm.device, object), &[2; BYTES]).expect("writable");
     after_cuts(&scm, object, |found| {
         assert_eq!(found.len(), BYTES);
-        lost += u32::from(found != [1; BYTES]);
+        lost += u32::from(found != [2; BYTES]);
     });
     assert!(lost > 0, "content was flushed that nobody had asked for");
-    scm.device.sync(SyncScope::All).expect("writable");
-    after_cuts(&scm, object, |found| assert_eq!(found, [1; BYTES]));
-    scm.device.overwrite(address(&scm.device, object), &[2; BYTES]).expect("writable");
-    scm.device.sync(SyncScope::All).expect("writable");
+    create(&scm.device, &[3; 10]);
     after_cuts(&scm, object, |found| assert_eq!(found, [2; BYTES]));
+    scm.device.overwrite(address(&scm.device, object), &[4; BYTES]).expect("writable");
+    scm.device.sync(SyncScope::All).expect("writable");
+    after_cuts(&scm, object, |found| assert_eq!(found, [4; BYTES]));
+}
+
+#[test]
+fn mode_meta_keeps_what_was_durable_when_it_moves() {
+    let scm = scm(Mode::Meta);
+    let object = create(&scm.device, &[1; BYTES]);
+    let before = address(&scm.device, object);
+    let mut append = Transaction::new();
+    append.write(object, BYTES as u64, vec![2; BYTES]);
+    scm.device.commit(append, Durability::Buffered).expect("room");
+    assert_ne!(address(&scm.device, object), before, "the test proves nothing");
+    // Whether the record made it or not.
+    after_cuts(&scm, object, |found| assert_eq!(found[..BYTES], [1; BYTES]));
+}
+
+#[test]
+fn a_sync_flushes_what_other_processes_stored() {
+    let scm = scm(Mode::Meta);
+    let object = create(&scm.device, &[1; BYTES]);
+    let options = MountOptions { mode: Mode::Meta, ..MountOptions::default() };
+    let process = |id| Process { id, started: 1 };
+    let Scm { memory, mut device, .. } = scm;
+    device.join(process(1), |_| false).expect("a lease");
+    let other = ScmDevice::attach(Arc::clone(&memory), &options, process(2), |_| false).expect("attached");
+    let at = address(&device, object);
+    let shows = |bytes: u8| {
+        let image = memory.crash_image(Survival::Nothing);
+        let device = ScmDevice::mount(SimPmem::from_image(image, Default::default()), &options).expect("mounts");
+        let mut found = vec![0; BYTES];
+        device.read(object, 0, &mut found).expect("readable");
+        found == vec![bytes; BYTES]
+    };
+    device.overwrite(at, &[2; BYTES]).expect("writable");
+    assert!(shows(1), "content was flushed that nobody had asked for");
+    other.sync(SyncScope::All).expect("writable");
+    assert!(shows(2));
+    other.overwrite(at, &[3; BYTES]).expect("writable");
+    commit(&device, |t| t.create(ObjectId(5), Hints::default()));
+    assert!(shows(3));
 }
 
 #[test]
