@@ -2,7 +2,7 @@
 //!
 //! Everything is written to free blocks, flushed, and only then the superblock. So a cut leaves the old checkpoint or
 //! the new one. Both copies of the superblock are written one after the other, the second is durable with the next
-//! flush: a damaged copy takes nothing with it.
+//! flush: a damaged copy takes nothing with it. Which is the first alternates, so that one is durable at all times.
 
 use crate::core::Core;
 use crate::extent::{Extent, MOST_BLOCKS};
@@ -60,9 +60,12 @@ impl Core {
     pub fn write_superblock(&mut self) -> Result<()> {
         self.superblock.sequence += 1;
         let bytes = self.superblock.encode();
-        self.disks.write(0, &bytes, IoTag::Anchor)?;
+        // The other copy may be the only one that is durable: the second write of the time before needed no flush.
+        let first = 1 - self.durable_superblock;
+        self.disks.write(first, &bytes, IoTag::Anchor)?;
         self.disks.flush()?;
-        self.disks.write(1, &bytes, IoTag::Anchor)
+        self.durable_superblock = first;
+        self.disks.write(1 - first, &bytes, IoTag::Anchor)
     }
 
     /// Gives every pending block a place: right behind what the object has before it, or near its directory.

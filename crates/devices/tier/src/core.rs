@@ -86,6 +86,8 @@ pub struct Core {
     pub options: MountOptions,
     /// The superblock as it was written last.
     pub superblock: Superblock,
+    /// The block of the copy that is surely durable.
+    pub durable_superblock: u64,
     /// The tree.
     pub tree: Tree,
     /// What reads its nodes.

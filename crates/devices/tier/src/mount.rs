@@ -66,12 +66,12 @@ pub fn format_big(big: &mut dyn BlockDev, options: &FormatOptions) -> Result<()>
     big.flush().map_err(failed)
 }
 
-/// The newest sound superblock of a big disk.
+/// The newest sound superblock of a big disk, and the block it lies in.
 ///
 /// # Errors
 /// `Invalid` if this is no volume of this kind or one of another version, `Corrupt` if both copies are damaged.
-pub fn read_superblock(big: &mut dyn BlockDev) -> Result<Superblock> {
-    let mut found: Option<Superblock> = None;
+pub fn read_superblock(big: &mut dyn BlockDev) -> Result<(Superblock, u64)> {
+    let mut found: Option<(Superblock, u64)> = None;
     let mut version = None;
     for block in 0..2 {
         let mut bytes = vec![0; BLOCK_BYTES];
@@ -80,17 +80,17 @@ pub fn read_superblock(big: &mut dyn BlockDev) -> Result<Superblock> {
         }
         version = version.or(Superblock::version_of(&bytes));
         if let Some(one) = Superblock::decode(&bytes)
-            && found.as_ref().is_none_or(|best| best.sequence < one.sequence)
+            && found.as_ref().is_none_or(|(best, _)| best.sequence < one.sequence)
         {
-            found = Some(one);
+            found = Some((one, block));
         }
     }
     match (found, version) {
-        (Some(superblock), _) if superblock.layout.blocks > big.bytes() / BLOCK => {
+        (Some((superblock, _)), _) if superblock.layout.blocks > big.bytes() / BLOCK => {
             let (want, have) = (superblock.layout.blocks * BLOCK, big.bytes());
             Err(damaged(format!("the big disk was cut short: {have} bytes of {want}")))
         }
-        (Some(superblock), _) => Ok(superblock),
+        (Some(found), _) => Ok(found),
         (None, Some(VERSION)) => Err(damaged("both superblocks of the big disk are damaged")),
         (None, Some(version)) => {
             Err(invalid(format!("format {version} of tier is not known to this version ({VERSION})")))
@@ -104,9 +104,9 @@ pub fn read_superblock(big: &mut dyn BlockDev) -> Result<Superblock> {
 /// # Errors
 /// `Invalid`, `Corrupt`, `Media`.
 pub fn mount_big(mut big: Box<dyn BlockDev>, options: &MountOptions) -> Result<Volume> {
-    let superblock = read_superblock(&mut *big)?;
+    let (superblock, block) = read_superblock(&mut *big)?;
     let disks = Arc::new(Disks { big: Mutex::new(big) });
-    let mut core = open(disks, superblock, options)?;
+    let mut core = open(disks, (superblock, block), options)?;
     let found = scan_big(&core);
     let (records, newest) = replay(&mut core, &found)?;
     let position = found.get(..records).and_then(<[Found]>::last).map_or(core.superblock.tail.position, |it| it.next);
@@ -115,6 +115,8 @@ pub fn mount_big(mut big: Box<dyn BlockDev>, options: &MountOptions) -> Result<V
     if !options.read_only {
         core.superblock.session += 1;
         core.epoch = core.superblock.session << 32 | 1;
+        // What was read may still be in the disk's cache, if only the program ended and not the power.
+        core.disks.flush()?;
         core.write_superblock()?;
     }
     core.io.tag = IoTag::Index;
@@ -129,7 +131,11 @@ pub fn mount_big(mut big: Box<dyn BlockDev>, options: &MountOptions) -> Result<V
 }
 
 /// The state at the last checkpoint.
-fn open(disks: Arc<Disks>, superblock: Superblock, options: &MountOptions) -> Result<Core> {
+fn open(
+    disks: Arc<Disks>,
+    (superblock, durable_superblock): (Superblock, u64),
+    options: &MountOptions,
+) -> Result<Core> {
     let layout = superblock.layout;
     let tree = Tree::at(superblock.root, superblock.root_crc, superblock.nodes);
     let io = NodeReader { disks: Arc::clone(&disks), layout, tag: IoTag::Recovery };
@@ -146,6 +152,7 @@ fn open(disks: Arc<Disks>, superblock: Superblock, options: &MountOptions) -> Re
         next_id: superblock.next_id.max(ObjectId::FIRST_FREE.0),
         objects: superblock.objects,
         superblock,
+        durable_superblock,
         tree,
         io,
         space: Space::new(bitmap, layout),
