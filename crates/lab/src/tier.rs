@@ -4,9 +4,11 @@
 //! a disk was recorded once ([`record`]) and is played on the models. So every figure is the same in every run and on
 //! every machine.
 
+mod devices;
 mod figures;
 mod files;
 mod model;
+mod own;
 pub mod record;
 mod recording;
 mod series;

@@ -5,10 +5,13 @@
 mod large;
 mod policies;
 mod small;
+mod space;
 
+use super::devices::Ours;
 use super::model::{Disk, Phase, replay};
 use super::recording::Recording;
 use super::recording_name;
+use super::workload::named;
 use crate::figures::{FigureReport, Row, Value};
 use onode::Result;
 use std::path::PathBuf;
@@ -17,10 +20,13 @@ use std::path::PathBuf;
 type Group = fn(&mut Measuring<'_>) -> Result<()>;
 
 /// The groups in the order of the report.
-const GROUPS: [(&str, Group); 4] = [
+const GROUPS: [(&str, Group); 7] = [
     ("postmark", small::postmark),
+    ("together", small::together),
     ("natural", small::natural),
-    ("large", large::measure),
+    ("sequential", large::sequential),
+    ("random", large::random),
+    ("space", space::measure),
     ("policies", policies::measure),
 ];
 
@@ -85,8 +91,22 @@ impl Measuring<'_> {
         Ok(disks.iter().map(|disk| (*disk, replay(&recording, *disk))).collect())
     }
 
+    /// What the phases of a workload take on ours; nothing if that fails, which the report says.
+    fn run(&mut self, ours: Ours, workload: &str) -> Vec<Phase> {
+        self.say(&format!("{workload}, {}", ours.name()));
+        let Some(known) = named(workload) else { return Vec::new() };
+        ours.run(known).unwrap_or_else(|error| {
+            self.failures.push(format!("{workload}, {}: {error}", ours.name()));
+            Vec::new()
+        })
+    }
+
     fn at_least(&mut self, name: String, value: f64, unit: &'static str, reach: f64) {
         self.rows.push(Row::at_least(name, Value::Ratio(value), unit, Value::Ratio(reach)));
+    }
+
+    fn at_most(&mut self, name: String, value: f64, unit: &'static str, reach: f64) {
+        self.rows.push(Row::at_most(name, Value::Ratio(value), unit, Value::Ratio(reach)));
     }
 
     fn shown(&mut self, name: String, value: f64, unit: &'static str) {

@@ -1,6 +1,7 @@
 //! What workloads do with files, whoever keeps them: a file system of the kernel or our own.
 
 use super::recording::Done;
+use crate::stream::Operation;
 use onode::Result;
 use onode_base::Prng;
 
@@ -52,6 +53,12 @@ pub trait Files {
     /// # Errors
     /// What the file system says.
     fn delete(&mut self, path: &str, durable: bool) -> Result<()>;
+
+    /// Changes of different files that as many programs ask for at the same time, each durable when its program goes on.
+    ///
+    /// # Errors
+    /// What the file system says.
+    fn at_once(&mut self, changes: &[Operation]) -> Result<()>;
 
     /// Makes everything durable.
     ///

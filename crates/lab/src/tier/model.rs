@@ -6,7 +6,7 @@
 //! How requests of a recording overlap. A write is posted: the host goes on when the disk has taken it, and a flush waits
 //! until all are done, as file systems wait that make something durable. A read is waited for, except that one which
 //! continues the read before it is asked for while that is still under way, as a kernel reads ahead: two of them are under way
-//! at any time. The same disks serve our side ([`super::own`]), where the device itself decides what overlaps.
+//! at any time. What was asked for while a flush was under way is asked for then. The same disks serve our side ([`super::own`]), where the device itself decides what overlaps.
 
 use super::recording::{Done, Event, Recording};
 use onode_media::sim::disk::ftl::{LogBlock, PageMap, Translation};
@@ -148,6 +148,8 @@ struct Replay {
     now: u64,
     /// The end of the last read and when it is done, while the next may continue it.
     ahead: Option<(u64, u64)>,
+    /// When the flush under way is done.
+    flush: Option<u64>,
     requests: Requests,
 }
 
@@ -185,9 +187,14 @@ impl Replay {
                 self.settle();
                 self.model.discard(*offset, *length);
             }
+            Event::FlushBegin => {
+                self.settle();
+                self.flush = Some(self.model.flush(self.now));
+            }
             Event::Flush => {
                 self.settle();
-                self.now = self.now.max(self.model.flush(self.now));
+                let done = self.flush.take().unwrap_or_else(|| self.model.flush(self.now));
+                self.now = self.now.max(done);
                 self.requests.flushes += 1;
             }
             Event::Begin(_) | Event::End(_) => self.settle(),
@@ -203,7 +210,7 @@ impl Replay {
 #[must_use]
 pub fn replay(recording: &Recording, disk: Disk) -> Vec<Phase> {
     let model = disk.model(recording.disk_bytes);
-    let mut replay = Replay { model, now: 0, ahead: None, requests: Requests::default() };
+    let mut replay = Replay { model, now: 0, ahead: None, flush: None, requests: Requests::default() };
     let (mut phases, mut begun) = (Vec::new(), None);
     for event in &recording.events {
         replay.change(event);

@@ -33,7 +33,7 @@ pub fn record(folder: &Path, only: Option<&str>, progress: &mut dyn FnMut(&str))
 
 fn record_one(peer: &'static str, workload: &Workload, path: &Path) -> Result<()> {
     let options = if workload.is_mounted_sync { "sync" } else { "" };
-    let mut kernel = Kernel::new(peer, options, DISK_BYTES, Path::new("/dev/shm"))?;
+    let mut kernel = Kernel::new(peer, options, DISK_BYTES, workload.has_slow_flushes)?;
     (workload.run)(&mut kernel as &mut dyn Files)?;
     let recording = kernel.finish()?;
     std::fs::write(path, recording.encode()).map_err(|error| failed("cannot write a recording", error))

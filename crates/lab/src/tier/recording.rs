@@ -35,7 +35,9 @@ pub enum Event {
     Write(u64, u64),
     /// So many bytes from an offset on were given up.
     Discard(u64, u64),
-    /// The disk was flushed.
+    /// A flush began; what comes before its end others did meanwhile.
+    FlushBegin,
+    /// The disk was flushed. Without a beginning of its own it began here as well.
     Flush,
     /// A phase begins.
     Begin(String),
@@ -96,6 +98,7 @@ impl Recording {
                 Event::Read(offset, length) => (b'r', Some((offset, length))),
                 Event::Write(offset, length) => (b'w', Some((offset, length))),
                 Event::Discard(offset, length) => (b'd', Some((offset, length))),
+                Event::FlushBegin => (b'b', None),
                 Event::Flush => (b'f', None),
                 Event::Begin(_) => (b'<', None),
                 Event::End(_) => (b'>', None),
@@ -141,6 +144,7 @@ impl Recording {
                 b'r' => range().map(|(offset, length)| Event::Read(offset, length))?,
                 b'w' => range().map(|(offset, length)| Event::Write(offset, length))?,
                 b'd' => range().map(|(offset, length)| Event::Discard(offset, length))?,
+                b'b' => Event::FlushBegin,
                 b'f' => Event::Flush,
                 b'<' => {
                     let length = take(&mut rest).filter(|length| *length <= NAME_BYTES_MAX)?;
@@ -186,6 +190,7 @@ mod tests {
             Event::Begin("write".to_owned()),
             Event::Write(1 << 20, 4096),
             Event::Write((1 << 20) + 4096, 128 << 10),
+            Event::FlushBegin,
             Event::Flush,
             Event::End(Done { operations: 2, bytes: 132 << 10 }),
             Event::Read(512, 1024),

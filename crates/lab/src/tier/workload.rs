@@ -11,6 +11,8 @@ use onode_base::Prng;
 pub(super) const DISK_BYTES: u64 = 2 << 30;
 /// Transactions of PostMark that are measured; the files are there before.
 const TRANSACTIONS: u64 = 2000;
+/// Programs at the same time.
+pub(super) const PROGRAMS: usize = 16;
 /// The same where nothing is durable at once.
 const NATURAL_TRANSACTIONS: u64 = 10_000;
 /// So much is written between two syncs there.
@@ -29,19 +31,25 @@ pub(super) struct Workload {
     pub(super) name: &'static str,
     /// They are mounted with `-o sync` and asked for nothing else.
     pub(super) is_mounted_sync: bool,
+    /// Several programs run at the same time, so flushes must take some.
+    pub(super) has_slow_flushes: bool,
     pub(super) run: fn(&mut dyn Files) -> Result<()>,
 }
 
 const fn recorded(name: &'static str, run: fn(&mut dyn Files) -> Result<()>) -> Workload {
-    Workload { name, is_mounted_sync: false, run }
+    Workload { name, is_mounted_sync: false, has_slow_flushes: false, run }
 }
 
 const fn mounted_sync(name: &'static str, run: fn(&mut dyn Files) -> Result<()>) -> Workload {
     Workload { is_mounted_sync: true, ..recorded(name, run) }
 }
 
+const fn at_once(name: &'static str, run: fn(&mut dyn Files) -> Result<()>) -> Workload {
+    Workload { has_slow_flushes: true, ..recorded(name, run) }
+}
+
 /// All of them.
-pub(super) const WORKLOADS: [Workload; 17] = [
+pub(super) const WORKLOADS: [Workload; 21] = [
     recorded("postmark-1000", |files| postmark(files, 1000, MEBIBYTE)),
     recorded("postmark-5000", |files| postmark(files, 5000, MEBIBYTE)),
     recorded("postmark-10000", |files| postmark(files, 10_000, MEBIBYTE)),
@@ -50,6 +58,10 @@ pub(super) const WORKLOADS: [Workload; 17] = [
     mounted_sync("sync-postmark-5000", |files| postmark(files, 5000, CALL)),
     mounted_sync("sync-postmark-10000", |files| postmark(files, 10_000, CALL)),
     mounted_sync("sync-postmark-20000", |files| postmark(files, 20_000, CALL)),
+    at_once("together-1000", |files| together(files, 1000)),
+    at_once("together-5000", |files| together(files, 5000)),
+    at_once("together-10000", |files| together(files, 10_000)),
+    at_once("together-20000", |files| together(files, 20_000)),
     recorded("natural-1000", |files| natural(files, 1000)),
     recorded("natural-5000", |files| natural(files, 5000)),
     recorded("natural-10000", |files| natural(files, 10_000)),
@@ -60,6 +72,11 @@ pub(super) const WORKLOADS: [Workload; 17] = [
     recorded("template", template),
     recorded("bonnie", bonnie),
 ];
+
+/// The one of that name.
+pub(super) fn named(name: &str) -> Option<&'static Workload> {
+    WORKLOADS.iter().find(|one| one.name == name)
+}
 
 /// What makes the files, and the transactions on them.
 fn split(files: u64, transactions: u64) -> (Vec<Operation>, Vec<Operation>) {
@@ -101,6 +118,35 @@ fn postmark(files: &mut dyn Files, count: u64, call: u64) -> Result<()> {
     Ok(())
 }
 
+/// The same by [`PROGRAMS`] programs at a time: each does a change, and all go on when all are durable.
+fn together(files: &mut dyn Files, count: u64) -> Result<()> {
+    let (made, transactions) = split(count, TRANSACTIONS);
+    populate(files, &made)?;
+    files.begin("transactions");
+    let (mut done, mut changes) = (Done::default(), Vec::<Operation>::new());
+    for operation in transactions {
+        let (name, bytes) = match &operation {
+            Operation::Create(name, bytes) | Operation::Append(name, bytes) => (name, *bytes),
+            Operation::Delete(name) => (name, 0),
+            _ => continue,
+        };
+        // Programs do not share files.
+        let is_other = |one: &Operation| match one {
+            Operation::Create(other, _) | Operation::Append(other, _) | Operation::Delete(other) => other != name,
+            _ => true,
+        };
+        if changes.len() == PROGRAMS || !changes.iter().all(is_other) {
+            files.at_once(&std::mem::take(&mut changes))?;
+        }
+        done.operations += 1;
+        done.bytes += bytes;
+        changes.push(operation);
+    }
+    files.at_once(&changes)?;
+    files.end(done);
+    Ok(())
+}
+
 /// The same, made durable whenever 1 MiB was written, and at the end.
 fn natural(files: &mut dyn Files, count: u64) -> Result<()> {
     let (made, transactions) = split(count, NATURAL_TRANSACTIONS);
@@ -127,6 +173,7 @@ fn phase(files: &mut dyn Files, name: &str, done: Done, work: impl FnOnce(&mut d
     Ok(())
 }
 
+/// Written a MiB at a time; read four at a time, so that a kernel's reading ahead is no advantage.
 fn sequential(files: &mut dyn Files) -> Result<()> {
     let done = Done { operations: LARGE / MEBIBYTE, bytes: LARGE };
     phase(files, "write", done, |files| {
@@ -134,7 +181,7 @@ fn sequential(files: &mut dyn Files) -> Result<()> {
         files.write("large", 0, LARGE, MEBIBYTE, true)
     })?;
     files.remount()?;
-    phase(files, "read", done, |files| files.read("large", 0, LARGE, MEBIBYTE).map(|_| ()))
+    phase(files, "read", done, |files| files.read("large", 0, LARGE, 4 * MEBIBYTE).map(|_| ()))
 }
 
 /// Single blocks anywhere in a large file, each durable.

@@ -1,6 +1,7 @@
 //! A file system of the kernel on a loop device over a file that logs, as [`Files`].
 
 use super::logged::{self, Log};
+use crate::stream::Operation;
 use crate::tier::failed;
 use crate::tier::files::{Files, content};
 use crate::tier::recording::{Done, Recording};
@@ -40,9 +41,9 @@ fn went(error: std::io::Error) -> onode::Error {
 }
 
 impl Kernel {
-    /// Makes a file system of `kind` of `bytes` and mounts it with further `options`.
-    pub(super) fn new(kind: &'static str, options: &'static str, bytes: u64, scratch: &Path) -> Result<Self> {
-        let place = scratch.join(format!("onode-record-{}-{kind}", std::process::id()));
+    /// Makes a file system of `kind` of `bytes` in memory and mounts it with further `options`.
+    pub(super) fn new(kind: &'static str, options: &'static str, bytes: u64, slow: bool) -> Result<Self> {
+        let place = Path::new("/dev/shm").join(format!("onode-record-{}-{kind}", std::process::id()));
         for folder in ["file", "mount"] {
             fs::create_dir_all(place.join(folder)).map_err(went)?;
         }
@@ -56,13 +57,13 @@ impl Kernel {
             log,
             bytes,
             content: content(),
-            buffer: vec![0; 1 << 20],
+            buffer: vec![0; 4 << 20],
         };
         let backing = kernel.place.join("backing");
         let backing = File::options().read(true).write(true).create(true).truncate(true).open(backing).map_err(went)?;
         backing.set_len(bytes).map_err(went)?;
         let folder = kernel.place.join("file");
-        kernel.session = Some(logged::serve(backing, bytes, &folder, &kernel.log)?);
+        kernel.session = Some(logged::serve(backing, bytes, &folder, &kernel.log, slow)?);
         let file = folder.join(logged::NAME);
         let arguments = ["--direct-io=on", "-f", "--show"].map(OsStr::new);
         kernel.device = run("losetup", &[&arguments[..], &[file.as_os_str()]].concat())?;
@@ -122,15 +123,42 @@ impl Kernel {
     }
 }
 
+impl Kernel {
+    fn change(&self, change: &Operation) -> Result<()> {
+        match change {
+            Operation::Create(path, bytes) => self.make(path, *bytes, u64::MAX, true),
+            Operation::Append(path, bytes) => self.extend(path, *bytes, u64::MAX, true),
+            Operation::Delete(path) => self.remove(path, true),
+            _ => Ok(()),
+        }
+    }
+
+    fn make(&self, path: &str, bytes: u64, call: u64, durable: bool) -> Result<()> {
+        let file = File::create(self.root().join(path)).map_err(went)?;
+        self.put(&file, 0, bytes, call)?;
+        self.make_durable(&file, path, true, durable)
+    }
+
+    fn extend(&self, path: &str, bytes: u64, call: u64, durable: bool) -> Result<()> {
+        let file = File::options().write(true).open(self.root().join(path)).map_err(went)?;
+        let offset = file.metadata().map_err(went)?.len();
+        self.put(&file, offset, bytes, call)?;
+        self.make_durable(&file, path, false, durable)
+    }
+
+    fn remove(&self, path: &str, durable: bool) -> Result<()> {
+        fs::remove_file(self.root().join(path)).map_err(went)?;
+        if durable && self.options != "sync" { self.sync_parent(path) } else { Ok(()) }
+    }
+}
+
 impl Files for Kernel {
     fn make_directory(&mut self, path: &str) -> Result<()> {
         fs::create_dir_all(self.root().join(path)).map_err(went)
     }
 
     fn create(&mut self, path: &str, bytes: u64, call: u64, durable: bool) -> Result<()> {
-        let file = File::create(self.root().join(path)).map_err(went)?;
-        self.put(&file, 0, bytes, call)?;
-        self.make_durable(&file, path, true, durable)
+        self.make(path, bytes, call, durable)
     }
 
     fn write(&mut self, path: &str, offset: u64, bytes: u64, call: u64, durable: bool) -> Result<()> {
@@ -140,10 +168,7 @@ impl Files for Kernel {
     }
 
     fn append(&mut self, path: &str, bytes: u64, call: u64, durable: bool) -> Result<()> {
-        let file = File::options().write(true).open(self.root().join(path)).map_err(went)?;
-        let offset = file.metadata().map_err(went)?.len();
-        self.put(&file, offset, bytes, call)?;
-        self.make_durable(&file, path, false, durable)
+        self.extend(path, bytes, call, durable)
     }
 
     fn read(&mut self, path: &str, offset: u64, bytes: u64, call: u64) -> Result<u64> {
@@ -162,8 +187,16 @@ impl Files for Kernel {
     }
 
     fn delete(&mut self, path: &str, durable: bool) -> Result<()> {
-        fs::remove_file(self.root().join(path)).map_err(went)?;
-        if durable && self.options != "sync" { self.sync_parent(path) } else { Ok(()) }
+        self.remove(path, durable)
+    }
+
+    fn at_once(&mut self, changes: &[Operation]) -> Result<()> {
+        let kernel = &*self;
+        std::thread::scope(|scope| {
+            let one = |change| scope.spawn(move || kernel.change(change));
+            let programs: Vec<_> = changes.iter().map(one).collect();
+            programs.into_iter().try_for_each(|one| one.join().unwrap_or_else(|_| Err(failed("a program", "panicked"))))
+        })
     }
 
     fn sync(&mut self) -> Result<()> {

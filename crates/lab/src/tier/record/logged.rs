@@ -17,6 +17,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -25,6 +26,8 @@ pub(super) const NAME: &str = "disk";
 const INODE: INodeNo = INodeNo(2);
 const TTL: Duration = Duration::from_secs(3600);
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
+/// Between the time of a flush on flash and on platters.
+const FLUSH_TIME: Duration = Duration::from_millis(3);
 
 /// What was done so far; clones are the same log.
 #[derive(Clone, Default)]
@@ -52,6 +55,18 @@ struct Logged {
     backing: File,
     bytes: u64,
     log: Log,
+    /// Where flushes are answered that take time; others are done at once.
+    slow: Option<Sender<ReplyEmpty>>,
+}
+
+/// Answers flushes, each after a time in which other programs hand requests over, as on a disk that is not
+/// infinitely fast. The kernel has one under way at a time.
+fn answer_slowly(flushes: &Receiver<ReplyEmpty>, log: &Log) {
+    for flush in flushes {
+        std::thread::sleep(FLUSH_TIME);
+        log.push(Event::Flush);
+        flush.ok();
+    }
 }
 
 impl Logged {
@@ -147,8 +162,13 @@ impl Filesystem for Logged {
     }
 
     fn fsync(&self, _request: &Request, _inode: INodeNo, _handle: FileHandle, _data_only: bool, reply: ReplyEmpty) {
-        self.log.push(Event::Flush);
-        reply.ok();
+        let Some(slow) = &self.slow else {
+            self.log.push(Event::Flush);
+            return reply.ok();
+        };
+        self.log.push(Event::FlushBegin);
+        // Nobody takes it when the mount is ending.
+        let _ = slow.send(reply);
     }
 
     fn fallocate(
@@ -174,10 +194,16 @@ impl Filesystem for Logged {
     }
 }
 
-/// Serves a file of `bytes` over `backing` in the directory `mount` until it is dropped.
-pub(super) fn serve(backing: File, bytes: u64, mount: &Path, log: &Log) -> Result<BackgroundSession> {
+/// Serves a file of `bytes` over `backing` in the directory `mount` until it is dropped; `slow`: flushes take time.
+pub(super) fn serve(backing: File, bytes: u64, mount: &Path, log: &Log, slow: bool) -> Result<BackgroundSession> {
+    let slow = slow.then(|| {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let log = log.clone();
+        std::thread::spawn(move || answer_slowly(&receiver, &log));
+        sender
+    });
     let mut config = Config::default();
     config.mount_options = vec![MountOption::FSName("onode-lab".to_owned())];
-    fuser::spawn_mount(Logged { backing, bytes, log: log.clone() }, mount, &config)
+    fuser::spawn_mount(Logged { backing, bytes, log: log.clone(), slow }, mount, &config)
         .map_err(|error| failed("cannot mount the file whose requests are logged (FUSE and root are needed)", error))
 }

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Runs files on a fast and a big disk beside ext2 and xfs, in virtual time, and writes the rows into docs/benchmarks.md, between its two marks.
+# What ext2 and xfs ask of a disk is played from tests/bench/recordings (record-peers.sh).
+#
+#   tests/bench/tier.sh
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+cargo build --release --quiet --bin onode
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+status=0
+target/release/onode --json lab tier --figures >"$work/tier.json" || status=$?
+python3 tests/bench/rows.py docs/benchmarks.md "tier figures" "$work/tier.json"
+exit "$status"
