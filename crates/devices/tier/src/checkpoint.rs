@@ -6,6 +6,7 @@
 
 use crate::core::Core;
 use crate::extent::{Extent, MOST_BLOCKS};
+use crate::fast::Piece;
 use crate::layout::{BLOCK, BLOCK_BYTES};
 use crate::node::Key;
 use alloc::vec::Vec;
@@ -32,7 +33,7 @@ impl Core {
         let space = &mut self.space;
         let nodes = self.tree.settle(&mut || space.allocate_node().ok_or_else(no_room))?;
         self.disks.write_sorted(nodes, IoTag::Index)?;
-        self.space.release_held();
+        let released = self.space.release_held();
         let layout = self.io.layout;
         let pages = self.space.bitmap.settle(self.epoch).into_iter();
         let pages = pages.map(|(page, slot, bytes)| (layout.bitmap_block(page, slot), bytes)).collect();
@@ -46,6 +47,7 @@ impl Core {
         self.superblock.next_id = self.next_id;
         self.superblock.bitmap_digest = self.space.bitmap.digest();
         self.write_superblock()?;
+        self.tell_fast(&released);
         self.epoch += 1;
         self.group = crate::core::Group::default();
         self.is_dirty = false;
@@ -53,7 +55,20 @@ impl Core {
         Ok(())
     }
 
-    /// Writes the superblock and waits for it.
+    /// Copies of blocks that were given up are worth nothing; now and then the map is worth writing.
+    fn tell_fast(&mut self, released: &[(u64, u64)]) {
+        const SNAPSHOT_EVERY: u64 = 16;
+        let is_due = self.figures.checkpoints % SNAPSHOT_EVERY == SNAPSHOT_EVERY - 1;
+        self.disks.fast.lock().with(|fast| {
+            for (first, count) in released {
+                fast.forget(*first, *count as u32);
+            }
+            if is_due { fast.snapshot() } else { Ok(()) }
+        });
+    }
+
+    /// Writes the superblock and waits for it. The copy that was waited for last is written last, so that a cut never
+    /// finds both half written.
     ///
     /// # Errors
     /// `Media`.
@@ -94,6 +109,8 @@ impl Core {
     /// `NoSpace`, `Media`.
     pub fn place(&mut self, object: ObjectId, first: u64, content: &[u8]) -> Result<Vec<Extent>> {
         let mut goal = self.goal(object, first)?;
+        let class = self.onode(object)?.unwrap_or_default().hints.placement_class;
+        let mut index = first;
         let mut extents = Vec::new();
         let mut rest = content;
         while !rest.is_empty() {
@@ -104,7 +121,10 @@ impl Core {
             let part = (MOST_BLOCKS * BLOCK) as usize;
             let places = (block..).step_by(MOST_BLOCKS as usize);
             extents.extend(places.zip(run.chunks(part)).map(|(at, bytes)| Extent::of(at, self.epoch, bytes)));
-            goal = block + count;
+            let born = self.epoch;
+            let piece = Piece { block, born, blocks: count as u32, object: object.0, index, class };
+            self.disks.fast.lock().with(|fast| fast.write_back(&piece, run).map(|_| ()));
+            (goal, index) = (block + count, index + count);
             rest = behind;
         }
         Ok(extents)

@@ -59,6 +59,8 @@ impl Volume {
         let (disks, has_placed) = {
             let mut core = self.core.lock();
             core.check_writable()?;
+            // Losing the fast disk while it was read, say.
+            log.notice_loss(&mut core)?;
             let is_full = core.pending.bytes() > core.options.pending_bytes || log.is_half_full();
             if is_full || !log.fits(core.group.payload.len()) {
                 return log.checkpoint(&mut core);
@@ -67,8 +69,23 @@ impl Volume {
             log.append(&mut core);
             (alloc::sync::Arc::clone(&core.disks), has_placed)
         };
+        let had_fast = log.fast.is_some();
         let written = log.write(&disks, need, has_placed);
-        written.map_err(|error| self.core.lock().fail(error))
+        written.map_err(|error| self.core.lock().fail(error))?;
+        if had_fast && log.fast.is_none() {
+            log.notice_loss(&mut self.core.lock())?;
+        }
+        Ok(())
+    }
+
+    /// Makes what only the fast disk's log has durable on the big disk, too.
+    ///
+    /// # Errors
+    /// `Media`.
+    pub fn catch_up(&self) -> Result<()> {
+        let mut log = self.log.lock();
+        let disks = alloc::sync::Arc::clone(&self.core.lock().disks);
+        log.catch_up(&disks).map_err(|error| self.core.lock().fail(error))
     }
 
     /// Writes a checkpoint if anything changed.

@@ -74,6 +74,12 @@ pub struct Figures {
     pub damaged_blocks: u64,
     /// Pending blocks that were deleted before they were written.
     pub blocks_never_written: u64,
+    /// Records of the log that only the fast disk had at the mount.
+    pub recovered_from_fast: u64,
+    /// Records of the fast disk that belong to another history and were dropped.
+    pub records_dropped: u64,
+    /// Times that a disk was found not to have what it said it had.
+    pub lies: u64,
     /// Commits found in the log at the mount.
     pub replayed: u64,
 }
@@ -112,6 +118,10 @@ pub struct Core {
     pub prefetched: BTreeMap<(u64, u64), Vec<u8>>,
     /// Why nothing can be changed.
     pub read_only: Option<String>,
+    /// Content is read from the big disk, to see whether it is sound there.
+    pub is_scrubbing: bool,
+    /// What was found at the mount that people should know.
+    pub reports: Vec<String>,
     /// Something changed since the last checkpoint.
     pub is_dirty: bool,
     /// Figures.

@@ -1,16 +1,19 @@
 //! The object device over the volume.
 
 use crate::commit::Volume;
-use crate::errors::damaged;
+use crate::errors::{damaged, invalid};
+use crate::fast::{Fast, FastOptions, Identity, SectionOptions};
 use crate::layout::BLOCK;
-use crate::mount::{format_big, mount_big};
+use crate::mount::{format_big, mount, read_superblock};
 use crate::node::{Key, Space as Part};
 use crate::options::{FormatOptions, MountOptions};
+use crate::slot::FastSlot;
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use onode_media::BlockDev;
-use onode_object::powers::{Inspect, Scrub};
+use onode_object::powers::{Inspect, Place, Scrub};
 use onode_object::validate::reserve;
 use onode_object::{
     AttributeKey, DeviceInfo, Durability, Error, ErrorKind, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result,
@@ -23,6 +26,20 @@ pub struct TierDevice {
 }
 
 impl TierDevice {
+    /// Makes an empty volume on both disks and mounts it. What was on them is gone.
+    ///
+    /// # Errors
+    /// `Invalid`, `Media`.
+    pub fn format(
+        fast: Box<dyn BlockDev>,
+        mut big: Box<dyn BlockDev>,
+        format: &FormatOptions,
+        mount: &MountOptions,
+    ) -> Result<Self> {
+        format_big(&mut *big, format)?;
+        Self::attach(fast, big, format.fast_uuid, &format.fast, mount)
+    }
+
     /// Makes an empty volume on the big disk alone and mounts it.
     ///
     /// # Errors
@@ -32,12 +49,94 @@ impl TierDevice {
         Self::mount_alone(big, mount)
     }
 
+    /// Mounts a volume with its fast disk. One that is damaged or fails is left away, which [`reports`](Self::reports)
+    /// tells.
+    ///
+    /// # Errors
+    /// `Invalid` if the big disk holds no volume, or if the fast one is not a fast disk of this volume; `Corrupt`,
+    /// `Media` of the big disk.
+    pub fn mount(fast: Box<dyn BlockDev>, mut big: Box<dyn BlockDev>, options: &MountOptions) -> Result<Self> {
+        let (superblock, _) = read_superblock(&mut *big)?;
+        let slot = match Fast::open(fast, superblock.uuid, &options.fast) {
+            Ok(fast) => FastSlot::of(fast),
+            Err(error) if error.kind == ErrorKind::Invalid => return Err(error),
+            Err(error) => {
+                let mut slot = FastSlot::default();
+                slot.lose(format!("{error}"));
+                slot
+            }
+        };
+        Ok(Self { volume: mount(big, slot, options)? })
+    }
+
     /// Mounts the big disk alone, whatever there was beside it.
     ///
     /// # Errors
     /// `Invalid` if it holds no volume, `Corrupt`, `Media`.
     pub fn mount_alone(big: Box<dyn BlockDev>, options: &MountOptions) -> Result<Self> {
-        Ok(Self { volume: mount_big(big, options)? })
+        Ok(Self { volume: mount(big, FastSlot::default(), options)? })
+    }
+
+    /// Makes `fast` the empty fast disk of the volume on `big` and mounts both. What was on `fast` is gone.
+    ///
+    /// # Errors
+    /// As [`mount`](Self::mount); `Invalid` for a read-only mount.
+    pub fn attach(
+        fast: Box<dyn BlockDev>,
+        mut big: Box<dyn BlockDev>,
+        own: [u8; 16],
+        division: &FastOptions,
+        options: &MountOptions,
+    ) -> Result<Self> {
+        if options.read_only {
+            return Err(invalid("a fast disk cannot be attached read-only"));
+        }
+        let (superblock, _) = read_superblock(&mut *big)?;
+        let volume = superblock.uuid;
+        let fast = Fast::format(fast, &Identity { volume, own, session: 0 }, division, &options.fast)?;
+        Ok(Self { volume: mount(big, FastSlot::of(fast), options)? })
+    }
+
+    /// What was found at the mount that people should know: dropped records, disks that lost what they had said was
+    /// durable, why the fast disk is away.
+    #[must_use]
+    pub fn reports(&self) -> Vec<String> {
+        let core = self.volume.core.lock();
+        let mut all = core.reports.clone();
+        let lost = core.disks.fast.lock().lost.clone();
+        all.extend(lost.map(|why| format!("the fast disk is away: {why}")));
+        all.dedup();
+        all
+    }
+
+    /// Whether the fast disk takes part.
+    #[must_use]
+    pub fn has_fast(&self) -> bool {
+        self.volume.core.lock().disks.fast.lock().is_there()
+    }
+
+    /// Tells the time, in nanoseconds, by which daily budgets and the ageing of what is collected go.
+    pub fn set_time(&self, now: u64) {
+        if let Some(fast) = self.volume.core.lock().disks.fast.lock().get() {
+            fast.set_time(now);
+        }
+    }
+
+    /// Divides the sections of the fast disk anew. Copies that do not fit are dropped, nothing is copied.
+    ///
+    /// # Errors
+    /// `Invalid` if they cannot be so or there is no fast disk; `Media`.
+    pub fn divide(&self, sections: &[SectionOptions]) -> Result<()> {
+        let mut core = self.volume.core.lock();
+        core.check_writable()?;
+        let names = {
+            let mut slot = core.disks.fast.lock();
+            let fast = slot.get().ok_or_else(|| invalid("there is no fast disk"))?;
+            fast.reconfigure(sections)?;
+            fast.section_names()
+        };
+        core.superblock.sections = names;
+        core.write_superblock().map_err(|error| core.fail(error))
     }
 }
 
@@ -45,11 +144,17 @@ impl ObjectDevice for TierDevice {
     fn info(&self) -> DeviceInfo {
         let core = self.volume.core.lock();
         let layout = core.io.layout;
-        let summary = format!(
-            "big disk of {} MiB, log of {} KiB, no fast disk",
-            (layout.blocks * BLOCK) >> 20,
-            (layout.ring_blocks * BLOCK) >> 10
-        );
+        let mut slot = core.disks.fast.lock();
+        let fast = match (slot.get(), &core.superblock.sections) {
+            (Some(fast), sections) => {
+                format!("fast disk of {} MiB with {} sections", fast.disk().bytes() >> 20, sections.len())
+            }
+            (None, _) if core.superblock.fast.is_known => String::from("the fast disk is away"),
+            (None, _) => String::from("no fast disk"),
+        };
+        let (big, log) = ((layout.blocks * BLOCK) >> 20, (layout.ring_blocks * BLOCK) >> 10);
+        let summary = format!("big disk of {big} MiB, log of {log} KiB, {fast}");
+        drop(slot);
         DeviceInfo {
             kind: "tier",
             uuid: core.superblock.uuid,
@@ -137,16 +242,21 @@ impl ObjectDevice for TierDevice {
         self.volume.core.lock().user_space()
     }
 
-    fn maintain(&self, _budget: u32) -> Result<Maintenance> {
-        {
+    fn maintain(&self, budget: u32) -> Result<Maintenance> {
+        self.volume.core.lock().check_writable()?;
+        self.volume.catch_up()?;
+        let is_due = {
             let core = self.volume.core.lock();
-            core.check_writable()?;
-            if core.pending.bytes() * 2 < core.options.pending_bytes {
-                return Ok(Maintenance::default());
-            }
+            core.pending.bytes() * 2 >= core.options.pending_bytes
+        };
+        if is_due {
+            self.volume.checkpoint()?;
         }
-        self.volume.checkpoint()?;
-        Ok(Maintenance { done: 1, more: false })
+        let (moved, waits) = self.volume.move_waiting(budget)?;
+        let left = budget.saturating_sub(moved);
+        let core = self.volume.core.lock();
+        let fast = core.disks.fast.lock().with(|fast| fast.maintain(left)).unwrap_or_default();
+        Ok(Maintenance { done: u32::from(is_due) + moved + fast.done, more: waits || fast.more })
     }
 
     fn close(&self) -> Result<()> {
@@ -159,7 +269,13 @@ impl ObjectDevice for TierDevice {
                 return Err(Error::new(ErrorKind::Media, why.clone()));
             }
         }
-        self.volume.checkpoint()
+        self.volume.checkpoint()?;
+        self.volume.core.lock().disks.fast.lock().with(Fast::close);
+        self.volume.log.lock().notice_loss(&mut self.volume.core.lock())
+    }
+
+    fn place(&self) -> Option<&dyn Place> {
+        Some(self)
     }
 
     fn scrub(&self) -> Option<&dyn Scrub> {

@@ -2,6 +2,7 @@
 
 use crate::errors::from_media;
 use crate::layout::{BLOCK, Layout};
+use crate::slot::FastSlot;
 use crate::tree::ReadNodes;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -11,10 +12,12 @@ use onode_base::sync::Mutex;
 use onode_media::{BlockDev, IoTag};
 use onode_object::Result;
 
-/// The big disk; the fast one is found where it is used.
+/// The disks.
 pub struct Disks {
     /// The big disk.
     pub big: Mutex<Box<dyn BlockDev>>,
+    /// The fast disk.
+    pub fast: Mutex<FastSlot>,
 }
 
 impl Disks {

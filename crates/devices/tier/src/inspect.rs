@@ -18,6 +18,9 @@ impl Inspect for TierDevice {
             ("transactions logged", figures.logged),
             ("log bytes", figures.log_bytes),
             ("transactions replayed", figures.replayed),
+            ("records recovered from fast", figures.recovered_from_fast),
+            ("records of fast dropped", figures.records_dropped),
+            ("disks found lying", figures.lies),
             ("blocks read from big", figures.blocks_read),
             ("blocks read from fast", figures.blocks_read_fast),
             ("blocks of big damaged", figures.damaged_blocks),
@@ -36,6 +39,9 @@ impl Inspect for TierDevice {
             {
                 all.push((name.to_string(), count));
             }
+        }
+        if let Some(fast) = core.disks.fast.lock().get() {
+            all.extend(fast.counters());
         }
         all
     }

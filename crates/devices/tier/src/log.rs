@@ -1,7 +1,11 @@
 //! The log: which records stand where, and which commits are durable on which disk.
+//!
+//! The same records, with the same numbers and checksums, go to the rings of both disks. A disk whose copy nobody waits
+//! for gets it later, in one request with what comes next.
 
 use crate::core::{Core, Need};
 use crate::disks::Disks;
+use crate::errors::from_media;
 use crate::layout::BLOCK;
 use crate::record::{self, Header};
 use crate::ring::Ring;
@@ -14,41 +18,63 @@ use onode_object::Result;
 pub struct Log {
     /// The big disk's ring.
     pub big: Ring,
+    /// The fast disk's, while it takes part.
+    pub fast: Option<Ring>,
     /// The session that writes.
     pub session: u64,
+    /// Records of the fast disk begin at a multiple of this after a checkpoint.
+    pub stripe_blocks: u64,
+    /// Bytes that the big disk may lack while nobody waits for it.
+    pub either_bytes: u64,
     /// The newest record.
-    newest: Mark,
+    pub newest: Mark,
     /// The newest commit that has a record.
     appended: u64,
     /// The newest commit that is durable on the big disk.
     on_big: u64,
+    /// The newest commit that is durable on the fast disk, or needs not be there.
+    on_fast: u64,
 }
 
 impl Log {
     /// The log behind a checkpoint or a replay; `newest` is the last record.
     #[must_use]
-    pub const fn new(big: Ring, session: u64, newest: Mark) -> Self {
-        Self { big, session, newest, appended: 0, on_big: 0 }
+    pub const fn new(big: Ring, session: u64, newest: Mark, either_bytes: u64) -> Self {
+        let (appended, on_big, on_fast) = (0, 0, 0);
+        Self { big, fast: None, session, stripe_blocks: 1, either_bytes, newest, appended, on_big, on_fast }
     }
 
     /// Whether a commit is as durable as it needs to be.
     #[must_use]
     pub const fn has(&self, commit: u64, need: Need) -> bool {
-        let is_wanted = need.big || need.fast || need.either;
-        commit <= if is_wanted { self.on_big } else { self.appended }
+        let need = self.effective(need);
+        commit <= self.appended
+            && (!need.big || commit <= self.on_big)
+            && (!need.fast || commit <= self.on_fast)
+            && (!need.either || commit <= self.on_big || commit <= self.on_fast)
+    }
+
+    /// What is needed while there is, or is no, fast disk.
+    const fn effective(&self, need: Need) -> Need {
+        match self.fast {
+            Some(_) => need,
+            None => Need { big: need.big || need.fast || need.either, fast: false, either: false },
+        }
     }
 
     /// Whether it is time for a checkpoint.
     #[must_use]
-    pub const fn is_half_full(&self) -> bool {
-        self.big.used() * 2 > self.big.blocks
+    pub fn is_half_full(&self) -> bool {
+        let is_half_full = |ring: &Ring| ring.used() * 2 > ring.blocks;
+        is_half_full(&self.big) || self.fast.as_ref().is_some_and(is_half_full)
     }
 
     /// Whether a record with so much payload can be appended.
     #[must_use]
-    pub const fn fits(&self, payload: usize) -> bool {
+    pub fn fits(&self, payload: usize) -> bool {
         let blocks = record::blocks_of(payload);
-        blocks * 2 <= self.big.blocks && self.big.fits(blocks)
+        let fits = |ring: &Ring| blocks * 2 <= ring.blocks && ring.fits(blocks);
+        fits(&self.big) && self.fast.as_ref().is_none_or(fits)
     }
 
     /// Makes a record of the group and appends it.
@@ -61,7 +87,7 @@ impl Log {
         let header = Header {
             sequence: self.newest.sequence + 1,
             session: self.session,
-            fast_durable: 0,
+            fast_durable: self.fast.as_ref().map_or(0, |ring| ring.durable.sequence),
             big_durable: self.big.durable.sequence,
             chain: self.newest.chain,
             transactions: group.transactions,
@@ -70,44 +96,142 @@ impl Log {
         let (bytes, crc) = record::encode(&header, &group.payload);
         self.newest = Mark { position: 0, sequence: header.sequence, chain: crc };
         self.big.append(&bytes, header.sequence, crc);
+        if let Some(ring) = self.fast.as_mut() {
+            ring.append(&bytes, header.sequence, crc);
+        }
         core.figures.records += 1;
         core.figures.logged += u64::from(group.transactions);
         core.figures.log_bytes += bytes.len() as u64;
     }
 
-    /// Writes what was appended, and waits as far as `need` asks for it. Content that a record names is durable before
-    /// the record is written.
+    /// Writes what was appended, and waits as far as `need` asks for it; a fast disk that fails is needed no more.
+    /// Content that a record names is durable before the record is written.
     ///
     /// # Errors
-    /// `Media`.
+    /// `Media` of the big disk.
     pub fn write(&mut self, disks: &Disks, need: Need, has_placed: bool) -> Result<()> {
         if has_placed {
             disks.flush()?;
         }
-        for (offset, bytes) in self.big.take_backlog() {
-            disks.write(offset / BLOCK, &bytes, IoTag::Journal)?;
+        let wanted = self.effective(need);
+        let is_waited_for = need.big || need.fast || need.either;
+        let is_late = self.big.backlog_bytes() > self.either_bytes;
+        let to_big = wanted.big || is_late || !is_waited_for;
+        if to_big {
+            self.write_big(disks)?;
         }
-        if need.big || need.fast || need.either {
-            disks.flush()?;
-            self.big.set_durable();
-            self.on_big = self.appended;
+        let to_fast = wanted.fast || wanted.either;
+        if to_fast && self.write_fast(disks) {
+            // Both disks take their writes before one is waited for.
+            if to_big && is_waited_for {
+                self.flush_big(disks)?;
+            }
+            if self.flush_fast(disks) {
+                return Ok(());
+            }
+        }
+        let wanted = self.effective(need);
+        if (wanted.big || (is_late && is_waited_for)) && self.on_big < self.appended {
+            self.write_big(disks)?;
+            self.flush_big(disks)?;
         }
         Ok(())
     }
 
-    /// Writes a checkpoint if anything changed; then every commit is durable and the ring is empty.
+    fn write_big(&mut self, disks: &Disks) -> Result<()> {
+        let backlog = self.big.take_backlog();
+        backlog.iter().try_for_each(|(offset, bytes)| disks.write(offset / BLOCK, bytes, IoTag::Journal))
+    }
+
+    fn flush_big(&mut self, disks: &Disks) -> Result<()> {
+        disks.flush()?;
+        self.big.set_durable();
+        self.on_big = self.appended;
+        Ok(())
+    }
+
+    /// False if there is no fast disk any more.
+    fn write_fast(&mut self, disks: &Disks) -> bool {
+        let Some(ring) = self.fast.as_mut() else { return false };
+        let backlog = ring.take_backlog();
+        let written = disks.fast.lock().with(|fast| {
+            let write =
+                |(offset, bytes): &(u64, alloc::vec::Vec<u8>)| fast.disk().write_at(*offset, bytes, IoTag::Journal);
+            let written = backlog.iter().try_for_each(write);
+            written.map_err(|error| from_media("writing the log of the fast disk", &error))
+        });
+        self.keep_fast(written.is_some())
+    }
+
+    fn flush_fast(&mut self, disks: &Disks) -> bool {
+        let flushed = disks
+            .fast
+            .lock()
+            .with(|fast| fast.disk().flush().map_err(|error| from_media("flushing the fast disk", &error)));
+        if let Some(ring) = self.fast.as_mut().filter(|_| flushed.is_some()) {
+            ring.set_durable();
+            self.on_fast = self.appended;
+        }
+        self.keep_fast(flushed.is_some())
+    }
+
+    fn keep_fast(&mut self, is_there: bool) -> bool {
+        if !is_there {
+            self.fast = None;
+        }
+        is_there
+    }
+
+    /// Makes everything that was appended durable on the big disk: what only the fast one had, too.
+    ///
+    /// # Errors
+    /// `Media`.
+    pub fn catch_up(&mut self, disks: &Disks) -> Result<()> {
+        if self.on_big < self.appended {
+            self.write_big(disks)?;
+            self.flush_big(disks)?;
+        }
+        Ok(())
+    }
+
+    /// The fast disk is away if it was lost; the superblock says so from then on.
+    ///
+    /// # Errors
+    /// `Media` of the big disk.
+    pub fn notice_loss(&mut self, core: &mut Core) -> Result<()> {
+        if core.superblock.fast.is_attached && !core.disks.fast.lock().is_there() && core.read_only.is_none() {
+            self.fast = None;
+            let disks = alloc::sync::Arc::clone(&core.disks);
+            self.catch_up(&disks).map_err(|error| core.fail(error))?;
+            core.superblock.fast.is_attached = false;
+            core.superblock.fast.detached_at = self.newest.sequence;
+            core.write_superblock().map_err(|error| core.fail(error))?;
+        }
+        Ok(())
+    }
+
+    /// Writes a checkpoint if anything changed; then every commit is durable and the rings are empty.
     ///
     /// # Errors
     /// `Media`, `ReadOnly`.
     pub fn checkpoint(&mut self, core: &mut Core) -> Result<()> {
         core.check_writable()?;
+        self.notice_loss(core)?;
         if core.is_dirty || self.big.used() > 0 {
             core.superblock.tail = Mark { position: self.big.position(), ..self.newest };
+            if let Some(ring) = self.fast.as_mut() {
+                ring.align(self.stripe_blocks);
+                core.superblock.fast.tail = Mark { position: ring.position(), ..self.newest };
+                core.superblock.fast.last = ring.durable;
+            }
             core.checkpoint()?;
             self.big.restart();
+            if let Some(ring) = self.fast.as_mut() {
+                ring.restart();
+            }
         }
         self.appended = core.commits;
-        self.on_big = core.commits;
+        (self.on_big, self.on_fast) = (core.commits, core.commits);
         Ok(())
     }
 }

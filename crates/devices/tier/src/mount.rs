@@ -7,12 +7,14 @@ use crate::core::{Core, Figures, Group, Need};
 use crate::disks::{Disks, NodeReader};
 use crate::errors::{damaged, invalid};
 use crate::extent::Extent;
+use crate::join;
 use crate::layout::{BLOCK, BLOCK_BYTES, Layout};
 use crate::log::Log;
 use crate::node::Space as Part;
 use crate::options::{FormatOptions, MountOptions};
 use crate::pending::Pending;
 use crate::ring::{self, Found, Ring};
+use crate::slot::FastSlot;
 use crate::space::Space;
 use crate::superblock::{FastState, Mark, Superblock, VERSION};
 use crate::tree::{Tree, Visited};
@@ -99,34 +101,42 @@ pub fn read_superblock(big: &mut dyn BlockDev) -> Result<(Superblock, u64)> {
     }
 }
 
-/// Mounts the big disk alone.
+/// Mounts a volume, with its fast disk or without one.
 ///
 /// # Errors
 /// `Invalid`, `Corrupt`, `Media`.
-pub fn mount_big(mut big: Box<dyn BlockDev>, options: &MountOptions) -> Result<Volume> {
-    let (superblock, block) = read_superblock(&mut *big)?;
-    let disks = Arc::new(Disks { big: Mutex::new(big) });
-    let mut core = open(disks, (superblock, block), options)?;
-    let found = scan_big(&core);
-    let (records, newest) = replay(&mut core, &found)?;
-    let position = found.get(..records).and_then(<[Found]>::last).map_or(core.superblock.tail.position, |it| it.next);
+pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions) -> Result<Volume> {
+    let superblock = read_superblock(&mut *big)?;
+    let disks = Arc::new(Disks { big: Mutex::new(big), fast: Mutex::new(fast) });
+    let mut core = open(disks, superblock, options)?;
+    let on_big = scan_big(&core);
     let layout = core.io.layout;
+    let position = on_big.last().map_or(core.superblock.tail.position, |it| it.next);
     let ring = Ring::new(layout.ring_first(), layout.ring_blocks, position);
-    if !options.read_only {
-        core.superblock.session += 1;
-        core.epoch = core.superblock.session << 32 | 1;
-        // What was read may still be in the disk's cache, if only the program ended and not the power.
-        core.disks.flush()?;
-        core.write_superblock()?;
-    }
+    let joined = join::compare(&mut core, &on_big);
+    core.figures.recovered_from_fast = joined.surplus.len() as u64;
+    let found: Vec<Found> = on_big.into_iter().chain(joined.surplus.iter().cloned()).collect();
+    let newest = replay(&mut core, &found)?;
     core.io.tag = IoTag::Index;
-    let mut log = Log::new(ring, core.superblock.session, newest);
-    if core.is_dirty && !options.read_only {
-        log.checkpoint(&mut core)?;
-    }
     if options.read_only {
         core.read_only = Some(String::from("mounted read-only"));
+        let log = Log::new(ring, core.superblock.session, newest, options.either_bytes);
+        return Ok(Volume { log: Mutex::new(log), core: Mutex::new(core) });
     }
+    core.superblock.session = core.superblock.session.max(joined.session) + 1;
+    core.epoch = core.superblock.session << 32 | 1;
+    if !core.disks.fast.lock().is_there() && core.superblock.fast.is_attached {
+        core.superblock.fast.is_attached = false;
+        core.superblock.fast.detached_at = newest.sequence;
+    }
+    // What was read may still be in the disk's cache, if only the program ended and not the power.
+    core.disks.flush()?;
+    core.write_superblock()?;
+    let mut log = Log::new(ring, core.superblock.session, newest, options.either_bytes);
+    if core.is_dirty {
+        log.checkpoint(&mut core)?;
+    }
+    join::attach(&mut core, &mut log, &joined)?;
     Ok(Volume { log: Mutex::new(log), core: Mutex::new(core) })
 }
 
@@ -162,6 +172,8 @@ fn open(
         need: Need::default(),
         prefetched: BTreeMap::new(),
         read_only: None,
+        is_scrubbing: false,
+        reports: Vec::new(),
         is_dirty: false,
         figures: Figures::default(),
     };
@@ -213,15 +225,15 @@ fn rebuild_bitmap(core: &mut Core) -> Result<()> {
 }
 
 /// The records of the big disk behind the checkpoint.
-fn scan_big(core: &Core) -> alloc::vec::Vec<Found> {
+fn scan_big(core: &Core) -> Vec<Found> {
     let layout = core.io.layout;
     let disks = &core.disks;
     let mut read = |block: u64, out: &mut [u8]| disks.read(block, out, IoTag::Recovery).is_ok();
     ring::scan(layout.ring_first(), layout.ring_blocks, core.superblock.tail, &mut read)
 }
 
-/// Applies the records; returns how many there were and the last one.
-fn replay(core: &mut Core, found: &[Found]) -> Result<(usize, Mark)> {
+/// Applies the records; returns the last one.
+fn replay(core: &mut Core, found: &[Found]) -> Result<Mark> {
     let mut newest = core.superblock.tail;
     for record in found {
         let input = &mut &record.payload[..];
@@ -233,5 +245,5 @@ fn replay(core: &mut Core, found: &[Found]) -> Result<(usize, Mark)> {
         core.commits += u64::from(record.header.transactions);
         newest = Mark { position: 0, sequence: record.header.sequence, chain: record.header.crc };
     }
-    Ok((found.len(), newest))
+    Ok(newest)
 }

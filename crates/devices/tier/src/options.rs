@@ -1,5 +1,6 @@
 //! How a volume is made and mounted.
 
+use crate::fast::{FastOptions, FastSettings};
 use onode_object::Acknowledge;
 
 /// How a volume is made.
@@ -11,11 +12,21 @@ pub struct FormatOptions {
     pub log_bytes: Option<u64>,
     /// When durable commits return for objects whose placement does not say it; the volume's own setting means safe.
     pub acknowledge: Acknowledge,
+    /// How the fast disk is divided, if there is one.
+    pub fast: FastOptions,
+    /// The fast disk's own number.
+    pub fast_uuid: [u8; 16],
 }
 
 impl Default for FormatOptions {
     fn default() -> Self {
-        Self { uuid: *b"onode unnamed   ", log_bytes: None, acknowledge: Acknowledge::Safe }
+        Self {
+            uuid: *b"onode unnamed   ",
+            log_bytes: None,
+            acknowledge: Acknowledge::Safe,
+            fast: FastOptions::default(),
+            fast_uuid: *b"onode fast disk ",
+        }
     }
 }
 
@@ -26,6 +37,8 @@ pub struct MountOptions {
     pub read_only: bool,
     /// Another rule than the volume's for when durable commits return, as long as it is mounted.
     pub acknowledge: Acknowledge,
+    /// How the fast disk is used.
+    pub fast: FastSettings,
     /// Memory for nodes of the tree that could be read again.
     pub node_cache_bytes: u64,
     /// Memory for content that the log has and that has no place of its own yet.
@@ -41,6 +54,7 @@ impl Default for MountOptions {
         Self {
             read_only: false,
             acknowledge: Acknowledge::Volume,
+            fast: FastSettings::default(),
             node_cache_bytes: 16 << 20,
             pending_bytes: 16 << 20,
             either_bytes: 1 << 20,

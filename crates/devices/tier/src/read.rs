@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::extent::Extent;
+use crate::fast::Piece;
 use crate::layout::{BLOCK, BLOCK_BYTES};
 use alloc::format;
 use alloc::vec;
@@ -55,6 +56,32 @@ impl Core {
     /// The verified blocks of an extent, which begin at block `at` of the object.
     fn read_run(&mut self, object: ObjectId, at: u64, extent: &Extent, size: u64) -> Result<Vec<u8>> {
         let mut bytes = vec![0; extent.sums.len() * BLOCK_BYTES];
+        let have = match self.is_scrubbing {
+            false => self.disks.fast.lock().read(extent, &mut bytes),
+            true => Vec::new(),
+        };
+        let is_there = |number: usize| have.get(number).copied().unwrap_or(false);
+        let mut from = 0;
+        while from < extent.sums.len() {
+            let same = (from..extent.sums.len()).take_while(|number| is_there(*number) == is_there(from)).count();
+            if is_there(from) {
+                self.figures.blocks_read_fast += same as u64;
+            } else {
+                let skip = from as u64;
+                let run = self.read_big(object, at + skip, &extent.part(skip, same as u64), size)?;
+                let place = bytes.get_mut(from * BLOCK_BYTES..(from + same) * BLOCK_BYTES);
+                if let Some(place) = place {
+                    place.copy_from_slice(&run);
+                }
+            }
+            from += same;
+        }
+        Ok(bytes)
+    }
+
+    /// The verified blocks of an extent from the big disk.
+    fn read_big(&mut self, object: ObjectId, at: u64, extent: &Extent, size: u64) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; extent.sums.len() * BLOCK_BYTES];
         let read = self.disks.read(extent.block, &mut bytes, IoTag::Data);
         self.figures.blocks_read += extent.blocks();
         for (number, sum) in extent.sums.iter().enumerate() {
@@ -69,6 +96,12 @@ impl Core {
                 let range = from..(from + BLOCK).min(size.max(from + 1));
                 return Err(Error::corrupt(object, range, format!("block {place} of the big disk {what}")));
             }
+        }
+        if !self.options.read_only && !self.is_scrubbing && self.disks.fast.lock().is_there() {
+            let class = self.onode(object)?.unwrap_or_default().hints.placement_class;
+            let (block, born, blocks) = (extent.block, extent.born, extent.blocks() as u32);
+            let piece = Piece { block, born, blocks, object: object.0, index: at, class };
+            self.disks.fast.lock().consider(&piece, &bytes);
         }
         Ok(bytes)
     }
@@ -127,7 +160,10 @@ impl Core {
     }
 
     /// The first extent that reaches behind `at` and begins before `last`.
-    fn next_extent(&mut self, object: ObjectId, at: u64, last: u64) -> Result<Option<(u64, Extent)>> {
+    ///
+    /// # Errors
+    /// `Corrupt`, `Media`.
+    pub fn next_extent(&mut self, object: ObjectId, at: u64, last: u64) -> Result<Option<(u64, Extent)>> {
         if let Some(found) = self.extents(object, at, at + 1)?.into_iter().next() {
             return Ok(Some(found));
         }

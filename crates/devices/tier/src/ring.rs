@@ -44,6 +44,18 @@ impl Ring {
         self.used
     }
 
+    /// Bytes not written yet.
+    #[must_use]
+    pub fn backlog_bytes(&self) -> u64 {
+        self.backlog.iter().map(|(_, bytes)| bytes.len() as u64).sum()
+    }
+
+    /// The next record stands at a multiple of `blocks`, counted from the start of the disk.
+    pub const fn align(&mut self, blocks: u64) {
+        let next = (self.first + self.position).next_multiple_of(blocks) - self.first;
+        self.position = if next < self.blocks { next } else { 0 };
+    }
+
     /// Whether there is room for a record of `blocks`.
     #[must_use]
     pub const fn fits(&self, blocks: u64) -> bool {
@@ -118,6 +130,19 @@ pub fn scan(first: u64, blocks: u64, from: Mark, read: &mut dyn FnMut(u64, &mut 
         before = Mark { position: found.position, sequence: found.header.sequence, chain: found.header.crc };
         all.push(found);
     }
+}
+
+/// Whether that very record stands where it is said to.
+pub fn stands(first: u64, blocks: u64, mark: Mark, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> bool {
+    let mut bytes = vec![0; BLOCK_BYTES];
+    if mark.position >= blocks || !read(first + mark.position, &mut bytes) {
+        return false;
+    }
+    let Some(header) = record::header(&bytes) else { return false };
+    let Some(before) = header.sequence.checked_sub(1) else { return false };
+    let before = Mark { position: 0, sequence: before, chain: header.chain };
+    let found = read_record(first, blocks, mark.position, before, read);
+    found.is_some_and(|found| found.header.sequence == mark.sequence && found.header.crc == mark.chain)
 }
 
 /// The record at a position, if it is the one that follows `before`.

@@ -23,7 +23,9 @@ impl Scrub for TierDevice {
             let Some(object) = found.map(|(key, _)| ObjectId(key.object)) else {
                 return Ok(report);
             };
+            core.is_scrubbing = true;
             scrub_object(core, object, &mut report);
+            core.is_scrubbing = false;
             report.objects += 1;
             next = object.0.checked_add(1);
         }

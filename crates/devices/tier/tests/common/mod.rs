@@ -5,6 +5,7 @@ use onode_base::Prng;
 use onode_media::sim::disk::SimDisk;
 use onode_object::ObjectDevice;
 use onode_object::conformance::Harness;
+use onode_tier::fast::{FastOptions, SectionOptions};
 use onode_tier::{FormatOptions, MountOptions, TierDevice};
 
 /// The big disk alone, with power cuts.
@@ -59,6 +60,66 @@ impl Harness for Alone {
     }
 
     fn crash(&mut self) {
+        self.big = cut(&self.big, &mut self.prng);
+        self.mount();
+    }
+}
+
+/// Both disks, with power cuts.
+pub struct Pair {
+    pub fast: SimDisk,
+    pub big: SimDisk,
+    pub device: Option<TierDevice>,
+    pub options: MountOptions,
+    pub prng: Prng,
+}
+
+/// A division for a fast disk of a few MiB.
+pub fn small_division() -> FastOptions {
+    FastOptions {
+        ring_bytes: 256 << 10,
+        stripe_bytes: 16 << 10,
+        sections: vec![SectionOptions::new("small", 1, 16 << 10), SectionOptions::new("large", 1, 64 << 10)],
+    }
+}
+
+impl Pair {
+    /// A volume that holds `bytes` of content and not much more, with a fast disk of `fast` bytes.
+    pub fn with(bytes: u64, fast: u64, options: MountOptions) -> Self {
+        let log_bytes = 256 << 10;
+        let big = SimDisk::new("big", bytes + bytes / 32 + log_bytes + (90 << 12));
+        let fast = SimDisk::new("fast", fast);
+        let format = FormatOptions { log_bytes: Some(log_bytes), fast: small_division(), ..FormatOptions::default() };
+        let device = TierDevice::format(Box::new(fast.clone()), Box::new(big.clone()), &format, &options).unwrap();
+        Self { fast, big, device: Some(device), options, prng: Prng::new(bytes) }
+    }
+
+    pub fn mount(&mut self) {
+        self.device = None;
+        let (fast, big) = (Box::new(self.fast.clone()), Box::new(self.big.clone()));
+        let device = TierDevice::mount(fast, big, &self.options).unwrap();
+        assert_eq!(device.reports(), Vec::<String>::new());
+        device.verify().unwrap();
+        self.device = Some(device);
+    }
+}
+
+impl Harness for Pair {
+    fn device(&self) -> &dyn ObjectDevice {
+        self.device.as_ref().unwrap()
+    }
+
+    fn reopen(&mut self) {
+        self.device().close().unwrap();
+        self.mount();
+    }
+
+    fn can_crash(&self) -> bool {
+        true
+    }
+
+    fn crash(&mut self) {
+        self.fast = cut(&self.fast, &mut self.prng);
         self.big = cut(&self.big, &mut self.prng);
         self.mount();
     }

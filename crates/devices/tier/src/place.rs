@@ -1,0 +1,189 @@
+//! Where objects are: copies are made and given up on request, and the reasons told.
+
+use crate::commit::Volume;
+use crate::core::Core;
+use crate::device::TierDevice;
+use crate::extent::MOST_BLOCKS;
+use crate::fast::mover::Move;
+use crate::fast::{Piece, Refusal};
+use crate::layout::BLOCK;
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+use onode_object::powers::{Moved, Place, Whereabouts};
+use onode_object::{Error, ErrorKind, ObjectId, Placement, Result, Target};
+
+/// Reasons that are told of one object.
+const MOST_REASONS: usize = 8;
+/// Blocks that are looked at in one go.
+const WINDOW: u64 = 4096;
+
+impl Place for TierDevice {
+    fn sections(&self) -> Vec<String> {
+        self.volume.core.lock().superblock.sections.clone()
+    }
+
+    fn promote(&self, object: ObjectId, waits: bool) -> Result<Moved> {
+        {
+            let mut core = self.volume.core.lock();
+            let onode = core.known(object)?;
+            let bypasses = Placement::from_class(onode.hints.placement_class).target == Target::Bypass;
+            if bypasses || !core.disks.fast.lock().is_there() {
+                let why = if bypasses { Refusal::Bypass } else { Refusal::Away };
+                return Err(Error::of(ErrorKind::Invalid, object, why.describe()));
+            }
+            if !waits {
+                let bytes = onode.blocks.saturating_mul(BLOCK);
+                let pushed =
+                    core.disks.fast.lock().get().map_or(Err(Refusal::Away), |fast| fast.mover().push(object.0));
+                pushed.map_err(|refusal| Error::of(ErrorKind::NoSpace, object, refusal.describe()))?;
+                return Ok(Moved { bytes: 0, waiting: bytes });
+            }
+        }
+        // What has no place of its own yet cannot have a copy of it.
+        if self.volume.core.lock().pending.range(object.0, 0, u64::MAX).next().is_some() {
+            self.volume.checkpoint()?;
+        }
+        let mut moved = Moved::default();
+        let mut at = 0;
+        loop {
+            let mut core = self.volume.core.lock();
+            let step = core.promote_some(object, at)?;
+            moved.bytes += step.blocks * BLOCK;
+            if let Some(refusal) = step.refused {
+                return Err(Error::of(ErrorKind::NoSpace, object, refusal.describe()));
+            }
+            match step.next {
+                Some(next) => at = next,
+                None => return Ok(moved),
+            }
+        }
+    }
+
+    fn demote(&self, object: ObjectId) -> Result<Moved> {
+        let mut core = self.volume.core.lock();
+        core.known(object)?;
+        let blocks = core.disks.fast.lock().get().map_or(0, |fast| fast.demote(object.0));
+        Ok(Moved { bytes: blocks * BLOCK, waiting: 0 })
+    }
+
+    fn why(&self, object: ObjectId) -> Result<Whereabouts> {
+        self.volume.core.lock().whereabouts(object)
+    }
+}
+
+/// What one step of a promotion did.
+struct Step {
+    blocks: u64,
+    refused: Option<Refusal>,
+    next: Option<u64>,
+}
+
+impl Volume {
+    /// Copies objects that wait for it, about `budget` pieces; whether more wait.
+    ///
+    /// # Errors
+    /// `Media`.
+    pub fn move_waiting(&self, budget: u32) -> Result<(u32, bool)> {
+        let mut done = 0;
+        while done < budget {
+            let mut core = self.core.lock();
+            let next = core.disks.fast.lock().get().and_then(|fast| {
+                let day = fast.day();
+                fast.mover().pop(day).map(|next| (next, day))
+            });
+            let Some((next, day)) = next else { return Ok((done, false)) };
+            done += 1;
+            // An object that is gone or damaged is not moved; whoever reads it is told.
+            let Ok(step) = core.promote_some(ObjectId(next.object), next.index) else { continue };
+            core.disks.fast.lock().with(|fast| {
+                match (step.refused, step.next) {
+                    (Some(refusal), _) => fast.mover().refused(next, refusal, day),
+                    (None, Some(index)) => fast.mover().goes_on(Move { index, ..next }),
+                    (None, None) => {}
+                }
+                Ok(())
+            });
+        }
+        Ok((done, self.core.lock().disks.fast.lock().get().is_some_and(|fast| !fast.mover().is_empty())))
+    }
+}
+
+impl Core {
+    /// Copies the content of an object from block `at` on, a window of it.
+    fn promote_some(&mut self, object: ObjectId, at: u64) -> Result<Step> {
+        let onode = self.known(object)?;
+        let last = onode.size.div_ceil(BLOCK);
+        let mut step = Step { blocks: 0, refused: None, next: None };
+        let Some((mut from, _)) = self.next_extent(object, at, last)? else { return Ok(step) };
+        let end = (from + WINDOW).min(last);
+        while let Some((index, extent)) = self.next_extent(object, from, end)? {
+            from = index + extent.blocks();
+            let class = onode.hints.placement_class;
+            let (block, born, blocks) = (extent.block, extent.born, extent.blocks() as u32);
+            let piece = Piece { block, born, blocks, object: object.0, index, class };
+            let copied = self.disks.fast.lock().get().map_or(0, |fast| fast.copied(&piece));
+            if copied == extent.blocks() {
+                continue;
+            }
+            self.is_scrubbing = true;
+            let content = self.read_stored(object, index, &extent);
+            self.is_scrubbing = false;
+            let content = content?;
+            let taken = self.disks.fast.lock().with(|fast| fast.promote(&piece, &content, true));
+            match taken.unwrap_or(Err(Refusal::Away)) {
+                Ok(()) => step.blocks += extent.blocks(),
+                Err(Refusal::Held) => {}
+                Err(refusal) => {
+                    step.refused = Some(refusal);
+                    return Ok(step);
+                }
+            }
+        }
+        step.next = Some(end).filter(|end| *end < last);
+        Ok(step)
+    }
+
+    fn whereabouts(&mut self, object: ObjectId) -> Result<Whereabouts> {
+        let onode = self.known(object)?;
+        let placement = Placement::from_class(onode.hints.placement_class);
+        let mut found = Whereabouts {
+            log_bytes: self.pending.range(object.0, 0, u64::MAX).count() as u64 * BLOCK,
+            ..Whereabouts::default()
+        };
+        let number = match placement.target {
+            Target::Bypass => None,
+            Target::Device => Some(0),
+            Target::Section(number) => Some(usize::from(number)),
+        };
+        let names = &self.superblock.sections;
+        found.section = number.and_then(|number| names.get(number).or_else(|| names.first()).cloned());
+        if !onode.has_blocks {
+            found.reasons.push(format!("{} bytes lie in the tree of the big disk, with its metadata", onode.size));
+        }
+        if let Some(why) = &self.disks.fast.lock().lost {
+            found.reasons.push(format!("the fast disk is away: {why}"));
+        }
+        let last = onode.size.div_ceil(BLOCK);
+        let mut from = 0;
+        while let Some((index, extent)) = self.next_extent(object, from, last)? {
+            from = index + extent.blocks().min(MOST_BLOCKS);
+            found.big_bytes += extent.blocks() * BLOCK;
+            let (block, born, blocks) = (extent.block, extent.born, extent.blocks() as u32);
+            let piece = Piece { block, born, blocks, object: object.0, index, class: onode.hints.placement_class };
+            let mut slot = self.disks.fast.lock();
+            let Some(fast) = slot.get() else {
+                continue;
+            };
+            found.fast_bytes += fast.copied(&piece) * BLOCK;
+            let reason = format!("bytes {} on: {}", index * BLOCK, fast.why(block));
+            if found.reasons.len() < MOST_REASONS {
+                found.reasons.push(reason);
+            }
+        }
+        if !self.disks.fast.lock().is_there() && found.reasons.is_empty() {
+            found.reasons.push(Refusal::Away.describe().to_string());
+        }
+        Ok(found)
+    }
+}
