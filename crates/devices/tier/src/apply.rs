@@ -51,6 +51,7 @@ impl Core {
                 self.tree.remove(&mut self.io, &Key::attribute(object.0, *key)).map(|_| ())
             }
             Mutation::SetHints { hints, .. } => {
+                self.pin_as_placed(object, onode.hints.placement_class, hints.placement_class);
                 onode.hints = *hints;
                 self.note_class(&onode);
                 self.put_onode(object, &onode)

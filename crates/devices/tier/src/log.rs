@@ -65,7 +65,8 @@ impl Log {
     /// Whether it is time for a checkpoint.
     #[must_use]
     pub fn is_half_full(&self) -> bool {
-        let is_half_full = |ring: &Ring| ring.used() * 2 > ring.blocks;
+        // Not one block more: half of a ring is whole erase blocks of a fast disk, and one that is begun is copied.
+        let is_half_full = |ring: &Ring| ring.used() * 2 >= ring.blocks;
         is_half_full(&self.big) || self.fast.as_ref().is_some_and(is_half_full)
     }
 

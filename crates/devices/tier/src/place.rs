@@ -27,10 +27,16 @@ impl Place for TierDevice {
         {
             let mut core = self.volume.core.lock();
             let onode = core.known(object)?;
-            let bypasses = Placement::from_class(onode.hints.placement_class).target == Target::Bypass;
+            let class = onode.hints.placement_class;
+            let bypasses = Placement::from_class(class).target == Target::Bypass;
             if bypasses || !core.disks.fast.lock().is_there() {
                 let why = if bypasses { Refusal::Bypass } else { Refusal::Away };
                 return Err(Error::of(ErrorKind::Invalid, object, why.describe()));
+            }
+            let room = core.disks.fast.lock().get().and_then(|fast| fast.capacity(class));
+            if room.is_some_and(|room| onode.blocks > room) {
+                let what = format!("it has {} blocks, and its section holds {}", onode.blocks, room.unwrap_or(0));
+                return Err(Error::of(ErrorKind::NoSpace, object, what));
             }
             if !waits {
                 let bytes = onode.blocks.saturating_mul(BLOCK);
@@ -72,6 +78,22 @@ impl Place for TierDevice {
     }
 }
 
+impl TierDevice {
+    /// Keeps the copies of an object on the fast disk, those it has and those it gets, or lets them go as others. Copies stay
+    /// pinned over a mount; what the object gets after it is only pinned if its placement says so.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` without a fast disk.
+    pub fn pin(&self, object: ObjectId, pinned: bool) -> Result<()> {
+        let mut core = self.volume.core.lock();
+        core.known(object)?;
+        let mut slot = core.disks.fast.lock();
+        let fast = slot.get().ok_or_else(|| Error::of(ErrorKind::Invalid, object, Refusal::Away.describe()))?;
+        fast.pin(object.0, pinned);
+        Ok(())
+    }
+}
+
 /// What one step of a promotion did.
 struct Step {
     blocks: u64,
@@ -110,6 +132,16 @@ impl Volume {
 }
 
 impl Core {
+    /// The placement of an object changes: what is there is pinned, or not, from now on.
+    pub fn pin_as_placed(&self, object: ObjectId, before: u16, after: u16) {
+        let [before, after] = [before, after].map(|class| Placement::from_class(class).pinned);
+        if before != after
+            && let Some(fast) = self.disks.fast.lock().get()
+        {
+            fast.pin(object.0, after);
+        }
+    }
+
     /// Copies the content of an object from block `at` on, a window of it.
     fn promote_some(&mut self, object: ObjectId, at: u64) -> Result<Step> {
         let onode = self.known(object)?;

@@ -10,6 +10,7 @@ use onode_media::tag::IoTag;
 use onode_object::ErrorKind;
 use onode_tier::fast::extent::Scheme;
 use onode_tier::fast::{Fast, FastOptions, FastSettings, Identity, Piece, SectionOptions};
+use onode_tier::policy::PolicyKind;
 
 const BLOCK: u64 = 4096;
 const DISK: u64 = 8 << 20;
@@ -137,7 +138,9 @@ fn after_a_cut_every_copy_holds_what_it_should_or_is_found_out() {
             let loses_all = prng.chance(1, 2);
             let left = held.after_cut(|_, _| !loses_all && prng.chance(1, 2));
             let disk = SimDisk::from_content("fast", DISK, left);
-            let mut fast = Fast::open(Box::new(disk), IDENTITY.volume, &settings()).expect("the superblock is there");
+            let policy = PolicyKind::ALL[prng.below(6) as usize];
+            let settings = FastSettings { policy, ..settings() };
+            let mut fast = Fast::open(Box::new(disk), IDENTITY.volume, &settings).expect("the superblock is there");
             let wrong_now = wrong(&mut fast);
             copies_seen += fast.copies().count();
             wrong_seen += wrong_now.len();
@@ -148,9 +151,8 @@ fn after_a_cut_every_copy_holds_what_it_should_or_is_found_out() {
             }
             assert_eq!(wrong(&mut fast), []);
             // And it goes on.
-            for _ in 0..20 {
-                step(&mut fast, &mut Big { born: vec![1 << 40; 4096], checkpoint: 1 << 40 }, &mut prng);
-            }
+            let mut big = Big { born: vec![1 << 40; 4096], checkpoint: 1 << 40 };
+            (0..200).for_each(|_| step(&mut fast, &mut big, &mut prng));
             assert_eq!(wrong(&mut fast), []);
         }
     }
