@@ -11,7 +11,9 @@ use crate::slot::FastSlot;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use onode_base::Clock;
 use onode_media::BlockDev;
 use onode_object::powers::{Inspect, Place, Scrub};
 use onode_object::validate::reserve;
@@ -119,6 +121,13 @@ impl TierDevice {
     pub fn set_time(&self, now: u64) {
         if let Some(fast) = self.volume.core.lock().disks.fast.lock().get() {
             fast.set_time(now);
+        }
+    }
+
+    /// Takes the time for the same from `clock` from now on.
+    pub fn set_clock(&self, clock: Arc<dyn Clock>) {
+        if let Some(fast) = self.volume.core.lock().disks.fast.lock().get() {
+            fast.set_clock(clock);
         }
     }
 

@@ -37,11 +37,13 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use collection::Collection;
 use format::{Superblock, VERSION};
 use map::Map;
 use mover::Mover;
+use onode_base::Clock;
 use onode_media::blockdev::{BlockDev, SECTOR_BYTES};
 use onode_media::tag::IoTag;
 use onode_object::{Maintenance, Result};
@@ -70,6 +72,8 @@ pub struct Fast {
     tick: u64,
     /// The time that was handed in last.
     now: u64,
+    /// Where the time comes from, if not from who calls.
+    clock: Option<Arc<dyn Clock>>,
     counts: Counts,
 }
 
@@ -164,6 +168,7 @@ impl Fast {
             is_changed: false,
             tick: 0,
             now: 0,
+            clock: None,
             counts: Counts::default(),
         }
     }
@@ -207,12 +212,25 @@ impl Fast {
         self.now = self.now.max(now);
     }
 
+    /// Takes the time from `clock` from now on.
+    pub fn set_clock(&mut self, clock: Arc<dyn Clock>) {
+        self.clock = Some(clock);
+    }
+
+    /// A request begins.
+    fn begin(&mut self) {
+        self.tick += 1;
+        if let Some(clock) = &self.clock {
+            self.now = self.now.max(clock.now().as_nanoseconds());
+        }
+    }
+
     /// New content of a mapped class came to its home on the big disk: copies it here.
     ///
     /// # Errors
     /// `Media`: the fast disk should be given up.
     pub fn write_back(&mut self, piece: &Piece, data: &[u8]) -> Result<Taken> {
-        self.tick += 1;
+        self.begin();
         if !self.admission.affords(data.len() as u64, self.now) {
             return Ok(Err(self.admission.refuse(piece, Refusal::Budget)));
         }
@@ -285,7 +303,7 @@ impl Fast {
     /// # Errors
     /// The reason why not.
     pub fn missed(&mut self, piece: &Piece) -> Taken {
-        self.tick += 1;
+        self.begin();
         self.counts.misses += 1;
         self.admit(piece).map_err(|refusal| self.admission.refuse(piece, refusal))
     }
@@ -317,7 +335,7 @@ impl Fast {
     /// # Errors
     /// `Media`: the fast disk should be given up.
     pub fn promote(&mut self, piece: &Piece, data: &[u8], forced: bool) -> Result<Taken> {
-        self.tick += 1;
+        self.begin();
         if !forced && !self.admission.affords(data.len() as u64, self.now) {
             return Ok(Err(self.admission.refuse(piece, Refusal::Budget)));
         }
@@ -442,6 +460,11 @@ impl Fast {
     /// `Media`.
     pub fn maintain(&mut self, budget: u32) -> Result<Maintenance> {
         let mut done = 0;
+        self.begin();
+        if self.clock.is_none() {
+            // A simulated disk knows how long it took.
+            self.now = self.now.max(self.disk.virtual_nanoseconds());
+        }
         if self.collection.is_older_than(self.now.saturating_sub(self.settings.collect_nanoseconds)) {
             self.write_collected()?;
             // The paper's extents leave their tables when the time is over.

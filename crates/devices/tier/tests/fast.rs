@@ -1,10 +1,12 @@
 //! The fast disk at work: what is copied, what is refused and why, and what a remap costs.
 
+use onode_base::clock::ManualClock;
 use onode_media::blockdev::BlockDev;
 use onode_media::sim::disk::SimDisk;
 use onode_object::{Acknowledge, Placement, Target};
 use onode_tier::fast::mover::{Move, Mover};
 use onode_tier::fast::{Fast, FastOptions, FastSettings, Identity, Piece, Refusal, SectionOptions};
+use std::sync::Arc;
 
 const DISK: u64 = 16 << 20;
 const IDENTITY: Identity = Identity { volume: [7; 16], own: [9; 16], session: 1 };
@@ -99,6 +101,22 @@ fn every_refusal_has_a_reason_that_is_counted() {
         .map(|reason| count(&fast, &format!("fast refused: {reason}")))
         .to_vec();
     assert_eq!(counted, [2, 1, 96, 17]);
+}
+
+#[test]
+fn the_budget_is_that_of_a_day_of_the_clock() {
+    let (_, mut fast) = fast_with(FastSettings { daily_bytes: Some(128 << 10), ..FastSettings::default() });
+    let clock = Arc::new(ManualClock::at(DAY * 20_000 + 5));
+    fast.set_clock(clock.clone());
+    let mut write = |number: u64| {
+        let piece = piece(number * 16, 16, 0);
+        fast.write_back(&piece, &data(&piece)).expect("no fault")
+    };
+    assert_eq!([write(0), write(1), write(2)], [Ok(()), Ok(()), Err(Refusal::Budget)]);
+    clock.advance(DAY - 6);
+    assert_eq!(write(3), Err(Refusal::Budget), "the day is not over");
+    clock.advance(1);
+    assert_eq!(write(4), Ok(()));
 }
 
 #[test]
