@@ -2,11 +2,11 @@
 
 use crate::commit::Volume;
 use crate::errors::{damaged, invalid};
-use crate::fast::{Fast, FastOptions, Identity, SectionOptions};
+use crate::fast::{Fast, Identity, SectionOptions};
 use crate::layout::BLOCK;
 use crate::mount::{format_big, mount, read_superblock};
 use crate::node::{Key, Space as Part};
-use crate::options::{FormatOptions, MountOptions};
+use crate::options::{FormatOptions, MountOptions, NewFast};
 use crate::slot::FastSlot;
 use alloc::boxed::Box;
 use alloc::format;
@@ -28,36 +28,39 @@ pub struct TierDevice {
 }
 
 impl TierDevice {
-    /// Makes an empty volume on both disks and mounts it. What was on them is gone.
+    /// Makes an empty volume and mounts it. What was on the disks is gone.
     ///
     /// # Errors
     /// `Invalid`, `Media`.
     pub fn format(
-        fast: Box<dyn BlockDev>,
         mut big: Box<dyn BlockDev>,
+        fast: Option<NewFast>,
         format: &FormatOptions,
         mount: &MountOptions,
     ) -> Result<Self> {
         format_big(&mut *big, format)?;
-        Self::attach(fast, big, format.fast_uuid, &format.fast, mount)
+        match fast {
+            Some(fast) => Self::attach(big, fast, mount),
+            None => Self::mount_alone(big, mount),
+        }
     }
 
     /// Makes an empty volume on the big disk alone and mounts it.
     ///
     /// # Errors
     /// `Invalid`, `Media`.
-    pub fn format_alone(mut big: Box<dyn BlockDev>, format: &FormatOptions, mount: &MountOptions) -> Result<Self> {
-        format_big(&mut *big, format)?;
-        Self::mount_alone(big, mount)
+    pub fn format_alone(big: Box<dyn BlockDev>, format: &FormatOptions, mount: &MountOptions) -> Result<Self> {
+        Self::format(big, None, format, mount)
     }
 
-    /// Mounts a volume with its fast disk. One that is damaged or fails is left away, which [`reports`](Self::reports)
-    /// tells.
+    /// Mounts a volume with its fast disk, or alone: then the big disk remembers that it went on without. A fast disk
+    /// that is damaged or fails is left away, which [`reports`](Self::reports) tells.
     ///
     /// # Errors
     /// `Invalid` if the big disk holds no volume, or if the fast one is not a fast disk of this volume; `Corrupt`,
     /// `Media` of the big disk.
-    pub fn mount(fast: Box<dyn BlockDev>, mut big: Box<dyn BlockDev>, options: &MountOptions) -> Result<Self> {
+    pub fn mount(mut big: Box<dyn BlockDev>, fast: Option<Box<dyn BlockDev>>, options: &MountOptions) -> Result<Self> {
+        let Some(fast) = fast else { return Self::mount_alone(big, options) };
         let (superblock, _) = read_superblock(&mut *big)?;
         let slot = match Fast::open(fast, superblock.uuid, &options.fast) {
             Ok(fast) => FastSlot::of(fast),
@@ -79,23 +82,18 @@ impl TierDevice {
         Ok(Self { volume: mount(big, FastSlot::default(), options)? })
     }
 
-    /// Makes `fast` the empty fast disk of the volume on `big` and mounts both. What was on `fast` is gone.
+    /// Gives the volume on `big` a new, empty fast disk and mounts both. What that held is gone.
     ///
     /// # Errors
     /// As [`mount`](Self::mount); `Invalid` for a read-only mount.
-    pub fn attach(
-        fast: Box<dyn BlockDev>,
-        mut big: Box<dyn BlockDev>,
-        own: [u8; 16],
-        division: &FastOptions,
-        options: &MountOptions,
-    ) -> Result<Self> {
+    pub fn attach(mut big: Box<dyn BlockDev>, new: NewFast, options: &MountOptions) -> Result<Self> {
         if options.read_only {
             return Err(invalid("a fast disk cannot be attached read-only"));
         }
         let (superblock, _) = read_superblock(&mut *big)?;
         let volume = superblock.uuid;
-        let fast = Fast::format(fast, &Identity { volume, own, session: 0 }, division, &options.fast)?;
+        let identity = Identity { volume, own: new.uuid, session: 0 };
+        let fast = Fast::format(new.disk, &identity, &new.options, &options.fast)?;
         Ok(Self { volume: mount(big, FastSlot::of(fast), options)? })
     }
 

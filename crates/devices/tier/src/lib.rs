@@ -52,4 +52,4 @@ mod tree;
 mod verify;
 
 pub use device::TierDevice;
-pub use options::{FormatOptions, MountOptions};
+pub use options::{FormatOptions, MountOptions, NewFast};

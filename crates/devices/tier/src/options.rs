@@ -1,6 +1,8 @@
 //! How a volume is made and mounted.
 
 use crate::fast::{FastOptions, FastSettings};
+use alloc::boxed::Box;
+use onode_media::BlockDev;
 use onode_object::Acknowledge;
 
 /// How a volume is made.
@@ -12,22 +14,22 @@ pub struct FormatOptions {
     pub log_bytes: Option<u64>,
     /// When durable commits return for objects whose placement does not say it; the volume's own setting means safe.
     pub acknowledge: Acknowledge,
-    /// How the fast disk is divided, if there is one.
-    pub fast: FastOptions,
-    /// The fast disk's own number.
-    pub fast_uuid: [u8; 16],
 }
 
 impl Default for FormatOptions {
     fn default() -> Self {
-        Self {
-            uuid: *b"onode unnamed   ",
-            log_bytes: None,
-            acknowledge: Acknowledge::Safe,
-            fast: FastOptions::default(),
-            fast_uuid: *b"onode fast disk ",
-        }
+        Self { uuid: *b"onode unnamed   ", log_bytes: None, acknowledge: Acknowledge::Safe }
     }
+}
+
+/// A disk that becomes the fast disk of a volume.
+pub struct NewFast {
+    /// The disk.
+    pub disk: Box<dyn BlockDev>,
+    /// Its own number.
+    pub uuid: [u8; 16],
+    /// How it is divided.
+    pub options: FastOptions,
 }
 
 /// How a volume is mounted. All of it may differ from mount to mount.

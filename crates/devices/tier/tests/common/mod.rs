@@ -6,7 +6,7 @@ use onode_media::sim::disk::SimDisk;
 use onode_object::ObjectDevice;
 use onode_object::conformance::Harness;
 use onode_tier::fast::{FastOptions, SectionOptions};
-use onode_tier::{FormatOptions, MountOptions, TierDevice};
+use onode_tier::{FormatOptions, MountOptions, NewFast, TierDevice};
 
 /// The big disk alone, with power cuts.
 pub struct Alone {
@@ -83,21 +83,26 @@ pub fn small_division() -> FastOptions {
     }
 }
 
+/// A disk to be attached.
+pub fn new_fast(disk: &SimDisk) -> NewFast {
+    NewFast { disk: Box::new(disk.clone()), uuid: [3; 16], options: small_division() }
+}
+
 impl Pair {
     /// A volume that holds `bytes` of content and not much more, with a fast disk of `fast` bytes.
     pub fn with(bytes: u64, fast: u64, options: MountOptions) -> Self {
         let log_bytes = 256 << 10;
         let big = SimDisk::new("big", bytes + bytes / 32 + log_bytes + (90 << 12));
         let fast = SimDisk::new("fast", fast);
-        let format = FormatOptions { log_bytes: Some(log_bytes), fast: small_division(), ..FormatOptions::default() };
-        let device = TierDevice::format(Box::new(fast.clone()), Box::new(big.clone()), &format, &options).unwrap();
+        let format = FormatOptions { log_bytes: Some(log_bytes), ..FormatOptions::default() };
+        let device = TierDevice::format(Box::new(big.clone()), Some(new_fast(&fast)), &format, &options).unwrap();
         Self { fast, big, device: Some(device), options, prng: Prng::new(bytes) }
     }
 
     pub fn mount(&mut self) {
         self.device = None;
         let (fast, big) = (Box::new(self.fast.clone()), Box::new(self.big.clone()));
-        let device = TierDevice::mount(fast, big, &self.options).unwrap();
+        let device = TierDevice::mount(big, Some(fast), &self.options).unwrap();
         assert_eq!(device.reports(), Vec::<String>::new());
         device.verify().unwrap();
         self.device = Some(device);
