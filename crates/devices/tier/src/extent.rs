@@ -33,6 +33,14 @@ impl Extent {
         self.sums.len() as u64
     }
 
+    /// Whether `next` lies right behind it and was allocated with it, so that both can be read at once.
+    #[must_use]
+    pub fn is_continued_by(&self, next: &Self) -> bool {
+        const MOST_AT_ONCE: u64 = 256;
+        let is_short = self.blocks() + next.blocks() <= MOST_AT_ONCE;
+        is_short && self.born == next.born && self.block + self.blocks() == next.block
+    }
+
     /// The part of `count` blocks from `skip` on, as far as there is one.
     #[must_use]
     pub fn part(&self, skip: u64, count: u64) -> Self {

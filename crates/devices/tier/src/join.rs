@@ -27,14 +27,15 @@ pub struct Joined {
     last: Mark,
 }
 
-/// Compares the logs of both disks.
-pub fn compare(core: &mut Core, on_big: &[Found]) -> Joined {
+/// Compares the logs of both disks. `said_by_big` is the last record that the big disk's log calls durable there.
+pub fn compare(core: &mut Core, on_big: &[Found], said_by_big: u64) -> Joined {
     let (state, tail) = (core.superblock.fast, core.superblock.tail);
     let mut slot = core.disks.fast.lock();
     let lost = slot.lost.clone();
     let Some(fast) = slot.get() else {
         drop(slot);
         core.reports.extend(lost.map(|why| format!("mounted without the fast disk: {why}")));
+        check_big(core, on_big, said_by_big);
         return Joined::default();
     };
     let (identity, (first, blocks)) = (fast.identity(), fast.ring());
@@ -57,11 +58,12 @@ pub fn compare(core: &mut Core, on_big: &[Found]) -> Joined {
         let is_same = identity.own == state.uuid;
         let dropped = if is_same { count_behind(&found, known) } else { 0 };
         drop_records(core, dropped, "the big disk went on without it");
+        check_big(core, on_big, said_by_big);
         return joined;
     }
     let end = found.last().map_or(state.tail.position, |it| it.next);
     let on_fast: Vec<Found> = found.into_iter().filter(|it| it.header.sequence > tail.sequence).collect();
-    check_claims(core, on_big, &on_fast, last_stands);
+    check_claims(core, on_big, &on_fast, last_stands, said_by_big);
     // The histories must be one: the same records as far as both go.
     let mut before = tail.chain;
     let mut same = 0;
@@ -91,8 +93,8 @@ fn count_behind(found: &[Found], sequence: u64) -> u64 {
 }
 
 /// Whether each disk has what the other one's records say was durable on it.
-fn check_claims(core: &mut Core, on_big: &[Found], on_fast: &[Found], last_stands: bool) {
-    let (last, tail) = (core.superblock.fast.last.sequence, core.superblock.tail.sequence);
+fn check_claims(core: &mut Core, on_big: &[Found], on_fast: &[Found], last_stands: bool, said_by_big: u64) {
+    let last = core.superblock.fast.last.sequence;
     let newest = |found: &[Found], otherwise| found.last().map_or(otherwise, |it| it.header.sequence);
     let fast_has = newest(on_fast, if last_stands { last } else { 0 });
     let fast_said = on_big.iter().map(|it| it.header.fast_durable).max().unwrap_or(0).max(last);
@@ -102,11 +104,16 @@ fn check_claims(core: &mut Core, on_big: &[Found], on_fast: &[Found], last_stand
         );
         tell_lie(core, report);
     }
-    let big_has = newest(on_big, tail);
     let big_said = on_fast.iter().map(|it| it.header.big_durable).max().unwrap_or(0);
-    if big_has < big_said {
+    check_big(core, on_big, big_said.max(said_by_big));
+}
+
+/// Whether the big disk has what was said to be durable on it.
+fn check_big(core: &mut Core, on_big: &[Found], said: u64) {
+    let has = on_big.last().map_or(core.superblock.tail.sequence, |it| it.header.sequence);
+    if has < said {
         let report = format!(
-            "the big disk lost records it had made durable ({big_said}, has {big_has}): rolled back, or it lies about flushes"
+            "the big disk lost records it had made durable ({said}, has {has}): damaged, rolled back, or it lies about flushes"
         );
         tell_lie(core, report);
     }

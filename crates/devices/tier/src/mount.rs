@@ -113,7 +113,8 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions)
     let layout = core.io.layout;
     let position = on_big.last().map_or(core.superblock.tail.position, |it| it.next);
     let ring = Ring::new(layout.ring_first(), layout.ring_blocks, position);
-    let joined = join::compare(&mut core, &on_big);
+    let said = said_by_big(&core, &on_big);
+    let joined = join::compare(&mut core, &on_big, said);
     core.figures.recovered_from_fast = joined.surplus.len() as u64;
     let found: Vec<Found> = on_big.into_iter().chain(joined.surplus.iter().cloned()).collect();
     let newest = replay(&mut core, &found)?;
@@ -230,6 +231,23 @@ fn scan_big(core: &Core) -> Vec<Found> {
     let disks = &core.disks;
     let mut read = |block: u64, out: &mut [u8]| disks.read(block, out, IoTag::Recovery).is_ok();
     ring::scan(layout.ring_first(), layout.ring_blocks, core.superblock.tail, &mut read)
+}
+
+/// The last record that the big disk's own log calls durable on it.
+fn said_by_big(core: &Core, on_big: &[Found]) -> u64 {
+    let newest = on_big.last().map_or(core.superblock.tail.sequence, |it| it.header.sequence);
+    let layout = core.io.layout;
+    let ring_bytes = layout.ring_blocks as usize * BLOCK_BYTES;
+    // One request: the ring is looked through at every mount.
+    let mut ring = vec![0; ring_bytes];
+    if core.disks.read(layout.ring_first(), &mut ring, IoTag::Recovery).is_err() {
+        return 0;
+    }
+    let mut read = |block: u64, out: &mut [u8]| {
+        let from = block as usize * BLOCK_BYTES;
+        ring.get(from..from + out.len()).map(|bytes| out.copy_from_slice(bytes)).is_some()
+    };
+    ring::said_durable(0, layout.ring_blocks, newest, &mut read)
 }
 
 /// Applies the records; returns the last one.

@@ -43,14 +43,23 @@ impl Core {
         Ok(count as usize)
     }
 
-    /// The stored parts of `first..last`, cut to that range.
+    /// The stored parts of `first..last`, cut to that range; what lies in a row on the disk comes as one.
     fn runs(&mut self, object: ObjectId, first: u64, last: u64) -> Result<Vec<(u64, Extent)>> {
         let cut = |(at, extent): (u64, Extent)| {
             let skip = first.saturating_sub(at);
             let end = extent.blocks().min(last - at);
             (at + skip, extent.part(skip, end - skip))
         };
-        Ok(self.extents(object, first, last)?.into_iter().map(cut).collect())
+        let mut runs: Vec<(u64, Extent)> = Vec::new();
+        for (at, extent) in self.extents(object, first, last)?.into_iter().map(cut) {
+            match runs.last_mut() {
+                Some((start, run)) if *start + run.blocks() == at && run.is_continued_by(&extent) => {
+                    run.sums.extend(extent.sums);
+                }
+                _ => runs.push((at, extent)),
+            }
+        }
+        Ok(runs)
     }
 
     /// The verified blocks of an extent, which begin at block `at` of the object.

@@ -132,6 +132,23 @@ pub fn scan(first: u64, blocks: u64, from: Mark, read: &mut dyn FnMut(u64, &mut 
     }
 }
 
+/// The last record that those in the ring behind `newest` call durable: more than `newest` if one of them was lost.
+pub fn said_durable(first: u64, blocks: u64, newest: u64, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> u64 {
+    let mut said = 0;
+    let mut bytes = vec![0; BLOCK_BYTES];
+    for position in 0..blocks {
+        if !read(first + position, &mut bytes) {
+            continue;
+        }
+        let Some(header) = record::header(&bytes).filter(|header| header.sequence > newest) else { continue };
+        let before = Mark { position: 0, sequence: header.sequence - 1, chain: header.chain };
+        if let Some(found) = read_record(first, blocks, position, before, read) {
+            said = said.max(found.header.big_durable);
+        }
+    }
+    said
+}
+
 /// Whether that very record stands where it is said to.
 pub fn stands(first: u64, blocks: u64, mark: Mark, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> bool {
     let mut bytes = vec![0; BLOCK_BYTES];
