@@ -220,6 +220,10 @@ impl Fast {
     /// A request begins.
     fn begin(&mut self) {
         self.tick += 1;
+        self.read_clock();
+    }
+
+    fn read_clock(&mut self) {
         if let Some(clock) = &self.clock {
             self.now = self.now.max(clock.now().as_nanoseconds());
         }
@@ -400,8 +404,8 @@ impl Fast {
     }
 
     /// The day, as [`Mover`] counts them.
-    #[must_use]
-    pub const fn day(&self) -> u64 {
+    pub fn day(&mut self) -> u64 {
+        self.read_clock();
         admission::day(self.now)
     }
 

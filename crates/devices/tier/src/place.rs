@@ -54,7 +54,7 @@ impl Place for TierDevice {
         let mut at = 0;
         loop {
             let mut core = self.volume.core.lock();
-            let step = core.promote_some(object, at)?;
+            let step = core.promote_some(object, at, true)?;
             moved.bytes += step.blocks * BLOCK;
             if let Some(refusal) = step.refused {
                 return Err(Error::of(ErrorKind::NoSpace, object, refusal.describe()));
@@ -117,7 +117,7 @@ impl Volume {
             let Some((next, day)) = next else { return Ok((done, false)) };
             done += 1;
             // An object that is gone or damaged is not moved; whoever reads it is told.
-            let Ok(step) = core.promote_some(ObjectId(next.object), next.index) else { continue };
+            let Ok(step) = core.promote_some(ObjectId(next.object), next.index, false) else { continue };
             core.disks.fast.lock().with(|fast| {
                 match (step.refused, step.next) {
                     (Some(refusal), _) => fast.mover().refused(next, refusal, day),
@@ -143,7 +143,8 @@ impl Core {
     }
 
     /// Copies the content of an object from block `at` on, a window of it.
-    fn promote_some(&mut self, object: ObjectId, at: u64) -> Result<Step> {
+    /// `forced`: somebody waits for it, so that the day's budget does not hold.
+    fn promote_some(&mut self, object: ObjectId, at: u64, forced: bool) -> Result<Step> {
         let onode = self.known(object)?;
         let last = onode.size.div_ceil(BLOCK);
         let mut step = Step { blocks: 0, refused: None, next: None };
@@ -162,7 +163,7 @@ impl Core {
             let content = self.read_stored(object, index, &extent);
             self.is_scrubbing = false;
             let content = content?;
-            let taken = self.disks.fast.lock().with(|fast| fast.promote(&piece, &content, true));
+            let taken = self.disks.fast.lock().with(|fast| fast.promote(&piece, &content, forced));
             match taken.unwrap_or(Err(Refusal::Away)) {
                 Ok(()) => step.blocks += extent.blocks(),
                 Err(Refusal::Held) => {}

@@ -1,6 +1,7 @@
 //! The fast disk under a whole volume: what it costs inside, what it gains, and moving objects on purpose.
 
 use onode_base::Prng;
+use onode_base::clock::ManualClock;
 use onode_media::blockdev::BlockDev;
 use onode_media::sim::disk::ftl::LogBlock;
 use onode_media::sim::disk::hdd::{Hdd, HddOptions};
@@ -8,8 +9,9 @@ use onode_media::sim::disk::ssd::{Ssd, SsdOptions};
 use onode_media::sim::disk::{HostClock, SimDisk};
 use onode_object::powers::Place;
 use onode_object::{Durability, ErrorKind, Hints, ObjectDevice, ObjectId, ObjectKind, Placement, Target, Transaction};
-use onode_tier::fast::{FastOptions, SectionOptions};
-use onode_tier::{FormatOptions, MountOptions, TierDevice};
+use onode_tier::fast::{FastOptions, FastSettings, SectionOptions};
+use onode_tier::{FormatOptions, MountOptions, NewFast, TierDevice};
+use std::sync::Arc;
 
 const BLOCK: u64 = 4096;
 const MIB: u64 = 1 << 20;
@@ -24,9 +26,21 @@ fn used_ssd(bytes: u64, clock: &HostClock) -> SimDisk {
     disk
 }
 
-fn format_options(ring: u64, sections: Vec<SectionOptions>) -> FormatOptions {
-    let fast = FastOptions { ring_bytes: ring, sections, ..FastOptions::default() };
-    FormatOptions { log_bytes: Some(ring), fast, ..FormatOptions::default() }
+/// A volume on both disks.
+fn format(
+    fast: SimDisk,
+    big: SimDisk,
+    ring_bytes: u64,
+    sections: Vec<SectionOptions>,
+    mount: &MountOptions,
+) -> TierDevice {
+    let options = FastOptions { ring_bytes, sections, ..FastOptions::default() };
+    let fast = NewFast { disk: Box::new(fast), uuid: [3; 16], options };
+    TierDevice::format(Box::new(big), Some(fast), &log_of(ring_bytes), mount).expect("format")
+}
+
+fn log_of(bytes: u64) -> FormatOptions {
+    FormatOptions { log_bytes: Some(bytes), ..FormatOptions::default() }
 }
 
 fn one_section() -> Vec<SectionOptions> {
@@ -71,9 +85,7 @@ fn model_count(disk: &SimDisk, name: &str) -> u64 {
 fn synced_writes_of_4_kib_at_random_cost_a_tenth_more_pages_at_most() {
     let disk = used_ssd(64 * MIB, &HostClock::default());
     let big = SimDisk::new("big", 96 * MIB);
-    let options = format_options(2 * MIB, one_section());
-    let device =
-        TierDevice::format(Box::new(disk.clone()), Box::new(big), &options, &MountOptions::default()).expect("format");
+    let device = format(disk.clone(), big, 2 * MIB, one_section(), &MountOptions::default());
     let object = create(&device, 1, 24 * MIB, hints(Placement::default()))[0];
     device.close().expect("no fault");
     let before = (model_count(&disk, "pages written"), model_count(&disk, "pages programmed"));
@@ -118,11 +130,7 @@ fn a_hot_set_is_read_nearly_as_fast_as_with_all_on_the_solid_state_disk() {
     let files = BIG * 6 / 10 / FILE;
     let bypass = hints(Placement { target: Target::Bypass, ..Placement::default() });
     let clock = HostClock::default();
-    let alone = TierDevice::format_alone(
-        Box::new(used_ssd(BIG, &clock)),
-        &format_options(MIB, one_section()),
-        &MountOptions::default(),
-    );
+    let alone = TierDevice::format_alone(Box::new(used_ssd(BIG, &clock)), &log_of(MIB), &MountOptions::default());
     let alone = alone.expect("format");
     let objects = create(&alone, files, FILE, bypass);
     alone.close().expect("no fault");
@@ -132,10 +140,7 @@ fn a_hot_set_is_read_nearly_as_fast_as_with_all_on_the_solid_state_disk() {
 
     let clock = HostClock::default();
     let big = SimDisk::with_model("hdd", BIG, Box::new(Hdd::new(HddOptions::seagate_750())), &clock);
-    let options = format_options(MIB, one_section());
-    let device =
-        TierDevice::format(Box::new(used_ssd(BIG / 10, &clock)), Box::new(big), &options, &MountOptions::default());
-    let device = device.expect("format");
+    let device = format(used_ssd(BIG / 10, &clock), big, MIB, one_section(), &MountOptions::default());
     // Nothing is copied when it is written: reads alone bring the hot set.
     let objects = create(&device, files, FILE, bypass);
     for object in &objects {
@@ -170,8 +175,7 @@ fn read_in_a_row(device: &TierDevice, object: ObjectId, clock: &HostClock) -> u6
 fn a_large_file_is_read_in_a_row_as_fast_as_from_the_solid_state_disk_alone() {
     let clock = HostClock::default();
     let ssd = Box::new(used_ssd(64 * MIB, &clock));
-    let options = format_options(2 * MIB, vec![SectionOptions::new("large", 1, 1 << 20)]);
-    let alone = TierDevice::format_alone(ssd, &options, &MountOptions::default()).expect("format");
+    let alone = TierDevice::format_alone(ssd, &log_of(2 * MIB), &MountOptions::default()).expect("format");
     let object = create(&alone, 1, 32 * MIB, hints(Placement::default()))[0];
     alone.close().expect("no fault");
     let wanted = read_in_a_row(&alone, object, &clock);
@@ -179,8 +183,8 @@ fn a_large_file_is_read_in_a_row_as_fast_as_from_the_solid_state_disk_alone() {
 
     let clock = HostClock::default();
     let big = SimDisk::with_model("hdd", 64 * MIB, Box::new(Hdd::new(HddOptions::seagate_750())), &clock);
-    let fast = Box::new(used_ssd(64 * MIB, &clock));
-    let device = TierDevice::format(fast, Box::new(big), &options, &MountOptions::default()).expect("format");
+    let sections = vec![SectionOptions::new("large", 1, 1 << 20)];
+    let device = format(used_ssd(64 * MIB, &clock), big, 2 * MIB, sections, &MountOptions::default());
     let object = create(&device, 1, 32 * MIB, hints(Placement::default()))[0];
     device.close().expect("no fault");
     let found = read_in_a_row(&device, object, &clock);
@@ -195,11 +199,14 @@ struct Pair {
 }
 
 fn pair() -> Pair {
+    pair_with(FastSettings::default())
+}
+
+fn pair_with(settings: FastSettings) -> Pair {
     let (fast, big) = (SimDisk::new("fast", 16 * MIB), SimDisk::new("big", 64 * MIB));
     let sections = vec![SectionOptions::new("small", 1, 16 << 10), SectionOptions::new("large", 1, 256 << 10)];
-    let options = format_options(512 << 10, sections);
-    let mount = MountOptions::default();
-    let device = TierDevice::format(Box::new(fast.clone()), Box::new(big.clone()), &options, &mount).expect("format");
+    let mount = MountOptions { fast: settings, ..MountOptions::default() };
+    let device = format(fast.clone(), big.clone(), 512 << 10, sections, &mount);
     Pair { fast, big, device }
 }
 
@@ -277,6 +284,40 @@ fn what_is_promoted_is_there_when_the_call_returns_and_gone_when_demoted() {
     }
     assert_eq!(data_bytes(&fast).1, 0);
     assert_eq!(device.promote(ObjectId(1 << 40), true).expect_err("no such object").kind, ErrorKind::NotFound);
+}
+
+#[test]
+fn moves_in_the_background_keep_to_the_budget_of_the_day() {
+    const DAY: u64 = 86_400_000_000_000;
+    let Pair { device, .. } = pair_with(FastSettings { daily_bytes: Some(512 << 10), ..FastSettings::default() });
+    let clock = Arc::new(ManualClock::at(DAY * 20_000));
+    device.set_clock(clock.clone());
+    let bypass = Placement { target: Target::Bypass, ..Placement::default() };
+    let objects = create(&device, 10, 128 << 10, hints(bypass));
+    device.close().expect("no fault");
+    for object in &objects {
+        let mut transaction = Transaction::new();
+        transaction.set_hints(*object, hints(in_section(0)));
+        device.commit(transaction, Durability::Durable).expect("room");
+        device.promote(*object, false).expect("it goes on the list");
+    }
+    let copied = || objects.iter().map(|object| device.why(*object).expect("known").fast_bytes).sum::<u64>();
+    for day in 1..3 {
+        while device.maintain(3).expect("no fault").more {}
+        assert_eq!(copied(), day * (512 << 10), "day {day}");
+        clock.advance(DAY);
+    }
+    // Who waits for it does not wait for tomorrow.
+    while device.maintain(3).expect("no fault").more {}
+    let bytes = device.promote(objects[9], true).expect("there is room").bytes;
+    assert_eq!((bytes, copied()), (0, 10 * (128 << 10)), "the third day had enough for the last two");
+    let more = create(&device, 10, 128 << 10, hints(bypass));
+    for object in &more {
+        let mut transaction = Transaction::new();
+        transaction.set_hints(*object, hints(in_section(0)));
+        device.commit(transaction, Durability::Durable).expect("room");
+        assert_eq!(device.promote(*object, true).expect("there is room").bytes, 128 << 10);
+    }
 }
 
 #[test]
