@@ -45,7 +45,7 @@ impl Extent {
     #[must_use]
     pub fn part(&self, skip: u64, count: u64) -> Self {
         let from = skip.min(self.blocks()) as usize;
-        let sums = self.sums.iter().skip(from).take(count.min(MOST_BLOCKS) as usize).copied().collect();
+        let sums = self.sums.iter().skip(from).take(count.min(self.blocks()) as usize).copied().collect();
         Self { block: self.block + skip, born: self.born, sums }
     }
 
