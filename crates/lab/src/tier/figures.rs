@@ -2,6 +2,7 @@
 //!
 //! Groups of figures live in files of their own, one line in `GROUPS` each.
 
+mod hot;
 mod large;
 mod policies;
 mod small;
@@ -20,12 +21,13 @@ use std::path::PathBuf;
 type Group = fn(&mut Measuring<'_>) -> Result<()>;
 
 /// The groups in the order of the report.
-const GROUPS: [(&str, Group); 7] = [
+const GROUPS: [(&str, Group); 8] = [
     ("postmark", small::postmark),
     ("together", small::together),
     ("natural", small::natural),
     ("sequential", large::sequential),
     ("random", large::random),
+    ("hot", hot::measure),
     ("space", space::measure),
     ("policies", policies::measure),
 ];

@@ -86,7 +86,18 @@ impl Own {
         std::mem::take(&mut self.phases)
     }
 
-    fn requests(&self) -> Vec<Requests> {
+    /// The file system.
+    pub(super) const fn files(&self) -> &FileSystem {
+        &self.files
+    }
+
+    /// Virtual time.
+    pub(super) fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    /// What each disk did so far.
+    pub(super) fn requests(&self) -> Vec<Requests> {
         self.disks.iter().map(requests_of).collect()
     }
 

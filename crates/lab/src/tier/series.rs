@@ -2,9 +2,10 @@
 //!
 //! The paper's own numbers are lost with its drawings; what it says of them in words is the shape to compare with.
 
+use super::devices::Ours;
 use super::model::{Disk, Phase, replay};
 use super::recording::Recording;
-use super::workload::{FILES, SIZES};
+use super::workload::{FILES, SIZES, named};
 use super::{PEERS, recording_name};
 use onode::{Class, Error, Result};
 use serde::Serialize;
@@ -42,6 +43,12 @@ const fn plan_of(figure: u32) -> Option<Plan> {
         10 => ("random write", "template", "write"),
         11 => ("random rewrite", "template", "rewrite"),
         12 => ("random read", "template", "read"),
+        13 => ("IOzone write by size of extents", "iozone", "write"),
+        14 => ("IOzone rewrite by size of extents", "iozone", "rewrite"),
+        15 => ("IOzone read by size of extents", "iozone", "read"),
+        16 => ("random write by size of extents", "template", "write"),
+        17 => ("random rewrite by size of extents", "template", "rewrite"),
+        18 => ("random read by size of extents", "template", "read"),
         19 => ("transaction rates with PostMark", "postmark", "transactions"),
         20 => ("Bonnie++ I/O bandwidth", "bonnie", ""),
         _ => return None,
@@ -56,35 +63,52 @@ const fn plan_of(figure: u32) -> Option<Plan> {
 pub fn series(figure: u32, recordings: &Path) -> Result<Series> {
     let Some(plan) = plan_of(figure) else {
         let why = format!("there is no series for figure {figure}");
-        return Err(Error::new(Class::Usage, "cannot draw the figure", why).hint("7 to 12, 19 and 20 are there"));
+        return Err(Error::new(Class::Usage, "cannot draw the figure", why).hint("Figures 7 to 20 are there"));
     };
     let labels: Vec<String> = match figure {
         19 => FILES.iter().map(|files| format!("{files}")).collect(),
         20 => ["write", "rewrite", "read"].map(str::to_owned).to_vec(),
         _ => SIZES.iter().map(|size| format!("{}K", size >> 10)).collect(),
     };
-    let mut points: Vec<_> = labels.iter().map(|label| (label.clone(), Vec::new())).collect();
-    let mut curves = Vec::new();
-    for peer in PEERS {
-        for disk in [Disk::Hdd, Disk::PageMapped, Disk::LogBlock] {
-            curves.push(format!("{peer} on {}", disk.name()));
-            for (label, values) in &mut points {
-                let workload =
-                    if figure == 19 { format!("{}-{label}", plan.workload) } else { plan.workload.to_owned() };
-                let name = match figure {
-                    19 => plan.phase.to_owned(),
-                    20 => label.clone(),
-                    _ => format!("{} {label}", plan.phase),
-                };
-                let found = Recording::find(recordings, &recording_name(peer, &workload))?;
-                let phases = found.map(|recording| replay(&recording, disk)).unwrap_or_default();
-                let phase = phases.iter().find(|phase| phase.name == name);
-                values.push(phase.map(|phase| value(figure, phase)));
+    let points = labels.iter().map(|label| (label.clone(), Vec::new())).collect();
+    let unit = if figure == 19 { "changes a second" } else { "MB/s" };
+    let mut drawn = Series { figure, title: plan.title.to_owned(), unit, curves: Vec::new(), points };
+    if !(13..=18).contains(&figure) {
+        for peer in PEERS {
+            for disk in [Disk::Hdd, Disk::PageMapped, Disk::LogBlock] {
+                drawn.curve(format!("{peer} on {}", disk.name()), &plan, |workload| {
+                    let found = Recording::find(recordings, &recording_name(peer, workload))?;
+                    Ok(found.map(|recording| replay(&recording, disk)).unwrap_or_default())
+                })?;
             }
         }
     }
-    let unit = if figure == 19 { "changes a second" } else { "MB/s" };
-    Ok(Series { figure, title: plan.title.to_owned(), unit, curves, points })
+    for (extent, ours) in Ours::of_extents() {
+        drawn.curve(format!("{}, extents of {} KB", ours.name(), extent >> 10), &plan, |workload| {
+            named(workload).map_or_else(|| Ok(Vec::new()), |known| ours.run(known))
+        })?;
+    }
+    Ok(drawn)
+}
+
+impl Series {
+    /// Adds a curve; `phases_of` runs a workload.
+    fn curve(&mut self, name: String, plan: &Plan, phases_of: impl Fn(&str) -> Result<Vec<Phase>>) -> Result<()> {
+        let figure = self.figure;
+        let all = if figure == 19 { Vec::new() } else { phases_of(plan.workload)? };
+        for (label, values) in &mut self.points {
+            let phase_name = match figure {
+                19 => plan.phase.to_owned(),
+                20 => label.clone(),
+                _ => format!("{} {label}", plan.phase),
+            };
+            let own = if figure == 19 { phases_of(&format!("{}-{label}", plan.workload))? } else { Vec::new() };
+            let phase = all.iter().chain(&own).find(|phase| phase.name == phase_name);
+            values.push(phase.map(|phase| value(figure, phase)));
+        }
+        self.curves.push(name);
+        Ok(())
+    }
 }
 
 fn value(figure: u32, phase: &Phase) -> f64 {

@@ -2,7 +2,7 @@
 
 use super::Measuring;
 use crate::tier::PEERS;
-use crate::tier::devices::Ours;
+use crate::tier::devices::{Against, Ours};
 use crate::tier::model::{Disk, Phase};
 use crate::tier::workload::{FILES, PROGRAMS};
 use onode::Result;
@@ -14,9 +14,6 @@ struct Way {
     name: &'static str,
     workload: &'static str,
 }
-
-/// Ours, the disk of the peers that it is held against, and how many times faster it is to be.
-type Against = (Ours, Disk, Option<f64>);
 
 pub(super) fn postmark(measuring: &mut Measuring<'_>) -> Result<()> {
     let ways = [Way { name: "fsync", workload: "postmark" }, Way { name: "-o sync", workload: "sync-postmark" }];

@@ -4,9 +4,13 @@ use super::Measuring;
 use onode::Result;
 use onode_tier::fast::extent::Scheme;
 use onode_tier::fast::extent::measure::{BLOCK_BYTES, fill};
+use onode_tier::fast::extent::paper::{Paper, SMALL_EXTENT_BLOCKS};
 
 /// The extents that are judged, of those of paper 4.
 const EXTENTS: [(u64, bool); 4] = [(16 << 10, true), (64 << 10, false), (256 << 10, false), (512 << 10, true)];
+
+/// The section of the paper's Table 3.
+const TABLE_BYTES: u64 = 16 << 30;
 
 pub(super) fn measure(measuring: &mut Measuring<'_>) -> Result<()> {
     for (extent, is_judged) in EXTENTS {
@@ -22,6 +26,12 @@ pub(super) fn measure(measuring: &mut Measuring<'_>) -> Result<()> {
                 }
             }
         }
+    }
+    for (extent, _) in EXTENTS {
+        let blocks = extent / BLOCK_BYTES;
+        let bits = u64::from(Paper::new(blocks, blocks as u32, SMALL_EXTENT_BLOCKS).bits_per_extent());
+        let row = format!("Table 3: bitmaps of a section of 16 GB, extents of {} KB", extent >> 10);
+        measuring.shown(row, (bits * (TABLE_BYTES / extent) / 8) as f64 / 1024.0, "KB");
     }
     Ok(())
 }
