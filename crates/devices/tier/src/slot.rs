@@ -99,9 +99,11 @@ impl FastSlot {
 
     /// Content was read from the big disk: copies it if that is worth it.
     pub fn consider(&mut self, piece: &Piece, content: &[u8]) {
-        self.with(|fast| match fast.missed(piece) {
-            Ok(()) => fast.promote(piece, content, false).map(|_| ()),
-            Err(_) => Ok(()),
-        });
+        for (part, content) in piece.parts().zip(content.chunks(Piece::MOST_BLOCKS as usize * BLOCK_BYTES)) {
+            self.with(|fast| match fast.missed(&part) {
+                Ok(()) => fast.promote(&part, content, false).map(|_| ()),
+                Err(_) => Ok(()),
+            });
+        }
     }
 }

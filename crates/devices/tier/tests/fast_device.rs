@@ -287,6 +287,25 @@ fn what_is_promoted_is_there_when_the_call_returns_and_gone_when_demoted() {
 }
 
 #[test]
+fn what_is_read_twice_in_one_large_request_is_copied() {
+    let Pair { big, device, .. } = pair();
+    let bypass = Placement { target: Target::Bypass, ..Placement::default() };
+    let object = create(&device, 1, 3 * MIB, hints(bypass))[0];
+    let mut transaction = Transaction::new();
+    transaction.set_hints(object, hints(in_section(0)));
+    device.commit(transaction, Durability::Durable).expect("room");
+    device.close().expect("no fault");
+    let copied = || device.why(object).expect("known").fast_bytes;
+    check(&device, object, 3 * MIB);
+    assert_eq!(copied(), 0, "it was asked for once");
+    check(&device, object, 3 * MIB);
+    assert_eq!(copied(), 3 * MIB);
+    big.reset_counters();
+    check(&device, object, 3 * MIB);
+    assert_eq!(data_bytes(&big), (0, 0));
+}
+
+#[test]
 fn moves_in_the_background_keep_to_the_budget_of_the_day() {
     const DAY: u64 = 86_400_000_000_000;
     let Pair { device, .. } = pair_with(FastSettings { daily_bytes: Some(512 << 10), ..FastSettings::default() });

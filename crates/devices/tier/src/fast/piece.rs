@@ -29,6 +29,17 @@ impl Piece {
         self.block.saturating_add(self.blocks as u64)
     }
 
+    /// The same in pieces of [`MOST_BLOCKS`](Self::MOST_BLOCKS) and a rest.
+    pub fn parts(&self) -> impl Iterator<Item = Self> + use<> {
+        let whole = *self;
+        (0..whole.blocks).step_by(Self::MOST_BLOCKS as usize).map(move |skip| Self {
+            block: whole.block + u64::from(skip),
+            index: whole.index + u64::from(skip),
+            blocks: (whole.blocks - skip).min(Self::MOST_BLOCKS),
+            ..whole
+        })
+    }
+
     /// A number for what the piece holds: the same block born again is something else.
     pub(super) const fn key(&self) -> u64 {
         self.block ^ self.born.wrapping_mul(0x9e37_79b9_7f4a_7c15)
