@@ -5,9 +5,11 @@
 //! compared. Bytes follow from the seed; times are processor time of this machine.
 
 mod chip;
+mod cmfs_volume;
 mod coders;
 mod figures;
 mod on_device;
+mod paper;
 mod population;
 mod shapes;
 mod tables;

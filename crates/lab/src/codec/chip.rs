@@ -36,12 +36,40 @@ pub struct File {
     pub size: u64,
 }
 
+/// What a page says of itself in its spare area, until its block is erased.
+#[derive(Clone, Debug)]
+pub struct Tag {
+    /// Id of the object.
+    pub id: u32,
+    /// Its page; 0 for the header.
+    pub chunk: u32,
+    /// What the header page holds: everything of the object but its pages.
+    pub header: Option<Object>,
+    /// The header says that the object was removed.
+    pub is_gone: bool,
+}
+
+/// What was done on the medium.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Operations {
+    /// Pages read by the cleaner.
+    pub reads: u64,
+    /// Pages programmed.
+    pub programs: u64,
+    /// Blocks erased.
+    pub erases: u64,
+}
+
 /// Flag of an object that has no header page.
 const FAKE: u8 = 8;
 
 /// The file system.
 pub struct Chip {
     owners: Vec<Option<Owner>>,
+    /// What each page says of itself.
+    pub tags: Vec<Option<Tag>>,
+    /// What was done so far.
+    pub operations: Operations,
     /// All blocks, as the paper stores them.
     pub blocks: Vec<Block>,
     free: VecDeque<u32>,
@@ -61,6 +89,8 @@ impl Chip {
     pub fn new(blocks: u32) -> Self {
         let mut chip = Self {
             owners: vec![None; (blocks * PAGES_PER_BLOCK) as usize],
+            tags: vec![None; (blocks * PAGES_PER_BLOCK) as usize],
+            operations: Operations::default(),
             blocks: vec![Block::default(); blocks as usize],
             free: (0..blocks).collect(),
             open: 0,
@@ -98,6 +128,10 @@ impl Chip {
         let page = self.open * PAGES_PER_BLOCK + self.next_page;
         self.next_page += 1;
         self.owners[page as usize] = Some(owner);
+        let object = &self.file(owner.object).object;
+        let header = (owner.chunk == 0).then(|| Object { pages: Vec::new(), ..object.clone() });
+        self.tags[page as usize] = Some(Tag { id: object.id, chunk: owner.chunk, header, is_gone: false });
+        self.operations.programs += 1;
         self.blocks[self.open as usize].pages_in_use += 1;
         self.used += 1;
         page
@@ -118,11 +152,14 @@ impl Chip {
             let victim = victim.expect("the populations leave room") as u32;
             for page in victim * PAGES_PER_BLOCK..(victim + 1) * PAGES_PER_BLOCK {
                 if let Some(owner) = self.owners[page as usize] {
+                    self.operations.reads += 1;
                     self.drop_page(page);
                     let new = self.place(owner);
                     self.point(owner, new);
                 }
+                self.tags[page as usize] = None;
             }
+            self.operations.erases += 1;
             self.blocks[victim as usize] = Block::default();
             self.free.push_back(victim);
         }
@@ -154,9 +191,18 @@ impl Chip {
 
     /// Writes a version of the header.
     pub fn write_header(&mut self, object: u32) {
+        let serial = &mut self.file(object).object.serial;
+        *serial = serial.wrapping_add(1);
         self.write(object, 0);
-        let object = &mut self.file(object).object;
-        object.serial = object.serial.wrapping_add(1);
+    }
+
+    /// Writes a header that says that the object is going to be removed.
+    pub fn note_removal(&mut self, object: u32) {
+        self.write_header(object);
+        let page = self.file(object).object.header;
+        if let Some(tag) = &mut self.tags[page as usize] {
+            tag.is_gone = true;
+        }
     }
 
     fn file(&mut self, object: u32) -> &mut File {

@@ -1,7 +1,7 @@
 //! Every figure that codecs alone decide, beside the one to reach.
 
 use super::coders::{Codec, Measured};
-use super::{Options, Population, shapes, updates};
+use super::{Options, Population, paper, shapes, updates};
 use crate::figures::{FigureReport, Row, Value};
 use onode_codec::cmfs::Hybrid;
 
@@ -18,12 +18,13 @@ const REACH_DECODE_MS: f64 = 30.0;
 /// Rows on their way into a report.
 pub struct Rows<'a> {
     options: &'a Options,
-    rows: Vec<Row>,
+    /// Those so far.
+    pub rows: Vec<Row>,
 }
 
 /// Measures all of them; `progress` hears what is being done. What cannot be measured is named in the report.
 pub fn figures(options: &Options, progress: &mut dyn FnMut(&str)) -> FigureReport {
-    let mut rows = Rows { options, rows: Vec::new() };
+    let mut rows = Rows::new(options);
     let mut failures = Vec::new();
     let mut decode_ms = 0.0f64;
     for (population, reach) in Population::ALL.into_iter().zip(REACH) {
@@ -60,12 +61,19 @@ pub fn figures(options: &Options, progress: &mut dyn FnMut(&str)) -> FigureRepor
     if shapes::measure(&mut rows).is_none() {
         failures.push("an object does not fit the paper's records".to_owned());
     }
+    if paper::measure(&mut rows).is_none() {
+        failures.push("a mount of the paper's volume did not find what was there".to_owned());
+    }
     let mib = u64::from(options.blocks()) / 8;
     let device = format!("metadata of {mib} MiB of NAND with 2 KiB pages, seed {}", options.seed);
     FigureReport { device, quick: options.quick, rows: rows.rows, failures, notes: Vec::new() }
 }
 
-impl Rows<'_> {
+impl<'a> Rows<'a> {
+    /// None so far.
+    pub const fn new(options: &'a Options) -> Self {
+        Self { options, rows: Vec::new() }
+    }
     pub const fn blocks(&self) -> u32 {
         self.options.blocks()
     }

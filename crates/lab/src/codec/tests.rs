@@ -32,3 +32,15 @@ fn updates_keep_all_records() {
     let updates = updates::measure(Population::AgedSmall, 128, 5).unwrap();
     assert!(updates.bytes_max >= 512, "{updates:?}");
 }
+
+#[test]
+fn the_volume_of_the_paper_keeps_its_shapes_and_mounts_agree() {
+    let options = Options { seed: 2, populations: Vec::new(), quick: false };
+    let mut rows = super::figures::Rows::new(&options);
+    paper::measure(&mut rows).unwrap();
+    for row in &rows.rows {
+        assert_ne!(row.met, Some(false), "{row:?}");
+    }
+    let mounts = rows.rows.iter().find(|row| row.name.starts_with("mounts that found")).unwrap();
+    assert!(matches!(mounts.value, crate::figures::Value::Count(count) if count > 100), "{mounts:?}");
+}
