@@ -102,6 +102,12 @@ pub enum Bug {
     ScmContentNotFlushed,
     /// scm: a recovery leaves out zeros that the last records were to put in place.
     ScmZerosForgotten,
+    /// flash+scm: a sync does not wait for the write buffer.
+    BesideUnfenced,
+    /// flash+scm: a mount leaves out the page that the write buffer has.
+    BesideHeldForgotten,
+    /// flash+scm: an anchor may be durable before what it names.
+    BesideAnchorFirst,
     /// fs: fsync does not wait for the device.
     FsyncWithoutSync,
     /// fs: a change of names is two transactions.
@@ -128,7 +134,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 58] = [
+    pub const ALL: [Self; 61] = [
         Self::AckBeforeProgram,
         Self::RecordBeforeData,
         Self::CheckpointBeforeContent,
@@ -176,6 +182,9 @@ impl Bug {
         Self::ScmIncompleteKept,
         Self::ScmContentNotFlushed,
         Self::ScmZerosForgotten,
+        Self::BesideUnfenced,
+        Self::BesideHeldForgotten,
+        Self::BesideAnchorFirst,
         Self::FsyncWithoutSync,
         Self::NamesInTwo,
         Self::OrphansStay,

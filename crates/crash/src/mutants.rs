@@ -30,7 +30,12 @@ fn find(bug: Bug, states: u64) -> Result<(u64, Spec, String), u64> {
     let mut judged = 0;
     let of_files = bug >= Bug::FsyncWithoutSync;
     let levels: Vec<&str> = LEVELS.into_iter().filter(|level| (*level != "object") == of_files).collect();
-    let media = if format!("{bug:?}").starts_with("Scm") { Media::Scm } else { Media::Nand };
+    let name = format!("{bug:?}");
+    let media = match () {
+        () if name.starts_with("Scm") => Media::Scm,
+        () if name.starts_with("Beside") => Media::Beside,
+        () => Media::Nand,
+    };
     for seed in 1.. {
         for run in task::round(media, &levels, seed) {
             plant(Some(bug));

@@ -6,7 +6,7 @@ use onode::{Class, Error, Medium, Result, Spec, Volume};
 use onode_base::{Clock, Timestamp};
 use onode_flash::FlashDevice;
 use onode_fs::{AccessTimes, FileSystem, FormatOptions, Inodes, Options};
-use onode_media::{Counters, Nand, Wear};
+use onode_media::{Counters, Nand, PmemOptions, SimPmem, Wear};
 use onode_object::{ObjectDevice, RamDevice};
 use std::sync::Arc;
 
@@ -101,20 +101,34 @@ impl Caches {
     }
 }
 
-/// The time is what the NAND has spent.
-struct VirtualClock(Option<Chip>);
+/// The time is what NAND and memory have spent.
+struct VirtualClock(Media);
 
 impl Clock for VirtualClock {
     fn now(&self) -> Timestamp {
-        let spent = self.0.as_ref().map_or(0, Chip::nanoseconds);
+        let spent = self.0.nanoseconds();
         Timestamp::from_nanoseconds(EPOCH_NANOSECONDS + spent)
+    }
+}
+
+/// What a device stands on.
+#[derive(Clone, Default)]
+struct Media {
+    chip: Option<Chip>,
+    memory: Option<Arc<SimPmem>>,
+}
+
+impl Media {
+    fn nanoseconds(&self) -> u64 {
+        let of_memory = self.memory.as_ref().map_or(0, |memory| memory.counters().virtual_nanoseconds);
+        self.chip.as_ref().map_or(0, Chip::nanoseconds) + of_memory
     }
 }
 
 /// A file system on a device that was just made.
 pub(crate) struct Bench {
     pub(crate) files: FileSystem,
-    chip: Option<Chip>,
+    media: Media,
 }
 
 impl Bench {
@@ -137,9 +151,10 @@ impl Bench {
         access_times: AccessTimes,
     ) -> Result<Self> {
         let what = || format!("cannot measure on {spec}");
-        let (device, chip): (Arc<dyn ObjectDevice>, _) = match spec {
-            Spec::Ram { size } => (Arc::new(RamDevice::new(*size)), None),
-            Spec::Flash { medium: Medium::Simulator, shape, beside: None } => {
+        let mut media = Media::default();
+        let device: Arc<dyn ObjectDevice> = match spec {
+            Spec::Ram { size } => Arc::new(RamDevice::new(*size)),
+            Spec::Flash { medium: Medium::Simulator, shape, beside } => {
                 let chip = Chip::new(shape.geometry()?)
                     .map_err(|error| Error::new(Class::BadSize, what(), error.to_string()))?;
                 let format = onode_flash::FormatOptions {
@@ -149,9 +164,17 @@ impl Bench {
                     victim: shape.victim,
                     wear: shape.wear,
                 };
-                let device = FlashDevice::format(chip.clone(), &format, &caches.options())
-                    .map_err(|error| Error::new(Class::of_device(&error), what(), error.to_string()))?;
-                (Arc::new(device), Some(chip))
+                media.chip = Some(chip.clone());
+                let device = match beside {
+                    None => FlashDevice::format(chip, &format, &caches.options()),
+                    Some(beside) => {
+                        let bytes = beside.bytes(chip.geometry().bytes());
+                        let memory = Arc::new(SimPmem::new(bytes, PmemOptions::default()));
+                        media.memory = Some(memory.clone());
+                        FlashDevice::format_beside(chip, memory, &format, &caches.options(), &beside.options())
+                    }
+                };
+                Arc::new(device.map_err(|error| Error::new(Class::of_device(&error), what(), error.to_string()))?)
             }
             Spec::Scm(_) => {
                 return Err(Error::new(Class::Usage, what(), "memory has no virtual time")
@@ -162,13 +185,13 @@ impl Bench {
                     .hint("use a simulated device: flash:sim,size=128M,page=2K"));
             }
         };
-        let clock = Arc::new(VirtualClock(chip.clone()));
+        let clock = Arc::new(VirtualClock(media.clone()));
         let inodes = if caches.without_inode_embedding { Inodes::Separate } else { Inodes::Embedded };
         let options = FormatOptions { uuid: UUID, hash_key: HASH_KEY, inodes, ..FormatOptions::default() };
         let files = onode_fs::format(device.as_ref(), &options, clock.now())
             .and_then(|()| FileSystem::mount(device, clock, Options { access_times, ..durability.options() }))
             .map_err(|error| Volume::error(what(), &error))?;
-        Ok(Self { files, chip })
+        Ok(Self { files, media })
     }
 
     /// Mounts the volume on a chip that holds one.
@@ -179,30 +202,31 @@ impl Bench {
         let what = "cannot mount the measured volume";
         let device = FlashDevice::mount(chip.clone(), &caches.options())
             .map_err(|error| Error::new(Class::of_device(&error), what, error.to_string()))?;
-        let clock = Arc::new(VirtualClock(Some(chip.clone())));
+        let media = Media { chip: Some(chip), memory: None };
+        let clock = Arc::new(VirtualClock(media.clone()));
         let files = FileSystem::mount(Arc::new(device), clock, durability.options())
             .map_err(|error| Volume::error(what, &error))?;
-        Ok(Self { files, chip: Some(chip) })
+        Ok(Self { files, media })
     }
 
     /// The NAND, if there is one.
     pub(crate) const fn chip(&self) -> Option<&Chip> {
-        self.chip.as_ref()
+        self.media.chip.as_ref()
     }
 
     /// The counters of the NAND; zero for a device without one.
     pub(crate) fn counters(&self) -> Counters {
-        self.chip.as_ref().map(Chip::counters).unwrap_or_default()
+        self.media.chip.as_ref().map(Chip::counters).unwrap_or_default()
     }
 
     /// Virtual time spent so far.
     pub(crate) fn nanoseconds(&self) -> u64 {
-        self.chip.as_ref().map_or(0, Chip::nanoseconds)
+        self.media.nanoseconds()
     }
 
     /// The wear of the NAND and how many blocks it has.
     pub(crate) fn wear(&self) -> (Wear, u32) {
-        self.chip.as_ref().map_or((Wear::default(), 1), |chip| (chip.wear(), chip.geometry().blocks))
+        self.media.chip.as_ref().map_or((Wear::default(), 1), |chip| (chip.wear(), chip.geometry().blocks))
     }
 
     /// The wear of the segments; nothing for a device without any.
@@ -214,7 +238,7 @@ impl Bench {
 
     /// Data bytes of a page; 0 for a device without pages.
     pub(crate) fn page_bytes(&self) -> u32 {
-        self.chip.as_ref().map_or(0, |chip| chip.geometry().page_bytes)
+        self.media.chip.as_ref().map_or(0, |chip| chip.geometry().page_bytes)
     }
 
     /// Memory that the device says it holds.

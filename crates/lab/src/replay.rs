@@ -77,12 +77,13 @@ pub(crate) fn replay_and<T>(
 /// Where counting began.
 struct Baseline {
     nand: Counters,
+    nanoseconds: u64,
     figures: Vec<(String, u64)>,
 }
 
 impl Baseline {
     fn of(bench: &Bench) -> Self {
-        Self { nand: bench.counters(), figures: bench.figures() }
+        Self { nand: bench.counters(), nanoseconds: bench.nanoseconds(), figures: bench.figures() }
     }
 
     fn figure(&self, name: &str) -> u64 {
@@ -221,7 +222,7 @@ impl Run {
             return Err(Error::new(Class::Usage, "there is nothing to measure", "the stream has no operations"));
         }
         let (wear, blocks) = self.bench.wear();
-        let spent = end.nand.virtual_nanoseconds - self.base.nand.virtual_nanoseconds;
+        let spent = end.nanoseconds - self.base.nanoseconds;
         let programmed = nand.programs * u64::from(self.bench.page_bytes());
         Ok(Report {
             trace: settings.trace.clone(),

@@ -15,10 +15,6 @@ use onode_media::real::{Flushing, MappedOptions, MappedPmem, Opening};
 use std::path::Path;
 use std::sync::Arc;
 
-const fn memory_options(beside: &Beside, rebuild: bool) -> MemoryOptions {
-    MemoryOptions { rebuild: rebuild || beside.rebuild, spill: !beside.refuses }
-}
-
 fn map(opening: Opening, path: Option<&Path>, bytes: u64) -> onode_media::Result<MappedPmem> {
     let options = MappedOptions { opening, flushing: Flushing::Detect, shared: false, reserve: bytes };
     match path {
@@ -44,7 +40,7 @@ pub(crate) fn format(
     let memory = map(Opening::New(bytes), path, bytes);
     let memory = memory.map_err(|error| medium_error(what.clone(), path.unwrap_or(Path::new("memory")), &error))?;
     let (options, mount) = (format_options(shape, uuid, &what)?, onode_flash::MountOptions::default());
-    FlashDevice::format_beside(nand, memory, &options, &mount, &memory_options(beside, false)).map_err(|error| {
+    FlashDevice::format_beside(nand, memory, &options, &mount, &beside.options()).map_err(|error| {
         let class = if error.kind == ErrorKind::Invalid { Class::BadSize } else { Class::of_device(&error) };
         Error::new(class, what, error.to_string())
     })
@@ -112,9 +108,14 @@ fn try_open(
     };
     let memory = memory.map_err(|error| medium_error(what(), path, &error))?;
     let options = flash_options(shape, read_only);
-    let mounted =
-        FlashDevice::mount_beside(nand, memory, &options, &memory_options(beside, rebuild || is_missing), &mut |_| {})
-            .and_then(|(device, way)| device.confirm().map(|()| (device, way)));
+    let mounted = FlashDevice::mount_beside(
+        nand,
+        memory,
+        &options,
+        &MemoryOptions { rebuild: rebuild || is_missing || beside.rebuild, ..beside.options() },
+        &mut |_| {},
+    )
+    .and_then(|(device, way)| device.confirm().map(|()| (device, way)));
     let (device, way) = mounted.map_err(|error| match error.kind {
         ErrorKind::Stale => Refusal::Behind(error.detail),
         ErrorKind::Invalid if error.detail.contains("another volume") => {

@@ -21,6 +21,7 @@
 use crate::error::{Class, Error, Result};
 use crate::partition;
 use crate::size::{exact_size, parse_size};
+use onode_flash::MemoryOptions;
 use onode_flash::policy::{Placement, VictimPolicy, WearPolicy};
 use onode_media::Geometry;
 use onode_scm::Mode;
@@ -60,9 +61,19 @@ pub struct Beside {
     pub refuses: bool,
     /// Whatever the memory holds is given up, and it is filled from the flash.
     pub rebuild: bool,
+    /// Syncs end in the memory instead of a page of flash that is not full.
+    pub buffer: bool,
+    /// Bytes of a new memory for that.
+    pub log: Option<u64>,
 }
 
 impl Beside {
+    /// What the device is told.
+    #[must_use]
+    pub const fn options(&self) -> MemoryOptions {
+        MemoryOptions { rebuild: self.rebuild, spill: !self.refuses, buffer: self.buffer, log_bytes: self.log }
+    }
+
     /// Bytes of a new one for flash of `flash_bytes`: a thousandth, as in paper 3.
     #[must_use]
     pub fn bytes(&self, flash_bytes: u64) -> u64 {
@@ -389,8 +400,12 @@ fn parse_beside(what: &str, rest: &str) -> Result<Spec> {
             ("full", "spill") => memory.refuses = false,
             ("rebuild", "on") => memory.rebuild = true,
             ("rebuild", "off") => memory.rebuild = false,
-            ("full" | "rebuild", _) => {
-                return Err(unknown_part(what, part, "full (spill or refuse), rebuild (on or off)"));
+            ("buffer", "on") => memory.buffer = true,
+            ("buffer", "off") => memory.buffer = false,
+            ("log", value) => memory.log = Some(size_of(what, value)?),
+            ("full" | "rebuild" | "buffer", _) => {
+                let known = "full (spill or refuse), rebuild (on or off), buffer (on or off)";
+                return Err(unknown_part(what, part, known));
             }
             _ => of_flash.push(part),
         }
@@ -536,6 +551,12 @@ impl fmt::Display for Spec {
                     }
                     if memory.rebuild {
                         f.write_str(",rebuild=on")?;
+                    }
+                    if memory.buffer {
+                        f.write_str(",buffer=on")?;
+                    }
+                    if let Some(log) = memory.log {
+                        write!(f, ",log={}", exact_size(log))?;
                     }
                 }
                 for (key, value) in shape.said() {

@@ -4,7 +4,8 @@
 //! with the flash: no page is read. If the memory stands at an earlier checkpoint, the journal on flash is replayed from there.
 //! And without a memory that can be believed, the flash tells everything, and the memory is filled anew.
 
-use crate::bpram::mount::{Opened, Refused};
+use crate::bpram::mount::{Opened, Refused, held_in};
+use crate::bpram::waiting::area_for;
 use crate::bpram::{Bpram, MemoryUse};
 use crate::core::Core;
 use crate::device::FlashDevice;
@@ -30,6 +31,11 @@ pub struct MemoryOptions {
     /// What a full memory has no room for stays on flash alone, where it is slower to find; else what needs room is
     /// refused.
     pub spill: bool,
+    /// Syncs end in the memory instead of a page of flash that is not full. The memory then has commits that the flash
+    /// lacks, up to a page of them: without it the volume is an earlier one.
+    pub buffer: bool,
+    /// Bytes of the memory for that, when it is made; `None` chooses by its size.
+    pub log_bytes: Option<u64>,
 }
 
 /// Which way a mount went.
@@ -55,8 +61,8 @@ impl FlashDevice {
         mount: &MountOptions,
         beside: &MemoryOptions,
     ) -> Result<Self> {
-        let mut core = Core::format(Box::new(nand), Some(Box::new(memory)), options, mount)?;
-        core.spills = beside.spill;
+        let mut core = Core::format(Box::new(nand), Some((Box::new(memory), beside)), options, mount)?;
+        (core.spills, core.buffers) = (beside.spill, beside.buffer);
         Ok(Self { core: Mutex::new(core) })
     }
 
@@ -132,17 +138,35 @@ impl Core {
         } else {
             Bpram::open(memory, !options.read_only)
         };
+        let opened = opened.and_then(|opened| {
+            let lacks_buffer = beside.buffer && !opened.bpram.has_buffer() && !options.read_only;
+            if lacks_buffer {
+                Err(opened.bpram.refused("it has no room set apart for a write buffer"))
+            } else {
+                Ok(opened)
+            }
+        });
         let (mut core, path) = match opened {
             Ok(opened) if opened.bpram.is_closed => (Self::of_closed(nand, opened, options)?, MountPath::Memory),
             Ok(opened) => (Self::of_earlier(nand, opened, options)?, MountPath::Behind),
-            Err(Refused { memory, why }) => (Self::rebuilt(nand, memory, options, progress)?, MountPath::Rebuilt(why)),
+            Err(Refused { memory, why }) => {
+                (Self::rebuilt(nand, memory, (options, beside), progress)?, MountPath::Rebuilt(why))
+            }
         };
-        core.spills = beside.spill;
+        (core.spills, core.buffers) = (beside.spill, beside.buffer);
         Ok((core, path))
     }
 
+    /// An index with nothing in it, and the room for a write buffer if one is wanted.
+    pub fn blank_memory(&self, memory: Box<dyn Pmem>, beside: &MemoryOptions) -> Result<Bpram> {
+        let layout = &self.log.store.layout;
+        let wanted = (beside.buffer || beside.log_bytes.is_some()).then_some(beside.log_bytes);
+        let area = wanted.map(|wanted| area_for(memory.length(), layout, wanted)).transpose()?;
+        Bpram::blank(memory, &self.uuid, area)
+    }
+
     fn of_memory(nand: Box<dyn Nand>, opened: Opened, options: &MountOptions) -> Result<Self> {
-        let Opened { bpram, found, table } = opened;
+        let Opened { bpram, found, table, held } = opened;
         let mut core = Self::of_superblock(nand, &found, options)?;
         let layout = core.log.store.layout;
         for (piece, (reference, bytes)) in found.pieces.iter().zip(&table).enumerate() {
@@ -150,12 +174,14 @@ impl Core {
         }
         core.log.table.finish_loading();
         core.bpram = Some(bpram);
+        core.held = held;
         Ok(core)
     }
 
     /// Nothing followed the anchor: there is nothing to be read.
     fn of_closed(nand: Box<dyn Nand>, opened: Opened, options: &MountOptions) -> Result<Self> {
         let mut core = Self::of_memory(nand, opened, options)?;
+        core.held = None;
         core.finish_segments();
         core.unconfirmed = true;
         if options.read_only {
@@ -176,7 +202,7 @@ impl Core {
     fn rebuilt(
         mut nand: Box<dyn Nand>,
         memory: Box<dyn Pmem>,
-        options: &MountOptions,
+        (options, beside): (&MountOptions, &MemoryOptions),
         progress: &mut dyn FnMut(u64),
     ) -> Result<Self> {
         let Some(found) = ring::find(&mut *nand, false)?.pop() else {
@@ -185,7 +211,9 @@ impl Core {
         if found.superblock.incompatible.get() & crate::format::FEATURE_MEMORY == 0 {
             return Err(Error::new(ErrorKind::Invalid, "the volume has no memory beside it: open it as flash"));
         }
-        let mut core = Self::mount_found(nand, &found, options)?;
+        // Whatever became of the rest of the memory, its write buffer may have what the flash lacks.
+        let held = held_in(&*memory, &found.superblock.uuid);
+        let mut core = Self::mount_found(nand, &found, options, held)?;
         if options.read_only || core.journal_damage.is_some() {
             return core.recovered(options);
         }
@@ -197,7 +225,7 @@ impl Core {
         if core.log.store.read_only().is_some() {
             return Ok(core);
         }
-        core.bpram = Some(Bpram::blank(memory, &core.uuid)?);
+        core.bpram = Some(core.blank_memory(memory, beside)?);
         core.checkpoint(false)?;
         core.refill_memory(progress)?;
         Ok(core)

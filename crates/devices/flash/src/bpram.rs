@@ -13,8 +13,11 @@
 //! * A fold happens wholly or not at all; until its anchor is durable, nothing that the one before needs is touched.
 //! * No byte is believed without a checksum bound to the volume and to its place.
 //!
+//! A write buffer ([`buffer`]) may be set apart at the end of the memory.
+//!
 //! What it does not do: hold attributes (names, inodes), which are packed in the tree's nodes on flash.
 
+pub mod buffer;
 mod cut;
 pub mod entries;
 mod fold;
@@ -22,6 +25,7 @@ pub mod format;
 mod heap;
 pub mod mount;
 mod seam;
+pub mod waiting;
 
 use crate::format::BlobReference;
 use crate::tree::Key;
@@ -29,6 +33,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use buffer::{Area, PagePlace, WriteBuffer};
 use entries::Entries;
 use format::{Span, Stored};
 use heap::Heap;
@@ -63,18 +68,24 @@ struct Piece {
 pub struct MemoryUse {
     /// All of it.
     pub capacity: u64,
+    /// The anchors.
+    pub anchor_bytes: u64,
+    /// What they name: the newest superblock.
+    pub body_bytes: u64,
     /// Buckets with entries.
     pub bucket_bytes: u64,
     /// How many.
     pub buckets: u64,
-    /// The segment table.
-    pub table_bytes: u64,
-    /// Anchors and what they name.
-    pub anchor_bytes: u64,
+    /// Marks of ranges of keys that are asked of the tree on flash.
+    pub elsewhere_bytes: u64,
+    /// How many.
+    pub elsewhere: u64,
+    /// Pieces of the segment table.
+    pub piece_bytes: u64,
+    /// The write buffer.
+    pub log_bytes: u64,
     /// Nothing.
     pub free_bytes: u64,
-    /// Ranges of keys that are asked of the tree on flash.
-    pub elsewhere: u64,
 }
 
 /// What is found in a bucket.
@@ -107,6 +118,8 @@ pub struct Bpram {
     /// Blobs that no bucket has any more.
     given_up: Vec<Stored>,
     cache: Lru<Key, Arc<Entries>>,
+    /// What waits for its page of flash, if the memory has room set apart for that.
+    buffer: Option<WriteBuffer>,
     /// The volume was closed with this anchor.
     pub is_closed: bool,
 }
@@ -286,18 +299,40 @@ impl Bpram {
         self.room() < self.fold_bytes() + wanted
     }
 
+    fn buffer_area(&self) -> Area {
+        self.buffer.as_ref().map_or(Area::default(), WriteBuffer::area)
+    }
+
+    /// Whether there is a write buffer.
+    pub const fn has_buffer(&self) -> bool {
+        self.buffer.is_some()
+    }
+
+    /// Makes durable what waits for the journal page at `place`. False if the buffer does not take it.
+    ///
+    /// # Errors
+    /// Those of the memory.
+    pub fn keep(&mut self, place: PagePlace, content: &[u8], frames: &[u8]) -> onode_media::Result<bool> {
+        let Some(buffer) = &mut self.buffer else { return Ok(false) };
+        buffer.keep(&*self.memory, place, content, frames)
+    }
+
     /// What the memory holds.
     pub fn usage(&self) -> MemoryUse {
         let bytes = |at: Stored| heap::granule_bytes(at.span.bytes);
-        let stored = self.buckets.values().filter_map(|bucket| bucket.at.filter(|_| !bucket.elsewhere));
+        let of = |elsewhere| self.buckets.values().filter(move |bucket| bucket.elsewhere == elsewhere);
+        let stored = |elsewhere| of(elsewhere).filter_map(|bucket| bucket.at).map(bytes).sum();
         MemoryUse {
             capacity: self.memory.length(),
-            bucket_bytes: stored.clone().map(bytes).sum(),
-            buckets: stored.count() as u64,
-            table_bytes: self.table_bytes(),
-            anchor_bytes: format::HEAP_BEGIN + self.body_bytes(),
+            anchor_bytes: format::HEAP_BEGIN,
+            body_bytes: self.body_bytes(),
+            bucket_bytes: stored(false),
+            buckets: of(false).count() as u64,
+            elsewhere_bytes: stored(true),
+            elsewhere: of(true).count() as u64,
+            piece_bytes: self.table_bytes(),
+            log_bytes: self.buffer_area().bytes(),
             free_bytes: self.heap.free_bytes(),
-            elsewhere: self.buckets.values().filter(|bucket| bucket.elsewhere).count() as u64,
         }
     }
 }

@@ -174,8 +174,11 @@ impl Core {
 
     /// Brings everything to a state from which the next mount needs no recovery.
     pub fn close(&mut self) -> Result<()> {
-        if self.log.store.read_only().is_some() || self.clean {
+        if self.log.store.read_only().is_some() {
             return Ok(());
+        }
+        if self.clean {
+            return self.close_memory();
         }
         self.checkpoint(true)?;
         // The copy makes the checkpoint safe from a cut that hit the first superblock unnoticed.

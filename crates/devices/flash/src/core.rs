@@ -3,6 +3,7 @@
 
 use crate::access::Pending;
 use crate::bpram::Bpram;
+use crate::bpram::buffer::HeldPage;
 use crate::cleaner::Cleaning;
 use crate::compact::Rhythm;
 use crate::costliest::Costliest;
@@ -92,6 +93,10 @@ pub struct Core {
     pub memory_lost: Option<String>,
     /// Entries that the memory has no room for stay on flash alone.
     pub spills: bool,
+    /// Syncs end in the memory's write buffer, if it has one.
+    pub buffers: bool,
+    /// What a mount found there, until it is replayed.
+    pub held: Option<HeldPage>,
     /// The volume was taken up from the memory, and nobody has seen yet that the flash is the one it belongs to.
     pub unconfirmed: bool,
     /// Clean nodes in memory, by location.

@@ -1,7 +1,8 @@
 //! Making a volume and mounting one.
 
 use crate::access::Pending;
-use crate::bpram::Bpram;
+use crate::beside::MemoryOptions;
+use crate::bpram::buffer::HeldPage;
 use crate::compact::Rhythm;
 use crate::core::{CheckpointState, Core, Statistics};
 use crate::costliest::Costliest;
@@ -32,7 +33,7 @@ impl Core {
     /// Makes an empty volume; everything on the medium is lost.
     pub fn format(
         mut nand: Box<dyn Nand>,
-        memory: Option<Box<dyn Pmem>>,
+        memory: Option<(Box<dyn Pmem>, &MemoryOptions)>,
         options: &FormatOptions,
         mount: &MountOptions,
     ) -> Result<Self> {
@@ -59,9 +60,9 @@ impl Core {
         let policies = Policies::new(options, mount);
         let tree = Tree::new(layout.node_bytes());
         let mut core = Self::assemble(nand, layout, options.uuid, table, tree, policies, mount);
-        if let Some(memory) = memory {
+        if let Some((memory, beside)) = memory {
             core.incompatible |= FEATURE_MEMORY;
-            let mut bpram = Bpram::blank(memory, &core.uuid)?;
+            let mut bpram = core.blank_memory(memory, beside)?;
             bpram.begin_empty();
             core.bpram = Some(bpram);
         }
@@ -97,7 +98,7 @@ impl Core {
             let detail = "the volume has its index in a memory beside it: open it as flash+scm, with the memory";
             return Err(Error::new(ErrorKind::Invalid, detail));
         }
-        Self::mount_found(nand, &found, options)?.recovered(options)
+        Self::mount_found(nand, &found, options, None)?.recovered(options)
     }
 
     /// Makes a state that was found durable, unless it is not to be changed.
@@ -118,8 +119,15 @@ impl Core {
     }
 
     /// The state that the superblock `found` and the journal behind it describe. Nothing is written.
-    pub fn mount_found(nand: Box<dyn Nand>, found: &ring::Found, options: &MountOptions) -> Result<Self> {
+    /// `held` is what a write buffer has of the journal.
+    pub fn mount_found(
+        nand: Box<dyn Nand>,
+        found: &ring::Found,
+        options: &MountOptions,
+        held: Option<HeldPage>,
+    ) -> Result<Self> {
         let mut core = Self::of_superblock(nand, found, options)?;
+        core.held = held;
         core.load_table(found)?;
         core.replay()?;
         Ok(core)
@@ -208,6 +216,8 @@ impl Core {
             bpram: None,
             memory_lost: None,
             spills: false,
+            buffers: false,
+            held: None,
             unconfirmed: false,
             nodes: Lru::new(options.node_cache_bytes),
             ring: Ring::fresh(),

@@ -162,7 +162,7 @@ pub fn repair(nand: impl Nand + 'static, options: &RepairOptions) -> Result<Repa
     let newest =
         newest.ok_or_else(|| Error::new(ErrorKind::Invalid, "no superblock: this is not an Onode flash volume"))?;
     let found = usable(&mut *nand, &all, &newest, options, &mut actions)?;
-    let mut core = Core::mount_found(nand, &found, &MountOptions { read_only: true, ..MountOptions::default() })?;
+    let mut core = Core::mount_found(nand, &found, &MountOptions { read_only: true, ..MountOptions::default() }, None)?;
     core.supersede(&newest);
     if let Some(why) = core.journal_damage.take() {
         actions.push(Action::JournalCut { why });

@@ -6,13 +6,14 @@
 //! only later, and a new checkpoint is written before the mount returns: a second crash finds the
 //! same state.
 
+use crate::bpram::buffer::{HeldPage, PagePlace};
 use crate::core::Core;
 use crate::errors::damaged;
 use crate::format::PageKind;
 use crate::gather::{Gathered, Gathering};
 use crate::layout::{Layout, SegmentPage};
 use crate::log::waiting::WaitingPages;
-use crate::page::PageFault;
+use crate::page::{PageFault, PageInfo};
 use crate::policy::Stream;
 use crate::record::{Assembler, Change, Piece, Record};
 use crate::segments::SegmentState;
@@ -107,6 +108,9 @@ impl Core {
             }
         };
         let sure = self.statistics.pages_replayed < sure_pages;
+        if let Some(held) = self.held.take().filter(|_| self.journal_damage.is_none()) {
+            self.replay_held(held, &mut assembler, &mut cursor, &mut traces)?;
+        }
         // Pages are programmed in order: behind one that never was, not even the next one is.
         let goes_on = if keeps_order && fault == PageFault::Erased {
             self.next_page_is_sound(&cursor)?
@@ -161,6 +165,49 @@ impl Core {
             self.replay_record(record, cursor, traces)?;
         }
         Ok(())
+    }
+
+    /// Replays the page that the write buffer has, if it is the one at which the journal on flash ends: it was never
+    /// programmed, or the cut hit it. All before it was made durable first.
+    fn replay_held(
+        &mut self,
+        held: HeldPage,
+        assembler: &mut Assembler,
+        cursor: &mut Cursor,
+        traces: &mut Traces,
+    ) -> Result<()> {
+        let HeldPage { place: PagePlace { at, sequence }, content, frames } = held;
+        if (at, sequence) != (cursor.at, cursor.sequence) || is_planted(Bug::BesideHeldForgotten) {
+            // Without an index in the memory this may be one that others wrote to the flash since.
+            if (sequence, at.page) > (cursor.sequence, cursor.at.page) && self.bpram.is_some() {
+                let detail = format!("the memory has page {} of segment {} of it", at.page, at.segment);
+                self.journal_damage = Some(format!("the journal is damaged: {detail}, which ends before"));
+            }
+            return Ok(());
+        }
+        self.enter_journal_segment(cursor);
+        traces.last.clear();
+        traces.sure = true;
+        match self.replay_page(&frames, assembler, cursor, traces) {
+            Err(error) if error.kind == ErrorKind::Corrupt => {
+                self.journal_damage = Some(format!("the journal is damaged: {error}"));
+            }
+            replayed => replayed?,
+        }
+        let layout = self.log.store.layout;
+        let info = PageInfo {
+            kind: PageKind::Journal,
+            record_bytes: 0,
+            echo_bytes: 0,
+            sequence,
+            spare_bytes: 0,
+            flushed: false,
+        };
+        cursor.last = Some((at, VerifiedPage { payload: content.as_slice().into(), info }));
+        if content.is_empty() {
+            return Ok(());
+        }
+        self.log.waiting_pages.add(&layout, layout.location(at, 0), content)
     }
 
     /// Where the replay begins.

@@ -50,6 +50,8 @@ pub struct Store {
     cache: Lru<(u64, u32), VerifiedPage>,
     /// Whether all was flushed since the last journal page was programmed.
     pub flushed: bool,
+    /// Whether something was programmed since the last flush.
+    pub unflushed: bool,
     /// Programs that failed one after another.
     failures: u32,
     read_only: Option<String>,
@@ -71,6 +73,7 @@ impl Store {
             seed: page::volume_seed(uuid),
             cache: Lru::new(cache_bytes),
             flushed: false,
+            unflushed: false,
             failures: 0,
             read_only: None,
         }
@@ -135,6 +138,7 @@ impl Store {
     /// latches the device read-only, and so do many in a row.
     pub fn try_program(&mut self, program: impl FnOnce(&mut dyn Nand) -> onode_media::Result<()>) -> Result<bool> {
         self.check_writable()?;
+        self.unflushed = true;
         let error = match program(&mut *self.nand) {
             Ok(()) => {
                 self.failures = 0;
@@ -389,6 +393,7 @@ impl Store {
     pub fn flush(&mut self) -> Result<()> {
         self.write("flush", |nand| nand.flush())?;
         self.flushed = true;
+        self.unflushed = false;
         Ok(())
     }
 }

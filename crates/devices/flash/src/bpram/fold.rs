@@ -9,6 +9,7 @@ use crate::segments::SegmentTable;
 use crate::tree::Key;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
+use onode_base::planted::{Bug, is_planted};
 use onode_codec::exact::Entry;
 use onode_object::{Error, Result};
 use zerocopy::IntoBytes;
@@ -212,9 +213,11 @@ impl Bpram {
         let fold = self.fold + 1;
         let (body, _) = seal_blob(self.seed, span, BlobKind::Body, fold, 0, &bytes);
         self.memory.write_through(span.address(), &body);
-        self.memory.fence().map_err(|error| from_media("fence", &error))?;
+        if !is_planted(Bug::BesideAnchorFirst) {
+            self.memory.fence().map_err(|error| from_media("fence", &error))?;
+        }
         let slot = 1 - self.slot;
-        self.memory.write(SLOTS[slot], &seal_anchor(moment.uuid, fold, span));
+        self.memory.write(SLOTS[slot], &seal_anchor(moment.uuid, fold, span, self.buffer_area()));
         self.memory.flush(SLOTS[slot], 64);
         self.memory.fence().map_err(|error| from_media("fence", &error))?;
         // Durable with the next fence, and done again by a mount before that.

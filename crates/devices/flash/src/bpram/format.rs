@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! +--------+--------+-------------------------------------------+
-//! | slot 0 | slot 1 | heap of blobs, in granules of 32 bytes     |
+//! | slot 0 | slot 1 | heap of blobs, in granules of 32 bytes     | write buffer, if there is one
 //! +--------+--------+-------------------------------------------+
 //!
 //! blob = header (16 bytes) | bytes
@@ -10,6 +10,7 @@
 //!
 //! The slot that is sound and has the higher fold counts; its blob *body* says the rest.
 
+use super::buffer::Area;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::checksum::{crc32c, crc32c_append};
@@ -42,8 +43,14 @@ pub struct Anchor {
     pub body_granule: U32,
     /// Bytes of the body, its header included.
     pub body_bytes: U32,
+    /// Where the write buffer begins, and the heap ends.
+    pub buffer_begin: U64,
+    /// Bytes of a slot of the write buffer.
+    pub slot_bytes: U32,
+    /// How many slots it has; 0 without one.
+    pub slots: U32,
     /// Zero.
-    pub reserved: [u8; 24],
+    pub reserved: [u8; 8],
     /// CRC-32C of the fields above.
     pub checksum: U32,
 }
@@ -217,14 +224,17 @@ pub fn read_blob(memory: &dyn Pmem, seed: u32, at: Stored) -> Option<Blob> {
 }
 
 /// An anchor ready to be stored.
-pub fn seal_anchor(uuid: [u8; 16], fold: u32, body: Span) -> [u8; 64] {
+pub fn seal_anchor(uuid: [u8; 16], fold: u32, body: Span, buffer: Area) -> [u8; 64] {
     let mut anchor = Anchor {
         magic: ANCHOR_MAGIC,
         uuid,
         fold: fold.into(),
         body_granule: body.granule.into(),
         body_bytes: body.bytes.into(),
-        reserved: [0; 24],
+        buffer_begin: buffer.begin.into(),
+        slot_bytes: buffer.slot_bytes.into(),
+        slots: buffer.slots.into(),
+        reserved: [0; 8],
         checksum: 0.into(),
     };
     anchor.checksum = crc32c(&anchor.as_bytes()[..60]).into();

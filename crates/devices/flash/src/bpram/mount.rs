@@ -1,5 +1,6 @@
 //! Taking up what a memory holds, and making one anew.
 
+use super::buffer::{Area, HeldPage, WriteBuffer};
 use super::entries::take_key;
 use super::format::{Blob, BlobKind, BodyHeader, HEAP_BEGIN, Span, blob_at, may_be_blob, read_anchors};
 use super::heap::Heap;
@@ -40,6 +41,15 @@ pub struct Opened {
     pub found: Found,
     /// The segment table, piece by piece.
     pub table: Vec<Vec<u8>>,
+    /// What its write buffer holds.
+    pub held: Option<HeldPage>,
+}
+
+/// What the write buffer in `memory` holds for the volume `uuid`, whatever became of the rest of the memory.
+pub fn held_in(memory: &dyn Pmem, uuid: &[u8; 16]) -> Option<HeldPage> {
+    let anchors = read_anchors(memory).into_iter().filter(|(_, anchor)| anchor.uuid == *uuid);
+    let mut areas = anchors.filter_map(|(_, anchor)| Area::of_anchor(&anchor, memory.length()));
+    areas.find_map(|area| WriteBuffer::take_up(memory, area, page::volume_seed(uuid)).1)
 }
 
 /// A memory that holds no index, and why.
@@ -55,7 +65,7 @@ impl Bpram {
     ///
     /// # Errors
     /// `Invalid` if it is too small, and its own.
-    pub fn blank(memory: Box<dyn Pmem>, uuid: &[u8; 16]) -> Result<Self> {
+    pub fn blank(memory: Box<dyn Pmem>, uuid: &[u8; 16], buffer: Option<Area>) -> Result<Self> {
         if memory.length() < BYTES_MIN {
             let detail = format!("{} bytes of memory are too few, at least {BYTES_MIN} are needed", memory.length());
             return Err(Error::new(ErrorKind::Invalid, detail));
@@ -66,7 +76,7 @@ impl Bpram {
             memory.flush(part.0, part.1);
             memory.fence().map_err(|error| from_media("wipe the memory", &error))?;
         }
-        let mut bpram = Self::new(memory, uuid);
+        let mut bpram = Self::new(memory, uuid, buffer.unwrap_or_default());
         bpram.buckets.insert(Key::MIN, Bucket { at: None, elsewhere: true });
         Ok(bpram)
     }
@@ -76,10 +86,13 @@ impl Bpram {
         self.buckets.insert(Key::MIN, Bucket::default());
     }
 
-    fn new(memory: Box<dyn Pmem>, uuid: &[u8; 16]) -> Self {
+    fn new(memory: Box<dyn Pmem>, uuid: &[u8; 16], buffer: Area) -> Self {
+        let seed = page::volume_seed(uuid);
+        let heap_end = if buffer.slots == 0 { memory.length() } else { buffer.begin };
         Self {
-            seed: page::volume_seed(uuid),
-            heap: Heap::new(memory.length()),
+            seed,
+            heap: Heap::new(heap_end),
+            buffer: (buffer.slots > 0).then(|| WriteBuffer::new(buffer, seed)),
             memory,
             slot: 1,
             fold: 0,
@@ -104,12 +117,24 @@ impl Bpram {
         let Some((slot, anchor)) = anchors.first().copied() else {
             return Err(Refused { memory, why: "it holds no index".into() });
         };
-        let mut bpram = Self::new(memory, &anchor.uuid);
+        let area = Area::of_anchor(&anchor, memory.length());
+        let (buffer, held) =
+            match area.map(|area| WriteBuffer::take_up(&*memory, area, page::volume_seed(&anchor.uuid))) {
+                Some((buffer, held)) => (Some(buffer), held),
+                None => (None, None),
+            };
+        let mut bpram = Self::new(memory, &anchor.uuid, area.unwrap_or_default());
+        bpram.buffer = buffer;
         (bpram.slot, bpram.fold) = (slot, anchor.fold.get());
         match bpram.take_up(anchor.body_granule.get(), writable) {
-            Some((found, table)) if found.superblock.uuid == anchor.uuid => Ok(Opened { bpram, found, table }),
+            Some((found, table)) if found.superblock.uuid == anchor.uuid => Ok(Opened { bpram, found, table, held }),
             _ => Err(Refused { memory: bpram.memory, why: "it is damaged".into() }),
         }
+    }
+
+    /// The memory, not to be used as it is.
+    pub fn refused(self, why: &str) -> Refused {
+        Refused { memory: self.memory, why: why.into() }
     }
 
     fn take_up(&mut self, body: u32, writable: bool) -> Option<(Found, Vec<Vec<u8>>)> {

@@ -60,9 +60,13 @@ impl Core {
         let folded = if is_full { bpram.fold(&moment, &self.log.table) } else { bpram.repeat(&moment) };
         match folded {
             Ok(()) => self.bpram = Some(bpram),
-            // The flash has everything: it goes on without.
+            // The flash has everything, or is about to: it goes on without.
             Err(error) => {
-                bpram.abandon();
+                self.save_held()?;
+                // Until the coming superblock a write buffer may be the only place of what was made durable.
+                if !bpram.has_buffer() {
+                    bpram.abandon();
+                }
                 self.memory_lost = Some(format!("{error}"));
             }
         }
@@ -77,6 +81,15 @@ impl Core {
     /// Something will follow the anchor that says that nothing does.
     pub fn reopen_memory(&mut self) -> Result<()> {
         if self.bpram.as_ref().is_some_and(|bpram| bpram.is_closed) { self.fold_now(false) } else { Ok(()) }
+    }
+
+    /// Says that nothing follows the anchor of a volume that was found closed, or was made so without its memory.
+    pub fn close_memory(&mut self) -> Result<()> {
+        let is_open = self.bpram.as_ref().is_some_and(|bpram| !bpram.is_closed);
+        if is_open && self.checkpoint_state.clean {
+            self.fold(false, true, self.ring.generation)?;
+        }
+        Ok(())
     }
 
     /// Whether the changed buckets want a checkpoint.

@@ -2,6 +2,7 @@
 //! area, and between them what earlier pages hold, repeated.
 
 use super::{Log, not_open};
+use crate::bpram::buffer::PagePlace;
 use crate::format::PageKind;
 use crate::layout::SegmentPage;
 use crate::page::PageInfo;
@@ -36,6 +37,14 @@ impl Log {
             }
         }
         Ok(())
+    }
+
+    /// The journal page that waits to be full: its place, its content and its record frames.
+    pub fn waiting_journal(&self) -> Option<(PagePlace, &[u8], &[u8])> {
+        let open = self.open[Stream::Journal as usize].as_ref()?;
+        let at = SegmentPage { segment: open.segment, page: open.page };
+        let waits = !open.front.is_empty() || !open.records.is_empty();
+        waits.then_some((PagePlace { at, sequence: open.sequence }, &open.front, &open.records))
     }
 
     /// Whether content would begin at the start of a journal page, beside at most `spare` bytes of records.

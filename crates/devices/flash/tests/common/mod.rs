@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub mod hostile;
+pub mod pair;
 pub mod pairwise;
 pub mod patched;
 

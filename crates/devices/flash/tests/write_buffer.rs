@@ -1,0 +1,173 @@
+//! Volumes whose memory is a write buffer, too: the conformance suite, what a sync costs, and what each way of a mount has.
+
+mod common;
+
+use common::pair::{Look, Pair, look, memory, put, used};
+use common::{LARGE, SMALL, TINY};
+use onode_base::{ErrorKind, Prng};
+use onode_flash::{FlashDevice, MemoryOptions, MountOptions, MountPath};
+use onode_media::sim::pmem::crash::Survival;
+use onode_media::sim::pmem::options::PmemOptions;
+use onode_media::{Geometry, Nand as _, SimPmem};
+use onode_object::ObjectDevice;
+use std::sync::Arc;
+
+const BUFFERED: MemoryOptions = MemoryOptions { rebuild: false, spill: false, buffer: true, log_bytes: None };
+
+onode_object::conformance!(pages_of_2_kib, |bytes| Pair::holding(SMALL, bytes, BUFFERED));
+
+fn programs(pair: &Pair) -> u64 {
+    pair.nand.with(|nand| nand.counters().unwrap().total().programs)
+}
+
+#[test]
+fn a_synced_small_write_programs_no_page_of_its_own() {
+    let cost = |beside| {
+        let pair = Pair::on(Geometry { blocks: 128, ..SMALL }, 128 << 10, beside);
+        let object = put(pair.device(), None, 0, 10);
+        let before = programs(&pair);
+        for step in 1..=400 {
+            put(pair.device(), Some(object), 10 * step, 10);
+        }
+        programs(&pair) - before
+    };
+    let (with, without) = (cost(BUFFERED), cost(MemoryOptions::default()));
+    assert!(without >= 400, "{without} programs");
+    // Records of some 40 bytes share pages of 2 KiB.
+    assert!(with <= 24, "{with} programs, {without} without the buffer");
+}
+
+/// Cuts after each of `steps` synced writes, by turns with nothing and with some of what was not fenced, and expects
+/// every one of them.
+fn cut_after_each(geometry: Geometry, steps: u64, log_bytes: Option<u64>) {
+    let mut pair = Pair::on(geometry, 256 << 10, MemoryOptions { log_bytes, ..BUFFERED });
+    let (mut prng, mut objects) = (Prng::new(11), Vec::new());
+    for step in 0..steps {
+        let object = if prng.below(3) == 0 || objects.is_empty() {
+            objects.push(put(pair.device(), None, 0, prng.below(700) as usize + 1));
+            continue;
+        } else {
+            objects[prng.below(objects.len() as u64) as usize]
+        };
+        let most = if prng.below(6) == 0 { 9000 } else { 300 };
+        put(pair.device(), Some(object), prng.below(2000), prng.below(most) as usize + 1);
+        let seen = look(pair.device());
+        pair.cut(if step % 2 == 0 { Survival::Nothing } else { Survival::Words(step) });
+        assert_eq!(pair.mount(), MountPath::Behind, "step {step}");
+        assert!(look(pair.device()) == seen, "step {step}");
+        pair.agrees();
+    }
+}
+
+#[test]
+fn what_was_synced_is_there_after_any_cut() {
+    cut_after_each(Geometry { blocks: 96, ..SMALL }, 60, None);
+    cut_after_each(Geometry { blocks: 512, ..TINY }, 60, Some(4 << 10));
+    cut_after_each(Geometry { blocks: 96, ..LARGE }, 40, Some(64 << 10));
+}
+
+/// The flash alone is a state that there was.
+#[test]
+fn without_its_memory_the_volume_is_an_earlier_one() {
+    let pair = Pair::on(Geometry { blocks: 96, ..SMALL }, 128 << 10, BUFFERED);
+    let mut states: Vec<Vec<Look>> = vec![look(pair.device())];
+    let mut prng = Prng::new(4);
+    let mut objects = vec![put(pair.device(), None, 0, 100)];
+    states.push(look(pair.device()));
+    for step in 0..120 {
+        let object = objects[prng.below(objects.len() as u64) as usize];
+        match prng.below(3) {
+            0 => objects.push(put(pair.device(), None, 0, prng.below(200) as usize + 1)),
+            _ => {
+                put(pair.device(), Some(object), prng.below(500), prng.below(5000) as usize + 1);
+            }
+        }
+        states.push(look(pair.device()));
+        if step % 30 == 17 {
+            let (nand, image) = (pair.nand.with(|nand| nand.clone()), pair.memory.image());
+            let mut alone = Pair {
+                nand: common::Shared::holding(nand),
+                memory: memory(image.len() as u64),
+                device: None,
+                beside: BUFFERED,
+                crashes: 0,
+            };
+            assert!(matches!(alone.mount(), MountPath::Rebuilt(_)));
+            let found = look(alone.device());
+            let at = states.iter().rposition(|state| *state == found).expect("a state that there never was");
+            assert!(states.len() - at < 40, "{at} of {}", states.len());
+            alone.agrees();
+        }
+    }
+}
+
+/// A torn index does not take the write buffer with it.
+#[test]
+fn a_damaged_memory_still_gives_what_its_buffer_has() {
+    for steps in [5, 80, 300] {
+        let mut pair = used(96, 128 << 10, steps, BUFFERED);
+        put(pair.device(), None, 0, 33);
+        let seen = look(pair.device());
+        pair.device = None;
+        let mut torn = pair.memory.image();
+        for blob in (128..torn.len() / 8 * 7).step_by(32) {
+            torn[blob + 17] ^= u8::from(torn[blob] != 0 && torn[blob + 1] == 0xb7);
+        }
+        pair.memory = Arc::new(SimPmem::from_image(torn, PmemOptions::default()));
+        assert!(matches!(pair.mount(), MountPath::Rebuilt(_)));
+        assert_eq!(look(pair.device()), seen, "{steps} steps");
+        pair.agrees();
+    }
+}
+
+#[test]
+fn a_mount_may_turn_the_buffer_on_and_off() {
+    let mut pair = used(96, 128 << 10, 40, MemoryOptions::default());
+    let seen = look(pair.device());
+    pair.device().close().unwrap();
+    pair.beside = BUFFERED;
+    assert!(matches!(pair.mount(), MountPath::Rebuilt(_)), "the memory has no room set apart yet");
+    assert!(pair.device().memory_use().unwrap().log_bytes > 0);
+    put(pair.device(), None, 0, 5);
+    pair.cut(Survival::Nothing);
+    pair.beside = MemoryOptions::default();
+    assert_eq!(pair.mount(), MountPath::Behind);
+    assert_eq!(look(pair.device()).len(), seen.len() + 1);
+    let before = programs(&pair);
+    put(pair.device(), None, 0, 5);
+    assert!(programs(&pair) > before);
+    pair.agrees();
+}
+
+#[test]
+fn a_memory_without_room_for_a_buffer_is_refused() {
+    let nand = common::Shared::new(Geometry { blocks: 96, ..LARGE });
+    let (format, mount) = Default::default();
+    let made = FlashDevice::format_beside(nand, memory(16 << 10), &format, &mount, &BUFFERED);
+    assert_eq!(made.err().map(|error| error.kind), Some(ErrorKind::Invalid));
+}
+
+/// A memory that fails takes nothing along: the flash gets what only the buffer had.
+#[test]
+fn a_memory_that_fails_at_a_sync_loses_nothing() {
+    for fences in 0..6 {
+        let pair = used(96, 128 << 10, 20, BUFFERED);
+        pair.memory.fail_fence_after(fences);
+        for _ in 0..8 {
+            put(pair.device(), None, 0, 40);
+        }
+        let seen = look(pair.device());
+        let Pair { nand, memory: last, .. } = pair;
+        let image = last.crash_image(Survival::Nothing);
+        let mount = |rebuild| {
+            let memory = SimPmem::from_image(image.clone(), PmemOptions::default());
+            let beside = MemoryOptions { rebuild, ..BUFFERED };
+            let options = MountOptions::default();
+            let mounted = FlashDevice::mount_beside(nand.clone(), memory, &options, &beside, &mut |_| {});
+            mounted.and_then(|(device, _)| device.confirm().map(|()| device))
+        };
+        // As the facade does.
+        let device = mount(false).or_else(|_| mount(true)).unwrap();
+        assert_eq!(look(&device), seen, "{fences} fences");
+    }
+}
