@@ -209,6 +209,49 @@ impl Bench {
         Ok(Self { files, media })
     }
 
+    /// Mounts the device of `spec` on media that hold one; the pages it read and the time that took.
+    ///
+    /// # Errors
+    /// What the device finds.
+    pub(crate) fn device_beside(
+        spec: &Spec,
+        chip: &Chip,
+        memory: &Arc<SimPmem>,
+        caches: Caches,
+    ) -> Result<(FlashDevice, u64, u64)> {
+        let what = "cannot mount the measured volume";
+        let Spec::Flash { beside: Some(beside), .. } = spec else {
+            return Err(Error::new(Class::Usage, what, "it has no memory beside it"));
+        };
+        let (options, beside) = (caches.options(), beside.options());
+        let mounted = FlashDevice::mount_beside(chip.clone(), memory.clone(), &options, &beside, &mut |_| {});
+        let (device, _) = mounted.map_err(|error| Error::new(Class::of_device(&error), what, error.to_string()))?;
+        let nanoseconds = chip.nanoseconds() + memory.counters().virtual_nanoseconds;
+        Ok((device, chip.counters().total().reads, nanoseconds))
+    }
+
+    /// The file system on a device that stands on these media.
+    ///
+    /// # Errors
+    /// What the file system finds.
+    pub(crate) fn of_device(
+        device: FlashDevice,
+        chip: Chip,
+        memory: Arc<SimPmem>,
+        durability: Durability,
+    ) -> Result<Self> {
+        let media = Media { chip: Some(chip), memory: Some(memory) };
+        let clock = Arc::new(VirtualClock(media.clone()));
+        let files = FileSystem::mount(Arc::new(device), clock, durability.options())
+            .map_err(|error| Volume::error("cannot mount the measured volume", &error))?;
+        Ok(Self { files, media })
+    }
+
+    /// The memory beside the NAND, if there is one.
+    pub(crate) const fn memory(&self) -> Option<&Arc<SimPmem>> {
+        self.media.memory.as_ref()
+    }
+
     /// The NAND, if there is one.
     pub(crate) const fn chip(&self) -> Option<&Chip> {
         self.media.chip.as_ref()

@@ -7,7 +7,9 @@
 mod chip;
 mod cmfs_volume;
 mod coders;
+mod device;
 mod figures;
+mod mounts;
 mod on_device;
 mod paper;
 mod population;
@@ -25,6 +27,7 @@ pub use tables::source as table_source;
 use onode::Result;
 use serde::Serialize;
 use std::fmt;
+use std::path::PathBuf;
 
 /// What to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +36,8 @@ pub struct Options {
     pub seed: u64,
     /// The populations.
     pub populations: Vec<Population>,
+    /// Where the PostMark stream of the figures is.
+    pub traces: Option<PathBuf>,
     /// Small media, to see that it works; nothing is judged.
     pub quick: bool,
 }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 mod agreement;
 mod capacity;
-mod fill;
+pub(crate) mod fill;
 mod mount;
 mod placements;
 mod row;

@@ -1,7 +1,7 @@
-//! Every figure that codecs alone decide, beside the one to reach.
+//! Every figure of the codecs and of the device with a memory, beside the one to reach.
 
 use super::coders::{Codec, Measured};
-use super::{Options, Population, paper, shapes, updates};
+use super::{Options, Population, device, mounts, paper, shapes, updates};
 use crate::figures::{FigureReport, Row, Value};
 use onode_codec::cmfs::Hybrid;
 
@@ -64,9 +64,18 @@ pub fn figures(options: &Options, progress: &mut dyn FnMut(&str)) -> FigureRepor
     if paper::measure(&mut rows).is_none() {
         failures.push("a mount of the paper's volume did not find what was there".to_owned());
     }
+    failures.extend(device::populations(&mut rows, &REACH, progress));
+    let mut of_device = |measured: onode::Result<()>| failures.extend(measured.err().map(|error| error.to_string()));
+    of_device(device::updates(&mut rows, progress));
+    of_device(mounts::measure(&mut rows, options.quick, progress));
+    of_device(device::postmark(&mut rows, options, progress));
+    let mut notes = Vec::new();
+    if options.traces.is_none() {
+        notes.push("PostMark was not run: --traces names the directory with its stream".to_owned());
+    }
     let mib = u64::from(options.blocks()) / 8;
     let device = format!("metadata of {mib} MiB of NAND with 2 KiB pages, seed {}", options.seed);
-    FigureReport { device, quick: options.quick, rows: rows.rows, failures, notes: Vec::new() }
+    FigureReport { device, quick: options.quick, rows: rows.rows, failures, notes }
 }
 
 impl<'a> Rows<'a> {
@@ -88,6 +97,14 @@ impl<'a> Rows<'a> {
 
     pub fn at_least(&mut self, name: String, value: f64, unit: &'static str, reach: f64) {
         self.push(Row::at_least(name, Value::Ratio(value), unit, Value::Ratio(reach)));
+    }
+
+    pub fn at_most_count(&mut self, name: String, value: u64, unit: &'static str, reach: u64) {
+        self.push(Row::at_most(name, Value::Count(value), unit, Value::Count(reach)));
+    }
+
+    pub fn shown_count(&mut self, name: String, value: u64, unit: &'static str) {
+        self.push(Row::shown(name, Value::Count(value), unit));
     }
 
     pub fn at_least_count(&mut self, name: String, value: u64, unit: &'static str, reach: u64) {

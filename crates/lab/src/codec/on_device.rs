@@ -26,6 +26,7 @@ const RESERVED_IDS: u64 = 1;
 /// A device and the files on it.
 pub struct DeviceFiles {
     device: FlashDevice,
+    media: (Chip, Arc<SimPmem>),
     pages: u64,
     used: u64,
     /// Bytes of each file by its object, which is its number too.
@@ -50,10 +51,11 @@ impl DeviceFiles {
         let nand = Chip::new(geometry).map_err(refused)?;
         let memory = Arc::new(SimPmem::new(memory_bytes, PmemOptions::default()));
         let (format, mount, beside) = (FormatOptions::default(), MountOptions::default(), MemoryOptions::default());
+        let media = (nand.clone(), memory.clone());
         let device = FlashDevice::format_beside(nand, memory, &format, &mount, &beside)?;
         device.reserve_ids(RESERVED_IDS)?;
         let pages = u64::from(blocks) * u64::from(PAGES_PER_BLOCK);
-        Ok(Self { device, pages, used: 0, sizes: BTreeMap::new(), failed: None })
+        Ok(Self { device, media, pages, used: 0, sizes: BTreeMap::new(), failed: None })
     }
 
     /// One of `blocks` blocks that holds `population`, all of it synced.
@@ -70,6 +72,11 @@ impl DeviceFiles {
     /// The device.
     pub const fn device(&self) -> &FlashDevice {
         &self.device
+    }
+
+    /// NAND and memory, which no device holds any more.
+    pub fn into_media(self) -> (Chip, Arc<SimPmem>) {
+        self.media
     }
 
     fn commit(&mut self, transaction: Transaction) {

@@ -3,7 +3,7 @@
 use super::*;
 
 fn quick() -> Options {
-    Options { seed: 3, populations: Population::ALL.to_vec(), quick: true }
+    Options { seed: 3, populations: Population::ALL.to_vec(), traces: None, quick: true }
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn updates_keep_all_records() {
 
 #[test]
 fn the_volume_of_the_paper_keeps_its_shapes_and_mounts_agree() {
-    let options = Options { seed: 2, populations: Vec::new(), quick: false };
+    let options = Options { seed: 2, populations: Vec::new(), traces: None, quick: false };
     let mut rows = super::figures::Rows::new(&options);
     paper::measure(&mut rows).unwrap();
     for row in &rows.rows {
@@ -43,4 +43,12 @@ fn the_volume_of_the_paper_keeps_its_shapes_and_mounts_agree() {
     }
     let mounts = rows.rows.iter().find(|row| row.name.starts_with("mounts that found")).unwrap();
     assert!(matches!(mounts.value, crate::figures::Value::Count(count) if count > 100), "{mounts:?}");
+}
+
+#[test]
+fn a_device_holds_a_population_and_reads_nothing_when_it_is_mounted() {
+    let held = device::populate(Population::Small, 64, 5).unwrap();
+    assert!(held.used_bytes > 4096 && held.used_bytes < 64 << 10, "{held:?}");
+    let mount = mounts::after_an_end("flash+scm:sim,size=16M,page=2K,spare=64,memory=64K", 50).unwrap();
+    assert_eq!(mount.reads, 0);
 }

@@ -10,13 +10,13 @@ const PIECE: usize = 4096;
 const COMING_AND_GOING: usize = 32;
 
 /// The share of the usable space that is used, in thousandths.
-pub(super) fn used_in_1000(bench: &Bench) -> u64 {
+pub(crate) fn used_in_1000(bench: &Bench) -> u64 {
     let space = bench.files.device().space();
     (space.total.saturating_sub(space.available) * 1000).checked_div(space.total).unwrap_or(0)
 }
 
 /// Adds files of `file_bytes` until `percent` of the usable space is used. `names` counts them.
-pub(super) fn fill(bench: &Bench, percent: u64, file_bytes: usize, names: &mut u64) -> Result<()> {
+pub(crate) fn fill(bench: &Bench, percent: u64, file_bytes: usize, names: &mut u64) -> Result<()> {
     while used_in_1000(bench) < percent * 10 {
         // One byte all over: pages with equal content are kept once.
         let content = vec![*names as u8; file_bytes];
@@ -28,7 +28,7 @@ pub(super) fn fill(bench: &Bench, percent: u64, file_bytes: usize, names: &mut u
 }
 
 /// Makes a file with content.
-pub(super) fn write_file(bench: &Bench, name: &str, content: &[u8]) -> onode_fs::Result<()> {
+pub(crate) fn write_file(bench: &Bench, name: &str, content: &[u8]) -> onode_fs::Result<()> {
     let files = &bench.files;
     let inode = files.create(&Caller::root(), InodeNumber::ROOT, name.as_bytes(), 0o644)?.inode;
     let handle = files.open(&Caller::root(), inode, OpenFlags { write: true, truncate: false })?;
@@ -42,7 +42,7 @@ pub(super) fn write_file(bench: &Bench, name: &str, content: &[u8]) -> onode_fs:
 }
 
 /// Synced operations on a volume with files `fill0`...: pieces are rewritten, small files come and go.
-pub(super) struct Churn {
+pub(crate) struct Churn {
     prng: Prng,
     filled: u64,
     file_bytes: usize,
@@ -51,12 +51,12 @@ pub(super) struct Churn {
 }
 
 impl Churn {
-    pub(super) fn new(seed: u64, filled: u64, file_bytes: usize) -> Self {
+    pub(crate) fn new(seed: u64, filled: u64, file_bytes: usize) -> Self {
         Self { prng: Prng::new(seed), filled, file_bytes, small: Vec::new(), last: 0 }
     }
 
     /// Does one operation, which is durable on return.
-    pub(super) fn step(&mut self, bench: &Bench) -> onode_fs::Result<()> {
+    pub(crate) fn step(&mut self, bench: &Bench) -> onode_fs::Result<()> {
         let files = &bench.files;
         if self.prng.chance(1, 2) || self.filled == 0 {
             if self.small.len() >= COMING_AND_GOING {
@@ -77,7 +77,7 @@ impl Churn {
 }
 
 /// Writes 4 KB of a file again, durably.
-pub(super) fn rewrite(bench: &Bench, name: &str, offset: u64, byte: u8) -> onode_fs::Result<()> {
+pub(crate) fn rewrite(bench: &Bench, name: &str, offset: u64, byte: u8) -> onode_fs::Result<()> {
     let files = &bench.files;
     let inode = files.lookup(InodeNumber::ROOT, name.as_bytes())?.inode;
     let handle = files.open(&Caller::root(), inode, OpenFlags { write: true, truncate: false })?;

@@ -3,19 +3,23 @@
 use crate::output::Output;
 use onode::{Class, Error, Result};
 use onode_lab::codec::{Options, Population, figures, measure, table_source};
+use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     onode lab codec                  every codec on every population\n  \
     onode lab codec --population small,random-2k --seed 7\n  \
-    onode lab codec --figures        every figure that codecs alone decide\n  \
-    onode --json lab codec --figures\n\n\
+    onode lab codec --figures        every figure of the codecs and of flash+scm\n  \
+    onode --json lab codec --figures --traces DIR\n\n\
     Populations: small, 100k, 8m, 4-writers, random-2k, random-4k, aged-4k, aged-64k. Equal runs print equal\n\
     reports, processor times excepted.")]
 pub struct Codec {
     /// Measure every figure and set it beside the one to reach.
     #[arg(long, conflicts_with = "population")]
     figures: bool,
+    /// Where the PostMark stream of --figures is: postmark-write-s42.txt.zst.
+    #[arg(long, value_name = "DIR", requires = "figures")]
+    traces: Option<PathBuf>,
     /// How the NAND was filled; all if none is named.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     population: Vec<String>,
@@ -48,7 +52,7 @@ impl Codec {
         if populations.is_empty() {
             populations.extend(Population::ALL);
         }
-        let options = Options { seed: self.seed, populations, quick: self.quick };
+        let options = Options { seed: self.seed, populations, traces: self.traces.clone(), quick: self.quick };
         if self.figures {
             let report = figures(&options, &mut |what| output.progress(what));
             output.progress("");

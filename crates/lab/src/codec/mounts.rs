@@ -1,0 +1,148 @@
+//! What a mount of `flash+scm` reads and how long it takes, after an orderly end and after a power cut.
+
+use super::figures::Rows;
+use crate::bench::{Bench, Caches, Durability};
+use crate::chip::Chip;
+use crate::figures::fill::{Churn, fill, write_file};
+use onode::{Class, Error, Result, Spec, Volume};
+use onode_base::Prng;
+use onode_media::{PmemOptions, SimNand, SimPmem, Survival};
+use std::sync::Arc;
+
+/// Journal pages between two checkpoints of the volumes that are cut.
+const CHECKPOINT_PAGES: u32 = 64;
+/// Pages of either kind between two checkpoints, and what it takes to find the superblock and the journal's end.
+const REACH_CUT_READS: u64 = 2 * CHECKPOINT_PAGES as u64 + 24;
+/// Operations before a cut, at most.
+const BETWEEN: u64 = 400;
+/// Milliseconds of virtual time to mount.
+const REACH_CLEAN_MS: f64 = 30.0;
+const REACH_CUT_MS: f64 = 60.0;
+/// Measured on nandsim of 128 MiB with the same latencies, 90 % full of small files, and not by this program.
+const ELSEWHERE: [(&str, f64); 4] = [
+    ("YAFFS2 with a checkpoint, 128 MiB (measured elsewhere)", 19.6),
+    ("YAFFS2 scan, 128 MiB (measured elsewhere)", 62.0),
+    ("UBI attach + UBIFS mount, clean, 128 MiB (measured elsewhere)", 36.0),
+    ("UBI attach + UBIFS mount, after a cut, 128 MiB (measured elsewhere, the best)", 133.0),
+];
+
+/// What a mount took.
+#[derive(Clone, Copy, Debug)]
+pub struct Mount {
+    /// Pages of flash that the device read.
+    pub reads: u64,
+    /// Virtual time of the device's mount, and of the file system's with it.
+    milliseconds: f64,
+    whole_milliseconds: f64,
+}
+
+/// What both media hold.
+struct Image {
+    nand: SimNand,
+    memory: Vec<u8>,
+}
+
+fn caches() -> Caches {
+    Caches { checkpoint_pages: Some(CHECKPOINT_PAGES), ..Caches::default() }
+}
+
+impl Image {
+    /// What a power cut would leave now, with nothing in the memory that was not fenced.
+    fn of(bench: &Bench) -> Result<Self> {
+        match (bench.chip(), bench.memory()) {
+            (Some(chip), Some(memory)) => {
+                Ok(Self { nand: chip.image(), memory: memory.crash_image(Survival::Nothing) })
+            }
+            _ => Err(Error::new(Class::Bug, "cannot measure mounts", "the device has no memory")),
+        }
+    }
+
+    fn mount(&self, spec: &Spec) -> Result<(Bench, Mount)> {
+        let chip = Chip::holding(self.nand.clone());
+        chip.reset_counters();
+        let memory = Arc::new(SimPmem::from_image(self.memory.clone(), PmemOptions::default()));
+        let (device, reads, nanoseconds) = Bench::device_beside(spec, &chip, &memory, caches())?;
+        let bench = Bench::of_device(device, chip, memory, Durability::Natural)?;
+        let of = |nanoseconds: u64| nanoseconds as f64 / 1e6;
+        let whole_milliseconds = of(bench.nanoseconds());
+        Ok((bench, Mount { reads, milliseconds: of(nanoseconds), whole_milliseconds }))
+    }
+}
+
+/// A volume so full that ended, mounted again.
+pub fn after_an_end(spec: &str, percent: u64) -> Result<Mount> {
+    let spec = Spec::parse(spec)?;
+    let bench = Bench::new(&spec, Durability::Natural, caches())?;
+    fill(&bench, percent, 40_000, &mut 0)?;
+    bench.files.unmount().map_err(|error| Volume::error("cannot end the measured volume", &error))?;
+    Image::of(&bench)?.mount(&spec).map(|(_, mount)| mount)
+}
+
+/// The most that a mount takes after one of `cuts` power cuts under synced operations.
+fn after_cuts(image: &Image, spec: &Spec, cuts: u64) -> Result<Mount> {
+    let mut worst = Mount { reads: 0, milliseconds: 0.0, whole_milliseconds: 0.0 };
+    let mut prng = Prng::new(cuts);
+    let (bench, _) = image.mount(spec)?;
+    let mut churn = Churn::new(cuts, 0, 1);
+    for _ in 0..cuts {
+        for _ in 0..1 + prng.below(BETWEEN) {
+            churn.step(&bench).map_err(|error| Volume::error("cannot work on the measured volume", &error))?;
+        }
+        let (_, mount) = Image::of(&bench)?.mount(spec)?;
+        worst.reads = worst.reads.max(mount.reads);
+        worst.milliseconds = worst.milliseconds.max(mount.milliseconds);
+        worst.whole_milliseconds = worst.whole_milliseconds.max(mount.whole_milliseconds);
+    }
+    Ok(worst)
+}
+
+/// All rows of mounts.
+pub fn measure(rows: &mut Rows<'_>, quick: bool, progress: &mut dyn FnMut(&str)) -> Result<()> {
+    let sizes: &[&str] = if quick { &["16M"] } else { &["16M", "128M"] };
+    for size in sizes {
+        for percent in [10, 90] {
+            progress(&format!("mounting {size}, {percent} % full"));
+            let mount = after_an_end(&format!("flash+scm:sim,size={size},page=2K,spare=64,memory=512K"), percent)?;
+            let name = format!("flash+scm: page reads to mount, clean, {size}, {percent} % full");
+            rows.at_most_count(name, mount.reads, "pages", 0);
+        }
+    }
+    for buffer in ["off", "on"] {
+        many_files(rows, quick, buffer, progress)?;
+    }
+    for (name, milliseconds) in ELSEWHERE {
+        rows.shown(format!("to mount: {name}"), milliseconds, "virtual ms");
+    }
+    Ok(())
+}
+
+/// A gibibyte with 90 thousand small files.
+fn many_files(rows: &mut Rows<'_>, quick: bool, buffer: &str, progress: &mut dyn FnMut(&str)) -> Result<()> {
+    let (size, memory, files, cuts) = if quick { ("32M", "256K", 1500, 3) } else { ("1G", "2M", 90_000, 12) };
+    let spec = format!("flash+scm:sim,size={size},page=2K,spare=64,memory={memory},buffer={buffer}");
+    let spec = Spec::parse(&spec)?;
+    progress(&format!("filling {spec} with {files} files"));
+    let bench = Bench::new(&spec, Durability::Natural, caches())?;
+    let mut prng = Prng::new(rows.seed());
+    for file in 0..files {
+        let content = vec![file as u8; 512 + prng.below(10_240 - 512 + 1) as usize];
+        write_file(&bench, &format!("file{file}"), &content)
+            .map_err(|error| Volume::error("cannot fill the measured volume", &error))?;
+    }
+    bench.files.unmount().map_err(|error| Volume::error("cannot end the measured volume", &error))?;
+    let image = Image::of(&bench)?;
+    drop(bench);
+    progress(&format!("mounting {spec}"));
+    let what = format!("{size}, {files} small files, buffer={buffer}");
+    let (_, clean) = image.mount(&spec)?;
+    rows.at_most_count(format!("flash+scm: page reads to mount, clean, {what}"), clean.reads, "pages", 0);
+    let name = format!("flash+scm: to mount, clean, {what}");
+    rows.at_most(name, clean.milliseconds, "virtual ms", REACH_CLEAN_MS);
+    rows.shown(format!("the same with the file system on it, {what}"), clean.whole_milliseconds, "virtual ms");
+    let worst = after_cuts(&image, &spec, cuts)?;
+    let name = format!("flash+scm: page reads to mount, worst of {cuts} cuts, {what}, a checkpoint every 64 pages");
+    rows.at_most_count(name, worst.reads, "pages", REACH_CUT_READS);
+    let name = format!("flash+scm: to mount, worst of {cuts} cuts, {what}");
+    rows.at_most(name, worst.milliseconds, "virtual ms", REACH_CUT_MS);
+    Ok(())
+}
