@@ -25,6 +25,10 @@ fn every_command_works_on_the_pair() {
     onode!("check", &volume).succeeds();
     let info = onode!("info", &volume).succeeds();
     assert!(info.contains("KiB of memory"), "{info}");
+    for part in ["anchors", "buckets", "elsewhere", "pieces", "body", "log", "free"] {
+        assert!(info.contains(part), "{part}: {info}");
+    }
+    assert!(info.contains("per GiB of data"), "{info}");
 
     // Of flash alone it is no volume, and says where it belongs.
     is_clear(&onode!("ls", &image, "/").fails(2), "flash+scm");

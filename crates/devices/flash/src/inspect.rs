@@ -42,11 +42,13 @@ impl Inspect for FlashDevice {
             ("stall_us.max", core.stalls.percentile(1000)),
             ("segments_failing", u64::from(core.log.table.in_state(SegmentState::Failing))),
             ("segments_bad", u64::from(core.log.table.in_state(SegmentState::Bad))),
+            ("live_bytes", core.log.table.live_bytes()),
             ("records_replayed", statistics.records_replayed),
             ("pages_replayed", statistics.pages_replayed),
         ] {
             all.push((name.into(), value));
         }
+        all.extend(memory(&core).into_iter().map(|(name, value)| (format!("memory.{name}_bytes"), value)));
         all.extend(ram(&core).into_iter().map(|(name, value)| (format!("ram.{name}_bytes"), value)));
         all
     }
@@ -79,7 +81,21 @@ impl Inspect for FlashDevice {
     }
 }
 
-/// Memory by part.
+/// The memory beside the flash by part; nothing without one.
+fn memory(core: &Core) -> Vec<(&'static str, u64)> {
+    let Some(used) = core.memory_use() else { return Vec::new() };
+    Vec::from([
+        ("anchors", used.anchor_bytes),
+        ("buckets", used.bucket_bytes),
+        ("elsewhere", used.elsewhere_bytes),
+        ("pieces", used.piece_bytes),
+        ("body", used.body_bytes),
+        ("log", used.log_bytes),
+        ("free", used.free_bytes),
+    ])
+}
+
+/// RAM by part.
 fn ram(core: &Core) -> [(&'static str, u64); 9] {
     [
         ("node_cache", core.nodes.bytes() as u64),

@@ -32,6 +32,17 @@ pub struct Report {
     available_bytes: u64,
     objects: u64,
     image_bytes_on_host: Option<u64>,
+    /// The memory beside flash by part; nothing without one.
+    memory: Vec<Part>,
+}
+
+/// A part of the memory beside flash.
+#[derive(Debug, Serialize)]
+struct Part {
+    name: String,
+    bytes: u64,
+    /// For each GiB that the flash holds; nothing if it holds nothing.
+    bytes_per_gib: Option<u64>,
 }
 
 impl Report {
@@ -58,8 +69,20 @@ impl Report {
             available_bytes: space.available,
             objects: space.objects,
             image_bytes_on_host: on_host.map(|metadata| metadata.blocks() * 512),
+            memory: memory_of(volume),
         }
     }
+}
+
+fn memory_of(volume: &Volume) -> Vec<Part> {
+    let counters = volume.device().inspect().map(|inspect| inspect.counters()).unwrap_or_default();
+    let live = counters.iter().find(|(name, _)| name == "live_bytes").map_or(0, |(_, bytes)| *bytes);
+    let of_part = |(name, bytes): &(String, u64)| {
+        let name = name.strip_prefix("memory.")?.strip_suffix("_bytes")?.to_owned();
+        let per_gib = (u128::from(*bytes) << 30).checked_div(u128::from(live));
+        Some(Part { name, bytes: *bytes, bytes_per_gib: per_gib.and_then(|bytes| u64::try_from(bytes).ok()) })
+    };
+    counters.iter().filter_map(of_part).collect()
 }
 
 fn uuid(bytes: [u8; 16]) -> String {
@@ -87,6 +110,12 @@ impl fmt::Display for Report {
         writeln!(f, "space       {available} of {total} free, {} objects", self.objects)?;
         if let Some(bytes) = self.image_bytes_on_host {
             writeln!(f, "on the host {}", human_size(bytes))?;
+        }
+        for (number, part) in self.memory.iter().enumerate() {
+            let title = if number == 0 { "memory" } else { "" };
+            let per_gib =
+                part.bytes_per_gib.map_or_else(String::new, |bytes| format!(", {} per GiB of data", human_size(bytes)));
+            writeln!(f, "{title:<11} {:<9} {}{per_gib}", part.name, human_size(part.bytes))?;
         }
         Ok(())
     }
