@@ -60,6 +60,57 @@ impl FileSystem {
         Ok(Block { address: content.address, bytes: content.bytes, is_durable: true })
     }
 
+    /// Makes a block of memory the bytes of a regular file from `offset` on, in place of the block that began there; durable on
+    /// return. The file's times and size stay.
+    ///
+    /// # Errors
+    /// `NotSupported` on other devices; `Invalid` if there is no such block, it belongs to a file, or it does not fit there;
+    /// the device's errors.
+    pub fn put_block(&self, number: InodeNumber, offset: u64, block: Block) -> Result<()> {
+        let mapping = self.mapping()?;
+        self.check_writable()?;
+        let state = &mut *self.lock();
+        self.settle_content(state, number)?;
+        let Block { address, bytes, is_durable } = block;
+        mapping.put_block(&Content { object: number.object(), address, bytes, is_durable }, offset)?;
+        state.statistics.transactions += 1;
+        self.node(state, number)?.device_changed();
+        Ok(())
+    }
+
+    /// Takes the block that begins at `offset` out of a file, which has a hole there then; the block is the caller's. Durable on
+    /// return.
+    ///
+    /// # Errors
+    /// `Invalid` if no block begins there; as [`put_block`](Self::put_block).
+    pub fn take_block(&self, number: InodeNumber, offset: u64) -> Result<Block> {
+        let mapping = self.mapping()?;
+        self.check_writable()?;
+        let state = &mut *self.lock();
+        self.settle_content(state, number)?;
+        let content = mapping.take_block(number.object(), offset)?;
+        state.statistics.transactions += 1;
+        self.node(state, number)?.device_changed();
+        Ok(Block { address: content.address, bytes: content.bytes, is_durable: true })
+    }
+
+    /// Address and length of the block that begins at `offset` of a file.
+    ///
+    /// # Errors
+    /// As [`put_block`](Self::put_block).
+    pub fn block_at(&self, number: InodeNumber, offset: u64) -> Result<Option<Placed>> {
+        let mapping = self.mapping()?;
+        let state = &mut *self.lock();
+        self.settle_content(state, number)?;
+        Ok(mapping.block_at(number.object(), offset))
+    }
+
+    /// That a file is a regular one and the device has all of its bytes.
+    fn settle_content(&self, state: &mut State, number: InodeNumber) -> Result<()> {
+        self.check_regular(state, number)?;
+        if self.node(state, number)?.is_as_on_device() { Ok(()) } else { self.write_back_file(state, number) }
+    }
+
     /// Where the content of a file lies in the device's memory, all that was written so far included.
     ///
     /// # Errors

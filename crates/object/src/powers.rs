@@ -32,6 +32,23 @@ pub trait MapObjects {
     /// As [`commit`](crate::ObjectDevice::commit); `Invalid` if the object is not one block.
     fn withdraw(&self, transaction: Transaction, object: ObjectId) -> Result<Content>;
 
+    /// Makes a block of memory the bytes of an object from `offset` on, in place of the block that began there before, which
+    /// is free then. Durable on return, and all or nothing. The object keeps its size, which reaches that far.
+    ///
+    /// # Errors
+    /// As [`commit`](crate::ObjectDevice::commit); `Invalid` for a block that is not one or does not fit there.
+    fn put_block(&self, content: &Content, offset: u64) -> Result<()>;
+
+    /// Takes the block that begins at `offset` of an object out of it, which shows a hole there then: memory again, with the
+    /// same bytes. Durable on return.
+    ///
+    /// # Errors
+    /// As [`commit`](crate::ObjectDevice::commit); `Invalid` if no block begins there.
+    fn take_block(&self, object: ObjectId, offset: u64) -> Result<Content>;
+
+    /// Address and length of the block that begins at `offset` of an object, if one does.
+    fn block_at(&self, object: ObjectId, offset: u64) -> Option<Placed>;
+
     /// Where the first `length` bytes of an object lie, as many as it has or fewer, if they are in one block; none of an
     /// object that there is not. They stay there until a transaction changes the object.
     fn whole(&self, object: ObjectId, length: u64) -> Option<u64>;

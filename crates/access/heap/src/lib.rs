@@ -18,6 +18,7 @@ mod heap;
 mod mapping;
 mod reference;
 mod roots;
+mod slots;
 mod stitched;
 mod whole;
 
@@ -33,3 +34,4 @@ pub use onode_heap_derive::Plain;
 pub use reference::layout_of;
 pub use reference::{BlockMemory, Plain, Ref};
 pub use roots::Kind;
+pub use slots::Slots;

@@ -48,6 +48,8 @@ impl Put {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Changed {
     onode: Onode,
+    /// What the log says of it, if it does, and where.
+    logged: Option<(Onode, Place)>,
     allocated: u64,
     /// Bytes below were there before the transaction.
     stable: u64,
@@ -144,7 +146,7 @@ impl<'a, P: Pmem> Change<'a, P> {
     fn create(&mut self, object: ObjectId, hints: Hints) -> Result<()> {
         // It comes into the index when all of it is known.
         let onode = Onode { hints, ..Onode::default() };
-        let changed = Changed { onode, allocated: 0, stable: 0 };
+        let changed = Changed { onode, logged: None, allocated: 0, stable: 0 };
         match self.position(object) {
             Ok(at) => self.onodes[at].1 = changed,
             Err(at) => self.onodes.insert(at, (object, changed)),
@@ -187,8 +189,9 @@ impl<'a, P: Pmem> Change<'a, P> {
         let at = match self.position(object) {
             Ok(at) => at,
             Err(at) => {
-                let (onode, allocated) = self.core.onode(object)?;
-                self.onodes.insert(at, (object, Changed { onode, allocated, stable: onode.size }));
+                let (onode, place, allocated) = self.core.onode_at(object)?;
+                let logged = Some((onode, place));
+                self.onodes.insert(at, (object, Changed { onode, logged, allocated, stable: onode.size }));
                 at
             }
         };
@@ -394,8 +397,12 @@ impl<'a, P: Pmem> Change<'a, P> {
     pub(crate) fn finish_items(&mut self, checked: bool) -> Result<()> {
         for at in 0..self.onodes.len() {
             let (object, changed) = self.onodes[at];
-            let number = self.batch.push(&Item::Onode(object, changed.onode));
-            self.set(Key::onode(object), Value(Place::pending(number).0, changed.allocated))?;
+            let place = match changed.logged {
+                // The bytes of its blocks are in the index only.
+                Some((onode, place)) if onode == changed.onode => place,
+                _ => Place::pending(self.batch.push(&Item::Onode(object, changed.onode))),
+            };
+            self.set(Key::onode(object), Value(place.0, changed.allocated))?;
         }
         if checked {
             let mut piece = [0; 4096];

@@ -40,7 +40,7 @@ impl<P: Pmem> Core<P> {
         let memory = &*self.memory;
         let mut exists = |object| Ok(tree.get(memory, Key::onode(object)).is_some());
         validate::validate(transaction, ObjectId(self.next_id), &mut exists)?;
-        if transaction.is_empty() {
+        if transaction.is_empty() && blocks.is_empty() {
             if durability == Durability::Durable && (self.log.fenced < self.log.sequence || !self.unflushed.is_empty())
             {
                 self.flush_content();
@@ -91,6 +91,7 @@ impl<P: Pmem> Core<P> {
         change.withdrawn = blocks.withdrawn;
         let mut prepared = transaction.mutations.iter().try_for_each(|mutation| change.apply(mutation));
         prepared = prepared.and_then(|()| blocks.published.iter().try_for_each(|content| change.adopt(content)));
+        prepared = prepared.and_then(|()| blocks.slot.map_or(Ok(()), |slot| change.change_slot(slot)));
         let written: u64 = change.written.iter().map(|(_, length)| length).sum();
         let most = if dear { MOST_CHECKED_BYTES_IN_FILE } else { MOST_CHECKED_BYTES };
         let vouches = change.core.mode.vouches();

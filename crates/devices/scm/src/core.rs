@@ -161,8 +161,13 @@ impl<P: Pmem> Core<P> {
 
     /// The onode of an object, and the bytes of its blocks.
     pub(crate) fn onode(&self, object: ObjectId) -> Result<(Onode, u64)> {
+        self.onode_at(object).map(|(onode, _, allocated)| (onode, allocated))
+    }
+
+    /// The same with the place of its item.
+    pub(crate) fn onode_at(&self, object: ObjectId) -> Result<(Onode, Place, u64)> {
         match self.tree.get(&*self.memory, Key::onode(object)) {
-            Some(Value(place, allocated)) => Ok((self.read_onode(Place(place), object)?, allocated)),
+            Some(Value(place, allocated)) => Ok((self.read_onode(Place(place), object)?, Place(place), allocated)),
             None => Err(Error::of(ErrorKind::NotFound, object, "there is no such object")),
         }
     }

@@ -30,6 +30,7 @@ mod scan;
 mod scratch;
 mod share;
 mod shared;
+mod slot;
 mod stack;
 mod tree;
 mod turn;

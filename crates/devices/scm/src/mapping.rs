@@ -6,6 +6,7 @@ use crate::device::ScmDevice;
 use crate::errors::no_space;
 use crate::mode::Mode;
 use crate::node::{Key, Value};
+use crate::slot::Slot;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
@@ -19,11 +20,31 @@ pub(crate) struct Blocks<'a> {
     pub published: &'a [Content],
     /// The object whose block is memory afterwards.
     pub withdrawn: Option<ObjectId>,
+    /// What one slot of an object is to hold.
+    pub slot: Option<Slot>,
+}
+
+impl Blocks<'_> {
+    /// Whether there is nothing to do.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.published.is_empty() && self.slot.is_none()
+    }
 }
 
 impl<P: Pmem> Change<'_, P> {
     /// Gives an object that has no content yet a block of memory as content.
     pub(crate) fn adopt(&mut self, content: &Content) -> Result<()> {
+        let Content { object, address, bytes, .. } = *content;
+        let length = self.check_unowned(content)?;
+        if self.size(object)? > 0 || self.core.extent_at(object, 0).is_some() {
+            return Err(Error::of(ErrorKind::Invalid, object, "it has content"));
+        }
+        self.map(object, 0, address, length)?;
+        self.set_size(object, bytes)
+    }
+
+    /// That a block is one, and no object's; its length.
+    pub(crate) fn check_unowned(&self, content: &Content) -> Result<u64> {
         let Content { object, address, bytes, .. } = *content;
         let invalid = |what: &str| Error::of(ErrorKind::Invalid, object, format!("block at {address}: {what}"));
         let (start, length) = self.core.blocks.block_of(address).ok_or_else(|| invalid("there is none"))?;
@@ -33,11 +54,7 @@ impl<P: Pmem> Change<'_, P> {
         if self.core.blocks.is_published(address) != Ok(false) {
             return Err(invalid("it belongs to an object"));
         }
-        if self.size(object)? > 0 || self.core.extent_at(object, 0).is_some() {
-            return Err(Error::of(ErrorKind::Invalid, object, "it has content"));
-        }
-        self.map(object, 0, address, length)?;
-        self.set_size(object, bytes)
+        Ok(length)
     }
 }
 
@@ -51,6 +68,27 @@ impl<P: Pmem> Core<P> {
             }
             _ => Err(Error::of(ErrorKind::Invalid, object, "it is not one block of memory")),
         }
+    }
+
+    /// Makes the content of blocks durable before anything says that it is some object's.
+    fn flush_blocks(&mut self, contents: &[Content]) -> Result<()> {
+        // Not vouched for by a checksum: a program may go on storing through its pointer, and that must not cost the file.
+        for content in contents.iter().filter(|content| !content.is_durable && content.bytes > 0) {
+            let end = content.address.checked_add(content.bytes);
+            let inside = end.is_some_and(|end| end <= self.memory.length());
+            match self.mode {
+                Mode::Meta if inside => self.flush_later(content.address, content.bytes),
+                Mode::Sync | Mode::Atomic if inside && !is_planted(Bug::ScmPublishNotFlushed) => {
+                    self.memory.flush(content.address, content.bytes);
+                }
+                Mode::Mem | Mode::Meta | Mode::Sync | Mode::Atomic => {}
+            }
+        }
+        let flushes = self.mode.flushes();
+        if flushes && contents.iter().any(|content| !content.is_durable) && !is_planted(Bug::ScmPublishNotFenced) {
+            self.fence()?;
+        }
+        Ok(())
     }
 
     /// The same bytes in a block of this process: the object's own is a small one among those of another process, whose
@@ -70,25 +108,10 @@ impl<P: Pmem> Core<P> {
 
 impl<P: Pmem> MapObjects for ScmDevice<P> {
     fn publish(&self, transaction: Transaction, contents: &[Content], durability: Durability) -> Result<()> {
-        let blocks = Blocks { published: contents, withdrawn: None };
+        let blocks = Blocks { published: contents, ..Blocks::default() };
         let mut core = self.lock();
         core.check_writable()?;
-        // Not vouched for by a checksum: a program may go on storing through its pointer, and that must not cost the file.
-        for content in contents.iter().filter(|content| !content.is_durable && content.bytes > 0) {
-            let end = content.address.checked_add(content.bytes);
-            let inside = end.is_some_and(|end| end <= core.memory.length());
-            match core.mode {
-                Mode::Meta if inside => core.flush_later(content.address, content.bytes),
-                Mode::Sync | Mode::Atomic if inside && !is_planted(Bug::ScmPublishNotFlushed) => {
-                    core.memory.flush(content.address, content.bytes);
-                }
-                Mode::Mem | Mode::Meta | Mode::Sync | Mode::Atomic => {}
-            }
-        }
-        let flushes = core.mode.flushes();
-        if flushes && contents.iter().any(|content| !content.is_durable) && !is_planted(Bug::ScmPublishNotFenced) {
-            core.fence()?;
-        }
+        core.flush_blocks(contents)?;
         core.commit_with(&transaction, durability, blocks)?;
         let kept = if is_planted(Bug::ScmPublishLeased) { contents.len() } else { 0 };
         for content in &contents[kept..] {
@@ -106,7 +129,7 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
         if members.can_unpublish(content.address) == Ok(false) {
             return core.withdraw_copy(members, &transaction, &content);
         }
-        let blocks = Blocks { published: &[], withdrawn: Some(object) };
+        let blocks = Blocks { withdrawn: Some(object), ..Blocks::default() };
         let buffered = is_planted(Bug::ScmWithdrawBuffered);
         core.commit_with(&transaction, if buffered { Durability::Buffered } else { Durability::Durable }, blocks)?;
         // Programs store there as they like.
@@ -119,6 +142,64 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
         let core = self.lock();
         let Value(address, bytes) = core.tree.get(&*core.memory, Key::extent(object, 0))?;
         (bytes >= length).then_some(address)
+    }
+
+    fn put_block(&self, content: &Content, offset: u64) -> Result<()> {
+        let mut core = self.lock();
+        core.check_writable()?;
+        core.flush_blocks(std::slice::from_ref(content))?;
+        let blocks = Blocks { slot: Some(Slot::Filled(*content, offset)), ..Blocks::default() };
+        core.commit_with(&Transaction::new(), Durability::Durable, blocks)?;
+        // It was asked before whether it can.
+        let _ = core.blocks.publish(content.address);
+        Ok(())
+    }
+
+    fn take_block(&self, object: ObjectId, offset: u64) -> Result<Content> {
+        let members = &self.turn.members;
+        let mut core = self.lock();
+        core.check_writable()?;
+        let (address, bytes) = core.slot(object, offset)?;
+        let mut content = Content { object, address, bytes, is_durable: true };
+        let copied = if members.can_unpublish(address) == Ok(false) {
+            // A small one among those of another process, whose death would free it.
+            Some(members.allocate(bytes).ok_or_else(|| no_space("no room for the block"))?)
+        } else {
+            None
+        };
+        let slot = if copied.is_some() { Slot::Freed(object, offset) } else { Slot::Emptied(object, offset) };
+        let mut whole = Vec::new();
+        if copied.is_some() {
+            whole.resize(bytes as usize, 0);
+            core.memory.read(address, &mut whole);
+        }
+        let done = core.commit_with(
+            &Transaction::new(),
+            Durability::Durable,
+            Blocks { slot: Some(slot), ..Blocks::default() },
+        );
+        match (done, copied) {
+            (Ok(()), None) => {
+                // Programs store there as they like.
+                core.settle(address, bytes)?;
+                let _ = members.unpublish(address);
+            }
+            (Ok(()), Some(copy)) => {
+                core.memory.write(copy, &whole);
+                content.address = copy;
+            }
+            (Err(error), copied) => {
+                copied.into_iter().for_each(|copy| members.release(copy, bytes));
+                return Err(error);
+            }
+        }
+        Ok(content)
+    }
+
+    fn block_at(&self, object: ObjectId, offset: u64) -> Option<Placed> {
+        let core = self.lock();
+        let Value(address, length) = core.tree.get(&*core.memory, Key::extent(object, offset))?;
+        Some(Placed { offset, address, length })
     }
 
     fn look(&self, address: u64, buffer: &mut [u8]) {

@@ -1,5 +1,5 @@
-//! Blocks that are durable and found again: a block that becomes a file, beside libpmemobj, on memory with lines flushed and
-//! on a plain file of ext4 that is synced.
+//! Blocks that are durable and found again: a block that is put into a slot, beside libpmemobj, on memory with lines flushed,
+//! and one that becomes a file, on a plain file of ext4 that is synced.
 
 use super::Measuring;
 use super::host::{LoopMount, Scratch, failed, nanoseconds};
@@ -16,31 +16,29 @@ const GROUP: usize = 64;
 const NANOSECONDS: &str = "ns";
 const TIMES: &str = "times";
 
-/// Nanoseconds for a block that is allocated and becomes a file, durable each time; the best of several rounds.
+/// Nanoseconds for a block that is allocated and put into a slot, durable each time; the best of several rounds.
 fn own(blocks: usize, rounds: usize) -> Result<f64> {
     let place = Scratch::new("durable");
     let heap = Heap::open(&format!("scm:{},size=64M,flush=on", place.0.display()));
     let heap = heap.map_err(|error| failed("cannot make a heap", error))?;
-    let names: Vec<String> = (0..blocks).map(|number| format!("/block-{number}")).collect();
+    let slots = heap.slots(b"blocks").map_err(|error| failed("cannot make slots", error))?;
     let mut best = f64::INFINITY;
     // In the first round the memory is touched for the first time.
     for round in 0..=rounds {
         let (time, ()) = nanoseconds(|| {
-            for name in &names {
+            for slot in 0..blocks as u64 {
                 let mut block = heap.allocate(BLOCK_BYTES).map_err(|error| failed("no block", error))?;
                 block[0] = 1;
                 // As with the peer, only what says that it is there is durable; its bytes are the program's business.
-                block.shorten(64);
-                let made = heap.mm_to_file(block, name.as_bytes(), &Caller::root(), 0o600);
-                made.map_err(|(_, error)| failed("mm_to_file", error))?;
+                slots.fill(slot, block, true).map_err(|(_, error)| failed("a slot", error))?;
             }
             Ok(())
         })?;
         if round > 0 {
             best = best.min(time / blocks as f64);
         }
-        for name in &names {
-            heap.file_to_mm(name.as_bytes()).map_err(|error| failed("file_to_mm", error))?;
+        for slot in 0..blocks as u64 {
+            slots.take(slot).map_err(|error| failed("a slot", error))?;
         }
     }
     Ok(best)

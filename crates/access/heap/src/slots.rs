@@ -1,0 +1,142 @@
+//! Slots: durable references to blocks that need no name of their own.
+//!
+//! A file in `/.slots` is a table; slot `n` is its bytes from `n` times 4 GiB on. Filling a slot makes a block the file's
+//! bytes there: one line of the log, one fence, and neither a name nor an inode. After whatever happens a slot holds the
+//! block before or the block after, and no block is lost or held twice.
+
+use crate::block::Block;
+use crate::error::{Error, Result};
+use crate::heap::Heap;
+use crate::whole::check_name;
+use onode_base::ErrorKind;
+use onode_fs::{Caller, Follow, InodeNumber, OpenFlags, SetAttributes};
+use std::sync::Arc;
+
+const ROOM: &[u8] = b"/.slots";
+const SLOT_BITS: u32 = 32;
+
+/// A table of slots, open in this process.
+pub struct Slots {
+    heap: Heap,
+    table: InodeNumber,
+    handle: onode_fs::FileHandle,
+}
+
+impl Slots {
+    /// So many slots a table has.
+    pub const COUNT: u64 = 1 << 30;
+    /// The most bytes of a block in a slot.
+    pub const MOST_BYTES: u64 = 1 << SLOT_BITS;
+
+    fn offset_of(slot: u64) -> Result<u64> {
+        if slot < Self::COUNT {
+            return Ok(slot << SLOT_BITS);
+        }
+        Err(Error::new(ErrorKind::Invalid, format!("there is no slot {slot}: a table has {}", Self::COUNT)))
+    }
+
+    fn failed(slot: u64, error: &onode_fs::Error) -> Error {
+        Error::of_files(&format!("cannot change slot {slot}"), error)
+    }
+
+    /// Has a slot hold a block, in place of the block that it held, which is free then. The block's first bytes, as many as
+    /// count, and the slot are durable on return; with `is_durable` the bytes are the caller's business and only the slot is
+    /// made so.
+    ///
+    /// # Errors
+    /// `Invalid` for a slot that there is not or a block of more than 4 GiB, `NoSpace`, ...: the block comes back.
+    pub fn fill(&self, slot: u64, block: Block, is_durable: bool) -> std::result::Result<(), (Block, Error)> {
+        if !Arc::ptr_eq(&block.shared, self.heap.shared()) {
+            return Err((block, Error::new(ErrorKind::CrossDevice, "the block is one of another heap")));
+        }
+        let content = onode_fs::Block { address: block.address, bytes: block.bytes as u64, is_durable };
+        let filled = Self::offset_of(slot).and_then(|offset| {
+            let placed = self.heap.files().put_block(self.table, offset, content);
+            placed.map_err(|error| Self::failed(slot, &error))
+        });
+        match filled {
+            Ok(()) => {
+                block.forget();
+                Ok(())
+            }
+            Err(error) => Err((block, error)),
+        }
+    }
+
+    /// Takes the block out of a slot: the program's own again, whole.
+    ///
+    /// # Errors
+    /// `NotFound` if the slot is empty; `Invalid`; those of the device.
+    pub fn take(&self, slot: u64) -> Result<Block> {
+        if self.address(slot)?.is_none() {
+            return Err(Error::new(ErrorKind::NotFound, format!("slot {slot} is empty")));
+        }
+        let block = self.heap.files().take_block(self.table, Self::offset_of(slot)?);
+        let block = block.map_err(|error| Self::failed(slot, &error))?;
+        // From now on it dies with this process, unless it lies among blocks of another one.
+        let _ = self.heap.shared().blocks().unpublish(block.address);
+        Ok(Block { shared: Arc::clone(self.heap.shared()), address: block.address, bytes: block.bytes as usize })
+    }
+
+    /// Where the block of a slot lies, in bytes from the start of the memory; `None` if the slot is empty.
+    ///
+    /// # Errors
+    /// `Invalid` for a slot that there is not; those of the device.
+    pub fn address(&self, slot: u64) -> Result<Option<u64>> {
+        let placed = self.heap.files().block_at(self.table, Self::offset_of(slot)?);
+        Ok(placed.map_err(|error| Self::failed(slot, &error))?.map(|placed| placed.address))
+    }
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        // It was opened for reading only: nothing is left to be told.
+        let _ = self.heap.files().release(self.handle);
+    }
+}
+
+impl std::fmt::Debug for Slots {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Slots").field("table", &self.table).finish_non_exhaustive()
+    }
+}
+
+impl Heap {
+    /// Opens the table of slots with that name; makes an empty one if there is none.
+    ///
+    /// # Errors
+    /// `Invalid` for a name that cannot be one; `NoSpace`; those of the device.
+    pub fn slots(&self, name: &[u8]) -> Result<Slots> {
+        check_name("a table of slots", name)?;
+        let files = self.files();
+        let root = Caller::root();
+        let path = [ROOM, b"/", name].concat();
+        let failed = |error: onode_fs::Error| Error::of_files("cannot open a table of slots", &error);
+        let table = match files.resolve(&path, Follow::Yes) {
+            Err(error) if error.kind == ErrorKind::NotFound => {
+                self.make_directories(ROOM)?;
+                let (parent, name) = files.resolve_parent(&path).map_err(failed)?;
+                match files.create(&root, parent, name, 0o600) {
+                    Ok(made) => {
+                        files.forget(made.inode, 1);
+                        made.inode
+                    }
+                    // Somebody else was faster.
+                    Err(error) if error.kind == ErrorKind::Exists => {
+                        files.resolve(&path, Follow::Yes).map_err(failed)?
+                    }
+                    Err(error) => return Err(failed(error)),
+                }
+            }
+            found => found.map_err(failed)?,
+        };
+        let handle = files.open(&root, table, OpenFlags::default()).map_err(failed)?;
+        let slots = Slots { heap: self.clone(), table, handle };
+        let bytes = Slots::COUNT << SLOT_BITS;
+        if files.attributes(table).map_err(failed)?.size < bytes {
+            let size = SetAttributes { size: Some(bytes), ..SetAttributes::default() };
+            files.set_attributes(&root, table, &size).map_err(failed)?;
+        }
+        Ok(slots)
+    }
+}
