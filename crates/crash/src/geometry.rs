@@ -3,6 +3,7 @@
 //! spare areas.
 
 use onode_media::{Domain, Geometry};
+use onode_object::Acknowledge;
 
 /// A named shape.
 #[derive(Clone, Copy, Debug)]
@@ -77,13 +78,32 @@ pub struct DisksShape {
     pub fast_bytes: u64,
     /// Bytes of the log on each.
     pub log_bytes: u64,
+    /// When durable commits return.
+    pub acknowledge: Acknowledge,
 }
 
 /// All pairs of disks.
-pub const DISKS_SHAPES: [DisksShape; 2] = [
-    DisksShape { name: "tier-alone", big_bytes: 2 << 20, fast_bytes: 0, log_bytes: 128 << 10 },
-    DisksShape { name: "tier-short-log", big_bytes: 4 << 20, fast_bytes: 0, log_bytes: 64 << 10 },
+pub const DISKS_SHAPES: [DisksShape; 5] = [
+    DisksShape {
+        name: "tier-alone",
+        big_bytes: 2 << 20,
+        fast_bytes: 0,
+        log_bytes: 128 << 10,
+        acknowledge: Acknowledge::Safe,
+    },
+    TIER_SAFE,
+    DisksShape { name: "tier-short-log", big_bytes: 4 << 20, log_bytes: 64 << 10, ..TIER_SAFE },
+    DisksShape { name: "tier-either", acknowledge: Acknowledge::Either, ..TIER_SAFE },
+    DisksShape { name: "tier-big", acknowledge: Acknowledge::Big, ..TIER_SAFE },
 ];
+
+const TIER_SAFE: DisksShape = DisksShape {
+    name: "tier-safe",
+    big_bytes: 3 << 20,
+    fast_bytes: 1 << 20,
+    log_bytes: 128 << 10,
+    acknowledge: Acknowledge::Safe,
+};
 
 /// The pair of disks of that name.
 #[must_use]

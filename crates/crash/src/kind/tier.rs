@@ -7,7 +7,8 @@ use crate::medium::disks::{Disks, DisksImage};
 use crate::object::workload::unexpected;
 use crate::violation::Violation;
 use onode_fs::Inodes;
-use onode_object::ObjectDevice;
+use onode_object::{Acknowledge, ErrorKind, ObjectDevice};
+use onode_tier::fast::{FastOptions, SectionOptions};
 use onode_tier::{FormatOptions, MountOptions, TierDevice};
 
 /// The device on one shape.
@@ -15,13 +16,24 @@ use onode_tier::{FormatOptions, MountOptions, TierDevice};
 pub struct Tier {
     shape: DisksShape,
     inodes: Inodes,
+    /// A fast disk that was lost is replaced by a new one.
+    replaces: bool,
 }
 
 impl Tier {
     /// As runs with `seed` use it: every second file system on it keeps its inodes apart.
     #[must_use]
     pub const fn new(shape: DisksShape, seed: u64) -> Self {
-        Self { shape, inodes: if seed.is_multiple_of(2) { Inodes::Embedded } else { Inodes::Separate } }
+        let inodes = if seed.is_multiple_of(2) { Inodes::Embedded } else { Inodes::Separate };
+        Self { shape, inodes, replaces: seed % 3 != 2 }
+    }
+
+    const EXTENT_BYTES: u64 = 16 << 10;
+
+    fn division(&self) -> FastOptions {
+        let stripe_bytes = Self::EXTENT_BYTES;
+        let sections = vec![SectionOptions::new("default", 1, Self::EXTENT_BYTES)];
+        FastOptions { ring_bytes: self.shape.log_bytes, stripe_bytes, sections }
     }
 
     fn mount_options(&self, read_only: bool) -> MountOptions {
@@ -41,21 +53,43 @@ impl Kind for Tier {
     type Device = TierDevice;
 
     fn format(&self, _failures: Failures) -> Result<DisksImage, Violation> {
-        let medium = Disks::new(DisksImage::blank(self.shape.big_bytes, self.shape.fast_bytes, true), false);
+        let DisksShape { big_bytes, fast_bytes, acknowledge, .. } = self.shape;
+        let survives_loss = fast_bytes > 0 && acknowledge != Acknowledge::Either;
+        let medium = Disks::new(DisksImage::blank(big_bytes, fast_bytes, survives_loss), false);
         let format = FormatOptions {
             uuid: *b"crash explorer  ",
             log_bytes: Some(self.shape.log_bytes),
+            acknowledge,
+            fast: self.division(),
             ..FormatOptions::default()
         };
-        let device = TierDevice::format_alone(medium.big(), &format, &self.mount_options(false));
+        let mount = self.mount_options(false);
+        let device = match fast_bytes {
+            0 => TierDevice::format_alone(medium.big(), &format, &mount),
+            _ => TierDevice::format(medium.fast(), medium.big(), &format, &mount),
+        };
         let device = device.map_err(unexpected("format"))?;
         device.close().map_err(unexpected("close after format"))?;
         drop(device);
         Ok(medium.image())
     }
 
+    /// A fast disk that is blank is made a new one, or left away: what people do about a dead one.
     fn mount(&self, medium: &Disks, read_only: bool) -> onode_object::Result<TierDevice> {
-        TierDevice::mount_alone(medium.big(), &self.mount_options(read_only))
+        let options = self.mount_options(read_only);
+        if self.shape.fast_bytes == 0 {
+            return TierDevice::mount_alone(medium.big(), &options);
+        }
+        match TierDevice::mount(medium.fast(), medium.big(), &options) {
+            Err(error) if error.kind == ErrorKind::Invalid && medium.is_fast_lost() => {
+                if self.replaces && !read_only {
+                    TierDevice::attach(medium.fast(), medium.big(), *b"another fast one", &self.division(), &options)
+                } else {
+                    TierDevice::mount_alone(medium.big(), &options)
+                }
+            }
+            mounted => mounted,
+        }
     }
 
     fn verify(&self, device: &TierDevice) -> Result<(), Violation> {

@@ -7,6 +7,7 @@ use crate::medium::{Budget, Medium, Trace, Walk};
 use onode_base::Prng;
 use onode_base::sync::Mutex;
 use onode_media::BlockDev;
+use onode_media::blockdev::SECTOR_BYTES;
 use onode_media::sim::disk::SimDisk;
 use onode_media::sim::disk::cache::Cached;
 use onode_media::sim::disk::log::{DiskEvent, DiskLog, DiskOperation};
@@ -61,6 +62,14 @@ impl Disks {
     #[must_use]
     pub fn fast(&self) -> Box<dyn BlockDev> {
         Box::new(self.disks[FAST].clone())
+    }
+
+    /// Whether the fast disk is blank.
+    #[must_use]
+    pub fn is_fast_lost(&self) -> bool {
+        let mut first = [0; SECTOR_BYTES];
+        self.disks[FAST].content().read(0, &mut first);
+        first.iter().all(|byte| *byte == 0)
     }
 
     fn record(&self, log: &DiskLog) {
