@@ -46,6 +46,7 @@ fn medium_bytes(device: &Spec) -> Result<u64> {
     match device {
         Spec::Ram { size } => Ok(*size),
         Spec::Scm(memory) => Ok(memory.bytes()),
+        Spec::Tier(disks) => Ok(disks.bytes()),
         Spec::Flash { shape, .. } => Ok(shape.geometry()?.bytes()),
     }
 }

@@ -6,10 +6,12 @@
 use crate::beside;
 use crate::error::{Class, Error, Result};
 use crate::face::BlockFace;
+use crate::host::random_bytes;
 use crate::memory::{self, Users};
 use crate::nand::{self, Place, medium_error, open_nand};
 use crate::raw;
 use crate::spec::{Beside, Medium, Memory, Shape, Spec};
+use crate::tiers;
 use onode_flash::FlashDevice;
 use onode_media::Nand;
 use onode_media::image::{CreateOptions, ImageNand};
@@ -30,6 +32,7 @@ pub(crate) fn open(spec: &Spec, read_only: bool, users: Users, uuid: [u8; 16]) -
             let (device, faces) = memory::open(spec, memory, read_only, users, uuid)?;
             return Ok(Opened { device, faces, notes: Vec::new() });
         }
+        Spec::Tier(disks) => return tiers::open(spec, disks, read_only, [uuid, random_bytes()?]),
         Spec::Ram { size } => Arc::new(RamDevice::new(*size)),
         Spec::Flash { medium: Medium::Image(path) | Medium::Direct(path), shape, beside: Some(memory) } => {
             return beside::open(spec, path, (shape, memory), read_only);
@@ -90,6 +93,9 @@ pub(crate) fn create(
         }
         let lock = lock_replaced(path, replace)?;
         return in_its_place(path, lock.is_some(), |unfinished| memory::create(spec, unfinished, uuid, fill));
+    }
+    if let Spec::Tier(disks) = spec {
+        return tiers::create(spec, disks, replace, [uuid, random_bytes()?], fill);
     }
     let (Spec::Flash { medium, shape, beside: memory }, Some(path)) = (spec, spec.image_path()) else {
         return Err(Error::new(Class::Usage, format!("cannot make {spec}"), "it lives in memory only")

@@ -21,6 +21,7 @@ mod signature;
 mod size;
 mod spaces;
 mod spec;
+mod tiers;
 mod volume;
 
 pub use clock::SystemClock;
@@ -31,5 +32,5 @@ pub use onode_flash::policy::WearPolicy;
 pub use onode_media::spaces::{Kind as SpaceKind, SpaceInfo};
 pub use size::{exact_size, human_size, parse_size};
 pub use spaces::{MappedSpace, Spaces};
-pub use spec::{Medium, Memory, Shape, Spec, wear_of};
+pub use spec::{Fast, Medium, Memory, Section, Shape, Spec, Tiers, wear_of};
 pub use volume::{CreateOptions, Inodes, MountOptions, Volume, open_device};

@@ -3,10 +3,12 @@
 use crate::error::{Class, Error, Result};
 use crate::memory;
 use crate::nand::open_nand;
-use crate::spec::{Memory, Spec};
+use crate::spec::{Memory, Spec, Tiers};
+use crate::tiers;
 use onode_flash::check::{CheckOptions, Finding, Severity};
 use onode_flash::repair::{Action, RepairOptions};
 use onode_media::Nand;
+use onode_object::powers::ScrubReport;
 use onode_object::{ErrorKind, ObjectDevice, ObjectId};
 use std::path::Path;
 
@@ -58,6 +60,9 @@ pub fn check_medium(spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<M
     if let Spec::Scm(Memory { path: Some(path), .. }) = spec {
         return check_memory(spec, path, progress);
     }
+    if let Spec::Tier(disks) = spec {
+        return check_disks(spec, disks, progress);
+    }
     let report = onode_flash::check(&mut open(spec, true)?, &CheckOptions::default(), progress);
     Ok(MediumReport {
         is_sound: report.is_sound(),
@@ -68,6 +73,48 @@ pub fn check_medium(spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<M
         findings: report.findings.iter().map(MediumFinding::of).collect(),
     })
 }
+
+/// Replays the log in memory, has the tree compared with the blocks in use, and reads all content of the big disk.
+fn check_disks(spec: &Spec, disks: &Tiers, progress: &mut dyn FnMut(u64, u64)) -> Result<MediumReport> {
+    let place = spec.image_path().map(|path| path.display().to_string()).unwrap_or_default();
+    let finding = |severity, object: Option<u64>, message: String| {
+        let (kind, place) = ("Damaged".to_owned(), place.clone());
+        MediumFinding { severity, kind, place, object, range: None, message }
+    };
+    let mut report = MediumReport { is_closed: true, is_mountable: true, ..MediumReport::default() };
+    let device = match tiers::mount(spec, disks, true, Default::default()) {
+        Ok(device) => device,
+        Err(error) if error.class == Class::Damaged => {
+            report.findings.push(finding("fatal", None, error.why));
+            report.is_mountable = false;
+            return Ok(report);
+        }
+        Err(error) => return Err(error),
+    };
+    if let Err(error) = device.verify() {
+        report.findings.push(finding("error", None, error.to_string()));
+    }
+    let objects = device.space().objects;
+    let (mut done, mut next) = (0, Some(ObjectId(0)));
+    while let Some(from) = next {
+        progress(done, objects);
+        let step = device.scrub().map_or(Ok(ScrubReport::default()), |scrub| scrub.scrub(from, OBJECTS_A_STEP));
+        let step = step.map_err(|error| Error::device(format!("cannot check {spec}"), &error))?;
+        let damaged = step.damaged.iter();
+        report.findings.extend(damaged.map(|error| MediumFinding {
+            range: error.range.as_ref().map(|range| (range.start, range.end)),
+            ..finding("error", error.object.map(|object| object.0), error.to_string())
+        }));
+        report.bytes_verified += step.bytes;
+        (done, next) = (done + step.objects, step.next);
+    }
+    progress(objects, objects);
+    report.is_sound = report.findings.is_empty();
+    Ok(report)
+}
+
+/// Objects verified between two looks at the clock.
+const OBJECTS_A_STEP: usize = 64;
 
 /// Recovers a private copy of the memory and has blocks, index and log compared.
 fn check_memory(spec: &Spec, path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<MediumReport> {
@@ -120,6 +167,12 @@ pub fn repair_medium(spec: &Spec, drop_damaged: bool) -> Result<MediumRepaired> 
         memory::mount(spec, memory, path, false)?.close().map_err(|error| Error::device("cannot close", &error))?;
         return Ok(MediumRepaired::default());
     }
+    if let Spec::Tier(disks) = spec {
+        // What a mount can make good it makes good; a block whose content is gone stays and says so.
+        let closed = tiers::mount(spec, disks, false, Default::default())?.close();
+        closed.map_err(|error| Error::device("cannot close", &error))?;
+        return Ok(MediumRepaired::default());
+    }
     let repaired = onode_flash::repair::repair(open(spec, false)?, &RepairOptions { drop_damaged });
     let actions = repaired.map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?.actions;
     Ok(MediumRepaired {
@@ -170,12 +223,12 @@ fn explain<T>(spec: &Spec, dumped: onode_object::Result<T>) -> Result<T> {
 fn open(spec: &Spec, read_only: bool) -> Result<Box<dyn Nand>> {
     match (spec, spec.image_path()) {
         (Spec::Flash { shape, .. }, Some(path)) => open_nand(spec, path, shape, read_only),
-        (Spec::Scm(_), _) => Err(Error::new(
+        (Spec::Scm(_) | Spec::Tier(_), _) => Err(Error::new(
             Class::Usage,
             format!("cannot dump from {spec}"),
             "there are dumps of flash media only, so far",
         )
-        .hint("`onode stat` and `onode check` look into a memory")),
+        .hint("`onode stat` and `onode check` look into it")),
         _ => Err(Error::new(Class::Usage, format!("cannot look into {spec}"), "it lives in memory only")),
     }
 }

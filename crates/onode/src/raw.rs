@@ -157,7 +157,7 @@ fn make_file(path: &Path, replace: bool, shape: &mut Shape) -> Result<NewFile> {
 }
 
 /// Refuses a device that holds something, unless it is to be replaced.
-fn refuse_content(
+pub(crate) fn refuse_content(
     spec: &Spec,
     path: &Path,
     replace: bool,

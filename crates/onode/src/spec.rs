@@ -13,6 +13,8 @@
 //! scm:/dev/shm/heap,size=1G                storage-class memory: a file in memory, a DAX device or any plain file
 //! scm:/dev/shm/heap,mode=mem               the same without a flush; also meta, sync and atomic (as usual)
 //! scm:sim,size=64M                         the same in memory of this process, gone at the end
+//! tier:ssd.img,hdd.img                     a fast disk in front of a big one: files, partitions or disks
+//! tier:ssd.img,hdd.img,fast=none           the big disk alone
 //! ram:size=256M                            objects in memory, gone at the end
 //! ```
 //! A spec only names; nothing is opened or created here. The name of a partition is looked up at once, so that
@@ -24,7 +26,6 @@ use crate::size::{exact_size, parse_size};
 use onode_flash::MemoryOptions;
 use onode_flash::policy::{Placement, VictimPolicy, WearPolicy};
 use onode_media::Geometry;
-use onode_scm::Mode;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,8 @@ pub enum Spec {
     },
     /// The device on byte-addressable memory.
     Scm(Memory),
+    /// The device of a fast and a big disk.
+    Tier(Tiers),
     /// Objects in memory, without a medium.
     Ram {
         /// Capacity in bytes.
@@ -78,31 +81,6 @@ impl Beside {
     #[must_use]
     pub fn bytes(&self, flash_bytes: u64) -> u64 {
         self.size.unwrap_or((flash_bytes / 1024).max(64 << 10)).next_multiple_of(4096)
-    }
-}
-
-/// A byte-addressable memory, as far as it was said.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
-    /// The file or device; memory of this process if `None`.
-    pub path: Option<PathBuf>,
-    /// Bytes of a new one.
-    pub size: Option<u64>,
-    /// Bytes of a chunk of a new device.
-    pub chunk: Option<u32>,
-    /// Bytes of a new one that are for objects; the rest is left for other spaces.
-    pub objects: Option<u64>,
-    /// Flush lines also where nothing needs it, to measure what it costs.
-    pub flush: bool,
-    /// What content is worth.
-    pub mode: Mode,
-}
-
-impl Memory {
-    /// Bytes of a new one.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.size.unwrap_or(if self.path.is_some() { Shape::DEFAULT_SIZE } else { 256 << 20 })
     }
 }
 
@@ -148,15 +126,28 @@ impl Spec {
     pub fn with_wear(mut self, policy: WearPolicy) -> Result<Self> {
         match &mut self {
             Self::Flash { shape, .. } => shape.wear = Some(policy),
-            Self::Scm(_) | Self::Ram { .. } => {
-                return Err(Error::new(
-                    Class::Usage,
-                    format!("cannot use {self}"),
-                    "memory does not wear: no wear policy",
-                ));
+            Self::Scm(_) | Self::Tier(_) | Self::Ram { .. } => {
+                let why = "only flash has a wear policy: disks see to it themselves, and memory does not wear";
+                return Err(Error::new(Class::Usage, format!("cannot use {self}"), why));
             }
         }
         Ok(self)
+    }
+}
+
+impl Spec {
+    /// The same with the big disk alone.
+    ///
+    /// # Errors
+    /// `Usage` for a volume that does not lie on two disks.
+    pub fn without_fast(mut self) -> Result<Self> {
+        if let Self::Tier(tiers) = &mut self {
+            tiers.fast = Fast::Away;
+            return Ok(self);
+        }
+        let why = "it has no fast disk that could be away";
+        Err(Error::new(Class::Usage, format!("cannot use {self} without its fast disk"), why)
+            .hint("only tier:FAST,BIG has one"))
     }
 }
 
@@ -273,8 +264,9 @@ impl Spec {
         let what = format!("cannot understand the device spec `{text}`");
         match text.split_once(':') {
             Some(("ram", rest)) => parse_ram(&what, rest),
-            Some(("scm", rest)) => parse_memory(&what, rest),
+            Some(("scm", rest)) => Memory::parse(&what, rest).map(Self::Scm),
             Some(("flash+scm", rest)) => parse_beside(&what, rest),
+            Some(("tier", rest)) => Tiers::parse(&what, rest).map(Self::Tier),
             Some(("flash", "sim")) => parse_flash(&what, Medium::Simulator, ""),
             Some(("flash", rest)) => match (rest.strip_prefix("sim,"), rest.strip_prefix("mtd:")) {
                 (Some(keys), _) => parse_flash(&what, Medium::Simulator, keys),
@@ -285,30 +277,36 @@ impl Spec {
                 if !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'+') =>
             {
                 Err(Error::new(Class::Usage, what, format!("there is no device kind `{kind}`")).hint(format!(
-                    "the kinds are `flash`, `flash+scm`, `scm` and `ram`; a file of that name is `./{text}`"
+                    "the kinds are `flash`, `flash+scm`, `scm`, `tier` and `ram`; a file of that name is `./{text}`"
                 )))
             }
             _ => parse_image(&what, text),
         }
     }
 
-    /// The same with a full path of the memory beside flash.
+    /// The same with full paths of what is beside the image: the memory beside flash, both disks of two.
     #[must_use]
-    pub fn with_absolute_memory(mut self) -> Self {
-        if let Self::Flash { beside: Some(Beside { path: Some(path), .. }), .. } = &mut self
-            && let Ok(absolute) = std::path::absolute(&*path)
-        {
-            *path = absolute;
+    pub fn with_absolute_paths(mut self) -> Self {
+        let paths = match &mut self {
+            Self::Flash { beside: Some(Beside { path: Some(path), .. }), .. } => vec![path],
+            Self::Tier(Tiers { disks: Some((fast, big)), .. }) => vec![fast, big],
+            _ => Vec::new(),
+        };
+        for path in paths {
+            if let Ok(absolute) = std::path::absolute(&*path) {
+                *path = absolute;
+            }
         }
         self
     }
 
-    /// The image file or device, if there is one.
+    /// The image file or device, if there is one; of two disks the big one, without which there is nothing.
     #[must_use]
     pub fn image_path(&self) -> Option<&Path> {
         match self {
             Self::Flash { medium: Medium::Image(path) | Medium::Direct(path), .. } => Some(path),
             Self::Scm(memory) => memory.path.as_deref(),
+            Self::Tier(tiers) => tiers.disks.as_ref().map(|(_, big)| big.as_path()),
             Self::Flash { medium: Medium::Simulator, .. } | Self::Ram { .. } => None,
         }
     }
@@ -330,42 +328,11 @@ fn parse_ram(what: &str, rest: &str) -> Result<Spec> {
     Ok(Spec::Ram { size })
 }
 
-/// The smallest memory for objects, the table of its spaces included.
-const LEAST_MEMORY_BYTES: u64 = 1 << 20;
-
 /// Whether a file holds a device of byte-addressable memory. One that cannot be read does not; opening it tells why.
 fn is_memory(path: &Path) -> bool {
     let mut first = [0; 8];
     let read = std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut first));
     read.is_ok() && first == onode_media::spaces::MAGIC
-}
-
-fn parse_memory(what: &str, rest: &str) -> Result<Spec> {
-    let (place, keys) = rest.split_once(',').unwrap_or((rest, ""));
-    if place.is_empty() {
-        return Err(Error::new(Class::Usage, what, "the name of the file is missing")
-            .hint("write for example `scm:/dev/shm/heap,size=1G`, or `scm:sim` for memory of the process"));
-    }
-    let path = (place != "sim").then(|| PathBuf::from(place));
-    let mut memory = Memory { path, ..Memory::default() };
-    for part in keys.split(',').filter(|part| !part.is_empty()) {
-        match part.split_once('=').unwrap_or((part, "")) {
-            ("size", value) => memory.size = Some(size_of(what, value)?),
-            ("chunk", value) => memory.chunk = Some(figure_of(what, value)?),
-            ("objects", value) => memory.objects = Some(size_of(what, value)?),
-            ("flush", "on") => memory.flush = true,
-            ("flush", "detect") => memory.flush = false,
-            ("mode", value) => memory.mode = mode_of(what, value)?,
-            _ => return Err(unknown_part(what, part, "size, objects, chunk, mode, flush (on or detect)")),
-        }
-    }
-    let size = memory.bytes();
-    if size < LEAST_MEMORY_BYTES {
-        let least = exact_size(LEAST_MEMORY_BYTES);
-        return Err(Error::new(Class::BadSize, what, format!("size {} is too small", exact_size(size)))
-            .hint(format!("the least is {least}")));
-    }
-    Ok(Spec::Scm(memory))
 }
 
 fn parse_image(what: &str, rest: &str) -> Result<Spec> {
@@ -473,15 +440,6 @@ fn placement_of(what: &str, value: &str) -> Result<Placement> {
     })
 }
 
-fn mode_of(what: &str, value: &str) -> Result<Mode> {
-    let found = Mode::ALL.into_iter().find(|(name, _)| *name == value);
-    found.map(|(_, mode)| mode).ok_or_else(|| {
-        let names = Mode::ALL.map(|(name, _)| name).join(", ");
-        Error::new(Class::Usage, what, format!("`{value}` is no mode of this device"))
-            .hint(format!("the modes are {names}"))
-    })
-}
-
 fn victim_of(what: &str, value: &str) -> Result<VictimPolicy> {
     VictimPolicy::from_name(value).ok_or_else(|| {
         let names: Vec<_> = VictimPolicy::ALL.into_iter().map(VictimPolicy::name).collect();
@@ -511,25 +469,8 @@ impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ram { size } => write!(f, "ram:size={}", exact_size(*size)),
-            Self::Scm(memory) => {
-                match &memory.path {
-                    Some(path) => write!(f, "scm:{}", path.display())?,
-                    None => f.write_str("scm:sim")?,
-                }
-                if let Some(size) = memory.size {
-                    write!(f, ",size={}", exact_size(size))?;
-                }
-                if let Some(chunk) = memory.chunk {
-                    write!(f, ",chunk={}", exact_size(chunk.into()))?;
-                }
-                if let Some(objects) = memory.objects {
-                    write!(f, ",objects={}", exact_size(objects))?;
-                }
-                if memory.flush {
-                    f.write_str(",flush=on")?;
-                }
-                if memory.mode == Mode::default() { Ok(()) } else { write!(f, ",mode={}", memory.mode.name()) }
-            }
+            Self::Tier(tiers) => write!(f, "{tiers}"),
+            Self::Scm(memory) => write!(f, "{memory}"),
             Self::Flash { medium, shape, beside } => {
                 f.write_str(if beside.is_some() { "flash+scm:" } else { "flash:" })?;
                 match medium {
@@ -578,6 +519,12 @@ impl fmt::Display for Spec {
         }
     }
 }
+
+mod memory;
+mod tiers;
+
+pub use memory::Memory;
+pub use tiers::{Fast, Section, Tiers};
 
 #[cfg(test)]
 mod tests;

@@ -29,7 +29,7 @@ pub struct Mounted {
 }
 
 /// How the specs of devices with a path begin.
-const KINDS: [&[u8]; 3] = [b"flash:", b"scm:", b"flash+scm:"];
+const KINDS: [&[u8]; 4] = [b"flash:", b"scm:", b"flash+scm:", b"tier:"];
 
 impl Mounted {
     /// Whether it is a mount of Onode.
@@ -270,6 +270,7 @@ pub(crate) fn source_name(spec: &Spec) -> String {
         Some(path) => {
             let kind = match spec {
                 Spec::Scm(_) => "scm",
+                Spec::Tier(_) => "tier",
                 Spec::Flash { beside: Some(_), .. } => "flash+scm",
                 _ => "flash",
             };

@@ -62,6 +62,11 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
                 memory.size = Some(figure("--size", size)?);
             }
         }
+        Spec::Tier(disks) => {
+            if let Some(size) = &arguments.size {
+                disks.size = Some(figure("--size", size)?);
+            }
+        }
         Spec::Ram { .. } => {}
     }
     let inodes = if arguments.embed_inodes == "off" { Inodes::Separate } else { Inodes::Embedded };

@@ -43,6 +43,9 @@ pub struct Arguments {
     /// How wear is spread from now on, as -o wear=POLICY: dynamic, static, off.
     #[arg(long, value_name = "POLICY")]
     wear: Option<String>,
+    /// Of a volume on two disks, use the big one alone: the fast one is dead or away.
+    #[arg(long)]
+    without_fast: bool,
     /// Stay in the foreground until unmounted.
     #[arg(short, long)]
     foreground: bool,
@@ -73,10 +76,12 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
         let wear = arguments.wear.iter().map(|wear| format!("wear={wear}"));
         let options: Vec<String> = arguments.options.iter().cloned().chain(wear).collect();
         let options = options.join(",");
-        in_background(&arguments.image, &arguments.directory, &options)?;
+        let spec = arguments.spec()?.to_string();
+        let image = if arguments.without_fast { OsStr::new(&spec) } else { &arguments.image };
+        in_background(image, &arguments.directory, &options)?;
         return Ok(0);
     }
-    let spec = Spec::from_argument(&arguments.image)?;
+    let spec = arguments.spec()?;
     let session = Session::start(&spec, &arguments.directory, &options)?;
     output.note(&format!("{spec} is mounted at {}", arguments.directory.display()));
     session.wait(output);
@@ -85,12 +90,21 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     Ok(0)
 }
 
+impl Arguments {
+    fn spec(&self) -> Result<Spec> {
+        let spec = Spec::from_argument(&self.image)?;
+        if self.without_fast { spec.without_fast() } else { Ok(spec) }
+    }
+}
+
 /// Starts the background process and waits until the mount is live.
 pub fn in_background(image: &OsStr, directory: &Path, options: &str) -> Result<()> {
     let what = "cannot start the background process";
     // An image is named by a path that holds whatever the working directory is.
-    let spec = Spec::from_argument(image)?.with_absolute_memory();
+    let spec = Spec::from_argument(image)?.with_absolute_paths();
     let image = match spec.image_path() {
+        // It names two disks, and neither alone says what it is.
+        Some(_) if matches!(spec, Spec::Tier(_)) => OsString::from(spec.to_string()),
         Some(path) => {
             let absolute = std::path::absolute(path).map_err(|error| Error::host_file("open", path, &error))?;
             let text = spec.to_string();

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
     onode up ./mnt                    image ./mnt.onode, made if it is not there\n  \
     onode up ./mnt disk.img           a certain image\n  \
     onode up ./mnt disk.img,size=8G   the size if it must be made (default 1G; it grows as it fills)\n  \
-    onode up ./mnt ram:size=256M      in memory, gone at the end\n\n\
+    onode up ./mnt ram:size=256M      in memory, gone at the end\n  \
+    onode up ./mnt tier:ssd.img,hdd.img,size=8G,fast-size=1G   a fast disk in front of a big one\n  \
+    onode up ./mnt --without-fast tier:ssd.img,hdd.img         the big disk alone\n\n\
     Ctrl-C unmounts and saves everything. When root mounts, all users reach the files (allow_other)\n\
     and the usual permissions decide; -o noallow_other keeps others out.")]
 pub struct Arguments {
@@ -27,6 +29,9 @@ pub struct Arguments {
     /// How wear is spread from now on, as -o wear=POLICY: dynamic, static, off.
     #[arg(long, value_name = "POLICY")]
     wear: Option<String>,
+    /// Of a volume on two disks, use the big one alone: the fast one is dead or away.
+    #[arg(long)]
+    without_fast: bool,
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
@@ -42,6 +47,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
         Some(image) => Spec::from_argument(image)?,
         None => Spec::image(default_image(directory)?),
     };
+    let spec = if arguments.without_fast { spec.without_fast()? } else { spec };
     let made_directory = make_directory(directory)?;
     let outcome = serve(&spec, directory, &options, output);
     if outcome.is_err() && made_directory {

@@ -1,0 +1,205 @@
+//! Specs of volumes on two disks: `tier:FAST,BIG` and their settings.
+//!
+//! ```text
+//! tier:ssd.img,hdd.img                     a fast disk in front of a big one: files, partitions or disks
+//! tier:/dev/nvme0n1p4,/dev/sdb,sections=small:64K:1+large:1M:3
+//! tier:ssd.img,hdd.img,fast=none           the big disk alone: the fast one is dead or away
+//! tier:ssd.img,hdd.img,fast=new            the fast disk is new, or given up: it is made anew
+//! tier:sim,size=256M,fast-size=32M         two disks in memory of this process, gone at the end
+//! ```
+
+use super::{figure_of, size_of, unknown_part};
+use crate::error::{Class, Error, Result};
+use crate::size::exact_size;
+use onode_object::Acknowledge;
+use std::fmt;
+use std::path::PathBuf;
+
+/// The smallest disks: less leaves no room beside the logs.
+const LEAST_FAST_BYTES: u64 = 8 << 20;
+const LEAST_BIG_BYTES: u64 = 16 << 20;
+const KEYS: &str = "size, fast-size, log, sections (NAME:EXTENT[:SHARE], joined by +), acknowledge (safe, either or big), \
+                    allocate (exact or paper), erase-block, fast (on, none or new)";
+
+/// Two disks, as far as they were said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tiers {
+    /// The files or devices of the fast and the big disk; memory of this process if `None`.
+    pub disks: Option<(PathBuf, PathBuf)>,
+    /// Bytes of a new file for the big disk.
+    pub size: Option<u64>,
+    /// Bytes of a new file for the fast disk.
+    pub fast_size: Option<u64>,
+    /// Bytes of the log on each disk of a new volume.
+    pub log: Option<u64>,
+    /// How a new fast disk is divided; none were said if it is empty.
+    pub sections: Vec<Section>,
+    /// When a durable change counts as done where nobody said otherwise: from now on.
+    pub acknowledge: Option<Acknowledge>,
+    /// Space of a new fast disk is given out in segments and sub-segments as in paper 4, not in exact runs.
+    pub as_in_paper: bool,
+    /// Bytes of an erase block or stripe of a new fast disk.
+    pub erase_block: Option<u32>,
+    /// What is done about the fast disk.
+    pub fast: Fast,
+}
+
+/// What is done about the fast disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fast {
+    /// It is used, and must be there.
+    #[default]
+    Used,
+    /// It is away: the big disk is used alone.
+    Away,
+    /// It is made anew; what is on it is given up.
+    New,
+}
+
+/// A section of a fast disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// What it is called.
+    pub name: String,
+    /// Bytes of an extent.
+    pub extent: u32,
+    /// Its share of the disk, relative to those of the others.
+    pub share: u32,
+}
+
+impl Tiers {
+    /// Bytes of a new file for the big disk.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.size.unwrap_or(super::Shape::DEFAULT_SIZE)
+    }
+
+    /// Bytes of a new file for the fast disk: an eighth of the big one.
+    #[must_use]
+    pub fn fast_bytes(&self) -> u64 {
+        let eighth = (self.bytes() / 8).max(LEAST_FAST_BYTES).next_multiple_of(4096);
+        self.fast_size.unwrap_or(eighth)
+    }
+
+    pub(super) fn parse(what: &str, rest: &str) -> Result<Self> {
+        let mut parts = rest.split(',');
+        let first = parts.next().unwrap_or_default();
+        let mut tiers = Self::default();
+        if first != "sim" {
+            let big = parts.next().filter(|big| !first.is_empty() && !big.is_empty() && !big.contains('='));
+            let Some(big) = big else {
+                return Err(Error::new(Class::Usage, what, "the fast disk or the big one is missing")
+                    .hint("write for example `tier:ssd.img,hdd.img,size=100G,fast-size=10G`, or `tier:sim`"));
+            };
+            if first == big {
+                return Err(Error::new(Class::Usage, what, format!("`{big}` cannot be both disks")));
+            }
+            tiers.disks = Some((first.into(), big.into()));
+        }
+        for part in parts.filter(|part| !part.is_empty()) {
+            tiers.set(what, part)?;
+        }
+        tiers.check_sizes(what)?;
+        Ok(tiers)
+    }
+
+    fn set(&mut self, what: &str, part: &str) -> Result<()> {
+        match part.split_once('=').unwrap_or((part, "")) {
+            ("size", value) => self.size = Some(size_of(what, value)?),
+            ("fast-size", value) => self.fast_size = Some(size_of(what, value)?),
+            ("log", value) => self.log = Some(size_of(what, value)?),
+            ("sections", value) => self.sections = sections_of(what, value)?,
+            ("acknowledge", "safe") => self.acknowledge = Some(Acknowledge::Safe),
+            ("acknowledge", "either") => self.acknowledge = Some(Acknowledge::Either),
+            ("acknowledge", "big") => self.acknowledge = Some(Acknowledge::Big),
+            ("allocate", "exact") => self.as_in_paper = false,
+            ("allocate", "paper") => self.as_in_paper = true,
+            ("erase-block", value) => self.erase_block = Some(figure_of(what, value)?),
+            ("fast", "on") => self.fast = Fast::Used,
+            ("fast", "none") => self.fast = Fast::Away,
+            ("fast", "new") => self.fast = Fast::New,
+            _ => return Err(unknown_part(what, part, KEYS)),
+        }
+        Ok(())
+    }
+
+    fn check_sizes(&self, what: &str) -> Result<()> {
+        for (disk, bytes, least) in
+            [("big", self.bytes(), LEAST_BIG_BYTES), ("fast", self.fast_bytes(), LEAST_FAST_BYTES)]
+        {
+            if bytes < least || !bytes.is_multiple_of(4096) {
+                let why = format!("{} is no size for the {disk} disk", exact_size(bytes));
+                let hint = format!("the least is {}, in steps of 4K", exact_size(least));
+                return Err(Error::new(Class::BadSize, what, why).hint(hint));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `NAME:EXTENT[:SHARE]+...`
+fn sections_of(what: &str, value: &str) -> Result<Vec<Section>> {
+    let bad = |part: &str, why: &str| {
+        Error::new(Class::Usage, what, format!("`{part}` is no section: {why}"))
+            .hint("write NAME:EXTENT[:SHARE] and join them by +: sections=small:64K:1+large:1M:3")
+    };
+    let mut sections: Vec<Section> = Vec::new();
+    for part in value.split('+') {
+        let mut fields = part.split(':');
+        let (name, extent) = (fields.next().unwrap_or_default(), fields.next());
+        let sound = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        if name.is_empty() || name.len() > 16 || !sound(name) {
+            return Err(bad(part, "its name has no 1 to 16 letters, figures, -, _ or ."));
+        }
+        if sections.iter().any(|other| other.name == name) {
+            return Err(bad(part, "the name is there twice"));
+        }
+        let Some(extent) = extent else { return Err(bad(part, "its extent size is missing")) };
+        let extent = figure_of(what, extent)?;
+        if !extent.is_power_of_two() || !(16 << 10..=1 << 20).contains(&extent) {
+            return Err(bad(part, "its extent size is no power of two from 16K to 1M"));
+        }
+        let share =
+            fields.next().map_or(Ok(1), |share| share.parse().map_err(|_| bad(part, "its share is no number")))?;
+        if share == 0 || fields.next().is_some() {
+            return Err(bad(part, "its share is no number above zero"));
+        }
+        sections.push(Section { name: name.to_owned(), extent, share });
+    }
+    Ok(sections)
+}
+
+impl fmt::Display for Tiers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.disks {
+            Some((fast, big)) => write!(f, "tier:{},{}", fast.display(), big.display())?,
+            None => f.write_str("tier:sim")?,
+        }
+        for (key, value) in [("size", self.size), ("fast-size", self.fast_size), ("log", self.log)] {
+            if let Some(value) = value {
+                write!(f, ",{key}={}", exact_size(value))?;
+            }
+        }
+        for (index, section) in self.sections.iter().enumerate() {
+            f.write_str(if index == 0 { ",sections=" } else { "+" })?;
+            write!(f, "{}:{}:{}", section.name, exact_size(section.extent.into()), section.share)?;
+        }
+        match self.acknowledge {
+            None | Some(Acknowledge::Volume) => {}
+            Some(Acknowledge::Safe) => f.write_str(",acknowledge=safe")?,
+            Some(Acknowledge::Either) => f.write_str(",acknowledge=either")?,
+            Some(Acknowledge::Big) => f.write_str(",acknowledge=big")?,
+        }
+        if self.as_in_paper {
+            f.write_str(",allocate=paper")?;
+        }
+        if let Some(bytes) = self.erase_block {
+            write!(f, ",erase-block={}", exact_size(bytes.into()))?;
+        }
+        f.write_str(match self.fast {
+            Fast::Used => "",
+            Fast::Away => ",fast=none",
+            Fast::New => ",fast=new",
+        })
+    }
+}

@@ -1,0 +1,202 @@
+//! Volumes on two disks: the files or devices of a spec, and what is done when the fast one is not what it should be.
+//!
+//! The big disk has everything. The fast one is disposable, but never without a word: a disk that is not there may only
+//! not be plugged in, so whoever uses the big one alone, or gives a fast one up, says so in the spec.
+
+use crate::device::{Opened, in_its_place, lock_replaced, volume_error};
+use crate::error::{Class, Error, Result};
+use crate::nand::{Place, medium_error, place_to_make};
+use crate::raw::refuse_content;
+use crate::signature;
+use crate::size::human_size;
+use crate::spec::{Fast, Spec, Tiers};
+use onode_media::BlockDev;
+use onode_media::image::OpenMode;
+use onode_media::real::DeviceFile;
+use onode_media::sim::disk::SimDisk;
+use onode_object::{Acknowledge, ErrorKind, ObjectDevice};
+use onode_tier::fast::extent::Scheme;
+use onode_tier::fast::{FastOptions, SectionOptions};
+use onode_tier::{FormatOptions, MountOptions, TierDevice};
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A section for files below a few extents and one for larger ones.
+const USUAL_SECTIONS: [(&str, u64, u32); 2] = [("small", 64 << 10, 1), ("large", 1 << 20, 3)];
+
+/// How a new volume is made whose fast disk has so many bytes.
+fn format_options(tiers: &Tiers, [uuid, fast_uuid]: [[u8; 16]; 2], fast_bytes: u64) -> FormatOptions {
+    let acknowledge = tiers.acknowledge.unwrap_or(Acknowledge::Safe);
+    FormatOptions { uuid, log_bytes: tiers.log, acknowledge, fast: fast_options(tiers, fast_bytes), fast_uuid }
+}
+
+fn mount_options(tiers: &Tiers, read_only: bool) -> MountOptions {
+    MountOptions { read_only, acknowledge: tiers.acknowledge.unwrap_or_default(), ..MountOptions::default() }
+}
+
+fn fast_options(tiers: &Tiers, bytes: u64) -> FastOptions {
+    let scheme = if tiers.as_in_paper { Scheme::Paper } else { Scheme::Exact };
+    let section = |name: &str, weight, extent| SectionOptions { scheme, ..SectionOptions::new(name, weight, extent) };
+    let usual = || USUAL_SECTIONS.iter().map(|(name, extent, share)| section(name, *share, *extent)).collect();
+    let said: Vec<_> = tiers.sections.iter().map(|one| section(&one.name, one.share, one.extent.into())).collect();
+    let defaults = FastOptions::default();
+    FastOptions {
+        // A fast disk of a few MiB keeps most of it for content.
+        ring_bytes: tiers.log.unwrap_or(defaults.ring_bytes.min(bytes / 16)),
+        stripe_bytes: tiers.erase_block.map_or(defaults.stripe_bytes.min(bytes.next_power_of_two() / 64), u64::from),
+        sections: if said.is_empty() { usual() } else { said },
+    }
+}
+
+/// Makes a volume on the disks of a spec and lets `fill` put the first content on it.
+pub(crate) fn create(
+    spec: &Spec,
+    tiers: &Tiers,
+    replace: bool,
+    uuids: [[u8; 16]; 2],
+    fill: impl FnOnce(&dyn ObjectDevice) -> Result<()>,
+) -> Result<()> {
+    let Some((fast, big)) = &tiers.disks else {
+        return Err(Error::new(Class::Usage, format!("cannot make {spec}"), "it lives in memory only")
+            .hint("it is made when it is used: just mount it"));
+    };
+    in_place(spec, big, tiers.size.map_or(Size::Usual(tiers.bytes()), Size::Said), replace, |big| {
+        let finish = |fast: Option<Box<dyn BlockDev>>| {
+            let device = format(spec, tiers, Box::new(big), fast, uuids)?;
+            fill(&device)?;
+            device.close().map_err(|error| volume_error(format!("cannot make {spec}"), &error))
+        };
+        if tiers.fast == Fast::Away {
+            return finish(None);
+        }
+        let size = tiers.fast_size.map_or(Size::Usual(tiers.fast_bytes()), Size::Said);
+        in_place(spec, fast, size, replace, |fast| finish(Some(Box::new(fast))))
+    })
+}
+
+/// Bytes of a file that is made.
+#[derive(Clone, Copy)]
+enum Size {
+    /// A device has to have as many.
+    Said(u64),
+    /// A device has what it has.
+    Usual(u64),
+}
+
+/// Hands `make` an empty disk at `path`: a device as it is, or a new file that gets its name when `make` is done.
+fn in_place(
+    spec: &Spec,
+    path: &Path,
+    size: Size,
+    replace: bool,
+    make: impl FnOnce(DeviceFile) -> Result<()>,
+) -> Result<()> {
+    let what = || format!("cannot make {spec}");
+    let open = |path: &Path| DeviceFile::open(path, OpenMode::ReadWrite);
+    match place_to_make(spec, path)? {
+        Place::File => {
+            let replaced = lock_replaced(path, replace)?;
+            in_its_place(path, replaced.is_some(), |unfinished| {
+                let _ = std::fs::remove_file(unfinished);
+                File::create_new(unfinished).map_err(|error| Error::host_file("make", path, &error))?;
+                let (Size::Said(bytes) | Size::Usual(bytes)) = size;
+                let disk = open(unfinished).and_then(|mut disk| disk.extend(bytes).map(|()| disk));
+                make(disk.map_err(|error| medium_error(what(), path, &error))?)
+            })
+        }
+        Place::Block => {
+            refuse_content(spec, path, replace, || signature::of_device(path))?;
+            let disk = open(path).map_err(|error| medium_error(what(), path, &error))?;
+            match size {
+                Size::Said(bytes) if bytes != disk.bytes() => {
+                    let why = format!("{} has {}", path.display(), human_size(disk.bytes()));
+                    Err(Error::new(Class::BadSize, what(), why).hint("leave the size out: a device knows its own"))
+                }
+                Size::Said(_) | Size::Usual(_) => make(disk),
+            }
+        }
+        Place::Zoned | Place::Mtd => {
+            Err(Error::new(Class::Usage, what(), format!("{} is no disk that is rewritten in place", path.display()))
+                .hint("flash:DEVICE is for raw flash and zoned devices"))
+        }
+    }
+}
+
+fn format(
+    spec: &Spec,
+    tiers: &Tiers,
+    big: Box<dyn BlockDev>,
+    fast: Option<Box<dyn BlockDev>>,
+    uuids: [[u8; 16]; 2],
+) -> Result<TierDevice> {
+    let options = format_options(tiers, uuids, fast.as_ref().map_or(tiers.fast_bytes(), |fast| fast.bytes()));
+    let mount = mount_options(tiers, false);
+    let made = match fast {
+        Some(fast) => TierDevice::format(fast, big, &options, &mount),
+        None => TierDevice::format_alone(big, &options, &mount),
+    };
+    made.map_err(|error| {
+        let class = if error.kind == ErrorKind::Invalid { Class::BadSize } else { Class::of_device(&error) };
+        Error::new(class, format!("cannot make {spec}"), error.to_string())
+    })
+}
+
+/// Opens the volume of a spec. One in memory is empty.
+pub(crate) fn open(spec: &Spec, tiers: &Tiers, read_only: bool, uuids: [[u8; 16]; 2]) -> Result<Opened> {
+    let device = mount(spec, tiers, read_only, uuids)?;
+    let notes = device.reports();
+    Ok(Opened { device: Arc::new(device), faces: Vec::new(), notes })
+}
+
+/// The device of a spec.
+pub(crate) fn mount(spec: &Spec, tiers: &Tiers, read_only: bool, uuids: [[u8; 16]; 2]) -> Result<TierDevice> {
+    let what = || format!("cannot open {spec}");
+    let options = mount_options(tiers, read_only);
+    let Some((fast_path, big_path)) = &tiers.disks else {
+        let disk = |name, bytes| Box::new(SimDisk::new(name, bytes)) as Box<dyn BlockDev>;
+        let fast = (tiers.fast != Fast::Away).then(|| disk("fast", tiers.fast_bytes()));
+        return format(spec, tiers, disk("big", tiers.bytes()), fast, uuids);
+    };
+    let mode = if read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
+    let disk = |path: &Path| DeviceFile::open(path, mode).map_err(|error| medium_error(what(), path, &error));
+    let big = Box::new(disk(big_path)?);
+    let device = match tiers.fast {
+        Fast::Away => TierDevice::mount_alone(big, &options),
+        Fast::Used => {
+            let fast = disk(fast_path).map_err(|error| match error.class {
+                Class::NotFound => without_it(error, "is dead or away"),
+                _ => error,
+            })?;
+            TierDevice::mount(Box::new(fast), big, &options)
+        }
+        Fast::New if read_only => {
+            return Err(Error::new(Class::Usage, what(), "a fast disk cannot be made anew and nothing be changed"));
+        }
+        Fast::New => {
+            let mut made = None;
+            let size = tiers.fast_size.map_or(Size::Usual((big.bytes() / 8).next_multiple_of(4096)), Size::Said);
+            in_place(spec, fast_path, size, true, |fast| {
+                let division = fast_options(tiers, fast.bytes());
+                let attached = TierDevice::attach(Box::new(fast), big, uuids[1], &division, &options);
+                made = Some(attached.map_err(|error| volume_error(what(), &error))?);
+                Ok(())
+            })?;
+            // It is there if there was no error.
+            return made.ok_or_else(|| Error::new(Class::Bug, what(), "the fast disk was made and is not there"));
+        }
+    };
+    device.map_err(|error| match error.kind {
+        ErrorKind::Invalid if error.detail.contains("fast disk") => {
+            without_it(Error::new(Class::Usage, what(), error.detail), "cannot be used")
+        }
+        _ => volume_error(what(), &error),
+    })
+}
+
+fn without_it(error: Error, state: &str) -> Error {
+    error.hint(format!(
+        "if the fast disk {state}: fast=none (or --without-fast) uses the big one alone, fast=new makes an empty fast disk; \
+         what was acknowledged by the rule `safe` is all there"
+    ))
+}
