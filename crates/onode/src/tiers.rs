@@ -3,6 +3,7 @@
 //! The big disk has everything. The fast one is disposable, but never without a word: a disk that is not there may only
 //! not be plugged in, so whoever uses the big one alone, or gives a fast one up, says so in the spec.
 
+use crate::clock::SystemClock;
 use crate::device::{Opened, in_its_place, lock_replaced, volume_error};
 use crate::error::{Class, Error, Result};
 use crate::nand::{Place, medium_error, place_to_make};
@@ -17,7 +18,7 @@ use onode_media::sim::disk::SimDisk;
 use onode_object::{Acknowledge, ErrorKind, ObjectDevice};
 use onode_tier::fast::extent::Scheme;
 use onode_tier::fast::{FastOptions, SectionOptions};
-use onode_tier::{FormatOptions, MountOptions, TierDevice};
+use onode_tier::{FormatOptions, MountOptions, NewFast, TierDevice};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,10 +26,13 @@ use std::sync::Arc;
 /// A section for files below a few extents and one for larger ones.
 const USUAL_SECTIONS: [(&str, u64, u32); 2] = [("small", 64 << 10, 1), ("large", 1 << 20, 3)];
 
-/// How a new volume is made whose fast disk has so many bytes.
-fn format_options(tiers: &Tiers, [uuid, fast_uuid]: [[u8; 16]; 2], fast_bytes: u64) -> FormatOptions {
-    let acknowledge = tiers.acknowledge.unwrap_or(Acknowledge::Safe);
-    FormatOptions { uuid, log_bytes: tiers.log, acknowledge, fast: fast_options(tiers, fast_bytes), fast_uuid }
+fn format_options(tiers: &Tiers, uuid: [u8; 16]) -> FormatOptions {
+    FormatOptions { uuid, log_bytes: tiers.log, acknowledge: tiers.acknowledge.unwrap_or(Acknowledge::Safe) }
+}
+
+fn new_fast(tiers: &Tiers, disk: Box<dyn BlockDev>, uuid: [u8; 16]) -> NewFast {
+    let options = fast_options(tiers, disk.bytes());
+    NewFast { disk, uuid, options }
 }
 
 fn mount_options(tiers: &Tiers, read_only: bool) -> MountOptions {
@@ -128,14 +132,10 @@ fn format(
     tiers: &Tiers,
     big: Box<dyn BlockDev>,
     fast: Option<Box<dyn BlockDev>>,
-    uuids: [[u8; 16]; 2],
+    [uuid, of_fast]: [[u8; 16]; 2],
 ) -> Result<TierDevice> {
-    let options = format_options(tiers, uuids, fast.as_ref().map_or(tiers.fast_bytes(), |fast| fast.bytes()));
-    let mount = mount_options(tiers, false);
-    let made = match fast {
-        Some(fast) => TierDevice::format(fast, big, &options, &mount),
-        None => TierDevice::format_alone(big, &options, &mount),
-    };
+    let fast = fast.map(|disk| new_fast(tiers, disk, of_fast));
+    let made = TierDevice::format(big, fast, &format_options(tiers, uuid), &mount_options(tiers, false));
     made.map_err(|error| {
         let class = if error.kind == ErrorKind::Invalid { Class::BadSize } else { Class::of_device(&error) };
         Error::new(class, format!("cannot make {spec}"), error.to_string())
@@ -145,6 +145,7 @@ fn format(
 /// Opens the volume of a spec. One in memory is empty.
 pub(crate) fn open(spec: &Spec, tiers: &Tiers, read_only: bool, uuids: [[u8; 16]; 2]) -> Result<Opened> {
     let device = mount(spec, tiers, read_only, uuids)?;
+    device.set_clock(Arc::new(SystemClock));
     let notes = device.reports();
     Ok(Opened { device: Arc::new(device), faces: Vec::new(), notes })
 }
@@ -168,7 +169,7 @@ pub(crate) fn mount(spec: &Spec, tiers: &Tiers, read_only: bool, uuids: [[u8; 16
                 Class::NotFound => without_it(error, "is dead or away"),
                 _ => error,
             })?;
-            TierDevice::mount(Box::new(fast), big, &options)
+            TierDevice::mount(big, Some(Box::new(fast)), &options)
         }
         Fast::New if read_only => {
             return Err(Error::new(Class::Usage, what(), "a fast disk cannot be made anew and nothing be changed"));
@@ -177,8 +178,7 @@ pub(crate) fn mount(spec: &Spec, tiers: &Tiers, read_only: bool, uuids: [[u8; 16
             let mut made = None;
             let size = tiers.fast_size.map_or(Size::Usual((big.bytes() / 8).next_multiple_of(4096)), Size::Said);
             in_place(spec, fast_path, size, true, |fast| {
-                let division = fast_options(tiers, fast.bytes());
-                let attached = TierDevice::attach(Box::new(fast), big, uuids[1], &division, &options);
+                let attached = TierDevice::attach(big, new_fast(tiers, Box::new(fast), uuids[1]), &options);
                 made = Some(attached.map_err(|error| volume_error(what(), &error))?);
                 Ok(())
             })?;

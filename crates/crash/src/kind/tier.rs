@@ -9,7 +9,7 @@ use crate::violation::Violation;
 use onode_fs::Inodes;
 use onode_object::{Acknowledge, ErrorKind, ObjectDevice};
 use onode_tier::fast::{FastOptions, SectionOptions};
-use onode_tier::{FormatOptions, MountOptions, TierDevice};
+use onode_tier::{FormatOptions, MountOptions, NewFast, TierDevice};
 
 /// The device on one shape.
 #[derive(Clone, Copy, Debug)]
@@ -30,10 +30,11 @@ impl Tier {
 
     const EXTENT_BYTES: u64 = 16 << 10;
 
-    fn division(&self) -> FastOptions {
+    fn new_fast(&self, medium: &Disks, uuid: [u8; 16]) -> NewFast {
         let stripe_bytes = Self::EXTENT_BYTES;
         let sections = vec![SectionOptions::new("default", 1, Self::EXTENT_BYTES)];
-        FastOptions { ring_bytes: self.shape.log_bytes, stripe_bytes, sections }
+        let options = FastOptions { ring_bytes: self.shape.log_bytes, stripe_bytes, sections };
+        NewFast { disk: medium.fast(), uuid, options }
     }
 
     fn mount_options(&self, read_only: bool) -> MountOptions {
@@ -56,18 +57,9 @@ impl Kind for Tier {
         let DisksShape { big_bytes, fast_bytes, acknowledge, .. } = self.shape;
         let survives_loss = fast_bytes > 0 && acknowledge != Acknowledge::Either;
         let medium = Disks::new(DisksImage::blank(big_bytes, fast_bytes, survives_loss), false);
-        let format = FormatOptions {
-            uuid: *b"crash explorer  ",
-            log_bytes: Some(self.shape.log_bytes),
-            acknowledge,
-            fast: self.division(),
-            ..FormatOptions::default()
-        };
-        let mount = self.mount_options(false);
-        let device = match fast_bytes {
-            0 => TierDevice::format_alone(medium.big(), &format, &mount),
-            _ => TierDevice::format(medium.fast(), medium.big(), &format, &mount),
-        };
+        let format = FormatOptions { uuid: *b"crash explorer  ", log_bytes: Some(self.shape.log_bytes), acknowledge };
+        let fast = (fast_bytes > 0).then(|| self.new_fast(&medium, *b"a fast disk     "));
+        let device = TierDevice::format(medium.big(), fast, &format, &self.mount_options(false));
         let device = device.map_err(unexpected("format"))?;
         device.close().map_err(unexpected("close after format"))?;
         drop(device);
@@ -80,10 +72,10 @@ impl Kind for Tier {
         if self.shape.fast_bytes == 0 {
             return TierDevice::mount_alone(medium.big(), &options);
         }
-        match TierDevice::mount(medium.fast(), medium.big(), &options) {
+        match TierDevice::mount(medium.big(), Some(medium.fast()), &options) {
             Err(error) if error.kind == ErrorKind::Invalid && medium.is_fast_lost() => {
                 if self.replaces && !read_only {
-                    TierDevice::attach(medium.fast(), medium.big(), *b"another fast one", &self.division(), &options)
+                    TierDevice::attach(medium.big(), self.new_fast(medium, *b"another fast one"), &options)
                 } else {
                     TierDevice::mount_alone(medium.big(), &options)
                 }
