@@ -1,3 +1,5 @@
+//! The write buffer by itself: what is kept is found, also after a cut, and nonsense is not believed.
+
 use super::*;
 use onode_media::SimPmem;
 use onode_media::sim::pmem::crash::Survival;
