@@ -78,6 +78,8 @@ pub struct DisksShape {
     pub fast_bytes: u64,
     /// Bytes of the log on each.
     pub log_bytes: u64,
+    /// Bytes left out in the log of the big disk behind what was waited for.
+    pub log_gap_bytes: u64,
     /// When durable commits return.
     pub acknowledge: Acknowledge,
 }
@@ -89,10 +91,11 @@ pub const DISKS_SHAPES: [DisksShape; 5] = [
         big_bytes: 2 << 20,
         fast_bytes: 0,
         log_bytes: 128 << 10,
+        log_gap_bytes: 12 << 10,
         acknowledge: Acknowledge::Safe,
     },
     TIER_SAFE,
-    DisksShape { name: "tier-short-log", big_bytes: 4 << 20, log_bytes: 64 << 10, ..TIER_SAFE },
+    DisksShape { name: "tier-short-log", big_bytes: 4 << 20, log_bytes: 64 << 10, log_gap_bytes: 0, ..TIER_SAFE },
     DisksShape { name: "tier-either", acknowledge: Acknowledge::Either, ..TIER_SAFE },
     DisksShape { name: "tier-big", acknowledge: Acknowledge::Big, ..TIER_SAFE },
 ];
@@ -102,6 +105,7 @@ const TIER_SAFE: DisksShape = DisksShape {
     big_bytes: 3 << 20,
     fast_bytes: 1 << 20,
     log_bytes: 128 << 10,
+    log_gap_bytes: 8 << 10,
     acknowledge: Acknowledge::Safe,
 };
 

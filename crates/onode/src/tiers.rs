@@ -27,7 +27,8 @@ use std::sync::Arc;
 const USUAL_SECTIONS: [(&str, u64, u32); 2] = [("small", 64 << 10, 1), ("large", 1 << 20, 3)];
 
 fn format_options(tiers: &Tiers, uuid: [u8; 16]) -> FormatOptions {
-    FormatOptions { uuid, log_bytes: tiers.log, acknowledge: tiers.acknowledge.unwrap_or(Acknowledge::Safe) }
+    let acknowledge = tiers.acknowledge.unwrap_or(Acknowledge::Safe);
+    FormatOptions { uuid, log_bytes: tiers.log, acknowledge, ..FormatOptions::default() }
 }
 
 fn new_fast(tiers: &Tiers, disk: Box<dyn BlockDev>, uuid: [u8; 16]) -> NewFast {

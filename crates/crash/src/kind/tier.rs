@@ -57,7 +57,12 @@ impl Kind for Tier {
         let DisksShape { big_bytes, fast_bytes, acknowledge, .. } = self.shape;
         let survives_loss = fast_bytes > 0 && acknowledge != Acknowledge::Either;
         let medium = Disks::new(DisksImage::blank(big_bytes, fast_bytes, survives_loss), false);
-        let format = FormatOptions { uuid: *b"crash explorer  ", log_bytes: Some(self.shape.log_bytes), acknowledge };
+        let format = FormatOptions {
+            uuid: *b"crash explorer  ",
+            log_bytes: Some(self.shape.log_bytes),
+            log_gap_bytes: Some(self.shape.log_gap_bytes),
+            acknowledge,
+        };
         let fast = (fast_bytes > 0).then(|| self.new_fast(&medium, *b"a fast disk     "));
         let device = TierDevice::format(medium.big(), fast, &format, &self.mount_options(false));
         let device = device.map_err(unexpected("format"))?;

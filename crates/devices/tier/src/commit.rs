@@ -10,7 +10,7 @@ use crate::log::Log;
 use alloc::vec::Vec;
 use onode_base::sync::Mutex;
 use onode_object::validate::{never_needs_space, validate};
-use onode_object::{Durability, Error, ErrorKind, Mutation, ObjectId, Result, Transaction};
+use onode_object::{Durability, Error, ErrorKind, Mutation, ObjectId, Result, SyncScope, Transaction};
 
 /// A volume: the state and the log, each behind its lock. Who takes both takes the log's first.
 pub struct Volume {
@@ -98,19 +98,25 @@ impl Volume {
         log.checkpoint(&mut core)
     }
 
-    /// Makes every commit so far durable wherever its class asks for it.
+    /// Makes every commit so far durable: on both disks, or for `Object` wherever its class asks for it.
     ///
     /// # Errors
     /// `Media`.
-    pub fn sync(&self) -> Result<()> {
-        let commit = {
+    pub fn sync(&self, scope: SyncScope) -> Result<()> {
+        let (commit, unsynced) = {
             let core = self.core.lock();
             if core.commits == 0 || core.options.read_only {
                 return Ok(());
             }
-            core.commits
+            (core.commits, core.unsynced)
         };
-        self.persist(commit, Need::ALL)
+        self.persist(commit, if scope == SyncScope::All { Need::ALL } else { unsynced })?;
+        let mut core = self.core.lock();
+        // Who commits meanwhile may need more, and another sync that waits as this did must see what it waits for.
+        if core.commits == commit {
+            core.unsynced = Need::default();
+        }
+        Ok(())
     }
 }
 
@@ -136,6 +142,7 @@ impl Core {
         }
         self.need = Need::default();
         let done = self.apply_all(transaction);
+        self.unsynced = self.unsynced.and(self.need);
         self.prefetched.clear();
         self.hold_old_nodes();
         if let Err(error) = done {

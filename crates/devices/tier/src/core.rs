@@ -32,6 +32,12 @@ impl Need {
     /// Both.
     pub const ALL: Self = Self { big: true, fast: true, either: false };
 
+    /// What both ask for.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self { big: self.big || other.big, fast: self.fast || other.fast, either: self.either || other.either }
+    }
+
     /// Adds what a class asks for.
     pub const fn add(&mut self, acknowledge: Acknowledge) {
         match acknowledge {
@@ -114,6 +120,8 @@ pub struct Core {
     pub commits: u64,
     /// Which logs the transaction at hand needs.
     pub need: Need,
+    /// Which logs must have the commits since everything was durable where it must be.
+    pub unsynced: Need,
     /// Blocks read ahead for the transaction at hand, so that applying it cannot fail.
     pub prefetched: BTreeMap<(u64, u64), Vec<u8>>,
     /// Why nothing can be changed.

@@ -183,8 +183,8 @@ impl ObjectDevice for TierDevice {
         self.volume.commit(&transaction, durability)
     }
 
-    fn sync(&self, _scope: SyncScope) -> Result<()> {
-        self.volume.sync()
+    fn sync(&self, scope: SyncScope) -> Result<()> {
+        self.volume.sync(scope)
     }
 
     fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {

@@ -42,7 +42,7 @@ pub fn compare(core: &mut Core, on_big: &[Found], said_by_big: u64) -> Joined {
     let disk = fast.disk();
     let bytes = crate::layout::BLOCK;
     let mut read = |block: u64, out: &mut [u8]| disk.read_at(block * bytes, out, IoTag::Recovery).is_ok();
-    let found = if state.is_known { ring::scan(first, blocks, state.tail, &mut read) } else { Vec::new() };
+    let found = if state.is_known { ring::scan((first, blocks, 0), state.tail, &mut read) } else { Vec::new() };
     let last_stands = state.last.sequence > 0 && ring::stands(first, blocks, state.last, &mut read);
     drop(slot);
 
@@ -144,7 +144,7 @@ pub fn attach(core: &mut Core, log: &mut Log, joined: &Joined) -> Result<()> {
         .map(|fast| (fast.identity(), fast.ring(), fast.stripe_blocks(), fast.section_names()));
     let Some((identity, (first, blocks), stripe, names)) = found else { return Ok(()) };
     let session = core.superblock.session;
-    let mut ring = Ring::new(first, blocks, joined.position);
+    let mut ring = Ring::new(first, blocks, joined.position, 0);
     ring.durable = joined.last;
     ring.align(stripe.max(1));
     let tail = Mark { position: ring.position(), ..log.newest };

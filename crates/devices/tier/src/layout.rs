@@ -17,7 +17,14 @@ pub const LEAST_BLOCKS: u64 = 96;
 
 const SUPERBLOCKS: u64 = 2;
 const LEAST_RING: u64 = 8;
+/// The paper's log.
 const USUAL_RING: u64 = (4 << 20) / BLOCK;
+/// The log of a large disk.
+const LARGE_RING: u64 = (64 << 20) / BLOCK;
+/// A ring of so many blocks has room to leave some out.
+const SPARSE_RING: u64 = (16 << 20) / BLOCK;
+/// While a host waits for a record and makes the next one, about a fiftieth of a turn, this much of a track passes.
+const GAP: u64 = (32 << 10) / BLOCK;
 
 /// The division of a disk of `blocks`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +33,9 @@ pub struct Layout {
     pub blocks: u64,
     /// Blocks of the log ring.
     pub ring_blocks: u64,
+    /// Blocks left out behind a record that somebody waited for. The block right behind it has just gone by under the
+    /// heads of a hard disk, and a record there would wait for a whole turn.
+    pub ring_gap: u64,
 }
 
 impl Layout {
@@ -33,11 +43,13 @@ impl Layout {
     ///
     /// # Errors
     /// `Invalid` if the disk is too small for it.
-    pub fn new(bytes: u64, log_bytes: Option<u64>) -> Result<Self> {
+    pub fn new(bytes: u64, log_bytes: Option<u64>, log_gap_bytes: Option<u64>) -> Result<Self> {
         let blocks = bytes / BLOCK;
-        let usual = USUAL_RING.min(blocks / 16).max(LEAST_RING);
+        let usual = USUAL_RING.min(blocks / 16).max(LARGE_RING.min(blocks / 64)).max(LEAST_RING);
         let ring_blocks = log_bytes.map_or(usual, |bytes| (bytes / BLOCK).max(LEAST_RING));
-        let layout = Self { blocks, ring_blocks };
+        let usual = if ring_blocks >= SPARSE_RING { GAP } else { 0 };
+        let ring_gap = log_gap_bytes.map_or(usual, |bytes| bytes.div_ceil(BLOCK).min(ring_blocks / 4));
+        let layout = Self { blocks, ring_blocks, ring_gap };
         if blocks < LEAST_BLOCKS || ring_blocks > blocks / 2 || layout.first_free() + LEAST_BLOCKS / 2 > blocks {
             let least = LEAST_BLOCKS * BLOCK;
             return Err(invalid(format!(
@@ -54,6 +66,7 @@ impl Layout {
             && self.blocks <= 1 << 44
             && self.ring_blocks >= LEAST_RING
             && self.ring_blocks <= self.blocks / 2
+            && self.ring_gap <= self.ring_blocks / 4
             && self.first_free() < self.blocks
     }
 

@@ -34,7 +34,7 @@ use onode_object::{ObjectId, Result};
 /// # Errors
 /// `Invalid` for options that cannot be, `Media`.
 pub fn format_big(big: &mut dyn BlockDev, options: &FormatOptions) -> Result<()> {
-    let layout = Layout::new(big.bytes(), options.log_bytes)?;
+    let layout = Layout::new(big.bytes(), options.log_bytes, options.log_gap_bytes)?;
     let mut bitmap = Bitmap::new(&layout);
     let superblock = Superblock {
         uuid: options.uuid,
@@ -112,7 +112,7 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions)
     let on_big = scan_big(&core);
     let layout = core.io.layout;
     let position = on_big.last().map_or(core.superblock.tail.position, |it| it.next);
-    let ring = Ring::new(layout.ring_first(), layout.ring_blocks, position);
+    let ring = Ring::new(layout.ring_first(), layout.ring_blocks, position, layout.ring_gap);
     let said = said_by_big(&core, &on_big);
     let joined = join::compare(&mut core, &on_big, said);
     core.figures.recovered_from_fast = joined.surplus.len() as u64;
@@ -171,6 +171,7 @@ fn open(
         group: Group::default(),
         commits: 0,
         need: Need::default(),
+        unsynced: Need::default(),
         prefetched: BTreeMap::new(),
         read_only: None,
         is_scrubbing: false,
@@ -230,7 +231,8 @@ fn scan_big(core: &Core) -> Vec<Found> {
     let layout = core.io.layout;
     let disks = &core.disks;
     let mut read = |block: u64, out: &mut [u8]| disks.read(block, out, IoTag::Recovery).is_ok();
-    ring::scan(layout.ring_first(), layout.ring_blocks, core.superblock.tail, &mut read)
+    let ring = (layout.ring_first(), layout.ring_blocks, layout.ring_gap);
+    ring::scan(ring, core.superblock.tail, &mut read)
 }
 
 /// The last record that the big disk's own log calls durable on it.

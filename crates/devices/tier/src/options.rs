@@ -10,15 +10,18 @@ use onode_object::Acknowledge;
 pub struct FormatOptions {
     /// The volume's unique number.
     pub uuid: [u8; 16],
-    /// Bytes of the log ring on the big disk; `None` for 4 MiB, or less on a small disk.
+    /// Bytes of the log ring on the big disk; `None` for 4 MiB, less on a small disk, up to 64 MiB on a large one.
     pub log_bytes: Option<u64>,
+    /// Bytes left out in it behind each record that somebody waited for, so that the next one does not wait for a turn
+    /// of the disk; `None` for 32 KiB in a ring of at least 16 MiB and none in a smaller one.
+    pub log_gap_bytes: Option<u64>,
     /// When durable commits return for objects whose placement does not say it; the volume's own setting means safe.
     pub acknowledge: Acknowledge,
 }
 
 impl Default for FormatOptions {
     fn default() -> Self {
-        Self { uuid: *b"onode unnamed   ", log_bytes: None, acknowledge: Acknowledge::Safe }
+        Self { uuid: *b"onode unnamed   ", log_bytes: None, log_gap_bytes: None, acknowledge: Acknowledge::Safe }
     }
 }
 

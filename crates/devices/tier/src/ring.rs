@@ -1,6 +1,7 @@
 //! A log ring: records one behind the other in whole blocks, none across the end.
 //!
-//! A record that does not fit before the end stands at the beginning. What lies behind the last checkpoint is never
+//! A record that does not fit before the end stands at the beginning, and a ring may leave a gap behind what was waited
+//! for. What lies behind the last checkpoint is never
 //! overwritten. Records are appended in memory and written in one request as far as they lie in a row.
 
 use crate::layout::{BLOCK, BLOCK_BYTES};
@@ -16,6 +17,10 @@ pub struct Ring {
     pub first: u64,
     /// Blocks in it.
     pub blocks: u64,
+    /// Blocks left out behind what was waited for.
+    gap: u64,
+    /// The gap is to be left out before the next record.
+    is_gap_due: bool,
     position: u64,
     used: u64,
     /// What is still to be written: the offset on the disk and the bytes.
@@ -26,10 +31,11 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// The ring of `blocks` from `first` on; the next record stands at `position`.
+    /// The ring of `blocks` from `first` on; the next record stands at `position`. Behind what was waited for `gap` blocks
+    /// are left out.
     #[must_use]
-    pub fn new(first: u64, blocks: u64, position: u64) -> Self {
-        Self { first, blocks, position, ..Self::default() }
+    pub fn new(first: u64, blocks: u64, position: u64, gap: u64) -> Self {
+        Self { first, blocks, gap, position, ..Self::default() }
     }
 
     /// Where the next record stands.
@@ -59,17 +65,28 @@ impl Ring {
     /// Whether there is room for a record of `blocks`.
     #[must_use]
     pub const fn fits(&self, blocks: u64) -> bool {
-        let skipped = if self.position + blocks > self.blocks { self.blocks - self.position } else { 0 };
-        self.used + skipped + blocks <= self.blocks
+        self.used + self.skipped(blocks) + blocks <= self.blocks
+    }
+
+    /// Blocks left out before a record of `blocks`.
+    const fn skipped(&self, blocks: u64) -> u64 {
+        let gap = if self.is_gap_due { self.gap } else { 0 };
+        if self.position + gap + blocks <= self.blocks {
+            gap
+        } else if self.position + blocks > self.blocks || gap > 0 {
+            self.blocks - self.position
+        } else {
+            0
+        }
     }
 
     /// Appends a record that fits.
     pub fn append(&mut self, bytes: &[u8], sequence: u64, crc: u32) {
         let blocks = bytes.len() as u64 / BLOCK;
-        if self.position + blocks > self.blocks {
-            self.used += self.blocks - self.position;
-            self.position = 0;
-        }
+        let skipped = self.skipped(blocks);
+        self.used += skipped;
+        self.position = (self.position + skipped) % self.blocks;
+        self.is_gap_due = false;
         let offset = (self.first + self.position) * BLOCK;
         match self.backlog.last_mut() {
             Some((start, last)) if *start + last.len() as u64 == offset => last.extend_from_slice(bytes),
@@ -89,6 +106,7 @@ impl Ring {
     pub const fn set_durable(&mut self) {
         if self.newest.sequence > self.durable.sequence {
             self.durable = self.newest;
+            self.is_gap_due = true;
         }
     }
 
@@ -114,14 +132,19 @@ pub struct Found {
 
 /// Reads the records behind `from` as far as they are sound and follow each other. A block that cannot be read ends
 /// them.
-pub fn scan(first: u64, blocks: u64, from: Mark, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> Vec<Found> {
+pub fn scan(
+    (first, blocks, gap): (u64, u64, u64),
+    from: Mark,
+    read: &mut dyn FnMut(u64, &mut [u8]) -> bool,
+) -> Vec<Found> {
     let mut all: Vec<Found> = Vec::new();
     let (mut at, mut before) = (from.position, from);
     let mut left = blocks;
     loop {
-        let found = [at, 0].into_iter().find_map(|position| read_record(first, blocks, position, before, read));
+        let found =
+            [at, at + gap, 0].into_iter().find_map(|position| read_record(first, blocks, position, before, read));
         let Some(found) = found else { return all };
-        let length = found.next - found.position;
+        let length = if found.position >= at { found.next - at } else { found.next - found.position };
         if length > left {
             return all;
         }

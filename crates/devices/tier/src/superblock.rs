@@ -88,7 +88,8 @@ impl Superblock {
         put_u32(&mut out, VERSION);
         put_u32(&mut out, 0);
         out.extend_from_slice(&self.uuid);
-        for number in [self.layout.blocks, self.layout.ring_blocks, self.sequence, self.session, self.checkpoint] {
+        let Layout { blocks, ring_blocks, ring_gap } = self.layout;
+        for number in [blocks, ring_blocks, ring_gap, self.sequence, self.session, self.checkpoint] {
             put_u64(&mut out, number);
         }
         put_u64(&mut out, self.root);
@@ -136,7 +137,8 @@ impl Superblock {
             return None;
         }
         let uuid = take_array(input)?;
-        let layout = Layout { blocks: take_u64(input)?, ring_blocks: take_u64(input)? };
+        let (blocks, ring_blocks, ring_gap) = (take_u64(input)?, take_u64(input)?, take_u64(input)?);
+        let layout = Layout { blocks, ring_blocks, ring_gap };
         let (sequence, session, checkpoint) = (take_u64(input)?, take_u64(input)?, take_u64(input)?);
         let (root, root_crc, bitmap_digest) = (take_u64(input)?, take_u32(input)?, take_u32(input)?);
         let (nodes, objects, next_id) = (take_u64(input)?, take_u64(input)?, take_u64(input)?);

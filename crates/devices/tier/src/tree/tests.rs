@@ -38,7 +38,7 @@ fn settle(tree: &mut Tree, store: &mut Store) {
 
 #[test]
 fn any_history_equals_that_of_a_map() {
-    let layout = Layout::new(1 << 30, None).unwrap();
+    let layout = Layout::new(1 << 30, None, None).unwrap();
     let mut store = Store { layout, blocks: BTreeMap::new(), next: layout.first_free() };
     let mut tree = Tree::at(0, 0, 0);
     let mut map: BTreeMap<Key, Vec<u8>> = BTreeMap::new();
@@ -75,7 +75,7 @@ fn any_history_equals_that_of_a_map() {
 
 #[test]
 fn entries_in_order_fill_their_nodes() {
-    let layout = Layout::new(1 << 30, None).unwrap();
+    let layout = Layout::new(1 << 30, None, None).unwrap();
     let mut store = Store { layout, blocks: BTreeMap::new(), next: layout.first_free() };
     let mut tree = Tree::at(0, 0, 0);
     for object in 0..5_000 {
