@@ -16,6 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 const VALUE_BYTES_MAX: usize = 64 << 10;
+const ASK: &str = "`onode place` without options shows the placement; `onode stat` the sections";
 
 /// What a command is about: one argument names a file of a mount, two the disks and a path in the volume.
 #[derive(Clone, Debug, clap::Args)]
@@ -185,8 +186,7 @@ fn of_host(what: String, errno: rustix::io::Errno) -> Error {
     match errno {
         rustix::io::Errno::OPNOTSUPP => one_place(what),
         // What the file system would say in words comes as a number through the mount.
-        rustix::io::Errno::INVAL => Error::new(Class::Usage, what, "no such section, or it cannot be moved")
-            .hint("`onode place` without options shows the placement; `onode info` the sections"),
+        rustix::io::Errno::INVAL => Error::new(Class::Usage, what, "no such section, or it cannot be moved").hint(ASK),
         errno => Error::host(what, &io::Error::from(errno)),
     }
 }
@@ -194,7 +194,7 @@ fn of_host(what: String, errno: rustix::io::Errno) -> Error {
 fn of_volume(what: String, error: &onode_fs::Error) -> Error {
     match error.kind {
         ErrorKind::NotSupported => one_place(what),
-        ErrorKind::Invalid => Error::new(Class::Usage, what, error.detail.clone()),
+        ErrorKind::Invalid => Error::new(Class::Usage, what, error.detail.clone()).hint(ASK),
         _ => Volume::error(what, error),
     }
 }

@@ -1,0 +1,261 @@
+//! Volumes on two disks: every command works on the pair, placement is told and changed with and without a mount, and
+//! a fast disk that is missing, somebody else's, given up or made anew costs no byte.
+
+mod common;
+
+use common::{Expect, Place, has_fuse, is_clear};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Two disks of a test.
+struct Pair {
+    place: Place,
+    fast: PathBuf,
+    big: PathBuf,
+}
+
+impl Pair {
+    fn new(name: &str) -> Self {
+        let place = Place::new(name);
+        let (fast, big) = (place.path("ssd.img"), place.path("hdd.img"));
+        Self { place, fast, big }
+    }
+
+    fn made(name: &str) -> Self {
+        let pair = Self::new(name);
+        onode!("mkfs", pair.spec("size=64M,fast-size=16M")).succeeds();
+        pair
+    }
+
+    /// The device spec, with settings or without.
+    fn spec(&self, settings: &str) -> String {
+        let comma = if settings.is_empty() { "" } else { "," };
+        format!("tier:{},{}{comma}{settings}", self.fast.display(), self.big.display())
+    }
+}
+
+fn content(bytes: u32, seed: u32) -> Vec<u8> {
+    (0..bytes).map(|at| ((at + seed).wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+}
+
+/// The figure of a row of `onode stat --why`.
+fn bytes_of(report: &str, row: &str) -> u64 {
+    let line = report.lines().find(|line| line.split_whitespace().next() == Some(row));
+    let figure = line.and_then(|line| line.split_whitespace().nth(1)).and_then(|figure| figure.parse().ok());
+    figure.unwrap_or_else(|| panic!("no row {row}: {report}"))
+}
+
+fn holds(place: &Place, volume: &str, path: &str, wanted: &[u8]) {
+    let out = place.path("out");
+    onode!("get", volume, path, &out).succeeds();
+    assert!(fs::read(&out).expect("out") == wanted, "{path} of {volume} differs");
+    fs::remove_file(out).expect("out");
+}
+
+#[test]
+fn every_command_works_on_the_pair() {
+    let pair = Pair::new("tier");
+    let (place, volume) = (&pair.place, pair.spec(""));
+    let made = onode!("mkfs", pair.spec("size=64M,fast-size=16M,sections=hot:64K:1+cold:256K:2")).succeeds();
+    assert!(made.contains("tier"), "{made}");
+    assert_eq!(fs::metadata(&pair.fast).expect("fast").len(), 16 << 20);
+    assert_eq!(fs::metadata(&pair.big).expect("big").len(), 64 << 20);
+    is_clear(&onode!("mkfs", &volume).fails(21), "img");
+
+    let big = content(3_000_000, 1);
+    onode!("mkdir", &volume, "/d").succeeds();
+    onode!("put", &volume, place.file("big", &big), "/d/big").succeeds();
+    onode!("put", &volume, place.file("small", b"small"), "/d/small").succeeds();
+    let listed = onode!("ls", &volume, "/d").succeeds();
+    assert!(listed.contains("big") && listed.contains("small"), "{listed}");
+    holds(place, &volume, "/d/big", &big);
+    onode!("rm", &volume, "/d/small").succeeds();
+    assert!(!onode!("ls", &volume, "/d").succeeds().contains("small"));
+    for command in ["check", "repair"] {
+        onode!(command, &volume).succeeds();
+    }
+    let counters = onode!("stat", &volume).succeeds();
+    assert!(counters.contains("section hot blocks") && counters.contains("section cold blocks"), "{counters}");
+    let info = onode!("info", &volume).succeeds();
+    assert!(info.contains("fast disk of 16 MiB with 2 sections"), "{info}");
+}
+
+#[test]
+fn placement_of_a_volume_that_is_not_mounted() {
+    let pair = Pair::made("tier-place");
+    let (place, volume) = (&pair.place, pair.spec(""));
+    let big = content(1_000_000, 2);
+    onode!("mkdir", &volume, "/d").succeeds();
+    onode!("put", &volume, place.file("big", &big), "/d/old").succeeds();
+    let placed = onode!("place", &volume, "/d", "--section", "large", "--acknowledge", "either").succeeds();
+    assert!(placed.contains("/d: large,either") && placed.contains("2 files and directories changed"), "{placed}");
+    // What is made there from now on has it from the directory; other places have it not.
+    onode!("put", &volume, place.path("big"), "/d/new").succeeds();
+    onode!("put", &volume, place.path("big"), "/other").succeeds();
+    for name in ["/d/old", "/d/new"] {
+        let shown = onode!("place", &volume, name).succeeds();
+        assert!(shown.contains("large,either"), "{shown}");
+    }
+    let shown = onode!("place", &volume, "/other").succeeds();
+    assert!(!shown.contains("large") && !shown.contains("either"), "{shown}");
+
+    onode!("promote", &volume, "/d").succeeds();
+    let why = onode!("stat", "--why", &volume, "/d/old").succeeds();
+    assert!(why.contains("large"), "{why}");
+    assert!(bytes_of(&why, "fast") >= 1_000_000 && bytes_of(&why, "big") >= 1_000_000, "{why}");
+    onode!("demote", &volume, "/d").succeeds();
+    let why = onode!("stat", "--why", &volume, "/d/old").succeeds();
+    assert!(bytes_of(&why, "fast") == 0 && bytes_of(&why, "big") >= 1_000_000, "{why}");
+    holds(place, &volume, "/d/old", &big);
+
+    // Past the fast disk: nothing of it goes there.
+    let placed = onode!("place", &volume, "/d/old", "--bypass").succeeds();
+    assert!(placed.contains("/d/old: bypass"), "{placed}");
+    onode!("promote", &volume, "/d/old").fails(2);
+    let why = onode!("stat", "--why", &volume, "/d/old").succeeds();
+    assert!(bytes_of(&why, "fast") == 0 && why.contains("bypass"), "{why}");
+
+    is_clear(&onode!("place", &volume, "/d", "--section", "huge").fails(2), "huge");
+    is_clear(&onode!("place", &volume, "/nowhere").fails(20), "nowhere");
+    onode!("check", &volume).succeeds();
+}
+
+#[test]
+fn a_fast_disk_that_is_missing_given_up_or_made_anew_costs_no_byte() {
+    let pair = Pair::made("tier-lost");
+    let (place, volume) = (&pair.place, pair.spec(""));
+    let files: Vec<Vec<u8>> = (0..8).map(|seed| content(1 << (2 * seed + 4), seed)).collect();
+    let put = |volume: &str, index: usize| {
+        onode!("put", volume, place.file("in", &files[index]), format!("/f{index}")).succeeds();
+    };
+    let all_are_there = |volume: &str, count: usize| {
+        for (index, wanted) in files.iter().enumerate().take(count) {
+            holds(place, volume, &format!("/f{index}"), wanted);
+        }
+    };
+    (0..6).for_each(|index| put(&volume, index));
+    onode!("promote", &volume, "/").succeeds();
+    fs::remove_file(&pair.fast).expect("fast");
+
+    // Never without a word: it may only not be plugged in.
+    for command in ["ls", "check"] {
+        let code = if command == "check" { 8 } else { 20 };
+        let error = onode!(command, &volume).arg_if(command == "ls", "/").fails(code);
+        is_clear(&error, "ssd.img");
+        assert!(error.contains("fast=none") && error.contains("fast=new"), "{error}");
+    }
+    assert!(!pair.fast.exists());
+
+    let alone = pair.spec("fast=none");
+    all_are_there(&alone, 6);
+    put(&alone, 6);
+    onode!("check", &alone).succeeds();
+    assert!(!pair.fast.exists());
+
+    put(&pair.spec("fast=new,fast-size=16M"), 7);
+    assert_eq!(fs::metadata(&pair.fast).expect("fast").len(), 16 << 20);
+    all_are_there(&volume, 8);
+    onode!("promote", &volume, "/f7").succeeds();
+    let why = onode!("stat", "--why", &volume, "/f7").succeeds();
+    assert!(bytes_of(&why, "fast") > 0, "{why}");
+    all_are_there(&volume, 8);
+    all_are_there(&alone, 8);
+    onode!("check", &volume).succeeds();
+}
+
+#[test]
+fn the_fast_disk_of_another_volume_is_refused_and_left_alone() {
+    let (mine, other) = (Pair::made("tier-mine"), Pair::made("tier-other"));
+    onode!("put", other.spec(""), other.place.file("in", b"theirs"), "/theirs").succeeds();
+    let before = fs::read(&other.fast).expect("fast");
+    let mixed = format!("tier:{},{}", other.fast.display(), mine.big.display());
+    let error = onode!("ls", &mixed, "/").fails(2);
+    is_clear(&error, "fast disk");
+    assert!(error.contains("fast=none") && error.contains("fast=new"), "{error}");
+    assert!(fs::read(&other.fast).expect("fast") == before);
+    holds(&other.place, &other.spec(""), "/theirs", b"theirs");
+    // The two in the wrong order are no volume either.
+    let turned = format!("tier:{},{}", mine.big.display(), mine.fast.display());
+    let output = onode!("ls", &turned, "/").output().expect("it starts");
+    assert!(!output.status.success());
+    onode!("check", mine.spec("")).succeeds();
+}
+
+#[test]
+fn volumes_on_one_device_have_no_places() {
+    let place = Place::new("tier-one");
+    let image = place.image("disk.img");
+    onode!("put", &image, place.file("in", b"here"), "/file").succeeds();
+    for command in ["place", "promote", "demote"] {
+        is_clear(&onode!(command, &image, "/file").fails(2), "one device");
+    }
+    is_clear(&onode!("place", &image, "/file", "--bypass").fails(2), "one device");
+    is_clear(&onode!("stat", "--why", &image, "/file").fails(2), "one device");
+}
+
+#[test]
+fn the_pair_is_mounted_with_and_without_its_fast_disk() {
+    if !has_fuse() {
+        return;
+    }
+    let pair = Pair::made("tier-mount");
+    let directory = pair.place.directory("mnt");
+    let volume = pair.spec("");
+    let (hot, big) = (directory.join("hot"), content(2_000_000, 3));
+    onode!("mount", &volume, &directory).succeeds();
+    fs::create_dir(&hot).expect("directory");
+    onode!("place", &hot, "--section", "large", "--acknowledge", "either").succeeds();
+    fs::write(hot.join("file"), &big).expect("write");
+    fs::write(directory.join("plain"), b"plain").expect("write");
+    assert_eq!(attribute(&hot.join("file"), "onode.placement"), "large,either");
+    let shown = onode!("place", hot.join("file")).succeeds();
+    assert!(shown.contains("large,either"), "{shown}");
+    rustix::fs::lsetxattr(hot.join("file"), "onode.placement", b"pin", rustix::fs::XattrFlags::empty()).expect("set");
+    assert_eq!(attribute(&hot.join("file"), "onode.placement"), "large,either,pin");
+    assert_eq!(attribute(&hot, "onode.placement"), "large,either");
+
+    onode!("promote", "--wait", &hot).succeeds();
+    let why = onode!("stat", "--why", hot.join("file")).succeeds();
+    assert!(bytes_of(&why, "fast") >= 2_000_000, "{why}");
+    onode!("place", &hot, "--unpin").succeeds();
+    onode!("demote", &hot).succeeds();
+    let why = onode!("stat", "--why", hot.join("file")).succeeds();
+    assert_eq!(bytes_of(&why, "fast"), 0, "{why}");
+    is_clear(&onode!("place", &hot, "--section", "huge").fails(2), "huge");
+    onode!("promote", "--wait", &hot).succeeds();
+    assert!(fs::read(hot.join("file")).expect("read") == big);
+    onode!("umount", &directory).succeeds();
+
+    fs::remove_file(&pair.fast).expect("fast");
+    is_clear(&onode!("mount", &volume, &directory).fails(20), "ssd.img");
+    for settings in ["", "fast=new,fast-size=16M", ""] {
+        let mut mount = onode!("mount", pair.spec(settings), &directory);
+        // The first time without what is gone, then with a new one, then with the same again.
+        if !pair.fast.exists() && settings.is_empty() {
+            mount.arg("--without-fast");
+        }
+        mount.succeeds();
+        assert!(fs::read(hot.join("file")).expect("read") == big, "after `{settings}`");
+        assert_eq!(fs::read(directory.join("plain")).expect("read"), b"plain");
+        onode!("umount", &directory).succeeds();
+    }
+    onode!("check", &volume).succeeds();
+}
+
+fn attribute(path: &Path, name: &str) -> String {
+    let mut value = vec![0; 1000];
+    let length = rustix::fs::lgetxattr(path, name, value.as_mut_slice()).expect("attribute");
+    value.truncate(length);
+    String::from_utf8(value).expect("UTF-8")
+}
+
+trait ArgumentIf {
+    fn arg_if(&mut self, holds: bool, argument: &str) -> &mut Self;
+}
+
+impl ArgumentIf for Command {
+    fn arg_if(&mut self, holds: bool, argument: &str) -> &mut Self {
+        if holds { self.arg(argument) } else { self }
+    }
+}
