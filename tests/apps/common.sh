@@ -18,8 +18,14 @@ if [ "${ONODE_DEVICE:-flash}" = scm ]; then
     MEMORY_FILE=/dev/shm/$(basename "$WORK").region
     IMAGE=$MEMORY_FILE
 fi
-# What the volume in an image (and, with ONODE_DEVICE=flash+scm, in the memory beside it) is called.
-volume_of() { if [ "${ONODE_DEVICE:-flash}" = flash+scm ]; then echo "flash+scm:$1,$1.index"; else echo "$1"; fi; }
+# What the volume in an image (and with some devices in a file beside it) is called.
+volume_of() {
+    case ${ONODE_DEVICE:-flash} in
+        flash+scm) echo "flash+scm:$1,$1.index" ;;
+        tier) echo "tier:$1.fast,$1" ;;
+        *) echo "$1" ;;
+    esac
+}
 EXT=$WORK/ext4
 SERVER=
 EXT_KIND=
@@ -147,5 +153,5 @@ same_trees() {
 }
 
 cut_field() {
-    if [ "$1" -eq 0 ]; then cat; else awk -v drop="$1" '{ $drop = ""; print }'; fi
+    if [ "$1" -eq 0 ]; then cat; else awk -v drop="$1" '{ $drop = ""; print }' | LC_ALL=C sort; fi
 }

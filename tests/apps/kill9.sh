@@ -71,9 +71,11 @@ for n in $(seq "$kills"); do
     said=$(ls "$MNT" 2>&1 || true)
     case $said in *"not connected"*) ;; *) fail "the dead mount point says: $said" ;; esac
     cp --sparse=always "$IMAGE" "$WORK/copy.img"
-    [ ! -e "$IMAGE.index" ] || cp --sparse=always "$IMAGE.index" "$WORK/copy.img.index"
+    for beside in index fast; do
+        [ ! -e "$IMAGE.$beside" ] || cp --sparse=always "$IMAGE.$beside" "$WORK/copy.img.$beside"
+    done
     "$ONODE" check "$(volume_of "$WORK/copy.img")" >"$WORK/check.log" 2>&1 || { cat "$WORK/check.log"; fail "check after kill $n"; }
-    rm -f "$WORK/copy.img" "$WORK/copy.img.index"
+    rm -f "$WORK/copy.img" "$WORK/copy.img.index" "$WORK/copy.img.fast"
     onode_up
     survivors=$(python3 "$WORK/verify.py" "$MNT" "$WORK/log") || fail "after kill $n: $survivors"
     # Old rounds go, so that the volume does not fill.
