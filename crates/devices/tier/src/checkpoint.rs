@@ -83,14 +83,17 @@ impl Core {
         self.disks.write(1 - first, &bytes, IoTag::Anchor)
     }
 
-    /// Gives every pending block a place: right behind what the object has before it, or near its directory.
+    /// Gives every pending block a place: right behind what the object has before it, or near its directory. Written is
+    /// in the order of the places, because objects in turn lie in groups far from each other.
     fn write_pending(&mut self) -> Result<()> {
+        let mut runs = Vec::new();
         while let Some((object, first, bytes)) = self.pending.take_run(RUN_BLOCKS) {
-            let placed = self.place(ObjectId(object), first, &bytes);
-            let extents = match placed {
+            let extents = match self.give_places(ObjectId(object), first, &bytes, &mut runs) {
                 Ok(extents) => extents,
                 Err(error) => {
+                    // Nothing can be changed any more, but all that was can still be read.
                     self.pending.put_run(object, first, &bytes);
+                    self.disks.write_sorted(runs, IoTag::Data)?;
                     return Err(error);
                 }
             };
@@ -100,7 +103,7 @@ impl Core {
                 at += extent.blocks();
             }
         }
-        Ok(())
+        self.disks.write_sorted(runs, IoTag::Data)
     }
 
     /// Writes whole blocks of an object to free blocks; what they replace stays.
@@ -108,6 +111,20 @@ impl Core {
     /// # Errors
     /// `NoSpace`, `Media`.
     pub fn place(&mut self, object: ObjectId, first: u64, content: &[u8]) -> Result<Vec<Extent>> {
+        let mut runs = Vec::new();
+        let extents = self.give_places(object, first, content, &mut runs)?;
+        self.disks.write_sorted(runs, IoTag::Data)?;
+        Ok(extents)
+    }
+
+    /// Finds free blocks for whole blocks of an object, and adds what is to be written there to `runs`.
+    fn give_places(
+        &mut self,
+        object: ObjectId,
+        first: u64,
+        content: &[u8],
+        runs: &mut Vec<(u64, Vec<u8>)>,
+    ) -> Result<Vec<Extent>> {
         let mut goal = self.goal(object, first)?;
         let class = self.onode(object)?.unwrap_or_default().hints.placement_class;
         let mut index = first;
@@ -117,7 +134,7 @@ impl Core {
             let wanted = (rest.len() / BLOCK_BYTES) as u64;
             let (block, count) = self.space.allocate(goal, wanted.min(RUN_BLOCKS)).ok_or_else(no_room)?;
             let (run, behind) = rest.split_at((count * BLOCK) as usize);
-            self.disks.write(block, run, IoTag::Data)?;
+            runs.push((block, run.to_vec()));
             let part = (MOST_BLOCKS * BLOCK) as usize;
             let places = (block..).step_by(MOST_BLOCKS as usize);
             extents.extend(places.zip(run.chunks(part)).map(|(at, bytes)| Extent::of(at, self.epoch, bytes)));
