@@ -13,6 +13,8 @@ use alloc::vec::Vec;
 use onode_media::IoTag;
 use onode_object::{Error, ErrorKind, ObjectId, Result};
 
+/// Files of so many blocks are not small.
+const SMALL_BLOCKS: u64 = 16;
 /// Blocks that go home in one request at most.
 const RUN_BLOCKS: u64 = 256;
 
@@ -147,9 +149,12 @@ impl Core {
         Ok(extents)
     }
 
-    /// Where block `first` of an object is best put.
+    /// Where block `first` of an object is best put: near its directory, with what else goes home now, or of a file that
+    /// is not small behind what it has. A seek for each small file that grew costs more than a seek when it is read.
     fn goal(&mut self, object: ObjectId, first: u64) -> Result<u64> {
-        if let Some((at, extent)) = self.extents(object, first.saturating_sub(MOST_BLOCKS), first)?.last() {
+        if first >= SMALL_BLOCKS
+            && let Some((at, extent)) = self.extents(object, first.saturating_sub(MOST_BLOCKS), first)?.last()
+        {
             return Ok(extent.block + (first - at));
         }
         let hints = self.onode(object)?.unwrap_or_default().hints;
