@@ -45,11 +45,10 @@ fn fast_options(tiers: &Tiers, bytes: u64) -> FastOptions {
     let section = |name: &str, weight, extent| SectionOptions { scheme, ..SectionOptions::new(name, weight, extent) };
     let usual = || USUAL_SECTIONS.iter().map(|(name, extent, share)| section(name, *share, *extent)).collect();
     let said: Vec<_> = tiers.sections.iter().map(|one| section(&one.name, one.share, one.extent.into())).collect();
-    let defaults = FastOptions::default();
+    let defaults = FastOptions::for_disk(bytes);
     FastOptions {
-        // A fast disk of a few MiB keeps most of it for content.
-        ring_bytes: tiers.log.unwrap_or(defaults.ring_bytes.min(bytes / 16)),
-        stripe_bytes: tiers.erase_block.map_or(defaults.stripe_bytes.min(bytes.next_power_of_two() / 64), u64::from),
+        ring_bytes: tiers.log.unwrap_or(defaults.ring_bytes),
+        stripe_bytes: tiers.erase_block.map_or(defaults.stripe_bytes, u64::from),
         sections: if said.is_empty() { usual() } else { said },
     }
 }

@@ -61,7 +61,7 @@ impl Default for MountOptions {
             acknowledge: Acknowledge::Volume,
             fast: FastSettings::default(),
             node_cache_bytes: 16 << 20,
-            pending_bytes: 16 << 20,
+            pending_bytes: 32 << 20,
             either_bytes: 1 << 20,
             place_above_bytes: 64 << 10,
         }

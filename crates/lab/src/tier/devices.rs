@@ -4,6 +4,7 @@ use super::model::{Disk, Phase};
 use super::own::{Open, Own};
 use super::workload::{DISK_BYTES, Workload};
 use onode::{Class, Error, Result};
+use onode_media::BlockDev as _;
 use onode_media::sim::disk::{HostClock, SimDisk};
 use onode_object::{Acknowledge, ObjectDevice};
 use onode_tier::fast::options::{FastOptions, SectionOptions};
@@ -162,7 +163,7 @@ fn open_both(
         return opened(TierDevice::mount(big, Some(fast), &mount));
     }
     let sections = vec![SectionOptions::new("default", 1, extent)];
-    let options = FastOptions { sections, ..FastOptions::default() };
+    let options = FastOptions { sections, ..FastOptions::for_disk(fast.bytes()) };
     let fast = NewFast { disk: fast, uuid: *b"onode lab fast  ", options };
     let format = FormatOptions { acknowledge, ..FormatOptions::default() };
     opened(TierDevice::format(big, Some(fast), &format, &mount))

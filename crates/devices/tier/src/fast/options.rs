@@ -97,6 +97,16 @@ impl Default for FastSettings {
 }
 
 impl FastOptions {
+    /// The usual division of a disk of `bytes`: a 32nd for the log, because whichever log is half full ends with a
+    /// checkpoint of the big disk; but at least the 4 MiB of the paper, and not more than 64 MiB.
+    #[must_use]
+    pub fn for_disk(bytes: u64) -> Self {
+        let usual = Self::default();
+        let ring_bytes = (bytes / 32).clamp(usual.ring_bytes.min(bytes / 16), 64 << 20);
+        let stripe_bytes = usual.stripe_bytes.min(bytes.next_power_of_two() / 64).max(BLOCK);
+        Self { ring_bytes, stripe_bytes, ..usual }
+    }
+
     /// Divides a disk of `bytes`.
     pub(super) fn divide(&self, bytes: u64) -> Result<Division> {
         if !self.stripe_bytes.is_power_of_two() || self.stripe_bytes < BLOCK || self.stripe_bytes > 1 << 30 {
