@@ -22,6 +22,7 @@ mod chip;
 pub mod codec;
 pub mod figures;
 pub mod generate;
+mod groups;
 mod latency;
 pub mod pattern;
 pub mod policy;

@@ -20,15 +20,15 @@ mod tables;
 
 pub use peers::{Subject, measure_subject};
 
-use crate::figures::{FigureReport, Row, Value};
-use onode::Result;
+use crate::figures::FigureReport;
+use crate::groups::{self, Group};
 use std::path::PathBuf;
 
-/// What measures one group.
-type Group = fn(&mut Measuring<'_>) -> Result<()>;
+/// A run of all groups under way.
+type Measuring<'a> = groups::Measuring<'a, Options>;
 
 /// The groups in the order of the report.
-const GROUPS: [(&str, Group); 8] = [
+const GROUPS: [Group<Options>; 8] = [
     ("blocks", allocators::measure),
     ("durable", durable::measure),
     ("fill", fill::measure),
@@ -42,7 +42,7 @@ const GROUPS: [(&str, Group); 8] = [
 /// The names of all groups of figures.
 #[must_use]
 pub fn groups() -> Vec<&'static str> {
-    GROUPS.iter().map(|(name, _)| *name).collect()
+    groups::names(&GROUPS)
 }
 
 /// What to measure with.
@@ -58,46 +58,6 @@ pub struct Options {
 
 /// Measures everything; `progress` hears what is being done. What cannot be measured is named in the report.
 pub fn measure(options: &Options, progress: &mut dyn FnMut(&str)) -> FigureReport {
-    let mut measuring = Measuring { options, rows: Vec::new(), failures: Vec::new(), notes: Vec::new(), progress };
-    for (name, group) in GROUPS {
-        if options.only.as_ref().is_some_and(|only| only != name) {
-            continue;
-        }
-        if let Err(error) = group(&mut measuring) {
-            measuring.failures.push(error.to_string());
-        }
-    }
-    let Measuring { rows, failures, notes, .. } = measuring;
-    FigureReport { device: "memory of this machine".to_owned(), quick: options.quick, rows, failures, notes }
-}
-
-/// A run of all groups under way.
-struct Measuring<'a> {
-    options: &'a Options,
-    rows: Vec<Row>,
-    failures: Vec<String>,
-    notes: Vec<String>,
-    progress: &'a mut dyn FnMut(&str),
-}
-
-impl Measuring<'_> {
-    fn say(&mut self, what: &str) {
-        (self.progress)(what);
-    }
-
-    fn at_most(&mut self, name: String, value: f64, unit: &'static str, reach: f64) {
-        self.push(Row::at_most(name, Value::Ratio(value), unit, Value::Ratio(reach)));
-    }
-
-    fn at_least(&mut self, name: String, value: f64, unit: &'static str, reach: f64) {
-        self.push(Row::at_least(name, Value::Ratio(value), unit, Value::Ratio(reach)));
-    }
-
-    fn shown(&mut self, name: String, value: f64, unit: &'static str) {
-        self.push(Row::shown(name, Value::Ratio(value), unit));
-    }
-
-    fn push(&mut self, row: Row) {
-        self.rows.push(if self.options.quick { row.unjudged() } else { row });
-    }
+    let measuring = Measuring::new(options, options.quick, progress);
+    measuring.run_all(&GROUPS, options.only.as_deref(), "memory of this machine")
 }

@@ -13,15 +13,16 @@ use super::model::{Disk, Phase, replay};
 use super::recording::Recording;
 use super::recording_name;
 use super::workload::named;
-use crate::figures::{FigureReport, Row, Value};
+use crate::figures::FigureReport;
+use crate::groups::{self, Group};
 use onode::Result;
 use std::path::PathBuf;
 
-/// What measures one group.
-type Group = fn(&mut Measuring<'_>) -> Result<()>;
+/// A run of all groups under way.
+type Measuring<'a> = groups::Measuring<'a, Options>;
 
 /// The groups in the order of the report.
-const GROUPS: [(&str, Group); 8] = [
+const GROUPS: [Group<Options>; 8] = [
     ("postmark", small::postmark),
     ("together", small::together),
     ("natural", small::natural),
@@ -35,7 +36,7 @@ const GROUPS: [(&str, Group); 8] = [
 /// The names of all groups of figures.
 #[must_use]
 pub fn groups() -> Vec<&'static str> {
-    GROUPS.iter().map(|(name, _)| *name).collect()
+    groups::names(&GROUPS)
 }
 
 /// What to measure with.
@@ -49,33 +50,11 @@ pub struct Options {
 
 /// Measures everything; `progress` hears what is being done. What cannot be measured is named in the report.
 pub fn measure(options: &Options, progress: &mut dyn FnMut(&str)) -> FigureReport {
-    let mut measuring = Measuring { options, rows: Vec::new(), failures: Vec::new(), notes: Vec::new(), progress };
-    for (name, group) in GROUPS {
-        if options.only.as_ref().is_some_and(|only| only != name) {
-            continue;
-        }
-        if let Err(error) = group(&mut measuring) {
-            measuring.failures.push(error.to_string());
-        }
-    }
-    let Measuring { rows, failures, notes, .. } = measuring;
-    FigureReport { device: "models of the disks of paper 4".to_owned(), quick: false, rows, failures, notes }
-}
-
-/// A run of all groups under way.
-struct Measuring<'a> {
-    options: &'a Options,
-    rows: Vec<Row>,
-    failures: Vec<String>,
-    notes: Vec<String>,
-    progress: &'a mut dyn FnMut(&str),
+    let measuring = Measuring::new(options, false, progress);
+    measuring.run_all(&GROUPS, options.only.as_deref(), "models of the disks of paper 4")
 }
 
 impl Measuring<'_> {
-    fn say(&mut self, what: &str) {
-        (self.progress)(what);
-    }
-
     /// The recorded workload of a peer.
     fn recorded(&mut self, peer: &str, workload: &str) -> Result<Option<Recording>> {
         let name = recording_name(peer, workload);
@@ -101,17 +80,5 @@ impl Measuring<'_> {
             self.failures.push(format!("{workload}, {}: {error}", ours.name()));
             Vec::new()
         })
-    }
-
-    fn at_least(&mut self, name: String, value: f64, unit: &'static str, reach: f64) {
-        self.rows.push(Row::at_least(name, Value::Ratio(value), unit, Value::Ratio(reach)));
-    }
-
-    fn at_most(&mut self, name: String, value: f64, unit: &'static str, reach: f64) {
-        self.rows.push(Row::at_most(name, Value::Ratio(value), unit, Value::Ratio(reach)));
-    }
-
-    fn shown(&mut self, name: String, value: f64, unit: &'static str) {
-        self.rows.push(Row::shown(name, Value::Ratio(value), unit));
     }
 }
