@@ -235,21 +235,29 @@ fn scan_big(core: &Core) -> Vec<Found> {
     ring::scan(ring, core.superblock.tail, &mut read)
 }
 
+/// Blocks of the ring that are read at once.
+const PIECE_BLOCKS: u64 = 256;
+
 /// The last record that the big disk's own log calls durable on it.
 fn said_by_big(core: &Core, on_big: &[Found]) -> u64 {
     let newest = on_big.last().map_or(core.superblock.tail.sequence, |it| it.header.sequence);
     let layout = core.io.layout;
-    let ring_bytes = layout.ring_blocks as usize * BLOCK_BYTES;
-    // One request: the ring is looked through at every mount.
-    let mut ring = vec![0; ring_bytes];
-    if core.disks.read(layout.ring_first(), &mut ring, IoTag::Recovery).is_err() {
-        return 0;
-    }
+    // It is looked through at every mount: in large requests, and not in memory all at once.
+    let (mut first, mut piece, mut failed) = (0, Vec::new(), false);
     let mut read = |block: u64, out: &mut [u8]| {
-        let from = block as usize * BLOCK_BYTES;
-        ring.get(from..from + out.len()).map(|bytes| out.copy_from_slice(bytes)).is_some()
+        let blocks = out.len() as u64 / BLOCK;
+        if block < first || (block + blocks - first) * BLOCK > piece.len() as u64 {
+            let count = PIECE_BLOCKS.max(blocks).min(layout.ring_blocks.saturating_sub(block));
+            first = block;
+            piece = vec![0; (count * BLOCK) as usize];
+            failed |= core.disks.read(layout.ring_first() + first, &mut piece, IoTag::Recovery).is_err();
+        }
+        let from = ((block - first) * BLOCK) as usize;
+        let found = piece.get(from..from + out.len()).filter(|_| !failed);
+        found.map(|bytes| out.copy_from_slice(bytes)).is_some()
     };
-    ring::said_durable(0, layout.ring_blocks, newest, &mut read)
+    let said = ring::said_durable(0, layout.ring_blocks, newest, &mut read);
+    if failed { 0 } else { said }
 }
 
 /// Applies the records; returns the last one.
