@@ -9,6 +9,7 @@ use crate::extent::{Extent, MOST_BLOCKS};
 use crate::fast::Piece;
 use crate::layout::{BLOCK, BLOCK_BYTES};
 use crate::node::Key;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use onode_media::IoTag;
 use onode_object::{Error, ErrorKind, ObjectId, Result};
@@ -90,7 +91,11 @@ impl Core {
     fn write_pending(&mut self) -> Result<()> {
         let mut runs = Vec::new();
         while let Some((object, first, bytes)) = self.pending.take_run(RUN_BLOCKS) {
-            let extents = match self.give_places(ObjectId(object), first, &bytes, &mut runs) {
+            let mut later = |block, run: &[u8]| {
+                runs.push((block, run.to_vec()));
+                Ok(())
+            };
+            let extents = match self.give_places(ObjectId(object), first, &bytes, &mut later) {
                 Ok(extents) => extents,
                 Err(error) => {
                     // Nothing can be changed any more, but all that was can still be read.
@@ -113,19 +118,17 @@ impl Core {
     /// # Errors
     /// `NoSpace`, `Media`.
     pub fn place(&mut self, object: ObjectId, first: u64, content: &[u8]) -> Result<Vec<Extent>> {
-        let mut runs = Vec::new();
-        let extents = self.give_places(object, first, content, &mut runs)?;
-        self.disks.write_sorted(runs, IoTag::Data)?;
-        Ok(extents)
+        let disks = Arc::clone(&self.disks);
+        self.give_places(object, first, content, &mut |block, run| disks.write(block, run, IoTag::Data))
     }
 
-    /// Finds free blocks for whole blocks of an object, and adds what is to be written there to `runs`.
+    /// Finds free blocks for whole blocks of an object, and hands over what is to be written where.
     fn give_places(
         &mut self,
         object: ObjectId,
         first: u64,
         content: &[u8],
-        runs: &mut Vec<(u64, Vec<u8>)>,
+        write: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<Vec<Extent>> {
         let mut goal = self.goal(object, first)?;
         let class = self.onode(object)?.unwrap_or_default().hints.placement_class;
@@ -136,7 +139,7 @@ impl Core {
             let wanted = (rest.len() / BLOCK_BYTES) as u64;
             let (block, count) = self.space.allocate(goal, wanted.min(RUN_BLOCKS)).ok_or_else(no_room)?;
             let (run, behind) = rest.split_at((count * BLOCK) as usize);
-            runs.push((block, run.to_vec()));
+            write(block, run)?;
             let part = (MOST_BLOCKS * BLOCK) as usize;
             let places = (block..).step_by(MOST_BLOCKS as usize);
             extents.extend(places.zip(run.chunks(part)).map(|(at, bytes)| Extent::of(at, self.epoch, bytes)));
