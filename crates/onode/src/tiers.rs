@@ -163,7 +163,7 @@ pub(crate) fn mount(spec: &Spec, tiers: &Tiers, read_only: bool, uuids: [[u8; 16
     let disk = |path: &Path| DeviceFile::open(path, mode).map_err(|error| medium_error(what(), path, &error));
     let big = Box::new(disk(big_path)?);
     let device = match tiers.fast {
-        Fast::Away => TierDevice::mount_alone(big, &options),
+        Fast::Away => TierDevice::mount(big, None, &options),
         Fast::Used => {
             let fast = disk(fast_path).map_err(|error| match error.class {
                 Class::NotFound => without_it(error, "is dead or away"),

@@ -75,14 +75,14 @@ impl Kind for Tier {
     fn mount(&self, medium: &Disks, read_only: bool) -> onode_object::Result<TierDevice> {
         let options = self.mount_options(read_only);
         if self.shape.fast_bytes == 0 {
-            return TierDevice::mount_alone(medium.big(), &options);
+            return TierDevice::mount(medium.big(), None, &options);
         }
         match TierDevice::mount(medium.big(), Some(medium.fast()), &options) {
             Err(error) if error.kind == ErrorKind::Invalid && medium.is_fast_lost() => {
                 if self.replaces && !read_only {
                     TierDevice::attach(medium.big(), self.new_fast(medium, *b"another fast one"), &options)
                 } else {
-                    TierDevice::mount_alone(medium.big(), &options)
+                    TierDevice::mount(medium.big(), None, &options)
                 }
             }
             mounted => mounted,

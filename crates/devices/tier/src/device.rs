@@ -41,16 +41,8 @@ impl TierDevice {
         format_big(&mut *big, format)?;
         match fast {
             Some(fast) => Self::attach(big, fast, mount),
-            None => Self::mount_alone(big, mount),
+            None => Self::mount(big, None, mount),
         }
-    }
-
-    /// Makes an empty volume on the big disk alone and mounts it.
-    ///
-    /// # Errors
-    /// `Invalid`, `Media`.
-    pub fn format_alone(big: Box<dyn BlockDev>, format: &FormatOptions, mount: &MountOptions) -> Result<Self> {
-        Self::format(big, None, format, mount)
     }
 
     /// Mounts a volume with its fast disk, or alone: then the big disk remembers that it went on without. A fast disk
@@ -60,7 +52,7 @@ impl TierDevice {
     /// `Invalid` if the big disk holds no volume, or if the fast one is not a fast disk of this volume; `Corrupt`,
     /// `Media` of the big disk.
     pub fn mount(mut big: Box<dyn BlockDev>, fast: Option<Box<dyn BlockDev>>, options: &MountOptions) -> Result<Self> {
-        let Some(fast) = fast else { return Self::mount_alone(big, options) };
+        let Some(fast) = fast else { return Ok(Self { volume: mount(big, FastSlot::default(), options)? }) };
         let (superblock, _) = read_superblock(&mut *big)?;
         let slot = match Fast::open(fast, superblock.uuid, &options.fast) {
             Ok(fast) => FastSlot::of(fast),
@@ -72,14 +64,6 @@ impl TierDevice {
             }
         };
         Ok(Self { volume: mount(big, slot, options)? })
-    }
-
-    /// Mounts the big disk alone, whatever there was beside it.
-    ///
-    /// # Errors
-    /// `Invalid` if it holds no volume, `Corrupt`, `Media`.
-    pub fn mount_alone(big: Box<dyn BlockDev>, options: &MountOptions) -> Result<Self> {
-        Ok(Self { volume: mount(big, FastSlot::default(), options)? })
     }
 
     /// Gives the volume on `big` a new, empty fast disk and mounts both. What that held is gone.
@@ -115,14 +99,7 @@ impl TierDevice {
         self.volume.core.lock().disks.fast.lock().is_there()
     }
 
-    /// Tells the time, in nanoseconds, by which daily budgets and the ageing of what is collected go.
-    pub fn set_time(&self, now: u64) {
-        if let Some(fast) = self.volume.core.lock().disks.fast.lock().get() {
-            fast.set_time(now);
-        }
-    }
-
-    /// Takes the time for the same from `clock` from now on.
+    /// Takes the time, by which daily budgets and the ageing of what is collected go, from `clock` from now on.
     pub fn set_clock(&self, clock: Arc<dyn Clock>) {
         if let Some(fast) = self.volume.core.lock().disks.fast.lock().get() {
             fast.set_clock(clock);

@@ -90,7 +90,7 @@ fn every_flip_is_found_out_or_made_good() {
     let mut outcomes = [0; 4];
     for at in places {
         let disk = flipped(&content, alone.big.bytes(), at);
-        let outcome = match TierDevice::mount_alone(Box::new(disk), &MountOptions::default()) {
+        let outcome = match TierDevice::mount(Box::new(disk), None, &MountOptions::default()) {
             Err(error) => {
                 assert!(matches!(error.kind, ErrorKind::Corrupt | ErrorKind::Invalid), "byte {at}: {error}");
                 0

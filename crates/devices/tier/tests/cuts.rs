@@ -38,7 +38,7 @@ fn options() -> MountOptions {
 fn record(seed: u64, operations: u32) -> History {
     let big = SimDisk::new("big", BIG_BYTES);
     let format = FormatOptions { log_bytes: Some(96 << 10), ..FormatOptions::default() };
-    let device = TierDevice::format_alone(Box::new(big.clone()), &format, &options()).unwrap();
+    let device = TierDevice::format(Box::new(big.clone()), None, &format, &options()).unwrap();
     device.close().unwrap();
     let before = big.content().settled();
     let log = DiskLog::default();
@@ -75,7 +75,7 @@ fn recover(left: SimDisk, prng: &mut Prng) -> TierDevice {
         let log = DiskLog::default();
         left.record(&log, 0);
         let content = left.content();
-        drop(TierDevice::mount_alone(Box::new(left.clone()), &options()).unwrap());
+        drop(TierDevice::mount(Box::new(left.clone()), None, &options()).unwrap());
         let mut again = content.settled();
         let events = log.events();
         for event in &events[..prng.below(events.len() as u64 + 1) as usize] {
@@ -84,9 +84,9 @@ fn recover(left: SimDisk, prng: &mut Prng) -> TierDevice {
         let survives = [0, 1, 4, 7, 8][prng.below(5) as usize];
         let second = again.after_cut(|_, _| prng.chance(survives, 8));
         let second = SimDisk::from_content("big", left.bytes(), second);
-        return TierDevice::mount_alone(Box::new(second), &options()).unwrap();
+        return TierDevice::mount(Box::new(second), None, &options()).unwrap();
     }
-    TierDevice::mount_alone(Box::new(left), &options()).unwrap()
+    TierDevice::mount(Box::new(left), None, &options()).unwrap()
 }
 
 fn cuts(seed: u64, operations: u32, every: usize) {

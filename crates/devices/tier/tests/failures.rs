@@ -43,7 +43,7 @@ fn a_big_disk_that_fails_makes_the_device_read_only() {
         assert_eq!(read(device, ObjectId(7)), 1);
         assert_eq!(device.close().unwrap_err().kind, ErrorKind::Media);
         let big = SimDisk::from_content("big", pair.big.bytes(), pair.big.content().after_cut(|_, _| false));
-        let again = TierDevice::mount_alone(Box::new(big), &MountOptions::default()).unwrap();
+        let again = TierDevice::mount(Box::new(big), None, &MountOptions::default()).unwrap();
         assert_eq!(read(&again, ObjectId(7)), 1);
         again.verify().unwrap();
     }
@@ -69,7 +69,7 @@ fn threads_share_the_log() {
     });
     assert!(pair.fast.counters().unwrap().flushes <= 4 * EACH + 20);
     let lost = |disk: &SimDisk| SimDisk::from_content("cut", disk.bytes(), disk.content().after_cut(|_, _| false));
-    let again = TierDevice::mount_alone(Box::new(lost(&pair.big)), &MountOptions::default()).unwrap();
+    let again = TierDevice::mount(Box::new(lost(&pair.big)), None, &MountOptions::default()).unwrap();
     assert_eq!(again.space().objects, 4 * EACH);
     let mut found: Vec<u8> = again.list(ObjectId(0), 1000).unwrap().into_iter().map(|it| read(&again, it)).collect();
     found.sort_unstable();

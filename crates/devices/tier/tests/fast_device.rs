@@ -130,7 +130,7 @@ fn a_hot_set_is_read_nearly_as_fast_as_with_all_on_the_solid_state_disk() {
     let files = BIG * 6 / 10 / FILE;
     let bypass = hints(Placement { target: Target::Bypass, ..Placement::default() });
     let clock = HostClock::default();
-    let alone = TierDevice::format_alone(Box::new(used_ssd(BIG, &clock)), &log_of(MIB), &MountOptions::default());
+    let alone = TierDevice::format(Box::new(used_ssd(BIG, &clock)), None, &log_of(MIB), &MountOptions::default());
     let alone = alone.expect("format");
     let objects = create(&alone, files, FILE, bypass);
     alone.close().expect("no fault");
@@ -175,7 +175,7 @@ fn read_in_a_row(device: &TierDevice, object: ObjectId, clock: &HostClock) -> u6
 fn a_large_file_is_read_in_a_row_as_fast_as_from_the_solid_state_disk_alone() {
     let clock = HostClock::default();
     let ssd = Box::new(used_ssd(64 * MIB, &clock));
-    let alone = TierDevice::format_alone(ssd, &log_of(2 * MIB), &MountOptions::default()).expect("format");
+    let alone = TierDevice::format(ssd, None, &log_of(2 * MIB), &MountOptions::default()).expect("format");
     let object = create(&alone, 1, 32 * MIB, hints(Placement::default()))[0];
     alone.close().expect("no fault");
     let wanted = read_in_a_row(&alone, object, &clock);

@@ -62,7 +62,7 @@ fn both(fast: &SimDisk, big: &SimDisk, options: &MountOptions) -> TierDevice {
 }
 
 fn alone(big: &SimDisk, options: &MountOptions) -> TierDevice {
-    TierDevice::mount_alone(Box::new(big.clone()), options).unwrap()
+    TierDevice::mount(Box::new(big.clone()), None, options).unwrap()
 }
 
 /// Moves what is pending to its home, and promotes it.
@@ -92,7 +92,7 @@ fn case_33_a_format_that_is_not_known_is_left_alone() {
     let refused = TierDevice::mount(Box::new(big.clone()), Some(Box::new(fast.clone())), &either()).err().unwrap();
     assert_eq!(refused.kind, ErrorKind::Invalid);
     assert!(refused.detail.contains("format 9"), "{refused}");
-    let refused = TierDevice::mount_alone(Box::new(big.clone()), &either()).err().unwrap();
+    let refused = TierDevice::mount(Box::new(big.clone()), None, &either()).err().unwrap();
     assert_eq!(refused.kind, ErrorKind::Invalid);
     patch(&big, 1, 8);
     let device = both(&fast, &big, &either());

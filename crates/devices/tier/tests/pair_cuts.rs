@@ -155,7 +155,7 @@ fn mount(fast: Option<&SimDisk>, big: &SimDisk, options: &MountOptions) -> TierD
     let big: Box<dyn BlockDev> = Box::new(big.clone());
     match fast {
         Some(fast) => TierDevice::mount(big, Some(Box::new(fast.clone())), options).unwrap(),
-        None => TierDevice::mount_alone(big, options).unwrap(),
+        None => TierDevice::mount(big, None, options).unwrap(),
     }
 }
 

@@ -145,9 +145,9 @@ fn opened(device: onode_object::Result<TierDevice>) -> Result<Arc<dyn ObjectDevi
 fn open_alone(big: &SimDisk, is_new: bool) -> Result<Arc<dyn ObjectDevice>> {
     let (big, mount) = (Box::new(big.clone()), MountOptions::default());
     opened(if is_new {
-        TierDevice::format_alone(big, &FormatOptions::default(), &mount)
+        TierDevice::format(big, None, &FormatOptions::default(), &mount)
     } else {
-        TierDevice::mount_alone(big, &mount)
+        TierDevice::mount(big, None, &mount)
     })
 }
 

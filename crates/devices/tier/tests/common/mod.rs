@@ -26,13 +26,13 @@ impl Alone {
     pub fn with(bytes: u64, log_bytes: u64, options: MountOptions) -> Self {
         let big = SimDisk::new("big", bytes + bytes / 32 + log_bytes + (90 << 12));
         let format = FormatOptions { log_bytes: Some(log_bytes), ..FormatOptions::default() };
-        let device = TierDevice::format_alone(Box::new(big.clone()), &format, &options).unwrap();
+        let device = TierDevice::format(Box::new(big.clone()), None, &format, &options).unwrap();
         Self { big, device: Some(device), options, prng: Prng::new(bytes) }
     }
 
     fn mount(&mut self) {
         self.device = None;
-        self.device = Some(TierDevice::mount_alone(Box::new(self.big.clone()), &self.options).unwrap());
+        self.device = Some(TierDevice::mount(Box::new(self.big.clone()), None, &self.options).unwrap());
     }
 }
 
