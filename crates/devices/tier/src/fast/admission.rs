@@ -13,6 +13,11 @@ const STREAMS: usize = 64;
 
 const DAY_NANOSECONDS: u64 = 86_400_000_000_000;
 
+/// A number for what begins at a block: the same block born again is something else.
+const fn content_key(block: u64, born: u64) -> u64 {
+    block ^ born.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 /// The day of a moment.
 pub(super) const fn day(now: u64) -> u64 {
     now / DAY_NANOSECONDS
@@ -60,12 +65,17 @@ impl Admission {
         if self.follow(piece) > self.sequential_blocks {
             return Err(Refusal::Sequential);
         }
-        let key = piece.key();
+        let key = content_key(piece.block, piece.born);
         if self.asked.take(key) {
             return Ok(());
         }
         self.asked.push(key, u64::from(piece.blocks), 0, self.window_blocks);
         Err(Refusal::FirstHit)
+    }
+
+    /// A copy of `blocks` goes for want of room. Who asks for it soon does so again.
+    pub fn goes(&mut self, block: u64, born: u64, blocks: u32) {
+        self.asked.push(content_key(block, born), u64::from(blocks), 0, self.window_blocks);
     }
 
     /// How many blocks were read in a row up to the end of this piece.

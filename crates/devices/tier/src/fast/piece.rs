@@ -40,11 +40,6 @@ impl Piece {
         })
     }
 
-    /// A number for what the piece holds: the same block born again is something else.
-    pub(super) const fn key(&self) -> u64 {
-        self.block ^ self.born.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    }
-
     pub(super) const fn placement(&self) -> Placement {
         Placement::from_class(self.class)
     }

@@ -82,9 +82,17 @@ impl Fast {
         while expected < target
             && let Some(key) = self.sections.get_mut(number).and_then(|section| section.policy.victim(tick))
         {
-            self.counts.evicted += 1;
-            expected += self.drop_copy(key);
+            expected += self.evict(key);
         }
+    }
+
+    /// Gives up a copy for want of room; how many blocks it had.
+    fn evict(&mut self, key: u64) -> u64 {
+        self.counts.evicted += 1;
+        if let Some((_, copy)) = self.map.find(key) {
+            self.admission.goes(key, copy.born, copy.blocks);
+        }
+        self.drop_copy(key)
     }
 
     /// Empties stripes until there is room for `target` blocks, or nothing is left to be emptied.
@@ -145,8 +153,7 @@ impl Fast {
             if is_hot && section.allocator.room() >= u64::from(copy.blocks) {
                 self.move_copy(number, key, copy)?;
             } else if !copy.pinned {
-                self.counts.evicted += 1;
-                self.drop_copy(key);
+                self.evict(key);
             }
         }
         Ok(())

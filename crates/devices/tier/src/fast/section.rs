@@ -55,14 +55,15 @@ impl Section {
         Run { start: fast - self.place.first, blocks }
     }
 
-    /// Places for content, in its order, none of them across the border of a unit.
+    /// Places for content, in its order, none of them across the border of an extent: what is used of a large piece
+    /// stays and goes apart from the rest of it.
     pub fn allocate(&mut self, blocks: u32, tick: u64) -> Option<Vec<Run>> {
-        let unit = u64::from(self.allocator.unit_blocks());
+        let (unit, extent) = (u64::from(self.allocator.unit_blocks()), u64::from(self.place.extent_blocks));
         let mut places = Vec::new();
         for run in self.allocator.allocate(blocks)? {
             let mut start = run.start;
             while start < run.end() {
-                let end = run.end().min((start / unit + 1) * unit);
+                let end = run.end().min((start / extent + 1) * extent);
                 if let Some(filled) = self.filled.get_mut((start / unit) as usize) {
                     *filled = tick;
                 }

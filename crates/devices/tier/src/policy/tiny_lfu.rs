@@ -14,6 +14,8 @@ const PROTECTED: usize = 2;
 
 const ROWS: usize = 4;
 const MOST_COUNT: u8 = 15;
+/// How large a key is at most in the mean, as far as counts go: 32 KiB.
+const USUAL_SIZE: u64 = 8;
 
 /// Counts of keys, none too low, few too high (a count-min sketch).
 struct Sketch {
@@ -46,13 +48,11 @@ impl Sketch {
         self.places(key).into_iter().filter_map(|place| self.counts.get(place)).min().copied().unwrap_or(0)
     }
 
-    /// Counts a request; `entries` is how many keys there are to tell apart.
-    fn add(&mut self, key: u64, entries: usize) {
+    /// Counts a request; `entries` is how many keys there are to tell apart. After ten for each of them, or of `usual`, counts
+    /// are halved.
+    fn add(&mut self, key: u64, entries: usize, usual: u64) {
         if entries * 2 > self.width {
-            // Starts anew: what is kept proves itself again soon.
-            self.width = (entries * 4).next_power_of_two();
-            self.counts = alloc::vec![0; self.width * ROWS];
-            self.additions = 0;
+            self.widen((entries * 4).next_power_of_two());
         }
         let least = self.count(key);
         for place in self.places(key) {
@@ -63,10 +63,18 @@ impl Sketch {
             }
         }
         self.additions += 1;
-        if self.additions > 10 * entries.max(64) as u64 {
+        if self.additions > 10 * (entries as u64).max(usual).max(64) {
             self.counts.iter_mut().for_each(|count| *count /= 2);
             self.additions /= 2;
         }
+    }
+
+    /// Gives each row `width` counts. A key's place in a row is a rest by its width, so each count goes to all the places that
+    /// its keys may have now.
+    fn widen(&mut self, width: usize) {
+        let rows = self.counts.chunks_exact(self.width);
+        self.counts = rows.flat_map(|row| row.iter().copied().cycle().take(width)).collect();
+        self.width = width;
     }
 }
 
@@ -79,6 +87,12 @@ pub(super) struct TinyLfu {
 impl TinyLfu {
     pub(super) fn new(capacity: u64) -> Self {
         Self { lists: Lists::new(), sketch: Sketch::new(), capacity }
+    }
+
+    /// `key` was asked for. While few large pieces fill what there is, they must not make small ones be forgotten that
+    /// come in their place.
+    fn asked(&mut self, key: u64) {
+        self.sketch.add(key, self.lists.len(), self.capacity / USUAL_SIZE);
     }
 
     fn window_is_full(&self) -> bool {
@@ -101,7 +115,7 @@ impl Policy for TinyLfu {
     }
 
     fn hit(&mut self, key: u64, _now: u64) {
-        self.sketch.add(key, self.lists.len());
+        self.asked(key);
         match self.lists.get(key).map(|entry| entry.queue) {
             Some(WINDOW) => self.lists.move_to(WINDOW, key),
             Some(_) => {
@@ -117,7 +131,7 @@ impl Policy for TinyLfu {
     }
 
     fn missed(&mut self, key: u64, size: u64, _now: u64) -> bool {
-        self.sketch.add(key, self.lists.len());
+        self.asked(key);
         self.used() + size <= self.capacity
             || self.coldest().is_none_or(|coldest| self.sketch.count(key) > self.sketch.count(coldest))
     }
@@ -155,7 +169,9 @@ impl Policy for TinyLfu {
         self.lists.take(key);
     }
 
+    /// Asked for more than once of late, and more often than what goes first: in which list it waits is chance.
     fn is_hot(&self, key: u64) -> bool {
-        self.lists.get(key).is_some_and(|entry| entry.queue == PROTECTED)
+        let coldest = self.coldest().map_or(0, |coldest| self.sketch.count(coldest));
+        self.contains(key) && self.sketch.count(key) > coldest.max(1)
     }
 }
