@@ -180,6 +180,8 @@ pub struct ScrubReport {
     pub bytes: u64,
     /// What is damaged.
     pub damaged: Vec<Error>,
+    /// Bytes that were damaged, had a good copy elsewhere, and were written again from it.
+    pub repaired: u64,
     /// Where to go on; `None` at the end.
     pub next: Option<ObjectId>,
 }

@@ -168,10 +168,7 @@ pub fn repair_medium(spec: &Spec, drop_damaged: bool) -> Result<MediumRepaired> 
         return Ok(MediumRepaired::default());
     }
     if let Spec::Tier(disks) = spec {
-        // What a mount can make good it makes good; a block whose content is gone stays and says so.
-        let closed = tiers::mount(spec, disks, false, Default::default())?.close();
-        closed.map_err(|error| Error::device("cannot close", &error))?;
-        return Ok(MediumRepaired::default());
+        return repair_disks(spec, disks);
     }
     let repaired = onode_flash::repair::repair(open(spec, false)?, &RepairOptions { drop_damaged });
     let actions = repaired.map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?.actions;
@@ -179,6 +176,25 @@ pub fn repair_medium(spec: &Spec, drop_damaged: bool) -> Result<MediumRepaired> 
         lost: actions.iter().any(Action::is_loss),
         actions: actions.iter().map(ToString::to_string).collect(),
     })
+}
+
+/// What a mount can make good it makes good. Damaged blocks of the big disk are written again from their copies on the fast one; a
+/// block whose content is gone stays and says so.
+fn repair_disks(spec: &Spec, disks: &Tiers) -> Result<MediumRepaired> {
+    let went = |error: onode_object::Error| Error::device(format!("cannot repair {spec}"), &error);
+    let device = tiers::mount(spec, disks, false, Default::default())?;
+    let (mut repaired, mut next) = (0, Some(ObjectId(0)));
+    while let (Some(scrub), Some(from)) = (device.scrub(), next) {
+        let step = scrub.scrub(from, OBJECTS_A_STEP).map_err(went)?;
+        repaired += step.repaired;
+        next = step.next;
+    }
+    device.close().map_err(went)?;
+    let mut done = MediumRepaired::default();
+    if repaired > 0 {
+        done.actions.push(format!("wrote {repaired} damaged bytes of the big disk again from the fast disk"));
+    }
+    Ok(done)
 }
 
 /// Every page of the superblock area that was programmed.

@@ -78,6 +78,8 @@ pub struct Figures {
     pub blocks_read_fast: u64,
     /// Blocks of the big disk whose checksum was wrong.
     pub damaged_blocks: u64,
+    /// Those of them that were written again from their copies.
+    pub repaired_blocks: u64,
     /// Pending blocks that were deleted before they were written.
     pub blocks_never_written: u64,
     /// Records of the log that only the fast disk had at the mount.

@@ -24,6 +24,7 @@ impl Inspect for TierDevice {
             ("blocks read from big", figures.blocks_read),
             ("blocks read from fast", figures.blocks_read_fast),
             ("blocks of big damaged", figures.damaged_blocks),
+            ("blocks of big repaired", figures.repaired_blocks),
             ("blocks never written", figures.blocks_never_written),
             ("blocks pending", core.pending.count()),
             ("blocks free", core.space.free()),

@@ -50,6 +50,7 @@ mod space;
 mod superblock;
 mod tree;
 mod verify;
+mod wanted;
 
 pub use device::TierDevice;
 pub use options::{FormatOptions, MountOptions, NewFast};

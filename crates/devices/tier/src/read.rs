@@ -4,10 +4,9 @@ use crate::core::Core;
 use crate::extent::Extent;
 use crate::fast::Piece;
 use crate::layout::{BLOCK, BLOCK_BYTES};
+use crate::wanted::{Part, Wanted, read_parts};
 use alloc::format;
-use alloc::vec;
 use alloc::vec::Vec;
-use onode_base::checksum::crc32c;
 use onode_media::IoTag;
 use onode_object::{Error, ObjectId, Result};
 
@@ -33,9 +32,10 @@ impl Core {
         let end = offset + count;
         let (first, last) = (offset / BLOCK, end.div_ceil(BLOCK));
         let size = onode.size;
-        for (at, run) in self.runs(object, first, last)? {
-            let bytes = self.read_run(object, at, &run, size)?;
-            copy_part(buffer, offset, at * BLOCK, &bytes);
+        let mut wanted = self.wanted(object, first, last)?;
+        self.fetch(object, &mut wanted, size)?;
+        for it in &wanted {
+            copy_part(buffer, offset, it.at * BLOCK, &it.bytes);
         }
         for (block, bytes) in self.pending.range(object.0, first, last) {
             copy_part(buffer, offset, block * BLOCK, bytes);
@@ -44,7 +44,7 @@ impl Core {
     }
 
     /// The stored parts of `first..last`, cut to that range; what lies in a row on the disk comes as one.
-    fn runs(&mut self, object: ObjectId, first: u64, last: u64) -> Result<Vec<(u64, Extent)>> {
+    fn wanted(&mut self, object: ObjectId, first: u64, last: u64) -> Result<Vec<Wanted>> {
         let cut = |(at, extent): (u64, Extent)| {
             let skip = first.saturating_sub(at);
             let end = extent.blocks().min(last - at);
@@ -59,60 +59,74 @@ impl Core {
                 _ => runs.push((at, extent)),
             }
         }
-        Ok(runs)
+        Ok(runs.into_iter().map(|(at, extent)| Wanted::new(at, extent)).collect())
     }
 
-    /// The verified blocks of an extent, which begin at block `at` of the object.
-    fn read_run(&mut self, object: ObjectId, at: u64, extent: &Extent, size: u64) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; extent.sums.len() * BLOCK_BYTES];
-        let have = match self.is_scrubbing {
-            false => self.disks.fast.lock().read(extent, &mut bytes),
-            true => Vec::new(),
-        };
-        let is_there = |number: usize| have.get(number).copied().unwrap_or(false);
-        let mut from = 0;
-        while from < extent.sums.len() {
-            let same = (from..extent.sums.len()).take_while(|number| is_there(*number) == is_there(from)).count();
-            if is_there(from) {
-                self.figures.blocks_read_fast += same as u64;
-            } else {
-                let skip = from as u64;
-                let run = self.read_big(object, at + skip, &extent.part(skip, same as u64), size)?;
-                let place = bytes.get_mut(from * BLOCK_BYTES..(from + same) * BLOCK_BYTES);
-                if let Some(place) = place {
-                    place.copy_from_slice(&run);
+    /// Finds all that is wanted: on the fast disk, then the rest on the big one.
+    fn fetch(&mut self, object: ObjectId, wanted: &mut [Wanted], size: u64) -> Result<()> {
+        if !self.is_scrubbing {
+            self.disks.fast.lock().read(wanted);
+            let found = wanted.iter().flat_map(|it| &it.is_there).filter(|is_there| **is_there);
+            self.figures.blocks_read_fast += found.count() as u64;
+        }
+        let missing: Vec<Part> = wanted.iter().enumerate().flat_map(|(which, it)| it.missing(which)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let unread = read_parts(self.disks.big.lock().as_mut(), wanted, &missing, IoTag::Data);
+        for part in &missing {
+            let Some(it) = wanted.get_mut(part.which) else { continue };
+            self.figures.blocks_read += part.count as u64;
+            for number in part.blocks() {
+                let is_read = !unread.contains(&(part.which, number));
+                if (!is_read || !it.verify(number))
+                    && let Err(also) = self.rescue(it, number)
+                {
+                    let from = (it.at + number as u64) * BLOCK;
+                    let what = if is_read { "does not have its checksum" } else { "cannot be read" };
+                    let range = from..(from + BLOCK).min(size.max(from + 1));
+                    let place = it.extent.block + number as u64;
+                    return Err(Error::corrupt(object, range, format!("block {place} of the big disk {what}{also}")));
                 }
             }
-            from += same;
         }
-        Ok(bytes)
+        self.consider(object, wanted, &missing)
     }
 
-    /// The verified blocks of an extent from the big disk.
-    fn read_big(&mut self, object: ObjectId, at: u64, extent: &Extent, size: u64) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; extent.sums.len() * BLOCK_BYTES];
-        let read = self.disks.read(extent.block, &mut bytes, IoTag::Data);
-        self.figures.blocks_read += extent.blocks();
-        for (number, sum) in extent.sums.iter().enumerate() {
-            let Some(block) = bytes.get_mut(number * BLOCK_BYTES..(number + 1) * BLOCK_BYTES) else { break };
-            let place = extent.block + number as u64;
-            // A request may fail for one block of many.
-            let is_read = read.is_ok() || self.disks.read(place, block, IoTag::Data).is_ok();
-            if !is_read || crc32c(block) != *sum {
-                self.figures.damaged_blocks += 1;
-                let from = (at + number as u64) * BLOCK;
-                let what = if is_read { "does not have its checksum" } else { "cannot be read" };
-                let range = from..(from + BLOCK).min(size.max(from + 1));
-                return Err(Error::corrupt(object, range, format!("block {place} of the big disk {what}")));
-            }
+    /// A block of the big disk is damaged: takes the copy on the fast disk, if there is a good one, and writes it back.
+    /// The place need not change: a write that is cut leaves, of each part, what was there or what should be. A scrub that may
+    /// not write reports the damage; what else there is to say of it is the error.
+    fn rescue(&mut self, it: &mut Wanted, number: usize) -> core::result::Result<(), &'static str> {
+        self.figures.damaged_blocks += 1;
+        let place = it.extent.block + number as u64;
+        let mut copy = [Wanted::new(it.at, it.extent.part(number as u64, 1))];
+        self.disks.fast.lock().read(&mut copy);
+        let [copy] = copy;
+        let Some(block) = it.block(number).filter(|_| copy.is_there == [true]) else { return Err("") };
+        block.copy_from_slice(&copy.bytes);
+        let is_written = match self.options.read_only || self.read_only.is_some() {
+            true => false,
+            false => self.disks.write(place, block, IoTag::Data).is_ok(),
+        };
+        self.figures.repaired_blocks += u64::from(is_written);
+        it.verify(number);
+        if is_written || !self.is_scrubbing { Ok(()) } else { Err("; its copy on the fast disk is good") }
+    }
+
+    /// What had to be read from the big disk may be worth a copy.
+    fn consider(&mut self, object: ObjectId, wanted: &[Wanted], read: &[Part]) -> Result<()> {
+        if self.options.read_only || self.is_scrubbing || !self.disks.fast.lock().is_there() {
+            return Ok(());
         }
-        if !self.options.read_only && !self.is_scrubbing && self.disks.fast.lock().is_there() {
-            let class = self.onode(object)?.unwrap_or_default().hints.placement_class;
-            let (block, born, blocks) = (extent.block, extent.born, extent.blocks() as u32);
-            let piece = Piece { block, born, blocks, object: object.0, index: at, class };
-            self.disks.fast.lock().consider(&piece, &bytes);
+        let class = self.onode(object)?.unwrap_or_default().hints.placement_class;
+        for part in read {
+            let Some(it) = wanted.get(part.which) else { continue };
+            let (born, index) = (it.extent.born, it.at + part.from as u64);
+            let piece = Piece { block: part.block, born, blocks: part.count as u32, object: object.0, index, class };
+            let bytes = it.bytes.get(part.from * BLOCK_BYTES..(part.from + part.count) * BLOCK_BYTES);
+            self.disks.fast.lock().consider(&piece, bytes.unwrap_or_default());
         }
-        Ok(bytes)
+        Ok(())
     }
 
     /// The verified content of one stored block of an object.
@@ -120,7 +134,10 @@ impl Core {
     /// # Errors
     /// `Corrupt`.
     pub fn read_stored(&mut self, object: ObjectId, block: u64, extent: &Extent) -> Result<Vec<u8>> {
-        self.read_run(object, block, extent, u64::MAX)
+        let mut wanted = [Wanted::new(block, extent.clone())];
+        self.fetch(object, &mut wanted, u64::MAX)?;
+        let [found] = wanted;
+        Ok(found.bytes)
     }
 
     /// The ranges that hold data at or after `offset`, at most `limit`.

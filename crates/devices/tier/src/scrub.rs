@@ -23,9 +23,11 @@ impl Scrub for TierDevice {
             let Some(object) = found.map(|(key, _)| ObjectId(key.object)) else {
                 return Ok(report);
             };
+            let repaired = core.figures.repaired_blocks;
             core.is_scrubbing = true;
             scrub_object(core, object, &mut report);
             core.is_scrubbing = false;
+            report.repaired += (core.figures.repaired_blocks - repaired) * BLOCK;
             report.objects += 1;
             next = object.0.checked_add(1);
         }

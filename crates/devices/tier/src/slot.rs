@@ -2,14 +2,12 @@
 //!
 //! Whatever fails on the fast disk makes it away. Nothing depends on it: the big disk has everything.
 
-use crate::extent::Extent;
 use crate::fast::{Fast, Piece};
-use crate::layout::{BLOCK, BLOCK_BYTES};
+use crate::layout::BLOCK_BYTES;
+use crate::wanted::{Part, Wanted, read_parts};
 use alloc::format;
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
-use onode_base::checksum::crc32c;
 use onode_media::IoTag;
 use onode_object::Result;
 
@@ -60,31 +58,37 @@ impl FastSlot {
         self.lost = Some(why);
     }
 
-    /// Reads what it has of an extent into `out`; says of each block whether it is there and matches its checksum.
-    pub fn read(&mut self, extent: &Extent, out: &mut [u8]) -> Vec<bool> {
-        let mut have = vec![false; extent.sums.len()];
-        let mut at = 0;
-        while at < have.len() {
-            let Some(fast) = self.fast.as_mut() else { break };
-            let block = extent.block + at as u64;
-            let found = fast.lookup(block, extent.born);
-            let count = found.map_or(1, |(_, count)| count as usize).clamp(1, have.len() - at);
-            let Some(part) = out.get_mut(at * BLOCK_BYTES..(at + count) * BLOCK_BYTES) else { break };
-            let is_read = match found {
-                Some((place, _)) => fast.disk().read_at(place * BLOCK, part, IoTag::Data).is_ok(),
-                None => fast.read_collected(block, extent.born, part),
-            };
-            for (number, have) in have.iter_mut().enumerate().skip(at).take(count) {
-                let bytes = out.get(number * BLOCK_BYTES..(number + 1) * BLOCK_BYTES).unwrap_or_default();
-                let matches = is_read && extent.sums.get(number).is_some_and(|sum| crc32c(bytes) == *sum);
-                *have = matches;
-                if !matches && found.is_some() {
-                    self.mismatch(extent.block + number as u64);
+    /// Reads what it has of all that is wanted at once, and notes of each block whether it is there and right.
+    pub fn read(&mut self, wanted: &mut [Wanted]) {
+        let Some(fast) = self.fast.as_mut() else { return };
+        let mut parts: Vec<Part> = Vec::new();
+        for (which, it) in wanted.iter_mut().enumerate() {
+            let mut from = 0;
+            while from < it.is_there.len() {
+                let (block, born) = (it.extent.block + from as u64, it.extent.born);
+                let mut count = 1;
+                if let Some((place, blocks)) = fast.lookup(block, born) {
+                    count = (blocks as usize).clamp(1, it.is_there.len() - from);
+                    let part = Part { which, from, count, block: place };
+                    if !parts.last_mut().is_some_and(|last| last.goes_on(&part)) {
+                        parts.push(part);
+                    }
+                } else if it.block(from).is_some_and(|bytes| fast.read_collected(block, born, bytes)) {
+                    it.verify(from);
+                }
+                from += count;
+            }
+        }
+        let unread = read_parts(fast.disk(), wanted, &parts, IoTag::Data);
+        for part in parts {
+            let Some(it) = wanted.get_mut(part.which) else { continue };
+            for number in part.blocks() {
+                let is_read = !unread.contains(&(part.which, number));
+                if !is_read || !it.verify(number) {
+                    self.mismatch(it.extent.block + number as u64);
                 }
             }
-            at += count;
         }
-        have
     }
 
     fn mismatch(&mut self, block: u64) {

@@ -1,0 +1,123 @@
+//! Damaged blocks of the big disk that have a good copy on the fast one.
+
+mod common;
+
+use common::Pair;
+use onode_base::Prng;
+use onode_media::BlockDev;
+use onode_media::sim::disk::SimDisk;
+use onode_media::tag::IoTag;
+use onode_object::powers::{Inspect, Place, Scrub, ScrubReport};
+use onode_object::{Durability, Hints, ObjectDevice, ObjectId, Transaction};
+use onode_tier::{MountOptions, TierDevice};
+
+const BYTES: usize = 300 << 10;
+const SECTOR: usize = 4096;
+
+fn content(object: ObjectId) -> Vec<u8> {
+    let mut bytes = vec![0; BYTES];
+    Prng::new(object.0).fill(&mut bytes);
+    bytes
+}
+
+/// Two objects, the first of which has copies.
+fn filled() -> (Pair, [ObjectId; 2]) {
+    let mut pair = Pair::with(8 << 20, 4 << 20, MountOptions::default());
+    let objects = [ObjectId(7), ObjectId(8)];
+    let device = pair.device.as_ref().unwrap();
+    for object in objects {
+        let mut transaction = Transaction::new();
+        transaction.create(object, Hints::default());
+        transaction.write(object, 0, content(object));
+        device.commit(transaction, Durability::Durable).unwrap();
+    }
+    device.close().unwrap();
+    device.promote(objects[0], true).unwrap();
+    device.demote(objects[1]).unwrap();
+    device.close().unwrap();
+    pair.mount();
+    (pair, objects)
+}
+
+/// Turns bits in blocks of an object on the big disk; how many blocks.
+fn damage(disk: &mut SimDisk, object: ObjectId) -> u64 {
+    let (truth, mut found) = (content(object), 0);
+    for offset in (0..disk.bytes()).step_by(SECTOR) {
+        let mut block = vec![0; SECTOR];
+        disk.read_at(offset, &mut block, IoTag::Check).unwrap();
+        if truth.chunks_exact(SECTOR).any(|chunk| chunk == block) {
+            block[found as usize] ^= 1;
+            disk.write_at(offset, &block, IoTag::Check).unwrap();
+            found += 1;
+        }
+    }
+    disk.flush().unwrap();
+    found
+}
+
+fn scrub(device: &TierDevice) -> ScrubReport {
+    Scrub::scrub(device, ObjectId(0), 100).unwrap()
+}
+
+fn read(device: &TierDevice, object: ObjectId) -> onode_object::Result<Vec<u8>> {
+    let mut bytes = vec![0; BYTES];
+    device.read(object, 0, &mut bytes).map(|_| bytes)
+}
+
+fn count(device: &TierDevice, name: &str) -> u64 {
+    device.counters().into_iter().find(|(own, _)| own == name).unwrap().1
+}
+
+#[test]
+fn a_scrub_writes_damaged_blocks_again_from_their_copies() {
+    let (pair, [copied, other]) = filled();
+    let device = pair.device.as_ref().unwrap();
+    let blocks = damage(&mut pair.big.clone(), copied);
+    assert_eq!(blocks, BYTES as u64 / SECTOR as u64);
+    let report = scrub(device);
+    assert_eq!((report.damaged.len(), report.repaired), (0, BYTES as u64), "{report:?}");
+    assert_eq!(count(device, "blocks of big repaired"), blocks);
+    assert_eq!(scrub(device).repaired, 0, "it was repaired");
+    // What has no copy stays damaged, and says so.
+    damage(&mut pair.big.clone(), other);
+    let report = scrub(device);
+    assert!(!report.damaged.is_empty() && report.repaired == 0, "{report:?}");
+    device.close().unwrap();
+    // The big disk by itself has what was repaired.
+    let alone = TierDevice::mount(Box::new(pair.big.clone()), None, &MountOptions::default()).unwrap();
+    assert!(read(&alone, copied).unwrap() == content(copied));
+    assert!(read(&alone, other).is_err());
+}
+
+#[test]
+fn what_may_not_be_written_is_reported_and_can_be_read() {
+    let (pair, [copied, _]) = filled();
+    pair.device.as_ref().unwrap().close().unwrap();
+    damage(&mut pair.big.clone(), copied);
+    let options = MountOptions { read_only: true, ..MountOptions::default() };
+    let (big, fast) = (Box::new(pair.big.clone()), Box::new(pair.fast.clone()));
+    let device = TierDevice::mount(big, Some(fast), &options).unwrap();
+    let report = scrub(&device);
+    assert!(report.repaired == 0 && !report.damaged.is_empty(), "{report:?}");
+    assert!(report.damaged[0].detail.contains("its copy on the fast disk is good"), "{:?}", report.damaged[0]);
+    assert!(read(&device, copied).unwrap() == content(copied));
+}
+
+#[test]
+fn a_sector_that_cannot_be_read_is_written_again() {
+    let (pair, [copied, _]) = filled();
+    let device = pair.device.as_ref().unwrap();
+    let truth = content(copied);
+    let mut big = pair.big.clone();
+    let mut block = vec![0; SECTOR];
+    let is_last = |block: &[u8]| truth.rchunks_exact(SECTOR).next().unwrap() == block;
+    let place = (0..big.bytes()).step_by(SECTOR).find(|offset| {
+        big.read_at(*offset, &mut block, IoTag::Check).unwrap();
+        is_last(&block)
+    });
+    pair.big.make_unreadable(place.unwrap());
+    let report = scrub(device);
+    assert_eq!((report.damaged.len(), report.repaired), (0, SECTOR as u64), "{report:?}");
+    pair.big.clone().read_at(place.unwrap(), &mut block, IoTag::Check).unwrap();
+    assert!(is_last(&block));
+}
