@@ -64,12 +64,15 @@ enum Command {
     /// Plant one bug after the other and find each (needs the feature `mutants`).
     #[cfg(feature = "mutants")]
     Mutants {
-        /// Only bugs whose name contains this.
+        /// Only bugs whose name contains this; with a `=` before it, only the one of this name.
         #[arg(long, default_value = "")]
         only: String,
         /// States judged before a bug counts as not found.
-        #[arg(long, default_value_t = 150_000)]
+        #[arg(long, default_value_t = 300_000)]
         states: u64,
+        /// Bugs looked for at a time, each in a process of its own.
+        #[arg(long, default_value_t = 1)]
+        jobs: usize,
     },
     /// List workloads and shapes.
     List,
@@ -146,7 +149,7 @@ fn main() -> ExitCode {
             }
         },
         #[cfg(feature = "mutants")]
-        Command::Mutants { only, states } => mutants::run(&only, states),
+        Command::Mutants { only, states, jobs } => mutants::run(&only, states, jobs),
         Command::List => {
             for level in LEVELS {
                 println!("{level}: {}", task::workloads(level).join(" "));

@@ -3,26 +3,67 @@
 use onode_base::planted::{Bug, plant};
 use onode_crash::spec::Spec;
 use onode_crash::task::{self, LEVELS, Media};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
-/// Most states of one run: a bug shows in many runs, or late in one.
+/// Seed of a round and most states of one run: first a look at many runs, because a bug shows early in some.
+const ROUNDS: [(u64, u64); 2] = [(1, 50), (1, RUN_STATES)];
+/// Most states of one run in the rounds behind.
 const RUN_STATES: u64 = 2500;
 
-/// Plants the bugs whose name contains `only`, each until it is found or `states` were judged.
-pub fn run(only: &str, states: u64) -> ExitCode {
-    let bugs: Vec<Bug> = Bug::ALL.into_iter().filter(|bug| format!("{bug:?}").contains(only)).collect();
-    let mut survivors = Vec::new();
-    for bug in &bugs {
-        match find(*bug, states) {
-            Ok((judged, spec, text)) => println!("found     {bug:?} after {judged} states: {spec}  {text}"),
-            Err(judged) => {
-                println!("SURVIVED  {bug:?}: {judged} states");
-                survivors.push(*bug);
-            }
+/// Plants the bugs whose name contains `only`, or is it if `=` stands before, each until it is found or `states` were
+/// judged. A bug is planted in a whole process, so `jobs` of them at a time are as many processes.
+pub fn run(only: &str, states: u64, jobs: usize) -> ExitCode {
+    let is_wanted = |bug: &Bug| match only.strip_prefix('=') {
+        Some(name) => format!("{bug:?}") == name,
+        None => format!("{bug:?}").contains(only),
+    };
+    let bugs: Vec<Bug> = Bug::ALL.into_iter().filter(is_wanted).collect();
+    let found = match jobs {
+        0 | 1 => bugs.iter().filter(|bug| look_for(**bug, states)).count(),
+        _ => in_processes(&bugs, states, jobs),
+    };
+    println!("{found} of {} planted bugs found", bugs.len());
+    ExitCode::from(u8::from(found < bugs.len() || bugs.is_empty()))
+}
+
+/// Looks for one bug and tells of it.
+fn look_for(bug: Bug, states: u64) -> bool {
+    match find(bug, states) {
+        Ok((judged, spec, text)) => println!("found     {bug:?} after {judged} states: {spec}  {text}"),
+        Err(judged) => {
+            println!("SURVIVED  {bug:?}: {judged} states");
+            return false;
         }
     }
-    println!("{} of {} planted bugs found", bugs.len() - survivors.len(), bugs.len());
-    ExitCode::from(u8::from(!survivors.is_empty()))
+    true
+}
+
+/// Looks for each bug in a process of its own; returns how many were found.
+fn in_processes(bugs: &[Bug], states: u64, jobs: usize) -> usize {
+    let (next, found) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || {
+        while let Some(bug) = bugs.get(next.fetch_add(1, Relaxed)) {
+            match child(*bug, states) {
+                Ok(true) => _ = found.fetch_add(1, Relaxed),
+                Ok(false) => {}
+                Err(error) => println!("SURVIVED  {bug:?}: nothing could be run: {error}"),
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..jobs).for_each(|_| _ = scope.spawn(work)));
+    found.into_inner()
+}
+
+/// Looks for a bug in a process and hands on the line that tells of it; says whether it was found.
+fn child(bug: Bug, states: u64) -> std::io::Result<bool> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["mutants", "--only", &format!("={bug:?}"), "--states", &states.to_string()]);
+    let output = command.stderr(Stdio::inherit()).output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    print!("{}", text.split_inclusive('\n').next().unwrap_or_default());
+    Ok(output.status.success())
 }
 
 /// Explores with the bug until a violation that is not there without it.
@@ -36,10 +77,11 @@ fn find(bug: Bug, states: u64) -> Result<(u64, Spec, String), u64> {
         () if name.starts_with("Beside") => Media::Beside,
         () => Media::Nand,
     };
-    for seed in 1.. {
+    let more = (2..).map(|seed| (seed, RUN_STATES));
+    for (seed, run_states) in ROUNDS.into_iter().chain(more) {
         for run in task::round(media, &levels, seed) {
             plant(Some(bug));
-            let explored = task::explore(&run, RUN_STATES);
+            let explored = task::explore(&run, run_states);
             plant(None);
             let found = match explored {
                 Ok(Ok(outcome)) => {

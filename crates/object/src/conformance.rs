@@ -186,18 +186,24 @@ impl Report {
     }
 }
 
-/// Declares a test that runs the whole suite: `conformance!(name, |bytes| -> impl Harness)`.
+/// Declares a test that runs the whole suite: `conformance!(name, |bytes| -> impl Harness)`. Its name is
+/// `name::conformance`, so that it can be asked for, or left out, together with all its kind.
 ///
 /// The environment variable `ONODE_CONFORMANCE` limits it to the cases whose name contains its value.
 #[macro_export]
 macro_rules! conformance {
     ($name:ident, $make:expr) => {
-        #[test]
-        fn $name() {
-            let filter = std::env::var("ONODE_CONFORMANCE").unwrap_or_default();
-            let make = $make;
-            let report = $crate::conformance::run(&filter, &|bytes: u64| Box::new(make(bytes)));
-            report.assert_passed(stringify!($name));
+        mod $name {
+            #[allow(unused_imports, reason = "what makes the device may need nothing of the file around it")]
+            use super::*;
+
+            #[test]
+            fn conformance() {
+                let filter = std::env::var("ONODE_CONFORMANCE").unwrap_or_default();
+                let make = $make;
+                let report = $crate::conformance::run(&filter, &|bytes: u64| Box::new(make(bytes)));
+                report.assert_passed(module_path!());
+            }
         }
     };
 }
