@@ -58,6 +58,9 @@ typedef struct onode_arena onode_arena;
 // A heap of storage-class memory, open in this process.
 typedef struct onode_heap onode_heap;
 
+// A table of slots: 2^30 of them, each empty or with a block of at most 4 GiB.
+typedef struct onode_slots onode_slots;
+
 // What a checkpoint cost.
 typedef struct onode_cost {
   // Pages of 4 KiB that differ from the checkpoint before.
@@ -245,6 +248,43 @@ void *onode_root(struct onode_heap *heap,
 // # Safety
 // As [`onode_set_root`].
 int onode_remove_root(struct onode_heap *heap, const char *name);
+
+// Opens the table of slots with that name; makes an empty one if there is none.
+//
+// # Safety
+// `heap` is an open heap, `name` a string.
+struct onode_slots *onode_open_slots(struct onode_heap *heap, const char *name);
+
+// Closes a table, before its heap. The slots keep what they hold.
+//
+// # Safety
+// `slots` is an open table, and nobody uses it any more.
+int onode_close_slots(struct onode_slots *slots);
+
+// Has a slot hold a block of the heap, in place of the one that it held, which is free then: one line of the log and one
+// fence. After a crash the slot holds the one or the other. The first `bytes` of the block are made durable before; 0 if they
+// are already, or need not be. If it fails the block is still the caller's.
+//
+// # Safety
+// `slots` is an open table; the caller owns `block`.
+int onode_fill_slot(struct onode_slots *slots,
+                    uint64_t slot,
+                    void *block,
+                    size_t bytes);
+
+// The block in a slot, which stays there; NULL with ENOENT if the slot is empty.
+//
+// # Safety
+// `slots` is an open table.
+void *onode_slot(struct onode_slots *slots, uint64_t slot);
+
+// Takes the block out of a slot: it is the caller's, and is gone with the process unless it is put somewhere. NULL with
+// ENOENT if the slot is empty.
+//
+// # Safety
+// `slots` is an open table.
+void *onode_take_slot(struct onode_slots *slots,
+                      uint64_t slot);
 
 // Makes an arena of at least `bytes`, all zeros. Until its first checkpoint nothing of it outlives the process.
 //

@@ -10,6 +10,7 @@ mod error;
 mod files;
 mod memory;
 mod roots;
+mod slots;
 
 pub use arena::{
     Cost, OnodeArena, Saved, onode_arena_alloc, onode_arena_commit, onode_arena_copy_ahead, onode_arena_free,
@@ -27,3 +28,4 @@ pub use memory::{
     onode_pointer, onode_realloc, onode_unmap, onode_use,
 };
 pub use roots::{onode_remove_root, onode_root, onode_set_root};
+pub use slots::{OnodeSlots, onode_close_slots, onode_fill_slot, onode_open_slots, onode_slot, onode_take_slot};

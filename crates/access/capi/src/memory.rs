@@ -46,7 +46,7 @@ pub(crate) unsafe fn text_of<'a>(text: *const c_char) -> Outcome<&'a [u8]> {
     Ok(unsafe { CStr::from_ptr(text) }.to_bytes())
 }
 
-fn block_pointer(pointer: *mut c_void) -> Outcome<NonNull<u8>> {
+pub(crate) fn block_pointer(pointer: *mut c_void) -> Outcome<NonNull<u8>> {
     NonNull::new(pointer.cast()).ok_or_else(|| Failure::new(ErrorKind::Invalid, "the block is NULL"))
 }
 

@@ -78,6 +78,15 @@ fn arenas_and_roots_in_c() {
 }
 
 #[test]
+fn slots_in_c() {
+    let program = compile("slots");
+    let heap = Place::new("slots");
+    for step in ["make", "look"] {
+        run(&program, &[&heap.spec(), step]);
+    }
+}
+
+#[test]
 fn what_is_wrong_has_a_number_and_words_in_c() {
     let program = compile("errors");
     let (heap, other) = (Place::new("errors"), Place::new("errors-other"));
