@@ -26,6 +26,7 @@ mod node;
 mod open;
 mod ranges;
 mod recover;
+mod resolve;
 mod scan;
 mod scratch;
 mod share;

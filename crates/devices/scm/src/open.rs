@@ -291,8 +291,7 @@ impl<P: Pmem> Core<P> {
         let opened = Opened::of_log(&self.memory, blocks, superblock, false, next_id, |recovered, next| {
             let mut named: Vec<Named> = recovered.scan.segments.iter().map(|(address, _)| (*address, chunk)).collect();
             named.push((next, chunk));
-            let extents = recovered.entries.iter().filter(|(key, _)| key.is_extent());
-            named.extend(extents.map(|(_, value)| (value.0, value.1)));
+            named.extend(recovered.mapped.iter().map(|mapped| (mapped.address, mapped.length)));
             named.sort_unstable();
             blocks.reconcile(&named).map_err(|(at, why)| damaged(format!("the block at byte {at}: {why:?}")))
         })?;
@@ -348,12 +347,16 @@ impl Opened {
             first: next,
             sequence: recovered.scan.end(),
         };
-        let tree = Tree::build(&**memory, blocks, &recovered.entries)?;
+        let (mut objects, mut live_log_bytes) = (0, 0);
+        let tree = Tree::build(&**memory, blocks, |add| {
+            (objects, live_log_bytes) = recovered.events.each_entry(add)?;
+            Ok(())
+        })?;
         let spare = store_segments(&**memory, blocks, chunk, KEPT_SEGMENTS + 1);
         let segments: Vec<u64> = recovered.scan.segments.iter().map(|(address, _)| *address).collect();
         let log = Log::start(&**memory, &start, &segments, spare);
         let log = log.ok_or_else(|| no_space("no room is left for the log"))?;
-        Ok(Self { tree, log, superblock, objects: recovered.objects, live_log_bytes: recovered.live_log_bytes })
+        Ok(Self { tree, log, superblock, objects, live_log_bytes })
     }
 }
 

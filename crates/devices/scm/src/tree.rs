@@ -60,25 +60,36 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Makes the tree of sorted entries.
+    /// Makes the tree of sorted entries: `entries` hands them to what it is called with.
     pub(crate) fn build<P: Pmem + ?Sized>(
         memory: &P,
         source: &dyn Nodes,
-        entries: &[(Key, Value)],
+        entries: impl FnOnce(&mut dyn FnMut(Key, Value) -> Result<(), NoRoom>) -> Result<(), NoRoom>,
     ) -> Result<Self, NoRoom> {
-        let mut tree = Self::new(memory, source)?;
-        // The rightmost node of each level.
-        let mut right = vec![tree.root];
         // A leaf is not filled whole, or the next entry for it would split it.
-        let mut leaves = entries.chunks(Node::LEAF_ENTRIES as usize - 3);
-        if let Some(first) = leaves.next() {
-            right[0].fill(memory, first);
-        }
-        for leaf in leaves {
-            let fresh = tree.take_node(memory, source, 0)?;
-            fresh.fill(memory, leaf);
-            tree.append_child(memory, source, &mut right, fresh, leaf[0].0)?;
-        }
+        const FILLED: usize = Node::LEAF_ENTRIES as usize - 3;
+        let mut tree = Self::new(memory, source)?;
+        // The rightmost node of each level, and what the next leaf is made of.
+        let mut right = vec![tree.root];
+        let mut leaf = Vec::with_capacity(FILLED);
+        let mut is_first = true;
+        let mut fill = |leaf: &mut Vec<Entry>| -> Result<(), NoRoom> {
+            let Some((key, _)) = leaf.first() else { return Ok(()) };
+            if std::mem::take(&mut is_first) {
+                right[0].fill(memory, leaf);
+            } else {
+                let fresh = tree.take_node(memory, source, 0)?;
+                fresh.fill(memory, leaf);
+                tree.append_child(memory, source, &mut right, fresh, *key)?;
+            }
+            leaf.clear();
+            Ok(())
+        };
+        entries(&mut |key, value| {
+            leaf.push((key, value));
+            if leaf.len() < FILLED { Ok(()) } else { fill(&mut leaf) }
+        })?;
+        fill(&mut leaf)?;
         tree.settle(memory, source)?;
         Ok(tree)
     }

@@ -113,8 +113,10 @@ fn it_agrees_with_a_map() {
             }
         }
         assert!(tree.bytes() / NODE_BYTES == source.used(), "no node is lost");
-        let sorted: Vec<_> = model.iter().map(|(key, value)| (*key, *value)).collect();
-        let mut built = Tree::build(memory, &Plain::new(1 << 20), &sorted).unwrap();
+        let mut built = Tree::build(memory, &Plain::new(1 << 20), |add| {
+            model.iter().try_for_each(|(key, value)| add(*key, *value))
+        })
+        .unwrap();
         expect(&built, memory, &model, &mut prng);
         for number in model.keys() {
             assert!(built.remove(memory, *number).is_some());
