@@ -7,7 +7,7 @@
 
 use crate::core::Core;
 use crate::format::{AREA_START, SHARED_START};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 use onode_media::{Domain, Pmem};
 
 /// The lock.
@@ -107,21 +107,23 @@ impl<P: Pmem> Core<P> {
     /// Leaves the words for whoever comes next; what is as it was is not stored again.
     pub(crate) fn leave_words(&mut self) {
         let now = self.words();
-        let mut is_other = false;
-        let places = self.memory.words(WORDS_START, WORDS as u64);
-        for (number, (value, before)) in now.0.iter().zip(&mut self.left.0).enumerate() {
-            if value == before {
-                continue;
-            }
-            (is_other, *before) = (true, *value);
-            match places.and_then(|places| places.get(number)) {
-                Some(place) => place.store(value.to_le(), Ordering::Release),
-                None => self.memory.store(WORDS_START + number as u64 * 8, *value),
-            }
-        }
-        if !is_other {
+        if now == self.left {
             return;
         }
+        let places = self.memory.words(WORDS_START, WORDS as u64);
+        let places: Option<&[AtomicU64; WORDS]> = places.and_then(|places| places.try_into().ok());
+        let words = now.0.iter().zip(&self.left.0);
+        match places {
+            Some(places) => {
+                words.zip(places).filter(|((now, before), _)| now != before).for_each(|((now, _), place)| {
+                    place.store(now.to_le(), Ordering::Release);
+                })
+            }
+            None => words.zip(0..).filter(|((now, before), _)| now != before).for_each(|((now, _), number)| {
+                self.memory.store(WORDS_START + number * 8, *now);
+            }),
+        }
+        self.left = now;
         let before = self.changes;
         self.changes += 1;
         let is_unfenced = self.log.fenced < self.log.sequence || self.log.applied < self.log.flushed;
