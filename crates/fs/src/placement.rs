@@ -5,14 +5,14 @@
 //! prefix is the directory a file was made in.
 //!
 //! Programs reach it through attributes that no listing shows: [`PLACEMENT`] is read and set, [`WHEREABOUTS`] is
-//! read, [`MOVE`] is set to `promote`, `promote-later` or `demote`.
+//! read, [`MOVE`] is set to `promote`, `promote-later` or `demote`, [`SECTIONS`] is the division of the fast device.
 
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::state::State;
 use crate::types::{FileType, InodeNumber};
 use onode_base::ErrorKind;
-use onode_object::powers::{Moved, Place, Whereabouts};
+use onode_object::powers::{Moved, Place, SectionSize, Whereabouts};
 use onode_object::{Hints, Placement, Transaction};
 use std::fmt::Write;
 
@@ -23,8 +23,12 @@ pub const WHEREABOUTS: &str = "onode.why";
 /// The attribute whose setting moves the content.
 pub const MOVE: &str = "onode.move";
 
+/// The attribute of the topmost directory with the sections, each as `NAME:EXTENT:BYTES`, joined by `+`. Who sets it divides the
+/// fast device anew, in proportion to the bytes.
+pub const SECTIONS: &str = "onode.sections";
+
 pub(crate) fn is_ours(name: &[u8]) -> bool {
-    [PLACEMENT, WHEREABOUTS, MOVE].iter().any(|ours| ours.as_bytes() == name)
+    [PLACEMENT, WHEREABOUTS, MOVE, SECTIONS].iter().any(|ours| ours.as_bytes() == name)
 }
 
 impl FileSystem {
@@ -130,6 +134,11 @@ impl FileSystem {
         if name == WHEREABOUTS.as_bytes() {
             return Ok(told(&self.whereabouts(number)?).into_bytes());
         }
+        if name == SECTIONS.as_bytes() && number == InodeNumber::ROOT {
+            let sections = self.tiers()?.division();
+            let words = sections.iter().map(|one| format!("{}:{}:{}", one.name, one.extent_bytes, one.bytes));
+            return Ok(words.collect::<Vec<_>>().join("+").into_bytes());
+        }
         Err(ErrorKind::NoAttribute.into())
     }
 
@@ -142,6 +151,11 @@ impl FileSystem {
             return self.set_placement(number, placement);
         }
         self.check_writable()?;
+        if name == SECTIONS.as_bytes() && number == InodeNumber::ROOT {
+            let sections = words.split('+').map(section_of).collect::<Option<Vec<_>>>();
+            let sections = sections.ok_or_else(|| invalid(format!("`{words}` is not NAME:EXTENT:BYTES+...")))?;
+            return Ok(self.tiers()?.divide(&sections)?);
+        }
         match (name == MOVE.as_bytes(), words) {
             (true, "promote") => self.promote(number, true).map(drop),
             (true, "promote-later") => self.promote(number, false).map(drop),
@@ -150,6 +164,13 @@ impl FileSystem {
             (false, _) => Err(Error::of(ErrorKind::NotPermitted, number, "this attribute can only be read")),
         }
     }
+}
+
+fn section_of(word: &str) -> Option<SectionSize> {
+    let mut fields = word.split(':');
+    let (name, extent, bytes) = (fields.next()?, fields.next()?, fields.next()?);
+    let sized = SectionSize { name: name.into(), extent_bytes: extent.parse().ok()?, bytes: bytes.parse().ok()? };
+    fields.next().is_none().then_some(sized)
 }
 
 fn told(whereabouts: &Whereabouts) -> String {

@@ -5,7 +5,7 @@ use common::recorder::Recorder;
 use common::*;
 use onode_base::Timestamp;
 use onode_base::clock::ManualClock;
-use onode_fs::placement::{MOVE, PLACEMENT, WHEREABOUTS};
+use onode_fs::placement::{MOVE, PLACEMENT, SECTIONS, WHEREABOUTS};
 use onode_fs::*;
 use onode_object::{Acknowledge, ObjectDevice, Placement, Target};
 use std::sync::Arc;
@@ -98,4 +98,18 @@ fn one_device_has_nothing_to_choose_between() {
     }
     assert_eq!(kind(set(&fs, file, PLACEMENT, "bypass")), ErrorKind::NotSupported);
     assert_eq!(kind(set(&fs, file, MOVE, "promote")), ErrorKind::NotSupported);
+}
+
+#[test]
+fn the_top_has_the_division_and_nobody_else() {
+    let (device, fs) = tiered();
+    set(&fs, ROOT, SECTIONS, "hot:65536:3+cold:1048576:1").unwrap();
+    assert_eq!(get(&fs, ROOT, SECTIONS).unwrap(), "hot:65536:3+cold:1048576:1");
+    let sizes: Vec<u64> = device.division.lock().unwrap().iter().map(|section| section.extent_bytes).collect();
+    assert_eq!(sizes, [65_536, 1 << 20]);
+    for wrong in ["", "hot", "hot:65536", "hot:64K:1", "hot:65536:1:1", "hot:65536:1+"] {
+        assert_eq!(set(&fs, ROOT, SECTIONS, wrong).unwrap_err().kind, ErrorKind::Invalid, "{wrong}");
+    }
+    let below = mkdir(&fs, ROOT, "below");
+    assert!(get(&fs, below, SECTIONS).is_err() && set(&fs, below, SECTIONS, "hot:65536:3").is_err());
 }

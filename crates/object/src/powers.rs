@@ -119,6 +119,14 @@ pub trait Share {
 pub trait Place {
     /// Names of the sections; the index is the number in [`Target::Section`](crate::Target::Section).
     fn sections(&self) -> Vec<String>;
+    /// The sections with their sizes; none while there is no fast device.
+    fn division(&self) -> Vec<SectionSize>;
+    /// Divides the fast device anew, in proportion to the sizes. Nothing is copied: what lies across a new border is given up
+    /// there. A name that was there before keeps its number, so that what was placed in it stays so.
+    ///
+    /// # Errors
+    /// `Invalid` for sections that cannot be, or without a fast device; nothing was changed. `Media`, `ReadOnly`.
+    fn divide(&self, sections: &[SectionSize]) -> Result<()>;
     /// Copies to the fast device what an object has only on the big one, whatever the policy thinks of it. With `waits`
     /// it is there when the call returns; else it is put on the list of what is moved in the background.
     ///
@@ -136,6 +144,17 @@ pub trait Place {
     /// # Errors
     /// `NotFound`, `Corrupt`.
     fn why(&self, object: ObjectId) -> Result<Whereabouts>;
+}
+
+/// A section of the fast device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SectionSize {
+    /// Its name.
+    pub name: String,
+    /// Bytes of an extent.
+    pub extent_bytes: u64,
+    /// Bytes of it; when the device is divided, its share in proportion to those of the others.
+    pub bytes: u64,
 }
 
 /// What a move did.

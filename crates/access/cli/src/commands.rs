@@ -5,6 +5,7 @@ mod check;
 mod completions;
 mod copy;
 mod cp;
+mod divide;
 mod dump;
 mod figures;
 mod get;
@@ -93,6 +94,8 @@ enum Verb {
     Promote(promote::PromoteArguments),
     /// Give up what the fast disk has of files; the big disk has it all.
     Demote(promote::DemoteArguments),
+    /// Show the sections of the fast disk and their sizes, or divide it anew.
+    Divide(divide::Arguments),
     /// Divide storage-class memory into spaces: list, create, resize, remove.
     Spaces(spaces::Arguments),
     /// Measure what workloads cost on simulated devices.
@@ -145,6 +148,7 @@ impl Command {
             Verb::Place(arguments) => place::run(arguments, output),
             Verb::Promote(arguments) => promote::promote(arguments, output),
             Verb::Demote(arguments) => promote::demote(arguments, output),
+            Verb::Divide(arguments) => divide::run(arguments, output),
             Verb::Spaces(arguments) => spaces::run(arguments, output),
             Verb::Lab(arguments) => lab::run(arguments, output),
             Verb::Dump(arguments) => dump::run(arguments, output),

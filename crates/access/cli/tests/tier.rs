@@ -122,6 +122,34 @@ fn placement_of_a_volume_that_is_not_mounted() {
 }
 
 #[test]
+fn the_fast_disk_is_divided_anew() {
+    let pair = Pair::made("tier-divide");
+    let (place, volume) = (&pair.place, pair.spec(""));
+    let big = content(1_000_000, 4);
+    onode!("mkdir", &volume, "/d").succeeds();
+    onode!("place", &volume, "/d", "--section", "large").succeeds();
+    onode!("put", &volume, place.file("big", &big), "/d/file").succeeds();
+    onode!("promote", &volume, "/d").succeeds();
+    let shown = onode!("divide", &volume).succeeds();
+    assert!(shown.contains("small") && shown.contains("large") && !shown.contains("divided"), "{shown}");
+    let divided = onode!("divide", &volume, "mail:16K+large:512K:3").succeeds();
+    assert!(divided.contains("mail") && divided.contains("524288") && !divided.contains("small"), "{divided}");
+    assert!(onode!("--json", "divide", &volume).succeeds().contains("\"extent_bytes\": 16384"));
+    // The name keeps what was placed in it.
+    let placed = onode!("place", &volume, "/d").succeeds();
+    assert!(placed.contains("/d: large"), "{placed}");
+    onode!("promote", &volume, "/d").succeeds();
+    let why = onode!("stat", "--why", &volume, "/d/file").succeeds();
+    assert!(bytes_of(&why, "fast") >= 1_000_000 && why.contains("large"), "{why}");
+    holds(place, &volume, "/d/file", &big);
+    for (wrong, word) in [("mail:17K", "power of two"), ("a:64K+a:64K", "twice"), ("mail", "extent size")] {
+        is_clear(&onode!("divide", &volume, wrong).fails(2), word);
+    }
+    is_clear(&onode!("divide", &pair.place.path("nowhere")).fails(20), "nowhere");
+    onode!("check", &volume).succeeds();
+}
+
+#[test]
 fn a_fast_disk_that_is_missing_given_up_or_made_anew_costs_no_byte() {
     let pair = Pair::made("tier-lost");
     let (place, volume) = (&pair.place, pair.spec(""));
@@ -205,6 +233,9 @@ fn the_pair_is_mounted_with_and_without_its_fast_disk() {
     let (hot, big) = (directory.join("hot"), content(2_000_000, 3));
     onode!("mount", &volume, &directory).succeeds();
     fs::create_dir(&hot).expect("directory");
+    let divided = onode!("divide", &directory, "small:64K+large:256K").succeeds();
+    assert!(divided.contains("262144"), "{divided}");
+    is_clear(&onode!("divide", &hot, "small:64K").fails(2), "mounted");
     onode!("place", &hot, "--section", "large", "--acknowledge", "either").succeeds();
     fs::write(hot.join("file"), &big).expect("write");
     fs::write(directory.join("plain"), b"plain").expect("write");

@@ -2,7 +2,7 @@
 
 use crate::commit::Volume;
 use crate::errors::{damaged, invalid};
-use crate::fast::{Fast, Identity, SectionOptions};
+use crate::fast::{Fast, Identity};
 use crate::layout::BLOCK;
 use crate::mount::{format_big, mount, read_superblock};
 use crate::node::{Key, Space as Part};
@@ -104,23 +104,6 @@ impl TierDevice {
         if let Some(fast) = self.volume.core.lock().disks.fast.lock().get() {
             fast.set_clock(clock);
         }
-    }
-
-    /// Divides the sections of the fast disk anew. Copies that do not fit are dropped, nothing is copied.
-    ///
-    /// # Errors
-    /// `Invalid` if they cannot be so or there is no fast disk; `Media`.
-    pub fn divide(&self, sections: &[SectionOptions]) -> Result<()> {
-        let mut core = self.volume.core.lock();
-        core.check_writable()?;
-        let names = {
-            let mut slot = core.disks.fast.lock();
-            let fast = slot.get().ok_or_else(|| invalid("there is no fast disk"))?;
-            fast.reconfigure(sections)?;
-            fast.section_names()
-        };
-        core.superblock.sections = names;
-        core.write_superblock().map_err(|error| core.fail(error))
     }
 }
 

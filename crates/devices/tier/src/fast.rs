@@ -15,6 +15,7 @@
 
 mod admission;
 mod collection;
+mod divide;
 pub mod extent;
 mod format;
 mod map;

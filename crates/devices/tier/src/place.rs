@@ -3,6 +3,7 @@
 use crate::commit::Volume;
 use crate::core::Core;
 use crate::device::TierDevice;
+use crate::errors::invalid;
 use crate::extent::MOST_BLOCKS;
 use crate::fast::mover::Move;
 use crate::fast::{Piece, Refusal};
@@ -10,7 +11,7 @@ use crate::layout::BLOCK;
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
-use onode_object::powers::{Moved, Place, Whereabouts};
+use onode_object::powers::{Moved, Place, SectionSize, Whereabouts};
 use onode_object::{Error, ErrorKind, ObjectId, Placement, Result, Target};
 
 /// Reasons that are told of one object.
@@ -21,6 +22,29 @@ const WINDOW: u64 = 4096;
 impl Place for TierDevice {
     fn sections(&self) -> Vec<String> {
         self.volume.core.lock().superblock.sections.clone()
+    }
+
+    fn division(&self) -> Vec<SectionSize> {
+        let core = self.volume.core.lock();
+        core.disks.fast.lock().get().map_or_else(Vec::new, |fast| fast.division())
+    }
+
+    fn divide(&self, sections: &[SectionSize]) -> Result<()> {
+        let mut core = self.volume.core.lock();
+        core.check_writable()?;
+        let names = {
+            let mut slot = core.disks.fast.lock();
+            let fast = slot.get().ok_or_else(|| invalid("there is no fast disk"))?;
+            let divided = fast.divide(sections).map(|()| fast.section_names());
+            if let Err(error) = &divided
+                && error.kind != ErrorKind::Invalid
+            {
+                slot.lose(format!("{error}"));
+            }
+            divided?
+        };
+        core.superblock.sections = names;
+        core.write_superblock().map_err(|error| core.fail(error))
     }
 
     fn promote(&self, object: ObjectId, waits: bool) -> Result<Moved> {

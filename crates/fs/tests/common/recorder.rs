@@ -2,7 +2,7 @@
 //! looked at, and that fails on demand.
 
 use onode_base::ErrorKind;
-use onode_object::powers::{Moved, Place, Whereabouts};
+use onode_object::powers::{Moved, Place, SectionSize, Whereabouts};
 use onode_object::ram::RamDevice;
 use onode_object::*;
 use std::sync::Mutex;
@@ -21,6 +21,8 @@ pub struct Recorder {
     pub has_sections: AtomicBool,
     /// What was asked to be moved.
     pub moves: Mutex<Vec<(ObjectId, &'static str)>>,
+    /// The sizes of its sections.
+    pub division: Mutex<Vec<SectionSize>>,
 }
 
 impl Recorder {
@@ -34,6 +36,7 @@ impl Recorder {
             corrupt: Mutex::default(),
             has_sections: AtomicBool::default(),
             moves: Mutex::default(),
+            division: Mutex::default(),
         }
     }
 
@@ -135,6 +138,15 @@ impl ObjectDevice for Recorder {
 impl Place for Recorder {
     fn sections(&self) -> Vec<String> {
         vec!["small".into(), "large".into()]
+    }
+
+    fn division(&self) -> Vec<SectionSize> {
+        self.division.lock().unwrap().clone()
+    }
+
+    fn divide(&self, sections: &[SectionSize]) -> Result<()> {
+        *self.division.lock().unwrap() = sections.to_vec();
+        Ok(())
     }
 
     fn promote(&self, object: ObjectId, waits: bool) -> Result<Moved> {

@@ -67,6 +67,16 @@ pub struct Section {
     pub share: u32,
 }
 
+impl Section {
+    /// The sections that `text` says: `NAME:EXTENT[:SHARE]`, joined by `+`.
+    ///
+    /// # Errors
+    /// `Usage`, with what is wrong.
+    pub fn parse_all(what: &str, text: &str) -> Result<Vec<Self>> {
+        sections_of(what, text)
+    }
+}
+
 impl Tiers {
     /// Bytes of a new file for the big disk.
     #[must_use]

@@ -5,7 +5,7 @@
 
 use crate::commands::location::{self, failed, find, resolve};
 use onode::{Class, Error, Result, Volume};
-use onode_fs::placement::{MOVE, PLACEMENT, WHEREABOUTS};
+use onode_fs::placement::{MOVE, PLACEMENT, SECTIONS, WHEREABOUTS};
 use onode_fs::{Caller, DirectoryEntry, ErrorKind, FileType, InodeNumber, XattrFlags};
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};
@@ -138,6 +138,16 @@ impl Files {
         self.set(path, MOVE, how)
     }
 
+    /// The sections, as the attribute has them.
+    pub fn division(&self) -> Result<String> {
+        self.get(&self.path, SECTIONS)
+    }
+
+    /// Divides the fast disk anew.
+    pub fn divide(&self, words: &str) -> Result<()> {
+        self.set(&self.path, SECTIONS, words)
+    }
+
     /// Where the content of a file is, and why.
     pub fn why(&self, path: &Path) -> Result<Why> {
         let placement = self.placement(path)?;
@@ -185,6 +195,9 @@ impl fmt::Display for Why {
 fn of_host(what: String, errno: rustix::io::Errno) -> Error {
     match errno {
         rustix::io::Errno::OPNOTSUPP => one_place(what),
+        rustix::io::Errno::NODATA => {
+            Error::new(Class::Usage, what, "it is not the directory on which a volume is mounted")
+        }
         // What the file system would say in words comes as a number through the mount.
         rustix::io::Errno::INVAL => Error::new(Class::Usage, what, "no such section, or it cannot be moved").hint(ASK),
         errno => Error::host(what, &io::Error::from(errno)),
