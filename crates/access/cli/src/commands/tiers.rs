@@ -197,6 +197,7 @@ fn of_host(what: String, errno: rustix::io::Errno) -> Error {
         rustix::io::Errno::OPNOTSUPP => one_place(what),
         rustix::io::Errno::NODATA => {
             Error::new(Class::Usage, what, "it is not the directory on which a volume is mounted")
+                .hint("name that directory, or the disks of a volume that is not mounted: tier:FAST,BIG")
         }
         // What the file system would say in words comes as a number through the mount.
         rustix::io::Errno::INVAL => Error::new(Class::Usage, what, "no such section, or it cannot be moved").hint(ASK),
