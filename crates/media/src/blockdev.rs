@@ -57,6 +57,29 @@ pub trait BlockDev: Send {
     /// `Host`, `HostFull`.
     fn flush(&mut self) -> Result<()>;
 
+    /// Begins a flush that goes on while other requests are made. It covers what was written before it; a power cut
+    /// until [`flush_is_done`](Self::flush_is_done) says so finds all of that as if no flush had been asked for. One that is begun while another goes
+    /// on takes its place. A device that cannot do that flushes at once.
+    ///
+    /// # Errors
+    /// As [`flush`](Self::flush).
+    fn begin_flush(&mut self) -> Result<()> {
+        self.flush()
+    }
+
+    /// Whether the flush that was begun last is done; true if there was none. Does not wait; [`flush`](Self::flush) does.
+    ///
+    /// # Errors
+    /// As [`flush`](Self::flush).
+    fn flush_is_done(&mut self) -> Result<bool> {
+        Ok(true)
+    }
+
+    /// Whether a write now would wait for requests before it, if the device can tell.
+    fn is_busy(&mut self) -> bool {
+        false
+    }
+
     /// Several reads that do not wait for one another, for devices that work on more than one at a time.
     ///
     /// # Errors
@@ -103,6 +126,18 @@ impl<D: BlockDev + ?Sized> BlockDev for alloc::boxed::Box<D> {
 
     fn flush(&mut self) -> Result<()> {
         (**self).flush()
+    }
+
+    fn begin_flush(&mut self) -> Result<()> {
+        (**self).begin_flush()
+    }
+
+    fn flush_is_done(&mut self) -> Result<bool> {
+        (**self).flush_is_done()
+    }
+
+    fn is_busy(&mut self) -> bool {
+        (**self).is_busy()
     }
 
     fn read_batch(&mut self, reads: &mut [(u64, &mut [u8])], tag: IoTag) -> Result<()> {

@@ -205,6 +205,8 @@ impl Trace for DisksTrace {
             DiskOperation::Write { offset, bytes } => format!("{name}: write {} bytes at {offset:#x}", bytes.len()),
             DiskOperation::Discard { offset, length } => format!("{name}: discard {length} bytes at {offset:#x}"),
             DiskOperation::Flush => format!("{name}: flush"),
+            DiskOperation::FlushBegin => format!("{name}: a flush begins"),
+            DiskOperation::FlushEnd => format!("{name}: the flush is done"),
         }
     }
 
@@ -287,7 +289,7 @@ impl Walk for DisksWalk<'_> {
         let mut content = self.content.clone();
         // The operation itself may have got through, in part or as a whole; a flush then makes part of it durable.
         if let Some(event) = self.trace.events.get(position)
-            && !matches!(event.operation, DiskOperation::Flush)
+            && !event.operation.is_flush()
         {
             event.operation.apply(&mut content[event.disk]);
         }

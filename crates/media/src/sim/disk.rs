@@ -60,6 +60,8 @@ struct State {
     clock: HostClock,
     counters: BlockCounters,
     next_byte: u64,
+    /// When the flush is done that was begun.
+    flush_until: Option<u64>,
     log: Option<(DiskLog, usize)>,
     faults: Faults,
 }
@@ -99,6 +101,7 @@ impl SimDisk {
             clock: clock.clone(),
             counters: BlockCounters::default(),
             next_byte: 0,
+            flush_until: None,
             log: None,
             faults: Faults::default(),
         };
@@ -166,6 +169,14 @@ impl State {
             Some(why) => Err(Error::new(MediaErrorKind::Host, format!("{name}: {why}"))),
             None => Ok(()),
         }
+    }
+
+    fn fail_flush_if_due(&mut self, name: &str) -> Result<()> {
+        if !is_due(&mut self.faults.flushes_until_failure) {
+            return Ok(());
+        }
+        self.content.forget_pending();
+        Err(Error::new(MediaErrorKind::Host, format!("this flush of {name} was made to fail")))
     }
 
     fn moves_to(&mut self, offset: u64, length: u64) {
@@ -268,15 +279,39 @@ impl BlockDev for SimDisk {
             state.counters.flushes += 1;
             let done = state.model.flush(state.clock.now());
             state.clock.wait(done);
-            if is_due(&mut state.faults.flushes_until_failure) {
-                state.content.forget_pending();
-                let detail = format!("this flush of {} was made to fail", self.name);
-                return Err(Error::new(MediaErrorKind::Host, detail));
-            }
+            state.flush_until = None;
+            state.fail_flush_if_due(&self.name)?;
             state.record(|| DiskOperation::Flush);
             state.content.flush();
             Ok(())
         })
+    }
+
+    fn begin_flush(&mut self) -> Result<()> {
+        self.change(0, 0, |state| {
+            state.counters.flushes += 1;
+            state.fail_flush_if_due(&self.name)?;
+            state.flush_until = Some(state.model.flush(state.clock.now()));
+            state.record(|| DiskOperation::FlushBegin);
+            state.content.begin_flush();
+            Ok(())
+        })
+    }
+
+    fn flush_is_done(&mut self) -> Result<bool> {
+        let mut state = self.state.lock();
+        state.check_there(&self.name)?;
+        let is_done = state.flush_until.is_none_or(|until| until <= state.clock.now());
+        if is_done && state.flush_until.take().is_some() {
+            state.record(|| DiskOperation::FlushEnd);
+            state.content.end_flush();
+        }
+        Ok(is_done)
+    }
+
+    fn is_busy(&mut self) -> bool {
+        let state = self.state.lock();
+        state.model.idle_at() > state.clock.now()
     }
 
     fn read_batch(&mut self, reads: &mut [(u64, &mut [u8])], tag: IoTag) -> Result<()> {

@@ -34,6 +34,8 @@ pub struct Cached {
     present: Sectors,
     durable: Sectors,
     pending: Vec<PendingWrite>,
+    /// How many of them a flush under way covers.
+    covered: usize,
 }
 
 impl Cached {
@@ -62,7 +64,19 @@ impl Cached {
 
     /// Makes all of it durable.
     pub fn flush(&mut self) {
-        for write in core::mem::take(&mut self.pending) {
+        self.begin_flush();
+        self.end_flush();
+    }
+
+    /// What was written until now is what [`end_flush`](Self::end_flush) makes durable.
+    pub fn begin_flush(&mut self) {
+        self.covered = self.pending.len();
+    }
+
+    /// Makes durable what was written before the flush began.
+    pub fn end_flush(&mut self) {
+        let covered = core::mem::take(&mut self.covered);
+        for write in self.pending.drain(..covered) {
             match write.bytes {
                 Some(bytes) => put(&mut self.durable, write.offset, &bytes),
                 None => {
@@ -76,6 +90,7 @@ impl Cached {
     /// Forgets what should have become durable, as disks do whose flush failed.
     pub fn forget_pending(&mut self) {
         self.pending.clear();
+        self.covered = 0;
     }
 
     /// The changes since the last flush, in their order.
@@ -99,13 +114,13 @@ impl Cached {
                 }
             }
         }
-        Self { present: left.clone(), durable: left, pending: Vec::new() }
+        Self { present: left.clone(), durable: left, ..Self::default() }
     }
 
     /// The content that programs see, as it would be if it were all durable.
     #[must_use]
     pub fn settled(&self) -> Self {
-        Self { present: self.present.clone(), durable: self.present.clone(), pending: Vec::new() }
+        Self { present: self.present.clone(), durable: self.present.clone(), ..Self::default() }
     }
 }
 

@@ -27,6 +27,10 @@ pub enum DiskOperation {
     },
     /// All before it became durable.
     Flush,
+    /// A flush was begun.
+    FlushBegin,
+    /// All before the flush that was begun last became durable.
+    FlushEnd,
 }
 
 impl DiskOperation {
@@ -36,7 +40,15 @@ impl DiskOperation {
             Self::Write { offset, bytes } => content.write(*offset, Arc::clone(bytes)),
             Self::Discard { offset, length } => content.discard(*offset, *length),
             Self::Flush => content.flush(),
+            Self::FlushBegin => content.begin_flush(),
+            Self::FlushEnd => content.end_flush(),
         }
+    }
+
+    /// Whether it only says what of the changes is durable.
+    #[must_use]
+    pub const fn is_flush(&self) -> bool {
+        matches!(self, Self::Flush | Self::FlushBegin | Self::FlushEnd)
     }
 }
 

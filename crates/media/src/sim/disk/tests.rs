@@ -266,3 +266,20 @@ fn a_log_of_two_disks_plays_again() {
         }
     }
 }
+
+#[test]
+fn a_flush_that_was_begun_covers_what_was_written_before_and_promises_nothing_until_it_is_done() {
+    let clock = HostClock::default();
+    let mut disk = SimDisk::with_model("disk", MIB, Box::new(Hdd::new(HddOptions::seagate_750())), &clock);
+    disk.write_at(0, &sector(1), IoTag::Data).unwrap();
+    disk.begin_flush().unwrap();
+    assert!(disk.is_busy() && !disk.flush_is_done().unwrap());
+    disk.write_at(8192, &sector(2), IoTag::Data).unwrap();
+    let content = disk.content().after_cut(|_, _| false);
+    assert_eq!(byte_at(&content, 0), 0, "it counted as durable too early");
+    clock.wait(1_000_000_000);
+    assert!(disk.flush_is_done().unwrap() && !disk.is_busy());
+    let content = disk.content().after_cut(|_, _| false);
+    assert_eq!((byte_at(&content, 0), byte_at(&content, 8192)), (1, 0), "of the two only the first was covered");
+    assert!(disk.flush_is_done().unwrap(), "no flush is under way");
+}
