@@ -2,11 +2,13 @@
 //!
 //! Everything is written to free blocks, flushed, and only then the superblock. So a cut leaves the old checkpoint or
 //! the new one. Both copies of the superblock are written one after the other, the second is durable with the next
-//! flush: a damaged copy takes nothing with it. Which is the first alternates, so that one is durable at all times.
+//! flush: a damaged copy takes nothing with it. Which is the first alternates, so that one is durable at all times. When
+//! which of this happens is the business of [`flight`](crate::flight).
 
 use crate::core::Core;
 use crate::extent::{Extent, MOST_BLOCKS};
 use crate::fast::Piece;
+use crate::flight::Snapshot;
 use crate::layout::{BLOCK, BLOCK_BYTES};
 use crate::node::Key;
 use alloc::sync::Arc;
@@ -20,40 +22,69 @@ const SMALL_BLOCKS: u64 = 16;
 const RUN_BLOCKS: u64 = 256;
 
 impl Core {
-    /// Makes all that was applied durable on the big disk. The caller has filled in where the log goes on.
+    /// Takes all that was applied into a checkpoint: what it writes waits for the big disk from now on, and what changes
+    /// later belongs to the next one.
     ///
     /// # Errors
-    /// `Media`, after which nothing changes any more.
-    pub fn checkpoint(&mut self) -> Result<()> {
-        self.check_writable()?;
-        let done = self.write_checkpoint();
-        done.map_err(|error| self.fail(error))
-    }
-
-    fn write_checkpoint(&mut self) -> Result<()> {
+    /// `NoSpace`, `Media`, after which nothing may change any more.
+    pub fn begin_checkpoint(&mut self) -> Result<Snapshot> {
         self.write_pending()?;
         self.hold_old_nodes();
         let space = &mut self.space;
         let nodes = self.tree.settle(&mut || space.allocate_node().ok_or_else(no_room))?;
-        self.disks.write_sorted(nodes, IoTag::Index)?;
-        let released = self.space.release_held();
         let layout = self.io.layout;
-        let pages = self.space.bitmap.settle(self.epoch).into_iter();
-        let pages = pages.map(|(page, slot, bytes)| (layout.bitmap_block(page, slot), bytes)).collect();
-        self.disks.write_sorted(pages, IoTag::Summary)?;
-        self.disks.flush()?;
-        let (root, root_crc) = self.tree.root();
-        self.superblock.checkpoint = self.epoch;
-        (self.superblock.root, self.superblock.root_crc) = (root, root_crc);
-        self.superblock.nodes = self.tree.counts().nodes;
-        self.superblock.objects = self.objects;
-        self.superblock.next_id = self.next_id;
-        self.superblock.bitmap_digest = self.space.bitmap.digest();
-        self.write_superblock()?;
-        self.tell_fast(&released);
+        let pages = self.space.settle(self.epoch).into_iter();
+        let pages = pages.map(|(page, slot, bytes)| (layout.bitmap_block(page, slot), bytes, None)).collect();
+        let nodes = nodes.into_iter().map(|(block, bytes)| (block, bytes, None)).collect();
+        let mut waiting = self.disks.waiting.lock();
+        waiting.add(nodes, IoTag::Index);
+        waiting.add(pages, IoTag::Summary);
+        drop(waiting);
+        let snapshot = Snapshot {
+            checkpoint: self.epoch,
+            root: self.tree.root(),
+            nodes: self.tree.counts().nodes,
+            objects: self.objects,
+            next_id: self.next_id,
+            bitmap_digest: self.space.bitmap.digest(),
+            commits: self.commits,
+        };
         self.epoch += 1;
         self.group = crate::core::Group::default();
         self.is_dirty = false;
+        Ok(snapshot)
+    }
+
+    /// Everything of a checkpoint is durable: writes the first copy of the superblock that says so, and begins to make it
+    /// durable. Returns its sequence, and where it lies.
+    ///
+    /// # Errors
+    /// `Media`.
+    pub fn write_root(&mut self, snapshot: &Snapshot) -> Result<(u64, u64)> {
+        let superblock = &mut self.superblock;
+        superblock.checkpoint = snapshot.checkpoint;
+        (superblock.root, superblock.root_crc) = snapshot.root;
+        (superblock.nodes, superblock.objects) = (snapshot.nodes, snapshot.objects);
+        (superblock.next_id, superblock.bitmap_digest) = (snapshot.next_id, snapshot.bitmap_digest);
+        superblock.sequence += 1;
+        let (sequence, copy) = (superblock.sequence, 1 - self.durable_superblock);
+        self.disks.write(copy, &superblock.encode(), IoTag::Anchor)?;
+        self.disks.begin_flush()?;
+        Ok((sequence, copy))
+    }
+
+    /// The first copy is durable: what the checkpoint does without can be allocated.
+    ///
+    /// # Errors
+    /// `Media`.
+    pub fn end_checkpoint(&mut self, sequence: u64, copy: u64) -> Result<()> {
+        // Otherwise a newer superblock was made durable meanwhile, in both places.
+        if self.superblock.sequence == sequence {
+            self.durable_superblock = copy;
+            self.disks.write(1 - copy, &self.superblock.encode(), IoTag::Anchor)?;
+        }
+        let released = self.space.release();
+        self.tell_fast(&released);
         self.figures.checkpoints += 1;
         Ok(())
     }
@@ -89,18 +120,23 @@ impl Core {
     /// Gives every pending block a place: right behind what the object has before it, or near its directory. Written is
     /// in the order of the places, because objects in turn lie in groups far from each other.
     fn write_pending(&mut self) -> Result<()> {
-        let mut runs = Vec::new();
+        let mut writes = Vec::new();
+        let placed = self.place_pending(&mut writes);
+        // Even if that failed: nothing can be changed any more, but all that was can still be read.
+        self.disks.waiting.lock().add(writes, IoTag::Data);
+        placed
+    }
+
+    fn place_pending(&mut self, writes: &mut Vec<(u64, Vec<u8>, Option<Piece>)>) -> Result<()> {
         while let Some((object, first, bytes)) = self.pending.take_run(RUN_BLOCKS) {
-            let mut later = |block, run: &[u8]| {
-                runs.push((block, run.to_vec()));
+            let mut later = |piece: Piece, run: &[u8]| {
+                writes.push((piece.block, run.to_vec(), Some(piece)));
                 Ok(())
             };
             let extents = match self.give_places(ObjectId(object), first, &bytes, &mut later) {
                 Ok(extents) => extents,
                 Err(error) => {
-                    // Nothing can be changed any more, but all that was can still be read.
                     self.pending.put_run(object, first, &bytes);
-                    self.disks.write_sorted(runs, IoTag::Data)?;
                     return Err(error);
                 }
             };
@@ -110,7 +146,7 @@ impl Core {
                 at += extent.blocks();
             }
         }
-        self.disks.write_sorted(runs, IoTag::Data)
+        Ok(())
     }
 
     /// Writes whole blocks of an object to free blocks; what they replace stays.
@@ -119,7 +155,11 @@ impl Core {
     /// `NoSpace`, `Media`.
     pub fn place(&mut self, object: ObjectId, first: u64, content: &[u8]) -> Result<Vec<Extent>> {
         let disks = Arc::clone(&self.disks);
-        self.give_places(object, first, content, &mut |block, run| disks.write(block, run, IoTag::Data))
+        self.give_places(object, first, content, &mut |piece, run| {
+            disks.write(piece.block, run, IoTag::Data)?;
+            disks.fast.lock().with(|fast| fast.write_back(&piece, run).map(|_| ()));
+            Ok(())
+        })
     }
 
     /// Finds free blocks for whole blocks of an object, and hands over what is to be written where.
@@ -128,7 +168,7 @@ impl Core {
         object: ObjectId,
         first: u64,
         content: &[u8],
-        write: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
+        write: &mut dyn FnMut(Piece, &[u8]) -> Result<()>,
     ) -> Result<Vec<Extent>> {
         let mut goal = self.goal(object, first)?;
         let class = self.onode(object)?.unwrap_or_default().hints.placement_class;
@@ -139,13 +179,11 @@ impl Core {
             let wanted = (rest.len() / BLOCK_BYTES) as u64;
             let (block, count) = self.space.allocate(goal, wanted.min(RUN_BLOCKS)).ok_or_else(no_room)?;
             let (run, behind) = rest.split_at((count * BLOCK) as usize);
-            write(block, run)?;
+            let born = self.epoch;
+            write(Piece { block, born, blocks: count as u32, object: object.0, index, class }, run)?;
             let part = (MOST_BLOCKS * BLOCK) as usize;
             let places = (block..).step_by(MOST_BLOCKS as usize);
-            extents.extend(places.zip(run.chunks(part)).map(|(at, bytes)| Extent::of(at, self.epoch, bytes)));
-            let born = self.epoch;
-            let piece = Piece { block, born, blocks: count as u32, object: object.0, index, class };
-            self.disks.fast.lock().with(|fast| fast.write_back(&piece, run).map(|_| ()));
+            extents.extend(places.zip(run.chunks(part)).map(|(at, bytes)| Extent::of(at, born, bytes)));
             (goal, index) = (block + count, index + count);
             rest = behind;
         }

@@ -10,7 +10,7 @@ use crate::log::Log;
 use alloc::vec::Vec;
 use onode_base::sync::Mutex;
 use onode_object::validate::{never_needs_space, validate};
-use onode_object::{Durability, Error, ErrorKind, Mutation, ObjectId, Result, SyncScope, Transaction};
+use onode_object::{Acknowledge, Durability, Error, ErrorKind, Mutation, ObjectId, Result, Transaction};
 
 /// A volume: the state and the log, each behind its lock. Who takes both takes the log's first.
 pub struct Volume {
@@ -56,36 +56,27 @@ impl Volume {
         if log.has(commit, need) {
             return Ok(());
         }
-        let (disks, has_placed) = {
+        let (disks, has_placed, leans_on_fast) = {
             let mut core = self.core.lock();
             core.check_writable()?;
             // Losing the fast disk while it was read, say.
             log.notice_loss(&mut core)?;
-            let is_full = core.pending.bytes() > core.options.pending_bytes || log.is_half_full();
-            if is_full || !log.fits(core.group.payload.len()) {
-                return log.checkpoint(&mut core);
-            }
             let has_placed = core.group.has_placed;
+            if log.make_room(&mut core, need)? {
+                return Ok(());
+            }
             log.append(&mut core);
-            (alloc::sync::Arc::clone(&core.disks), has_placed)
+            let leans_on_fast = log.fast.is_some() && core.unsynced.either && !core.unsynced.big && !core.unsynced.fast;
+            (alloc::sync::Arc::clone(&core.disks), has_placed, leans_on_fast)
         };
         let had_fast = log.fast.is_some();
-        let written = log.write(&disks, need, has_placed);
+        let written = log.write(&disks, need, has_placed, leans_on_fast);
+        let written = written.and_then(|()| log.step(&disks, &self.core, false));
         written.map_err(|error| self.core.lock().fail(error))?;
         if had_fast && log.fast.is_none() {
             log.notice_loss(&mut self.core.lock())?;
         }
         Ok(())
-    }
-
-    /// Makes what only the fast disk's log has durable on the big disk, too.
-    ///
-    /// # Errors
-    /// `Media`.
-    pub fn catch_up(&self) -> Result<()> {
-        let mut log = self.log.lock();
-        let disks = alloc::sync::Arc::clone(&self.core.lock().disks);
-        log.catch_up(&disks).map_err(|error| self.core.lock().fail(error))
     }
 
     /// Writes a checkpoint if anything changed.
@@ -98,11 +89,11 @@ impl Volume {
         log.checkpoint(&mut core)
     }
 
-    /// Makes every commit so far durable: on both disks, or for `Object` wherever its class asks for it.
+    /// Makes every commit so far durable, wherever the class of what it changed asks for it.
     ///
     /// # Errors
     /// `Media`.
-    pub fn sync(&self, scope: SyncScope) -> Result<()> {
+    pub fn sync(&self) -> Result<()> {
         let (commit, unsynced) = {
             let core = self.core.lock();
             if core.commits == 0 || core.options.read_only {
@@ -110,7 +101,7 @@ impl Volume {
             }
             (core.commits, core.unsynced)
         };
-        self.persist(commit, if scope == SyncScope::All { Need::ALL } else { unsynced })?;
+        self.persist(commit, unsynced)?;
         let mut core = self.core.lock();
         // Who commits meanwhile may need more, and another sync that waits as this did must see what it waits for.
         if core.commits == commit {
@@ -162,11 +153,16 @@ impl Core {
         });
         let content: usize = content.sum();
         self.figures.bytes_written += content as u64;
-        let is_large = content > self.options.place_above_bytes;
+        let above = self.options.place_above_bytes;
+        // What is small goes through the log, unless there is so much of it that a short log would not hold it.
+        let is_long = content > above && content as u64 > self.io.layout.ring_blocks * BLOCK / 8;
         let mut changes = Vec::with_capacity(transaction.mutations.len());
         for mutation in &transaction.mutations {
             match mutation {
-                Mutation::Write { object, offset, data } if is_large && data.len() >= 2 * BLOCK_BYTES => {
+                Mutation::Write { object, offset, data }
+                    if (data.len() > above && !self.can_wait(*object, data.len())?)
+                        || (is_long && data.len() >= 2 * BLOCK_BYTES) =>
+                {
                     self.apply_large(*object, *offset, data, &mut changes)?;
                 }
                 _ => {
@@ -181,6 +177,15 @@ impl Core {
         self.commits += 1;
         self.is_dirty = true;
         Ok(())
+    }
+
+    /// Whether large content goes through the log, because the fast disk alone acknowledges it and memory has room.
+    fn can_wait(&mut self, object: ObjectId, bytes: usize) -> Result<bool> {
+        let bytes = bytes as u64;
+        let has_room = self.pending.bytes() + bytes <= self.options.pending_bytes
+            && bytes <= self.io.layout.ring_blocks * BLOCK / 8;
+        let onode = self.onode(object)?.unwrap_or_default();
+        Ok(has_room && self.rule(&onode) == Acknowledge::Either && self.disks.fast.lock().is_there())
     }
 
     /// A write whose whole blocks go to their place at once; the rest goes through the log.

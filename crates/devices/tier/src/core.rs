@@ -184,10 +184,15 @@ impl Core {
 
     /// Notes which logs a change of an object of this class needs.
     pub fn note_class(&mut self, onode: &Onode) {
+        self.need.add(self.rule(onode));
+    }
+
+    /// When durable changes of an object of this class return.
+    #[must_use]
+    pub fn rule(&self, onode: &Onode) -> Acknowledge {
         let placement = Placement::from_class(onode.hints.placement_class);
         let rules = [placement.acknowledge, self.options.acknowledge, self.superblock.acknowledge];
-        let rule = rules.into_iter().find(|rule| *rule != Acknowledge::Volume);
-        self.need.add(rule.unwrap_or(Acknowledge::Safe));
+        rules.into_iter().find(|rule| *rule != Acknowledge::Volume).unwrap_or(Acknowledge::Safe)
     }
 
     /// Takes over a transaction from the log.

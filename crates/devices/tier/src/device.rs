@@ -143,8 +143,8 @@ impl ObjectDevice for TierDevice {
         self.volume.commit(&transaction, durability)
     }
 
-    fn sync(&self, scope: SyncScope) -> Result<()> {
-        self.volume.sync(scope)
+    fn sync(&self, _scope: SyncScope) -> Result<()> {
+        self.volume.sync()
     }
 
     fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
@@ -211,19 +211,12 @@ impl ObjectDevice for TierDevice {
 
     fn maintain(&self, budget: u32) -> Result<Maintenance> {
         self.volume.core.lock().check_writable()?;
-        self.volume.catch_up()?;
-        let is_due = {
-            let core = self.volume.core.lock();
-            core.pending.bytes() * 2 >= core.options.pending_bytes
-        };
-        if is_due {
-            self.volume.checkpoint()?;
-        }
-        let (moved, waits) = self.volume.move_waiting(budget)?;
-        let left = budget.saturating_sub(moved);
+        let (steps, is_under_way) = self.volume.bring_home(budget)?;
+        let (moved, waits) = self.volume.move_waiting(budget.saturating_sub(steps))?;
+        let left = budget.saturating_sub(steps + moved);
         let core = self.volume.core.lock();
         let fast = core.disks.fast.lock().with(|fast| fast.maintain(left)).unwrap_or_default();
-        Ok(Maintenance { done: u32::from(is_due) + moved + fast.done, more: waits || fast.more })
+        Ok(Maintenance { done: steps + moved + fast.done, more: is_under_way || waits || fast.more })
     }
 
     fn close(&self) -> Result<()> {

@@ -4,6 +4,7 @@ use crate::errors::from_media;
 use crate::layout::{BLOCK, Layout};
 use crate::slot::FastSlot;
 use crate::tree::ReadNodes;
+use crate::waiting::Waiting;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -18,16 +19,74 @@ pub struct Disks {
     pub big: Mutex<Box<dyn BlockDev>>,
     /// The fast disk.
     pub fast: Mutex<FastSlot>,
+    /// What the big disk is still to write.
+    pub waiting: Mutex<Waiting>,
 }
 
 impl Disks {
-    /// Reads blocks of the big disk.
+    /// The disks at a mount.
+    #[must_use]
+    pub fn new(big: Box<dyn BlockDev>, fast: FastSlot) -> Self {
+        Self { big: Mutex::new(big), fast: Mutex::new(fast), waiting: Mutex::default() }
+    }
+
+    /// Reads blocks of the big disk, or what it is still to write there.
     ///
     /// # Errors
     /// The medium's.
     pub fn read(&self, block: u64, out: &mut [u8], tag: IoTag) -> Result<()> {
-        let read = self.big.lock().read_at(block * BLOCK, out, tag);
-        read.map_err(|error| from_media("reading the big disk", &error))
+        let count = out.len() as u64 / BLOCK;
+        let runs = self.waiting.lock().within(block, count);
+        let is_whole = matches!(&runs[..], [(first, run)] if *first <= block
+            && block + count <= *first + run.bytes.len() as u64 / BLOCK);
+        if !is_whole {
+            let read = self.big.lock().read_at(block * BLOCK, out, tag);
+            read.map_err(|error| from_media("reading the big disk", &error))?;
+        }
+        for (first, run) in runs {
+            let (skip, into) = (block.saturating_sub(first) * BLOCK, first.saturating_sub(block) * BLOCK);
+            let from = run.bytes.get(skip as usize..).unwrap_or_default();
+            let to = out.get_mut(into as usize..).unwrap_or_default();
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+        }
+        Ok(())
+    }
+
+    /// Writes a run of what waits, and offers its content to the fast disk; false if nothing waits.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn write_waiting(&self) -> Result<bool> {
+        let Some((first, run)) = self.waiting.lock().first() else { return Ok(false) };
+        self.write(first, &run.bytes, run.tag)?;
+        for piece in &run.pieces {
+            let from = (piece.block.saturating_sub(first) * BLOCK) as usize;
+            let content = run.bytes.get(from..from + piece.blocks as usize * BLOCK as usize).unwrap_or_default();
+            self.fast.lock().with(|fast| fast.write_back(piece, content).map(|_| ()));
+        }
+        self.waiting.lock().remove(first);
+        Ok(true)
+    }
+
+    /// Begins a flush of the big disk that is not waited for.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn begin_flush(&self) -> Result<()> {
+        self.big.lock().begin_flush().map_err(|error| from_media("flushing the big disk", &error))
+    }
+
+    /// Whether that flush is done.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn flush_is_done(&self) -> Result<bool> {
+        self.big.lock().flush_is_done().map_err(|error| from_media("flushing the big disk", &error))
+    }
+
+    /// Whether a write of the big disk would wait for others.
+    pub fn is_busy(&self) -> bool {
+        self.big.lock().is_busy()
     }
 
     /// Writes blocks of the big disk.
@@ -45,29 +104,6 @@ impl Disks {
     /// The medium's.
     pub fn flush(&self) -> Result<()> {
         self.big.lock().flush().map_err(|error| from_media("flushing the big disk", &error))
-    }
-
-    /// Writes single blocks, those that lie in a row in one request.
-    ///
-    /// # Errors
-    /// The medium's.
-    pub fn write_sorted(&self, mut blocks: Vec<(u64, Vec<u8>)>, tag: IoTag) -> Result<()> {
-        const MOST_BYTES: usize = 1 << 20;
-        blocks.sort_unstable_by_key(|(block, _)| *block);
-        let mut run: Option<(u64, Vec<u8>)> = None;
-        for (block, bytes) in blocks {
-            match run.as_mut() {
-                Some((first, all)) if *first + all.len() as u64 / BLOCK == block && all.len() < MOST_BYTES => {
-                    all.extend_from_slice(&bytes);
-                }
-                _ => {
-                    if let Some((first, all)) = run.replace((block, bytes)) {
-                        self.write(first, &all, tag)?;
-                    }
-                }
-            }
-        }
-        run.map_or(Ok(()), |(first, all)| self.write(first, &all, tag))
     }
 }
 

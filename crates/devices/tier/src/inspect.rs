@@ -92,7 +92,7 @@ impl Inspect for TierDevice {
         let ram = [
             ("bitmap", core.space.bitmap.ram_bytes()),
             ("tree nodes", core.tree.counts().cached * BLOCK),
-            ("pending content", core.pending.bytes()),
+            ("pending content", core.pending.bytes() + core.disks.waiting.lock().bytes()),
             ("log to be written", core.group.payload.len() as u64),
         ];
         Inspection {

@@ -38,11 +38,11 @@ pub fn compare(core: &mut Core, on_big: &[Found], said_by_big: u64) -> Joined {
         check_big(core, on_big, said_by_big);
         return Joined::default();
     };
-    let (identity, (first, blocks)) = (fast.identity(), fast.ring());
+    let (identity, (first, blocks), stripe) = (fast.identity(), fast.ring(), fast.stripe_blocks());
     let disk = fast.disk();
     let bytes = crate::layout::BLOCK;
     let mut read = |block: u64, out: &mut [u8]| disk.read_at(block * bytes, out, IoTag::Recovery).is_ok();
-    let found = if state.is_known { ring::scan((first, blocks, 0), state.tail, &mut read) } else { Vec::new() };
+    let found = if state.is_known { ring::scan((first, blocks, 0, stripe), state.tail, &mut read) } else { Vec::new() };
     let last_stands = state.last.sequence > 0 && ring::stands(first, blocks, state.last, &mut read);
     drop(slot);
 
@@ -147,6 +147,8 @@ pub fn attach(core: &mut Core, log: &mut Log, joined: &Joined) -> Result<()> {
     let mut ring = Ring::new(first, blocks, joined.position, 0);
     ring.durable = joined.last;
     ring.align(stripe.max(1));
+    ring.mark();
+    ring.release();
     let tail = Mark { position: ring.position(), ..log.newest };
     core.superblock.fast = FastState {
         is_attached: true,

@@ -29,6 +29,7 @@ mod disks;
 mod errors;
 mod extent;
 pub mod fast;
+mod flight;
 mod inspect;
 mod join;
 mod layout;
@@ -50,6 +51,7 @@ mod space;
 mod superblock;
 mod tree;
 mod verify;
+mod waiting;
 mod wanted;
 
 pub use device::TierDevice;

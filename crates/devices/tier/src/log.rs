@@ -6,6 +6,7 @@
 use crate::core::{Core, Need};
 use crate::disks::Disks;
 use crate::errors::from_media;
+use crate::flight::Flight;
 use crate::layout::BLOCK;
 use crate::record::{self, Header};
 use crate::ring::Ring;
@@ -24,10 +25,12 @@ pub struct Log {
     pub session: u64,
     /// Records of the fast disk begin at a multiple of this after a checkpoint.
     pub stripe_blocks: u64,
-    /// Bytes that the big disk may lack while nobody waits for it.
+    /// Bytes that the big disk may lack before a checkpoint begins.
     pub either_bytes: u64,
     /// The newest record.
     pub newest: Mark,
+    /// The checkpoint under way.
+    pub flight: Option<Flight>,
     /// The newest commit that has a record.
     appended: u64,
     /// The newest commit that is durable on the big disk.
@@ -41,7 +44,18 @@ impl Log {
     #[must_use]
     pub const fn new(big: Ring, session: u64, newest: Mark, either_bytes: u64) -> Self {
         let (appended, on_big, on_fast) = (0, 0, 0);
-        Self { big, fast: None, session, stripe_blocks: 1, either_bytes, newest, appended, on_big, on_fast }
+        Self {
+            big,
+            fast: None,
+            session,
+            stripe_blocks: 1,
+            either_bytes,
+            newest,
+            flight: None,
+            appended,
+            on_big,
+            on_fast,
+        }
     }
 
     /// Whether a commit is as durable as it needs to be.
@@ -55,7 +69,7 @@ impl Log {
     }
 
     /// What is needed while there is, or is no, fast disk.
-    const fn effective(&self, need: Need) -> Need {
+    pub const fn effective(&self, need: Need) -> Need {
         match self.fast {
             Some(_) => need,
             None => Need { big: need.big || need.fast || need.either, fast: false, either: false },
@@ -106,35 +120,37 @@ impl Log {
     }
 
     /// Writes what was appended, and waits as far as `need` asks for it; a fast disk that fails is needed no more.
-    /// Content that a record names is durable before the record is written.
+    /// Content that a record names is durable before the record is written. If nobody waits, the disk is written to that
+    /// who waits later will need: the fast one if `leans_on_fast`.
     ///
     /// # Errors
     /// `Media` of the big disk.
-    pub fn write(&mut self, disks: &Disks, need: Need, has_placed: bool) -> Result<()> {
+    pub fn write(&mut self, disks: &Disks, need: Need, has_placed: bool, leans_on_fast: bool) -> Result<()> {
         if has_placed {
             disks.flush()?;
         }
         let wanted = self.effective(need);
         let is_waited_for = need.big || need.fast || need.either;
-        let is_late = self.big.backlog_bytes() > self.either_bytes;
-        let to_big = wanted.big || is_late || !is_waited_for;
+        let to_big = wanted.big || !(is_waited_for || leans_on_fast || self.is_under_way());
         if to_big {
             self.write_big(disks)?;
         }
-        let to_fast = wanted.fast || wanted.either;
+        let to_fast = wanted.fast || wanted.either || (!is_waited_for && leans_on_fast);
         if to_fast && self.write_fast(disks) {
+            if !is_waited_for {
+                return Ok(());
+            }
             // Both disks take their writes before one is waited for.
-            if to_big && is_waited_for {
+            if to_big {
                 self.flush_big(disks)?;
             }
             if self.flush_fast(disks) {
                 return Ok(());
             }
         }
-        let wanted = self.effective(need);
-        if (wanted.big || (is_late && is_waited_for)) && self.on_big < self.appended {
-            self.write_big(disks)?;
-            self.flush_big(disks)?;
+        // If the fast disk was lost while a checkpoint is under way, that has to come to its end first.
+        if self.effective(need).big && !self.is_under_way() {
+            self.catch_up(disks)?;
         }
         Ok(())
     }
@@ -202,6 +218,7 @@ impl Log {
     pub fn notice_loss(&mut self, core: &mut Core) -> Result<()> {
         if core.superblock.fast.is_attached && !core.disks.fast.lock().is_there() && core.read_only.is_none() {
             self.fast = None;
+            self.finish(core)?;
             let disks = alloc::sync::Arc::clone(&core.disks);
             self.catch_up(&disks).map_err(|error| core.fail(error))?;
             core.superblock.fast.is_attached = false;
@@ -211,28 +228,10 @@ impl Log {
         Ok(())
     }
 
-    /// Writes a checkpoint if anything changed; then every commit is durable and the rings are empty.
-    ///
-    /// # Errors
-    /// `Media`, `ReadOnly`.
-    pub fn checkpoint(&mut self, core: &mut Core) -> Result<()> {
-        core.check_writable()?;
-        self.notice_loss(core)?;
-        if core.is_dirty || self.big.used() > 0 {
-            core.superblock.tail = Mark { position: self.big.position(), ..self.newest };
-            if let Some(ring) = self.fast.as_mut() {
-                ring.align(self.stripe_blocks);
-                core.superblock.fast.tail = Mark { position: ring.position(), ..self.newest };
-                core.superblock.fast.last = ring.durable;
-            }
-            core.checkpoint()?;
-            self.big.restart();
-            if let Some(ring) = self.fast.as_mut() {
-                ring.restart();
-            }
-        }
-        self.appended = core.commits;
-        (self.on_big, self.on_fast) = (core.commits, core.commits);
-        Ok(())
+    /// A checkpoint that has these commits is durable.
+    pub fn covers(&mut self, commits: u64) {
+        self.appended = self.appended.max(commits);
+        self.on_big = self.on_big.max(commits);
+        self.on_fast = self.on_fast.max(commits);
     }
 }

@@ -107,7 +107,7 @@ pub fn read_superblock(big: &mut dyn BlockDev) -> Result<(Superblock, u64)> {
 /// `Invalid`, `Corrupt`, `Media`.
 pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions) -> Result<Volume> {
     let superblock = read_superblock(&mut *big)?;
-    let disks = Arc::new(Disks { big: Mutex::new(big), fast: Mutex::new(fast) });
+    let disks = Arc::new(Disks::new(big, fast));
     let mut core = open(disks, superblock, options)?;
     let on_big = scan_big(&core);
     let layout = core.io.layout;
@@ -231,7 +231,7 @@ fn scan_big(core: &Core) -> Vec<Found> {
     let layout = core.io.layout;
     let disks = &core.disks;
     let mut read = |block: u64, out: &mut [u8]| disks.read(block, out, IoTag::Recovery).is_ok();
-    let ring = (layout.ring_first(), layout.ring_blocks, layout.ring_gap);
+    let ring = (layout.ring_first(), layout.ring_blocks, layout.ring_gap, 1);
     ring::scan(ring, core.superblock.tail, &mut read)
 }
 

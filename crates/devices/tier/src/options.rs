@@ -46,11 +46,13 @@ pub struct MountOptions {
     pub fast: FastSettings,
     /// Memory for nodes of the tree that could be read again.
     pub node_cache_bytes: u64,
-    /// Memory for content that the log has and that has no place of its own yet.
+    /// Memory for content that the log has and that has no place of its own yet; as much again while a checkpoint brings
+    /// that home.
     pub pending_bytes: u64,
-    /// Bytes of the log that the big disk may lack in the class [`Acknowledge::Either`].
+    /// Bytes of the log that the big disk may lack in the class [`Acknowledge::Either`] before a checkpoint begins, and again
+    /// while it is under way.
     pub either_bytes: u64,
-    /// A transaction with more content than this writes it to its place before the log names it.
+    /// A write of more content than this goes to its place before the log names it.
     pub place_above_bytes: usize,
 }
 
@@ -62,7 +64,7 @@ impl Default for MountOptions {
             fast: FastSettings::default(),
             node_cache_bytes: 16 << 20,
             pending_bytes: 32 << 20,
-            either_bytes: 1 << 20,
+            either_bytes: 32 << 20,
             place_above_bytes: 64 << 10,
         }
     }

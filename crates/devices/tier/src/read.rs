@@ -62,13 +62,16 @@ impl Core {
         Ok(runs.into_iter().map(|(at, extent)| Wanted::new(at, extent)).collect())
     }
 
-    /// Finds all that is wanted: on the fast disk, then the rest on the big one.
+    /// Finds all that is wanted: on the fast disk, then in what is still to be written, the rest on the big disk.
     fn fetch(&mut self, object: ObjectId, wanted: &mut [Wanted], size: u64) -> Result<()> {
         if !self.is_scrubbing {
             self.disks.fast.lock().read(wanted);
             let found = wanted.iter().flat_map(|it| &it.is_there).filter(|is_there| **is_there);
             self.figures.blocks_read_fast += found.count() as u64;
         }
+        let waiting = self.disks.waiting.lock();
+        wanted.iter_mut().for_each(|it| waiting.fill(it));
+        drop(waiting);
         let missing: Vec<Part> = wanted.iter().enumerate().flat_map(|(which, it)| it.missing(which)).collect();
         if missing.is_empty() {
             return Ok(());

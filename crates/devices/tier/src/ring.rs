@@ -23,8 +23,12 @@ pub struct Ring {
     is_gap_due: bool,
     position: u64,
     used: u64,
+    /// Of these, blocks that a checkpoint under way sets free.
+    leaving: u64,
     /// What is still to be written: the offset on the disk and the bytes.
     backlog: Vec<(u64, Vec<u8>)>,
+    /// Of this, requests that a checkpoint under way makes needless.
+    needless: usize,
     newest: Mark,
     /// The last record that was durable here, and where it stands.
     pub durable: Mark,
@@ -44,10 +48,10 @@ impl Ring {
         self.position
     }
 
-    /// Blocks between the checkpoint and the next record.
+    /// Blocks between the checkpoint, be it under way, and the next record.
     #[must_use]
     pub const fn used(&self) -> u64 {
-        self.used
+        self.used - self.leaving
     }
 
     /// Bytes not written yet.
@@ -59,7 +63,9 @@ impl Ring {
     /// The next record stands at a multiple of `blocks`, counted from the start of the disk.
     pub const fn align(&mut self, blocks: u64) {
         let next = (self.first + self.position).next_multiple_of(blocks) - self.first;
-        self.position = if next < self.blocks { next } else { 0 };
+        let is_inside = next < self.blocks;
+        self.used += if is_inside { next } else { self.blocks } - self.position;
+        self.position = if is_inside { next } else { 0 };
     }
 
     /// Whether there is room for a record of `blocks`.
@@ -88,8 +94,9 @@ impl Ring {
         self.position = (self.position + skipped) % self.blocks;
         self.is_gap_due = false;
         let offset = (self.first + self.position) * BLOCK;
+        let is_needed = self.backlog.len() > self.needless;
         match self.backlog.last_mut() {
-            Some((start, last)) if *start + last.len() as u64 == offset => last.extend_from_slice(bytes),
+            Some((start, last)) if is_needed && *start + last.len() as u64 == offset => last.extend_from_slice(bytes),
             _ => self.backlog.push((offset, bytes.to_vec())),
         }
         self.newest = Mark { position: self.position, sequence, chain: crc };
@@ -99,6 +106,7 @@ impl Ring {
 
     /// What is to be written now.
     pub fn take_backlog(&mut self) -> Vec<(u64, Vec<u8>)> {
+        self.needless = 0;
         core::mem::take(&mut self.backlog)
     }
 
@@ -110,10 +118,16 @@ impl Ring {
         }
     }
 
-    /// A checkpoint is durable: nothing before it is needed any more.
-    pub fn restart(&mut self) {
-        self.used = 0;
-        self.take_backlog();
+    /// A checkpoint begins that has everything until now; returns where the next record stands.
+    pub const fn mark(&mut self) -> u64 {
+        (self.leaving, self.needless) = (self.used, self.backlog.len());
+        self.position
+    }
+
+    /// That checkpoint is durable: nothing before it is needed any more.
+    pub fn release(&mut self) {
+        self.used -= core::mem::take(&mut self.leaving);
+        self.backlog.drain(..core::mem::take(&mut self.needless));
     }
 }
 
@@ -130,19 +144,23 @@ pub struct Found {
     pub next: u64,
 }
 
-/// Reads the records behind `from` as far as they are sound and follow each other. A block that cannot be read ends
+/// Reads the records behind `from` in the ring of `blocks` from `first` on, with its gap and the multiple that records
+/// begin at behind a checkpoint, as far as they are sound and follow each other. A block that cannot be read ends
 /// them.
 pub fn scan(
-    (first, blocks, gap): (u64, u64, u64),
+    (first, blocks, gap, stripe): (u64, u64, u64, u64),
     from: Mark,
     read: &mut dyn FnMut(u64, &mut [u8]) -> bool,
 ) -> Vec<Found> {
     let mut all: Vec<Found> = Vec::new();
     let (mut at, mut before) = (from.position, from);
     let mut left = blocks;
+    // Where records go on behind the mark of a checkpoint that was never finished.
+    let aligned = |at: u64| (first + at).next_multiple_of(stripe.max(1)) - first;
     loop {
-        let found =
-            [at, at + gap, 0].into_iter().find_map(|position| read_record(first, blocks, position, before, read));
+        let found = [at, at + gap, aligned(at), 0]
+            .into_iter()
+            .find_map(|position| read_record(first, blocks, position, before, read));
         let Some(found) = found else { return all };
         let length = if found.position >= at { found.next - at } else { found.next - found.position };
         if length > left {

@@ -18,6 +18,9 @@ pub struct Space {
     pub bitmap: Bitmap,
     layout: Layout,
     held: Vec<(u64, u64)>,
+    /// What the checkpoint under way does without.
+    leaving: Vec<(u64, u64)>,
+    /// Blocks in both.
     held_blocks: u64,
     node_goal: u64,
     cursors: BTreeMap<u64, u64>,
@@ -28,7 +31,15 @@ impl Space {
     #[must_use]
     pub const fn new(bitmap: Bitmap, layout: Layout) -> Self {
         let node_goal = layout.first_free();
-        Self { bitmap, layout, held: Vec::new(), held_blocks: 0, node_goal, cursors: BTreeMap::new() }
+        Self {
+            bitmap,
+            layout,
+            held: Vec::new(),
+            leaving: Vec::new(),
+            held_blocks: 0,
+            node_goal,
+            cursors: BTreeMap::new(),
+        }
     }
 
     /// Blocks that can be allocated now.
@@ -37,7 +48,7 @@ impl Space {
         self.bitmap.free()
     }
 
-    /// Blocks that the next checkpoint sets free.
+    /// Blocks that the next checkpoints set free.
     #[must_use]
     pub const fn held(&self) -> u64 {
         self.held_blocks
@@ -51,14 +62,24 @@ impl Space {
         }
     }
 
-    /// What was given up can be allocated: the checkpoint that does without it is about to be written.
-    pub fn release_held(&mut self) -> Vec<(u64, u64)> {
-        let held = core::mem::take(&mut self.held);
-        self.held_blocks = 0;
-        for (first, count) in &held {
+    /// The pages of the bitmap for a checkpoint that does without what was given up. That cannot be allocated before
+    /// [`release`](Self::release).
+    pub fn settle(&mut self, checkpoint: u64) -> Vec<(u64, u8, Vec<u8>)> {
+        self.leaving.append(&mut self.held);
+        self.leaving.iter().for_each(|(first, count)| _ = self.bitmap.release(*first, *count));
+        let pages = self.bitmap.settle(checkpoint);
+        self.leaving.iter().for_each(|(first, count)| _ = self.bitmap.take(*first, *count));
+        pages
+    }
+
+    /// The checkpoint is durable: what it does without can be allocated.
+    pub fn release(&mut self) -> Vec<(u64, u64)> {
+        let leaving = core::mem::take(&mut self.leaving);
+        for (first, count) in &leaving {
             self.bitmap.release(*first, *count);
+            self.held_blocks -= count;
         }
-        held
+        leaving
     }
 
     /// Where the content of an object goes that has none yet: near its directory, directories apart from each other,

@@ -6,11 +6,9 @@ use common::{Pair, new_fast};
 use onode_base::checksum::crc32c;
 use onode_media::sim::disk::SimDisk;
 use onode_media::sim::disk::cache::Cached;
-use onode_media::sim::disk::log::{DiskLog, DiskOperation};
+use onode_media::sim::disk::log::DiskLog;
 use onode_media::{BlockDev, IoTag};
-use onode_object::{
-    Acknowledge, Durability, ErrorKind, Hints, ObjectDevice, ObjectId, Placement, SyncScope, Target, Transaction,
-};
+use onode_object::{Acknowledge, Durability, ErrorKind, Hints, ObjectDevice, ObjectId, Placement, Target, Transaction};
 use onode_tier::{MountOptions, TierDevice};
 
 const OBJECT: ObjectId = ObjectId(7);
@@ -157,7 +155,7 @@ fn case_36_a_wiped_fast_disk() {
     for options in [MountOptions::default(), either()] {
         let pair = pair(options.clone());
         write(device(&pair), 1);
-        device(&pair).sync(SyncScope::All).unwrap();
+        device(&pair).maintain(1).unwrap();
         write(device(&pair), 2);
         let wiped = SimDisk::new("fast", pair.fast.bytes());
         let big = copy(&pair.big, false);
@@ -241,7 +239,7 @@ fn case_41_the_big_disk_lags_and_the_log_wraps() {
 #[test]
 fn case_41_both_logs_differ() {
     let pair = pair(either());
-    device(&pair).sync(SyncScope::All).unwrap();
+    device(&pair).maintain(1).unwrap();
     write(device(&pair), 1);
     // The fast disk is away for a while, with what only it had.
     let (fast, big) = (copy(&pair.fast, false), copy(&pair.big, false));
@@ -269,7 +267,7 @@ fn case_46_a_fast_disk_that_lies_about_flushes() {
         write(device(&pair), byte);
     }
     for event in log.events() {
-        if !matches!(event.operation, DiskOperation::Flush) {
+        if !event.operation.is_flush() {
             event.operation.apply(&mut lying);
         }
     }

@@ -170,7 +170,9 @@ fn check(history: &History, at: usize, device: &TierDevice, may_lose: bool, what
                 let durability = if is_done && !may_lose { *durability } else { Durability::Buffered };
                 oracle.commit(transaction, durability).unwrap();
             }
-            Step::Sync | Step::Close if is_done => oracle.sync(SyncScope::All).unwrap(),
+            // What is synced is where its rule wants it; closing brings it to both.
+            Step::Sync if is_done && !may_lose => oracle.sync(SyncScope::All).unwrap(),
+            Step::Close if is_done => oracle.sync(SyncScope::All).unwrap(),
             Step::Sync | Step::Close => {}
         }
     }
