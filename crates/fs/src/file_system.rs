@@ -326,11 +326,14 @@ impl FileSystem {
 
     /// The directory's inode, for a change of its names; `NotFound` if it was removed.
     pub(crate) fn live_directory(&self, state: &mut State, number: InodeNumber) -> Result<Inode> {
-        let inode = self.directory(state, number)?;
-        if self.node(state, number)?.removed {
+        let node = self.node(state, number)?;
+        if !node.inode.is_directory() {
+            return Err(Error::of(ErrorKind::NotDirectory, number, ""));
+        }
+        if node.removed {
             return Err(Error::of(ErrorKind::NotFound, number, "the directory was removed"));
         }
-        Ok(inode)
+        Ok(node.inode)
     }
 
     /// The slots with a directory's names.

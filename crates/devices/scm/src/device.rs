@@ -238,11 +238,12 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
 
     fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
         let core = self.lock();
-        let value = core.attribute(object, key)?;
-        if value.is_none() {
-            core.require(object)?;
+        match core.tree.get_or_neighbour(&*core.memory, Key::attribute(object, key)) {
+            Ok(Value(place, _)) => core.value_at(Place(place), object).map(Some),
+            // What has entries is there.
+            Err(true) => Ok(None),
+            Err(false) => core.require(object).map(|()| None),
         }
-        Ok(value)
     }
 
     fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {

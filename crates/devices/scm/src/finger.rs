@@ -26,11 +26,14 @@ struct Finger {
     low: [Cell<u64>; 3],
     high: [Cell<u64>; 3],
     leaf: Cell<u64>,
+    /// Found since it was its turn to go.
+    used: Cell<bool>,
 }
 
 impl Default for Finger {
     fn default() -> Self {
-        let finger = Self { low: Default::default(), high: Default::default(), leaf: Cell::default() };
+        let (low, high) = Default::default();
+        let finger = Self { low, high, leaf: Cell::default(), used: Cell::default() };
         finger.clear();
         finger
     }
@@ -68,6 +71,7 @@ impl Finger {
     /// No key is in a span without an end.
     fn clear(&self) {
         self.high.iter().for_each(|word| word.set(0));
+        self.used.set(false);
     }
 }
 
@@ -82,12 +86,17 @@ impl Fingers {
     #[inline]
     pub(crate) fn find(&self, key: Key) -> Option<Node> {
         let found = self.kept.iter().find(|finger| finger.contains(&key))?;
+        found.used.set(true);
         Some(Node { address: found.leaf.get() })
     }
 
-    /// Keeps a leaf in place of the one kept longest.
+    /// Keeps a leaf in place of the one kept longest, but for those that were found again since the last round: names come
+    /// and go all over a directory, while its inode and the newest objects are asked for each time.
     pub(crate) fn keep(&self, span: Span, leaf: Node) {
-        let next = self.next.get() % FINGERS;
+        let mut next = self.next.get() % FINGERS;
+        while self.kept[next].used.take() {
+            next = (next + 1) % FINGERS;
+        }
         self.kept[next].set(span, leaf);
         self.next.set(next + 1);
     }

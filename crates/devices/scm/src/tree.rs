@@ -202,6 +202,15 @@ impl Tree {
         self.leaf(memory, key).find(memory, key).ok().map(|(_, value)| value)
     }
 
+    /// The value of `key`; if there is none, whether a neighbour is an entry of the same object.
+    pub(crate) fn get_or_neighbour<P: Pmem + ?Sized>(&self, memory: &P, key: Key) -> Result<Value, bool> {
+        let leaf = self.leaf(memory, key);
+        leaf.find(memory, key).map(|(_, value)| value).map_err(|at| {
+            let is_of_it = |at: u64| leaf.key(memory, 0, at).object == key.object;
+            at > 0 && is_of_it(at - 1) || at < leaf.count(memory) && is_of_it(at)
+        })
+    }
+
     /// Replaces the value of a key that is there and was at `spot` when it was inserted.
     #[inline]
     pub(crate) fn replace<P: Pmem + ?Sized>(&self, memory: &P, spot: Spot, key: Key, value: Value) {

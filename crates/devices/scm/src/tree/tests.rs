@@ -142,3 +142,20 @@ fn an_insertion_without_room_changes_nothing() {
     }
     expect(&tree, &memory, &model, &mut prng);
 }
+
+#[test]
+fn what_is_missing_has_neighbours_of_its_object_or_none() {
+    let memory = &SimPmem::new(1 << 20, PmemOptions::default());
+    let source = Plain::new(1 << 20);
+    let mut tree = Tree::new(memory, &source).unwrap();
+    let key = |object, index| Key { object, class: 0, index };
+    for index in 0..1000 {
+        tree.insert(memory, &source, key(5, 2 * index), Value(index, 0)).unwrap();
+    }
+    assert_eq!(tree.get_or_neighbour(memory, key(5, 100)), Ok(Value(50, 0)));
+    for (object, index) in [(4, u64::MAX), (6, 0), (0, 0), (u64::MAX - 1, 0)] {
+        assert_eq!(tree.get_or_neighbour(memory, key(object, index)), Err(false), "{object}");
+    }
+    let found = (0..1000).filter(|index| tree.get_or_neighbour(memory, key(5, 2 * index + 1)) == Err(true));
+    assert_eq!(found.count(), 1000);
+}
