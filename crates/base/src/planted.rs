@@ -108,6 +108,20 @@ pub enum Bug {
     BesideHeldForgotten,
     /// flash+scm: an anchor may be durable before what it names.
     BesideAnchorFirst,
+    /// tier: a superblock may be durable before what it refers to.
+    TierSuperblockFirst,
+    /// tier: blocks given up are handed out before the checkpoint.
+    TierHeldReused,
+    /// tier: both superblocks are written without a flush between them.
+    TierSuperblocksAtOnce,
+    /// tier: what the fast log has counts as durable before it was flushed.
+    TierFastNotFlushed,
+    /// tier: what the big log has counts as durable before it was flushed.
+    TierBigNotFlushed,
+    /// tier: a mount leaves out what only the fast log has.
+    TierSurplusDropped,
+    /// tier: a copy is believed by the place of its original alone.
+    TierCopyBelieved,
     /// fs: fsync does not wait for the device.
     FsyncWithoutSync,
     /// fs: a change of names is two transactions.
@@ -134,7 +148,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 61] = [
+    pub const ALL: [Self; 68] = [
         Self::AckBeforeProgram,
         Self::RecordBeforeData,
         Self::CheckpointBeforeContent,
@@ -185,6 +199,13 @@ impl Bug {
         Self::BesideUnfenced,
         Self::BesideHeldForgotten,
         Self::BesideAnchorFirst,
+        Self::TierSuperblockFirst,
+        Self::TierHeldReused,
+        Self::TierSuperblocksAtOnce,
+        Self::TierFastNotFlushed,
+        Self::TierBigNotFlushed,
+        Self::TierSurplusDropped,
+        Self::TierCopyBelieved,
         Self::FsyncWithoutSync,
         Self::NamesInTwo,
         Self::OrphansStay,

@@ -75,6 +75,7 @@ fn find(bug: Bug, states: u64) -> Result<(u64, Spec, String), u64> {
     let media = match () {
         () if name.starts_with("Scm") => Media::Scm,
         () if name.starts_with("Beside") => Media::Beside,
+        () if name.starts_with("Tier") => Media::Tier,
         () => Media::Nand,
     };
     let more = (2..).map(|seed| (seed, RUN_STATES));

@@ -45,6 +45,7 @@ use format::{Superblock, VERSION};
 use map::Map;
 use mover::Mover;
 use onode_base::Clock;
+use onode_base::planted::{Bug, is_planted};
 use onode_media::blockdev::{BlockDev, SECTOR_BYTES};
 use onode_media::tag::IoTag;
 use onode_object::{Maintenance, Result};
@@ -279,7 +280,7 @@ impl Fast {
     /// The copy that holds a block, if it is of the same birth; one of another is stale and dropped.
     fn current(&mut self, block: u64, born: u64) -> Option<(u64, map::Copy)> {
         let (key, copy) = self.map.find(block).map(|(key, copy)| (key, *copy))?;
-        if copy.born == born {
+        if copy.born == born || is_planted(Bug::TierCopyBelieved) {
             return Some((key, copy));
         }
         self.counts.stale += 1;

@@ -11,6 +11,7 @@ use crate::superblock::{FastState, Mark};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::Result;
 
@@ -80,7 +81,9 @@ pub fn compare(core: &mut Core, on_big: &[Found], said_by_big: u64) -> Joined {
         joined.position = end;
         joined.last = on_fast.last().map_or(if last_stands { state.last } else { Mark::default() }, mark_of);
     }
-    joined.surplus = on_fast.into_iter().take(same).skip(on_big.len()).collect();
+    if !is_planted(Bug::TierSurplusDropped) {
+        joined.surplus = on_fast.into_iter().take(same).skip(on_big.len()).collect();
+    }
     joined
 }
 

@@ -8,6 +8,7 @@ use crate::wanted::{Part, Wanted, read_parts};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::Result;
 
@@ -84,7 +85,9 @@ impl FastSlot {
             let Some(it) = wanted.get_mut(part.which) else { continue };
             for number in part.blocks() {
                 let is_read = !unread.contains(&(part.which, number));
-                if !is_read || !it.verify(number) {
+                if is_read && is_planted(Bug::TierCopyBelieved) {
+                    it.note(number, true);
+                } else if !is_read || !it.verify(number) {
                     self.mismatch(it.extent.block + number as u64);
                 }
             }

@@ -69,10 +69,15 @@ impl Wanted {
     pub fn verify(&mut self, number: usize) -> bool {
         let sum = self.extent.sums.get(number).copied();
         let matches = self.block(number).is_some_and(|bytes| sum == Some(crc32c(bytes)));
+        self.note(number, matches);
+        matches
+    }
+
+    /// Notes whether a block is there and right.
+    pub fn note(&mut self, number: usize, matches: bool) {
         if let Some(is_there) = self.is_there.get_mut(number) {
             *is_there = matches;
         }
-        matches
     }
 
     /// What is missing, in rows on the big disk.
