@@ -16,10 +16,11 @@
 //!     Entry { object: 7, item: Item::Extent { offset: 4096, length: 904, location: 77_777 } },
 //! ];
 //! let bytes = encode((7, None), &entries, 2048).unwrap();
-//! assert_eq!(decode((7, None), &bytes).as_deref(), Some(&entries[..]));
+//! assert_eq!(decode((7, None), &bytes, 2048).as_deref(), Some(&entries[..]));
 //! ```
 //!
-//! What it does not do: check sums, keys of buckets, limits of their bytes; all that is around is the device's.
+//! What it does not do: check sums, keys of buckets, limits of their bytes, the bytes of a page; all that is around is the
+//! device's.
 
 mod tokens;
 
@@ -37,13 +38,10 @@ pub const ENTRIES_MAX: usize = 4096;
 /// The most objects of a run.
 pub const OBJECTS_MAX: usize = (1 << OBJECTS_BITS) - 1;
 
-const OBJECTS_BITS: u32 = 11;
+const OBJECTS_BITS: u32 = 9;
 const WIDTH_BITS: u32 = 7;
-const UNIT_BITS: u32 = 5;
-/// In place of the logarithm of the unit: the unit itself follows with 32 bits.
-const ODD_UNIT: u32 = 31;
-/// In front of the tokens: how many objects, bits of a page and of a location, the unit.
-const FIXED_BITS: u32 = OBJECTS_BITS + 2 * WIDTH_BITS + UNIT_BITS;
+/// In front of the tokens: how many objects, bits of a location.
+const FIXED_BITS: u32 = OBJECTS_BITS + WIDTH_BITS;
 
 /// What a device knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,8 +114,10 @@ struct Measure {
 }
 
 impl Measure {
-    const fn new(unit: u32, page_bits: u32, location_bits: u32) -> Self {
-        Self { unit: unit as u64, unit_bits: bits_of(unit as u64 - 1), page_bits, location_bits }
+    const fn new(unit: u32, location_bits: u32) -> Self {
+        let unit = unit as u64;
+        let most = if location_bits == 0 { 0 } else { u64::MAX >> (64 - location_bits) };
+        Self { unit, unit_bits: bits_of(unit - 1), page_bits: bits_of(most / unit), location_bits }
     }
 }
 
@@ -134,7 +134,7 @@ fn prepare(begin: Begin, entries: &[Entry], unit: u32) -> Option<(Vec<Token>, us
     let locations =
         entries.iter().map(|entry| if let Item::Extent { location, .. } = entry.item { location } else { 0 });
     let most = locations.max().unwrap_or(0);
-    let measure = Measure::new(unit, bits_of(most / u64::from(unit)), bits_of(most));
+    let measure = Measure::new(unit, bits_of(most));
     let (tokens, objects) = tokens_of(begin, entries, measure)?;
     (objects <= OBJECTS_MAX).then_some((tokens, objects, measure))
 }
@@ -144,39 +144,28 @@ fn prepare(begin: Begin, entries: &[Entry], unit: u32) -> Option<(Vec<Token>, us
 #[must_use]
 pub fn encode(begin: Begin, entries: &[Entry], unit: u32) -> Option<Vec<u8>> {
     let (tokens, objects, measure) = prepare(begin, entries, unit)?;
-    let fixed_bits = if unit.is_power_of_two() && unit.ilog2() < ODD_UNIT { FIXED_BITS } else { FIXED_BITS + 32 };
-    let (coded, bytes) = Coded::shorter(&tokens, fixed_bits, EXACT_SETS);
+    let (coded, bytes) = Coded::shorter(&tokens, FIXED_BITS, EXACT_SETS);
     let mut out = Vec::with_capacity(1 + bytes);
     out.push(coded.coder());
     let mut fixed = BitWriter::default();
     fixed.put(objects as u64, OBJECTS_BITS);
-    fixed.put(u64::from(measure.page_bits), WIDTH_BITS);
     fixed.put(u64::from(measure.location_bits), WIDTH_BITS);
-    if fixed_bits == FIXED_BITS {
-        fixed.put(u64::from(unit.ilog2()), UNIT_BITS);
-    } else {
-        fixed.put(u64::from(ODD_UNIT), UNIT_BITS);
-        fixed.put(u64::from(unit), 32);
-    }
     out.extend_from_slice(&coded.bytes(&tokens, fixed));
     Some(out)
 }
 
-/// The entries behind `bytes`, which begin at `begin`; `None` if they make no sense.
+/// The entries behind `bytes`, which begin at `begin`, with pages of `unit` bytes; `None` if they make no sense.
 #[must_use]
-pub fn decode(begin: Begin, bytes: &[u8]) -> Option<Vec<Entry>> {
+pub fn decode(begin: Begin, bytes: &[u8], unit: u32) -> Option<Vec<Entry>> {
     let (&coder, body) = bytes.split_first()?;
     let mut input = BitReader::new(body);
     let objects = input.take(OBJECTS_BITS)?;
-    let (page_bits, location_bits) = (input.take(WIDTH_BITS)? as u32, input.take(WIDTH_BITS)? as u32);
-    let shift = input.take(UNIT_BITS)? as u32;
-    let (unit, fixed_bits) =
-        if shift == ODD_UNIT { (input.take(32)? as u32, FIXED_BITS + 32) } else { (1 << shift, FIXED_BITS) };
-    if page_bits > 64 || location_bits > 64 || unit == 0 {
+    let location_bits = input.take(WIDTH_BITS)? as u32;
+    if location_bits > 64 || unit == 0 {
         return None;
     }
-    let assembly = Assembly::new(begin, Measure::new(unit, page_bits, location_bits));
-    match Source::new(coder, body, input, fixed_bits, EXACT_SETS)? {
+    let assembly = Assembly::new(begin, Measure::new(unit, location_bits), objects as usize);
+    match Source::new(coder, body, input, FIXED_BITS, EXACT_SETS)? {
         Source::Golomb(source) => take(assembly, objects, source),
         Source::Rans(source) => take(assembly, objects, source),
     }

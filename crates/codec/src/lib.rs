@@ -27,6 +27,7 @@
 //! * [`encode_buckets`] does that and encodes; the quickest way to write a bucket that changed.
 //! * [`Record::cut`] divides a record at any page, for pieces that no bucket could hold.
 //! * [`bucket_bytes`] is the exact size without the bytes.
+//! * [`encode_rows`] and [`decode_rows`] code tables whose columns hardly change, such as that of erase blocks.
 //! * [`exact`] codes what a device knows to the byte instead: objects with their sizes and hints, extents of any length.
 //!
 //! What it keeps true: everything is a pure function of its arguments; what was encoded decodes to the same; a decoder
@@ -46,6 +47,7 @@ mod bucket;
 pub mod bytewise;
 pub mod cmfs;
 mod coding;
+mod columns;
 pub mod exact;
 mod golomb;
 mod pack;
@@ -59,5 +61,6 @@ pub use bucket::{
     BUCKET_BYTES_MAX, BUCKET_RECORDS_MAX, BUCKET_RUNS_MAX, BucketHeader, DecodeError, EncodeError, SymbolCounts,
     bucket_bytes, count_symbols, decode_bucket, encode_bucket, encode_buckets, find_in_bucket, peek_bucket,
 };
+pub use columns::{decode_rows, encode_rows};
 pub use pack::pack_buckets;
 pub use record::{Head, Key, PIECE_PAGES, Record, Run};

@@ -299,8 +299,9 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    pub const fn new(begin: Begin, measure: Measure) -> Self {
-        Self { context: Context::new(begin, measure), entries: Vec::new() }
+    pub fn new(begin: Begin, measure: Measure, objects: usize) -> Self {
+        // An object and an extent for each is about what there is.
+        Self { context: Context::new(begin, measure), entries: Vec::with_capacity(2 * objects) }
     }
 
     fn push(&mut self, item: Item) -> Option<()> {

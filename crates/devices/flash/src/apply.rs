@@ -28,13 +28,17 @@ pub struct Onode {
 impl Onode {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(16);
-        varint::put(&mut out, self.size);
-        varint::put(&mut out, self.allocated);
-        hints::put(&mut out, &self.hints);
-        if self.accessed != 0 {
-            varint::put(&mut out, self.accessed);
-        }
+        self.put(&mut out);
         out
+    }
+
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        varint::put(out, self.size);
+        varint::put(out, self.allocated);
+        hints::put(out, &self.hints);
+        if self.accessed != 0 {
+            varint::put(out, self.accessed);
+        }
     }
 
     pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
@@ -65,9 +69,13 @@ impl Extent {
 
     pub(crate) fn encode(piece: Piece) -> Vec<u8> {
         let mut out = Vec::with_capacity(10);
-        varint::put(&mut out, u64::from(piece.length));
-        varint::put(&mut out, piece.location);
+        Self::put(piece, &mut out);
         out
+    }
+
+    pub(crate) fn put(piece: Piece, out: &mut Vec<u8>) {
+        varint::put(out, u64::from(piece.length));
+        varint::put(out, piece.location);
     }
 
     /// The extent behind an entry of the tree.

@@ -162,7 +162,7 @@ impl Core {
         let layout = &self.log.store.layout;
         let wanted = (beside.buffer || beside.log_bytes.is_some()).then_some(beside.log_bytes);
         let area = wanted.map(|wanted| area_for(memory.length(), layout, wanted)).transpose()?;
-        Bpram::blank(memory, &self.uuid, area)
+        Bpram::blank(memory, &self.uuid, layout.payload_bytes, area)
     }
 
     fn of_memory(nand: Box<dyn Nand>, opened: Opened, options: &MountOptions) -> Result<Self> {
@@ -170,7 +170,7 @@ impl Core {
         let mut core = Self::of_superblock(nand, &found, options)?;
         let layout = core.log.store.layout;
         for (piece, (reference, bytes)) in found.pieces.iter().zip(&table).enumerate() {
-            core.log.table.load_piece(piece, *reference, bytes, &layout)?;
+            core.log.table.load_packed(piece, *reference, bytes, &layout)?;
         }
         core.log.table.finish_loading();
         core.bpram = Some(bpram);

@@ -101,6 +101,8 @@ pub struct Bpram {
     memory: Box<dyn Pmem>,
     /// The volume's part of checksums.
     seed: u32,
+    /// Bytes of a page of the flash.
+    unit: u32,
     heap: Heap,
     /// The slot of the anchor that counts.
     slot: usize,
@@ -159,7 +161,7 @@ impl Bpram {
             Some(at) => {
                 let read = format::read_blob(&*self.memory, self.seed, at);
                 let read = read.filter(|blob| blob.kind == format::BlobKind::Bucket);
-                match read.and_then(|blob| entries::decode(&blob.bytes)).filter(|(key, _)| key == first) {
+                match read.and_then(|blob| entries::decode(&blob.bytes, self.unit)).filter(|(key, _)| key == first) {
                     Some((_, entries)) => entries,
                     None => {
                         // What the memory lost, the tree has.

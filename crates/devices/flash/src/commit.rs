@@ -188,8 +188,15 @@ impl Core {
         self.log.chain_broken
             || self.dirty_bytes() > self.dirty_limit
             || self.memory_is_due()
+            || (self.bpram.is_some() && self.replay_reads() >= 2 * self.checkpoint_pages)
             || self.log.journal_pages.max(self.log.mixed_pages) >= self.checkpoint_pages
             || (self.log.journal_pages + self.log.mixed_pages >= self.checkpoint_pages && self.is_tight())
+    }
+
+    /// About the pages that a mount would read after a cut now: those of the journal that its way back leads through, and
+    /// the node behind each that changed.
+    fn replay_reads(&self) -> u32 {
+        self.log.echoes.reads().saturating_add(self.tree.dirty_nodes() as u32)
     }
 
     /// The first write of a session is a superblock. It repeats the newest one, which a second cut might

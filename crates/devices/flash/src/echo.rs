@@ -61,6 +61,11 @@ impl Echoes {
         }
     }
 
+    /// Pages of the journal that a mount reads on its way back from here.
+    pub fn reads(&self) -> u32 {
+        self.reads_behind(0)
+    }
+
     /// Reads on the way back from the page before the youngest `count`.
     fn reads_behind(&self, count: usize) -> u32 {
         let before = self.pages.len().checked_sub(count + 1);

@@ -10,6 +10,9 @@ use onode_base::ErrorKind;
 use onode_media::IoTag;
 use onode_object::{AttributeKey, Error, ObjectId, ObjectStat, Result};
 
+/// So many entries of an object are passed before a list looks for the next object anew.
+const PASSED_MAX: u32 = 16;
+
 impl Core {
     /// Reads content; holes are zeros.
     pub fn read(&mut self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
@@ -113,15 +116,19 @@ impl Core {
         let mut found = Vec::new();
         let mut next = Some(from);
         while let Some(from) = next.take().filter(|_| found.len() < limit) {
+            let mut passed = 0;
             self.entries(&Key::onode(from), &mut |key, _| {
                 if key.kind == Key::ONODE {
+                    passed = 0;
                     found.push(ObjectId(key.object));
-                    found.len() < limit
-                } else {
-                    // Within the attributes or extents of an object: skip to the next one.
-                    next = key.object.checked_add(1).map(ObjectId);
-                    false
+                    return found.len() < limit;
                 }
+                passed += 1;
+                if passed > PASSED_MAX {
+                    // Many attributes or extents: skip to the next object.
+                    next = key.object.checked_add(1).map(ObjectId);
+                }
+                passed <= PASSED_MAX
             })?;
         }
         Ok(found)

@@ -12,10 +12,12 @@ use crate::policy::{Candidate, Stream, Wear};
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::Result;
 
 pub mod choice;
+mod packed;
 pub mod piece;
 
 /// Number of states.
@@ -329,9 +331,17 @@ impl SegmentTable {
 
     /// Bytes of a piece as it is now.
     pub fn encode_piece(&self, piece: usize) -> Vec<u8> {
+        piece::encode(&self.entries[self.range(piece)], self.next_sequence)
+    }
+
+    /// The same for the memory beside the flash, where every byte counts.
+    pub fn pack_piece(&self, piece: usize, layout: &Layout) -> Vec<u8> {
+        packed::encode(&self.entries[self.range(piece)], layout)
+    }
+
+    fn range(&self, piece: usize) -> Range<usize> {
         let start = piece * self.piece_entries;
-        let end = (start + self.piece_entries).min(self.entries.len());
-        piece::encode(&self.entries[start..end], self.next_sequence)
+        start..(start + self.piece_entries).min(self.entries.len())
     }
 
     /// A piece was written.
@@ -350,14 +360,27 @@ impl SegmentTable {
     /// # Errors
     /// `Corrupt` if it does not describe this medium's segments.
     pub fn load_piece(&mut self, piece: usize, reference: BlobReference, bytes: &[u8], layout: &Layout) -> Result<()> {
-        let start = piece * self.piece_entries;
-        let end = (start + self.piece_entries).min(self.entries.len());
-        if start >= end {
+        let entries = piece::decode(bytes, self.range(piece).len(), layout)
+            .map_err(|what| damaged(format!("segment table piece {piece}: {what}")))?;
+        self.load(piece, reference, entries)
+    }
+
+    /// Takes a piece from the memory beside the flash.
+    ///
+    /// # Errors
+    /// As [`load_piece`](Self::load_piece).
+    pub fn load_packed(&mut self, piece: usize, reference: BlobReference, bytes: &[u8], layout: &Layout) -> Result<()> {
+        let entries = packed::decode(bytes, self.range(piece).len(), layout)
+            .ok_or_else(|| damaged(format!("the memory has no sense in piece {piece} of the segment table")))?;
+        self.load(piece, reference, entries)
+    }
+
+    fn load(&mut self, piece: usize, reference: BlobReference, entries: Vec<Segment>) -> Result<()> {
+        let range = self.range(piece);
+        if range.is_empty() {
             return Err(damaged(format!("there is no piece {piece} of the segment table")));
         }
-        let entries = piece::decode(bytes, end - start, layout)
-            .map_err(|what| damaged(format!("segment table piece {piece}: {what}")))?;
-        for (number, loaded) in (start..end).zip(entries) {
+        for (number, loaded) in range.zip(entries) {
             self.live_bytes += u64::from(loaded.live_bytes);
             self.update(number as u32, |entry| *entry = loaded);
         }

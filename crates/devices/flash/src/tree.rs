@@ -115,6 +115,11 @@ impl Tree {
         self.slots.iter().flatten().map(Node::memory_bytes).sum()
     }
 
+    /// Changed nodes.
+    pub const fn dirty_nodes(&self) -> usize {
+        self.slots.len() - self.free_slots.len()
+    }
+
     /// The root, once everything is written.
     pub fn written_root(&self) -> Option<(BlobReference, u8)> {
         match self.root {

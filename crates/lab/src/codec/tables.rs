@@ -9,13 +9,23 @@ use onode_codec::{BUCKET_BYTES_MAX, SymbolCounts, count_symbols, exact, pack_buc
 use onode_object::Result;
 use std::fmt::Write;
 
-/// Which populations make a set of tables.
-const SETS: [&[Population]; 4] = [
+/// Which populations make a set of tables for records.
+const RECORD_SETS: [&[Population]; 4] = [
     &[Population::Small],
-    &[Population::Medium, Population::Sequential, Population::Interleaved],
+    LARGE_FILES,
     &[Population::RandomPages, Population::RandomPairs],
     &[Population::AgedSmall, Population::AgedLarge],
 ];
+/// The same for entries to the byte: what is alike in a volume costs least where little else is in the set.
+const EXACT_SETS: [&[Population]; 6] = [
+    &[Population::Small],
+    LARGE_FILES,
+    &[Population::RandomPages],
+    &[Population::RandomPairs],
+    &[Population::AgedSmall],
+    &[Population::AgedLarge],
+];
+const LARGE_FILES: &[Population] = &[Population::Medium, Population::Sequential, Population::Interleaved];
 /// Seeds that nothing is measured with unless somebody asks for it.
 const SEEDS: [u64; 2] = [7001, 7002];
 const SCALE: u64 = 1 << 14;
@@ -33,18 +43,22 @@ pub fn source() -> Result<String> {
          use crate::rans::Frequencies;\nuse crate::tokens::CLASSES;\nuse core::ops::Range;\n\n\
          /// How many sets there are.\n",
     );
-    let records = SETS.len();
-    let _ = writeln!(out, "pub const SETS: usize = {};", 2 * records);
+    let records = RECORD_SETS.len();
+    let all = records + EXACT_SETS.len();
+    let _ = writeln!(out, "pub const SETS: usize = {all};");
     out.push_str("/// The sets for records: small files, large files, pages without order, aged volumes.\n");
     let _ = writeln!(out, "pub const RECORD_SETS: Range<usize> = 0..{records};");
-    out.push_str("/// The same for entries to the byte.\n");
-    let _ = writeln!(out, "pub const EXACT_SETS: Range<usize> = {records}..{};\n", 2 * records);
+    out.push_str(
+        "/// Those for entries to the byte: the same, with pages and pairs of pages, small and large files apart.\n",
+    );
+    let _ = writeln!(out, "pub const EXACT_SETS: Range<usize> = {records}..{all};\n");
     out.push_str("/// The frequencies of each class.\n");
     out.push_str("#[rustfmt::skip]\npub static TABLES: [[Frequencies; CLASSES]; SETS] = [\n");
     for exact in [false, true] {
-        for populations in SETS {
+        let sets: &[&[Population]] = if exact { &EXACT_SETS } else { &RECORD_SETS };
+        for populations in sets {
             let mut counts: SymbolCounts = [[0; _]; _];
-            for population in populations {
+            for population in *populations {
                 for seed in SEEDS {
                     if exact {
                         add_exact(&mut counts, *population, seed)?;
@@ -98,7 +112,7 @@ fn add(counts: &mut SymbolCounts, population: Population, seed: u64) {
 fn frequencies(counts: &[u64]) -> Vec<u64> {
     let falling: Vec<u64> = (0..counts.len() as u64).map(|symbol| SCALE / ((symbol + 1) * (symbol + 2))).collect();
     let seen: u64 = counts.iter().sum();
-    let spread = if seen == 0 { SCALE } else { SCALE / 64 };
+    let spread = if seen == 0 { SCALE } else { SCALE / 128 };
     let of_seen = |count: u64| ((SCALE - spread) * count).checked_div(seen).unwrap_or(0);
     let wanted: Vec<u64> =
         counts.iter().zip(&falling).map(|(&count, &falling)| of_seen(count) + falling * spread / SCALE).collect();

@@ -1,22 +1,60 @@
 //! Entries of one bucket, in memory and in the bytes of a bucket.
 //!
 //! The bytes are those of the codec's byte-exact mode behind the key of the bucket. Values are kept in memory as the
-//! tree has them; here they are taken apart and put together. An object of which something has another form
-//! than this device gives it is kept as it is.
+//! tree has them, short ones - nearly all - without an allocation; here they are taken apart and put together. An object
+//! of which something has another form than this device gives it is kept as it is.
 
 use crate::apply::{Extent, Onode};
 use crate::record::Piece;
 use crate::tree::Key;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::Deref;
 use onode_base::varint;
 use onode_codec::exact::{self, Entry, Item};
 use onode_object::Hints;
 use onode_object::wire::hints;
 
+/// Bytes of a value that need no allocation.
+const SHORT_BYTES: usize = 22;
+
+/// The value of an entry.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// So many bytes of these.
+    Short(u8, [u8; SHORT_BYTES]),
+    /// More of them.
+    Long(Box<[u8]>),
+}
+
+impl Value {
+    fn new(bytes: &[u8]) -> Self {
+        let mut short = [0; SHORT_BYTES];
+        match short.get_mut(..bytes.len()) {
+            Some(front) => {
+                front.copy_from_slice(bytes);
+                Self::Short(bytes.len() as u8, short)
+            }
+            None => Self::Long(bytes.into()),
+        }
+    }
+}
+
+impl Deref for Value {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Short(length, bytes) => bytes.get(..usize::from(*length)).unwrap_or_default(),
+            Self::Long(bytes) => bytes,
+        }
+    }
+}
+
 /// Entries in order of their keys.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Entries {
-    list: Vec<(Key, Vec<u8>)>,
+    list: Vec<(Key, Value)>,
 }
 
 impl Entries {
@@ -31,17 +69,18 @@ impl Entries {
 
     /// The value of `key`.
     pub fn get(&self, key: &Key) -> Option<&[u8]> {
-        self.search(key).ok().map(|index| &self.list[index].1[..])
+        self.search(key).ok().map(|index| &*self.list[index].1)
     }
 
     /// The last entry at or before `key`.
     pub fn floor(&self, key: &Key) -> Option<(Key, Vec<u8>)> {
         let after = self.search(key).map_or_else(|index| index, |index| index + 1);
-        after.checked_sub(1).and_then(|index| self.list.get(index)).cloned()
+        let found = after.checked_sub(1).and_then(|index| self.list.get(index));
+        found.map(|(key, value)| (*key, value.to_vec()))
     }
 
     /// The entries from `key` on.
-    pub fn from(&self, key: &Key) -> &[(Key, Vec<u8>)] {
+    pub fn from(&self, key: &Key) -> &[(Key, Value)] {
         &self.list[self.search(key).unwrap_or_else(|index| index)..]
     }
 
@@ -53,8 +92,8 @@ impl Entries {
     /// Sets a value; true if it is that of the last key.
     pub fn insert(&mut self, key: Key, value: &[u8]) -> bool {
         match self.search(&key) {
-            Ok(index) => self.list[index].1 = value.into(),
-            Err(index) => self.list.insert(index, (key, value.into())),
+            Ok(index) => self.list[index].1 = Value::new(value),
+            Err(index) => self.list.insert(index, (key, Value::new(value))),
         }
         self.list.last().is_some_and(|(last, _)| *last == key)
     }
@@ -69,14 +108,13 @@ impl Entries {
     /// All of them, taken apart.
     pub fn items(&self) -> Vec<Entry> {
         let mut items = Vec::with_capacity(self.list.len());
+        let mut again = Vec::with_capacity(SHORT_BYTES);
         for object in self.list.chunk_by(|(a, _), (b, _)| a.object == b.object) {
             let begin = items.len();
             let mut end = 0;
-            items.extend(
-                object
-                    .iter()
-                    .map_while(|(key, value)| Some(Entry { object: key.object, item: item_of(key, value, &mut end)? })),
-            );
+            items.extend(object.iter().map_while(|(key, value)| {
+                Some(Entry { object: key.object, item: item_of(key, value, &mut end, &mut again)? })
+            }));
             if items.len() - begin < object.len() {
                 items.truncate(begin);
                 items.extend(object.iter().map(|(key, value)| raw(key, value)));
@@ -92,20 +130,28 @@ impl Entries {
 
     /// Memory they take.
     pub fn memory_bytes(&self) -> usize {
-        self.list.iter().map(|(_, value)| value.capacity() + size_of::<(Key, Vec<u8>)>()).sum()
+        let long = |value: &Value| if let Value::Long(bytes) = value { bytes.len() } else { 0 };
+        self.list.iter().map(|(_, value)| long(value) + size_of::<(Key, Value)>()).sum()
     }
 }
 
-/// What an entry says; `None` if that is not what this device writes. `end` is that of the extent before.
-fn item_of(key: &Key, value: &[u8], end: &mut u64) -> Option<Item> {
+/// What an entry says; `None` if that is not what this device writes. `end` is that of the extent before, `again` room
+/// to write it once more.
+fn item_of(key: &Key, value: &[u8], end: &mut u64, again: &mut Vec<u8>) -> Option<Item> {
+    again.clear();
     if key.kind == Key::EXTENT {
         let extent = Extent::decode(key, value)?;
         let Piece { location, length } = extent.piece;
-        let is_sound = extent.offset >= *end && Extent::encode(extent.piece) == value;
+        Extent::put(extent.piece, again);
+        let is_sound = extent.offset >= *end && again == value;
         *end = extent.end();
         return is_sound.then_some(Item::Extent { offset: extent.offset, length, location });
     }
-    let onode = Onode::decode(value).filter(|onode| onode.encode() == value)?;
+    let onode = Onode::decode(value)?;
+    onode.put(again);
+    if again != value {
+        return None;
+    }
     let mut advice = Vec::new();
     if onode.hints != Hints::default() {
         hints::put(&mut advice, &onode.hints);
@@ -131,51 +177,66 @@ fn begin_of(key: &Key) -> exact::Begin {
     (key.object, (key.kind == Key::EXTENT).then_some(key.index))
 }
 
-/// The value of an entry; `None` if it is impossible.
-fn value_of(item: Item) -> Option<Vec<u8>> {
+/// The value of an entry in place of what `out` held; `None` if it is impossible.
+fn put_value(item: &Item, out: &mut Vec<u8>) -> Option<()> {
+    out.clear();
     match item {
-        Item::Extent { length, location, .. } => Some(Extent::encode(Piece { location, length })),
-        Item::Raw { value, .. } => Some(value),
+        Item::Extent { length, location, .. } => Extent::put(Piece { location: *location, length: *length }, out),
+        Item::Raw { value, .. } => out.extend_from_slice(value),
         Item::Object { size, allocated, accessed, hints: advice } => {
             let mut rest = &advice[..];
             let hints = if rest.is_empty() { Hints::default() } else { hints::take(&mut rest)? };
-            rest.is_empty().then(|| Onode { size, allocated, hints, accessed }.encode())
+            rest.is_empty().then_some(())?;
+            Onode { size: *size, allocated: *allocated, hints, accessed: *accessed }.put(out);
         }
     }
+    Some(())
 }
 
-/// A key by itself.
-pub fn put_key(out: &mut Vec<u8>, key: &Key) {
+/// A key by itself, with pages of `unit` bytes. The offset of an extent is below 2^63.
+pub fn put_key(out: &mut Vec<u8>, key: &Key, unit: u32) {
     varint::put(out, key.object);
-    varint::put(out, u64::from(key.kind));
-    varint::put(out, key.index);
+    let unit = u64::from(unit);
+    let place = match key.kind {
+        Key::EXTENT if key.index.is_multiple_of(unit) => ((key.index / unit) << 1) | 1,
+        Key::EXTENT => key.index << 1,
+        _ => 0,
+    };
+    varint::put(out, place);
 }
 
-/// A key by itself.
-pub fn take_key(input: &mut &[u8]) -> Option<Key> {
+/// A key by itself; `None` if it makes no sense.
+pub fn take_key(input: &mut &[u8], unit: u32) -> Option<Key> {
     let object = varint::take(input)?;
-    let kind = u16::try_from(varint::take(input)?).ok()?;
-    Some(Key { object, kind, index: varint::take(input)? })
+    let place = varint::take(input)?;
+    Some(match place {
+        0 => Key { object, kind: Key::ONODE, index: 0 },
+        odd if odd % 2 == 1 => Key { object, kind: Key::EXTENT, index: (odd >> 1).checked_mul(u64::from(unit))? },
+        even => Key { object, kind: Key::EXTENT, index: even >> 1 },
+    })
 }
 
 /// The bytes of a bucket that begins at `first`, with pages of `unit` bytes. `None` if no bytes can hold so many entries.
 pub fn encode(first: &Key, items: &[Entry], unit: u32) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    put_key(&mut out, first);
+    put_key(&mut out, first, unit);
     out.extend_from_slice(&exact::encode(begin_of(first), items, unit)?);
     Some(out)
 }
 
-/// The key at which a bucket begins and its entries; `None` if they make no sense.
-pub fn decode(mut bytes: &[u8]) -> Option<(Key, Entries)> {
-    let first = take_key(&mut bytes)?;
-    let mut list: Vec<(Key, Vec<u8>)> = Vec::new();
-    for entry in exact::decode(begin_of(&first), bytes)? {
+/// The key at which a bucket begins and its entries, with pages of `unit` bytes; `None` if they make no sense.
+pub fn decode(mut bytes: &[u8], unit: u32) -> Option<(Key, Entries)> {
+    let first = take_key(&mut bytes, unit)?;
+    let found = exact::decode(begin_of(&first), bytes, unit)?;
+    let mut list: Vec<(Key, Value)> = Vec::with_capacity(found.len());
+    let mut value = Vec::with_capacity(SHORT_BYTES);
+    for entry in found {
         let key = key_of(&entry);
         if key < first || list.last().is_some_and(|(last, _)| *last >= key) {
             return None;
         }
-        list.push((key, value_of(entry.item)?));
+        put_value(&entry.item, &mut value)?;
+        list.push((key, Value::new(&value)));
     }
     Some((first, Entries { list }))
 }

@@ -5,11 +5,13 @@ use super::entries;
 use super::format::{BlobHeader, BlobKind, BodyHeader, SLOTS, Span, Stored, seal_anchor, seal_blob};
 use super::{Bpram, Bucket, Piece};
 use crate::errors::from_media;
+use crate::layout::Layout;
 use crate::segments::SegmentTable;
 use crate::tree::Key;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
+use onode_base::varint;
 use onode_codec::exact::Entry;
 use onode_object::{Error, Result};
 use zerocopy::IntoBytes;
@@ -37,8 +39,8 @@ pub struct Moment {
     pub superblock: Vec<u8>,
     /// Nothing follows it.
     pub closed: bool,
-    /// Bytes of a page of the flash.
-    pub page_bytes: u32,
+    /// Division of the flash.
+    pub layout: Layout,
 }
 
 /// Neighbours that are coded anew together.
@@ -60,14 +62,17 @@ impl Bpram {
             let known = self.pieces.get(number).copied().flatten();
             if known.is_none_or(|piece| piece.of != *of) {
                 given_up.extend(known.map(|piece| piece.at));
-                pieces.push((number, *of, table.encode_piece(number)));
+                let mut bytes = Vec::new();
+                varint::put(&mut bytes, number as u64);
+                bytes.extend_from_slice(&table.pack_piece(number, &moment.layout));
+                pieces.push((number, *of, bytes));
             }
         }
         // Twice, because the new ones are written while the old ones count.
         let written: usize = pieces.iter().map(|(.., bytes)| bytes.len() + BLOB_SLACK).sum();
         self.heap.reserve(2 * (self.table_bytes().max(written as u64) + self.body_bytes()) + RESERVE_SLACK);
         for (number, of, bytes) in pieces {
-            let at = self.put(BlobKind::Piece, number as u32, &bytes).ok_or_else(too_small)?;
+            let at = self.put(BlobKind::Piece, &bytes).ok_or_else(too_small)?;
             if self.pieces.len() <= number {
                 self.pieces.resize(number + 1, None);
             }
@@ -75,9 +80,9 @@ impl Bpram {
         }
         let mut written = None;
         while let Some(first) = self.changed.keys().next().copied() {
-            for part in self.cut_changed(first, written, moment.page_bytes) {
+            for part in self.cut_changed(first, written) {
                 written = Some(part.first);
-                self.put_part(part, moment.page_bytes);
+                self.put_part(part);
             }
         }
         given_up.append(&mut self.given_up);
@@ -85,8 +90,8 @@ impl Bpram {
             self.buckets.iter().filter(|(_, one)| one.elsewhere && one.at.is_none()).map(|(first, _)| *first).collect();
         for first in unmarked {
             let mut bytes = Vec::new();
-            entries::put_key(&mut bytes, &first);
-            let at = self.put(BlobKind::Elsewhere, 0, &bytes).ok_or_else(too_small)?;
+            entries::put_key(&mut bytes, &first, self.unit);
+            let at = self.put(BlobKind::Elsewhere, &bytes).ok_or_else(too_small)?;
             self.buckets.insert(first, Bucket { at: Some(at), elsewhere: true });
         }
         self.anchor(moment, &given_up)
@@ -102,9 +107,9 @@ impl Bpram {
 
     /// Takes out the changed bucket at `first` and changed ones behind it, and what is to be written in their place.
     /// Neighbours up to `written` have been written just now.
-    fn cut_changed(&mut self, first: Key, written: Option<Key>, page_bytes: u32) -> Vec<Part> {
+    fn cut_changed(&mut self, first: Key, written: Option<Key>) -> Vec<Part> {
         let Together { mut firsts, items } = self.take_neighbours(first);
-        let mut parts = cut(first, &items, page_bytes);
+        let mut parts = cut(first, &items, self.unit);
         let bytes: usize = parts.iter().map(|part| part.bytes.len()).sum();
         if parts.len() > firsts.len() || bytes < SPARSE * parts.len() {
             // Two full neighbours are better divided by three than one by two.
@@ -113,7 +118,7 @@ impl Bpram {
                 && let Some(more) = self.load(&neighbour).map(|entries| entries.items())
             {
                 let joined = if is_before { [more, items].concat() } else { [items, more].concat() };
-                let joined = cut(if is_before { neighbour } else { first }, &joined, page_bytes);
+                let joined = cut(if is_before { neighbour } else { first }, &joined, self.unit);
                 if joined.len() <= parts.len() {
                     parts = joined;
                     firsts.push(neighbour);
@@ -158,16 +163,16 @@ impl Bpram {
     }
 
     /// Writes a bucket, in smaller ones if free places are short. What has no place at all is elsewhere.
-    fn put_part(&mut self, part: Part, page_bytes: u32) {
+    fn put_part(&mut self, part: Part) {
         let Part { first, items, bytes } = part;
-        let at = if bytes.is_empty() { None } else { self.put(BlobKind::Bucket, 0, &bytes) };
+        let at = if bytes.is_empty() { None } else { self.put(BlobKind::Bucket, &bytes) };
         let middle = items.len() / 2;
         match items.get(middle).filter(|_| at.is_none() && middle >= PARTS_MIN) {
             Some(entry) => {
                 let right = entries::key_of(entry);
                 for (first, items) in [(first, &items[..middle]), (right, &items[middle..])] {
-                    let bytes = entries::encode(&first, items, page_bytes).unwrap_or_default();
-                    self.put_part(Part { first, items: items.to_vec(), bytes }, page_bytes);
+                    let bytes = entries::encode(&first, items, self.unit).unwrap_or_default();
+                    self.put_part(Part { first, items: items.to_vec(), bytes });
                 }
             }
             None => {
@@ -177,12 +182,12 @@ impl Bpram {
     }
 
     /// Writes a blob; `None` if it has no place.
-    fn put(&mut self, kind: BlobKind, number: u32, bytes: &[u8]) -> Option<Stored> {
+    fn put(&mut self, kind: BlobKind, bytes: &[u8]) -> Option<Stored> {
         let length = u32::try_from(bytes.len()).ok().filter(|&length| length <= u32::from(u16::MAX))?;
         let length = length + size_of::<BlobHeader>() as u32;
         let is_bucket = kind == BlobKind::Bucket;
         let span = if is_bucket { self.heap.take_high(length) } else { self.heap.take_low(length) }?;
-        let (blob, checksum) = seal_blob(self.seed, span, kind, self.fold + 1, number, bytes);
+        let (blob, checksum) = seal_blob(self.seed, span, kind, self.fold + 1, bytes);
         self.memory.write_through(span.address(), &blob);
         self.sum = self.sum.wrapping_add(u64::from(checksum));
         self.blobs += 1;
@@ -201,7 +206,8 @@ impl Bpram {
             blobs: self.blobs.into(),
             given_up: (given_up.len() as u32).into(),
             closed: moment.closed.into(),
-            reserved: [0; 7],
+            reserved: [0; 3],
+            unit: self.unit.into(),
         };
         let mut bytes = header.as_bytes().to_vec();
         given_up.iter().for_each(|span| bytes.extend_from_slice(&span.granule.to_le_bytes()));
@@ -211,7 +217,7 @@ impl Bpram {
         }
         let span = self.heap.take_low((bytes.len() + size_of::<BlobHeader>()) as u32).ok_or_else(too_small)?;
         let fold = self.fold + 1;
-        let (body, _) = seal_blob(self.seed, span, BlobKind::Body, fold, 0, &bytes);
+        let (body, _) = seal_blob(self.seed, span, BlobKind::Body, fold, &bytes);
         self.memory.write_through(span.address(), &body);
         if !is_planted(Bug::BesideAnchorFirst) {
             self.memory.fence().map_err(|error| from_media("fence", &error))?;

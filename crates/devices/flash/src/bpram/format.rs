@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! +--------+--------+-------------------------------------------+
-//! | slot 0 | slot 1 | heap of blobs, in granules of 32 bytes     | write buffer, if there is one
+//! | slot 0 | slot 1 | heap of blobs, in granules of 16 bytes     | write buffer, if there is one
 //! +--------+--------+-------------------------------------------+
 //!
-//! blob = header (16 bytes) | bytes
+//! blob = header (12 bytes) | bytes
 //! ```
 //!
 //! The slot that is sound and has the higher fold counts; its blob *body* says the rest.
@@ -25,7 +25,7 @@ pub const SLOTS: [u64; 2] = [0, 64];
 /// Where the heap begins.
 pub const HEAP_BEGIN: u64 = 128;
 /// Bytes of a granule.
-pub const GRANULE_BYTES: u64 = 32;
+pub const GRANULE_BYTES: u64 = 16;
 /// The most bytes of a bucket, its header included.
 pub const BUCKET_BYTES_MAX: usize = 512;
 
@@ -68,12 +68,10 @@ pub struct BlobHeader {
     pub length: U16,
     /// The fold that wrote it.
     pub fold: U32,
-    /// Piece of the segment table; 0 in others.
-    pub number: U32,
     /// CRC-32C of volume seed, granule, the fields above and the bytes.
     pub checksum: U32,
 }
-const _: () = assert!(size_of::<BlobHeader>() == 16);
+const _: () = assert!(size_of::<BlobHeader>() == 12);
 
 /// In every blob's header.
 pub const BLOB_MARK: u8 = 0xb7;
@@ -117,7 +115,9 @@ pub struct BodyHeader {
     /// 1 if the volume was closed.
     pub closed: u8,
     /// Zero.
-    pub reserved: [u8; 7],
+    pub reserved: [u8; 3],
+    /// Bytes of a page of the flash: the unit of what buckets say.
+    pub unit: U32,
 }
 const _: () = assert!(size_of::<BodyHeader>() == 24);
 
@@ -152,8 +152,6 @@ pub struct Blob {
     pub kind: BlobKind,
     /// The fold that wrote it.
     pub fold: u32,
-    /// Piece of the segment table.
-    pub number: u32,
     /// Where it lies.
     pub at: Stored,
     /// What it holds.
@@ -162,17 +160,16 @@ pub struct Blob {
 
 fn checksum(seed: u32, granule: u32, header: &BlobHeader, bytes: &[u8]) -> u32 {
     let crc = crc32c_append(seed, &granule.to_le_bytes());
-    crc32c_append(crc32c_append(crc, &header.as_bytes()[..12]), bytes)
+    crc32c_append(crc32c_append(crc, &header.as_bytes()[..8]), bytes)
 }
 
 /// A blob ready to be written at `at`, and its checksum.
-pub fn seal_blob(seed: u32, at: Span, kind: BlobKind, fold: u32, number: u32, bytes: &[u8]) -> (Vec<u8>, u32) {
+pub fn seal_blob(seed: u32, at: Span, kind: BlobKind, fold: u32, bytes: &[u8]) -> (Vec<u8>, u32) {
     let mut header = BlobHeader {
         kind: kind as u8,
         mark: BLOB_MARK,
         length: (bytes.len() as u16).into(),
         fold: fold.into(),
-        number: number.into(),
         checksum: 0.into(),
     };
     let crc = checksum(seed, at.granule, &header, bytes);
@@ -212,7 +209,6 @@ pub fn blob_at(memory: &dyn Pmem, seed: u32, granule: u32) -> Option<Blob> {
     Some(Blob {
         kind,
         fold: header.fold.get(),
-        number: header.number.get(),
         at: Stored { span: Span { granule, bytes: length + size_of::<BlobHeader>() as u32 }, checksum: crc },
         bytes,
     })

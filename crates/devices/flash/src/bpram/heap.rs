@@ -6,7 +6,9 @@ use alloc::vec::Vec;
 
 /// The granules behind the anchors.
 pub struct Heap {
-    used: Vec<bool>,
+    /// A bit for each.
+    used: Vec<u64>,
+    count: usize,
     free: usize,
     /// Granules in front that are not for buckets.
     low: usize,
@@ -27,12 +29,17 @@ impl Heap {
     /// That of a memory of `length` bytes, all of it free.
     pub fn new(length: u64) -> Self {
         let count = (length.saturating_sub(HEAP_BEGIN) / GRANULE_BYTES) as usize;
-        Self { used: vec![false; count], free: count, low: 0, top: count }
+        Self { used: vec![0; count.div_ceil(64)], count, free: count, low: 0, top: count }
+    }
+
+    /// Granules in all.
+    pub const fn granules(&self) -> u32 {
+        self.count as u32
     }
 
     /// Bytes in all.
     pub const fn capacity_bytes(&self) -> u64 {
-        self.used.len() as u64 * GRANULE_BYTES
+        self.count as u64 * GRANULE_BYTES
     }
 
     /// Bytes that are free.
@@ -42,13 +49,17 @@ impl Heap {
 
     /// Memory it takes.
     pub const fn memory_bytes(&self) -> usize {
-        self.used.len()
+        8 * self.used.len()
+    }
+
+    fn has(&self, index: usize) -> bool {
+        self.used.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
     }
 
     /// Keeps the first `bytes` for [`take_low`](Self::take_low), but no more than half of all.
     pub fn reserve(&mut self, bytes: u64) {
         let wanted = usize::try_from(bytes / GRANULE_BYTES).unwrap_or(usize::MAX);
-        self.low = wanted.min(self.used.len() / 2);
+        self.low = wanted.min(self.count / 2);
     }
 
     /// Takes a place of `bytes` for a bucket, as far back as there is one; `None` if no run of granules is long enough.
@@ -56,7 +67,7 @@ impl Heap {
         let count = granules(bytes);
         let (mut run, mut highest) = (0, None);
         for index in (self.low..self.top).rev() {
-            let is_free = !self.used[index];
+            let is_free = !self.has(index);
             run = if is_free { run + 1 } else { 0 };
             highest = highest.or(is_free.then_some(index + 1));
             if run == count {
@@ -71,8 +82,8 @@ impl Heap {
     pub fn take_low(&mut self, bytes: u32) -> Option<Span> {
         let count = granules(bytes);
         let mut run = 0;
-        for index in 0..self.used.len() {
-            run = if self.used[index] { 0 } else { run + 1 };
+        for index in 0..self.count {
+            run = if self.has(index) { 0 } else { run + 1 };
             if run == count {
                 return Some(self.taken(index + 1 - count, bytes));
             }
@@ -88,8 +99,8 @@ impl Heap {
 
     /// Marks a place; false if it does not lie in the memory or overlaps another.
     pub fn enter(&mut self, span: Span) -> bool {
-        let range = span.granule as usize..(span.granule as usize).saturating_add(granules(span.bytes));
-        let fits = self.used.get(range).is_some_and(|used| !used.contains(&true));
+        let mut range = span.granule as usize..(span.granule as usize).saturating_add(granules(span.bytes));
+        let fits = range.end <= self.count && !range.any(|index| self.has(index));
         if fits {
             self.mark(span, true);
         }
@@ -98,24 +109,26 @@ impl Heap {
 
     /// Whether a granule is in use.
     pub fn is_used(&self, granule: u32) -> bool {
-        self.used.get(granule as usize).copied().unwrap_or(false)
+        self.has(granule as usize)
     }
 
     /// Gives a place back.
     pub fn give(&mut self, span: Span) {
         self.mark(span, false);
-        self.top = self.top.max(span.granule as usize + granules(span.bytes)).min(self.used.len());
+        self.top = self.top.max(span.granule as usize + granules(span.bytes)).min(self.count);
     }
 
     fn mark(&mut self, span: Span, used: bool) {
         let from = span.granule as usize;
-        for one in self.used.iter_mut().skip(from).take(granules(span.bytes)) {
-            match (*one, used) {
+        for index in from..(from + granules(span.bytes)).min(self.count) {
+            match (self.has(index), used) {
                 (false, true) => self.free -= 1,
                 (true, false) => self.free += 1,
-                _ => {}
+                _ => continue,
             }
-            *one = used;
+            if let Some(word) = self.used.get_mut(index / 64) {
+                *word ^= 1 << (index % 64);
+            }
         }
     }
 }

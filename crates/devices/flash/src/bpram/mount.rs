@@ -16,6 +16,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
 use onode_base::evict::Lru;
+use onode_base::varint;
 use onode_media::Pmem;
 use onode_object::{Error, Result};
 use zerocopy::FromBytes;
@@ -61,11 +62,12 @@ pub struct Refused {
 }
 
 impl Bpram {
-    /// An empty index in `memory`, all of whose entries are elsewhere. Whatever it held is gone.
+    /// An empty index in `memory` for a flash with pages of `unit` bytes, all of whose entries are elsewhere. Whatever it
+    /// held is gone.
     ///
     /// # Errors
     /// `Invalid` if it is too small, and its own.
-    pub fn blank(memory: Box<dyn Pmem>, uuid: &[u8; 16], buffer: Option<Area>) -> Result<Self> {
+    pub fn blank(memory: Box<dyn Pmem>, uuid: &[u8; 16], unit: u32, buffer: Option<Area>) -> Result<Self> {
         if memory.length() < BYTES_MIN {
             let detail = format!("{} bytes of memory are too few, at least {BYTES_MIN} are needed", memory.length());
             return Err(Error::new(ErrorKind::Invalid, detail));
@@ -77,6 +79,7 @@ impl Bpram {
             memory.fence().map_err(|error| from_media("wipe the memory", &error))?;
         }
         let mut bpram = Self::new(memory, uuid, buffer.unwrap_or_default());
+        bpram.unit = unit;
         bpram.buckets.insert(Key::MIN, Bucket { at: None, elsewhere: true });
         Ok(bpram)
     }
@@ -91,6 +94,7 @@ impl Bpram {
         let heap_end = if buffer.slots == 0 { memory.length() } else { buffer.begin };
         Self {
             seed,
+            unit: 0,
             heap: Heap::new(heap_end),
             buffer: (buffer.slots > 0).then(|| WriteBuffer::new(buffer, seed)),
             memory,
@@ -148,16 +152,22 @@ impl Bpram {
             given_up.chunks_exact(4).map(|one| u32::from_le_bytes([one[0], one[1], one[2], one[3]])).collect();
         let (superblock, pieces) = parse_superblock(superblock)?;
         self.is_closed = header.closed == 1;
+        self.unit = Some(header.unit.get()).filter(|unit| *unit > 0)?;
         let mut table = alloc::vec![None; pieces.len()];
         self.pieces.resize(pieces.len(), None);
-        let granules = (self.heap.capacity_bytes() / super::format::GRANULE_BYTES) as u32;
+        // What an interrupted fold left, whole or torn.
+        let mut left_over = Vec::new();
         let mut granule = 0;
-        while granule < granules {
+        while granule < self.heap.granules() {
+            if !may_be_blob(&*self.memory, granule) {
+                granule += 1;
+                continue;
+            }
             let blob = blob_at(&*self.memory, self.seed, granule);
             let is_body = self.body.is_some_and(|span| span.granule == granule);
             let counts = |blob: &Blob| blob.fold <= self.fold && (is_body || blob.kind != BlobKind::Body);
             let Some(blob) = blob.filter(|blob| counts(blob) && !given_up.contains(&granule)) else {
-                self.clear(granule, writable && given_up.contains(&granule));
+                left_over.push(granule);
                 granule += 1;
                 continue;
             };
@@ -173,15 +183,16 @@ impl Bpram {
             match blob.kind {
                 BlobKind::Bucket | BlobKind::Elsewhere => {
                     let bucket = Bucket { at: Some(blob.at), elsewhere: blob.kind == BlobKind::Elsewhere };
-                    let first = take_key(&mut &blob.bytes[..])?;
+                    let first = take_key(&mut &blob.bytes[..], self.unit)?;
                     if self.buckets.insert(first, bucket).is_some() {
                         return None;
                     }
                 }
                 BlobKind::Piece => {
-                    let number = blob.number as usize;
+                    let mut packed = &blob.bytes[..];
+                    let number = usize::try_from(varint::take(&mut packed)?).ok()?;
                     *self.pieces.get_mut(number)? = Some(Piece { at: blob.at, of: *pieces.get(number)? });
-                    *table.get_mut(number)? = Some(blob.bytes);
+                    *table.get_mut(number)? = Some(packed.to_vec());
                 }
                 BlobKind::Body => return None,
             }
@@ -190,26 +201,20 @@ impl Bpram {
             return None;
         }
         if writable {
-            self.clear_later();
+            self.clear(&left_over);
         }
         let table = table.into_iter().collect::<Option<Vec<_>>>()?;
         Some((Found { superblock, pieces, block: u32::MAX }, table))
     }
 
-    fn clear(&self, granule: u32, wanted: bool) {
-        if wanted {
+    /// Clears the headers of blobs that were given up, and those that a fold which never counted left, before a coming one
+    /// takes its number. Torn blobs too: what is torn again at the same place could make one of them whole. Durable
+    /// before that fold is: it fences first.
+    fn clear(&self, left_over: &[u32]) {
+        for &granule in left_over.iter().filter(|granule| !self.heap.is_used(**granule)) {
             let at = Span { granule, bytes: 0 }.address();
             self.memory.store(at, 0);
             self.memory.flush(at, 8);
-        }
-    }
-
-    /// Clears the headers that a fold which never counted left, before a coming one takes its number. Torn blobs too: what is
-    /// torn again at the same place could make one of them whole. Durable before that fold is: it fences first.
-    fn clear_later(&self) {
-        let granules = (self.heap.capacity_bytes() / super::format::GRANULE_BYTES) as u32;
-        for granule in 0..granules {
-            self.clear(granule, !self.heap.is_used(granule) && may_be_blob(&*self.memory, granule));
         }
     }
 

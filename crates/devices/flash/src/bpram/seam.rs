@@ -55,8 +55,8 @@ impl Core {
     /// checkpoint, `closed` that nothing will follow it. False if there was a memory and it had to be given up.
     pub fn fold(&mut self, is_full: bool, closed: bool, generation: u32) -> Result<bool> {
         let Some(mut bpram) = self.bpram.take() else { return Ok(true) };
-        let page_bytes = self.log.store.layout.payload_bytes;
-        let moment = Moment { uuid: self.uuid, superblock: self.encode_superblock(generation), closed, page_bytes };
+        let layout = self.log.store.layout;
+        let moment = Moment { uuid: self.uuid, superblock: self.encode_superblock(generation), closed, layout };
         let folded = if is_full { bpram.fold(&moment, &self.log.table) } else { bpram.repeat(&moment) };
         match folded {
             Ok(()) => self.bpram = Some(bpram),
