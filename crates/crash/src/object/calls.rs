@@ -113,7 +113,7 @@ pub fn transaction<M>(
                     Mutation::Remove { object }
                 }
             }
-            Some(object) if prng.chance(1, 25) => Mutation::Remove { object },
+            Some(object) if prng.chance(1, profile.removals) => Mutation::Remove { object },
             Some(object) if count >= profile.objects || prng.chance(3, 4) => change(object, &state, profile, prng),
             _ => {
                 let id = device.reserve_ids(1)?;

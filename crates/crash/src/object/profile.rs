@@ -27,6 +27,8 @@ pub struct Profile {
     pub attributes: u64,
     /// Access times rather than anything else, of 100 mutations.
     pub reads: u64,
+    /// One mutation of so many removes an object, however few there are.
+    pub removals: u64,
     /// Overwrites of what is there rather than anything else, of 100 mutations.
     pub overwrites: u64,
     /// Programs and erases that fail in the first run and what follows it, for every 100 erase blocks.
@@ -48,6 +50,7 @@ const MIX: Profile = Profile {
     fill: 40,
     attributes: 20,
     reads: 0,
+    removals: 25,
     overwrites: 20,
     failures: 0,
     variants: 0,
@@ -64,8 +67,8 @@ pub const PROFILES: [Profile; 10] = [
     Profile { name: "cycles", remounts: 400, steps: 40, ..MIX },
     // Many attributes: a tree of several levels.
     Profile { name: "attributes", attributes: 90, objects: 5, steps: 200, fill: 60, variants: 4, ..MIX },
-    // Objects are mostly read.
-    Profile { name: "read", reads: 70, durable: 30, remounts: 20, steps: 120, variants: 4, ..MIX },
+    // Objects are mostly read, and go while that is still to be noted down.
+    Profile { name: "read", reads: 70, removals: 8, durable: 30, remounts: 20, steps: 120, variants: 4, ..MIX },
     // Contents of many pages.
     Profile { name: "large", write_bytes: 9000, object_bytes: 20_000, steps: 40, fill: 60, variants: 5, ..MIX },
     // Chips on which programs and erases fail.
