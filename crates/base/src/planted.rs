@@ -72,6 +72,8 @@ pub enum Bug {
     WaitingNotCopied,
     /// flash: a replay leaves content to a page that may never have been programmed.
     WaitingForgotten,
+    /// flash: a mount leaves out what the newest checkpoint took over of the journal without applying it.
+    DeferredForgotten,
     /// scm: a durable commit does not wait for its record.
     ScmRecordNotFenced,
     /// scm: a record says nothing of the content that was written before it, and nobody waits for that.
@@ -148,7 +150,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 68] = [
+    pub const ALL: [Self; 69] = [
         Self::AckBeforeProgram,
         Self::RecordBeforeData,
         Self::CheckpointBeforeContent,
@@ -181,6 +183,7 @@ impl Bug {
         Self::PackedKeyKept,
         Self::WaitingNotCopied,
         Self::WaitingForgotten,
+        Self::DeferredForgotten,
         Self::ScmRecordNotFenced,
         Self::ScmContentNotChecked,
         Self::ScmPutsForgotten,

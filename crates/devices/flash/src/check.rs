@@ -213,9 +213,11 @@ fn check_checkpoint(medium: &mut Medium<'_>, newest: &Located, options: &CheckOp
     let Some(mut table) = table::load(medium, newest, context) else { return };
     context.total = table.pages_in_use(&medium.layout, options.data);
     table.judge(medium, superblock, context);
-    let journal = journal::read(medium, superblock, context);
+    let mut journal = journal::read(medium, superblock, context);
+    journal.deferred = journal::read_deferred(medium, newest, &table, context);
     let mut index = walk::walk(medium, superblock, &table, journal.touched(), context);
     index.add_pieces(&newest.pieces);
+    index.add_deferred(newest.deferred, &journal.deferred);
     account::checkpoint(medium, superblock, &table, &index, context);
     summary::check(medium, &table, &index, context);
     let last = model::apply(medium, superblock, &mut table, &journal, index, context);

@@ -1,6 +1,6 @@
 //! Checkpoints: the whole state on the medium, and a superblock that says where.
 //!
-//! Order is everything: content, then tree nodes, then the segment table, then the superblock, each
+//! Order is everything: content, then tree nodes and what was deferred, then the segment table, then the superblock, each
 //! complete before the next begins. Until the superblock is on the medium the one before it counts,
 //! and nothing that it refers to has been touched.
 
@@ -21,6 +21,7 @@ impl Core {
     pub fn checkpoint(&mut self, clean: bool) -> Result<()> {
         if clean {
             self.merge_access_times()?;
+            self.settle_in_steps()?;
         }
         let result = self.write_checkpoint(clean);
         if let Err(error) = &result {
@@ -31,6 +32,9 @@ impl Core {
 
     fn write_checkpoint(&mut self, clean: bool) -> Result<()> {
         self.log.store.check_writable()?;
+        if clean || !self.can_store_deferred() {
+            self.settle_all()?;
+        }
         let (position, journal_sequence) = loop {
             // What a failed program left in memory has to go elsewhere first.
             self.rescue()?;
@@ -53,6 +57,7 @@ impl Core {
             objects: self.objects,
             extents: self.extents,
             pieces: self.log.table.pieces().to_vec(),
+            deferred: self.stored_deferred(),
         };
         self.write_superblock(true)?;
         self.log.table.release_held();
@@ -93,6 +98,7 @@ impl Core {
         self.nodes.set_budget(self.options.node_cache_bytes + self.dirty_limit);
         let (tree, mut source) = self.index();
         tree.write_back(&mut source)?;
+        self.store_deferred()?;
         if self.pending_access.is_empty() && (clean || self.log.access.is_long()) {
             self.log.release_access_times();
         }

@@ -292,6 +292,7 @@ impl Core {
 
     /// The items of a segment without a summary, from a walk over the whole index.
     fn items_from_index(&mut self, segment: u32) -> Result<Vec<Item>> {
+        self.settle_all()?;
         let layout = self.log.store.layout;
         let start_of = |location: u64| (location % layout.segment_bytes()) as u32;
         let mut items = Vec::new();

@@ -22,6 +22,8 @@ impl Core {
         if transaction.is_empty() {
             return if durability == Durability::Durable { self.sync() } else { Ok(()) };
         }
+        // A little of what a mount deferred, so that it is not all left to one who asks for much.
+        self.settle_some(1)?;
         let freeing = never_needs_space(&transaction, self)?;
         self.pay_and_make_room(&transaction, freeing)?;
         let result = self.commit_in_room(transaction, durability);

@@ -7,6 +7,7 @@ use crate::bpram::buffer::HeldPage;
 use crate::cleaner::Cleaning;
 use crate::compact::Rhythm;
 use crate::costliest::Costliest;
+use crate::deferred::Deferred;
 use crate::errors::damaged;
 use crate::format::BlobReference;
 use crate::items::Owner;
@@ -79,6 +80,8 @@ pub struct CheckpointState {
     pub extents: u64,
     /// The segment table.
     pub pieces: Vec<BlobReference>,
+    /// Deferred changes.
+    pub deferred: Option<BlobReference>,
 }
 
 /// The device's state.
@@ -147,6 +150,8 @@ pub struct Core {
     pub pending: Recovery,
     /// Whether commits are likely to be synced one by one.
     pub rhythm: Rhythm,
+    /// What the journal held and the index does not have yet.
+    pub deferred: Deferred,
     /// What was done.
     pub statistics: Statistics,
     /// How long commits waited for the cleaner.

@@ -17,6 +17,9 @@ use onode_object::{
     Transaction,
 };
 
+/// Units of deferred changes that background work settles at once.
+const SETTLED_AT_ONCE: u32 = 16;
+
 /// A volume of objects on raw NAND flash (paper 1).
 pub struct FlashDevice {
     pub(crate) core: Mutex<Core>,
@@ -124,6 +127,12 @@ impl ObjectDevice for FlashDevice {
         let mut report = Maintenance::default();
         let mut round = None;
         self.core()?.move_failing()?;
+        // Few at a time, for who waits for the lock.
+        for _ in 0..budget {
+            if !self.core()?.settle_some(SETTLED_AT_ONCE)? {
+                break;
+            }
+        }
         // The lock is given back after each step: who reads waits for one step, not for the cleaner.
         while report.done < budget {
             let mut core = self.core.lock();
@@ -136,7 +145,8 @@ impl ObjectDevice for FlashDevice {
                 Step::Nothing => return Ok(report),
             }
         }
-        report.more = self.core.lock().wants_cleaning();
+        let core = self.core.lock();
+        report.more = core.wants_cleaning() || !core.deferred.is_empty();
         Ok(report)
     }
 

@@ -14,6 +14,7 @@
 //!
 //! All numbers are little-endian. Fields named `reserved` are zero and checked to be zero.
 
+use alloc::vec::Vec;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -34,9 +35,15 @@ pub const FEATURE_ACCESS_TIMES: u32 = 8;
 pub const FEATURE_WAITING_PAGES: u32 = 16;
 /// Incompatible feature: the index of content is in a memory beside the flash too, which has to know of every change.
 pub const FEATURE_MEMORY: u32 = 32;
+/// Incompatible feature: changes wait to be applied to the tree; a reference to them follows those to the segment table.
+pub const FEATURE_DEFERRED: u32 = 64;
 /// All incompatible features that this code knows.
-pub const FEATURES_KNOWN: u32 =
-    FEATURE_CLASSES | FEATURE_COMPACT_RECORDS | FEATURE_ACCESS_TIMES | FEATURE_WAITING_PAGES | FEATURE_MEMORY;
+pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES
+    | FEATURE_COMPACT_RECORDS
+    | FEATURE_ACCESS_TIMES
+    | FEATURE_WAITING_PAGES
+    | FEATURE_MEMORY
+    | FEATURE_DEFERRED;
 /// Compatible features: the wear policy that was chosen, one of these. None is set if none was chosen.
 pub const FEATURE_WEAR_OFF: u32 = 1;
 /// See [`FEATURE_WEAR_OFF`].
@@ -126,10 +133,14 @@ pub struct BlobReference {
 }
 const _: () = assert!(size_of::<BlobReference>() == 16);
 
+/// In the reverse index, deferred changes stand as this piece of the segment table: like one, only a checkpoint moves
+/// them.
+pub const DEFERRED_PIECE: u32 = u32::MAX;
+
 /// The location of nothing.
 pub const NOWHERE: u64 = u64::MAX;
 
-/// The fixed part of a superblock; `table_pieces` [`BlobReference`]s follow it.
+/// The fixed part of a superblock; `table_pieces` [`BlobReference`]s follow it, and with [`FEATURE_DEFERRED`] one more.
 ///
 /// A superblock is one page. It is written at every checkpoint, into the superblock blocks in turn,
 /// and is never rewritten in place. The valid one with the highest `generation` counts.
@@ -199,6 +210,18 @@ pub struct Superblock {
     pub extents: U64,
 }
 const _: () = assert!(size_of::<Superblock>() == 144);
+
+impl Superblock {
+    /// The references in `after`, the bytes behind it: to the segment table, and to deferred changes.
+    #[must_use]
+    pub fn references(&self, after: &[u8]) -> Option<(Vec<BlobReference>, Option<BlobReference>)> {
+        let pieces = self.table_pieces.get() as usize;
+        let all = pieces.checked_add(usize::from(self.incompatible.get() & FEATURE_DEFERRED != 0))?;
+        let bytes = after.get(..all.checked_mul(size_of::<BlobReference>())?)?;
+        let (pieces, deferred) = <[BlobReference]>::ref_from_bytes(bytes).ok()?.split_at_checked(pieces)?;
+        Some((pieces.to_vec(), deferred.first().copied()))
+    }
+}
 
 /// `summary_page` of a segment without a summary.
 pub const NO_SUMMARY: u16 = u16::MAX;

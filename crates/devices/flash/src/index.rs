@@ -1,7 +1,7 @@
 //! The seam behind which the device keeps what it knows of its objects: onodes, attributes and the places of
 //! their content, as entries in the order of their keys.
 //!
-//! Everything above asks and changes entries here and nowhere else; where they are kept is nobody's business but this
+//! Everything above asks and changes entries here and nowhere else, and what was deferred of them is settled first; where they are kept is nobody's business but this
 //! module's. The wandering tree on flash keeps all of them; beside it a memory may keep onodes and extents, and
 //! answers for them.
 
@@ -16,6 +16,7 @@ use onode_object::{ObjectId, Result};
 impl Core {
     /// What `with` makes of the value of `key`, if there is one.
     pub fn entry<T>(&mut self, key: &Key, with: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+        self.settle(key)?;
         let mut with = Some(with);
         if let Found::Here(found) = self.remembered(key, |value| with.take().map(|with| with(value))) {
             return Ok(found.flatten());
@@ -28,6 +29,7 @@ impl Core {
     /// Visits entries of the kind of `from`, and perhaps others, in order of their keys from the first at or after
     /// `from`, until `visit` returns false.
     pub fn entries(&mut self, from: &Key, visit: &mut dyn FnMut(&Key, &[u8]) -> bool) -> Result<()> {
+        self.settle_walk(from)?;
         if self.bpram.is_some() && keeps(from.kind) {
             return self.scan_remembered(from, visit);
         }
@@ -37,6 +39,7 @@ impl Core {
 
     /// The last entry at or before `key`, which names an extent; it need not be one.
     pub fn entry_at_or_before(&mut self, key: &Key) -> Result<Option<(Key, Vec<u8>)>> {
+        self.settle(key)?;
         if let Some(bpram) = &mut self.bpram
             && let Found::Here(found) = bpram.floor(key)
         {
@@ -48,6 +51,7 @@ impl Core {
 
     /// Sets the value of `key`.
     pub fn set_entry(&mut self, key: Key, value: &[u8]) -> Result<()> {
+        self.settle(&key)?;
         let (tree, mut source) = self.index();
         tree.insert(&mut source, key, value)?;
         if let Some(bpram) = self.bpram.as_mut().filter(|_| keeps(key.kind)) {
@@ -58,6 +62,7 @@ impl Core {
 
     /// Removes `key`; true if it was there.
     pub fn remove_entry(&mut self, key: &Key) -> Result<bool> {
+        self.settle(key)?;
         if let Some(bpram) = self.bpram.as_mut().filter(|_| keeps(key.kind)) {
             bpram.remove(key);
         }
@@ -67,6 +72,7 @@ impl Core {
 
     /// Removes all entries of `object`.
     pub fn remove_entries(&mut self, object: ObjectId) -> Result<()> {
+        self.settle_walk(&Key { object: object.0, kind: Key::ATTRIBUTE, index: 0 })?;
         loop {
             let mut keys = Vec::new();
             let (tree, mut source) = self.index();

@@ -96,7 +96,7 @@ fn memory(core: &Core) -> Vec<(&'static str, u64)> {
 }
 
 /// RAM by part.
-fn ram(core: &Core) -> [(&'static str, u64); 9] {
+fn ram(core: &Core) -> [(&'static str, u64); 10] {
     [
         ("node_cache", core.nodes.bytes() as u64),
         ("dirty_node", core.dirty_bytes() as u64),
@@ -106,6 +106,7 @@ fn ram(core: &Core) -> [(&'static str, u64); 9] {
         ("open_segment", core.log.memory_bytes() as u64),
         ("costliest", core.costliest.memory_bytes() as u64),
         ("access_time", core.access_bytes() as u64),
+        ("deferred_change", core.deferred.memory_bytes() as u64),
         ("cleaner", core.cleaning.as_ref().map_or(0, Cleaning::memory_bytes) as u64),
     ]
 }

@@ -35,6 +35,7 @@ mod commit;
 mod compact;
 mod core;
 mod costliest;
+mod deferred;
 mod device;
 pub mod dump;
 mod echo;

@@ -6,8 +6,9 @@ use crate::bpram::buffer::HeldPage;
 use crate::compact::Rhythm;
 use crate::core::{CheckpointState, Core, Statistics};
 use crate::costliest::Costliest;
+use crate::deferred::Deferred;
 use crate::errors::from_media;
-use crate::format::{FEATURE_COMPACT_RECORDS, FEATURE_MEMORY, FEATURE_WAITING_PAGES};
+use crate::format::{FEATURE_COMPACT_RECORDS, FEATURE_DEFERRED, FEATURE_MEMORY, FEATURE_WAITING_PAGES};
 use crate::layout::Layout;
 use crate::levelling::Levelling;
 use crate::log::Log;
@@ -129,6 +130,15 @@ impl Core {
         let mut core = Self::of_superblock(nand, found, options)?;
         core.held = held;
         core.load_table(found)?;
+        if let Some(stored) = found.deferred {
+            match core.load_deferred(stored) {
+                Err(error) if error.kind == ErrorKind::Corrupt => {
+                    core.journal_damage =
+                        Some(format!("what a checkpoint took over of the journal is damaged: {error}"));
+                }
+                loaded => loaded?,
+            }
+        }
         core.replay()?;
         Ok(core)
     }
@@ -144,7 +154,7 @@ impl Core {
         let mut core = Self::assemble(nand, layout, superblock.uuid, table, tree, policies, options);
         // Segments of an earlier placement may still be there.
         let of_format = FEATURE_COMPACT_RECORDS | FEATURE_WAITING_PAGES | FEATURE_MEMORY;
-        core.incompatible = core.incompatible & !of_format | superblock.incompatible.get();
+        core.incompatible = core.incompatible & !of_format | superblock.incompatible.get() & !FEATURE_DEFERRED;
         core.log.copies_waiting = core.incompatible & FEATURE_WAITING_PAGES != 0;
         core.ring = Ring::after_mount(found);
         core.next_object = superblock.next_object.get();
@@ -169,6 +179,7 @@ impl Core {
             objects: superblock.objects.get(),
             extents: superblock.extents.get(),
             pieces: found.pieces.clone(),
+            deferred: found.deferred,
         };
         Ok(core)
     }
@@ -242,6 +253,7 @@ impl Core {
             stuck: BTreeSet::new(),
             journal_damage: None,
             pending: Recovery::default(),
+            deferred: Deferred::default(),
             rhythm: Rhythm::default(),
             statistics: Statistics::default(),
             stalls: Stalls::default(),

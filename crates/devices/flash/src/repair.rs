@@ -167,6 +167,13 @@ pub fn repair(nand: impl Nand + 'static, options: &RepairOptions) -> Result<Repa
     if let Some(why) = core.journal_damage.take() {
         actions.push(Action::JournalCut { why });
     }
+    while let Err(error) = core.settle_all() {
+        if error.kind != ErrorKind::Corrupt {
+            return Err(error);
+        }
+        actions.push(Action::JournalCut { why: error.detail });
+        core.drop_next_deferred();
+    }
     core.recount(options.drop_damaged, &mut actions)?;
     // A cut may come at any time from here on: the old superblock counts until the new one is written.
     if !actions.is_empty() || !core.clean {
@@ -194,8 +201,13 @@ fn usable(
             continue;
         }
         let mut medium = Medium::new(nand, layout, &superblock.uuid);
-        let located =
-            superblocks::Located { block: found.block, page: 0, superblock: *superblock, pieces: found.pieces.clone() };
+        let located = superblocks::Located {
+            block: found.block,
+            page: 0,
+            superblock: *superblock,
+            pieces: found.pieces.clone(),
+            deferred: found.deferred,
+        };
         let Some(table) = table::load(&mut medium, &located, &mut Context::silent()) else { continue };
         let sequence = table.sequence(&layout, superblock.root.location.get());
         if medium.blob(&superblock.root, sequence).is_err() {

@@ -1,5 +1,5 @@
-//! Roll-forward: what the journal holds after the newest checkpoint, applied by the same `apply` as
-//! live commits.
+//! Roll-forward: what the journal holds after the newest checkpoint, noted down, and applied by the same `apply` as
+//! live commits when it is needed ([`crate::deferred`]).
 //!
 //! The journal ends at the first page that is not a sound page of the expected segment life. Whatever
 //! stood in the last sound page is moved, because a cut may have hit that page in a way that shows
@@ -89,6 +89,10 @@ impl Core {
         let mut assembler = Assembler::default();
         let mut traces = Traces::default();
         let fault = loop {
+            if self.journal_damage.is_some() {
+                // What came before this part of it is lost.
+                break PageFault::Checksum;
+            }
             let page = match self.next_page(&mut cursor)? {
                 Ok(page) => page,
                 Err(fault) => break fault,
@@ -414,15 +418,15 @@ impl Core {
                     return Err(damaged(format!("the journal holds commit {transaction} where {expected} should be")));
                 }
                 self.log.transaction = transaction;
-                for change in &changes {
-                    self.apply(change)?;
-                    if let Change::Place { object, offset, pieces } = change {
+                for change in changes {
+                    if let Change::Place { object, offset, pieces } = &change {
                         let mut at = *offset;
                         for piece in pieces {
                             traces.add(&self.log.store.layout, (*object, at, *piece));
                             at += u64::from(piece.length);
                         }
                     }
+                    self.defer(change)?;
                 }
                 Ok(())
             }

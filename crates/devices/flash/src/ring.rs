@@ -9,8 +9,8 @@
 use crate::core::Core;
 use crate::errors::damaged;
 use crate::format::{
-    BlobReference, FEATURE_COMPACT_RECORDS, FEATURES_KNOWN, FORMAT_MAJOR, FORMAT_MINOR, PageKind, SUPERBLOCK_MAGIC,
-    Superblock,
+    BlobReference, FEATURE_COMPACT_RECORDS, FEATURE_DEFERRED, FEATURES_KNOWN, FORMAT_MAJOR, FORMAT_MINOR, PageKind,
+    SUPERBLOCK_MAGIC, Superblock,
 };
 use crate::layout::Layout;
 use crate::page::{self, PageFault, PageInfo};
@@ -44,6 +44,8 @@ pub struct Found {
     pub superblock: Superblock,
     /// References to the pieces of the segment table.
     pub pieces: Vec<BlobReference>,
+    /// Reference to deferred changes.
+    pub deferred: Option<BlobReference>,
     /// Block in which it lies.
     pub block: u32,
 }
@@ -172,11 +174,12 @@ impl Core {
         let checkpoint = &self.checkpoint_state;
         let (root, root_level) = checkpoint.root;
         let (placement, victim) = self.policies.bytes();
+        let deferred = if checkpoint.deferred.is_some() { FEATURE_DEFERRED } else { 0 };
         let superblock = Superblock {
             magic: SUPERBLOCK_MAGIC,
             major: FORMAT_MAJOR.into(),
             minor: FORMAT_MINOR.into(),
-            incompatible: self.incompatible.into(),
+            incompatible: (self.incompatible | deferred).into(),
             read_only_compatible: 0.into(),
             compatible: self.policies.compatible().into(),
             uuid: self.uuid,
@@ -206,6 +209,7 @@ impl Core {
         };
         let mut bytes = superblock.as_bytes().to_vec();
         bytes.extend_from_slice(checkpoint.pieces.as_bytes());
+        bytes.extend_from_slice(checkpoint.deferred.as_slice().as_bytes());
         bytes
     }
 }
@@ -317,23 +321,21 @@ fn read_superblock(nand: &mut dyn Nand, block: u32, page: u32) -> Result<core::r
     let (payload, rest) = data.split_at(Layout::payload_bytes(&shape) as usize);
     let trailer = if in_spare { &spare[..] } else { rest };
     // The checksum is seeded with the uuid, which only the superblock itself tells.
-    let Some((superblock, pieces)) = parse_superblock(payload) else { return Ok(Err(PageFault::Checksum)) };
+    let Some((superblock, pieces, deferred)) = parse_superblock(payload) else { return Ok(Err(PageFault::Checksum)) };
     let seed = page::volume_seed(&superblock.uuid);
     let info = match page::verify(seed, address, None, trailer, payload) {
         Ok(info) => info,
         Err(fault) => return Ok(Err(fault)),
     };
     let sound = info.kind == PageKind::Superblock && info.sequence == superblock.generation.get();
-    Ok(if sound { Ok(Found { superblock, pieces, block }) } else { Err(PageFault::Checksum) })
+    Ok(if sound { Ok(Found { superblock, pieces, deferred, block }) } else { Err(PageFault::Checksum) })
 }
 
-/// A superblock and its references from the bytes of one.
-pub fn parse_superblock(bytes: &[u8]) -> Option<(Superblock, Vec<BlobReference>)> {
+/// A superblock and its references, to the segment table and to deferred changes, from the bytes of one.
+pub fn parse_superblock(bytes: &[u8]) -> Option<(Superblock, Vec<BlobReference>, Option<BlobReference>)> {
     let (superblock, after) = Superblock::read_from_prefix(bytes).ok()?;
-    let count = superblock.table_pieces.get() as usize;
-    let pieces = after.get(..count.checked_mul(size_of::<BlobReference>())?)?;
-    let pieces = <[BlobReference]>::ref_from_bytes(pieces).ok()?;
-    (superblock.magic == SUPERBLOCK_MAGIC).then(|| (superblock, pieces.to_vec()))
+    let (pieces, deferred) = superblock.references(after)?;
+    (superblock.magic == SUPERBLOCK_MAGIC).then_some((superblock, pieces, deferred))
 }
 
 /// Checks that this code can use the volume and that the medium has its shape.

@@ -56,7 +56,7 @@ impl Core {
 
     /// Segments that a checkpoint of what has changed by now may fill.
     pub fn checkpoint_cost(&self) -> u32 {
-        self.segments_for_nodes(self.dirty_bytes())
+        self.segments_for_nodes(self.dirty_bytes() + self.deferred.memory_bytes())
     }
 
     /// Segments that a checkpoint with `node_bytes` of changed nodes and the whole segment table may fill.
@@ -134,7 +134,7 @@ impl Core {
             let page_bytes = u64::from(self.log.store.layout.payload_bytes);
             left / (page_bytes + self.page_extent_bytes()) * page_bytes
         };
-        Space { total, available, objects: self.objects }
+        Space { total, available, objects: self.object_count() }
     }
 
     /// Decides whether `transaction` fits and cleans until it does.
@@ -145,8 +145,12 @@ impl Core {
         let bytes = self.transaction_bytes(transaction);
         if !freeing {
             self.make_memory_room(transaction.mutations.len())?;
-            let used = self.used_bytes();
             let usable = self.usable_bytes();
+            if self.used_bytes() + bytes > usable {
+                // What was replaced still counts where it is deferred.
+                self.settle_in_steps()?;
+            }
+            let used = self.used_bytes();
             if used + bytes > usable {
                 return Err(no_space(bytes, usable.saturating_sub(used)));
             }
@@ -156,6 +160,7 @@ impl Core {
         if self.has_room(needed) {
             return Ok(());
         }
+        self.settle_in_steps()?;
         if !freeing && needed > self.most_room() {
             return Err(no_space(bytes, 0));
         }

@@ -31,7 +31,7 @@ pub fn superblock_of(memory: &dyn Pmem) -> Option<u32> {
     let body = blob_at(memory, page::volume_seed(&anchor.uuid), anchor.body_granule.get())?;
     let (header, rest) = BodyHeader::read_from_prefix(&body.bytes).ok()?;
     let superblock = rest.get((header.given_up.get() as usize).checked_mul(4)?..)?;
-    parse_superblock(superblock).map(|(superblock, _)| superblock.generation.get())
+    parse_superblock(superblock).map(|(superblock, ..)| superblock.generation.get())
 }
 
 /// A memory that was taken up.
@@ -150,7 +150,7 @@ impl Bpram {
         let superblock = &rest[given_up.len()..];
         let given_up: BTreeSet<u32> =
             given_up.chunks_exact(4).map(|one| u32::from_le_bytes([one[0], one[1], one[2], one[3]])).collect();
-        let (superblock, pieces) = parse_superblock(superblock)?;
+        let (superblock, pieces, deferred) = parse_superblock(superblock)?;
         self.is_closed = header.closed == 1;
         self.unit = Some(header.unit.get()).filter(|unit| *unit > 0)?;
         let mut table = alloc::vec![None; pieces.len()];
@@ -204,7 +204,7 @@ impl Bpram {
             self.clear(&left_over);
         }
         let table = table.into_iter().collect::<Option<Vec<_>>>()?;
-        Some((Found { superblock, pieces, block: u32::MAX }, table))
+        Some((Found { superblock, pieces, deferred, block: u32::MAX }, table))
     }
 
     /// Clears the headers of blobs that were given up, and those that a fold which never counted left, before a coming one

@@ -6,7 +6,7 @@ use super::model::Last;
 use super::table::Table;
 use super::walk::{Claim, Index, Owner, live_bytes};
 use super::{Context, unreadable};
-use crate::format::Superblock;
+use crate::format::{DEFERRED_PIECE, Superblock};
 use crate::layout::Layout;
 use crate::policy::Stream;
 use crate::segments::SegmentState;
@@ -124,6 +124,7 @@ fn name(owner: &Owner) -> alloc::string::String {
     match owner {
         Owner::Content { object, offset } => format!("object {object} from byte {offset}"),
         Owner::Node { level, .. } => format!("a tree node of level {level}"),
+        Owner::TablePiece { piece: DEFERRED_PIECE } => "deferred changes".into(),
         Owner::TablePiece { piece } => format!("segment table piece {piece}"),
     }
 }

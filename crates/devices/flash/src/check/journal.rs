@@ -2,7 +2,10 @@
 
 use super::finding::{Finding, FindingKind, Place, Severity};
 use super::medium::{Fault, Medium};
+use super::superblocks::Located;
+use super::table::Table;
 use super::{Context, JournalEnd, unreadable};
+use crate::deferred;
 use crate::format::{PageKind, Superblock};
 use crate::layout::SegmentPage;
 use crate::page::PageFault;
@@ -10,12 +13,14 @@ use crate::record::{Assembler, Change, Record};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-/// The records behind a checkpoint, and the segments that the journal entered.
+/// The records behind a checkpoint, those that it took over unapplied, and the segments that the journal entered.
 #[derive(Default)]
 pub(crate) struct Journal {
     pub(crate) records: Vec<Record>,
     /// How many of them are known to have been on the medium with all their content.
     pub(crate) sure: usize,
+    /// Changes before all of them that the checkpoint's tree does not have.
+    pub(crate) deferred: Vec<Change>,
     /// Segment and sequence number.
     pub(crate) entered: Vec<(u32, u32)>,
 }
@@ -24,17 +29,19 @@ impl Journal {
     /// The objects that the records change.
     pub(crate) fn touched(&self) -> BTreeSet<u64> {
         let mut touched = BTreeSet::new();
-        for record in &self.records {
-            let Record::Commit { changes, .. } = record else { continue };
-            for change in changes {
-                touched.insert(match change {
-                    Change::Place { object, .. } | Change::Patch { object, .. } => object.0,
-                    Change::Mutation(mutation) => mutation.object().0,
-                });
-            }
+        for change in self.records.iter().flat_map(changes_of).chain(&self.deferred) {
+            touched.insert(match change {
+                Change::Place { object, .. } | Change::Patch { object, .. } => object.0,
+                Change::Mutation(mutation) => mutation.object().0,
+            });
         }
         touched
     }
+}
+
+/// What a record changes.
+fn changes_of(record: &Record) -> &[Change] {
+    if let Record::Commit { changes, .. } = record { changes } else { &[] }
 }
 
 /// Where the reading stands.
@@ -42,6 +49,28 @@ struct Cursor {
     at: SegmentPage,
     sequence: u32,
     next: (u32, u32),
+}
+
+/// Reads the changes that the checkpoint of `newest` did not apply.
+pub(crate) fn read_deferred(
+    medium: &mut Medium<'_>,
+    newest: &Located,
+    table: &Table,
+    context: &mut Context<'_>,
+) -> Vec<Change> {
+    let Some(reference) = &newest.deferred else { return Vec::new() };
+    let place = Place::Bytes { location: reference.location.get(), length: u64::from(reference.length.get()) };
+    match medium.blob(reference, table.sequence(&medium.layout, reference.location.get())) {
+        Ok(bytes) => match deferred::decode(&bytes) {
+            Ok(changes) => return changes,
+            Err(error) => {
+                let finding = Finding::new(Severity::Error, FindingKind::JournalRecordWrong, place);
+                context.add(finding.found(error.detail));
+            }
+        },
+        Err(fault) => context.add(unreadable(Severity::Error, FindingKind::JournalDamaged, place, &fault)),
+    }
+    Vec::new()
 }
 
 /// Reads the journal that starts where `superblock` says.

@@ -43,6 +43,11 @@ pub(crate) fn apply(
     let existed = index.touched.values().filter(|object| object.onode.is_some()).count() as u64;
     let mut model = Model { objects: index.touched, segments: medium.layout.segments };
     let mut transaction = superblock.transaction.get();
+    let deferred = journal.deferred.iter().try_for_each(|change| model.change(medium, change));
+    if let Some(found) = deferred.err().filter(|_| index.lost.is_empty()) {
+        let place = Place::Commit { transaction };
+        context.add(Finding::new(Severity::Error, FindingKind::JournalRecordWrong, place).found(found));
+    }
     for (number, record) in journal.records.iter().enumerate() {
         if let Record::Commit { changes, .. } = record
             && number >= journal.sure
@@ -85,7 +90,8 @@ pub(crate) fn apply(
     let after: u64 = model.objects.values().map(|object| object.extents.len() as u64).sum();
     let exist = model.objects.values().filter(|object| object.onode.is_some()).count() as u64;
     let mut claims = index.claims;
-    if !journal.records.is_empty() {
+    let changed = !journal.records.is_empty() || !journal.deferred.is_empty();
+    if changed {
         claims.retain(
             |claim| !matches!(claim.owner, Owner::Content { object, .. } if model.objects.contains_key(&object)),
         );
@@ -102,7 +108,7 @@ pub(crate) fn apply(
         claims,
         objects: index.objects - existed.min(index.objects) + exist,
         extents: index.extents - before.min(index.extents) + after,
-        changed: !journal.records.is_empty(),
+        changed,
     }
 }
 

@@ -25,6 +25,7 @@ pub(crate) struct Located {
     pub(crate) page: u32,
     pub(crate) superblock: Superblock,
     pub(crate) pieces: Vec<BlobReference>,
+    pub(crate) deferred: Option<BlobReference>,
 }
 
 impl Located {
@@ -61,13 +62,11 @@ pub(crate) fn read_slot(nand: &mut dyn Nand, block: u32, page: u32) -> Slot {
         Err(PageFault::Erased) => return Slot::Erased,
         Err(_) => return Slot::Unreadable,
     };
-    let bytes = (superblock.table_pieces.get() as usize).saturating_mul(size_of::<BlobReference>());
-    let pieces = after.get(..bytes).and_then(|bytes| <[BlobReference]>::ref_from_bytes(bytes).ok());
     let sound = superblock.magic == SUPERBLOCK_MAGIC
         && info.kind == PageKind::Superblock
         && info.sequence == superblock.generation.get();
-    match pieces {
-        Some(pieces) if sound => Slot::Sound(Located { block, page, superblock, pieces: pieces.to_vec() }),
+    match superblock.references(after) {
+        Some((pieces, deferred)) if sound => Slot::Sound(Located { block, page, superblock, pieces, deferred }),
         _ => Slot::Unreadable,
     }
 }
@@ -124,7 +123,11 @@ fn compare(earlier: &Located, later: &Located, context: &mut Context<'_>) {
     let same_checkpoint = was.0 == is.0;
     // A session begins by repeating the superblock with sequence numbers of its own.
     let same_numbers = (was.2, was.3) == (is.2, is.3);
-    let agrees = !same_checkpoint || (old.root == new.root && earlier.pieces == later.pieces && same_numbers);
+    let agrees = !same_checkpoint
+        || (old.root == new.root
+            && earlier.pieces == later.pieces
+            && earlier.deferred == later.deferred
+            && same_numbers);
     if old.generation == new.generation || old.uuid != new.uuid || !ascends || !agrees {
         let describe = |numbers: (u32, u32, u64, u64)| {
             format!("checkpoint {}, sequence {}, object {}, commit {}", numbers.0, numbers.1, numbers.2, numbers.3)

@@ -6,8 +6,9 @@ use super::medium::Medium;
 use super::table::Table;
 use super::{Context, unreadable};
 use crate::apply::{Extent, Onode};
-use crate::format::{BlobReference, Superblock};
+use crate::format::{BlobReference, DEFERRED_PIECE, Superblock};
 use crate::layout::Layout;
+use crate::record::Change;
 use crate::tree::{Child, Key, Node};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -61,6 +62,25 @@ impl Index {
             length: reference.length.get(),
             owner: Owner::TablePiece { piece },
         }));
+        self.claims.sort_unstable();
+    }
+
+    /// Adds the places of deferred changes, and where they are stored themselves, and brings all places in order.
+    pub(crate) fn add_deferred(&mut self, stored: Option<BlobReference>, deferred: &[Change]) {
+        self.claims.extend(stored.map(|stored| Claim {
+            location: stored.location.get(),
+            length: stored.length.get(),
+            owner: Owner::TablePiece { piece: DEFERRED_PIECE },
+        }));
+        for change in deferred {
+            let Change::Place { object, offset, pieces } = change else { continue };
+            let mut offset = *offset;
+            for piece in pieces {
+                let owner = Owner::Content { object: object.0, offset };
+                self.claims.push(Claim { location: piece.location, length: piece.length, owner });
+                offset += u64::from(piece.length);
+            }
+        }
         self.claims.sort_unstable();
     }
 

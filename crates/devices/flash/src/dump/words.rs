@@ -1,5 +1,6 @@
 //! Journal records, owners and hints in words.
 
+use crate::format::DEFERRED_PIECE;
 use crate::items::Owner;
 use crate::record::{Change, Record};
 use alloc::format;
@@ -77,6 +78,7 @@ pub(super) fn owner(owner: &Owner) -> String {
         Owner::Node { key, level } => {
             format!("tree node of level {level} with key {}/{:#x}/{}", key.object, key.kind, key.index)
         }
+        Owner::TablePiece { piece: DEFERRED_PIECE } => "deferred changes".into(),
         Owner::TablePiece { piece } => format!("segment table piece {piece}"),
     }
 }
