@@ -124,6 +124,8 @@ pub enum Bug {
     TierSurplusDropped,
     /// tier: a copy is believed by the place of its original alone.
     TierCopyBelieved,
+    /// tier: a record names content that may still be in the disk's cache.
+    TierRecordBeforeContent,
     /// fs: fsync does not wait for the device.
     FsyncWithoutSync,
     /// fs: a change of names is two transactions.
@@ -150,7 +152,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 69] = [
+    pub const ALL: [Self; 70] = [
         Self::AckBeforeProgram,
         Self::RecordBeforeData,
         Self::CheckpointBeforeContent,
@@ -209,6 +211,7 @@ impl Bug {
         Self::TierBigNotFlushed,
         Self::TierSurplusDropped,
         Self::TierCopyBelieved,
+        Self::TierRecordBeforeContent,
         Self::FsyncWithoutSync,
         Self::NamesInTwo,
         Self::OrphansStay,

@@ -43,7 +43,8 @@ impl Tier {
             // What a cache remembers proves nothing.
             node_cache_bytes: 0,
             pending_bytes: self.shape.log_bytes / 2,
-            place_above_bytes: 16 << 10,
+            // Of two blocks, one goes to its place at once: writes of the workloads are small.
+            place_above_bytes: 4 << 10,
             ..MountOptions::default()
         }
     }

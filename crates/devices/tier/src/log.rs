@@ -127,7 +127,7 @@ impl Log {
     /// # Errors
     /// `Media` of the big disk.
     pub fn write(&mut self, disks: &Disks, need: Need, has_placed: bool, leans_on_fast: bool) -> Result<()> {
-        if has_placed {
+        if has_placed && !is_planted(Bug::TierRecordBeforeContent) {
             disks.flush()?;
         }
         let wanted = self.effective(need);
