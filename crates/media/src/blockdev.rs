@@ -80,6 +80,12 @@ pub trait BlockDev: Send {
         false
     }
 
+    /// Bytes that are best written in whole, from a multiple of them on: an erase block, or a stripe over several disks.
+    /// `None` if the device does not tell; a power of two otherwise.
+    fn stripe_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Several reads that do not wait for one another, for devices that work on more than one at a time.
     ///
     /// # Errors
@@ -138,6 +144,10 @@ impl<D: BlockDev + ?Sized> BlockDev for alloc::boxed::Box<D> {
 
     fn is_busy(&mut self) -> bool {
         (**self).is_busy()
+    }
+
+    fn stripe_bytes(&self) -> Option<u64> {
+        (**self).stripe_bytes()
     }
 
     fn read_batch(&mut self, reads: &mut [(u64, &mut [u8])], tag: IoTag) -> Result<()> {

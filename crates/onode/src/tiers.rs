@@ -32,7 +32,7 @@ fn format_options(tiers: &Tiers, uuid: [u8; 16]) -> FormatOptions {
 }
 
 fn new_fast(tiers: &Tiers, disk: Box<dyn BlockDev>, uuid: [u8; 16]) -> NewFast {
-    let options = fast_options(tiers, disk.bytes());
+    let options = fast_options(tiers, &*disk);
     NewFast { disk, uuid, options }
 }
 
@@ -40,15 +40,18 @@ fn mount_options(tiers: &Tiers, read_only: bool) -> MountOptions {
     MountOptions { read_only, acknowledge: tiers.acknowledge.unwrap_or_default(), ..MountOptions::default() }
 }
 
-fn fast_options(tiers: &Tiers, bytes: u64) -> FastOptions {
+fn fast_options(tiers: &Tiers, disk: &dyn BlockDev) -> FastOptions {
     let scheme = if tiers.as_in_paper { Scheme::Paper } else { Scheme::Exact };
     let section = |name: &str, weight, extent| SectionOptions { scheme, ..SectionOptions::new(name, weight, extent) };
     let usual = || USUAL_SECTIONS.iter().map(|(name, extent, share)| section(name, *share, *extent)).collect();
     let said: Vec<_> = tiers.sections.iter().map(|one| section(&one.name, one.share, one.extent.into())).collect();
-    let defaults = FastOptions::for_disk(bytes);
+    let defaults = FastOptions::for_disk(disk.bytes());
+    // What the device tells of itself, unless it is too large for the room that there is.
+    let told = disk.stripe_bytes().filter(|stripe| *stripe <= disk.bytes() / 64);
+    let stripe_bytes = tiers.erase_block.map(u64::from).or(told).unwrap_or(defaults.stripe_bytes);
     FastOptions {
         ring_bytes: tiers.log.unwrap_or(defaults.ring_bytes),
-        stripe_bytes: tiers.erase_block.map_or(defaults.stripe_bytes, u64::from),
+        stripe_bytes,
         sections: if said.is_empty() { usual() } else { said },
     }
 }

@@ -6,7 +6,7 @@
 
 use super::aligned::{ALIGNMENT, AlignedBuffer, is_aligned};
 use super::ioctl;
-use super::kind::{Kind, identify};
+use super::kind::{Kind, identify, stripe_of_device};
 use crate::blockdev::{BlockDev, SECTOR_BYTES, check_request};
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::image::OpenMode;
@@ -140,6 +140,10 @@ impl BlockDev for DeviceFile {
 
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    fn stripe_bytes(&self) -> Option<u64> {
+        if self.is_block_device { stripe_of_device(&self.file) } else { None }
     }
 
     // One request at a time, each a whole run of pages: pread and pwrite. Measured with fio on a loop device

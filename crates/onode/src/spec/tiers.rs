@@ -38,7 +38,7 @@ pub struct Tiers {
     pub acknowledge: Option<Acknowledge>,
     /// Space of a new fast disk is given out in segments and sub-segments as in paper 4, not in exact runs.
     pub as_in_paper: bool,
-    /// Bytes of an erase block or stripe of a new fast disk.
+    /// Bytes of an erase block or stripe of a new fast disk: what the device tells of itself if `None`, else 256 KiB.
     pub erase_block: Option<u32>,
     /// What is done about the fast disk.
     pub fast: Fast,
