@@ -1,4 +1,6 @@
-"""Writes rows of figures into a page, between two marks: rows.py PAGE NAME REPORT.json...
+"""Writes rows of figures into a page, between two marks: rows.py [--from TEXT] PAGE NAME REPORT.json...
+
+With --from those before the first whose name begins with TEXT are left out.
 
 The marks are `<!-- NAME: begin -->` and `<!-- NAME: end -->`; reports are what `onode --json lab ... --figures` prints.
 """
@@ -22,15 +24,19 @@ def line(row):
     return f"| {row['name']} | {number(row['value'])} {row['unit']} | {reach} | {met} |\n"
 
 
-page, name = sys.argv[1:3]
+arguments = sys.argv[1:]
+first = arguments[1] if arguments[0] == "--from" else ""
+page, name, *files = arguments[2:] if first else arguments
 lines = ["| figure | value | to reach | met |\n", "|---|---|---|---|\n"]
 failures = []
-for report in map(json.load, map(open, sys.argv[3:])):
-    lines += [line(row) for row in report["rows"]]
+for report in map(json.load, map(open, files)):
+    names = [row["name"] for row in report["rows"]]
+    start = next((at for at, name_of in enumerate(names) if name_of.startswith(first)), len(names))
+    lines += [line(row) for row in report["rows"][start:]]
     failures += report.get("failures", [])
 if failures:
     lines += ["\nNot measured, because it failed:\n\n"] + [f"- {failure}\n" for failure in failures]
-notes = [note for report in map(json.load, map(open, sys.argv[3:])) for note in report.get("notes", [])]
+notes = [note for report in map(json.load, map(open, files)) for note in report.get("notes", [])]
 if notes:
     lines += ["\n"] + [f"- {note}\n" for note in notes]
 begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
