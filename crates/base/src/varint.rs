@@ -32,6 +32,17 @@ pub fn take(input: &mut &[u8]) -> Option<u64> {
     None
 }
 
+/// A signed number (in two's complement) as one that is small if it is near zero: 0, -1, 1, -2, ...
+pub const fn zigzag(value: u64) -> u64 {
+    let signed = value.cast_signed();
+    ((signed << 1) ^ (signed >> 63)).cast_unsigned()
+}
+
+/// Takes [`zigzag`] back.
+pub const fn unzigzag(value: u64) -> u64 {
+    (value >> 1) ^ (value & 1).wrapping_neg()
+}
+
 /// Appends a length and the bytes.
 pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put(out, bytes.len() as u64);
@@ -52,6 +63,14 @@ pub fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn signed_numbers_near_zero_are_small() {
+        for (signed, small) in [(0, 0), (-1, 1), (1, 2), (-2, 3), (i64::MAX, u64::MAX - 1), (i64::MIN, u64::MAX)] {
+            assert_eq!(zigzag(signed.cast_unsigned()), small);
+            assert_eq!(unzigzag(small).cast_signed(), signed);
+        }
+    }
 
     #[test]
     fn round_trip_and_refusal() {

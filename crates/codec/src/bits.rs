@@ -118,14 +118,3 @@ impl<'a> BitReader<'a> {
         self.position.div_ceil(8) == self.bytes.len() && self.window() == 0
     }
 }
-
-/// Signed differences as small numbers: 0, -1, 1, -2, ...
-pub const fn zigzag(value: u64) -> u64 {
-    let signed = value as i64;
-    ((signed << 1) ^ (signed >> 63)) as u64
-}
-
-/// Takes [`zigzag`] back.
-pub const fn unzigzag(value: u64) -> u64 {
-    (value >> 1) ^ (value & 1).wrapping_neg()
-}

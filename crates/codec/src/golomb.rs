@@ -5,8 +5,9 @@
 //! those bits. Before that the *usual* number of the class changes places with 0, which takes the fewest bits; a class
 //! with nothing but the usual number takes none. A page that is far from where it is expected is written as it is.
 
-use crate::bits::{BitReader, BitWriter, unzigzag};
+use crate::bits::{BitReader, BitWriter};
 use crate::tokens::{CLASSES, Class, Token, TokenSource};
+use onode_base::varint::unzigzag;
 
 /// Bits of `k`.
 const SHIFT_BITS: u32 = 5;

@@ -5,11 +5,11 @@
 //! foretells go through the same state in pieces, so the outcome is one run of bytes: the state (32 bits), and what the
 //! decoder takes in as it goes on. It is written from the last token to the first.
 
-use crate::bits::unzigzag;
 use crate::tables::{SETS, TABLES};
 use crate::tokens::{CLASSES, Class, Token, TokenSource};
 use alloc::vec::Vec;
 use core::ops::Range;
+use onode_base::varint::unzigzag;
 
 /// Frequencies of a class add up to two to the power of this.
 pub const SCALE_BITS: u32 = 14;

@@ -3,10 +3,10 @@
 //! A file that was written in one go after the one before it costs only zeros: every token is the difference to what
 //! the record before it, and the place where its pages end on the medium, let expect.
 
-use crate::bits::{unzigzag, zigzag};
 use crate::bucket::BUCKET_RUNS_MAX;
 use crate::record::{Head, Key, PIECE_PAGES, Record, Run};
 use alloc::vec::Vec;
+use onode_base::varint::{unzigzag, zigzag};
 
 /// What a token means. The coder has statistics of its own for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

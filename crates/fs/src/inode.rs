@@ -133,7 +133,7 @@ impl Inode {
         for (i, (flag, base, time)) in later.into_iter().enumerate() {
             match &times {
                 _ if flags & flag == 0 => {}
-                Some(times) => varint::put(&mut out, zigzag(times.distances[i])),
+                Some(times) => put_signed(&mut out, times.distances[i]),
                 None => put_time(&mut out, base, time),
             }
         }
@@ -175,7 +175,7 @@ impl Inode {
             _ => return None,
         };
         let time = |input: &mut &[u8], base: Timestamp| {
-            if is_dense { later(base, unzigzag(varint::take(input)?)) } else { take_time(input, base) }
+            if is_dense { later(base, take_signed(input)?) } else { take_time(input, base) }
         };
         let file_type = FileType::from_byte(head & 0xf)?;
         let permissions = u16::try_from(varint::take(input)?).ok().filter(|bits| *bits <= 0o7777)?;
@@ -248,21 +248,21 @@ fn take_birth(input: &mut &[u8]) -> Option<Timestamp> {
 }
 
 /// Small distances are short in both directions.
-const fn zigzag(distance: i64) -> u64 {
-    ((distance << 1) ^ (distance >> 63)) as u64
+fn put_signed(out: &mut Vec<u8>, distance: i64) {
+    varint::put(out, varint::zigzag(distance.cast_unsigned()));
 }
 
-const fn unzigzag(number: u64) -> i64 {
-    (number >> 1) as i64 ^ -((number & 1) as i64)
+fn take_signed(input: &mut &[u8]) -> Option<i64> {
+    varint::take(input).map(|number| varint::unzigzag(number).cast_signed())
 }
 
 fn put_time(out: &mut Vec<u8>, base: Timestamp, time: Timestamp) {
-    varint::put(out, zigzag(time.seconds.wrapping_sub(base.seconds)));
+    put_signed(out, time.seconds.wrapping_sub(base.seconds));
     varint::put(out, u64::from(time.nanoseconds));
 }
 
 fn take_time(input: &mut &[u8], base: Timestamp) -> Option<Timestamp> {
-    let distance = unzigzag(varint::take(input)?);
+    let distance = take_signed(input)?;
     let nanoseconds = u32::try_from(varint::take(input)?).ok().filter(|n| *n < 1_000_000_000)?;
     Some(Timestamp { seconds: base.seconds.wrapping_add(distance), nanoseconds })
 }

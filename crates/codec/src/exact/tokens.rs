@@ -4,9 +4,9 @@
 //! a device writes the two to different places. The classes are those of records, in another meaning and with tables of their own.
 
 use super::{Begin, ENTRIES_MAX, Entry, Item, Measure};
-use crate::bits::{unzigzag, zigzag};
 use crate::tokens::{Class, Token, TokenSource, put_place};
 use alloc::vec::Vec;
+use onode_base::varint::{unzigzag, zigzag};
 
 /// Objects that are missing before this one.
 const OBJECT: Class = Class::Object;

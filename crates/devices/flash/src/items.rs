@@ -84,7 +84,7 @@ impl Items {
         varint::put(out, u64::from(item.length));
         match item.owner {
             Owner::Content { object, offset } => {
-                varint::put(out, zigzag(object.wrapping_sub(self.object)));
+                varint::put(out, varint::zigzag(object.wrapping_sub(self.object)));
                 varint::put(out, offset);
                 self.object = object;
             }
@@ -128,7 +128,7 @@ impl Items {
             let length = u32::try_from(varint::take(input)?).ok()?;
             let owner = match kind {
                 0 => {
-                    let object = last_object.wrapping_add(unzigzag(varint::take(input)?));
+                    let object = last_object.wrapping_add(varint::unzigzag(varint::take(input)?));
                     last_object = object;
                     Owner::Content { object, offset: varint::take(input)? }
                 }
@@ -147,15 +147,6 @@ impl Items {
         }
         input.is_empty().then_some(items)
     }
-}
-
-const fn zigzag(value: u64) -> u64 {
-    let signed = value as i64;
-    ((signed << 1) ^ (signed >> 63)) as u64
-}
-
-const fn unzigzag(value: u64) -> u64 {
-    (value >> 1) ^ (value & 1).wrapping_neg()
 }
 
 #[cfg(test)]

@@ -6,20 +6,12 @@ use crate::format::NO_SUMMARY;
 use crate::layout::Layout;
 use crate::policy::Stream;
 use alloc::vec::Vec;
-use onode_base::varint;
+use onode_base::varint::{self, unzigzag, zigzag};
 use onode_codec::{decode_rows, encode_rows};
 
 /// State and stream, then what is counted from where it is usually: sequence number, erases, dead pages, dead bytes beside
 /// them, pages of the summary.
 type Row = [u64; 6];
-
-const fn zigzag(value: i64) -> u64 {
-    ((value << 1) ^ (value >> 63)) as u64
-}
-
-const fn unzigzag(value: u64) -> i64 {
-    (value >> 1) as i64 ^ -((value & 1) as i64)
-}
 
 /// The piece as bytes.
 pub fn encode(entries: &[Segment], layout: &Layout) -> Vec<u8> {
@@ -30,12 +22,12 @@ pub fn encode(entries: &[Segment], layout: &Layout) -> Vec<u8> {
     let mut expected = 0;
     let row = |one: &Segment| -> Row {
         let state = if one.state == SegmentState::Released { SegmentState::Held } else { one.state };
-        let sequence = zigzag(i64::from(one.sequence) - expected);
+        let sequence = zigzag((i64::from(one.sequence) - expected).cast_unsigned());
         expected = i64::from(one.sequence) + 1;
         let dead = layout.segment_bytes().saturating_sub(u64::from(one.live_bytes));
         let summary = match one.summary_page {
             NO_SUMMARY => 0,
-            page => 1 + zigzag(i64::from(layout.segment_pages) - i64::from(page)),
+            page => 1 + zigzag((i64::from(layout.segment_pages) - i64::from(page)).cast_unsigned()),
         };
         let use_of = state as u64 | (one.stream as u64) << 3;
         [use_of, sequence, u64::from(one.erases - least_erases), dead / unit, dead % unit, summary]
@@ -53,14 +45,16 @@ pub fn decode(mut bytes: &[u8], count: usize, layout: &Layout) -> Option<Vec<Seg
         let [use_of, sequence, erases, pages, rest, summary] = row;
         let state = SegmentState::from_byte((use_of & 7) as u8)?;
         let stream = Stream::from_byte(u8::try_from(use_of >> 3).ok()?)?;
-        let sequence = u32::try_from(expected.checked_add(unzigzag(sequence))?).ok()?;
+        let sequence = u32::try_from(expected.checked_add(unzigzag(sequence).cast_signed())?).ok()?;
         expected = i64::from(sequence) + 1;
         let dead = pages.checked_mul(unit)?.checked_add(rest).filter(|_| rest < unit)?;
         let live_bytes = u32::try_from(layout.segment_bytes().checked_sub(dead)?).ok()?;
         let erases = least_erases.checked_add(u32::try_from(erases).ok()?)?;
         let summary_page = match summary.checked_sub(1) {
             None => NO_SUMMARY,
-            Some(away) => u16::try_from(i64::from(layout.segment_pages).checked_sub(unzigzag(away))?).ok()?,
+            Some(away) => {
+                u16::try_from(i64::from(layout.segment_pages).checked_sub(unzigzag(away).cast_signed())?).ok()?
+            }
         };
         Some(Segment { state, stream, live_bytes, erases, sequence, summary_page })
     };
