@@ -3,7 +3,7 @@
 use crate::error::{Failure, Outcome, answer};
 use crate::files::Files;
 use onode_base::ErrorKind;
-use onode_heap::{Caller, Heap, Mapping};
+use onode_heap::{Block, Caller, Heap, Mapping};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::NonNull;
@@ -48,6 +48,24 @@ pub(crate) unsafe fn text_of<'a>(text: *const c_char) -> Outcome<&'a [u8]> {
 
 pub(crate) fn block_pointer(pointer: *mut c_void) -> Outcome<NonNull<u8>> {
     NonNull::new(pointer.cast()).ok_or_else(|| Failure::new(ErrorKind::Invalid, "the block is NULL"))
+}
+
+/// A block that its owner gives up, cut to its first `bytes` if that is not 0. It stays the owner's if this fails.
+///
+/// # Safety
+/// The caller owns `block`, which is one of `heap`, or it is null.
+pub(crate) unsafe fn owned_block(heap: &Heap, block: *mut c_void, bytes: usize) -> Outcome<Block> {
+    // SAFETY: the caller's promise.
+    let mut memory = unsafe { heap.from_raw(block_pointer(block)?) }?;
+    if bytes > memory.len() {
+        let words = format!("the block has {} bytes, not {bytes}", memory.len());
+        let _ = memory.into_raw();
+        return Err(Failure::new(ErrorKind::Invalid, words));
+    }
+    if bytes > 0 {
+        memory.shorten(bytes);
+    }
+    Ok(memory)
 }
 
 /// Opens the heap `spec` names, such as "scm:/dev/shm/heap,size=1G", and makes it if there is none.
@@ -233,15 +251,7 @@ pub unsafe extern "C" fn onode_mm_to_file(
         // SAFETY: the caller's promise.
         let (opened, path) = unsafe { (heap_of(heap)?, text_of(path)?) };
         // SAFETY: the caller's promise.
-        let mut memory = unsafe { opened.heap.from_raw(block_pointer(block)?) }?;
-        if bytes > memory.len() {
-            let words = format!("the block has {} bytes, not {bytes}", memory.len());
-            let _ = memory.into_raw();
-            return Err(Failure::new(ErrorKind::Invalid, words));
-        }
-        if bytes > 0 {
-            memory.shorten(bytes);
-        }
+        let memory = unsafe { owned_block(&opened.heap, block, bytes) }?;
         match opened.heap.mm_to_file(memory, path, &Caller::root(), 0o666) {
             Ok(inode) => opened.files.open_made(&opened.heap, inode, path, flags),
             Err((memory, error)) => {

@@ -1,7 +1,7 @@
 //! Slots: durable references to blocks that need no name of their own.
 
 use crate::error::{Failure, Outcome, answer};
-use crate::memory::{OnodeHeap, block_pointer, heap_of, text_of};
+use crate::memory::{OnodeHeap, heap_of, owned_block, text_of};
 use onode_base::ErrorKind;
 use onode_heap::{Heap, Slots};
 use std::ffi::{c_char, c_int, c_void};
@@ -62,15 +62,7 @@ pub unsafe extern "C" fn onode_fill_slot(slots: *mut OnodeSlots, slot: u64, bloc
         // SAFETY: the caller's promise.
         let table = unsafe { slots_of(slots) }?;
         // SAFETY: the caller's promise.
-        let mut memory = unsafe { table.heap.from_raw(block_pointer(block)?) }?;
-        if bytes > memory.len() {
-            let words = format!("the block has {} bytes, not {bytes}", memory.len());
-            let _ = memory.into_raw();
-            return Err(Failure::new(ErrorKind::Invalid, words));
-        }
-        if bytes > 0 {
-            memory.shorten(bytes);
-        }
+        let memory = unsafe { owned_block(&table.heap, block, bytes) }?;
         match table.slots.fill(slot, memory, bytes == 0) {
             Ok(()) => Ok(0),
             Err((memory, error)) => {
