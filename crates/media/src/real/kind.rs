@@ -56,11 +56,15 @@ fn queue_attribute(major: u32, minor: u32, name: &str) -> Option<String> {
     ["queue", "../queue"].iter().find_map(read).map(|text| text.trim().into())
 }
 
+/// A number that the kernel says of the queue of an open block device.
+pub(super) fn queue_limit(file: &fs::File, name: &str) -> Option<u64> {
+    let device = file.metadata().ok()?.rdev();
+    queue_attribute(rustix::fs::major(device), rustix::fs::minor(device), name)?.parse().ok()
+}
+
 /// What the kernel says is best written in whole to an open block device.
 pub(super) fn stripe_of_device(file: &fs::File) -> Option<u64> {
-    let device = file.metadata().ok()?.rdev();
-    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-    let limit = |name| queue_attribute(major, minor, name).and_then(|text| text.parse().ok()).unwrap_or(0);
+    let limit = |name| queue_limit(file, name).unwrap_or(0);
     stripe_of(limit("optimal_io_size"), limit("discard_granularity"))
 }
 

@@ -4,11 +4,10 @@ use crate::blockdev::BlockDev;
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::real::host::{DeviceFile, of_io};
 use crate::real::ioctl::{self, RawZone};
+use crate::real::kind::queue_limit;
 use alloc::format;
 use alloc::vec::Vec;
 use rustix::io::Errno;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 
 /// What can be done with a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,10 +100,8 @@ impl ZonedStorage for DeviceFile {
     }
 
     fn most_active(&self) -> Option<u32> {
-        let number = self.file().metadata().ok()?.rdev();
-        let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-        let text = fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/queue/max_active_zones")).ok()?;
-        text.trim().parse().ok().filter(|most| *most > 0)
+        let most = queue_limit(self.file(), "max_active_zones")?;
+        u32::try_from(most).ok().filter(|most| *most > 0)
     }
 }
 
