@@ -317,23 +317,21 @@ impl FileSystem {
 
     /// The directory's inode; `NotDirectory` if it is none.
     pub(crate) fn directory(&self, state: &mut State, number: InodeNumber) -> Result<Inode> {
-        let node = self.node(state, number)?;
-        if !node.inode.is_directory() {
-            return Err(Error::of(ErrorKind::NotDirectory, number, ""));
-        }
-        Ok(node.inode)
+        self.directory_node(state, number).map(|node| node.inode)
     }
 
     /// The directory's inode, for a change of its names; `NotFound` if it was removed.
     pub(crate) fn live_directory(&self, state: &mut State, number: InodeNumber) -> Result<Inode> {
-        let node = self.node(state, number)?;
-        if !node.inode.is_directory() {
-            return Err(Error::of(ErrorKind::NotDirectory, number, ""));
-        }
+        let node = self.directory_node(state, number)?;
         if node.removed {
             return Err(Error::of(ErrorKind::NotFound, number, "the directory was removed"));
         }
         Ok(node.inode)
+    }
+
+    fn directory_node<'a>(&self, state: &'a mut State, number: InodeNumber) -> Result<&'a mut Node> {
+        let node = self.node(state, number)?;
+        if node.inode.is_directory() { Ok(node) } else { Err(Error::of(ErrorKind::NotDirectory, number, "")) }
     }
 
     /// The slots with a directory's names.
