@@ -217,9 +217,7 @@ impl Core {
 
     /// Makes sure that the index has everything.
     pub fn settle_all(&mut self) -> Result<()> {
-        while let Some(key) = self.deferred.next(&Key::MIN) {
-            self.settle_unit(&key)?;
-        }
+        self.settle_some(u32::MAX)?;
         self.drop_stored();
         Ok(())
     }
