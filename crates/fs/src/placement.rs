@@ -135,9 +135,7 @@ impl FileSystem {
             return Ok(told(&self.whereabouts(number)?).into_bytes());
         }
         if name == SECTIONS.as_bytes() && number == InodeNumber::ROOT {
-            let sections = self.tiers()?.division();
-            let words = sections.iter().map(|one| format!("{}:{}:{}", one.name, one.extent_bytes, one.bytes));
-            return Ok(words.collect::<Vec<_>>().join("+").into_bytes());
+            return Ok(SectionSize::join(&self.tiers()?.division()).into_bytes());
         }
         Err(ErrorKind::NoAttribute.into())
     }
@@ -152,7 +150,7 @@ impl FileSystem {
         }
         self.check_writable()?;
         if name == SECTIONS.as_bytes() && number == InodeNumber::ROOT {
-            let sections = words.split('+').map(section_of).collect::<Option<Vec<_>>>();
+            let sections = SectionSize::parse_all(words).filter(|sections| !sections.is_empty());
             let sections = sections.ok_or_else(|| invalid(format!("`{words}` is not NAME:EXTENT:BYTES+...")))?;
             return Ok(self.tiers()?.divide(&sections)?);
         }
@@ -164,13 +162,6 @@ impl FileSystem {
             (false, _) => Err(Error::of(ErrorKind::NotPermitted, number, "this attribute can only be read")),
         }
     }
-}
-
-fn section_of(word: &str) -> Option<SectionSize> {
-    let mut fields = word.split(':');
-    let (name, extent, bytes) = (fields.next()?, fields.next()?, fields.next()?);
-    let sized = SectionSize { name: name.into(), extent_bytes: extent.parse().ok()?, bytes: bytes.parse().ok()? };
-    fields.next().is_none().then_some(sized)
 }
 
 fn told(whereabouts: &Whereabouts) -> String {

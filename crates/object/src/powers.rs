@@ -5,6 +5,7 @@ use crate::device::Durability;
 use crate::error::{Error, Result};
 use crate::id::ObjectId;
 use crate::transaction::Transaction;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -155,6 +156,28 @@ pub struct SectionSize {
     pub extent_bytes: u64,
     /// Bytes of it; when the device is divided, its share in proportion to those of the others.
     pub bytes: u64,
+}
+
+impl SectionSize {
+    /// Several as a word, which [`parse_all`](Self::parse_all) reads: `NAME:EXTENT:BYTES`, joined by `+`.
+    #[must_use]
+    pub fn join(sections: &[Self]) -> String {
+        let words = sections.iter().map(|one| format!("{}:{}:{}", one.name, one.extent_bytes, one.bytes));
+        words.collect::<Vec<_>>().join("+")
+    }
+
+    /// The sections of such a word, of which an empty one has none; `None` if it is no such word.
+    #[must_use]
+    pub fn parse_all(words: &str) -> Option<Vec<Self>> {
+        if words.is_empty() { Some(Vec::new()) } else { words.split('+').map(Self::parse).collect() }
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        let mut fields = word.split(':');
+        let (name, extent, bytes) = (fields.next()?, fields.next()?, fields.next()?);
+        let sized = Self { name: name.into(), extent_bytes: extent.parse().ok()?, bytes: bytes.parse().ok()? };
+        fields.next().is_none().then_some(sized)
+    }
 }
 
 /// What a move did.

@@ -3,6 +3,7 @@
 use crate::commands::tiers::{Files, Target};
 use crate::output::Output;
 use onode::{Class, Error, Result, Section};
+use onode_object::powers::SectionSize;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt;
@@ -59,13 +60,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 
 fn sections(files: &Files) -> Result<Vec<Row>> {
     let text = files.division()?;
-    let row = |word: &str| {
-        let mut fields = word.split(':');
-        let name = fields.next()?.to_owned();
-        Some(Row { name, extent_bytes: fields.next()?.parse().ok()?, bytes: fields.next()?.parse().ok()? })
-    };
-    let rows = text.split('+').filter(|word| !word.is_empty()).map(row).collect::<Option<Vec<_>>>();
-    rows.ok_or_else(|| Error::new(Class::Bug, "cannot tell the sections", format!("`{text}` makes no sense")))
+    let sections = SectionSize::parse_all(&text)
+        .ok_or_else(|| Error::new(Class::Bug, "cannot tell the sections", format!("`{text}` makes no sense")))?;
+    let row = |SectionSize { name, extent_bytes, bytes }| Row { name, extent_bytes, bytes };
+    Ok(sections.into_iter().map(row).collect())
 }
 
 impl fmt::Display for Report {
