@@ -6,10 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-cargo build --release --quiet --bin onode
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-status=0
-target/release/onode --json lab codec --figures ${1:+--traces "$1"} >"$work/codec.json" || status=$?
-python3 tests/bench/rows.py --from flash+scm docs/benchmarks.md "flash+scm figures" "$work/codec.json"
+. tests/bench/common.sh
+measure codec ${1:+--traces "$1"}
+publish --from flash+scm "flash+scm figures" codec.json
 exit "$status"

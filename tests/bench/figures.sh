@@ -7,13 +7,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-cargo build --release --quiet --bin onode
-onode=target/release/onode
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-status=0
-"$onode" --json lab replay --figures ${1:+--traces "$1"} >"$work/replay.json" || status=$?
-"$onode" --json lab policy --figures >"$work/policy.json" || status=$?
-
-python3 tests/bench/rows.py docs/benchmarks.md figures "$work/replay.json" "$work/policy.json"
+. tests/bench/common.sh
+measure replay ${1:+--traces "$1"}
+measure policy
+publish figures replay.json policy.json
 exit "$status"

@@ -6,10 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-cargo build --release --quiet --bin onode
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-status=0
-target/release/onode --json lab scm --figures >"$work/scm.json" || status=$?
-python3 tests/bench/rows.py docs/benchmarks.md "scm figures" "$work/scm.json"
+. tests/bench/common.sh
+measure scm
+publish "scm figures" scm.json
 exit "$status"

@@ -6,10 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-cargo build --release --quiet --bin onode
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-status=0
-target/release/onode --json lab tier --figures >"$work/tier.json" || status=$?
-python3 tests/bench/rows.py docs/benchmarks.md "tier figures" "$work/tier.json"
+. tests/bench/common.sh
+measure tier
+publish "tier figures" tier.json
 exit "$status"

@@ -1,0 +1,20 @@
+# Shared by the benchmarks: sourced from the top of the project, after `set -euo pipefail`.
+
+cargo build --release --quiet --bin onode
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+status=0
+
+# measure LAB [OPTION...]: runs `onode lab LAB --figures` and keeps its rows; a figure that is missed is told at the end.
+measure() {
+    target/release/onode --json lab "$1" --figures "${@:2}" >"$work/$1.json" || status=$?
+}
+
+# publish [--from TEXT] MARK LAB.json...: writes the rows of those into docs/benchmarks.md, between the two marks.
+publish() {
+    local from=()
+    if [ "$1" = --from ]; then from=(--from "$2"); shift 2; fi
+    local mark=$1 names=("${@:2}")
+    names=("${names[@]/#/$work/}")
+    python3 tests/bench/rows.py "${from[@]}" docs/benchmarks.md "$mark" "${names[@]}"
+}
