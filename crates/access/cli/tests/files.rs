@@ -263,6 +263,29 @@ fn names_need_not_be_text() {
 }
 
 #[test]
+fn a_dash_is_standard_input_or_output() {
+    let place = Place::new("dash");
+    let image = place.image("disk.img");
+    // With a hole in the middle and one at the end, each longer than what is copied at once.
+    let mut content = noise(1_234_567);
+    content.resize(4 << 20, 0);
+    content.extend_from_slice(b"behind");
+    content.resize(6 << 20, 0);
+    let from = fs::File::open(place.file("in", &content)).expect("in");
+    onode!("put", &image, "-", "/in").stdin(from).succeeds();
+    let output = onode!("get", &image, "/in", "-").output().expect("get");
+    assert!(output.status.success() && output.stdout == content, "{} bytes", output.stdout.len());
+    onode!("put", &image, "-").fails(2);
+    onode!("put", &image, "-", "/").fails(1);
+    onode!("mkdir", &image, "/d").succeeds();
+    onode!("get", "-r", &image, "/d", "-").fails(2);
+    onode!("check", &image).succeeds();
+    // A file of that name is one all the same.
+    onode!("put", &image, place.file("-", b"dash"), "/dash").succeeds();
+    assert_eq!(onode!("get", &image, "/dash", "-").succeeds(), "dash");
+}
+
+#[test]
 fn the_working_directory_does_not_matter() {
     let place = Place::new("cwd");
     place.image("disk.img");

@@ -5,6 +5,7 @@
 //! was copied so far.
 
 mod host;
+mod stream;
 mod volume;
 
 use crate::output::Output;
@@ -17,6 +18,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use host::Host;
+pub use stream::Stream;
 pub use volume::InVolume;
 
 /// Bytes copied at once.

@@ -1,6 +1,6 @@
 //! `onode get`: copies files out of an image.
 
-use crate::commands::copy::{End, Host, InVolume, copy};
+use crate::commands::copy::{End, Host, InVolume, Stream, copy};
 use crate::commands::location;
 use crate::output::Output;
 use onode::{Class, Error, Result};
@@ -8,13 +8,15 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  onode get disk.img /notes.txt\n  onode get -r disk.img /photos ./photos")]
+#[command(
+    after_help = "Examples:\n  onode get disk.img /notes.txt\n  onode get -r disk.img /photos ./photos\n  onode get disk.img /notes.txt - | less"
+)]
 pub struct Arguments {
     /// The image or device spec.
     image: OsString,
     /// The file or directory in the image.
     remote: PathBuf,
-    /// Where to put it. Default: under its own name, here.
+    /// Where to put it; - for standard output, which then gets no report. Default: under its own name, here.
     local: Option<PathBuf>,
     /// Copy directories with all they hold.
     #[arg(short, long)]
@@ -29,6 +31,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
             .hint("say where: onode get -r IMAGE / ./DIRECTORY")
     })?;
     let from = End { side: &InVolume(&volume), path: &arguments.remote };
+    if Stream::is_meant(&local) {
+        copy(from, End { side: &Stream::output(*output), path: Path::new("") }, arguments.recursive, output)?;
+        return Ok(0);
+    }
     let copied = copy(from, End { side: &Host, path: Path::new(&local) }, arguments.recursive, output)?;
     output.report(&copied)?;
     Ok(0)

@@ -5,7 +5,7 @@
 
 use crate::commands::session::where_mounted;
 use onode::{Class, Error, MountOptions, Result, Spec, Volume};
-use onode_fs::{Attributes, ErrorKind, FileSystem, InodeNumber};
+use onode_fs::{Attributes, DirectoryEntry, ErrorKind, FileSystem, InodeNumber};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
@@ -119,6 +119,20 @@ pub fn parent<'a, 'p>(files: &'a FileSystem, path: &'p Path) -> Result<(Node<'a>
     };
     let directory = path.parent().unwrap_or_else(|| Path::new("/"));
     Ok((resolve(files, directory)?, name))
+}
+
+/// What a directory holds, without itself and the one above, in the order of the names.
+pub fn entries(files: &FileSystem, directory: InodeNumber, path: &Path) -> Result<Vec<DirectoryEntry>> {
+    let mut entries = Vec::new();
+    let listed = files.read_directory(directory, 0, &mut |entry: &DirectoryEntry| {
+        if entry.name != b"." && entry.name != b".." {
+            entries.push(entry.clone());
+        }
+        true
+    });
+    listed.map_err(|error| failed("list", path, &error))?;
+    entries.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(entries)
 }
 
 /// The error of a call of the file system about one path.

@@ -1,10 +1,10 @@
 //! `onode ls`: lists a directory of an image.
 
-use crate::commands::location::{self, failed, resolve};
+use crate::commands::location::{self, entries, failed, resolve};
 use crate::output::Output;
 use onode::{Result, Volume};
 use onode_base::Timestamp;
-use onode_fs::{Attributes, DirectoryEntry, FileType};
+use onode_fs::{Attributes, FileType};
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -61,19 +61,10 @@ fn list(volume: &Volume, path: &Path, long: bool) -> Result<Listing> {
     let node = resolve(files, path)?;
     let mut found = Vec::new();
     if node.attributes().file_type == FileType::Directory {
-        let mut names = Vec::new();
-        let listed = files.read_directory(node.inode(), 0, &mut |entry: &DirectoryEntry| {
-            if entry.name != b"." && entry.name != b".." {
-                names.push(entry.name.clone());
-            }
-            true
-        });
-        listed.map_err(|error| failed("list", path, &error))?;
-        names.sort();
-        for name in names {
-            let inner = path.join(OsStr::from_bytes(&name));
+        for entry in entries(files, node.inode(), path)? {
+            let inner = path.join(OsStr::from_bytes(&entry.name));
             let node = resolve(files, &inner)?;
-            found.push((name, *node.attributes()));
+            found.push((entry.name, *node.attributes()));
         }
     } else {
         found.push((path.as_os_str().as_bytes().to_vec(), *node.attributes()));

@@ -1,6 +1,6 @@
 //! `onode rm`: removes files from an image.
 
-use crate::commands::location::{self, failed, parent, resolve};
+use crate::commands::location::{self, entries, failed, parent, resolve};
 use crate::output::Output;
 use onode::{Class, Error, Result, Volume};
 use onode_fs::{DirectoryEntry, FileSystem, FileType, InodeNumber};
@@ -45,15 +45,7 @@ fn remove(volume: &Volume, path: &Path, recursive: bool) -> Result<()> {
 
 /// Removes everything in a directory.
 fn empty(files: &FileSystem, directory: InodeNumber, path: &Path) -> Result<()> {
-    let mut entries = Vec::new();
-    let listed = files.read_directory(directory, 0, &mut |entry: &DirectoryEntry| {
-        if entry.name != b"." && entry.name != b".." {
-            entries.push((entry.name.clone(), entry.inode, entry.file_type));
-        }
-        true
-    });
-    listed.map_err(|error| failed("list", path, &error))?;
-    for (name, inode, file_type) in entries {
+    for DirectoryEntry { name, inode, file_type, .. } in entries(files, directory, path)? {
         let inner = path.join(OsStr::from_bytes(&name));
         let removed = if file_type == FileType::Directory {
             empty(files, inode, &inner)?;

@@ -3,7 +3,7 @@
 //!
 //! Both ways go through the same attributes, so a command means the same on a mount and on disks that are not mounted.
 
-use crate::commands::location::{self, failed, find, resolve};
+use crate::commands::location::{self, entries, find, resolve};
 use onode::{Class, Error, Result, Volume};
 use onode_fs::placement::{MOVE, PLACEMENT, SECTIONS, WHEREABOUTS};
 use onode_fs::{Caller, DirectoryEntry, ErrorKind, FileType, InodeNumber, XattrFlags};
@@ -235,16 +235,11 @@ fn below_on_host(path: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
 }
 
 fn below(volume: &Volume, directory: InodeNumber, path: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    let mut entries = Vec::new();
-    let listed = volume.files().read_directory(directory, 0, &mut |entry: &DirectoryEntry| {
-        let has_place = matches!(entry.file_type, FileType::Directory | FileType::Regular);
-        if has_place && entry.name != b"." && entry.name != b".." {
-            entries.push((path.join(OsStr::from_bytes(&entry.name)), entry.inode, entry.file_type));
+    for DirectoryEntry { name, inode, file_type, .. } in entries(volume.files(), directory, path)? {
+        if !matches!(file_type, FileType::Directory | FileType::Regular) {
+            continue;
         }
-        true
-    });
-    listed.map_err(|error| failed("list", path, &error))?;
-    for (inner, inode, file_type) in entries {
+        let inner = path.join(OsStr::from_bytes(&name));
         found.push(inner.clone());
         if file_type == FileType::Directory {
             // It is looked up so that it stays known while its entries are listed.

@@ -1,9 +1,9 @@
 //! The side of a copy that is a volume.
 
 use super::{Entry, Kind, Side};
-use crate::commands::location::{Node, failed, find, parent, resolve};
+use crate::commands::location::{Node, entries, failed, find, parent, resolve};
 use onode::{Class, Error, Result, Volume};
-use onode_fs::{Caller, DirectoryEntry, FileSystem, FileType, SetAttributes, SetTime};
+use onode_fs::{Caller, FileSystem, FileType, SetAttributes, SetTime};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -43,16 +43,8 @@ impl Side for InVolume<'_> {
 
     fn names(&self, path: &Path) -> Result<Vec<OsString>> {
         let node = resolve(self.files(), path)?;
-        let mut names = Vec::new();
-        let listed = self.files().read_directory(node.inode(), 0, &mut |entry: &DirectoryEntry| {
-            if entry.name != b"." && entry.name != b".." {
-                names.push(OsStr::from_bytes(&entry.name).to_owned());
-            }
-            true
-        });
-        listed.map_err(|error| failed("list", path, &error))?;
-        names.sort();
-        Ok(names)
+        let entries = entries(self.files(), node.inode(), path)?;
+        Ok(entries.into_iter().map(|entry| OsString::from_vec(entry.name)).collect())
     }
 
     fn read(&self, path: &Path, offset: u64, buffer: &mut [u8]) -> Result<usize> {
