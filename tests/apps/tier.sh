@@ -97,5 +97,30 @@ onode_up
 same_trees "$MNT" "$WORK/same"
 [ "$(make -C "$MNT/project" -s -q && echo done)" = done ] || fail "it would be built again after a new mount"
 onode_down
+
+# Two loop devices: requests in flight, and what is deleted is given back by the files behind them.
+mkdir "$WORK/disks"
+truncate -s 256M "$WORK/disks/big"
+truncate -s 64M "$WORK/disks/fast"
+on_loops="loop devices cannot be had here"
+if BIG=$(losetup --find --show --direct-io=on "$WORK/disks/big" 2>/dev/null); then
+    before_clean_up() { umount -l "$MNT" 2>/dev/null; losetup --detach "$BIG" ${FAST:+"$FAST"}; }
+    FAST=$(losetup --find --show --direct-io=on "$WORK/disks/fast") || fail "one loop device and no second"
+    IMAGE=$BIG
+    volume_of() { echo "tier:$FAST,$BIG"; }
+    "$ONODE" mkfs "$(volume_of)" >/dev/null || fail "mkfs on loop devices"
+    way=$("$ONODE" info "$(volume_of)" | grep -o 'io_uring\|one request at a time' | sort -u) || fail "nobody says how requests reach the disks"
+    onode_up
+    cp -a "$WORK/same/." "$MNT/"
+    dd if=/dev/urandom of="$MNT/large" bs=1M count=96 conv=fsync status=none
+    full=$(du -k "$WORK/disks/big" | cut -f 1)
+    rm "$MNT/large"
+    onode_down
+    onode_up
+    same_trees "$MNT" "$WORK/same"
+    onode_down
+    [ "$(du -k "$WORK/disks/big" | cut -f 1)" -lt $((full - 64 * 1024)) ] || fail "the file behind the big disk is as large as before"
+    on_loops="two loop devices ($way) gave back what was deleted"
+fi
 files=$(find "$WORK/same" -type f | wc -l)
-did "$ran programs on two disks; $files files unpacked and built, equal without the fast disk and with a new one"
+did "$ran programs on two disks; $files files unpacked and built, equal without the fast disk and with a new one; $on_loops"

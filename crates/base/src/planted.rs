@@ -126,6 +126,10 @@ pub enum Bug {
     TierCopyBelieved,
     /// tier: a record names content that may still be in the disk's cache.
     TierRecordBeforeContent,
+    /// tier: the big disk is told that blocks hold nothing of value before the checkpoint that does without them is durable.
+    TierDiscardEarly,
+    /// tier: the big disk is told so of blocks that were handed out again.
+    TierDiscardInUse,
     /// fs: fsync does not wait for the device.
     FsyncWithoutSync,
     /// fs: a change of names is two transactions.
@@ -152,7 +156,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 70] = [
+    pub const ALL: [Self; 72] = [
         Self::AckBeforeProgram,
         Self::RecordBeforeData,
         Self::CheckpointBeforeContent,
@@ -212,6 +216,8 @@ impl Bug {
         Self::TierSurplusDropped,
         Self::TierCopyBelieved,
         Self::TierRecordBeforeContent,
+        Self::TierDiscardEarly,
+        Self::TierDiscardInUse,
         Self::FsyncWithoutSync,
         Self::NamesInTwo,
         Self::OrphansStay,

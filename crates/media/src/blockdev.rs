@@ -38,6 +38,15 @@ pub trait BlockDev: Send {
     /// `ProgramFailed` if the device could not, `HostFull`, `ReadOnly`, `OutOfRange`, `Host`.
     fn write_at(&mut self, offset: u64, bytes: &[u8], tag: IoTag) -> Result<()>;
 
+    /// Writes as [`write_at`](Self::write_at), but need not wait for it: the next flush says if it failed, and until the
+    /// device is closed the bytes are read as if it had not. A device that cannot do that waits.
+    ///
+    /// # Errors
+    /// As [`write_at`](Self::write_at).
+    fn post_write(&mut self, offset: u64, bytes: &[u8], tag: IoTag) -> Result<()> {
+        self.write_at(offset, bytes, tag)
+    }
+
     /// Makes a range read as zeros, and gives its space back if the device can do that.
     ///
     /// # Errors
@@ -94,6 +103,11 @@ pub trait BlockDev: Send {
         reads.iter_mut().try_for_each(|(offset, out)| self.read_at(*offset, out, tag))
     }
 
+    /// How requests reach the device, in a few words for people; `None` if there is nothing to say.
+    fn way(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What was done since the device was opened, if it counts.
     fn counters(&self) -> Option<BlockCounters> {
         None
@@ -120,6 +134,10 @@ impl<D: BlockDev + ?Sized> BlockDev for alloc::boxed::Box<D> {
 
     fn write_at(&mut self, offset: u64, bytes: &[u8], tag: IoTag) -> Result<()> {
         (**self).write_at(offset, bytes, tag)
+    }
+
+    fn post_write(&mut self, offset: u64, bytes: &[u8], tag: IoTag) -> Result<()> {
+        (**self).post_write(offset, bytes, tag)
     }
 
     fn zero(&mut self, offset: u64, bytes: u64) -> Result<()> {
@@ -152,6 +170,10 @@ impl<D: BlockDev + ?Sized> BlockDev for alloc::boxed::Box<D> {
 
     fn read_batch(&mut self, reads: &mut [(u64, &mut [u8])], tag: IoTag) -> Result<()> {
         (**self).read_batch(reads, tag)
+    }
+
+    fn way(&self) -> Option<&'static str> {
+        (**self).way()
     }
 
     fn counters(&self) -> Option<BlockCounters> {

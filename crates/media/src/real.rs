@@ -9,6 +9,7 @@
 mod aligned;
 pub mod block;
 mod host;
+mod in_flight;
 mod ioctl;
 pub mod kind;
 mod label;
@@ -16,6 +17,7 @@ mod lock;
 pub mod mtd;
 mod order;
 pub mod pmem;
+mod posted;
 pub mod zoned;
 
 pub use block::BlockNand;

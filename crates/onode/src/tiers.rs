@@ -17,7 +17,7 @@ use onode_media::real::DeviceFile;
 use onode_media::sim::disk::SimDisk;
 use onode_object::{Acknowledge, ErrorKind, ObjectDevice};
 use onode_tier::fast::extent::Scheme;
-use onode_tier::fast::{FastOptions, SectionOptions};
+use onode_tier::fast::{FastOptions, FastSettings, SectionOptions};
 use onode_tier::{FormatOptions, MountOptions, NewFast, TierDevice};
 use std::fs::File;
 use std::path::Path;
@@ -37,7 +37,10 @@ fn new_fast(tiers: &Tiers, disk: Box<dyn BlockDev>, uuid: [u8; 16]) -> NewFast {
 }
 
 fn mount_options(tiers: &Tiers, read_only: bool) -> MountOptions {
-    MountOptions { read_only, acknowledge: tiers.acknowledge.unwrap_or_default(), ..MountOptions::default() }
+    let discard = !tiers.keeps_unneeded;
+    let fast = FastSettings { discard, ..FastSettings::default() };
+    let acknowledge = tiers.acknowledge.unwrap_or_default();
+    MountOptions { read_only, acknowledge, fast, discard, ..MountOptions::default() }
 }
 
 fn fast_options(tiers: &Tiers, disk: &dyn BlockDev) -> FastOptions {
@@ -163,7 +166,10 @@ pub(crate) fn mount(spec: &Spec, tiers: &Tiers, read_only: bool, uuids: [[u8; 16
         return format(spec, tiers, disk("big", tiers.bytes()), fast, uuids);
     };
     let mode = if read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
-    let disk = |path: &Path| DeviceFile::open(path, mode).map_err(|error| medium_error(what(), path, &error));
+    let disk = |path: &Path| match DeviceFile::open(path, mode) {
+        Ok(disk) => Ok(disk.with_requests_in_flight()),
+        Err(error) => Err(medium_error(what(), path, &error)),
+    };
     let big = Box::new(disk(big_path)?);
     let device = match tiers.fast {
         Fast::Away => TierDevice::mount(big, None, &options),

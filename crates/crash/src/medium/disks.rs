@@ -34,7 +34,8 @@ impl DisksImage {
     /// Empty disks.
     #[must_use]
     pub fn blank(big: u64, fast: u64, survives_loss: bool) -> Self {
-        Self { bytes: [big, fast], content: Default::default(), survives_loss }
+        let content = [Cached::default(), Cached::default()].map(Cached::with_arbitrary_discards);
+        Self { bytes: [big, fast], content, survives_loss }
     }
 }
 
@@ -316,7 +317,7 @@ impl Walk for DisksWalk<'_> {
         let content = match left {
             Left::BigAhead => [cut(BIG, Left::Everything), cut(FAST, Left::Flushed)],
             Left::FastAhead => [cut(BIG, Left::Flushed), cut(FAST, Left::Everything)],
-            Left::Lost => [cut(BIG, Left::Torn), Cached::default()],
+            Left::Lost => [cut(BIG, Left::Torn), Cached::default().with_arbitrary_discards()],
             Left::RolledBack => [cut(BIG, Left::Torn), self.before.get(back).cloned().unwrap_or_default()],
             other => [cut(BIG, other), cut(FAST, other)],
         };

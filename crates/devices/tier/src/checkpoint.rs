@@ -6,6 +6,7 @@
 //! which of this happens is the business of [`flight`](crate::flight).
 
 use crate::core::Core;
+use crate::discard::AT_ONCE;
 use crate::extent::{Extent, MOST_BLOCKS};
 use crate::fast::Piece;
 use crate::flight::Snapshot;
@@ -50,6 +51,10 @@ impl Core {
             bitmap_digest: self.space.bitmap.digest(),
             commits: self.commits,
         };
+        if is_planted(Bug::TierDiscardEarly) {
+            self.space.leaving().iter().for_each(|(first, count)| self.space.unneeded.add(*first, *count));
+            self.tell_big(AT_ONCE);
+        }
         self.epoch += 1;
         self.group = crate::core::Group::default();
         self.is_dirty = false;
@@ -83,6 +88,10 @@ impl Core {
         }
         let released = self.space.release();
         self.tell_fast(&released);
+        if self.options.discard {
+            released.iter().for_each(|(first, count)| self.space.unneeded.add(*first, *count));
+            self.tell_big(AT_ONCE);
+        }
         self.figures.checkpoints += 1;
         Ok(())
     }
@@ -166,7 +175,7 @@ impl Core {
     pub fn place(&mut self, object: ObjectId, first: u64, content: &[u8]) -> Result<Vec<Extent>> {
         let disks = Arc::clone(&self.disks);
         self.give_places(object, first, content, &mut |piece, run| {
-            disks.write(piece.block, run, IoTag::Data)?;
+            disks.post(piece.block, run, IoTag::Data)?;
             disks.fast.lock().with(|fast| fast.write_back(&piece, run).map(|_| ()));
             Ok(())
         })

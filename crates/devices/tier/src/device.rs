@@ -1,6 +1,7 @@
 //! The object device over the volume.
 
 use crate::commit::Volume;
+use crate::discard::AT_CLOSE;
 use crate::errors::{damaged, invalid};
 use crate::fast::{Fast, Identity};
 use crate::layout::BLOCK;
@@ -107,6 +108,11 @@ impl TierDevice {
     }
 }
 
+/// How requests reach a disk, behind its size.
+fn way(disk: &dyn BlockDev) -> String {
+    disk.way().map_or_else(String::new, |way| format!(" ({way})"))
+}
+
 impl ObjectDevice for TierDevice {
     fn info(&self) -> DeviceInfo {
         let core = self.volume.core.lock();
@@ -114,13 +120,15 @@ impl ObjectDevice for TierDevice {
         let mut slot = core.disks.fast.lock();
         let fast = match (slot.get(), &core.superblock.sections) {
             (Some(fast), sections) => {
-                format!("fast disk of {} MiB with {} sections", fast.disk().bytes() >> 20, sections.len())
+                let way = way(fast.disk());
+                format!("fast disk of {} MiB{way} with {} sections", fast.disk().bytes() >> 20, sections.len())
             }
             (None, _) if core.superblock.fast.is_known => String::from("the fast disk is away"),
             (None, _) => String::from("no fast disk"),
         };
         let (big, log) = ((layout.blocks * BLOCK) >> 20, (layout.ring_blocks * BLOCK) >> 10);
-        let summary = format!("big disk of {big} MiB, log of {log} KiB, {fast}");
+        let way = way(&**core.disks.big.lock());
+        let summary = format!("big disk of {big} MiB{way}, log of {log} KiB, {fast}");
         drop(slot);
         DeviceInfo {
             kind: "tier",
@@ -213,10 +221,12 @@ impl ObjectDevice for TierDevice {
         self.volume.core.lock().check_writable()?;
         let (steps, is_under_way) = self.volume.bring_home(budget)?;
         let (moved, waits) = self.volume.move_waiting(budget.saturating_sub(steps))?;
-        let left = budget.saturating_sub(steps + moved);
-        let core = self.volume.core.lock();
+        let mut core = self.volume.core.lock();
+        let told = core.tell_big(budget.saturating_sub(steps + moved));
+        let left = budget.saturating_sub(steps + moved + told);
         let fast = core.disks.fast.lock().with(|fast| fast.maintain(left)).unwrap_or_default();
-        Ok(Maintenance { done: steps + moved + fast.done, more: is_under_way || waits || fast.more })
+        let more = is_under_way || waits || fast.more || !core.space.unneeded.is_empty();
+        Ok(Maintenance { done: steps + moved + told + fast.done, more })
     }
 
     fn close(&self) -> Result<()> {
@@ -230,6 +240,7 @@ impl ObjectDevice for TierDevice {
             }
         }
         self.volume.checkpoint()?;
+        self.volume.core.lock().tell_big(AT_CLOSE);
         self.volume.core.lock().disks.fast.lock().with(Fast::close);
         self.volume.log.lock().notice_loss(&mut self.volume.core.lock())
     }

@@ -58,7 +58,7 @@ impl Disks {
     /// The medium's.
     pub fn write_waiting(&self) -> Result<bool> {
         let Some((first, run)) = self.waiting.lock().first() else { return Ok(false) };
-        self.write(first, &run.bytes, run.tag)?;
+        self.post(first, &run.bytes, run.tag)?;
         for piece in &run.pieces {
             let from = (piece.block.saturating_sub(first) * BLOCK) as usize;
             let content = run.bytes.get(from..from + piece.blocks as usize * BLOCK as usize).unwrap_or_default();
@@ -95,6 +95,15 @@ impl Disks {
     /// The medium's.
     pub fn write(&self, block: u64, bytes: &[u8], tag: IoTag) -> Result<()> {
         let written = self.big.lock().write_at(block * BLOCK, bytes, tag);
+        written.map_err(|error| from_media("writing the big disk", &error))
+    }
+
+    /// Writes blocks of the big disk without waiting for it, if it can do that: the next flush says if that failed.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn post(&self, block: u64, bytes: &[u8], tag: IoTag) -> Result<()> {
+        let written = self.big.lock().post_write(block * BLOCK, bytes, tag);
         written.map_err(|error| from_media("writing the big disk", &error))
     }
 

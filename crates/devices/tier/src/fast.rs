@@ -32,6 +32,7 @@ pub use options::{FastOptions, FastSettings, Identity, SectionOptions};
 pub use piece::{Piece, Refusal};
 pub use report::Copied;
 
+use crate::discard::AT_CLOSE;
 use crate::errors::{damaged, from_media, invalid};
 use admission::Admission;
 use alloc::boxed::Box;
@@ -456,7 +457,9 @@ impl Fast {
     /// `Media`.
     pub fn close(&mut self) -> Result<()> {
         self.write_collected()?;
-        self.snapshot()
+        self.snapshot()?;
+        self.tell(AT_CLOSE);
+        Ok(())
     }
 
     /// Does up to `budget` units of what need not wait for a request: writes what was collected for too long, and
@@ -484,7 +487,9 @@ impl Fast {
                 done += 1;
             }
         }
-        Ok(Maintenance { done, more: done == budget && self.sections.iter().any(Section::is_short) })
+        done += self.tell(budget.saturating_sub(done));
+        let more = |section: &Section| section.is_short() || !section.unneeded.is_empty();
+        Ok(Maintenance { done, more: done == budget && self.sections.iter().any(more) })
     }
 
     fn write_superblock(&mut self) -> Result<()> {

@@ -29,6 +29,8 @@ impl Inspect for TierDevice {
             ("blocks pending", core.pending.count()),
             ("blocks free", core.space.free()),
             ("blocks held", core.space.held()),
+            ("big discards", core.space.unneeded.requests),
+            ("big blocks discarded", core.space.unneeded.blocks),
             ("tree nodes", core.tree.counts().nodes),
             ("tree nodes changed", core.tree.counts().dirty),
         ];

@@ -52,6 +52,8 @@ pub struct MountOptions {
     /// Bytes of the log that the big disk may lack in the class [`Acknowledge::Either`] before a checkpoint begins, and again
     /// while it is under way.
     pub either_bytes: u64,
+    /// The big disk is told of blocks that nobody needs any more ([`FastSettings::discard`] is for the fast one).
+    pub discard: bool,
     /// A write of more content than this goes to its place before the log names it.
     pub place_above_bytes: usize,
 }
@@ -65,6 +67,7 @@ impl Default for MountOptions {
             node_cache_bytes: 16 << 20,
             pending_bytes: 32 << 20,
             either_bytes: 32 << 20,
+            discard: true,
             place_above_bytes: 64 << 10,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::bitmap::Bitmap;
 use crate::layout::{GROUP_BLOCKS, Layout};
+use crate::unneeded::Unneeded;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
@@ -23,6 +24,8 @@ pub struct Space {
     leaving: Vec<(u64, u64)>,
     /// Blocks in both.
     held_blocks: u64,
+    /// What was released and not handed out since.
+    pub unneeded: Unneeded,
     node_goal: u64,
     cursors: BTreeMap<u64, u64>,
 }
@@ -30,7 +33,7 @@ pub struct Space {
 impl Space {
     /// The space that `bitmap` tells of.
     #[must_use]
-    pub const fn new(bitmap: Bitmap, layout: Layout) -> Self {
+    pub fn new(bitmap: Bitmap, layout: Layout) -> Self {
         let node_goal = layout.first_free();
         Self {
             bitmap,
@@ -38,6 +41,7 @@ impl Space {
             held: Vec::new(),
             leaving: Vec::new(),
             held_blocks: 0,
+            unneeded: Unneeded::default(),
             node_goal,
             cursors: BTreeMap::new(),
         }
@@ -75,6 +79,12 @@ impl Space {
         pages
     }
 
+    /// What the checkpoint under way does without.
+    #[must_use]
+    pub fn leaving(&self) -> Vec<(u64, u64)> {
+        self.leaving.clone()
+    }
+
     /// The checkpoint is durable: what it does without can be allocated.
     pub fn release(&mut self) -> Vec<(u64, u64)> {
         let leaving = core::mem::take(&mut self.leaving);
@@ -109,6 +119,7 @@ impl Space {
         let behind = || self.search(goal, self.layout.blocks, most);
         let (block, count) = at_goal.or_else(behind).or_else(|| self.search(first, goal, most))?;
         self.bitmap.take(block, count);
+        self.unneeded.taken(block, count);
         self.cursors.insert(block / GROUP_BLOCKS, block + count);
         Some((block, count))
     }
@@ -119,6 +130,7 @@ impl Space {
         let found = self.bitmap.find(self.node_goal, self.layout.blocks, 1);
         let (block, _) = found.or_else(|| self.bitmap.find(first, self.node_goal, 1))?;
         self.bitmap.take(block, 1);
+        self.unneeded.taken(block, 1);
         self.node_goal = block + 1;
         Some(block)
     }

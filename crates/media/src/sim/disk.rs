@@ -263,7 +263,7 @@ impl BlockDev for SimDisk {
         Ok(())
     }
 
-    /// Reads as zeros at once; after a power cut before the next flush, as what was there or as zeros.
+    /// Reads as zeros at once, or as the content says; after a power cut before the next flush, as that or as what was there.
     fn discard(&mut self, offset: u64, bytes: u64) -> Result<()> {
         self.change(offset, bytes, |state| {
             state.counters.bytes_discarded += bytes;

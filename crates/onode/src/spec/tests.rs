@@ -18,7 +18,7 @@ fn specs_round_trip() {
         "scm:/dev/shm/heap,size=1G,mode=mem",
         "tier:ssd.img,hdd.img",
         "tier:/dev/nvme0n1p4,/dev/sdb,log=8M,sections=small:64K:1+large:1M:3,acknowledge=either,allocate=paper",
-        "tier:ssd.img,hdd.img,size=4G,fast-size=512M,erase-block=256K,fast=new",
+        "tier:ssd.img,hdd.img,size=4G,fast-size=512M,erase-block=256K,discard=off,fast=new",
         "tier:sim,size=64M,fast=none",
         "flash:disk.img,placement=sepbit,victim=d-choices,wear=static",
         "flash:/a/b c.img,size=1G,page=4K,spare=32,pages-per-block=64,blocks-per-segment=4,chips=2",

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 const LEAST_FAST_BYTES: u64 = 8 << 20;
 const LEAST_BIG_BYTES: u64 = 16 << 20;
 const KEYS: &str = "size, fast-size, log, sections (NAME:EXTENT[:SHARE], joined by +), acknowledge (safe, either or big), \
-                    allocate (exact or paper), erase-block, fast (on, none or new)";
+                    allocate (exact or paper), erase-block, discard (on or off), fast (on, none or new)";
 
 /// Two disks, as far as they were said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub struct Tiers {
     pub as_in_paper: bool,
     /// Bytes of an erase block or stripe of a new fast disk: what the device tells of itself if `None`, else 256 KiB.
     pub erase_block: Option<u32>,
+    /// The disks are not told of blocks that hold nothing of value any more.
+    pub keeps_unneeded: bool,
     /// What is done about the fast disk.
     pub fast: Fast,
 }
@@ -125,6 +127,8 @@ impl Tiers {
             ("allocate", "exact") => self.as_in_paper = false,
             ("allocate", "paper") => self.as_in_paper = true,
             ("erase-block", value) => self.erase_block = Some(figure_of(what, value)?),
+            ("discard", "on") => self.keeps_unneeded = false,
+            ("discard", "off") => self.keeps_unneeded = true,
             ("fast", "on") => self.fast = Fast::Used,
             ("fast", "none") => self.fast = Fast::Away,
             ("fast", "new") => self.fast = Fast::New,
@@ -205,6 +209,9 @@ impl fmt::Display for Tiers {
         }
         if let Some(bytes) = self.erase_block {
             write!(f, ",erase-block={}", exact_size(bytes.into()))?;
+        }
+        if self.keeps_unneeded {
+            f.write_str(",discard=off")?;
         }
         f.write_str(match self.fast {
             Fast::Used => "",

@@ -82,6 +82,8 @@ pub struct FastSettings {
     pub collect_nanoseconds: u64,
     /// Reads of more bytes in a row than this are not copied.
     pub sequential_bytes: u64,
+    /// The disk is told of blocks that nobody needs any more.
+    pub discard: bool,
 }
 
 impl Default for FastSettings {
@@ -92,6 +94,7 @@ impl Default for FastSettings {
             collect_bytes: 4 << 20,
             collect_nanoseconds: 5_000_000_000,
             sequential_bytes: 4 << 20,
+            discard: true,
         }
     }
 }

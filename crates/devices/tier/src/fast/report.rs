@@ -56,6 +56,8 @@ impl Fast {
             ("fast snapshots lost", counts.snapshots_lost),
             ("fast entries dropped", counts.entries_dropped),
             ("fast objects waiting", self.mover.len() as u64),
+            ("fast discards", self.sections.iter().map(|section| section.unneeded.requests).sum()),
+            ("fast blocks discarded", self.sections.iter().map(|section| section.unneeded.blocks).sum()),
         ]
         .into_iter()
         .map(|(name, value)| (name.to_string(), value))

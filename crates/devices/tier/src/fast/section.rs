@@ -3,6 +3,7 @@
 use super::extent::{Allocate, Run, Scheme};
 use super::format::SectionPlace;
 use crate::policy::{Policy, PolicyKind};
+use crate::unneeded::Unneeded;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -15,6 +16,8 @@ pub(super) struct Section {
     /// Given up; handed out again when a snapshot without them is durable.
     quarantine: Vec<Run>,
     quarantined: u64,
+    /// Handed out to nobody since.
+    pub unneeded: Unneeded,
     pub pinned_blocks: u64,
     /// Filled in whole stripes: the end of what was handed out last.
     tail: Option<u64>,
@@ -38,6 +41,7 @@ impl Section {
             policy,
             quarantine: Vec::new(),
             quarantined: 0,
+            unneeded: Unneeded::default(),
             pinned_blocks: 0,
             tail: None,
             in_order,
@@ -67,6 +71,7 @@ impl Section {
                 if let Some(filled) = self.filled.get_mut((start / unit) as usize) {
                     *filled = tick;
                 }
+                self.unneeded.taken(self.place.first + start, end - start);
                 places.push(Run { start: self.place.first + start, blocks: (end - start) as u32 });
                 start = end;
             }
@@ -92,6 +97,7 @@ impl Section {
     pub fn release(&mut self) {
         for run in core::mem::take(&mut self.quarantine) {
             self.allocator.free(run);
+            self.unneeded.add(self.place.first + run.start, u64::from(run.blocks));
         }
         self.quarantined = 0;
     }

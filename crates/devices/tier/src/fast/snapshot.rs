@@ -6,6 +6,7 @@
 use super::format::{ENTRY_BYTES, MapEntry, SnapshotHead};
 use super::map::Copy;
 use super::{BLOCK, Fast};
+use crate::discard::AT_ONCE;
 use crate::errors::from_media;
 use alloc::vec::Vec;
 use onode_base::checksum::{crc32c, crc32c_append};
@@ -55,7 +56,26 @@ impl Fast {
         self.counts.snapshot_blocks += bytes.len() as u64 / BLOCK;
         self.is_changed = false;
         self.sections.iter_mut().for_each(|section| section.release());
+        self.tell(AT_ONCE);
         Ok(())
+    }
+
+    /// Tells the disk of blocks that nobody needs, in `most` requests at most, and returns how many there were. A disk that
+    /// refuses is not told again.
+    pub fn tell(&mut self, most: u32) -> u32 {
+        let mut done = 0;
+        for section in &mut self.sections {
+            if !self.settings.discard {
+                section.unneeded.forget();
+            }
+            while done < most
+                && let Some((first, count)) = section.unneeded.take()
+            {
+                self.settings.discard &= self.disk.discard(first * BLOCK, count * BLOCK).is_ok();
+                done += 1;
+            }
+        }
+        done
     }
 
     /// Reads the newest sound snapshot into the map.

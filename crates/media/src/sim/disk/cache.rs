@@ -4,6 +4,7 @@ use crate::blockdev::{ATOMIC_BYTES, SECTOR_BYTES};
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use onode_base::Prng;
 
 const SECTOR: u64 = SECTOR_BYTES as u64;
 
@@ -36,9 +37,19 @@ pub struct Cached {
     pending: Vec<PendingWrite>,
     /// How many of them a flush under way covers.
     covered: usize,
+    /// What is discarded reads as anything.
+    is_arbitrary: bool,
 }
 
 impl Cached {
+    /// The same content, of a disk where from now on what is discarded reads as anything: zeros, ones or noise, as devices
+    /// do that promise nothing. Who still needs it finds out.
+    #[must_use]
+    pub fn with_arbitrary_discards(mut self) -> Self {
+        self.is_arbitrary = true;
+        self
+    }
+
     /// Reads what programs see; what was never written is zeros.
     pub fn read(&self, offset: u64, out: &mut [u8]) {
         for (at, sector) in (offset / SECTOR..).zip(out.chunks_mut(SECTOR_BYTES)) {
@@ -56,8 +67,13 @@ impl Cached {
         self.pending.push(PendingWrite { offset, bytes: Some(bytes), length });
     }
 
-    /// Makes whole sectors read as zeros.
+    /// Makes whole sectors read as zeros, or as anything.
     pub fn discard(&mut self, offset: u64, length: u64) {
+        if self.is_arbitrary {
+            let sectors = offset / SECTOR..(offset + length) / SECTOR;
+            sectors.for_each(|at| self.write(at * SECTOR, Arc::from(anything(at))));
+            return;
+        }
         self.present.retain(|at, _| !(offset / SECTOR..(offset + length) / SECTOR).contains(at));
         self.pending.push(PendingWrite { offset, bytes: None, length });
     }
@@ -114,13 +130,24 @@ impl Cached {
                 }
             }
         }
-        Self { present: left.clone(), durable: left, ..Self::default() }
+        Self { present: left.clone(), durable: left, is_arbitrary: self.is_arbitrary, ..Self::default() }
     }
 
     /// The content that programs see, as it would be if it were all durable.
     #[must_use]
     pub fn settled(&self) -> Self {
-        Self { present: self.present.clone(), durable: self.present.clone(), ..Self::default() }
+        let is_arbitrary = self.is_arbitrary;
+        Self { present: self.present.clone(), durable: self.present.clone(), is_arbitrary, ..Self::default() }
+    }
+}
+
+/// What a discarded sector reads as; the same each time, so that a run can be repeated.
+fn anything(sector: u64) -> Vec<u8> {
+    let mut prng = Prng::new(sector ^ 0xd15c_a2d5);
+    match sector % 4 {
+        0 => alloc::vec![0; SECTOR_BYTES],
+        1 => alloc::vec![0xff; SECTOR_BYTES],
+        _ => (0..SECTOR_BYTES).map(|_| prng.below(256) as u8).collect(),
     }
 }
 

@@ -1,0 +1,128 @@
+//! Blocks that a disk holds and nobody needs any more, of which it was not told yet.
+//!
+//! What it keeps true: a block is in it only as long as nobody may rely on what it holds. Runs that meet become one, so that
+//! the disk is told of few and long ones, a few at a time; what is handed out again meanwhile it is never told of.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use onode_base::planted::{Bug, is_planted};
+
+/// Runs that are kept in mind. The disk is not told of what is too much.
+const MOST_RUNS: usize = 1 << 16;
+/// Blocks that the disk is told of in one request.
+const MOST_BLOCKS: u64 = 64 << 8;
+
+/// The runs, and what the disk was told.
+#[derive(Debug, Default)]
+pub struct Unneeded {
+    runs: BTreeMap<u64, u64>,
+    /// Requests so far.
+    pub requests: u64,
+    /// Blocks in them.
+    pub blocks: u64,
+}
+
+impl Unneeded {
+    /// Nobody needs these blocks any more.
+    pub fn add(&mut self, first: u64, count: u64) {
+        let (mut first, mut end) = (first, first + count);
+        if count == 0 || self.runs.len() >= MOST_RUNS {
+            return;
+        }
+        if let Some((before, blocks)) = self.runs.range(..=first).next_back().map(|(first, count)| (*first, *count))
+            && before + blocks >= first
+        {
+            self.runs.remove(&before);
+            (first, end) = (before, end.max(before + blocks));
+        }
+        while let Some((next, blocks)) = self.runs.range(first..=end).next().map(|(first, count)| (*first, *count)) {
+            self.runs.remove(&next);
+            end = end.max(next + blocks);
+        }
+        self.runs.insert(first, end - first);
+    }
+
+    /// These blocks are handed out again.
+    pub fn taken(&mut self, first: u64, count: u64) {
+        if self.runs.is_empty() || is_planted(Bug::TierDiscardInUse) {
+            return;
+        }
+        let end = first + count;
+        let before = self.runs.range(..first).next_back().filter(|(from, count)| **from + **count > first);
+        let touched = before.into_iter().chain(self.runs.range(first..end)).map(|(first, count)| (*first, *count));
+        for (from, count) in touched.collect::<Vec<_>>() {
+            self.runs.remove(&from);
+            if from < first {
+                self.runs.insert(from, first - from);
+            }
+            if from + count > end {
+                self.runs.insert(end, from + count - end);
+            }
+        }
+    }
+
+    /// What the disk is to be told next.
+    pub fn take(&mut self) -> Option<(u64, u64)> {
+        let (first, count) = self.runs.pop_first()?;
+        let now = count.min(MOST_BLOCKS);
+        if now < count {
+            self.runs.insert(first + now, count - now);
+        }
+        self.requests += 1;
+        self.blocks += now;
+        Some((first, now))
+    }
+
+    /// Whether there is more to tell.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// The disk does not want to know.
+    pub fn forget(&mut self) {
+        self.runs.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onode_base::Prng;
+
+    #[test]
+    fn runs_that_meet_are_told_as_one() {
+        let mut unneeded = Unneeded::default();
+        for (first, count) in [(10, 5), (20, 5), (15, 5), (40, 1), (30, 2)] {
+            unneeded.add(first, count);
+        }
+        unneeded.taken(12, 2);
+        let told: Vec<(u64, u64)> = core::iter::from_fn(|| unneeded.take()).collect();
+        assert_eq!(told, [(10, 2), (14, 11), (30, 2), (40, 1)]);
+        assert_eq!((unneeded.requests, unneeded.blocks), (4, 16));
+    }
+
+    #[test]
+    fn what_is_told_is_what_was_given_up_and_not_handed_out() {
+        let mut prng = Prng::new(7);
+        for _ in 0..200 {
+            let mut unneeded = Unneeded::default();
+            let mut wanted = [false; 128];
+            for _ in 0..40 {
+                let first = prng.below(120);
+                let count = prng.below(8) + 1;
+                let is_given_up = prng.chance(1, 2);
+                let range = first as usize..(first + count) as usize;
+                wanted[range].fill(is_given_up);
+                if is_given_up { unneeded.add(first, count) } else { unneeded.taken(first, count) }
+            }
+            let mut told = [false; 128];
+            while let Some((first, count)) = unneeded.take() {
+                for block in first..first + count {
+                    assert!(!core::mem::replace(&mut told[block as usize], true), "block {block} is told twice");
+                }
+            }
+            assert_eq!(told, wanted);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What is posted is there for readers, is covered by flushes, and is waited for at the end.
+
+use super::*;
+use crate::blockdev::BlockDev;
+use crate::image::OpenMode;
+use crate::tag::IoTag;
+use alloc::format;
+use alloc::vec;
+use std::path::PathBuf;
+
+const BLOCK: usize = 4096;
+const BLOCKS: usize = 512;
+
+/// A file that goes away, and a device on it with or without requests in flight.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("onode-posted-{name}-{}", std::process::id()));
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len((BLOCK * BLOCKS) as u64).unwrap();
+        Self(path)
+    }
+
+    fn open(&self) -> DeviceFile {
+        DeviceFile::open(&self.0, OpenMode::ReadWrite).unwrap().with_requests_in_flight()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn block(value: u8, blocks: usize) -> Vec<u8> {
+    vec![value; BLOCK * blocks]
+}
+
+#[test]
+fn what_is_posted_is_read_flushed_and_kept() {
+    let place = Place::new("kept");
+    let mut device = place.open();
+    for round in 0..3_u8 {
+        for at in 0..64_u8 {
+            device.post_write(u64::from(at) * 8 * BLOCK as u64, &block(at ^ round, 8), IoTag::Data).unwrap();
+        }
+        let mut out = block(0, 4);
+        device.read_at(63 * 8 * BLOCK as u64 + 2 * BLOCK as u64, &mut out, IoTag::Data).unwrap();
+        assert_eq!(out, block(63 ^ round, 4));
+        device.begin_flush().unwrap();
+        device.write_at(0, &block(200, 1), IoTag::Journal).unwrap();
+        device.begin_flush().unwrap();
+        while !device.flush_is_done().unwrap() {}
+        assert!(!device.is_busy());
+    }
+    device.post_write(BLOCK as u64, &block(201, 1), IoTag::Data).unwrap();
+    drop(device);
+    let bytes = std::fs::read(&place.0).unwrap();
+    assert_eq!((bytes[0], bytes[BLOCK], bytes[2 * BLOCK], bytes[63 * 8 * BLOCK]), (200, 201, 2, 63 ^ 2));
+}
+
+#[test]
+fn reads_that_are_asked_for_together_see_what_was_posted() {
+    let place = Place::new("together");
+    for is_first in [true, false] {
+        let mut device = place.open();
+        if is_first {
+            for at in 0..BLOCKS {
+                device.post_write((at * BLOCK) as u64, &block(at as u8, 1), IoTag::Data).unwrap();
+            }
+        } else {
+            device.posted = None;
+        }
+        let mut outs: Vec<Vec<u8>> = (1..40).map(|blocks| block(0, blocks % 5 + 1)).collect();
+        let mut reads: Vec<(u64, &mut [u8])> =
+            outs.iter_mut().enumerate().map(|(which, out)| ((which * 11 * BLOCK) as u64, &mut out[..])).collect();
+        device.read_batch(&mut reads, IoTag::Data).unwrap();
+        for (which, out) in outs.iter().enumerate() {
+            for (number, bytes) in out.chunks(BLOCK).enumerate() {
+                assert_eq!(bytes, block((which * 11 + number) as u8, 1), "read {which}, block {number}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_write_that_the_device_did_not_take_is_said_by_the_flush_and_stays_readable() {
+    let place = Place::new("lost");
+    let mut device = place.open();
+    device.post_write(0, &block(1, 4), IoTag::Data).unwrap();
+    device.flush().unwrap();
+    // The kernel refuses what follows: the descriptor behind the device is one for reading.
+    device.file = std::fs::File::open(&place.0).unwrap();
+    device.direct = false;
+    let posted = device.post_write(BLOCK as u64, &block(2, 2), IoTag::Data);
+    if device.way() != Some("io_uring") {
+        posted.unwrap_err();
+        return;
+    }
+    posted.unwrap();
+    device.begin_flush().and_then(|()| device.flush()).unwrap_err();
+    let mut out = block(0, 4);
+    device.read_at(0, &mut out, IoTag::Data).unwrap();
+    assert_eq!([out[0], out[BLOCK], out[3 * BLOCK - 1], out[3 * BLOCK]], [1, 2, 2, 1]);
+}
+
+#[test]
+fn a_batch_reaches_behind_the_end_of_nothing() {
+    let place = Place::new("end");
+    let mut device = place.open();
+    let (mut first, mut second) = (block(0, 1), block(0, 2));
+    let end = (BLOCK * (BLOCKS - 1)) as u64;
+    let error = device.read_batch(&mut [(0, &mut first[..]), (end, &mut second[..])], IoTag::Data).unwrap_err();
+    assert_eq!(error.kind, MediaErrorKind::OutOfRange);
+}
