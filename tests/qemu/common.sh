@@ -68,11 +68,12 @@ pack_initrd() {
     (cd "$WORK/root" && find . | cpio --quiet -o -H newc | gzip -1) >"$WORK/initrd.gz"
 }
 
-# build_nandsim makes $WORK/nandsim/nandsim.ko: Debian's simulator of a NAND chip, whose power can be cut
-# in the middle of a program or erase. Parameters: cut_after=N cuts at the N-th one, which is done in part
-# (the first 700 bytes); power_off=1 is the state then, in which nothing is changed any more.
-build_nandsim() {
-    local version source kernel
+# build_simulators makes nandsim.ko and mtdram.ko in $WORK/simulators: Debian's simulators of a NAND chip and of a
+# memory, whose power can be cut in the middle of a program, an erase or a write to the memory. Parameters of nandsim:
+# cut_after=N cuts at the N-th one of either, which is done in part (the first 700 bytes of a page, some words of the
+# memory); power_off=1 is the state then, in which nothing on either is changed any more.
+build_simulators() {
+    local version source kernel folder=$WORK/simulators
     version=$(find /boot -name 'vmlinuz-*-amd64' | sort -V | tail -n 1)
     kernel=${version#/boot/vmlinuz-}
     source=linux-source-${kernel%%.*}.$(echo "$kernel" | cut -d . -f 2)
@@ -82,24 +83,29 @@ build_nandsim() {
         apt-get update -qq && apt-get install -y -qq --no-install-recommends \
             "$source" "linux-headers-$kernel" xz-utils make gcc >/dev/null || skip "cannot install $source and headers"
     fi
-    mkdir -p "$WORK/nandsim"
-    tar -xJf "/usr/src/$source.tar.xz" -O "$source/drivers/mtd/nand/raw/nandsim.c" >"$WORK/nandsim/original.c"
+    mkdir -p "$folder"
+    tar -xJf "/usr/src/$source.tar.xz" -C "$folder" --transform 's,.*/,original-,' \
+        "$source/drivers/mtd/nand/raw/nandsim.c" "$source/drivers/mtd/devices/mtdram.c"
     awk '
         /^module_param\(bbt,/ {
             print
-            print "static unsigned int cut_after, power_off;"
+            print "static unsigned int cut_after;"
+            print "unsigned int power_off;"
+            print "EXPORT_SYMBOL(power_off);"
             print "module_param(cut_after, uint, 0600);"
             print "module_param(power_off, uint, 0600);"
             next
         }
         /^static int ns_do_state_action\(/ {
-            print "static int power_fails(void)"
+            print "int power_fails(void);"
+            print "int power_fails(void)"
             print "{"
             print "\tif (!cut_after || --cut_after)"
             print "\t\treturn 0;"
             print "\tpower_off = 1;"
             print "\treturn 1;"
             print "}"
+            print "EXPORT_SYMBOL(power_fails);"
         }
         /^\t\tif \(ns_prog_page\(ns, num\) == -1\)/ {
             print "\t\tif (!power_off && ns_prog_page(ns, power_fails() ? min(num, 700) : num) == -1)"
@@ -111,12 +117,36 @@ build_nandsim() {
             next
         }
         { print }
-    ' "$WORK/nandsim/original.c" >"$WORK/nandsim/nandsim.c"
-    [ "$(grep -c power_fails "$WORK/nandsim/nandsim.c")" -eq 3 ] || fail "the simulator of $source is not the one that is known"
-    rm "$WORK/nandsim/original.c"
-    echo 'obj-m := nandsim.o' >"$WORK/nandsim/Makefile"
-    make -s -C "/usr/src/linux-headers-$kernel" M="$WORK/nandsim" modules >"$WORK/nandsim/log" 2>&1 ||
-        { tail -n 20 "$WORK/nandsim/log"; fail "the simulator cannot be built"; }
+    ' "$folder/original-nandsim.c" >"$folder/nandsim.c"
+    awk '
+        /^static int ram_write\(/ {
+            print "extern unsigned int power_off;"
+            print "int power_fails(void);"
+        }
+        /^\tmemcpy\(\(char \*\)mtd->priv \+ to, buf, len\);/ {
+            print "\tif (!power_off)"
+            print "\t\tmemcpy((char *)mtd->priv + to, buf, power_fails() ? (get_random_u32() % (len + 1)) & ~7 : len);"
+            next
+        }
+        { print }
+    ' "$folder/original-mtdram.c" >"$folder/mtdram.c"
+    sed -i 's/^#include <linux\/module.h>/&\n#include <linux\/random.h>/' "$folder/mtdram.c"
+    [ "$(grep -c power_fails "$folder/nandsim.c")" -eq 5 ] && [ "$(grep -c power_fails "$folder/mtdram.c")" -eq 2 ] ||
+        fail "the simulators of $source are not those that are known"
+    rm "$folder"/original-*
+    echo 'obj-m := nandsim.o mtdram.o' >"$folder/Makefile"
+    make -s -C "/usr/src/linux-headers-$kernel" M="$folder" modules >"$folder/log" 2>&1 ||
+        { tail -n 20 "$folder/log"; fail "the simulators cannot be built"; }
+}
+
+# put_simulators puts them into the machine in place of those of the kernel.
+put_simulators() {
+    local name there
+    for name in nandsim mtdram; do
+        there=$(find "$WORK/root" -name "$name.ko*")
+        [ -z "$there" ] || cp "$WORK/simulators/$name.ko" "$there"
+    done
+    pack_initrd
 }
 
 # machine LOG SECONDS QEMU-OPTION... runs one until it powers off.

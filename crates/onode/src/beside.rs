@@ -1,25 +1,48 @@
 //! Flash with its index in a memory beside it: the memory of a spec, and what is done when the two do not fit.
 //!
 //! A memory is disposable: what is missing, damaged or behind is filled from the flash, and said. Only the memory of another
-//! volume is left alone, because somebody may need it.
+//! volume, and a file that never was a memory, are left alone, because somebody may need them.
 
 use crate::device::{Opened, flash_options, format_options, in_its_place, lock_replaced, volume_error};
 use crate::error::{Class, Error, Result};
+use crate::memory::is_used;
 use crate::nand::{medium_error, open_nand};
-use crate::size::human_size;
+use crate::size::{exact_size, human_size};
 use crate::spec::{Beside, Shape, Spec};
 use onode_base::ErrorKind;
 use onode_flash::{FlashDevice, MemoryOptions, MountPath};
-use onode_media::Nand;
-use onode_media::real::{Flushing, MappedOptions, MappedPmem, Opening};
+use onode_media::image::OpenMode;
+use onode_media::real::{Flushing, Kind, MappedOptions, MappedPmem, MtdRam, Opening, identify};
+use onode_media::{MediaErrorKind, Nand, Pmem};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 
-fn map(opening: Opening, path: Option<&Path>, bytes: u64) -> onode_media::Result<MappedPmem> {
+/// The memory at a path, whatever it is there: a device, or a file that is mapped.
+fn open_memory(opening: Opening, path: Option<&Path>, bytes: u64) -> onode_media::Result<Box<dyn Pmem>> {
     let options = MappedOptions { opening, flushing: Flushing::Detect, shared: false, reserve: bytes };
-    match path {
-        Some(path) => MappedPmem::open(path, &options),
-        None => MappedPmem::anonymous(bytes, &options),
+    Ok(match path {
+        Some(path) if identify(path) == Ok(Kind::Mtd) => {
+            let mode = if opening == Opening::ReadOnly { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
+            Box::new(MtdRam::open(path, mode)?)
+        }
+        Some(path) => Box::new(MappedPmem::open(path, &options)?),
+        None => Box::new(MappedPmem::anonymous(bytes, &options)?),
+    })
+}
+
+/// Whether `path` is a device, which is there and is as long as it is.
+fn is_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_char_device())
+}
+
+fn memory_error(what: String, path: &Path, error: &onode_media::Error) -> Error {
+    match error.kind {
+        MediaErrorKind::NotAnImage => Error::medium(what, error).hint(
+            "the memory beside the flash is a file, a DAX device or a memory technology device of type RAM; \
+             `cat /sys/class/mtd/mtd*/type` shows their types. The flash is named first, the memory second",
+        ),
+        _ => medium_error(what, path, error),
     }
 }
 
@@ -33,12 +56,17 @@ pub(crate) fn format(
 ) -> Result<FlashDevice> {
     let what = format!("cannot make {spec}");
     let bytes = beside.bytes(nand.geometry().bytes());
-    if let Some(path) = path {
-        // Left behind by a try that was interrupted.
-        let _ = std::fs::remove_file(path);
-    }
-    let memory = map(Opening::New(bytes), path, bytes);
-    let memory = memory.map_err(|error| medium_error(what.clone(), path.unwrap_or(Path::new("memory")), &error))?;
+    let opening = match path {
+        Some(path) if is_device(path) => Opening::Existing,
+        Some(path) => {
+            // Left behind by a try that was interrupted.
+            let _ = std::fs::remove_file(path);
+            Opening::New(bytes)
+        }
+        None => Opening::New(bytes),
+    };
+    let memory = open_memory(opening, path, bytes);
+    let memory = memory.map_err(|error| memory_error(what.clone(), path.unwrap_or(Path::new("memory")), &error))?;
     let (options, mount) = (format_options(shape, uuid, &what)?, onode_flash::MountOptions::default());
     FlashDevice::format_beside(nand, memory, &options, &mount, &beside.options()).map_err(|error| {
         let class = if error.kind == ErrorKind::Invalid { Class::BadSize } else { Class::of_device(&error) };
@@ -46,15 +74,47 @@ pub(crate) fn format(
     })
 }
 
-/// Makes the file of the memory of `beside` in its place while `make` uses it under another name.
+/// Makes the file of the memory of `beside` in its place while `make` uses it under another name. A device has its place.
 pub(crate) fn in_memory_place(
     beside: &Beside,
     replace: bool,
     make: impl FnOnce(Option<&Path>) -> Result<()>,
 ) -> Result<()> {
     let Some(path) = &beside.path else { return make(None) };
+    if is_device(path) {
+        check_device(beside, path, replace)?;
+        return make(Some(path));
+    }
     let replaced = lock_replaced(path, replace)?;
     in_its_place(path, replaced.is_some(), |unfinished| make(Some(unfinished)))
+}
+
+/// That a device may become the memory: it is one, as long as was said, and holds nothing unless that is to be replaced.
+fn check_device(beside: &Beside, path: &Path, replace: bool) -> Result<()> {
+    let what = || format!("cannot use {} as memory", path.display());
+    let memory = open_memory(Opening::ReadOnly, Some(path), 0).map_err(|error| memory_error(what(), path, &error))?;
+    if beside.size.is_some_and(|said| said != memory.length()) {
+        return Err(Error::new(Class::BadSize, what(), format!("the device has {}", exact_size(memory.length())))
+            .hint("leave out memory=: a device is used whole"));
+    }
+    if !replace && is_used(&*memory) {
+        return Err(Error::new(Class::Exists, what(), "the device holds something already")
+            .hint("give another device, or drop what it holds with --force"));
+    }
+    Ok(())
+}
+
+/// Whether a file holds what is no memory of ours, not even a damaged one: it was meant for something else. A device whose
+/// battery ran out may hold anything.
+fn is_something_else(path: &Path, memory: &dyn Pmem) -> bool {
+    /// The anchors at the start, one of which outlives whatever happens to the other.
+    const ANCHORS: usize = 128;
+    const MAGIC: &[u8] = b"ONODEBP";
+    let mut start = [0; ANCHORS];
+    let length = memory.length().min(ANCHORS as u64) as usize;
+    memory.read(0, &mut start[..length]);
+    let is_blank = [0, 0xff].iter().any(|blank| start[..length].iter().all(|byte| byte == blank));
+    !is_device(path) && !is_blank && !start.chunks(ANCHORS / 2).any(|anchor| anchor.starts_with(MAGIC))
 }
 
 /// Opens a volume and the memory beside it.
@@ -100,13 +160,26 @@ fn try_open(
     let path = beside.path.as_deref().unwrap_or(Path::new("memory"));
     let bytes = beside.bytes(nand.geometry().bytes());
     let is_missing = !path.exists();
+    // A file there would be gone with the next start of the host.
+    if is_missing && path.parent() == Some(Path::new("/dev")) {
+        let why = format!("there is no device {} for the memory beside the flash", path.display());
+        let hint = "`cat /proc/mtd` and `ls /dev/dax*` list the memories there are; \
+                    without one, name a file: it is filled from the flash";
+        return Err(Error::new(Class::NotFound, what(), why).hint(hint).into());
+    }
     let memory = match (is_missing, read_only) {
-        (false, false) => map(Opening::Existing, Some(path), bytes),
-        (false, true) => map(Opening::ReadOnly, Some(path), bytes),
-        (true, false) => map(Opening::New(bytes), Some(path), bytes),
-        (true, true) => map(Opening::New(bytes), None, bytes),
+        (false, false) => open_memory(Opening::Existing, Some(path), bytes),
+        (false, true) => open_memory(Opening::ReadOnly, Some(path), bytes),
+        (true, false) => open_memory(Opening::New(bytes), Some(path), bytes),
+        (true, true) => open_memory(Opening::New(bytes), None, bytes),
     };
-    let memory = memory.map_err(|error| medium_error(what(), path, &error))?;
+    let memory = memory.map_err(|error| memory_error(what(), path, &error))?;
+    if !is_missing && !beside.rebuild && is_something_else(path, &*memory) {
+        let why = format!("{} holds something that never was the memory of a volume", path.display());
+        let hint = "name the memory of this volume or a new file, or add rebuild=on to overwrite what is there";
+        return Err(Error::new(Class::Usage, what(), why).hint(hint).into());
+    }
+    let bytes = memory.length();
     let options = flash_options(shape, read_only);
     let mounted = FlashDevice::mount_beside(
         nand,

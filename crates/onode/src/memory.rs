@@ -198,13 +198,13 @@ pub(crate) fn create_on_device(
     device.close().map_err(|error| volume_error(what(), &error))
 }
 
-/// Whether the start of a memory holds anything.
+/// Whether the start of a memory holds anything. One that was never written has zeros, or ones where it is a kind of flash.
 pub(crate) fn is_used(memory: &dyn Pmem) -> bool {
     /// File systems begin within so many bytes.
     const LOOKED_AT: u64 = 128 << 10;
     let mut start = vec![0; LOOKED_AT.min(memory.length()) as usize];
     memory.read(0, &mut start);
-    start.iter().any(|byte| *byte != 0)
+    ![0, 0xff].iter().any(|blank| start.iter().all(|byte| byte == blank))
 }
 
 fn format(spec: &Spec, memory: &Memory, mapped: MappedPmem, uuid: [u8; 16], is_zero: bool) -> Result<Device> {

@@ -9,6 +9,7 @@
 //! flash:disk.img,placement=sepbit          the same, with another placement policy from now on
 //! flash:sim,size=128M                      flash in memory, gone at the end
 //! flash+scm:disk.img,index.mem             flash with its index in a memory beside it: a file in memory, a DAX device
+//! flash+scm:/dev/mtd0,/dev/mtd1            the same on a raw NAND chip and a memory technology device of type RAM
 //! flash+scm:sim,size=128M,memory=256K      the same in memory of this process, gone at the end
 //! scm:/dev/shm/heap,size=1G                storage-class memory: a file in memory, a DAX device or any plain file
 //! scm:/dev/shm/heap,mode=mem               the same without a flush; also meta, sync and atomic (as usual)
@@ -354,11 +355,15 @@ fn parse_beside(what: &str, rest: &str) -> Result<Spec> {
     let mut parts = rest.split(',');
     let place = parts.next().unwrap_or_default();
     let path = if place == "sim" { None } else { parts.next().filter(|path| !path.is_empty() && !path.contains('=')) };
+    let find = |place: &str| match place.strip_prefix("mtd:") {
+        Some(name) => partition::device_of(Path::new(partition::CLASS), name, what),
+        None => Ok(PathBuf::from(place)),
+    };
     if place.is_empty() || (place != "sim" && path.is_none()) {
         return Err(Error::new(Class::Usage, what, "the name of the image file or of the memory beside it is missing")
             .hint("write for example `flash+scm:disk.img,/dev/shm/disk.index,size=1G`, or `flash+scm:sim`"));
     }
-    let mut memory = Beside { path: path.map(PathBuf::from), ..Beside::default() };
+    let mut memory = Beside { path: path.map(find).transpose()?, ..Beside::default() };
     let mut of_flash = Vec::new();
     for part in parts {
         match part.split_once('=').unwrap_or((part, "")) {
@@ -381,7 +386,7 @@ fn parse_beside(what: &str, rest: &str) -> Result<Spec> {
         return Err(Error::new(Class::BadSize, what, format!("a memory of {} is too small", exact_size(size)))
             .hint(format!("the least is {}", exact_size(LEAST_INDEX_BYTES))));
     }
-    let medium = if place == "sim" { Medium::Simulator } else { Medium::Image(place.into()) };
+    let medium = if place == "sim" { Medium::Simulator } else { Medium::Image(find(place)?) };
     match parse_flash(what, medium, &of_flash.join(","))? {
         Spec::Flash { medium, shape, .. } => Ok(Spec::Flash { medium, shape, beside: Some(memory) }),
         other => Ok(other),

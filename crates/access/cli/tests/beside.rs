@@ -55,6 +55,31 @@ fn every_command_works_on_the_pair() {
 }
 
 #[test]
+fn what_never_was_a_memory_is_left_alone() {
+    let place = Place::new("beside-other");
+    let (image, memory) = (place.path("disk.img"), place.path("disk.index"));
+    onode!("mkfs", format!("flash+scm:{},{},size=64M", image.display(), memory.display())).succeeds();
+    let letter = vec![b'x'; 128 << 10];
+    let path = place.file("letter", &letter);
+    let mixed = format!("flash+scm:{},{}", image.display(), path.display());
+    is_clear(&onode!("mkdir", &mixed, "/d").fails(2), "never was the memory");
+    assert!(fs::read(&path).expect("letter") == letter[..]);
+    onode!("mkdir", format!("{mixed},rebuild=on"), "/d").succeeds();
+    assert!(fs::read(&path).expect("letter") != letter[..]);
+    assert!(onode!("ls", &mixed, "/").succeeds().contains('d'));
+
+    // A device that is not there is not replaced by a file, and one of another kind is called what it is.
+    let beside = |device: &str| format!("flash+scm:{},{device}", image.display());
+    is_clear(&onode!("ls", beside("/dev/onode-no-such-device"), "/").fails(20), "no device");
+    assert!(!std::path::Path::new("/dev/onode-no-such-device").exists());
+    is_clear(&onode!("ls", beside("/dev/null"), "/").fails(10), "cannot be used as memory");
+    let other = place.path("other.img");
+    let mut made = onode!("mkfs", format!("flash+scm:{},/dev/null,size=64M", other.display()));
+    is_clear(&made.fails(10), "type RAM");
+    assert!(!other.exists());
+}
+
+#[test]
 fn the_pair_is_mounted_and_found_again() {
     if !has_fuse() {
         return;

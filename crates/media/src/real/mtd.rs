@@ -8,6 +8,7 @@
 use super::host::{lock, of_io, of_open};
 use super::ioctl::{self, EccStats};
 use super::kind::{Kind, identify};
+use super::mtd_ram;
 use super::order::Order;
 use crate::counters::Counters;
 use crate::error::{Error, MediaErrorKind, Result};
@@ -63,7 +64,8 @@ impl MtdNand {
         let ask = |errno: Errno| of_io(&place.to_string(), "ask", &errno.into(), MediaErrorKind::Host);
         let info = ioctl::mtd_info(&file).map_err(ask)?;
         if !NAND_KINDS.contains(&info.kind) {
-            return not_nand(format!("{place} is flash memory of another kind, not NAND"));
+            let found = mtd_ram::type_name(info.kind);
+            return not_nand(format!("{place} is a memory technology device of type {found}, not NAND flash"));
         }
         let bytes = about.number("size").unwrap_or_else(|| u64::from(info.size));
         let spare = about.number("oobavail").and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(0);
@@ -226,16 +228,16 @@ fn reads_spare(file: &File, geometry: &Geometry) -> bool {
 }
 
 /// What the kernel's tables say of a chip.
-struct About {
+pub(super) struct About {
     minor: u32,
 }
 
 impl About {
-    fn of(file: &File) -> std::io::Result<Self> {
+    pub(super) fn of(file: &File) -> std::io::Result<Self> {
         Ok(Self { minor: rustix::fs::minor(file.metadata()?.rdev()) })
     }
 
-    fn number(&self, attribute: &str) -> Option<u64> {
+    pub(super) fn number(&self, attribute: &str) -> Option<u64> {
         let text = fs::read_to_string(format!("/sys/dev/char/90:{}/{attribute}", self.minor)).ok()?;
         text.trim().parse().ok()
     }

@@ -52,6 +52,8 @@ fn errors_quote_the_wrong_part() {
         ("scm:", "file is missing", Class::Usage),
         ("flash+scm:disk.img", "memory beside it is missing", Class::Usage),
         ("flash+scm:disk.img,size=1G", "memory beside it is missing", Class::Usage),
+        ("flash+scm:disk.img,mtd:no such memory", "`no such memory`", Class::NotFound),
+        ("flash+scm:mtd:no such chip,b", "`no such chip`", Class::NotFound),
         ("flash+scm:a,b,full=maybe", "`full=maybe`", Class::Usage),
         ("flash+scm:a,b,buffer=1M", "`buffer=1M`", Class::Usage),
         ("flash+scm:a,b,log=much", "`much`", Class::BadSize),
