@@ -4,6 +4,7 @@
 //! interrupted `create` leaves nothing that could be taken for a volume.
 
 use crate::beside;
+use crate::distinct::check_distinct;
 use crate::error::{Class, Error, Result};
 use crate::face::BlockFace;
 use crate::host::random_bytes;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 /// Opens the device of a spec, and what lies beside it on the same medium. One in memory is empty.
 pub(crate) fn open(spec: &Spec, read_only: bool, users: Users, uuid: [u8; 16]) -> Result<Opened> {
     let what = || format!("cannot open {spec}");
+    check_distinct("open", spec)?;
     let device: Arc<dyn ObjectDevice> = match spec {
         Spec::Scm(memory) => {
             let (device, faces) = memory::open(spec, memory, read_only, users, uuid)?;
@@ -87,6 +89,7 @@ pub(crate) fn create(
     uuid: [u8; 16],
     fill: impl FnOnce(&dyn ObjectDevice) -> Result<()>,
 ) -> Result<()> {
+    check_distinct("make", spec)?;
     if let Spec::Scm(Memory { path: Some(path), .. }) = spec {
         if std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_char_device()) {
             return memory::create_on_device(spec, path, replace, uuid, fill);

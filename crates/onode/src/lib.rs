@@ -9,6 +9,7 @@
 mod beside;
 mod clock;
 mod device;
+mod distinct;
 mod error;
 mod face;
 mod host;

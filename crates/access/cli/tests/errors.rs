@@ -133,6 +133,19 @@ fn an_image_in_use_is_left_alone() {
 }
 
 #[test]
+fn two_media_that_are_one_are_refused_and_nothing_is_made() {
+    let place = Place::new("one-medium");
+    let (one, other) = (place.path("a.img"), place.path("./a.img"));
+    for kind in ["tier", "flash+scm"] {
+        let spec = format!("{kind}:{},{},size=64M", one.display(), other.display());
+        let error = onode!("mkfs", &spec).fails(2);
+        assert!(error.contains("are the same") && error.contains("hint: "), "{error}");
+        assert!(!one.exists());
+        onode!("info", &spec).fails(2);
+    }
+}
+
+#[test]
 fn a_mounted_image_says_where_it_is_mounted() {
     if !has_fuse() {
         return;
