@@ -196,7 +196,9 @@ impl BlockDev for DeviceFile {
             buffer.copy_from_slice(bytes);
             self.file.write_all_at(buffer, offset)
         };
-        result.map_err(|error| self.failed("write", &error, MediaErrorKind::ProgramFailed))
+        result.map_err(|error| self.failed("write", &error, MediaErrorKind::ProgramFailed))?;
+        self.renew(offset, bytes);
+        Ok(())
     }
 
     fn post_write(&mut self, offset: u64, bytes: &[u8], tag: IoTag) -> Result<()> {
@@ -207,6 +209,7 @@ impl BlockDev for DeviceFile {
     fn zero(&mut self, offset: u64, bytes: u64) -> Result<()> {
         self.check(offset, bytes)?;
         self.wait_for_writes(Some((offset, bytes)))?;
+        self.clear(offset, bytes);
         // On a block device this is a request to write zeros that the device itself carries out, or none.
         if self.punch(offset, bytes)? {
             return Ok(());
@@ -224,6 +227,7 @@ impl BlockDev for DeviceFile {
     fn discard(&mut self, offset: u64, bytes: u64) -> Result<()> {
         self.check(offset, bytes)?;
         self.wait_for_writes(Some((offset, bytes)))?;
+        self.clear(offset, bytes);
         if self.punch(offset, bytes)? || !self.is_block_device || !self.can_discard {
             return Ok(());
         }

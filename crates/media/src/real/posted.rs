@@ -36,11 +36,25 @@ const fn is_write(request: &Request) -> bool {
     matches!(request, Request::Write { .. })
 }
 
+/// Copies to `to`, which begins at `first`, what `from`, which begins at `offset`, has of the same place.
+fn overlap(first: u64, to: &mut [u8], offset: u64, from: &[u8]) {
+    let (skip, into) = (first.saturating_sub(offset) as usize, offset.saturating_sub(first) as usize);
+    let from = from.get(skip..).unwrap_or_default();
+    to.iter_mut().skip(into).zip(from).for_each(|(to, from)| *to = *from);
+}
+
 impl Posted {
     /// `None` if the kernel refuses.
     pub(super) fn new() -> Option<Self> {
         let requests = InFlight::new()?;
         Some(Self { requests, flush_behind: None, lost: BTreeMap::new(), error: None })
+    }
+
+    /// What the device did not take before is what was written last, there too.
+    fn renew_lost(&mut self, offset: u64, bytes: &[u8]) {
+        for (first, lost) in &mut self.lost {
+            overlap(*first, lost, offset, bytes);
+        }
     }
 }
 
@@ -77,7 +91,11 @@ impl DeviceFile {
                 let error = self.file().write_all_at(bytes, offset).err();
                 let error = error.map(|error| self.failed("write", &error, MediaErrorKind::ProgramFailed));
                 if let (Some(_), Some(posted)) = (&error, self.posted.as_mut()) {
-                    posted.lost.insert(offset, bytes.to_vec());
+                    posted.renew_lost(offset, bytes);
+                    let is_covered = posted.lost.get(&offset).is_some_and(|known| known.len() >= bytes.len());
+                    if !is_covered {
+                        posted.lost.insert(offset, bytes.to_vec());
+                    }
                 }
                 error
             }
@@ -121,9 +139,23 @@ impl DeviceFile {
     pub(super) fn overlay(&self, offset: u64, out: &mut [u8]) {
         let Some(posted) = self.posted.as_ref().filter(|posted| !posted.lost.is_empty()) else { return };
         for (first, bytes) in &posted.lost {
-            let (skip, into) = (offset.saturating_sub(*first) as usize, first.saturating_sub(offset) as usize);
-            let from = bytes.get(skip..).unwrap_or_default();
-            out.iter_mut().skip(into).zip(from).for_each(|(to, from)| *to = *from);
+            overlap(offset, out, *first, bytes);
+        }
+    }
+
+    /// Bytes were zeroed or given up: they hide it as well.
+    pub(super) fn clear(&mut self, offset: u64, bytes: u64) {
+        for (first, lost) in self.posted.iter_mut().flat_map(|posted| &mut posted.lost) {
+            let (from, end) = (offset.saturating_sub(*first), (offset + bytes).saturating_sub(*first));
+            let end = (end as usize).min(lost.len());
+            lost.get_mut(from as usize..end).unwrap_or_default().fill(0);
+        }
+    }
+
+    /// What is written later hides what the device did not take before.
+    pub(super) fn renew(&mut self, offset: u64, bytes: &[u8]) {
+        if let Some(posted) = self.posted.as_mut() {
+            posted.renew_lost(offset, bytes);
         }
     }
 
@@ -147,7 +179,11 @@ impl DeviceFile {
         }
         let request = Request::Write { offset, length: bytes.len(), memory: memory_of(bytes)? };
         let begun = self.posted.as_mut().map(|posted| posted.requests.begin(&self.file, request));
-        Ok(matches!(begun, Some(Ok(_))))
+        let is_begun = matches!(begun, Some(Ok(_)));
+        if is_begun {
+            self.renew(offset, bytes);
+        }
+        Ok(is_begun)
     }
 
     /// Begins a flush of all that was written and posted; false if that cannot be done.

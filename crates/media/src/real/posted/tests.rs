@@ -6,6 +6,7 @@ use crate::image::OpenMode;
 use crate::tag::IoTag;
 use alloc::format;
 use alloc::vec;
+use std::fs::File;
 use std::path::PathBuf;
 
 const BLOCK: usize = 4096;
@@ -91,7 +92,7 @@ fn a_write_that_the_device_did_not_take_is_said_by_the_flush_and_stays_readable(
     device.post_write(0, &block(1, 4), IoTag::Data).unwrap();
     device.flush().unwrap();
     // The kernel refuses what follows: the descriptor behind the device is one for reading.
-    device.file = std::fs::File::open(&place.0).unwrap();
+    device.file = File::open(&place.0).unwrap();
     device.direct = false;
     let posted = device.post_write(BLOCK as u64, &block(2, 2), IoTag::Data);
     if device.way() != Some("io_uring") {
@@ -103,6 +104,18 @@ fn a_write_that_the_device_did_not_take_is_said_by_the_flush_and_stays_readable(
     let mut out = block(0, 4);
     device.read_at(0, &mut out, IoTag::Data).unwrap();
     assert_eq!([out[0], out[BLOCK], out[3 * BLOCK - 1], out[3 * BLOCK]], [1, 2, 2, 1]);
+    // Another one that is lost, over a part of it and more; then the device takes writes again, and what they say counts.
+    device.post_write(2 * BLOCK as u64, &block(3, 2), IoTag::Data).unwrap();
+    device.flush().unwrap_err();
+    device.file = File::options().read(true).write(true).open(&place.0).unwrap();
+    device.read_at(0, &mut out, IoTag::Data).unwrap();
+    assert_eq!(out.chunks(BLOCK).map(|one| one[0]).collect::<Vec<_>>(), [1, 2, 3, 3]);
+    device.write_at(BLOCK as u64, &block(4, 1), IoTag::Data).unwrap();
+    device.post_write(3 * BLOCK as u64, &block(5, 1), IoTag::Data).unwrap();
+    device.zero(2 * BLOCK as u64, BLOCK as u64).unwrap();
+    device.flush().unwrap();
+    device.read_at(0, &mut out, IoTag::Data).unwrap();
+    assert_eq!(out.chunks(BLOCK).map(|one| one[BLOCK - 1]).collect::<Vec<_>>(), [1, 4, 0, 5]);
 }
 
 #[test]
