@@ -34,13 +34,16 @@ refused() {
 memory_with() { dd if="$1" of=/dev/mtd1 bs=4096 count=64 2>/dev/null; }
 
 refused 10 "type RAM, not NAND flash" onode mkfs flash+scm:/dev/mtd1,/dev/mtd0
-refused 10 "type NAND flash, not RAM" onode mkfs flash+scm:/dev/mtd0,/dev/mtd0
+refused 10 "type NAND flash, not RAM" onode mkfs flash+scm:/tmp/image,/dev/mtd0,size=16M
+refused 2 "are the same" onode mkfs flash+scm:/dev/mtd0,/dev/mtd0
 refused 19 "the device has 256K" onode mkfs $PAIR,memory=64K
 tell onode mkfs $PAIR
 refused 21 "holds" onode mkfs $PAIR
 refused 20 "no device /dev/mtd7" onode info flash+scm:/dev/mtd0,/dev/mtd7
 [ -e /dev/mtd7 ] && not_ok "a file took the place of a device"
-refused 10 "type NAND flash, not RAM" onode info flash+scm:/dev/mtd0,/dev/mtd0
+onode mkfs flash+scm:/tmp/image,/tmp/index,size=16M >/dev/null
+refused 10 "type NAND flash, not RAM" onode info flash+scm:/tmp/image,/dev/mtd0
+rm /tmp/image /tmp/index
 refused 2 "flash+scm" onode ls /dev/mtd0
 tell onode info "flash+scm:mtd:NAND simulator partition 0,mtd:mtdram test device"
 

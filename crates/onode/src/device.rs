@@ -48,16 +48,16 @@ pub(crate) fn open(spec: &Spec, read_only: bool, users: Users, uuid: [u8; 16]) -
             let nand = open_nand(spec, path, shape, read_only)?;
             let device = FlashDevice::mount(nand, &flash_options(shape, read_only));
             Arc::new(device.map_err(|error| match error.kind {
-                // A chip says nothing of itself: that there is no superblock is all that can be seen.
-                ErrorKind::Invalid if nand::is_chip(path) => {
-                    let found = onode_media::Error::new(onode_media::MediaErrorKind::NotAnImage, error.detail);
-                    medium_error(what(), path, &found)
-                }
                 ErrorKind::Invalid if error.detail.contains("flash+scm") => {
                     Error::new(Class::Usage, what(), error.detail).hint(format!(
                         "write flash+scm:{},MEMORY; a new memory is filled from the flash",
                         path.display()
                     ))
+                }
+                // A chip says nothing of itself: that there is no superblock is all that can be seen.
+                ErrorKind::Invalid if nand::is_chip(path) => {
+                    let found = onode_media::Error::new(onode_media::MediaErrorKind::NotAnImage, error.detail);
+                    medium_error(what(), path, &found)
                 }
                 _ => volume_error(what(), &error),
             })?)
