@@ -48,7 +48,10 @@ fn fast_options(tiers: &Tiers, disk: &dyn BlockDev) -> FastOptions {
     let section = |name: &str, weight, extent| SectionOptions { scheme, ..SectionOptions::new(name, weight, extent) };
     let usual = || USUAL_SECTIONS.iter().map(|(name, extent, share)| section(name, *share, *extent)).collect();
     let said: Vec<_> = tiers.sections.iter().map(|one| section(&one.name, one.share, one.extent.into())).collect();
-    let defaults = FastOptions::for_disk(disk.bytes());
+    let defaults = match tiers.acknowledge {
+        Some(Acknowledge::Either) => FastOptions::for_first_home(disk.bytes()),
+        _ => FastOptions::for_disk(disk.bytes()),
+    };
     // What the device tells of itself, unless it is too large for the room that there is.
     let told = disk.stripe_bytes().filter(|stripe| *stripe <= disk.bytes() / 64);
     let stripe_bytes = tiers.erase_block.map(u64::from).or(told).unwrap_or(defaults.stripe_bytes);

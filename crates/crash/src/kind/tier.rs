@@ -42,7 +42,9 @@ impl Tier {
             read_only,
             // What a cache remembers proves nothing.
             node_cache_bytes: 0,
-            pending_bytes: self.shape.log_bytes / 2,
+            // With less, what only the fast disk acknowledges is let go of, and the log of the big one falls behind.
+            pending_bytes: self.shape.log_bytes / if self.shape.acknowledge == Acknowledge::Either { 16 } else { 2 },
+            either_bytes: self.shape.log_bytes / 8,
             // Of two blocks, one goes to its place at once: writes of the workloads are small.
             place_above_bytes: 4 << 10,
             ..MountOptions::default()

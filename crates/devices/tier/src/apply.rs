@@ -216,8 +216,8 @@ impl Core {
 
     /// What a block holds now; zeros for a hole.
     fn block(&mut self, object: ObjectId, block: u64) -> Result<Vec<u8>> {
-        if let Some(bytes) = self.pending.get(object.0, block) {
-            return Ok(bytes.to_vec());
+        if let Some(bytes) = self.held(object, block)? {
+            return Ok(bytes);
         }
         match self.extents(object, block, block + 1)?.first() {
             Some((at, extent)) => match self.prefetched.get(&(extent.block + block - at, extent.born)) {

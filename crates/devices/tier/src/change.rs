@@ -57,10 +57,14 @@ impl Change {
     }
 }
 
-/// Appends a transaction.
-pub fn put_transaction(out: &mut Vec<u8>, changes: &[Change]) {
+/// Appends a transaction; returns where each change ends.
+pub fn put_transaction(out: &mut Vec<u8>, changes: &[Change]) -> Vec<usize> {
     varint::put(out, changes.len() as u64);
-    changes.iter().for_each(|change| change.put(out));
+    let put = |change: &Change| {
+        change.put(out);
+        out.len()
+    };
+    changes.iter().map(put).collect()
 }
 
 /// Takes a transaction off the front of `input`.

@@ -10,10 +10,14 @@ use crate::discard::AT_ONCE;
 use crate::extent::{Extent, MOST_BLOCKS};
 use crate::fast::Piece;
 use crate::flight::Snapshot;
-use crate::layout::{BLOCK, BLOCK_BYTES};
+use crate::layout::BLOCK_BYTES;
 use crate::node::Key;
+use crate::pending::{Logged, Run};
+use crate::waiting::Placed;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Range;
+use onode_base::checksum::crc32c;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::{Error, ErrorKind, ObjectId, Result};
@@ -72,9 +76,11 @@ impl Core {
         (superblock.root, superblock.root_crc) = snapshot.root;
         (superblock.nodes, superblock.objects) = (snapshot.nodes, snapshot.objects);
         (superblock.next_id, superblock.bitmap_digest) = (snapshot.next_id, snapshot.bitmap_digest);
-        let copy = self.write_first_copy()?;
+        superblock.sequence += 1;
+        let (sequence, copy) = (superblock.sequence, 1 - self.durable_superblock);
+        self.disks.write(copy, &superblock.encode(), IoTag::Anchor)?;
         self.disks.begin_flush()?;
-        Ok((self.superblock.sequence, copy))
+        Ok((sequence, copy))
     }
 
     /// The first copy is durable: what the checkpoint does without can be allocated.
@@ -84,7 +90,8 @@ impl Core {
     pub fn end_checkpoint(&mut self, sequence: u64, copy: u64) -> Result<()> {
         // Otherwise a newer superblock was made durable meanwhile, in both places.
         if self.superblock.sequence == sequence {
-            self.write_second_copy(copy)?;
+            self.durable_superblock = copy;
+            self.disks.write(1 - copy, &self.superblock.encode(), IoTag::Anchor)?;
         }
         let released = self.space.release();
         self.tell_fast(&released);
@@ -114,48 +121,47 @@ impl Core {
     /// # Errors
     /// `Media`.
     pub fn write_superblock(&mut self) -> Result<()> {
-        let first = self.write_first_copy()?;
+        self.superblock.sequence += 1;
+        let bytes = self.superblock.encode();
+        // The other copy may be the only one that is durable: the second write of the time before needed no flush.
+        let first = 1 - self.durable_superblock;
+        self.disks.write(first, &bytes, IoTag::Anchor)?;
         if !is_planted(Bug::TierSuperblocksAtOnce) {
             self.disks.flush()?;
         }
-        self.write_second_copy(first)
-    }
-
-    /// Writes a newer superblock over the copy that may not be durable: the second write of the time before needed no
-    /// flush. Returns which that is.
-    fn write_first_copy(&mut self) -> Result<u64> {
-        self.superblock.sequence += 1;
-        let first = 1 - self.durable_superblock;
-        self.disks.write(first, &self.superblock.encode(), IoTag::Anchor)?;
-        Ok(first)
-    }
-
-    /// The first copy is durable: writes the same over the other.
-    fn write_second_copy(&mut self, first: u64) -> Result<()> {
         self.durable_superblock = first;
-        self.disks.write(1 - first, &self.superblock.encode(), IoTag::Anchor)
+        self.disks.write(1 - first, &bytes, IoTag::Anchor)
     }
 
     /// Gives every pending block a place: right behind what the object has before it, or near its directory. Written is
     /// in the order of the places, because objects in turn lie in groups far from each other.
     fn write_pending(&mut self) -> Result<()> {
-        let mut writes = Vec::new();
-        let placed = self.place_pending(&mut writes);
+        let (mut writes, mut far) = (Vec::new(), Vec::new());
+        let placed = self.place_pending(&mut writes, &mut far);
         // Even if that failed: nothing can be changed any more, but all that was can still be read.
-        self.disks.waiting.lock().add(writes, IoTag::Data);
+        let mut waiting = self.disks.waiting.lock();
+        waiting.add(writes, IoTag::Data);
+        waiting.add_far(far);
         placed
     }
 
-    fn place_pending(&mut self, writes: &mut Vec<(u64, Vec<u8>, Option<Piece>)>) -> Result<()> {
-        while let Some((object, first, bytes)) = self.pending.take_run(RUN_BLOCKS) {
-            let mut later = |piece: Piece, run: &[u8]| {
-                writes.push((piece.block, run.to_vec(), Some(piece)));
+    fn place_pending(&mut self, writes: &mut Vec<Placed>, far: &mut Vec<(Piece, Vec<Logged>)>) -> Result<()> {
+        while let Some((object, first, run)) = self.pending.take_run(RUN_BLOCKS) {
+            let sums: Vec<u32> = match &run {
+                Run::Bytes(bytes) => bytes.chunks(BLOCK_BYTES).map(crc32c).collect(),
+                Run::Logged(all) => all.iter().map(|logged| logged.sum).collect(),
+            };
+            let mut later = |piece: Piece, part: Range<usize>| {
+                match &run {
+                    Run::Bytes(bytes) => writes.push((piece.block, part_of(bytes, &part).to_vec(), Some(piece))),
+                    Run::Logged(all) => far.push((piece, all.get(part).unwrap_or_default().to_vec())),
+                }
                 Ok(())
             };
-            let extents = match self.give_places(ObjectId(object), first, &bytes, &mut later) {
+            let extents = match self.give_places(ObjectId(object), first, &sums, &mut later) {
                 Ok(extents) => extents,
                 Err(error) => {
-                    self.pending.put_run(object, first, &bytes);
+                    self.pending.put_run(object, first, run);
                     return Err(error);
                 }
             };
@@ -174,37 +180,39 @@ impl Core {
     /// `NoSpace`, `Media`.
     pub fn place(&mut self, object: ObjectId, first: u64, content: &[u8]) -> Result<Vec<Extent>> {
         let disks = Arc::clone(&self.disks);
-        self.give_places(object, first, content, &mut |piece, run| {
+        let sums: Vec<u32> = content.chunks(BLOCK_BYTES).map(crc32c).collect();
+        self.give_places(object, first, &sums, &mut |piece, part| {
+            let run = part_of(content, &part);
             disks.post(piece.block, run, IoTag::Data)?;
             disks.fast.lock().with(|fast| fast.write_back(&piece, run).map(|_| ()));
             Ok(())
         })
     }
 
-    /// Finds free blocks for whole blocks of an object, and hands over what is to be written where.
+    /// Finds free blocks for blocks of an object with these checksums, and hands over which of them are to be written where.
     fn give_places(
         &mut self,
         object: ObjectId,
         first: u64,
-        content: &[u8],
-        write: &mut dyn FnMut(Piece, &[u8]) -> Result<()>,
+        sums: &[u32],
+        write: &mut dyn FnMut(Piece, Range<usize>) -> Result<()>,
     ) -> Result<Vec<Extent>> {
         let mut goal = self.goal(object, first)?;
         let class = self.onode(object)?.unwrap_or_default().hints.placement_class;
         let mut index = first;
         let mut extents = Vec::new();
-        let mut rest = content;
-        while !rest.is_empty() {
-            let wanted = (rest.len() / BLOCK_BYTES) as u64;
+        let mut done = 0;
+        while let Some(rest) = sums.get(done..).filter(|rest| !rest.is_empty()) {
+            let wanted = rest.len() as u64;
             let (block, count) = self.space.allocate(goal, wanted.min(RUN_BLOCKS)).ok_or_else(no_room)?;
-            let (run, behind) = rest.split_at((count * BLOCK) as usize);
             let born = self.epoch;
-            write(Piece { block, born, blocks: count as u32, object: object.0, index, class }, run)?;
-            let part = (MOST_BLOCKS * BLOCK) as usize;
+            let end = done + count as usize;
+            write(Piece { block, born, blocks: count as u32, object: object.0, index, class }, done..end)?;
             let places = (block..).step_by(MOST_BLOCKS as usize);
-            extents.extend(places.zip(run.chunks(part)).map(|(at, bytes)| Extent::of(at, born, bytes)));
+            let parts = rest.get(..count as usize).unwrap_or_default().chunks(MOST_BLOCKS as usize);
+            extents.extend(places.zip(parts).map(|(block, sums)| Extent { block, born, sums: sums.to_vec() }));
             (goal, index) = (block + count, index + count);
-            rest = behind;
+            done = end;
         }
         Ok(extents)
     }
@@ -220,6 +228,11 @@ impl Core {
         let hints = self.onode(object)?.unwrap_or_default().hints;
         Ok(self.space.goal(object.0, &hints))
     }
+}
+
+/// The blocks of content in that range.
+fn part_of<'a>(content: &'a [u8], blocks: &Range<usize>) -> &'a [u8] {
+    content.get(blocks.start * BLOCK_BYTES..blocks.end * BLOCK_BYTES).unwrap_or_default()
 }
 
 fn no_room() -> Error {

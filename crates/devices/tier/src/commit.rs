@@ -7,6 +7,7 @@ use crate::change::{Change, put_transaction};
 use crate::core::{Core, Need};
 use crate::layout::{BLOCK, BLOCK_BYTES};
 use crate::log::Log;
+use crate::pending::Content;
 use alloc::vec::Vec;
 use onode_base::sync::Mutex;
 use onode_object::validate::{never_needs_space, validate};
@@ -66,17 +67,30 @@ impl Volume {
                 return Ok(());
             }
             log.append(&mut core);
-            let leans_on_fast = log.fast.is_some() && core.unsynced.either && !core.unsynced.big && !core.unsynced.fast;
+            let leans_on_fast = log.leans_on_fast(&core);
             (alloc::sync::Arc::clone(&core.disks), has_placed, leans_on_fast)
         };
         let had_fast = log.fast.is_some();
         let written = log.write(&disks, need, has_placed, leans_on_fast);
+        self.let_go(log.take_readable());
         let written = written.and_then(|()| log.step(&disks, &self.core, false));
         written.map_err(|error| self.core.lock().fail(error))?;
         if had_fast && log.fast.is_none() {
             log.notice_loss(&mut self.core.lock())?;
         }
         Ok(())
+    }
+
+    /// The fast disk has this in its log: memory holds no more of it than it should.
+    fn let_go(&self, readable: Vec<Content>) {
+        if !readable.is_empty() {
+            let mut core = self.core.lock();
+            if core.disks.fast.lock().is_there() {
+                core.pending.note_readable(readable);
+                let most = core.options.pending_bytes;
+                core.pending.spill(most);
+            }
+        }
     }
 
     /// Writes a checkpoint if anything changed.
@@ -172,18 +186,39 @@ impl Core {
                 }
             }
         }
-        put_transaction(&mut self.group.payload, &changes);
+        let ends = put_transaction(&mut self.group.payload, &changes);
+        for (change, end) in changes.iter().zip(ends) {
+            if let Change::Plain(Mutation::Write { object, offset, data }) = change {
+                self.note_contents(*object, *offset, data, end)?;
+            }
+        }
         self.group.transactions += 1;
         self.commits += 1;
         self.is_dirty = true;
         Ok(())
     }
 
-    /// Whether large content goes through the log, because the fast disk alone acknowledges it and memory has room.
+    /// Notes which blocks can be read from the record that gets this write, whose data end at byte `end` of the payload:
+    /// those that the fast disk alone acknowledges, so that memory need not hold them.
+    fn note_contents(&mut self, object: ObjectId, offset: u64, data: &[u8], end: usize) -> Result<()> {
+        let Some(onode) = self.onode(object)?.filter(|onode| onode.has_blocks) else { return Ok(()) };
+        if self.rule(&onode) != Acknowledge::Either {
+            return Ok(());
+        }
+        let begin = (end - data.len()) as u64;
+        let skip = offset.next_multiple_of(BLOCK) - offset;
+        let blocks = data.get(skip as usize..).unwrap_or_default().chunks(BLOCK_BYTES);
+        for (number, content) in (0..).zip(blocks) {
+            let (block, at) = ((offset + skip) / BLOCK + number, begin + skip + number * BLOCK);
+            self.group.contents.extend(self.pending.content(object.0, block, content, at));
+        }
+        Ok(())
+    }
+
+    /// Whether large content goes through the log, because the fast disk alone acknowledges it and its log has room.
     fn can_wait(&mut self, object: ObjectId, bytes: usize) -> Result<bool> {
         let bytes = bytes as u64;
-        let has_room = self.pending.bytes() + bytes <= self.options.pending_bytes
-            && bytes <= self.io.layout.ring_blocks * BLOCK / 8;
+        let has_room = (bytes + self.group.payload.len() as u64) * 8 <= self.log_room;
         let onode = self.onode(object)?.unwrap_or_default();
         Ok(has_room && self.rule(&onode) == Acknowledge::Either && self.disks.fast.lock().is_there())
     }

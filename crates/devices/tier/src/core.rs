@@ -6,7 +6,7 @@ use crate::errors::damaged;
 use crate::node::{Key, Space as Part};
 use crate::onode::Onode;
 use crate::options::MountOptions;
-use crate::pending::Pending;
+use crate::pending::{Content, Pending};
 use crate::space::Space;
 use crate::superblock::Superblock;
 use crate::tree::Tree;
@@ -57,6 +57,8 @@ pub struct Group {
     pub transactions: u32,
     /// Content was written to its place for them and not flushed since.
     pub has_placed: bool,
+    /// Content that can be read from the record.
+    pub contents: Vec<Content>,
 }
 
 /// Figures since the mount.
@@ -132,6 +134,8 @@ pub struct Core {
     pub is_scrubbing: bool,
     /// What was found at the mount that people should know.
     pub reports: Vec<String>,
+    /// Bytes that the log of the fast disk has room for.
+    pub log_room: u64,
     /// Something changed since the last checkpoint.
     pub is_dirty: bool,
     /// Figures.

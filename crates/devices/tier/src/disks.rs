@@ -1,10 +1,11 @@
 //! The disks of a volume, each behind a lock of its own, so that one thread reads while another waits for a flush.
 
 use crate::errors::from_media;
+use crate::fast::Piece;
 use crate::layout::{BLOCK, Layout};
 use crate::slot::FastSlot;
 use crate::tree::ReadNodes;
-use crate::waiting::Waiting;
+use crate::waiting::{Next, Waiting};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -57,15 +58,30 @@ impl Disks {
     /// # Errors
     /// The medium's.
     pub fn write_waiting(&self) -> Result<bool> {
-        let Some((first, run)) = self.waiting.lock().first() else { return Ok(false) };
-        self.post(first, &run.bytes, run.tag)?;
-        for piece in &run.pieces {
+        let Some(next) = self.waiting.lock().first() else { return Ok(false) };
+        match next {
+            Next::Run(first, run) => {
+                self.bring(first, &run.bytes, run.tag, &run.pieces)?;
+                self.waiting.lock().remove(first);
+            }
+            Next::Far(first, far) => {
+                let bytes = self.load(&far.logged)?;
+                self.bring(first, &bytes, IoTag::Data, &far.pieces)?;
+                self.waiting.lock().remove_far(first);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes a run from block `first` on, and offers its content to the fast disk.
+    fn bring(&self, first: u64, bytes: &[u8], tag: IoTag, pieces: &[Piece]) -> Result<()> {
+        self.post(first, bytes, tag)?;
+        for piece in pieces {
             let from = (piece.block.saturating_sub(first) * BLOCK) as usize;
-            let content = run.bytes.get(from..from + piece.blocks as usize * BLOCK as usize).unwrap_or_default();
+            let content = bytes.get(from..from + piece.blocks as usize * BLOCK as usize).unwrap_or_default();
             self.fast.lock().with(|fast| fast.write_back(piece, content).map(|_| ()));
         }
-        self.waiting.lock().remove(first);
-        Ok(true)
+        Ok(())
     }
 
     /// Begins a flush of the big disk that is not waited for.

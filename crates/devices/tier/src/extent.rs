@@ -1,9 +1,7 @@
 //! Extents: which blocks of the big disk hold which blocks of an object, and their checksums.
 
 use crate::bytes::{put_u16, put_u32, put_u64, take_u16, take_u32, take_u64};
-use crate::layout::BLOCK_BYTES;
 use alloc::vec::Vec;
-use onode_base::checksum::crc32c;
 
 /// Most blocks of an extent.
 pub const MOST_BLOCKS: u64 = 64;
@@ -22,9 +20,10 @@ pub struct Extent {
 
 impl Extent {
     /// The extent of `content`, which is whole blocks, at `block`.
-    #[must_use]
+    #[cfg(test)]
     pub fn of(block: u64, born: u64, content: &[u8]) -> Self {
-        Self { block, born, sums: content.chunks(BLOCK_BYTES).map(crc32c).collect() }
+        let sums = content.chunks(crate::layout::BLOCK_BYTES).map(onode_base::checksum::crc32c).collect();
+        Self { block, born, sums }
     }
 
     /// Blocks in it.

@@ -12,6 +12,7 @@
 use crate::commit::Volume;
 use crate::core::{Core, Need};
 use crate::disks::Disks;
+use crate::layout::BLOCK;
 use crate::log::Log;
 use crate::superblock::Mark;
 use alloc::sync::Arc;
@@ -93,7 +94,10 @@ impl Log {
     }
 
     /// Begins a checkpoint of all that was applied.
-    fn begin(&mut self, core: &mut Core) -> Result<()> {
+    ///
+    /// # Errors
+    /// `NoSpace`, `Media`, after which nothing may change any more.
+    pub fn begin(&mut self, core: &mut Core) -> Result<()> {
         let tail = Mark { position: self.big.mark(), ..self.newest };
         // Who needs these records on the big disk waits for the checkpoint.
         self.big.take_backlog();
@@ -143,6 +147,7 @@ impl Log {
                 ring.release();
             }
             self.covers(commits);
+            self.note_room(core);
             return Ok(());
         }
         core.superblock.tail = flight.tail;
@@ -177,14 +182,15 @@ impl Log {
     /// `Media`, `ReadOnly`.
     pub fn make_room(&mut self, core: &mut Core, need: Need) -> Result<bool> {
         let waits_for_big = self.effective(need).big;
+        let may_fall_behind = !waits_for_big && self.leans_on_fast(core);
         if self.is_under_way() {
-            if !waits_for_big && !self.holds_much(core) && self.fits(core.group.payload.len()) {
+            if !waits_for_big && !self.holds_much(core) && self.fits(core.group.payload.len(), may_fall_behind) {
                 return Ok(false);
             }
             self.finish(core)?;
         }
-        let fits = self.fits(core.group.payload.len());
-        if fits && !self.holds_much(core) && !self.is_half_full() {
+        let fits = self.fits(core.group.payload.len(), may_fall_behind);
+        if fits && !self.holds_much(core) && !self.is_half_full(may_fall_behind) {
             return Ok(false);
         }
         // Between the heads' ways to the log and back a checkpoint takes much longer than by itself.
@@ -199,7 +205,13 @@ impl Log {
 
     /// Whether memory has as much of what the big disk lacks as it may.
     fn holds_much(&self, core: &Core) -> bool {
-        core.pending.bytes() > core.options.pending_bytes || self.big.backlog_bytes() > self.either_bytes
+        // One record more than that is held until the fast disk has it.
+        const RECORD_BYTES: u64 = 4 << 20;
+        let most = core.options.pending_bytes;
+        match self.leans_on_fast(core) {
+            true => core.pending.bytes() > most + RECORD_BYTES.min(most),
+            false => core.pending.bytes() > most || self.big.backlog_bytes() > self.either_bytes,
+        }
     }
 }
 
@@ -215,9 +227,9 @@ impl Volume {
             let mut core = self.core.lock();
             core.check_writable()?;
             log.notice_loss(&mut core)?;
-            let is_due = core.pending.bytes() * 2 >= core.options.pending_bytes;
+            let is_due = core.pending.count() * BLOCK * 2 >= core.options.pending_bytes || log.big.is_behind();
             if is_due && !log.is_under_way() {
-                if log.fits(core.group.payload.len()) && !core.group.has_placed {
+                if log.fits(core.group.payload.len(), log.leans_on_fast(&core)) && !core.group.has_placed {
                     log.append(&mut core);
                     log.begin(&mut core)?;
                 } else {
@@ -237,6 +249,6 @@ impl Volume {
             done = done.and_then(|()| log.catch_up(&disks));
         }
         done.map_err(|error| self.core.lock().fail(error))?;
-        Ok((steps, is_under_way))
+        Ok((steps, is_under_way || log.big.is_behind()))
     }
 }

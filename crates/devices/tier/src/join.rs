@@ -167,5 +167,6 @@ pub fn attach(core: &mut Core, log: &mut Log, joined: &Joined) -> Result<()> {
     core.disks.fast.lock().with(|fast| fast.join(session));
     log.stripe_blocks = stripe.max(1);
     log.fast = Some(ring);
+    log.note_room(core);
     log.notice_loss(core)
 }

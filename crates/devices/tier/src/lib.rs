@@ -49,6 +49,7 @@ mod room;
 mod scrub;
 mod slot;
 mod space;
+mod spilled;
 mod superblock;
 mod tree;
 mod unneeded;

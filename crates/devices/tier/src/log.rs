@@ -8,12 +8,14 @@ use crate::disks::Disks;
 use crate::errors::from_media;
 use crate::flight::Flight;
 use crate::layout::BLOCK;
-use crate::record::{self, Header};
+use crate::pending::Content;
+use crate::record::{self, HEADER_BYTES, Header};
 use crate::ring::Ring;
 use crate::superblock::Mark;
+use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
-use onode_object::Result;
+use onode_object::{Error, ErrorKind, Result};
 
 /// The log of a volume.
 #[derive(Debug)]
@@ -32,6 +34,9 @@ pub struct Log {
     pub newest: Mark,
     /// The checkpoint under way.
     pub flight: Option<Flight>,
+    /// Content in records that the fast disk was not handed yet, and in those that it was.
+    unwritten: Vec<Content>,
+    readable: Vec<Content>,
     /// The newest commit that has a record.
     appended: u64,
     /// The newest commit that is durable on the big disk.
@@ -53,6 +58,8 @@ impl Log {
             either_bytes,
             newest,
             flight: None,
+            unwritten: Vec::new(),
+            readable: Vec::new(),
             appended,
             on_big,
             on_fast,
@@ -77,20 +84,31 @@ impl Log {
         }
     }
 
-    /// Whether it is time for a checkpoint.
+    /// Whether nobody who commits or syncs needs more of what came since the last sync than the fast disk.
     #[must_use]
-    pub fn is_half_full(&self) -> bool {
-        // Not one block more: half of a ring is whole erase blocks of a fast disk, and one that is begun is copied.
-        let is_half_full = |ring: &Ring| ring.used() * 2 >= ring.blocks;
-        is_half_full(&self.big) || self.fast.as_ref().is_some_and(is_half_full)
+    pub const fn leans_on_fast(&self, core: &Core) -> bool {
+        let unsynced = core.unsynced;
+        self.fast.is_some() && unsynced.either && !unsynced.big && !unsynced.fast
     }
 
-    /// Whether a record with so much payload can be appended.
+    /// Whether it is time for a checkpoint; what the big disk's log has does not matter if it may fall behind.
     #[must_use]
-    pub fn fits(&self, payload: usize) -> bool {
+    pub fn is_half_full(&self, may_fall_behind: bool) -> bool {
+        // Not one block more: half of a ring is whole erase blocks of a fast disk, and one that is begun is copied.
+        let is_half_full = |ring: &Ring| ring.used() * 2 >= ring.blocks;
+        (!may_fall_behind && is_half_full(&self.big)) || self.fast.as_ref().is_some_and(is_half_full)
+    }
+
+    /// Whether a record with so much payload can be appended; on the big disk, too, unless that may fall behind.
+    #[must_use]
+    pub fn fits(&self, payload: usize, may_fall_behind: bool) -> bool {
         let blocks = record::blocks_of(payload);
         let fits = |ring: &Ring| blocks * 2 <= ring.blocks && ring.fits(blocks);
-        fits(&self.big) && self.fast.as_ref().is_none_or(fits)
+        (may_fall_behind || self.fits_big(blocks)) && self.fast.as_ref().is_none_or(fits)
+    }
+
+    fn fits_big(&self, blocks: u64) -> bool {
+        !self.big.is_behind() && blocks * 2 <= self.big.blocks && self.big.fits(blocks)
     }
 
     /// Makes a record of the group and appends it.
@@ -111,10 +129,21 @@ impl Log {
         };
         let (bytes, crc) = record::encode(&header, &group.payload);
         self.newest = Mark { position: 0, sequence: header.sequence, chain: crc };
-        self.big.append(&bytes, header.sequence, crc);
-        if let Some(ring) = self.fast.as_mut() {
-            ring.append(&bytes, header.sequence, crc);
+        let blocks = bytes.len() as u64 / BLOCK;
+        if self.fits_big(blocks) && self.big.backlog_bytes() <= self.either_bytes {
+            self.big.append(&bytes, header.sequence, crc);
+        } else {
+            self.big.fall_behind();
         }
+        if let Some(ring) = self.fast.as_mut() {
+            let first = ring.append(&bytes, header.sequence, crc) + HEADER_BYTES as u64;
+            let placed = |mut content: Content| {
+                content.logged.at += first;
+                content
+            };
+            self.unwritten.extend(group.contents.into_iter().map(placed));
+        }
+        self.note_room(core);
         core.figures.records += 1;
         core.figures.logged += u64::from(group.transactions);
         core.figures.log_bytes += bytes.len() as u64;
@@ -150,7 +179,7 @@ impl Log {
             }
         }
         // If the fast disk was lost while a checkpoint is under way, that has to come to its end first.
-        if self.effective(need).big && !self.is_under_way() {
+        if self.effective(need).big && !self.is_under_way() && !self.big.is_behind() {
             self.catch_up(disks)?;
         }
         Ok(())
@@ -175,11 +204,13 @@ impl Log {
         let Some(ring) = self.fast.as_mut() else { return false };
         let backlog = ring.take_backlog();
         let written = disks.fast.lock().with(|fast| {
-            let write =
-                |(offset, bytes): &(u64, alloc::vec::Vec<u8>)| fast.disk().write_at(*offset, bytes, IoTag::Journal);
+            let write = |(offset, bytes): &(u64, Vec<u8>)| fast.disk().write_at(*offset, bytes, IoTag::Journal);
             let written = backlog.iter().try_for_each(write);
             written.map_err(|error| from_media("writing the log of the fast disk", &error))
         });
+        if written.is_some() {
+            self.readable.append(&mut self.unwritten);
+        }
         self.keep_fast(written.is_some())
     }
 
@@ -195,6 +226,16 @@ impl Log {
         self.keep_fast(flushed.is_some())
     }
 
+    /// How much the log of the fast disk can take.
+    pub fn note_room(&self, core: &mut Core) {
+        core.log_room = self.fast.as_ref().map_or(0, |ring| ring.room() * BLOCK);
+    }
+
+    /// Content that can be read from the log of the fast disk since this was asked last.
+    pub fn take_readable(&mut self) -> Vec<Content> {
+        core::mem::take(&mut self.readable)
+    }
+
     fn keep_fast(&mut self, is_there: bool) -> bool {
         if !is_there {
             self.fast = None;
@@ -202,12 +243,13 @@ impl Log {
         is_there
     }
 
-    /// Makes everything that was appended durable on the big disk: what only the fast one had, too.
+    /// Makes everything that was appended durable on the big disk: what only the fast one had, too, unless its log fell
+    /// behind, which only a checkpoint makes good.
     ///
     /// # Errors
     /// `Media`.
     pub fn catch_up(&mut self, disks: &Disks) -> Result<()> {
-        if self.on_big < self.appended {
+        if self.on_big < self.appended && !self.big.is_behind() {
             self.write_big(disks)?;
             self.flush_big(disks)?;
         }
@@ -221,12 +263,27 @@ impl Log {
     pub fn notice_loss(&mut self, core: &mut Core) -> Result<()> {
         if core.superblock.fast.is_attached && !core.disks.fast.lock().is_there() && core.read_only.is_none() {
             self.fast = None;
+            self.let_nothing_be_lost(core)?;
             self.finish(core)?;
+            if self.big.is_behind() {
+                self.begin(core)?;
+                self.finish(core)?;
+            }
             let disks = alloc::sync::Arc::clone(&core.disks);
             self.catch_up(&disks).map_err(|error| core.fail(error))?;
             core.superblock.fast.is_attached = false;
             core.superblock.fast.detached_at = self.newest.sequence;
             core.write_superblock().map_err(|error| core.fail(error))?;
+        }
+        Ok(())
+    }
+
+    /// What only the log of the fast disk had is gone with it. The big disk has the whole volume of before that, which the
+    /// next mount finds.
+    fn let_nothing_be_lost(&mut self, core: &mut Core) -> Result<()> {
+        if core.pending.is_spilled() || core.disks.waiting.lock().has_far() {
+            let why = "the fast disk failed with changes that only its log had; mount the volume again without it";
+            return Err(core.fail(Error::new(ErrorKind::Media, why)));
         }
         Ok(())
     }

@@ -176,6 +176,7 @@ fn open(
         read_only: None,
         is_scrubbing: false,
         reports: Vec::new(),
+        log_room: 0,
         is_dirty: false,
         figures: Figures::default(),
     };

@@ -1,13 +1,60 @@
-//! Content that is in the log, or only in memory, and has no place of its own yet: whole blocks by object and number.
+//! Content that has no place of its own yet: whole blocks by object and number, in memory or, when that is full, where the
+//! log of the fast disk has them.
 
 use crate::layout::BLOCK;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec;
 use alloc::vec::Vec;
+
+/// Where the log of the fast disk has a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Logged {
+    /// The first byte on the disk.
+    pub at: u64,
+    /// Bytes; those behind them in the block are zeros.
+    pub length: u32,
+    /// The checksum of the block.
+    pub sum: u32,
+}
+
+/// Content of a block that a record of the log has.
+#[derive(Clone, Copy, Debug)]
+pub struct Content {
+    /// The object.
+    pub object: u64,
+    /// The block of it.
+    pub block: u64,
+    /// Which of the contents that the block had.
+    version: u64,
+    /// Where it is; counted from the start of the payload until the record has a place.
+    pub logged: Logged,
+}
+
+/// A block without a place.
+#[derive(Clone, Debug)]
+pub enum Held {
+    /// In memory.
+    Bytes(Vec<u8>),
+    /// In the log of the fast disk alone.
+    Logged(Logged),
+}
+
+/// Blocks that follow each other in an object and are held in the same way.
+pub enum Run {
+    /// Their bytes.
+    Bytes(Vec<u8>),
+    /// Where each of them is.
+    Logged(Vec<Logged>),
+}
 
 /// The blocks, in the order in which they go to the disk.
 #[derive(Debug, Default)]
 pub struct Pending {
-    blocks: BTreeMap<(u64, u64), Vec<u8>>,
+    blocks: BTreeMap<(u64, u64), (Held, u64)>,
+    in_memory: u64,
+    versions: u64,
+    /// What the fast disk has, the oldest first: memory need not hold it.
+    readable: VecDeque<Content>,
 }
 
 impl Pending {
@@ -19,48 +66,117 @@ impl Pending {
 
     /// Bytes of memory.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.count() * BLOCK
+    pub const fn bytes(&self) -> u64 {
+        self.in_memory * BLOCK
+    }
+
+    /// Whether some of it is in the log of the fast disk alone.
+    #[must_use]
+    pub fn is_spilled(&self) -> bool {
+        self.in_memory < self.count()
     }
 
     /// A block.
     #[must_use]
-    pub fn get(&self, object: u64, block: u64) -> Option<&[u8]> {
-        self.blocks.get(&(object, block)).map(|bytes| &bytes[..])
+    pub fn get(&self, object: u64, block: u64) -> Option<&Held> {
+        self.blocks.get(&(object, block)).map(|(held, _)| held)
     }
 
     /// Puts a block; says whether it is a new one.
     pub fn put(&mut self, object: u64, block: u64, bytes: Vec<u8>) -> bool {
-        self.blocks.insert((object, block), bytes).is_none()
+        self.versions += 1;
+        self.insert(object, block, Held::Bytes(bytes))
+    }
+
+    fn insert(&mut self, object: u64, block: u64, held: Held) -> bool {
+        self.in_memory += u64::from(matches!(held, Held::Bytes(_)));
+        let before = self.blocks.insert((object, block), (held, self.versions));
+        self.count_gone(before.as_ref());
+        before.is_none()
+    }
+
+    fn count_gone(&mut self, gone: Option<&(Held, u64)>) {
+        self.in_memory -= u64::from(matches!(gone, Some((Held::Bytes(_), _))));
     }
 
     /// The blocks of an object in `from..end`.
-    pub fn range(&self, object: u64, from: u64, end: u64) -> impl Iterator<Item = (u64, &[u8])> {
+    pub fn range(&self, object: u64, from: u64, end: u64) -> impl Iterator<Item = (u64, &Held)> {
         let range = (object, from)..(object, end.max(from));
-        self.blocks.range(range).map(|((_, block), bytes)| (*block, &bytes[..]))
+        self.blocks.range(range).map(|((_, block), (held, _))| (*block, held))
     }
 
     /// Drops the blocks of an object in `from..end`; returns how many there were.
     pub fn remove(&mut self, object: u64, from: u64, end: u64) -> u64 {
         let gone: Vec<u64> = self.range(object, from, end).map(|(block, _)| block).collect();
-        gone.iter().for_each(|block| _ = self.blocks.remove(&(object, *block)));
+        for block in &gone {
+            let gone = self.blocks.remove(&(object, *block));
+            self.count_gone(gone.as_ref());
+        }
         gone.len() as u64
     }
 
-    /// Takes the first run off: blocks of one object that follow each other, `most` at most.
-    pub fn take_run(&mut self, most: u64) -> Option<(u64, u64, Vec<u8>)> {
-        let ((object, first), mut bytes) = self.blocks.pop_first()?;
-        for next in first + 1..first + most {
-            let Some(more) = self.blocks.remove(&(object, next)) else { break };
-            bytes.extend_from_slice(&more);
+    /// What of a block that was just written a record can be asked for: `data`, from the start of the block on, lies at
+    /// byte `at` of the payload. `None` if the block has more than that.
+    #[must_use]
+    pub fn content(&self, object: u64, block: u64, data: &[u8], at: u64) -> Option<Content> {
+        let (Held::Bytes(bytes), version) = self.blocks.get(&(object, block))? else { return None };
+        let (same, rest) = bytes.split_at_checked(data.len())?;
+        let is_all = same == data && rest.iter().all(|byte| *byte == 0);
+        let logged = Logged { at, length: data.len() as u32, sum: onode_base::checksum::crc32c(bytes) };
+        is_all.then_some(Content { object, block, version: *version, logged })
+    }
+
+    /// The fast disk has this in its log, where it can be read.
+    pub fn note_readable(&mut self, contents: impl IntoIterator<Item = Content>) {
+        self.readable.extend(contents);
+    }
+
+    /// Lets go of memory above `most` bytes as far as the fast disk has its content.
+    pub fn spill(&mut self, most: u64) {
+        while self.bytes() > most
+            && let Some(content) = self.readable.pop_front()
+        {
+            if let Some((held @ Held::Bytes(_), version)) = self.blocks.get_mut(&(content.object, content.block))
+                && *version == content.version
+            {
+                *held = Held::Logged(content.logged);
+                self.in_memory -= 1;
+            }
         }
-        Some((object, first, bytes))
+    }
+
+    /// Takes the first run off: blocks of one object that follow each other and are held in the same way, `most` at most.
+    pub fn take_run(&mut self, most: u64) -> Option<(u64, u64, Run)> {
+        self.readable.clear();
+        let ((object, first), (held, _)) = self.blocks.pop_first()?;
+        let mut run = match held {
+            Held::Bytes(bytes) => Run::Bytes(bytes),
+            Held::Logged(logged) => Run::Logged(vec![logged]),
+        };
+        let mut taken = 1;
+        while taken < most
+            && let Some((next, _)) = self.blocks.get(&(object, first + taken))
+        {
+            match (&mut run, next) {
+                (Run::Bytes(all), Held::Bytes(bytes)) => all.extend_from_slice(bytes),
+                (Run::Logged(all), Held::Logged(logged)) => all.push(*logged),
+                _ => break,
+            }
+            self.blocks.remove(&(object, first + taken));
+            taken += 1;
+        }
+        self.in_memory -= if matches!(run, Run::Bytes(_)) { taken } else { 0 };
+        Some((object, first, run))
     }
 
     /// Puts back what was taken off and found no place.
-    pub fn put_run(&mut self, object: u64, first: u64, bytes: &[u8]) {
-        for (block, content) in (first..).zip(bytes.chunks(BLOCK as usize)) {
-            self.blocks.insert((object, block), content.to_vec());
+    pub fn put_run(&mut self, object: u64, first: u64, run: Run) {
+        let all: Vec<Held> = match run {
+            Run::Bytes(bytes) => bytes.chunks(BLOCK as usize).map(|bytes| Held::Bytes(bytes.to_vec())).collect(),
+            Run::Logged(all) => all.into_iter().map(Held::Logged).collect(),
+        };
+        for (block, held) in (first..).zip(all) {
+            self.insert(object, block, held);
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::core::Core;
 use crate::extent::Extent;
 use crate::fast::Piece;
 use crate::layout::{BLOCK, BLOCK_BYTES};
+use crate::pending::{Held, Logged};
 use crate::wanted::{Part, Wanted, read_parts};
 use alloc::format;
 use alloc::vec::Vec;
@@ -37,8 +38,19 @@ impl Core {
         for it in &wanted {
             copy_part(buffer, offset, it.at * BLOCK, &it.bytes);
         }
-        for (block, bytes) in self.pending.range(object.0, first, last) {
-            copy_part(buffer, offset, block * BLOCK, bytes);
+        let mut logged = Vec::new();
+        for (block, held) in self.pending.range(object.0, first, last) {
+            match held {
+                Held::Bytes(bytes) => copy_part(buffer, offset, block * BLOCK, bytes),
+                Held::Logged(at) => logged.push((block, *at)),
+            }
+        }
+        if !logged.is_empty() {
+            let wanted: Vec<Logged> = logged.iter().map(|(_, at)| *at).collect();
+            let bytes = self.disks.load(&wanted)?;
+            for ((block, _), bytes) in logged.iter().zip(bytes.chunks(BLOCK_BYTES)) {
+                copy_part(buffer, offset, block * BLOCK, bytes);
+            }
         }
         Ok(count as usize)
     }
@@ -71,7 +83,18 @@ impl Core {
         }
         let waiting = self.disks.waiting.lock();
         wanted.iter_mut().for_each(|it| waiting.fill(it));
+        let far: Vec<Vec<(usize, Logged)>> = wanted.iter().map(|it| waiting.far(it)).collect();
         drop(waiting);
+        for (it, far) in wanted.iter_mut().zip(far).filter(|(_, far)| !far.is_empty()) {
+            let places: Vec<Logged> = far.iter().map(|(_, at)| *at).collect();
+            let bytes = self.disks.load(&places)?;
+            for ((number, _), content) in far.iter().zip(bytes.chunks(BLOCK_BYTES)) {
+                if let Some(to) = it.block(*number) {
+                    to.copy_from_slice(content);
+                }
+                it.verify(*number);
+            }
+        }
         let missing: Vec<Part> = wanted.iter().enumerate().flat_map(|(which, it)| it.missing(which)).collect();
         if missing.is_empty() {
             return Ok(());

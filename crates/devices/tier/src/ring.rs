@@ -25,6 +25,8 @@ pub struct Ring {
     used: u64,
     /// Of these, blocks that a checkpoint under way sets free.
     leaving: u64,
+    /// Records are left out here until the next checkpoint: only the other disk has them.
+    is_behind: bool,
     /// What is still to be written: the offset on the disk and the bytes.
     backlog: Vec<(u64, Vec<u8>)>,
     /// Of this, requests that a checkpoint under way makes needless.
@@ -86,8 +88,26 @@ impl Ring {
         }
     }
 
-    /// Appends a record that fits.
-    pub fn append(&mut self, bytes: &[u8], sequence: u64, crc: u32) {
+    /// Whether records are left out until the next checkpoint.
+    #[must_use]
+    pub const fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
+    /// Leaves out what is not written yet, and all that comes until the next checkpoint.
+    pub fn fall_behind(&mut self) {
+        self.is_behind = true;
+        self.backlog.truncate(self.needless);
+    }
+
+    /// Blocks that are free, those left out for the stripe or at the end not counted.
+    #[must_use]
+    pub const fn room(&self) -> u64 {
+        self.blocks.saturating_sub(self.used)
+    }
+
+    /// Appends a record that fits; returns its first byte on the disk.
+    pub fn append(&mut self, bytes: &[u8], sequence: u64, crc: u32) -> u64 {
         let blocks = bytes.len() as u64 / BLOCK;
         let skipped = self.skipped(blocks);
         self.used += skipped;
@@ -102,6 +122,7 @@ impl Ring {
         self.newest = Mark { position: self.position, sequence, chain: crc };
         self.position += blocks;
         self.used += blocks;
+        offset
     }
 
     /// What is to be written now.
@@ -120,7 +141,7 @@ impl Ring {
 
     /// A checkpoint begins that has everything until now; returns where the next record stands.
     pub const fn mark(&mut self) -> u64 {
-        (self.leaving, self.needless) = (self.used, self.backlog.len());
+        (self.leaving, self.needless, self.is_behind) = (self.used, self.backlog.len(), false);
         self.position
     }
 

@@ -101,7 +101,11 @@ impl Core {
         }
         for edge in [from, to] {
             let block = edge / BLOCK;
-            if edge.is_multiple_of(BLOCK) || self.pending.get(object.0, block).is_some() {
+            if edge.is_multiple_of(BLOCK) {
+                continue;
+            }
+            if self.pending.get(object.0, block).is_some() {
+                self.prefetch_held(object, block)?;
                 continue;
             }
             let holds = |(at, extent): &&(u64, crate::extent::Extent)| (*at..at + extent.blocks()).contains(&block);

@@ -5,9 +5,11 @@
 
 use crate::fast::Piece;
 use crate::layout::{BLOCK, BLOCK_BYTES};
+use crate::pending::Logged;
 use crate::wanted::Wanted;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 use onode_media::IoTag;
 
@@ -25,11 +27,32 @@ pub struct Run {
     pub pieces: Vec<Piece>,
 }
 
+/// A write: its first block, the bytes, and what content they are.
+pub type Placed = (u64, Vec<u8>, Option<Piece>);
+
+/// Content that goes to the big disk from the log of the fast one.
+#[derive(Debug, Default)]
+pub struct Far {
+    /// Where each block is.
+    pub logged: Vec<Logged>,
+    /// What content it is.
+    pub pieces: Vec<Piece>,
+}
+
+/// What is written next, and where.
+pub enum Next {
+    /// These bytes.
+    Run(u64, Arc<Run>),
+    /// What the fast disk has.
+    Far(u64, Far),
+}
+
 /// The writes, by their first block. No two have a block in common.
 #[derive(Debug, Default)]
 pub struct Waiting {
     runs: BTreeMap<u64, Arc<Run>>,
     bytes: u64,
+    far: BTreeMap<u64, Far>,
 }
 
 impl Waiting {
@@ -40,7 +63,7 @@ impl Waiting {
     }
 
     /// Adds writes of one kind; those that lie in a row become one.
-    pub fn add(&mut self, mut writes: Vec<(u64, Vec<u8>, Option<Piece>)>, tag: IoTag) {
+    pub fn add(&mut self, mut writes: Vec<Placed>, tag: IoTag) {
         writes.sort_unstable_by_key(|(block, ..)| *block);
         let mut last: Option<(u64, Run)> = None;
         for (block, bytes, piece) in writes {
@@ -69,10 +92,57 @@ impl Waiting {
         self.runs.insert(first, Arc::new(run));
     }
 
-    /// The run that is to be written next.
+    /// Adds content that the log of the fast disk has; what comes to lie in a row becomes one write.
+    pub fn add_far(&mut self, mut all: Vec<(Piece, Vec<Logged>)>) {
+        all.sort_unstable_by_key(|(piece, _)| piece.block);
+        for (piece, logged) in all {
+            match self.far.range_mut(..piece.block).next_back() {
+                Some((first, far))
+                    if *first + far.logged.len() as u64 == piece.block
+                        && far.logged.len() * BLOCK_BYTES < MOST_BYTES =>
+                {
+                    far.logged.extend(logged);
+                    far.pieces.push(piece);
+                }
+                _ => _ = self.far.insert(piece.block, Far { logged, pieces: vec![piece] }),
+            }
+        }
+    }
+
+    /// Whether some of it is in the log of the fast disk alone.
     #[must_use]
-    pub fn first(&self) -> Option<(u64, Arc<Run>)> {
-        self.runs.first_key_value().map(|(block, run)| (*block, Arc::clone(run)))
+    pub fn has_far(&self) -> bool {
+        !self.far.is_empty()
+    }
+
+    /// What is to be written next.
+    #[must_use]
+    pub fn first(&self) -> Option<Next> {
+        let far = self.far.first_key_value();
+        let run = self.runs.first_key_value().filter(|(block, _)| far.is_none_or(|(first, _)| first > block));
+        if let Some((block, run)) = run {
+            return Some(Next::Run(*block, Arc::clone(run)));
+        }
+        far.map(|(block, far)| Next::Far(*block, Far { logged: far.logged.clone(), pieces: far.pieces.clone() }))
+    }
+
+    /// The disk has what was read from the fast one for `block` and those behind it.
+    pub fn remove_far(&mut self, block: u64) {
+        self.far.remove(&block);
+    }
+
+    /// Where the fast disk has what is wanted and is not there yet: the number of each such block.
+    #[must_use]
+    pub fn far(&self, wanted: &Wanted) -> Vec<(usize, Logged)> {
+        if self.far.is_empty() {
+            return Vec::new();
+        }
+        let place = |number: usize| {
+            let block = wanted.extent.block + number as u64;
+            let (first, far) = self.far.range(..=block).next_back()?;
+            Some((number, *far.logged.get((block - first) as usize)?))
+        };
+        wanted.missing(0).into_iter().flat_map(|part| part.blocks()).filter_map(place).collect()
     }
 
     /// The disk has the run that begins at `block`.

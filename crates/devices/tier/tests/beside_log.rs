@@ -31,7 +31,8 @@ fn host() -> Host {
     let big = SimDisk::with_model("big", 64 << 20, hdd, &clock);
     let fast = SimDisk::with_model("fast", 16 << 20, Box::new(Instant), &clock);
     let mut new = new_fast(&fast);
-    new.options.ring_bytes = 8 << 20;
+    // Half of it is several times what memory holds.
+    new.options.ring_bytes = 2 << 20;
     let format = FormatOptions { log_bytes: Some(8 << 20), ..FormatOptions::default() };
     let device = TierDevice::format(Box::new(big.clone()), Some(new), &format, &options()).unwrap();
     assert_eq!(device.reserve_ids(4_000).unwrap(), object(0));

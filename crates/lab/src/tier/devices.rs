@@ -163,7 +163,11 @@ fn open_both(
         return opened(TierDevice::mount(big, Some(fast), &mount));
     }
     let sections = vec![SectionOptions::new("default", 1, extent)];
-    let options = FastOptions { sections, ..FastOptions::for_disk(fast.bytes()) };
+    let usual = match acknowledge {
+        Acknowledge::Either => FastOptions::for_first_home(fast.bytes()),
+        _ => FastOptions::for_disk(fast.bytes()),
+    };
+    let options = FastOptions { sections, ..usual };
     let fast = NewFast { disk: fast, uuid: *b"onode lab fast  ", options };
     let format = FormatOptions { acknowledge, ..FormatOptions::default() };
     opened(TierDevice::format(big, Some(fast), &format, &mount))
