@@ -3,7 +3,7 @@
 //! Pairs of placement, victim and wear policy, extents, small-object buffer, bytes of a page, pages of a
 //! block and spare area. Lists of policies are read from the device: a new one is covered by being there.
 //! Each row runs the whole suite but for what takes long and differs little: of the random histories one
-//! with crashes and one without, a different one in each row, and tiny objects until nothing fits only where
+//! with crashes and one without, a different one in each row (every policy meets all of them), and tiny objects until nothing fits only where
 //! erase blocks, and with them the smallest volume, are small. What a combination is known not to keep is
 //! named in [`Combination::deviation`] and counted as skipped.
 
@@ -24,6 +24,12 @@ const BLOCK_BYTES_MAX: u32 = 1 << 20;
 const TINY_BLOCK_BYTES_MAX: u32 = 32 << 10;
 /// Erase blocks up to this size give back their space to the percent.
 const SPACE_BLOCK_BYTES_MAX: u32 = 128 << 10;
+/// The random histories, by the ends of their names.
+const HISTORIES: [&str; 3] = ["_one", "_two", "_three"];
+/// What a stream gathers of its pages in some rows: less than by default.
+const GATHERED_BYTES: usize = 2048;
+/// So many figures of a row, the first, are policies: placement, victims, wear.
+const POLICIES: usize = 3;
 /// The figures of a row, in the order of [`Combination::of`].
 const PAGE: usize = 5;
 const BLOCK: usize = 6;
@@ -53,8 +59,26 @@ fn rows() -> Vec<Vec<usize>> {
     rows
 }
 
+/// Which of the histories each row runs: the one that most of its policies have not met yet.
+fn histories(rows: &[Vec<usize>]) -> Vec<usize> {
+    let mut met = BTreeSet::new();
+    let mut all = Vec::new();
+    for (number, row) in rows.iter().enumerate() {
+        let policies = || row[..POLICIES].iter().copied().enumerate();
+        let turns = (0..HISTORIES.len()).map(|turn| (number + turn) % HISTORIES.len());
+        let missing = |history: usize| policies().filter(|policy| !met.contains(&(*policy, history))).count();
+        let history = turns.max_by_key(|history| missing(*history)).unwrap_or(0);
+        met.extend(policies().map(|policy| (policy, history)));
+        all.push(history);
+    }
+    all
+}
+
 impl Combination {
-    fn of(row: &[usize]) -> Self {
+    /// Row `number` of the array: every second pair of rows writes pages as they come, the others gather some first.
+    fn of(number: usize, row: &[usize]) -> Self {
+        let write_buffer_bytes =
+            if number % 4 < 2 { GATHERED_BYTES } else { MountOptions::default().write_buffer_bytes };
         let (placement, victim, wear) = (Placement::ALL[row[0]], VictimPolicy::ALL[row[1]], WearPolicy::ALL[row[2]]);
         let (page_bytes, pages_per_block) = (PAGE_BYTES[row[PAGE]], BLOCK_PAGES[row[BLOCK]]);
         let spare_bytes = if row[7] == 0 { 0 } else { page_bytes / 32 };
@@ -64,6 +88,7 @@ impl Combination {
             wear: Some(wear),
             extents: row[3] == 0,
             small_object_buffer: row[4] == 0,
+            write_buffer_bytes,
             ..MountOptions::default()
         };
         let switch = |level| if level == 0 { "on" } else { "off" };
@@ -94,13 +119,13 @@ impl Combination {
         }
     }
 
-    /// Runs the suite; `number` picks the histories.
-    fn conform(&self, number: usize) -> Report {
+    /// Runs the suite with the histories `history`.
+    fn conform(&self, number: usize, history: usize) -> Report {
         eprintln!("combination {number}: {}", self.what);
         let make = |bytes: u64| -> Box<dyn Harness> { Box::new(Flash::with(self.shape, bytes, self.options)) };
         let mut report = Report::default();
         for case in cases() {
-            let history = ["_one", "_two", "_three"][number % 3];
+            let history = HISTORIES[history];
             let is_other_history = case.name.starts_with("differential::") && !case.name.ends_with(history);
             let is_large = self.block_bytes() > TINY_BLOCK_BYTES_MAX;
             if is_other_history || (is_large && case.name == "space::fill_with_tiny_objects") {
@@ -122,9 +147,10 @@ impl Combination {
 fn conform(name: &str, first: usize) {
     let mut all = Report::default();
     let rows = rows();
+    let histories = histories(&rows);
     let mut count = 0;
     for (number, row) in rows.iter().enumerate().skip(first).step_by(2) {
-        all.outcomes.extend(Combination::of(row).conform(number).outcomes);
+        all.outcomes.extend(Combination::of(number, row).conform(number, histories[number]).outcomes);
         count += 1;
     }
     all.assert_passed(&format!("{name}_of_{}_combinations", rows.len()));
@@ -156,4 +182,27 @@ fn the_array_has_every_pair() {
     assert_eq!(seen, pairwise::pairs(&levels(), &|_| true));
     let most = Placement::ALL.len() * VictimPolicy::ALL.len();
     assert!(rows.len() <= most + most / 4, "{} rows for {most} pairs of placement and victim", rows.len());
+}
+
+#[test]
+fn every_policy_meets_every_history_by_name() {
+    let rows = rows();
+    let histories = histories(&rows);
+    let cases: Vec<&str> = cases().iter().map(|case| case.name).collect();
+    for history in HISTORIES {
+        assert!(cases.iter().any(|name| name.starts_with("differential::") && name.ends_with(history)), "{history}");
+    }
+    let names: [Vec<&str>; POLICIES] = [
+        Placement::ALL.iter().map(|one| one.name()).collect(),
+        VictimPolicy::ALL.iter().map(|one| one.name()).collect(),
+        WearPolicy::ALL.iter().map(|one| one.name()).collect(),
+    ];
+    for (column, names) in names.iter().enumerate() {
+        for (policy, name) in names.iter().enumerate() {
+            for (history, end) in HISTORIES.iter().enumerate() {
+                let meets = |(number, row): (usize, &Vec<usize>)| row[column] == policy && histories[number] == history;
+                assert!(rows.iter().enumerate().any(meets), "{name} does not meet the histories {end}");
+            }
+        }
+    }
 }

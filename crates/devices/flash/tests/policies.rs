@@ -1,9 +1,9 @@
-//! Every placement with every victim policy: the conformance suite, cuts in between, and other policies at
-//! the next mount.
+//! Every placement with every victim policy: cleaning, cuts in between, and other policies at the next mount. The
+//! conformance suite runs over all of them in `combinations.rs`.
 
 mod common;
 
-use common::{Flash, Shared};
+use common::Shared;
 use onode_base::Prng;
 use onode_flash::check::{CheckOptions, check};
 use onode_flash::policy::{Placement, VictimPolicy};
@@ -121,15 +121,6 @@ fn policies_change_from_mount_to_mount() {
     }
 }
 
-/// The suite takes seconds: every placement with the best victim policy, then the other way round.
-fn conformance(placement: Placement, victim: VictimPolicy) {
-    let make = |bytes: u64| -> Box<dyn onode_object::conformance::Harness> {
-        Box::new(Flash::with(common::SMALL, bytes, options(placement, victim)))
-    };
-    let what = format!("{} with {}", placement.name(), victim.name());
-    onode_object::conformance::run("", &make).assert_passed(&what);
-}
-
 #[test]
 fn combined_puts_content_and_index_among_the_records_and_the_others_do_not() {
     for placement in [Placement::Combined, Placement::Split] {
@@ -148,19 +139,5 @@ fn combined_puts_content_and_index_among_the_records_and_the_others_do_not() {
             Placement::Combined => assert!(live("journal") > all && others == 0, "{segments:?}"),
             _ => assert!(live("journal") < all / 4 && live("data") > all / 2 && live("index") > 0, "{segments:?}"),
         }
-    }
-}
-
-#[test]
-fn every_placement_conforms() {
-    for placement in Placement::ALL {
-        conformance(placement, VictimPolicy::FlashCostBenefit);
-    }
-}
-
-#[test]
-fn every_victim_policy_conforms() {
-    for victim in VictimPolicy::ALL {
-        conformance(Placement::Lifespan, victim);
     }
 }
