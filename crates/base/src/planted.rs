@@ -74,6 +74,10 @@ pub enum Bug {
     WaitingForgotten,
     /// flash: a mount leaves out what the newest checkpoint took over of the journal without applying it.
     DeferredForgotten,
+    /// flash: what waits for the new life of an object is applied before the end of the old one.
+    DeferredLivesMixed,
+    /// flash: an object that is made again takes over when the one before was read.
+    AccessTimeOfRemade,
     /// scm: a durable commit does not wait for its record.
     ScmRecordNotFenced,
     /// scm: a record says nothing of the content that was written before it, and nobody waits for that.
@@ -154,7 +158,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 71] = [
+    pub const ALL: [Self; 73] = [
         Self::AckBeforeProgram,
         Self::RecordBeforeData,
         Self::CheckpointBeforeContent,
@@ -188,6 +192,8 @@ impl Bug {
         Self::WaitingNotCopied,
         Self::WaitingForgotten,
         Self::DeferredForgotten,
+        Self::DeferredLivesMixed,
+        Self::AccessTimeOfRemade,
         Self::ScmRecordNotFenced,
         Self::ScmContentNotChecked,
         Self::ScmPutsForgotten,

@@ -87,6 +87,39 @@ fn change(object: ObjectId, state: &ObjectState, profile: &Profile, prng: &mut P
     }
 }
 
+/// An object is made again: one that is gone, or one that goes at once. Its new content and attributes are like the old
+/// ones or anything.
+fn remake(known: Option<ObjectId>, state: &ObjectState, profile: &Profile, prng: &mut Prng) -> Vec<Mutation> {
+    let gone: Vec<ObjectId> = state.gone().collect();
+    let mut mutations = Vec::new();
+    let object = match known {
+        Some(object) if gone.is_empty() || prng.chance(1, 2) => {
+            mutations.push(Mutation::Remove { object });
+            // Sometimes it is missed for a while.
+            if prng.chance(1, 3) {
+                return mutations;
+            }
+            object
+        }
+        _ if gone.is_empty() => return mutations,
+        _ => gone[prng.below(gone.len() as u64) as usize],
+    };
+    mutations.push(Mutation::Create { object, hints: hints(prng) });
+    let old = state.objects.get(&object);
+    for (key, before) in old.iter().flat_map(|old| &old.attributes).take(prng.below(3) as usize) {
+        mutations.push(Mutation::SetAttribute { object, key: *key, value: value(Some(before), prng) });
+    }
+    if prng.chance(2, 3) {
+        let size = old.map_or(0, |old| old.content.len()) as u64;
+        // Shorter or longer than before, at the start or behind a hole.
+        let most = if size > 1 && prng.chance(1, 2) { size - 1 } else { profile.write_bytes };
+        let data = bytes(prng, most);
+        let offset = if prng.chance(1, 3) { prng.below(size + 600).min(profile.object_bytes) } else { 0 };
+        mutations.push(Mutation::Write { object, offset, data });
+    }
+    mutations
+}
+
 /// A transaction and the state after it. New objects get ids from the device.
 ///
 /// # Errors
@@ -104,33 +137,38 @@ pub fn transaction<M>(
         let count = state.objects.len() as u64;
         let is_full = state.bytes() >= aim_bytes;
         let known = any_object(&state, prng);
-        let mutation = match known {
+        let mutations = match known {
+            _ if profile.remakes > 0 && prng.chance(profile.remakes, 100) => remake(known, &state, profile, prng),
             Some(object) if is_full && prng.chance(1, 2) => {
-                if prng.chance(1, 3) {
+                vec![if prng.chance(1, 3) {
                     let size = state.objects.get(&object).map_or(0, |one| one.content.len() as u64);
                     Mutation::Truncate { object, size: prng.below(size + 1) }
                 } else {
                     Mutation::Remove { object }
-                }
+                }]
             }
-            Some(object) if prng.chance(1, profile.removals) => Mutation::Remove { object },
-            Some(object) if count >= profile.objects || prng.chance(3, 4) => change(object, &state, profile, prng),
+            Some(object) if prng.chance(1, profile.removals) => vec![Mutation::Remove { object }],
+            Some(object) if count >= profile.objects || prng.chance(3, 4) => {
+                vec![change(object, &state, profile, prng)]
+            }
             _ => {
                 let id = device.reserve_ids(1)?;
                 if id <= state.highest || id < ObjectId::FIRST_FREE {
                     return Ok(None);
                 }
-                Mutation::Create { object: id, hints: hints(prng) }
+                vec![Mutation::Create { object: id, hints: hints(prng) }]
             }
         };
-        // A time may survive without the removal that came with it: the states here cannot tell of such a one.
-        let was_read =
-            |one: &Mutation| matches!(one, Mutation::SetAccessTime { object, .. } if *object == mutation.object());
-        if matches!(mutation, Mutation::Remove { .. }) && transaction.mutations.iter().any(was_read) {
-            continue;
-        }
-        if state.apply(&mutation) {
-            transaction.mutations.push(mutation);
+        for mutation in mutations {
+            // A time may survive without the removal that came with it: the states here cannot tell of such a one.
+            let was_read =
+                |one: &Mutation| matches!(one, Mutation::SetAccessTime { object, .. } if *object == mutation.object());
+            if matches!(mutation, Mutation::Remove { .. }) && transaction.mutations.iter().any(was_read) {
+                break;
+            }
+            if state.apply(&mutation) {
+                transaction.mutations.push(mutation);
+            }
         }
     }
     Ok(Some((transaction, state)))

@@ -29,6 +29,8 @@ pub struct Profile {
     pub reads: u64,
     /// One mutation of so many removes an object, however few there are.
     pub removals: u64,
+    /// Objects that are made again under the id of one that is gone, of 100 mutations.
+    pub remakes: u64,
     /// Overwrites of what is there rather than anything else, of 100 mutations.
     pub overwrites: u64,
     /// Programs and erases that fail in the first run and what follows it, for every 100 erase blocks.
@@ -51,13 +53,14 @@ const MIX: Profile = Profile {
     attributes: 20,
     reads: 0,
     removals: 25,
+    remakes: 0,
     overwrites: 20,
     failures: 0,
     variants: 0,
 };
 
 /// All profiles.
-pub const PROFILES: [Profile; 10] = [
+pub const PROFILES: [Profile; 11] = [
     MIX,
     // Few tiny commits: every case of an almost empty volume.
     Profile { name: "first", steps: 6, mutations: 2, write_bytes: 700, ..MIX },
@@ -69,6 +72,21 @@ pub const PROFILES: [Profile; 10] = [
     Profile { name: "attributes", attributes: 90, objects: 5, steps: 200, fill: 60, variants: 4, ..MIX },
     // Objects are mostly read, and go while that is still to be noted down.
     Profile { name: "read", reads: 70, removals: 8, durable: 30, remounts: 20, steps: 120, variants: 4, ..MIX },
+    // Objects are removed and made again under the same id, across checkpoints, mounts and the cleaner.
+    Profile {
+        name: "remade",
+        steps: 700,
+        objects: 12,
+        object_bytes: 4000,
+        remakes: 25,
+        attributes: 30,
+        reads: 10,
+        durable: 50,
+        maintains: 30,
+        fill: 75,
+        variants: 2,
+        ..MIX
+    },
     // Contents of many pages.
     Profile { name: "large", write_bytes: 9000, object_bytes: 20_000, steps: 40, fill: 60, variants: 5, ..MIX },
     // Chips on which programs and erases fail.

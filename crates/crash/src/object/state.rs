@@ -48,6 +48,12 @@ impl ObjectState {
         self.objects.values().map(|object| of(object) as u64 + 64).sum()
     }
 
+    /// Ids that objects may have had which are gone; the highest only if one had it.
+    pub fn gone(&self) -> impl Iterator<Item = ObjectId> {
+        let ids = (ObjectId::FIRST_FREE.0..=self.highest.0).map(ObjectId);
+        ids.filter(|id| !self.objects.contains_key(id))
+    }
+
     /// Does one change; false if there is no such object, or one that should be new.
     #[must_use]
     pub fn apply(&mut self, mutation: &Mutation) -> bool {

@@ -86,6 +86,26 @@ impl Core {
         Ok(())
     }
 
+    /// Ends the log if it may have times of an object that `transaction` makes again: the new one was never read, and a
+    /// mount could not tell them apart.
+    pub fn forget_times_of_remade(&mut self, transaction: &Transaction) -> Result<()> {
+        let names = |object: &ObjectId| self.log.access.names_gone(*object) || removes(transaction, *object);
+        let all = &transaction.mutations;
+        let again = || all.iter().any(|one| matches!(one, Mutation::Create { object, .. } if names(object)));
+        if !self.log.access.names_any() || !again() || is_planted(Bug::AccessTimeOfRemade) {
+            return Ok(());
+        }
+        self.prepare_writing()?;
+        self.log.access.end();
+        self.shed_access_times()
+    }
+
+    /// Whether an access time that `transaction` sets goes to the log: there it could be taken for one of the object that
+    /// was there before.
+    pub fn logs_access_time(&self, object: ObjectId, remade: &[ObjectId]) -> bool {
+        self.logs_access_times() && !remade.contains(&object)
+    }
+
     /// Whether `transaction` sets an access time.
     pub fn sets_access_times(transaction: &Transaction) -> bool {
         transaction.mutations.iter().any(|one| matches!(one, Mutation::SetAccessTime { .. }))
@@ -141,6 +161,20 @@ impl Core {
         // Whatever else stands there is not of this log.
         Ok(found.and_then(|page| if page.info.kind == PageKind::Atime { Ok(page) } else { Err(PageFault::Erased) }))
     }
+}
+
+/// Whether `transaction` removes `object`.
+fn removes(transaction: &Transaction, object: ObjectId) -> bool {
+    transaction.mutations.iter().any(|one| matches!(one, Mutation::Remove { object: gone } if *gone == object))
+}
+
+/// The objects that `transaction` removes and makes again.
+pub fn remade(transaction: &Transaction) -> Vec<ObjectId> {
+    let made = transaction.mutations.iter().filter_map(|one| match one {
+        Mutation::Create { object, .. } => Some(*object),
+        _ => None,
+    });
+    made.filter(|object| removes(transaction, *object)).collect()
 }
 
 fn entry(bytes: &[u8]) -> (u64, u64) {

@@ -198,7 +198,11 @@ impl Core {
     }
 
     fn remove(&mut self, object: ObjectId) -> Result<()> {
-        if self.require(object)?.allocated > 0 {
+        let onode = self.require(object)?;
+        if onode.accessed != 0 || self.pending_access.contains_key(&object) {
+            self.log.access.note_gone(object);
+        }
+        if onode.allocated > 0 {
             self.unplace(object, 0, u64::MAX)?;
         }
         self.remove_entries(object)?;

@@ -1,5 +1,6 @@
 //! Commits: placing content, logging the record, applying it, making it durable.
 
+use crate::access::remade;
 use crate::apply::EXTENT_BYTES_MAX;
 use crate::core::Core;
 use crate::format::FEATURE_ACCESS_TIMES;
@@ -24,6 +25,7 @@ impl Core {
         }
         // A little of what a mount deferred, so that it is not all left to one who asks for much.
         self.settle_some(1)?;
+        self.forget_times_of_remade(&transaction)?;
         let freeing = never_needs_space(&transaction, self)?;
         self.pay_and_make_room(&transaction, freeing)?;
         let result = self.commit_in_room(transaction, durability);
@@ -46,6 +48,7 @@ impl Core {
             self.incompatible |= FEATURE_ACCESS_TIMES;
             self.write_superblock(false)?;
         }
+        let remade = if sets_access_times { remade(&transaction) } else { Vec::new() };
         let mut changes = Vec::with_capacity(transaction.mutations.len());
         for mutation in transaction.mutations {
             let change = match mutation {
@@ -53,7 +56,7 @@ impl Core {
                     let pieces = self.write_content(object, offset, &data, (synced, in_one_run))?;
                     Change::Place { object, offset, pieces }
                 }
-                Mutation::SetAccessTime { object, time } if self.logs_access_times() => {
+                Mutation::SetAccessTime { object, time } if self.logs_access_time(object, &remade) => {
                     self.note_access_time(object, time)?;
                     continue;
                 }

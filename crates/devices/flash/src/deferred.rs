@@ -53,6 +53,11 @@ impl Deferred {
         self.bytes
     }
 
+    /// Whether nothing more is to be settled now.
+    fn is_applying(&self) -> bool {
+        self.applying && !is_planted(Bug::DeferredLivesMixed)
+    }
+
     fn put(&mut self, key: Key, changes: Vec<Change>) {
         self.bytes += bytes_of(&changes);
         if let Some(before) = self.units.insert(key, changes) {
@@ -186,7 +191,7 @@ impl Core {
 
     /// Makes sure that the index has what was deferred of `key`.
     pub fn settle(&mut self, key: &Key) -> Result<()> {
-        if self.deferred.is_empty() || self.deferred.applying {
+        if self.deferred.is_empty() || self.deferred.is_applying() {
             return Ok(());
         }
         let onode = Key::onode(ObjectId(key.object));
@@ -197,7 +202,7 @@ impl Core {
     /// Makes sure that the index has what was deferred of everything that a walk from `from` on looks for: the other
     /// attributes of that object, its content, or which objects there are.
     pub fn settle_walk(&mut self, from: &Key) -> Result<()> {
-        if self.deferred.is_empty() || self.deferred.applying {
+        if self.deferred.is_empty() || self.deferred.is_applying() {
             return Ok(());
         }
         self.settle_unit(&Key::onode(ObjectId(from.object)))?;

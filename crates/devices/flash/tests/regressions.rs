@@ -2,7 +2,10 @@
 
 mod common;
 
-use common::{Flash, TINY};
+use common::{Flash, Shared, TINY};
+use onode_flash::policy::Placement;
+use onode_flash::{FlashDevice, FormatOptions, MountOptions};
+use onode_media::Geometry;
 use onode_object::conformance::Harness;
 use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, Transaction};
 
@@ -82,5 +85,34 @@ fn a_commit_record_crosses_the_end_of_a_journal_segment() {
         let device = flash.device.as_ref().unwrap();
         assert_eq!(device.info().read_only, None, "round {round}");
         assert_eq!(device.space().objects, committed);
+    }
+}
+
+/// An object that was removed and made again under the same id had the access time of the old one after a cut: the
+/// log of access times still named it.
+#[test]
+fn an_object_made_again_was_never_read() {
+    let nand = Shared::new(Geometry { blocks: 64, ..TINY });
+    let options = FormatOptions { placement: Some(Placement::SplitAtime), ..FormatOptions::default() };
+    for together in [false, true] {
+        let device = FlashDevice::format(nand.clone(), &options, &MountOptions::default()).unwrap();
+        let mut flash = Flash { nand: nand.clone(), device: Some(device), options: MountOptions::default() };
+        let object = flash.device().reserve_ids(1).unwrap();
+        let commit = |flash: &Flash, change: &dyn Fn(&mut Transaction)| {
+            let mut transaction = Transaction::new();
+            change(&mut transaction);
+            flash.device().commit(transaction, Durability::Durable).unwrap();
+        };
+        commit(&flash, &|all| _ = all.create(object, Hints::default()));
+        commit(&flash, &|all| _ = all.set_access_time(object, 77));
+        if together {
+            commit(&flash, &|all| _ = all.remove(object).create(object, Hints::default()));
+        } else {
+            commit(&flash, &|all| _ = all.remove(object));
+            commit(&flash, &|all| _ = all.create(object, Hints::default()));
+        }
+        assert_eq!(flash.device().stat(object).unwrap().accessed, 0);
+        flash.crash();
+        assert_eq!(flash.device().stat(object).unwrap().accessed, 0, "together: {together}");
     }
 }

@@ -14,6 +14,7 @@ use crate::page::PageInfo;
 use crate::policy::Stream;
 use crate::record::Record;
 use crate::segments::SegmentState;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use onode_media::IoTag;
 use onode_object::{ObjectId, Result};
@@ -31,10 +32,17 @@ pub struct AccessLog {
     pages: u32,
     /// A program failed: a segment with entries is to be retired.
     failed: bool,
+    /// Objects that are gone and that the log may name.
+    gone: BTreeSet<ObjectId>,
+    /// The next checkpoint is to need no entry.
+    ends: bool,
 }
 
 /// Pages after which the log is long.
 const PAGES_MAX: u32 = 128;
+
+/// Objects that are gone after which it is long.
+const GONE_MAX: usize = 2048;
 
 impl AccessLog {
     /// Keeps the segments of a session that was cut.
@@ -43,8 +51,31 @@ impl AccessLog {
     }
 
     /// Whether the log should end and begin anew: a mount reads all of it.
-    pub const fn is_long(&self) -> bool {
-        !self.filled.is_empty() || self.failed || self.pages >= PAGES_MAX
+    pub fn is_long(&self) -> bool {
+        let is_large = self.pages >= PAGES_MAX || self.gone.len() >= GONE_MAX;
+        !self.filled.is_empty() || self.failed || self.ends || is_large
+    }
+
+    /// An object is removed of which the log may have a time.
+    pub fn note_gone(&mut self, object: ObjectId) {
+        if self.names_any() {
+            self.gone.insert(object);
+        }
+    }
+
+    /// Whether it may have a time of `object`, which is gone.
+    pub fn names_gone(&self, object: ObjectId) -> bool {
+        self.gone.contains(&object)
+    }
+
+    /// Whether it has any entry.
+    pub const fn names_any(&self) -> bool {
+        self.open.is_some() || !self.filled.is_empty() || !self.entries.is_empty()
+    }
+
+    /// Lets the log end at the next checkpoint.
+    pub const fn end(&mut self) {
+        self.ends = true;
     }
 
     /// Whether `segment` is one of them.
@@ -59,8 +90,9 @@ impl AccessLog {
     }
 
     /// Memory it holds.
-    pub const fn memory_bytes(&self) -> usize {
-        self.entries.capacity() + self.filled.capacity() * size_of::<u32>()
+    pub fn memory_bytes(&self) -> usize {
+        // About what an object takes in the set.
+        self.entries.capacity() + self.filled.capacity() * size_of::<u32>() + self.gone.len() * 16
     }
 }
 
