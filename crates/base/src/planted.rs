@@ -132,6 +132,10 @@ pub enum Bug {
     TierRecordBeforeContent,
     /// tier: the big disk is told that blocks hold nothing of value before the checkpoint that does without them is durable.
     TierDiscardEarly,
+    /// tier: memory lets go of a block that was changed since the record that has it.
+    TierSpilledStale,
+    /// tier: a change of a part of a block that only the log has takes the rest for zeros.
+    TierSpilledBlank,
     /// fs: fsync does not wait for the device.
     FsyncWithoutSync,
     /// fs: a change of names is two transactions.
@@ -221,6 +225,8 @@ impl Bug {
         Self::TierCopyBelieved,
         Self::TierRecordBeforeContent,
         Self::TierDiscardEarly,
+        Self::TierSpilledStale,
+        Self::TierSpilledBlank,
         Self::FsyncWithoutSync,
         Self::NamesInTwo,
         Self::OrphansStay,
