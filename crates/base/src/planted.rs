@@ -162,7 +162,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 73] = [
+    pub const ALL: [Self; 75] = [
         Self::AckBeforeProgram,
         Self::RecordBeforeData,
         Self::CheckpointBeforeContent,
