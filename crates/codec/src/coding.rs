@@ -26,6 +26,16 @@ pub enum Source<'a> {
     Rans(RansSource<'a>),
 }
 
+/// About how many bits `tokens` take up to the ends of parts of them, each of which has so many tokens up to there.
+pub fn about_ends(tokens: &[Token], ends: &[u32], sets: Range<usize>) -> Vec<u32> {
+    let (set, about_bits) = rans::fit(tokens, sets);
+    let mut bits = rans::about_ends(tokens, ends, set);
+    if let Some((_, golomb)) = Parameters::fit(tokens, about_bits).filter(|golomb| golomb.1 < about_bits) {
+        bits.iter_mut().for_each(|end| *end = (u64::from(*end) * golomb / about_bits) as u32);
+    }
+    bits
+}
+
 impl Coded {
     /// The coding of `tokens` that takes fewer bytes, and those with `fixed_bits` in front. `sets` are the tables that
     /// are of use.

@@ -26,12 +26,12 @@ mod tokens;
 
 use crate::bits::{BitReader, BitWriter};
 use crate::bucket::SymbolCounts;
-use crate::coding::{Coded, Source};
+use crate::coding::{self, Coded, Source};
 use crate::rans;
 use crate::tables::EXACT_SETS;
-use crate::tokens::{Token, TokenSource};
+use crate::tokens::TokenSource;
 use alloc::vec::Vec;
-use tokens::{Assembly, tokens_of};
+use tokens::{Assembly, Tokens, tokens_of};
 
 /// The most entries of a run: bounds the memory of a decoder.
 pub const ENTRIES_MAX: usize = 4096;
@@ -125,25 +125,38 @@ const fn bits_of(value: u64) -> u32 {
     64 - value.leading_zeros()
 }
 
-fn prepare(begin: Begin, entries: &[Entry], unit: u32) -> Option<(Vec<Token>, usize, Measure)> {
+fn measure_of(entries: &[Entry], unit: u32) -> Measure {
+    let locations =
+        entries.iter().map(|entry| if let Item::Extent { location, .. } = entry.item { location } else { 0 });
+    Measure::new(unit, bits_of(locations.max().unwrap_or(0)))
+}
+
+fn prepare(begin: Begin, entries: &[Entry], unit: u32) -> Option<(Tokens, Measure)> {
     let in_order = entries.windows(2).all(|pair| matches!(pair, [a, b] if a.key() < b.key()));
     let is_behind = entries.first().is_none_or(|entry| entry.key() >= begin);
     if !in_order || !is_behind || entries.len() > ENTRIES_MAX || unit == 0 {
         return None;
     }
-    let locations =
-        entries.iter().map(|entry| if let Item::Extent { location, .. } = entry.item { location } else { 0 });
-    let most = locations.max().unwrap_or(0);
-    let measure = Measure::new(unit, bits_of(most));
-    let (tokens, objects) = tokens_of(begin, entries, measure)?;
-    (objects <= OBJECTS_MAX).then_some((tokens, objects, measure))
+    let measure = measure_of(entries, unit);
+    let tokens = tokens_of(begin, entries, measure)?;
+    (tokens.objects <= OBJECTS_MAX).then_some((tokens, measure))
+}
+
+/// About how many bits of a run that begins at `begin` there are up to the end of each of `entries`, which are in order;
+/// they may be more than a run has. What a run takes beside its entries is not counted. For who divides entries into runs:
+/// it takes a fraction of the time of coding them. `None` if something is too long for any run.
+#[must_use]
+pub fn about_ends(begin: Begin, entries: &[Entry], unit: u32) -> Option<Vec<u32>> {
+    let unit = unit.max(1);
+    let tokens = tokens_of(begin, entries, measure_of(entries, unit))?;
+    Some(coding::about_ends(&tokens.list, &tokens.ends, EXACT_SETS))
 }
 
 /// `entries`, which are in order and not before `begin`, as bytes. Pages have `unit` bytes. `None` if there are too many or they
 /// are not in order.
 #[must_use]
 pub fn encode(begin: Begin, entries: &[Entry], unit: u32) -> Option<Vec<u8>> {
-    let (tokens, objects, measure) = prepare(begin, entries, unit)?;
+    let (Tokens { list: tokens, objects, .. }, measure) = prepare(begin, entries, unit)?;
     let (coded, bytes) = Coded::shorter(&tokens, FIXED_BITS, EXACT_SETS);
     let mut out = Vec::with_capacity(1 + bytes);
     out.push(coded.coder());
@@ -182,8 +195,8 @@ fn take(mut assembly: Assembly, objects: u64, mut source: impl TokenSource) -> O
 /// coded.
 pub fn count_symbols(begin: Begin, entries: &[Entry], unit: u32, counts: &mut SymbolCounts) -> bool {
     let prepared = prepare(begin, entries, unit);
-    if let Some((tokens, ..)) = &prepared {
-        rans::count(tokens, counts);
+    if let Some((tokens, _)) = &prepared {
+        rans::count(&tokens.list, counts);
     }
     prepared.is_some()
 }

@@ -146,6 +146,37 @@ pub fn fit(tokens: &[Token], sets: Range<usize>) -> (usize, u64) {
     (first + best, bits + 32 + costs[best] / u64::from(COST_UNIT))
 }
 
+/// What a token costs with a set of tables.
+fn cost(token: &Token, costs: &[[u16; SYMBOLS]; CLASSES]) -> u64 {
+    let unit = COST_UNIT;
+    match *token {
+        Token::Value(class, value) => {
+            let (symbol, more) = symbol_of(value);
+            u64::from(u32::from(costs[class as usize][symbol]) + more * unit)
+        }
+        Token::Place { class, difference, bits, .. } => {
+            let (symbol, more) = symbol_of(difference);
+            let table = &costs[class as usize];
+            let near = u32::from(table[symbol]) + more * unit;
+            u64::from(near.min(u32::from(table[ESCAPE]) + u32::from(bits) * unit))
+        }
+        Token::Bits(_, count) => u64::from(u32::from(count) * unit),
+    }
+}
+
+/// About how many bits `tokens` take with the tables of `set` up to the ends of parts, each of which has so many tokens
+/// up to there.
+pub fn about_ends(tokens: &[Token], ends: &[u32], set: usize) -> Vec<u32> {
+    let (mut rest, mut done, mut all) = (tokens, 0, 0u64);
+    let bits_up_to = |end: &u32| {
+        let (part, behind) = rest.split_at((*end as usize - done).min(rest.len()));
+        (rest, done) = (behind, *end as usize);
+        all += part.iter().map(|token| cost(token, &COSTS[set])).sum::<u64>();
+        (all / u64::from(COST_UNIT)).min(u64::from(u32::MAX)) as u32
+    };
+    ends.iter().map(bits_up_to).collect()
+}
+
 /// Ranges of the state, in the order of the tokens.
 struct Ranges {
     set: usize,

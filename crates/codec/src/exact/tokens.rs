@@ -134,22 +134,22 @@ impl Context {
         }
     }
 
-    fn put_location(&mut self, out: &mut Vec<Token>, follow: &mut Follow, length: u64, location: u64) {
+    fn put_location(&mut self, out: &mut Tokens, follow: &mut Follow, length: u64, location: u64) {
         let (class, is_pages) = self.class(follow, length);
         let Measure { unit, unit_bits, page_bits, location_bits } = self.measure;
         if is_pages {
             let phase = location % unit;
             if phase == self.pages % unit {
-                out.push(Token::Value(PHASE, PHASE_SAME));
+                out.list.push(Token::Value(PHASE, PHASE_SAME));
             } else if phase == 0 {
-                out.push(Token::Value(PHASE, PHASE_NONE));
+                out.list.push(Token::Value(PHASE, PHASE_NONE));
             } else {
-                out.push(Token::Value(PHASE, PHASE_GIVEN));
-                out.push(Token::Bits(phase, unit_bits as u8));
+                out.list.push(Token::Value(PHASE, PHASE_GIVEN));
+                out.list.push(Token::Bits(phase, unit_bits as u8));
             }
-            put_place(out, class, location / unit, self.pages / unit, page_bits);
+            put_place(&mut out.list, class, location / unit, self.pages / unit, page_bits);
         } else {
-            put_place(out, class, location, self.part, location_bits);
+            put_place(&mut out.list, class, location, self.part, location_bits);
         }
         self.advance(is_pages, location.wrapping_add(length));
     }
@@ -173,16 +173,32 @@ impl Context {
     }
 }
 
-/// The tokens of `entries`, which are in order, and how many objects they are of. `None` if something is too long.
-pub fn tokens_of(begin: Begin, entries: &[Entry], measure: Measure) -> Option<(Vec<Token>, usize)> {
-    let mut out = Vec::with_capacity(entries.len() * 5);
+/// The tokens of entries.
+pub struct Tokens {
+    /// The tokens.
+    pub list: Vec<Token>,
+    /// How many there are up to the end of each entry.
+    pub ends: Vec<u32>,
+    /// How many objects the entries are of.
+    pub objects: usize,
+}
+
+impl Tokens {
+    fn end_entry(&mut self) {
+        self.ends.push(self.list.len() as u32);
+    }
+}
+
+/// The tokens of `entries`, which are in order. `None` if something is too long.
+pub fn tokens_of(begin: Begin, entries: &[Entry], measure: Measure) -> Option<Tokens> {
+    let (list, ends) = (Vec::with_capacity(entries.len() * 5), Vec::with_capacity(entries.len()));
+    let mut out = Tokens { list, ends, objects: 0 };
     let mut context = Context::new(begin, measure);
-    let mut objects = 0;
     for group in entries.chunk_by(|a, b| a.object == b.object) {
         put_object(&mut out, &mut context, group)?;
-        objects += 1;
+        out.objects += 1;
     }
-    Some((out, objects))
+    Some(out)
 }
 
 /// The parts of a group that holds nothing else, if they do not overlap.
@@ -198,10 +214,10 @@ fn parts_of(extents: &[Entry]) -> Option<Vec<Part>> {
     extents.iter().map(part).collect()
 }
 
-fn put_object(out: &mut Vec<Token>, context: &mut Context, group: &[Entry]) -> Option<()> {
+fn put_object(out: &mut Tokens, context: &mut Context, group: &[Entry]) -> Option<()> {
     let first = group.first()?;
     let step = first.object.wrapping_sub(context.object).wrapping_sub(u64::from(!context.is_first));
-    out.push(Token::Value(OBJECT, step));
+    out.list.push(Token::Value(OBJECT, step));
     let mut follow = Follow { is_next: step == 0 && !context.is_first, pages_before: false, part_before: false };
     context.enter(first.object, step);
     let (head, extents) = match &first.item {
@@ -213,7 +229,7 @@ fn put_object(out: &mut Vec<Token>, context: &mut Context, group: &[Entry]) -> O
     let fits = head.is_none_or(|(.., hints)| hints.len() <= usize::from(u8::MAX));
     let Some(parts) = parts_of(extents).filter(|_| fits) else { return put_raw(out, group) };
     let Some((size, allocated, accessed, hints)) = head else {
-        out.push(Token::Value(SHAPE, SHAPE_EXTENTS));
+        out.list.push(Token::Value(SHAPE, SHAPE_EXTENTS));
         put_parts(out, context, &mut follow, &parts, None);
         return Some(());
     };
@@ -233,60 +249,64 @@ fn put_object(out: &mut Vec<Token>, context: &mut Context, group: &[Entry]) -> O
     };
     // The length of one extent is limited, that of an object is not.
     let is_usual = allocated == size && accessed == context.accessed && *hints == context.hints;
-    out.push(Token::Value(SHAPE, if is_usual { form } else { form + UNUSUAL }));
+    out.list.push(Token::Value(SHAPE, if is_usual { form } else { form + UNUSUAL }));
     if !is_usual {
         if *hints == context.hints {
-            out.push(Token::Value(HINTS, 0));
+            out.list.push(Token::Value(HINTS, 0));
         } else {
-            out.push(Token::Value(HINTS, hints.len() as u64 + 1));
-            out.extend(hints.iter().map(|&byte| Token::Bits(u64::from(byte), 8)));
+            out.list.push(Token::Value(HINTS, hints.len() as u64 + 1));
+            out.list.extend(hints.iter().map(|&byte| Token::Bits(u64::from(byte), 8)));
             context.hints.clone_from(hints);
         }
-        out.push(Token::Value(ALLOCATED, zigzag(size.wrapping_sub(allocated))));
-        out.push(Token::Value(ACCESSED, zigzag(accessed.wrapping_sub(context.accessed))));
+        out.list.push(Token::Value(ALLOCATED, zigzag(size.wrapping_sub(allocated))));
+        out.list.push(Token::Value(ACCESSED, zigzag(accessed.wrapping_sub(context.accessed))));
         context.accessed = accessed;
     }
-    out.push(Token::Value(PAGES, size / unit));
-    out.push(Token::Value(REST, rest));
+    out.list.push(Token::Value(PAGES, size / unit));
+    out.list.push(Token::Value(REST, rest));
+    out.end_entry();
     if form == FORM_ANY {
         put_parts(out, context, &mut follow, &parts, Some(size));
     } else {
         for (_, length, location) in parts {
             context.put_location(out, &mut follow, length, location);
+            out.end_entry();
         }
     }
     Some(())
 }
 
-fn put_parts(out: &mut Vec<Token>, context: &mut Context, follow: &mut Follow, parts: &[Part], size: Option<u64>) {
+fn put_parts(out: &mut Tokens, context: &mut Context, follow: &mut Follow, parts: &[Part], size: Option<u64>) {
     let unit = context.measure.unit;
-    out.push(Token::Value(COUNT, parts.len() as u64));
+    out.list.push(Token::Value(COUNT, parts.len() as u64));
     let mut end = if size.is_none() { context.offset } else { 0 };
     for &(offset, length, location) in parts {
         let gap = offset - end;
-        out.push(Token::Value(GAP, if gap.is_multiple_of(unit) { gap / unit * 2 } else { gap * 2 + 1 }));
+        out.list.push(Token::Value(GAP, if gap.is_multiple_of(unit) { gap / unit * 2 } else { gap * 2 + 1 }));
         end = offset + length;
         let said = match size {
             Some(size) if end == size => 0,
             _ if length.is_multiple_of(unit) => length / unit * 2 - 1,
             _ => length * 2,
         };
-        out.push(Token::Value(LENGTH, said));
+        out.list.push(Token::Value(LENGTH, said));
         context.put_location(out, follow, length, location);
+        out.end_entry();
     }
 }
 
 /// Entries of which some make no sense here.
-fn put_raw(out: &mut Vec<Token>, group: &[Entry]) -> Option<()> {
-    out.push(Token::Value(SHAPE, SHAPE_RAW));
-    out.push(Token::Value(COUNT, group.len() as u64));
+fn put_raw(out: &mut Tokens, group: &[Entry]) -> Option<()> {
+    out.list.push(Token::Value(SHAPE, SHAPE_RAW));
+    out.list.push(Token::Value(COUNT, group.len() as u64));
     for entry in group {
         let Item::Raw { offset, value } = &entry.item else { return None };
-        out.push(Token::Bits(u64::from(offset.is_some()), 1));
-        out.extend(offset.map(|offset| Token::Bits(offset, 64)));
+        out.list.push(Token::Bits(u64::from(offset.is_some()), 1));
+        out.list.extend(offset.map(|offset| Token::Bits(offset, 64)));
         let length = u16::try_from(value.len()).ok()?;
-        out.push(Token::Bits(u64::from(length), LENGTH_BITS as u8));
-        out.extend(value.iter().map(|&byte| Token::Bits(u64::from(byte), 8)));
+        out.list.push(Token::Bits(u64::from(length), LENGTH_BITS as u8));
+        out.list.extend(value.iter().map(|&byte| Token::Bits(u64::from(byte), 8)));
+        out.end_entry();
     }
     Some(())
 }

@@ -193,9 +193,16 @@ impl Core {
         self.log.chain_broken
             || self.dirty_bytes() > self.dirty_limit
             || self.memory_is_due()
-            || (self.bpram.is_some() && self.replay_reads() >= 2 * self.checkpoint_pages)
+            || (self.bpram.is_some() && self.replay_reads() >= self.reads_allowed())
             || self.log.journal_pages.max(self.log.mixed_pages) >= self.checkpoint_pages
             || (self.log.journal_pages + self.log.mixed_pages >= self.checkpoint_pages && self.is_tight())
+    }
+
+    /// So many of them are the bound: two pages for each of the journal, less what one more commit and the search for
+    /// the journal's end may add.
+    const fn reads_allowed(&self) -> u32 {
+        let pages = 2 * self.checkpoint_pages;
+        pages - pages / 16
     }
 
     /// About the pages that a mount would read after a cut now: those of the journal that its way back leads through, and

@@ -1,6 +1,8 @@
 //! Cutting: entries in order as parts that fit buckets, each with its bytes.
+//!
+//! What each entry takes is estimated once for all of them, so that a part is coded about once and not at every try.
 
-use super::entries::{encode, key_of};
+use super::entries::{encode, ends, key_of};
 use super::format::{BUCKET_BYTES_MAX, BlobHeader};
 use crate::tree::Key;
 use alloc::vec::Vec;
@@ -13,6 +15,10 @@ pub const CONTENT_BYTES_MAX: usize = BUCKET_BYTES_MAX - size_of::<BlobHeader>();
 const EVEN_MAX: usize = 3;
 /// So often a better filling of a bucket is looked for.
 const TRIES: usize = 4;
+/// What an estimate may be wrong by, in bytes.
+const DOUBT: usize = 32;
+/// Bytes that a part takes beside what its entries do, at first.
+const BESIDE: isize = 10;
 
 /// A bucket on its way to the memory.
 pub struct Part {
@@ -30,86 +36,123 @@ impl Part {
     }
 }
 
+/// Entries on their way into parts.
+struct Cutter<'a> {
+    items: &'a [Entry],
+    /// About where each of them ends, in bits.
+    ends: Vec<u32>,
+    unit: u32,
+}
+
 /// `items`, the first of which is at or behind `first`, in parts that fit buckets; at least one. A part of a
 /// single entry may be longer.
-pub fn cut(first: Key, items: &[Entry], page_bytes: u32) -> Vec<Part> {
-    let together = encode(&first, items, page_bytes);
-    let length = together.as_ref().map_or(usize::MAX, Vec::len);
-    if length <= CONTENT_BYTES_MAX || items.len() < 2 {
-        return alloc::vec![Part::new(first, items, together.unwrap_or_default())];
+pub fn cut(first: Key, items: &[Entry], unit: u32) -> Vec<Part> {
+    cut_into(first, items, unit, EVEN_MAX)
+}
+
+/// The same, evenly if there are up to `even` parts.
+pub fn cut_into(first: Key, items: &[Entry], unit: u32, even: usize) -> Vec<Part> {
+    let cutter = Cutter { items, ends: ends(&first, items, unit).unwrap_or_default(), unit };
+    let about = cutter.bytes(0, items.len());
+    if items.len() < 2 || about <= CONTENT_BYTES_MAX + DOUBT {
+        let together = encode(&first, items, unit);
+        let length = together.as_ref().map_or(usize::MAX, Vec::len);
+        if length <= CONTENT_BYTES_MAX || items.len() < 2 {
+            return alloc::vec![Part::new(first, items, together.unwrap_or_default())];
+        }
     }
-    let few = length.div_ceil(CONTENT_BYTES_MAX).max(2);
-    for parts in few..=EVEN_MAX {
-        if let Some(even) = cut_evenly(first, items, parts, page_bytes) {
+    for parts in about.div_ceil(CONTENT_BYTES_MAX).max(2)..=even {
+        if let Some(even) = cutter.evenly(first, parts) {
             return even;
         }
     }
-    cut_full(first, items, page_bytes)
+    cutter.fully(first)
 }
 
-fn fitting(first: &Key, items: &[Entry], page_bytes: u32) -> Result<Vec<u8>, usize> {
-    match encode(first, items, page_bytes) {
-        Some(bytes) if bytes.len() <= CONTENT_BYTES_MAX => Ok(bytes),
-        Some(bytes) => Err(bytes.len()),
-        None => Err(usize::MAX),
+impl Cutter<'_> {
+    fn end(&self, count: usize) -> u32 {
+        count.checked_sub(1).and_then(|last| self.ends.get(last)).copied().unwrap_or(0)
     }
-}
 
-/// So many parts of about as many entries; `None` if one of them does not fit.
-fn cut_evenly(first: Key, items: &[Entry], parts: usize, page_bytes: u32) -> Option<Vec<Part>> {
-    let (mut all, mut rest) = (Vec::with_capacity(parts), items);
-    for left in (1..=parts).rev() {
-        let (part, others) = rest.split_at(rest.len() / left);
-        let first = if all.is_empty() { first } else { key_of(part.first()?) };
-        all.push(Part::new(first, part, fitting(&first, part, page_bytes).ok()?));
-        rest = others;
-    }
-    Some(all)
-}
-
-/// Part after part as full as it gets with few tries.
-fn cut_full(first: Key, items: &[Entry], page_bytes: u32) -> Vec<Part> {
-    let (mut all, mut rest): (Vec<Part>, _) = (Vec::new(), items);
-    let mut first = first;
-    while !rest.is_empty() {
-        let guess = all.last().map_or(64, |last| last.items.len());
-        let (count, bytes) = fill(&first, rest, guess, page_bytes);
-        let (part, others) = rest.split_at(count);
-        all.push(Part::new(first, part, bytes));
-        rest = others;
-        first = rest.first().map_or(first, key_of);
-    }
-    all
-}
-
-/// How many of `items` make a full bucket that begins at `first`, at least one, and its bytes.
-fn fill(first: &Key, items: &[Entry], guess: usize, page_bytes: u32) -> (usize, Vec<u8>) {
-    let (mut best, mut over) = ((0, Vec::new()), items.len() + 1);
-    let mut probe = guess.clamp(1, items.len());
-    let mut tries = 0;
-    while tries < TRIES || best.0 == 0 {
-        tries += 1;
-        let taken = items.get(..probe).unwrap_or_default();
-        let length = match fitting(first, taken, page_bytes) {
-            Ok(bytes) => {
-                let length = bytes.len();
-                best = (probe, bytes);
-                length
-            }
-            Err(length) => {
-                over = probe;
-                if probe == 1 {
-                    return (1, encode(first, taken, page_bytes).unwrap_or_default());
-                }
-                length
-            }
-        };
-        // As many as would fit if all took the same.
-        let wanted = (probe * CONTENT_BYTES_MAX / length.max(1)).clamp(best.0 + 1, (over - 1).max(best.0 + 1));
-        if best.0 + 1 >= over {
-            break;
+    /// About the bytes of the entries from the one with the number `from` up to that with `to`.
+    fn bytes(&self, from: usize, to: usize) -> usize {
+        if self.ends.is_empty() {
+            // Something is too long for any estimate: each by itself will do.
+            return (to - from) * CONTENT_BYTES_MAX;
         }
-        probe = if tries > TRIES { best.0.midpoint(over).max(1) } else { wanted };
+        (self.end(to).saturating_sub(self.end(from)) as usize).div_ceil(8)
     }
-    best
+
+    /// How many entries from the one with the number `from` on take about so many bytes.
+    fn count(&self, from: usize, bytes: isize) -> usize {
+        let most = self.end(from) as isize + bytes * 8;
+        self.ends.partition_point(|&end| end as isize <= most).saturating_sub(from)
+    }
+
+    fn encode(&self, first: Key, from: usize, to: usize) -> Option<Part> {
+        let items = self.items.get(from..to)?;
+        let first = if from == 0 { first } else { key_of(items.first()?) };
+        Some(Part::new(first, items, encode(&first, items, self.unit)?))
+    }
+
+    /// So many parts of about as many bytes; `None` if one of them does not fit.
+    fn evenly(&self, first: Key, parts: usize) -> Option<Vec<Part>> {
+        let (mut all, mut from) = (Vec::with_capacity(parts), 0);
+        let total = self.bytes(0, self.items.len());
+        for number in 1..=parts {
+            // At least one is left for each part behind.
+            let most = (self.items.len() + number).checked_sub(parts).filter(|most| *most > from)?;
+            let to = if number == parts { most } else { self.count(0, (total * number / parts) as isize) };
+            let to = to.clamp(from + 1, most);
+            all.push(self.encode(first, from, to).filter(|part| part.bytes.len() <= CONTENT_BYTES_MAX)?);
+            from = to;
+        }
+        Some(all)
+    }
+
+    /// Part after part as full as it gets with few tries.
+    fn fully(&self, first: Key) -> Vec<Part> {
+        let (mut all, mut from, mut beside) = (Vec::new(), 0, BESIDE);
+        while from < self.items.len() {
+            let part = self.fill(first, from, &mut beside);
+            from += part.items.len().max(1);
+            all.push(part);
+        }
+        all
+    }
+
+    /// A part that begins with the entry `from`, of at least one; `beside` is what parts take beside what was estimated.
+    fn fill(&self, first: Key, from: usize, beside: &mut isize) -> Part {
+        let left = self.items.len() - from;
+        let (mut best, mut over): (Option<Part>, usize) = (None, left + 1);
+        let mut probe = self.count(from, CONTENT_BYTES_MAX as isize - *beside).clamp(1, left);
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let part = self.encode(first, from, from + probe);
+            let length = part.as_ref().map_or(isize::MAX / 16, |part| part.bytes.len() as isize);
+            *beside = length.min(2 * CONTENT_BYTES_MAX as isize) - self.bytes(from, from + probe) as isize;
+            match part {
+                Some(part) if length <= CONTENT_BYTES_MAX as isize => best = Some(part),
+                part if probe == 1 => {
+                    let items = self.items.get(from..=from).unwrap_or_default();
+                    let first = if from == 0 { first } else { items.first().map_or(first, key_of) };
+                    return part.unwrap_or_else(|| Part::new(first, items, Vec::new()));
+                }
+                _ => over = probe,
+            }
+            let known = best.as_ref().map_or(0, |part| part.items.len());
+            // As many as fit by what this one took.
+            let wanted = self.count(from, CONTENT_BYTES_MAX as isize - *beside);
+            match best {
+                Some(best) if known + 1 >= over || wanted <= known || tries >= TRIES => return best,
+                _ => {}
+            }
+            probe =
+                if tries > TRIES { known.midpoint(over) } else { wanted }.clamp(known + 1, (over - 1).max(known + 1));
+        }
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -224,6 +224,11 @@ pub fn encode(first: &Key, items: &[Entry], unit: u32) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// About how many bits of a bucket there are up to the end of each of `items`, if all were in one.
+pub fn ends(first: &Key, items: &[Entry], unit: u32) -> Option<Vec<u32>> {
+    exact::about_ends(begin_of(first), items, unit)
+}
+
 /// The key at which a bucket begins and its entries, with pages of `unit` bytes; `None` if they make no sense.
 pub fn decode(mut bytes: &[u8], unit: u32) -> Option<(Key, Entries)> {
     let first = take_key(&mut bytes, unit)?;

@@ -1,14 +1,15 @@
 //! Folds: what changed goes to new places, then one line makes it count.
 
-use super::cut::{CONTENT_BYTES_MAX, Part, cut};
+use super::cut::{CONTENT_BYTES_MAX, Part, cut, cut_into};
 use super::entries;
-use super::format::{BlobHeader, BlobKind, BodyHeader, SLOTS, Span, Stored, seal_anchor, seal_blob};
+use super::format::{BUCKET_BYTES_MAX, BlobHeader, BlobKind, BodyHeader, SLOTS, Span, Stored, seal_anchor, seal_blob};
 use super::{Bpram, Bucket, Piece};
 use crate::errors::from_media;
 use crate::layout::Layout;
 use crate::segments::SegmentTable;
 use crate::tree::Key;
 use alloc::vec::Vec;
+use core::ops::Bound::{Excluded, Unbounded};
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_base::varint;
@@ -18,8 +19,10 @@ use zerocopy::IntoBytes;
 
 /// Buckets with less look for a neighbour to join.
 const SPARSE: usize = CONTENT_BYTES_MAX / 2;
-/// Buckets that would be filled to less than this are not tried.
+/// Buckets that would have less than half of this left are not tried.
 const MARGIN: usize = 48;
+/// So many neighbours that did not change are coded anew to save a bucket.
+const NEIGHBOURS_MAX: usize = 4;
 /// So many neighbours that changed are coded anew together: bounds the memory of it.
 const TOGETHER_MAX: usize = 16;
 
@@ -41,6 +44,19 @@ pub struct Moment {
     pub closed: bool,
     /// Division of the flash.
     pub layout: Layout,
+}
+
+/// Neighbours of changed buckets, in order.
+#[derive(Default)]
+struct Window {
+    before: Vec<Key>,
+    behind: Vec<Key>,
+}
+
+impl Window {
+    const fn len(&self) -> usize {
+        self.before.len() + self.behind.len()
+    }
 }
 
 /// Neighbours that are coded anew together.
@@ -112,17 +128,13 @@ impl Bpram {
         let mut parts = cut(first, &items, self.unit);
         let bytes: usize = parts.iter().map(|part| part.bytes.len()).sum();
         if parts.len() > firsts.len() || bytes < SPARSE * parts.len() {
-            // Two full neighbours are better divided by three than one by two.
-            let room = (parts.len() * CONTENT_BYTES_MAX).saturating_sub(bytes + MARGIN);
-            if let Some((neighbour, is_before)) = self.small_neighbour(&firsts, written, room)
-                && let Some(more) = self.load(&neighbour).map(|entries| entries.items())
+            // Full neighbours are better divided by one more than one of them by two.
+            if let Some(window) = self.window(&firsts, written, bytes, parts.len())
+                && let Some(joined) = self.join(&window, first, items)
+                && joined.len() < parts.len() + window.len()
             {
-                let joined = if is_before { [more, items].concat() } else { [items, more].concat() };
-                let joined = cut(if is_before { neighbour } else { first }, &joined, self.unit);
-                if joined.len() <= parts.len() {
-                    parts = joined;
-                    firsts.push(neighbour);
-                }
+                parts = joined;
+                firsts.extend(window.before.into_iter().chain(window.behind));
             }
         }
         for first in firsts {
@@ -147,19 +159,57 @@ impl Bpram {
         together
     }
 
-    /// The smaller neighbour of the buckets at `firsts` that did not change, if it has at most `room` bytes, and whether it
-    /// lies before them.
-    fn small_neighbour(&self, firsts: &[Key], written: Option<Key>, room: usize) -> Option<(Key, bool)> {
-        let before = self.buckets.range(..firsts.first()?).next_back().map(|(key, _)| *key);
-        let before = before.filter(|key| written.is_none_or(|written| *key > written)).map(|key| (key, true));
-        let behind = self.after(firsts.last()?).map(|key| (key, false));
-        let sized = |(key, is_before): (Key, bool)| {
-            let is_still = !self.bucket(&key).elsewhere && !self.changed.contains_key(&key);
-            let at = self.bucket(&key).at.filter(|_| is_still)?;
-            Some((at.span.bytes as usize, key, is_before))
+    /// The fewest neighbours of the buckets at `firsts` that did not change and which, coded anew together with their
+    /// `parts` of so many bytes, should take a bucket less than they all do.
+    fn window(&self, firsts: &[Key], written: Option<Key>, bytes: usize, parts: usize) -> Option<Window> {
+        let still = |key: &Key| {
+            let bucket = self.bucket(key);
+            let is_still = !bucket.elsewhere && !self.changed.contains_key(key);
+            bucket.at.filter(|_| is_still).map(|at| (*key, at.span.bytes as usize - size_of::<BlobHeader>()))
         };
-        let smaller = before.and_then(sized).into_iter().chain(behind.and_then(sized)).min();
-        smaller.filter(|(bytes, ..)| *bytes <= room).map(|(_, key, is_before)| (key, is_before))
+        let (from, to) = (firsts.first()?, firsts.last()?);
+        let before = self.buckets.range(..from).rev().map(|(key, _)| key);
+        let before = before.take_while(|key| written.is_none_or(|written| **key > written));
+        let mut before = before.map_while(still).take(NEIGHBOURS_MAX).peekable();
+        let behind = self.buckets.range((Excluded(*to), Unbounded)).map(|(key, _)| key);
+        let mut behind = behind.map_while(still).take(NEIGHBOURS_MAX).peekable();
+        let (mut window, mut bytes) = (Window::default(), bytes);
+        // The new places are taken before the old ones are free.
+        let wanted = self.fold_bytes() + ((parts + NEIGHBOURS_MAX) * BUCKET_BYTES_MAX) as u64;
+        let most = if self.room() > wanted { NEIGHBOURS_MAX } else { 1 };
+        while window.len() < most {
+            let one = before.peek().map(|(_, bytes)| *bytes);
+            let other = behind.peek().map(|(_, bytes)| *bytes);
+            let is_before = match (one, other) {
+                (None, None) => return None,
+                (Some(one), Some(other)) => one <= other,
+                (one, _) => one.is_some(),
+            };
+            let (key, more) = if is_before { before.next() } else { behind.next() }?;
+            if is_before { &mut window.before } else { &mut window.behind }.push(key);
+            bytes += more;
+            let all = parts + window.len() - 1;
+            if bytes + MARGIN * all / 2 <= all * CONTENT_BYTES_MAX {
+                window.before.reverse();
+                return Some(window);
+            }
+        }
+        None
+    }
+
+    /// The entries of a window around `items`, the first of which is at or behind `first`, in parts; `None` if some are
+    /// elsewhere.
+    fn join(&mut self, window: &Window, first: Key, items: Vec<Entry>) -> Option<Vec<Part>> {
+        let mut all = Vec::new();
+        for key in &window.before {
+            all.extend(self.load(key)?.items());
+        }
+        all.extend(items);
+        for key in &window.behind {
+            all.extend(self.load(key)?.items());
+        }
+        let first = window.before.first().copied().unwrap_or(first);
+        Some(cut_into(first, &all, self.unit, NEIGHBOURS_MAX + 2))
     }
 
     /// Writes a bucket, in smaller ones if free places are short. What has no place at all is elsewhere.
