@@ -101,8 +101,8 @@ pub trait Pmem: Send + Sync {
         None
     }
 
-    /// Has the host provide for accesses to the `length` bytes from `at` on, so that the first ones do not wait for it.
-    /// Advice: nothing that can be seen changes.
+    /// Says that the `length` bytes from `at` on, and perhaps what lies behind them, are about to be stored to for the first
+    /// time in this process, so that the host can provide for it. Advice: nothing that can be seen changes.
     fn prepare(&self, at: u64, length: u64) {
         let _ = (at, length);
     }
@@ -160,6 +160,7 @@ macro_rules! forward {
             fn words(&self, at: u64, count: u64) -> Option<&[AtomicU64]> {
                 (**self).words(at, count)
             }
+            #[inline]
             fn prepare(&self, at: u64, length: u64) {
                 (**self).prepare(at, length);
             }

@@ -34,9 +34,6 @@ const fn usual_chunk_bytes(length: u64) -> u32 {
     }
 }
 
-/// So much from the start of the memory, where tables, log and first blocks lie, is provided for when it is opened.
-const MOST_PREPARED_BYTES: u64 = 64 << 20;
-
 /// Bytes of the blocks and their tables on a memory of `length`.
 const fn area_bytes(length: u64, chunk: u64) -> u64 {
     length.saturating_sub(AREA_START) / chunk * chunk
@@ -180,7 +177,6 @@ impl<P: Pmem> ScmDevice<P> {
     fn of(core: Core<P>) -> Result<Self> {
         let memory = Arc::clone(&core.memory);
         let members = blocks_of_superblock(&memory, &core.superblock)?;
-        memory.prepare(0, memory.length().min(MOST_PREPARED_BYTES));
         let (mode, domain) = (core.mode, memory.domain().name());
         let turn = Turn::new(Arc::clone(&memory), members);
         Ok(Self { turn, core: Mutex::new(core), memory, mode, domain })

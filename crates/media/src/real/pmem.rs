@@ -5,6 +5,7 @@
 //! others out, and never moves: address space for growth is reserved at the start. It does not outlive somebody who
 //! shortens the file below it; the kernel ends a process that touches what is gone.
 
+mod ahead;
 mod file;
 mod mapping;
 mod medium;
@@ -20,6 +21,7 @@ pub use options::{Flushing, MappedOptions, Opening};
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::pmem::{Domain, LINE_BYTES, Pmem};
 use crate::real::lock;
+use ahead::Ahead;
 use alloc::format;
 use alloc::string::{String, ToString};
 use core::ptr::NonNull;
@@ -43,6 +45,7 @@ pub struct MappedPmem {
     domain: Domain,
     writeback: Writeback,
     read_only: bool,
+    ahead: Ahead,
     /// What the next fence has to sync, from and to, where a fence is a sync.
     unsynced: Mutex<Option<(u64, u64)>>,
     /// Held during a sync: whoever finds nothing to sync waits for the one that took it.
@@ -90,6 +93,7 @@ impl MappedPmem {
             domain,
             writeback,
             read_only,
+            ahead: Ahead::new(),
             unsynced: Mutex::new(None),
             syncing: Mutex::new(()),
             failed: AtomicBool::new(false),
@@ -372,10 +376,14 @@ impl Pmem for MappedPmem {
         Some(self.mapping.words(at, count))
     }
 
+    #[inline]
     fn prepare(&self, at: u64, length: u64) {
-        // Pages of a plain file would be read and written back for nothing.
-        if !self.read_only && self.medium.domain() != Domain::Sync {
-            self.mapping.prepare(at, length);
+        if let Some(range) = self.ahead.of(at, length)
+            // Pages of a plain file would be read and written back for nothing.
+            && !self.read_only
+            && self.medium.domain() != Domain::Sync
+        {
+            self.mapping.prepare(range.start, range.end - range.start);
         }
     }
 

@@ -198,6 +198,7 @@ impl<P: Pmem> Pmem for Space<P> {
         self.pmem().words(self.at(at, count.saturating_mul(8)), count)
     }
 
+    #[inline]
     fn prepare(&self, at: u64, length: u64) {
         self.pmem().prepare(self.at(at, length), length);
     }

@@ -146,16 +146,23 @@ impl<P: Pmem> Table<P> {
         None
     }
 
+    /// The first of so many chunks in a row, all of them free, which are about to be used.
+    fn find_to_use(&self, chunks: u64) -> Option<u64> {
+        let first = self.find(chunks)?;
+        self.pmem.prepare(self.layout.address_of(first), chunks << self.layout.chunk_shift);
+        Some(first)
+    }
+
     /// A new block of whole chunks.
     pub(super) fn allocate_run(&self, chunks: u64, lease: u16) -> Option<u64> {
-        let first = self.find(chunks)?;
+        let first = self.find_to_use(chunks)?;
         self.carve(first, first + chunks, first, Some(Entry::head(chunks, lease)));
         Some(first)
     }
 
     /// A new chunk for blocks of a class.
     pub(super) fn allocate_small_chunk(&self, class: usize, lease: u16) -> Option<u64> {
-        let first = self.find(1)?;
+        let first = self.find_to_use(1)?;
         self.carve(first, first + 1, first, Some(Entry::small(class, lease)));
         Some(first)
     }
