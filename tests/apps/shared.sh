@@ -34,6 +34,24 @@ done
 rm "$MNT/two"
 "$WORK/cat" /two >/dev/null 2>&1 && fail "a removed file is still read"
 
+# A file that is open here, removed there and made anew under its name: the handle is stale and never shows the other one's bytes.
+echo old >"$MNT/again"
+exec 7<"$MNT/again"
+"$ONODE" rm "$HEAP" /again >/dev/null || fail "rm beside a mount"
+echo new >"$WORK/new"
+"$ONODE" put "$HEAP" "$WORK/new" /again >/dev/null || fail "put in place of a removed file"
+cat <&7 >"$WORK/stale" 2>"$WORK/why" && fail "a handle of a removed file reads: $(cat "$WORK/stale")"
+grep -q "Stale file handle" "$WORK/why" || fail "a handle of a removed file: $(cat "$WORK/why")"
+[ ! -s "$WORK/stale" ] || fail "a handle of a removed file shows bytes: $(cat "$WORK/stale")"
+exec 7<&-
+[ "$(cat "$MNT/again")" = new ] || fail "the file that was made anew is not what its name leads to"
+
+# The memory cannot be divided anew while somebody uses it, and that is said; nothing changes.
+"$ONODE" spaces resize "$IMAGE" --size 512M 2>"$WORK/why" && fail "a memory was resized under a mount"
+grep -q "unmount" "$WORK/why" || fail "resizing under a mount: $(cat "$WORK/why")"
+"$ONODE" spaces resize "$MNT" --size 512M 2>"$WORK/why" && fail "a mount was taken for a memory"
+grep -q "not where it is mounted" "$WORK/why" || fail "resizing a mount: $(cat "$WORK/why")"
+
 # Killed at any moment, while the mount works.
 for n in $(seq "${KILLS:-10}"); do
     (while :; do "$WORK/cp" /one "/killed$n" && "$ONODE" rm "$HEAP" "/killed$n" >/dev/null; done) >/dev/null 2>&1 &

@@ -198,6 +198,9 @@ fn map(path: &Path, opening: Opening) -> Result<Arc<MappedPmem>> {
     let opened = MappedPmem::open(path, &options).map_err(|error| {
         let made = failed(format!("cannot open {} as memory", path.display()), &error);
         match error.kind {
+            MediaErrorKind::NotAnImage if path.is_dir() => {
+                made.hint("name the file or device that a volume lies on, not where it is mounted")
+            }
             MediaErrorKind::NotFound | MediaErrorKind::NotAnImage => {
                 made.hint("`onode spaces create REGION --size 1G` makes a region in a new file")
             }
