@@ -6,6 +6,7 @@ pub mod look;
 pub mod program;
 pub mod state;
 pub mod workload;
+pub mod worth;
 
 pub use state::{FileState, Kind};
 pub use workload::{FILE_WORKLOADS, FileWorkload};

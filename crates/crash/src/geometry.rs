@@ -4,6 +4,7 @@
 
 use onode_media::{Domain, Geometry};
 use onode_object::Acknowledge;
+use onode_scm::Mode;
 
 /// A named shape.
 #[derive(Clone, Copy, Debug)]
@@ -51,15 +52,34 @@ pub struct MemoryShape {
     pub chunk_bytes: u32,
     /// What makes stores durable.
     pub domain: Domain,
+    /// What content is worth.
+    pub mode: Mode,
 }
 
-/// All shapes of byte-addressable memory.
-pub const MEMORY_SHAPES: [MemoryShape; 4] = [
-    MemoryShape { name: "scm-4k", bytes: 256 << 10, chunk_bytes: 4 << 10, domain: Domain::Flush },
-    MemoryShape { name: "scm-16k", bytes: 1 << 20, chunk_bytes: 16 << 10, domain: Domain::Flush },
-    MemoryShape { name: "scm-fence", bytes: 384 << 10, chunk_bytes: 4 << 10, domain: Domain::Fence },
-    MemoryShape { name: "scm-sync", bytes: 512 << 10, chunk_bytes: 8 << 10, domain: Domain::Sync },
+const fn memory(name: &'static str, bytes: u64, chunk_bytes: u32, domain: Domain) -> MemoryShape {
+    MemoryShape { name, bytes, chunk_bytes, domain, mode: Mode::Atomic }
+}
+
+/// All shapes of byte-addressable memory. Where nothing is flushed a cut is the end of a process and not of the power:
+/// nothing else is promised in the mode `mem`.
+pub const MEMORY_SHAPES: [MemoryShape; 7] = [
+    memory("scm-4k", 256 << 10, 4 << 10, Domain::Flush),
+    memory("scm-16k", 1 << 20, 16 << 10, Domain::Flush),
+    memory("scm-fence", 384 << 10, 4 << 10, Domain::Fence),
+    memory("scm-sync", 512 << 10, 8 << 10, Domain::Sync),
+    MemoryShape { mode: Mode::Sync, ..memory("scm-mode-sync", 256 << 10, 4 << 10, Domain::Flush) },
+    MemoryShape { mode: Mode::Meta, ..memory("scm-mode-meta", 256 << 10, 4 << 10, Domain::Flush) },
+    MemoryShape { mode: Mode::Mem, ..memory("scm-mode-mem", 256 << 10, 4 << 10, Domain::Fence) },
 ];
+
+impl MemoryShape {
+    /// Whether runs of this level are made on it. What a mode means for content is a matter of calls that are durable at
+    /// their return; else they are the same.
+    #[must_use]
+    pub fn has_level(&self, level: &str) -> bool {
+        self.mode == Mode::Atomic || level == "through"
+    }
+}
 
 /// The shape of memory of that name.
 #[must_use]

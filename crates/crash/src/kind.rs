@@ -8,6 +8,7 @@ pub mod tier;
 pub mod variant;
 
 use crate::files::program::Program;
+use crate::files::worth::Worth;
 use crate::medium::Medium;
 use crate::violation::Violation;
 use onode_fs::Inodes;
@@ -50,6 +51,11 @@ pub trait Kind: Copy + Send + Sync {
 
     /// Where a file system on it keeps its inodes.
     fn inodes(&self) -> Inodes;
+
+    /// What content is worth that was written by calls that are durable at their return.
+    fn worth(&self) -> Worth {
+        Worth::Whole
+    }
 
     /// Whether programs can have blocks of the device's memory.
     fn has_memory(&self) -> bool {

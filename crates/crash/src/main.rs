@@ -159,7 +159,7 @@ fn main() -> ExitCode {
                 println!("{}: {:?}", shape.name, shape.geometry);
             }
             for shape in MEMORY_SHAPES {
-                println!("{}: {} bytes, chunks of {}, {:?}", shape.name, shape.bytes, shape.chunk_bytes, shape.domain);
+                println!("{shape:?}");
             }
             for variant in VARIANTS {
                 println!("{variant:?}");

@@ -100,7 +100,8 @@ pub fn workloads(level: &str) -> Vec<&'static str> {
 pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
     let mut all = Vec::new();
     for shape in media.shapes() {
-        for level in levels {
+        let memory = geometry::memory_by_name(&shape);
+        for level in levels.iter().filter(|level| memory.is_none_or(|memory| memory.has_level(level))) {
             // Memory does not fail by itself, and disks look after their bad sectors.
             let fits = |workload: &&str| !matches!(media, Media::Scm | Media::Tier) || *workload != "failing";
             // The cases come from file systems on memory.

@@ -6,6 +6,7 @@
 //! that a returned fsync covers, and no other bytes.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Number of a file in the model.
@@ -26,6 +27,10 @@ pub struct Content {
     /// Versions that no cut may show once the call that made them has returned: the empty file between
     /// cutting it to nothing and closing it.
     pub hidden: Vec<usize>,
+    /// Versions made of the one before by an overwrite in place.
+    pub in_place: Vec<usize>,
+    /// Bytes that may be anything until the call that made the version has returned.
+    pub fresh: Vec<(usize, Range<usize>)>,
 }
 
 impl Content {

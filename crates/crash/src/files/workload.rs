@@ -72,7 +72,7 @@ impl<K: Kind> FileWorkload<K> {
         let seed = run.prng.next_u64();
         let Some(mut after) = call.after(&run.state, seed) else { return Ok(()) };
         if self.through {
-            after.cover_all();
+            self.kind.worth().note(call, &run.state, &mut after);
         }
         let before = run.state.clone();
         let through = self.through;

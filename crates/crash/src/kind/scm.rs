@@ -1,6 +1,7 @@
 //! The device of storage-class memory on simulated memory.
 
 use crate::files::program::Program;
+use crate::files::worth::Worth;
 use crate::geometry::MemoryShape;
 use crate::kind::{Failures, Kind};
 use crate::medium::Medium;
@@ -12,7 +13,7 @@ use onode_fs::Inodes;
 use onode_media::Pmem;
 use onode_object::ObjectDevice;
 use onode_scm::allocator::Allocator;
-use onode_scm::{FormatOptions, MountOptions, ScmDevice};
+use onode_scm::{FormatOptions, Mode, MountOptions, ScmDevice};
 use std::sync::Arc;
 
 /// The device on one shape.
@@ -42,7 +43,7 @@ impl Kind for Scm {
         let options = FormatOptions {
             uuid: *b"crash explorer  ",
             chunk_bytes: Some(self.shape.chunk_bytes),
-            ..FormatOptions::default()
+            mode: self.shape.mode,
         };
         let device = ScmDevice::format(medium.clone(), &options).map_err(unexpected("format"))?;
         device.close().map_err(unexpected("close after format"))?;
@@ -50,7 +51,7 @@ impl Kind for Scm {
     }
 
     fn mount(&self, medium: &Memory, read_only: bool) -> onode_object::Result<Self::Device> {
-        ScmDevice::mount(medium.clone(), &MountOptions { read_only, ..MountOptions::default() })
+        ScmDevice::mount(medium.clone(), &MountOptions { read_only, mode: self.shape.mode })
     }
 
     fn verify(&self, device: &Self::Device) -> Result<(), Violation> {
@@ -70,6 +71,14 @@ impl Kind for Scm {
 
     fn inodes(&self) -> Inodes {
         self.inodes
+    }
+
+    fn worth(&self) -> Worth {
+        match self.shape.mode {
+            Mode::Atomic => Worth::Whole,
+            Mode::Mem | Mode::Sync => Worth::InPlace,
+            Mode::Meta => Worth::Late,
+        }
     }
 
     fn has_memory(&self) -> bool {

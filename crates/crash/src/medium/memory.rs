@@ -60,6 +60,8 @@ pub(super) const NEVER: u32 = u32::MAX;
 pub(super) const SOON: usize = 512;
 /// Of stores one after another every so many is a place for a cut.
 const STRIDE: usize = 8;
+/// The same of all stores, where none has to be flushed.
+const WIDE_STRIDE: usize = 16;
 
 struct Recording {
     begin: MemoryImage,
@@ -271,7 +273,7 @@ impl Trace for MemoryTrace {
     }
 
     /// All flushes and fences, what comes right after a fence, and stores that are flushed soon: the first of a row and
-    /// every eighth. What is stored elsewhere cannot be told from what was there.
+    /// every eighth. What is stored elsewhere cannot be told from what was there, unless stores are durable at once.
     fn places(&self, budget: &Budget) -> Vec<usize> {
         let mut all = Vec::new();
         let mut row = 0;
@@ -281,7 +283,7 @@ impl Trace for MemoryTrace {
             let wanted = match event {
                 Event::Flush { .. } | Event::Fence => true,
                 Event::Store { .. } if self.is_meant(position) => row % STRIDE == 0,
-                Event::Store { .. } => false,
+                Event::Store { .. } => self.begin.domain == Domain::Fence && position % WIDE_STRIDE == 0,
             };
             row = if matches!(event, Event::Store { .. }) && self.is_meant(position) { row + 1 } else { 0 };
             if wanted || after_fence {

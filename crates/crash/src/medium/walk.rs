@@ -1,9 +1,10 @@
 //! What cuts of a recorded run of a memory leave: the run is done again on [`SimPmem`], which knows what of it is
 //! durable, and every cut on the way asks it.
 //!
-//! Only stores whose lines are flushed at some later time are done there, so that what the device never means to be
-//! durable does not drown what it does. Such stores are in no image but three: in *everything* they are all there, and in
-//! the two with *garbage* the lines that the device called volatile hold random bytes.
+//! Where stores are durable at once all of them are done there. Else only those whose lines are flushed at some later
+//! time are, so that what the device never means to be durable does not drown what it does. Such stores are in no image but
+//! three: in *everything* they are all there, and in the two with *garbage* the lines that the device called volatile hold
+//! random bytes.
 
 use crate::medium::Walk;
 use crate::medium::memory::{Event, MemoryImage, MemoryTrace, NEVER, SOON, lines};
@@ -88,7 +89,7 @@ impl<'a> MemoryWalk<'a> {
                     let bytes = &self.trace.data[data..data + length as usize];
                     self.seen[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
                     let flushed_at = self.trace.flushed_at[self.position];
-                    if flushed_at != NEVER {
+                    if flushed_at != NEVER || self.trace.begin.domain == Domain::Fence {
                         self.memory.write(at, bytes);
                         self.flushed_at.insert(at / LINE_BYTES, flushed_at);
                     }

@@ -17,7 +17,7 @@ mod class;
 mod entry;
 mod layout;
 mod lease;
-mod lock;
+pub(crate) mod lock;
 mod rebuild;
 pub(crate) mod reconcile;
 mod runs;
@@ -82,6 +82,8 @@ pub struct Allocator<P: Pmem> {
     lease: u16,
     /// In whose name the lock is held.
     member: u16,
+    /// What the lock says meanwhile.
+    holder_word: u64,
     has_joined: bool,
     judge: Option<lease::Judge>,
 }
@@ -138,7 +140,8 @@ impl<P: Pmem> Allocator<P> {
             let detail = std::format!("the area ends at {}, the memory at {}", layout.area_end(), pmem.length());
             return Err(Error::new(MediaErrorKind::OutOfRange, detail));
         }
-        Ok(Self { table: Table::new(pmem, layout, classes), lease: 0, member: 0, has_joined: false, judge: None })
+        let (table, holder_word) = (Table::new(pmem, layout, classes), lock::holder_word(0, 0));
+        Ok(Self { table, lease: 0, member: 0, holder_word, has_joined: false, judge: None })
     }
 
     /// The memory.

@@ -17,7 +17,7 @@ use crate::tree::{NoRoom, Spot};
 use onode_base::checksum::{crc32c, crc32c_append};
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
-use onode_object::{AttributeKey, Hints, Mutation, ObjectId, Result};
+use onode_object::{AttributeKey, Hints, Mutation, ObjectId, ObjectKind, Result};
 
 /// Bytes to be put in place when the record is durable.
 #[derive(Clone, Copy, Debug)]
@@ -307,16 +307,24 @@ impl<'a, P: Pmem> Change<'a, P> {
         self.fresh.iter().any(|(start, bytes, _)| (*start..*start + *bytes).contains(&address))
     }
 
-    /// Writes bytes that no durable state shows.
-    pub(crate) fn write_now(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
+    /// Writes bytes of an object that no durable state shows.
+    pub(crate) fn write_now(&mut self, object: ObjectId, address: u64, bytes: &[u8]) -> Result<()> {
         self.core.settle(address, bytes.len() as u64)?;
-        if self.core.mode == Mode::Meta {
+        if self.core.mode == Mode::Meta && self.is_data(object)? {
             self.core.memory.write(address, bytes);
             self.core.flush_later(address, bytes.len() as u64);
             self.core.counters.bytes_written += bytes.len() as u64;
             return Ok(());
         }
         self.write_flushed(address, bytes)
+    }
+
+    /// Whether the bytes of an object are content, and not what a file system knows of its files.
+    fn is_data(&mut self, object: ObjectId) -> Result<bool> {
+        Ok(match self.changed(object)?.onode.hints.kind {
+            ObjectKind::Unknown | ObjectKind::Data | ObjectKind::Memory => true,
+            ObjectKind::Directory | ObjectKind::SymbolicLink | ObjectKind::Special | ObjectKind::Volume => false,
+        })
     }
 
     /// The same for bytes that were durable already, elsewhere: they must not be less now.
@@ -335,13 +343,9 @@ impl<'a, P: Pmem> Change<'a, P> {
         if length > 0 {
             self.core.settle(address, length)?;
             self.core.memory.zero(address, length);
-            if self.core.mode == Mode::Meta {
-                self.core.flush_later(address, length);
-                self.core.counters.bytes_written += length;
-            } else {
-                self.core.memory.flush(address, length);
-                self.note_written(address, length);
-            }
+            // In every mode: a hole that gets a block was zeros before, durably.
+            self.core.memory.flush(address, length);
+            self.note_written(address, length);
         }
         Ok(())
     }

@@ -90,7 +90,7 @@ impl<P: Pmem> Change<'_, P> {
         let address = extent.address + (offset - extent.offset);
         let stable = self.stable(object)?;
         if self.is_fresh(address) {
-            self.write_now(address, data)?;
+            self.write_now(object, address, data)?;
             return Ok(());
         }
         let split = stable.saturating_sub(offset).min(data.len() as u64) as usize;
@@ -99,7 +99,7 @@ impl<P: Pmem> Change<'_, P> {
             self.write_later(address, old);
         }
         if !new.is_empty() {
-            self.write_now(address + split as u64, new)?;
+            self.write_now(object, address + split as u64, new)?;
         }
         Ok(())
     }
@@ -208,7 +208,7 @@ impl<P: Pmem> Change<'_, P> {
         let written_end = offset + count as u64;
         let size = self.size(object)?;
         self.zero_now(address, offset - start)?;
-        self.write_now(address + (offset - start), &data[..count])?;
+        self.write_now(object, address + (offset - start), &data[..count])?;
         let shown_end = size.min(start + length);
         if shown_end > written_end {
             self.zero_now(address + (written_end - start), shown_end - written_end)?;
@@ -230,7 +230,7 @@ impl<P: Pmem> Change<'_, P> {
         if size < offset {
             self.zero_now(address + size, offset - size)?;
         }
-        self.write_now(address + offset, &data[..count])?;
+        self.write_now(object, address + offset, &data[..count])?;
         let written_end = offset + count as u64;
         if size.min(length) > written_end {
             self.zero_now(address + written_end, size.min(length) - written_end)?;

@@ -5,6 +5,7 @@ use crate::core::Core;
 use crate::shared::UNFLUSHED;
 use onode_media::Pmem;
 use onode_object::Result;
+use std::ops::Range;
 
 /// What a device promises for content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -79,6 +80,14 @@ impl<P: Pmem> Core<P> {
         }
         UNFLUSHED.store(&*self.memory, self.unflushed.last, [address, length, 0]);
         self.unflushed.last += 1;
+    }
+
+    /// Whether any content of these bytes waits to be flushed.
+    pub(crate) fn waits_to_be_flushed(&self, bytes: &Range<u64>) -> bool {
+        (self.unflushed.first..self.unflushed.last).any(|number| {
+            let [address, length, _] = UNFLUSHED.load(&*self.memory, number);
+            address < bytes.end && bytes.start < address + length
+        })
     }
 
     /// Flushes the content that waits for it.

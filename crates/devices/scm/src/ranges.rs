@@ -39,11 +39,12 @@ impl<P: Pmem> Core<P> {
             if key.is_onode() {
                 size = self.read_onode(Place(first), key.object())?.size;
             }
-            ranges.durable.push(if key.is_extent() {
-                first..first + length.min(size.saturating_sub(key.index))
-            } else {
-                Place(first).address()..Place(first).address() + Place(first).bytes()
-            });
+            let shown = first..first + length.min(size.saturating_sub(key.index));
+            if !key.is_extent() {
+                ranges.durable.push(Place(first).address()..Place(first).address() + Place(first).bytes());
+            } else if !self.waits_to_be_flushed(&shown) {
+                ranges.durable.push(shown);
+            }
         }
         Ok(ranges)
     }

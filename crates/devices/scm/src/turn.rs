@@ -5,6 +5,7 @@
 //! thread may keep its turn over several calls ([`Share`](onode_object::powers::Share)); its calls see that it has it.
 
 use crate::allocator::Allocator;
+use crate::allocator::lock::{BROKEN, FREE, lease_of};
 use crate::core::Core;
 use crate::shared::{CHANGES, LOCK};
 use onode_media::Pmem;
@@ -13,12 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-const FREE: u64 = 0;
-const HELD: u64 = 1 << 62;
-const BROKEN: u64 = 1 << 63;
-const LEASE: u64 = 0xfff;
-/// Attempts before the thread lets others run.
-const SPINS: u32 = 200;
+/// Attempts before the thread lets others run; few where a scheduler draws each of them.
+const SPINS: u32 = if cfg!(test) { 2 } else { 200 };
 /// How often it does so before it sleeps in between.
 const YIELDS: u32 = 64;
 const SLEEP: Duration = Duration::from_micros(50);
@@ -82,7 +79,7 @@ impl<P: Pmem> Turn<P> {
     /// Waits for the turn; whether whoever had it before died or failed in the middle of a change.
     #[inline]
     pub(crate) fn take(&self) -> bool {
-        let own = HELD | u64::from(self.members.member());
+        let own = self.members.holder_word();
         let broken = self.memory.compare_exchange(LOCK, FREE, own).is_err() && self.wait(own);
         self.thread.store(this_thread(), Ordering::Relaxed);
         broken
@@ -104,7 +101,7 @@ impl<P: Pmem> Turn<P> {
                 _ => {
                     (spins, turns) = (0, turns.saturating_add(1));
                     // The longer it takes, the seldomer the holder is looked at.
-                    if !turns.is_power_of_two() || !self.members.is_dead((found & LEASE) as u16) {
+                    if !turns.is_power_of_two() || !self.members.is_dead(lease_of(found)) {
                         if turns < YIELDS {
                             std::thread::yield_now()
                         } else {

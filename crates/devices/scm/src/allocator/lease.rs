@@ -5,6 +5,7 @@
 //! here asks the operating system.
 
 use super::entry::State;
+use super::lock::holder_word;
 use super::table::Table;
 use super::{Allocator, Process};
 use onode_base::planted::{Bug, is_planted};
@@ -16,7 +17,7 @@ use std::vec::Vec;
 pub(super) type Judge = Arc<dyn Fn(Process) -> bool + Send + Sync>;
 
 /// Words of a slot: the process in one word, so that a slot is taken by a single store; how often it was.
-const HOLDER: u64 = 0;
+pub(super) const HOLDER: u64 = 0;
 const EPOCH: u64 = 1;
 /// Bits of the start of a process; its number has the others.
 const STARTED_BITS: u32 = 40;
@@ -87,8 +88,10 @@ impl<P: Pmem> Allocator<P> {
         for lease in 1..table.layout.leases as u16 {
             if table.pmem.compare_exchange(table.layout.lease_word(lease, HOLDER), 0, word).is_ok() {
                 let epoch = table.layout.lease_word(lease, EPOCH);
-                table.pmem.store(epoch, table.pmem.load(epoch).wrapping_add(1));
+                let times = table.pmem.load(epoch).wrapping_add(1);
+                table.pmem.store(epoch, times);
                 (self.lease, self.member, self.has_joined) = (lease, lease, true);
+                self.holder_word = holder_word(lease, times);
                 return Some(lease);
             }
         }
@@ -98,7 +101,7 @@ impl<P: Pmem> Allocator<P> {
     /// Works in the name of the process that `joined` did, but hands out blocks of the device itself, or of the
     /// process's lease.
     pub(crate) fn follow(&mut self, joined: &Self, as_device: bool) {
-        self.member = joined.member;
+        (self.member, self.holder_word) = (joined.member, joined.holder_word);
         self.lease = if as_device { 0 } else { joined.member };
         self.judge.clone_from(&joined.judge);
     }
@@ -111,6 +114,7 @@ impl<P: Pmem> Allocator<P> {
         if self.has_joined {
             self.sweep(self.member);
             (self.lease, self.member, self.has_joined) = (0, 0, false);
+            self.holder_word = holder_word(0, 0);
         } else if self.lease != 0 {
             let _guard = self.lock();
             self.table.sweep(self.lease);
@@ -125,6 +129,11 @@ impl<P: Pmem> Allocator<P> {
     /// The lease in whose name the lock is taken.
     pub(crate) const fn member(&self) -> u16 {
         self.member
+    }
+
+    /// What a lock says that is held in the name of that lease.
+    pub(crate) const fn holder_word(&self) -> u64 {
+        self.holder_word
     }
 
     /// Whether any other lease has a holder who lives.

@@ -2,6 +2,7 @@
 
 mod concurrency;
 mod death;
+mod interleavings;
 mod memory;
 mod misuse;
 mod model;
