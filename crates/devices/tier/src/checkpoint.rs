@@ -76,11 +76,9 @@ impl Core {
         (superblock.root, superblock.root_crc) = snapshot.root;
         (superblock.nodes, superblock.objects) = (snapshot.nodes, snapshot.objects);
         (superblock.next_id, superblock.bitmap_digest) = (snapshot.next_id, snapshot.bitmap_digest);
-        superblock.sequence += 1;
-        let (sequence, copy) = (superblock.sequence, 1 - self.durable_superblock);
-        self.disks.write(copy, &superblock.encode(), IoTag::Anchor)?;
+        let copy = self.write_first_copy()?;
         self.disks.begin_flush()?;
-        Ok((sequence, copy))
+        Ok((self.superblock.sequence, copy))
     }
 
     /// The first copy is durable: what the checkpoint does without can be allocated.
@@ -90,8 +88,7 @@ impl Core {
     pub fn end_checkpoint(&mut self, sequence: u64, copy: u64) -> Result<()> {
         // Otherwise a newer superblock was made durable meanwhile, in both places.
         if self.superblock.sequence == sequence {
-            self.durable_superblock = copy;
-            self.disks.write(1 - copy, &self.superblock.encode(), IoTag::Anchor)?;
+            self.write_second_copy(copy)?;
         }
         let released = self.space.release();
         self.tell_fast(&released);
@@ -121,16 +118,26 @@ impl Core {
     /// # Errors
     /// `Media`.
     pub fn write_superblock(&mut self) -> Result<()> {
-        self.superblock.sequence += 1;
-        let bytes = self.superblock.encode();
-        // The other copy may be the only one that is durable: the second write of the time before needed no flush.
-        let first = 1 - self.durable_superblock;
-        self.disks.write(first, &bytes, IoTag::Anchor)?;
+        let first = self.write_first_copy()?;
         if !is_planted(Bug::TierSuperblocksAtOnce) {
             self.disks.flush()?;
         }
+        self.write_second_copy(first)
+    }
+
+    /// Writes a newer superblock over the copy that may not be durable: the second write of the time before needed no
+    /// flush. Returns which that is.
+    fn write_first_copy(&mut self) -> Result<u64> {
+        self.superblock.sequence += 1;
+        let first = 1 - self.durable_superblock;
+        self.disks.write(first, &self.superblock.encode(), IoTag::Anchor)?;
+        Ok(first)
+    }
+
+    /// The first copy is durable: writes the same over the other.
+    fn write_second_copy(&mut self, first: u64) -> Result<()> {
         self.durable_superblock = first;
-        self.disks.write(1 - first, &bytes, IoTag::Anchor)
+        self.disks.write(1 - first, &self.superblock.encode(), IoTag::Anchor)
     }
 
     /// Gives every pending block a place: right behind what the object has before it, or near its directory. Written is
