@@ -4,12 +4,26 @@
 //! [`is_planted`] is a constant `false` and the code behind it is not compiled in. A line that asks
 //! for a bug stands right where a programmer would have made it.
 
-/// The bugs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Bug {
+/// Declares the bugs once: the enum, and the list of all of them.
+macro_rules! bugs {
+    ($($(#[$about:meta])* $name:ident,)*) => {
+        /// The bugs.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Bug {
+            $($(#[$about])* $name,)*
+        }
+
+        impl Bug {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+        }
+    };
+}
+
+bugs! {
     /// flash: a sync returns before the journal page is programmed.
-    AckBeforeProgram = 1,
+    AckBeforeProgram,
     /// flash: the journal page is programmed, the content it refers to later.
     RecordBeforeData,
     /// flash: a checkpoint does not wait for content.
@@ -160,101 +174,26 @@ pub enum Bug {
     ScmSweepPublished,
 }
 
-impl Bug {
-    /// All of them.
-    pub const ALL: [Self; 75] = [
-        Self::AckBeforeProgram,
-        Self::RecordBeforeData,
-        Self::CheckpointBeforeContent,
-        Self::SuperblockBeforeIndex,
-        Self::ChecksumIgnored,
-        Self::SequenceIgnored,
-        Self::ErasedTrusted,
-        Self::SuspectStays,
-        Self::HeldReused,
-        Self::NewestErased,
-        Self::SessionUnnumbered,
-        Self::OpenedUnlogged,
-        Self::TransactionSplit,
-        Self::LastRecordDropped,
-        Self::IdsForgotten,
-        Self::TruncateKeepsBytes,
-        Self::CleanerMovesNothing,
-        Self::FailedProgramIgnored,
-        Self::StrandedForgotten,
-        Self::RecordsOutliveContent,
-        Self::ReservationKept,
-        Self::FailedSegmentReused,
-        Self::EchoSkipped,
-        Self::EchoReversed,
-        Self::MixedPageEnds,
-        Self::SuspectRunStays,
-        Self::PatchKeepsLength,
-        Self::AccessTimeOfRemoved,
-        Self::AccessTimesUnsynced,
-        Self::PackedKeyKept,
-        Self::WaitingNotCopied,
-        Self::WaitingForgotten,
-        Self::DeferredForgotten,
-        Self::DeferredLivesMixed,
-        Self::AccessTimeOfRemade,
-        Self::ScmRecordNotFenced,
-        Self::ScmContentNotChecked,
-        Self::ScmPutsForgotten,
-        Self::ScmTailBeforeRepeat,
-        Self::ScmHeldReused,
-        Self::ScmSessionNotCounted,
-        Self::ScmPutBeforeFence,
-        Self::ScmChecksSkipped,
-        Self::ScmRemovedDropped,
-        Self::ScmCleanerForgetsExtents,
-        Self::ScmOldSessionAccepted,
-        Self::ScmDoubtIgnored,
-        Self::ScmIncompleteKept,
-        Self::ScmContentNotFlushed,
-        Self::ScmZerosForgotten,
-        Self::BesideUnfenced,
-        Self::BesideHeldForgotten,
-        Self::BesideAnchorFirst,
-        Self::TierSuperblockFirst,
-        Self::TierHeldReused,
-        Self::TierSuperblocksAtOnce,
-        Self::TierFastNotFlushed,
-        Self::TierBigNotFlushed,
-        Self::TierSurplusDropped,
-        Self::TierCopyBelieved,
-        Self::TierRecordBeforeContent,
-        Self::TierDiscardEarly,
-        Self::TierSpilledStale,
-        Self::TierSpilledBlank,
-        Self::FsyncWithoutSync,
-        Self::NamesInTwo,
-        Self::OrphansStay,
-        Self::RenameBeforeData,
-        Self::RewriteNotWritten,
-        Self::WriteThroughBuffered,
-        Self::ScmPublishNotFlushed,
-        Self::ScmPublishNotFenced,
-        Self::ScmPublishLeased,
-        Self::ScmWithdrawBuffered,
-        Self::ScmSweepPublished,
-    ];
-}
-
 #[cfg(feature = "mutants")]
 static PLANTED: core::sync::atomic::AtomicU8 = core::sync::atomic::AtomicU8::new(0);
+
+/// What is planted: 0 for nothing.
+#[cfg(feature = "mutants")]
+const fn number(bug: Bug) -> u8 {
+    bug as u8 + 1
+}
 
 /// Plants one bug, or none.
 #[cfg(feature = "mutants")]
 pub fn plant(bug: Option<Bug>) {
-    PLANTED.store(bug.map_or(0, |bug| bug as u8), core::sync::atomic::Ordering::SeqCst);
+    PLANTED.store(bug.map_or(0, number), core::sync::atomic::Ordering::SeqCst);
 }
 
 /// Whether this bug is planted.
 #[cfg(feature = "mutants")]
 #[must_use]
 pub fn is_planted(bug: Bug) -> bool {
-    PLANTED.load(core::sync::atomic::Ordering::Relaxed) == bug as u8
+    PLANTED.load(core::sync::atomic::Ordering::Relaxed) == number(bug)
 }
 
 /// Whether this bug is planted: never in this build.

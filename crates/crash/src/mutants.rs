@@ -19,7 +19,7 @@ pub fn run(only: &str, states: u64, jobs: usize) -> ExitCode {
         Some(name) => format!("{bug:?}") == name,
         None => format!("{bug:?}").contains(only),
     };
-    let bugs: Vec<Bug> = Bug::ALL.into_iter().filter(is_wanted).collect();
+    let bugs: Vec<Bug> = Bug::ALL.iter().copied().filter(is_wanted).collect();
     let found = match jobs {
         0 | 1 => bugs.iter().filter(|bug| look_for(**bug, states)).count(),
         _ => in_processes(&bugs, states, jobs),
