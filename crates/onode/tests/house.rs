@@ -141,6 +141,14 @@ fn media_hold_unsafe_code_only_where_they_call_the_kernel() {
     unsafe_files.sort();
     assert_eq!(
         unsafe_files,
-        ["ioctl.rs", "lock.rs", "pmem/mapping.rs", "pmem/pieces.rs", "pmem/tests.rs", "pmem/writeback.rs"]
+        [
+            "in_flight.rs",
+            "ioctl.rs",
+            "lock.rs",
+            "pmem/mapping.rs",
+            "pmem/pieces.rs",
+            "pmem/tests.rs",
+            "pmem/writeback.rs"
+        ]
     );
 }
