@@ -5,6 +5,7 @@
 mod hot;
 mod large;
 mod policies;
+mod shapes;
 mod small;
 mod space;
 
@@ -22,7 +23,7 @@ use std::path::PathBuf;
 type Measuring<'a> = groups::Measuring<'a, Options>;
 
 /// The groups in the order of the report.
-const GROUPS: [Group<Options>; 8] = [
+const GROUPS: [Group<Options>; 9] = [
     ("postmark", small::postmark),
     ("together", small::together),
     ("natural", small::natural),
@@ -31,6 +32,7 @@ const GROUPS: [Group<Options>; 8] = [
     ("hot", hot::measure),
     ("space", space::measure),
     ("policies", policies::measure),
+    ("shapes", shapes::measure),
 ];
 
 /// The names of all groups of figures.
