@@ -40,7 +40,7 @@ impl FileSystem {
         let mode_changed = change.permissions.is_some();
         if node.removed {
             node.inode = inode;
-        } else if node.is_dirty() && !(mode_changed && inode.has_xattrs) {
+        } else if node.is_dirty() && !(mode_changed && inode.has_xattrs) && !self.keeps_nothing_back() {
             // The device hears of it with the data that came before it.
             node.inode = inode;
             node.inode_dirty = true;

@@ -139,6 +139,25 @@ fn write_through_loses_nothing() {
     assert_eq!(fs.get_xattr(file, b"user.x").unwrap(), b"y");
 }
 
+/// The explorer found it: the access time that waited for its write held back the new mode as well.
+#[test]
+fn a_mode_changed_after_a_read_is_written_through() {
+    let volume = Volume::of_size(16 << 20);
+    let fs = volume.mount_with(Options {
+        write_mode: WriteMode::WriteThrough,
+        access_times: AccessTimes::Strict,
+        ..Options::default()
+    });
+    let file = create(&fs, ROOT, "f");
+    write(&fs, file, 0, b"12345");
+    volume.clock.advance(5 * SECOND);
+    fs.read(file, 0, &mut [0; 5]).unwrap();
+    let change = SetAttributes { permissions: Some(0o600), ..SetAttributes::default() };
+    fs.set_attributes(&root(), file, &change).unwrap();
+    let fs = volume.crash(fs);
+    assert_eq!(fs.attributes(file).unwrap().permissions, 0o600);
+}
+
 #[test]
 fn replace_via_rename_is_old_or_new_after_every_commit() {
     let (device, _, fs) = recorded(64 << 20);
