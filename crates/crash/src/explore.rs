@@ -72,12 +72,13 @@ pub struct Recorded<W: Workload> {
 }
 
 /// A system that came up after a cut, was used again and recorded.
-struct Recovered<W: Workload> {
-    history: History<W::State>,
+pub struct Recovered<W: Workload> {
+    /// What was done after the mount.
+    pub history: History<W::State>,
     /// If it was recorded.
-    trace: Option<TraceOf<W>>,
+    pub trace: Option<TraceOf<W>>,
     /// Media operations of the mount.
-    mounted: usize,
+    pub mounted: usize,
 }
 
 /// Violations kept of one exploration.
@@ -230,19 +231,12 @@ pub fn judge_place<W: Workload>(
     judge_second(workload, image, seed, recorded, &recovered, place)
 }
 
-/// What the recovery after the first cut of `place` did to the medium, the use after it included, and how
-/// much of that the mount did; nothing if the recovery breaks a promise itself.
-pub fn recovery<W: Workload>(
-    workload: &W,
-    seed: u64,
-    recorded: &Recorded<W>,
-    place: Place,
-) -> Option<(TraceOf<W>, usize)> {
+/// The recovery after the first cut of `place` and the use after it; nothing if it breaks a promise itself.
+pub fn recovery<W: Workload>(workload: &W, seed: u64, recorded: &Recorded<W>, place: Place) -> Option<Recovered<W>> {
     let seed = seed_of(seed, Place { second: None, ..place });
     let image = recorded.trace.walk().image(place.first.0, place.first.1, seed)?;
     let promise = recorded.history.promise(place.first.0);
-    let recovered = judge(workload, image, &recorded.history, promise, seed, true);
-    recovered.ok().and_then(|recovered| recovered.trace.map(|trace| (trace, recovered.mounted)))
+    judge(workload, image, &recorded.history, promise, seed, true).ok()
 }
 
 /// Mounts `image`, compares, uses, closes, mounts and compares.
@@ -263,7 +257,7 @@ fn judge<W: Workload>(
         }
         let state = workload.recognise(&system, history, promise)?;
         workload.verify(&system, &state).map_err(|broken| broken.when("second look"))?;
-        let mut run = Run::new(medium.clone(), seed, state, false);
+        let mut run = Run::new(medium.clone(), seed, state, recording);
         workload.go_on(&mut system, &mut run).map_err(|broken| broken.when("used after the recovery"))?;
         workload.compare(&system, &run.state).map_err(|broken| broken.when("used after the recovery"))?;
         workload.close(&system)?;

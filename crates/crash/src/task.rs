@@ -1,9 +1,10 @@
 //! Runs by name: which there are, how each is explored, replayed and explained.
 
-use crate::explore::{self, Outcome, Place, Plan, Recorded};
+use crate::explore::{self, Outcome, Place, Plan, Recorded, Recovered};
 use crate::files::cases::CASES;
 use crate::files::{self, FILE_WORKLOADS, FileWorkload};
 use crate::geometry::{self, DISKS_SHAPES, MEMORY_SHAPES, SHAPES};
+use crate::history::History;
 use crate::kind::Kind;
 use crate::kind::beside::{Beside, PREFIX};
 use crate::kind::flash::Flash;
@@ -13,7 +14,7 @@ use crate::medium::Trace;
 use crate::object::{ObjectWorkload, PROFILES, profile};
 use crate::spec::{RunName, Spec};
 use crate::violation::Violation;
-use crate::workload::{TraceOf, Workload};
+use crate::workload::Workload;
 
 /// The levels.
 pub const LEVELS: [&str; 3] = ["object", "through", "back"];
@@ -196,9 +197,9 @@ impl Visitor for Replay {
         let verdict = explore::judge_place(workload, plan.seed, &recorded, place);
         let mut story = explain(&recorded, place);
         if let Some(second) = place.second
-            && let Some((trace, mounted)) = explore::recovery(workload, plan.seed, &recorded, place)
+            && let Some(recovered) = explore::recovery(workload, plan.seed, &recorded, place)
         {
-            story += &explain_second::<W>(&trace, mounted, second);
+            story += &explain_second(&recovered, second);
         }
         (story, verdict)
     }
@@ -223,10 +224,20 @@ fn explain_run<W: Workload>(recorded: &Recorded<W>) -> String {
 /// The calls and media operations around a cut.
 fn explain<W: Workload>(recorded: &Recorded<W>, place: Place) -> String {
     let (at, variant) = place.first;
-    let promise = recorded.history.promise(at);
+    let mut text = explain_calls(&recorded.history, at);
+    text += "Media operations around the cut:\n";
+    for position in at.saturating_sub(SHOWN)..=at {
+        text += &operation(&recorded.trace, position, at, variant);
+    }
+    text
+}
+
+/// The calls around a cut at a media operation.
+fn explain_calls<S>(history: &History<S>, at: usize) -> String {
+    let promise = history.promise(at);
     let mut text = format!("Calls around the cut ({} are covered, {} may be there):\n", promise.floor, promise.ceiling);
     let from = promise.floor.saturating_sub(4);
-    for (number, call) in recorded.history.calls.iter().enumerate().take(promise.ceiling + 1).skip(from) {
+    for (number, call) in history.calls.iter().enumerate().take(promise.ceiling + 1).skip(from) {
         let mark = if number < promise.floor {
             "covered "
         } else if number < promise.returned {
@@ -238,16 +249,17 @@ fn explain<W: Workload>(recorded: &Recorded<W>, place: Place) -> String {
         };
         text += &format!("  {mark} call {:4}  operations {}..{}  {}\n", number + 1, call.begin, call.end, call.what);
     }
-    text += "Media operations around the cut:\n";
-    for position in at.saturating_sub(SHOWN)..=at {
-        text += &operation(&recorded.trace, position, at, variant);
-    }
     text
 }
 
-/// The media operations of the recovery and what followed, up to the second cut.
-fn explain_second<W: Workload>(trace: &TraceOf<W>, mounted: usize, (at, variant): (usize, usize)) -> String {
-    let mut text = format!("Media operations after the first cut ({mounted} by the mount):\n");
+/// The calls and media operations of the recovery and what followed, up to the second cut.
+fn explain_second<W: Workload>(recovered: &Recovered<W>, (at, variant): (usize, usize)) -> String {
+    let Some(trace) = &recovered.trace else { return String::new() };
+    let mut text = String::from("After the first cut:\n");
+    if at >= recovered.mounted {
+        text += &explain_calls(&recovered.history, at);
+    }
+    text += &format!("Media operations after the first cut ({} by the mount):\n", recovered.mounted);
     for position in at.saturating_sub(2 * SHOWN)..=at {
         text += &operation(trace, position, at, variant);
     }
