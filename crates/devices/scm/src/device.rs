@@ -205,7 +205,12 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
         DeviceInfo {
             kind: "scm",
             uuid: core.superblock.uuid,
-            summary: format!("memory of {length} bytes, chunks of {chunk}, stores made durable by: {}", self.domain),
+            summary: format!(
+                "memory of {} KiB, chunks of {} KiB, stores made durable by: {}",
+                length >> 10,
+                chunk >> 10,
+                self.domain
+            ),
             read_only: core.read_only.clone(),
             transaction_bytes: (length / 8).clamp(64 << 10, 8 << 20) as usize,
         }
