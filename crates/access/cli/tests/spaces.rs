@@ -78,6 +78,10 @@ fn mistakes_are_told_and_change_nothing() {
         is_clear(&error, &region);
         assert!(!error.is_empty(), "{code}");
     }
+    let as_volume = format!("scm:{}", region.display());
+    assert_eq!(onode!("--json", "spaces", "list", &as_volume).succeeds(), list(&region));
+    assert!(onode!("spaces", "list", format!("{as_volume},size=1M")).fails(2).contains("`size=1M` is of a volume"));
+    onode!("spaces", "list", "scm:sim").fails(2);
     onode!("spaces", "create", &region, "b", "--kind", "tape", "--size", "4K").fails(2);
     onode!("spaces", "create", &region, "a/b", "--kind", "mm", "--size", "4K").fails(19);
     assert!(fs::read(&region).expect("region") == before, "the region was changed");

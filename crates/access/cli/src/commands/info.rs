@@ -74,12 +74,16 @@ impl Report {
     }
 }
 
+/// Of less data than this, what the memory has of it is mostly what an empty volume has.
+const TELLING_BYTES: u64 = 1 << 20;
+
 fn memory_of(volume: &Volume) -> Vec<Part> {
     let counters = volume.device().inspect().map(|inspect| inspect.counters()).unwrap_or_default();
     let live = counters.iter().find(|(name, _)| name == "live_bytes").map_or(0, |(_, bytes)| *bytes);
     let of_part = |(name, bytes): &(String, u64)| {
         let name = name.strip_prefix("memory.")?.strip_suffix("_bytes")?.to_owned();
-        let per_gib = (u128::from(*bytes) << 30).checked_div(u128::from(live));
+        let is_telling = live >= TELLING_BYTES && name != "free";
+        let per_gib = is_telling.then(|| (u128::from(*bytes) << 30) / u128::from(live));
         Some(Part { name, bytes: *bytes, bytes_per_gib: per_gib.and_then(|bytes| u64::try_from(bytes).ok()) })
     };
     counters.iter().filter_map(of_part).collect()

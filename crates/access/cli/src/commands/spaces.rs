@@ -1,8 +1,10 @@
 //! `onode spaces`: the partition table of a region of storage-class memory.
 
 use crate::output::Output;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use onode::{Class, Error, Result, SpaceInfo, SpaceKind, Spaces, exact_size, human_size, parse_size};
 use serde::Serialize;
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -43,7 +45,8 @@ enum Verb {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  onode spaces list /dev/shm/scm\n  onode --json spaces list /dev/shm/scm")]
 struct List {
-    /// The file or device.
+    /// The file or device; `scm:` before it is understood.
+    #[arg(value_parser = OsStringValueParser::new().try_map(region))]
     region: PathBuf,
 }
 
@@ -52,7 +55,8 @@ struct List {
     onode spaces create /dev/shm/scm disk --kind fs --size 256M\n  \
     onode spaces create /dev/shm/scm boot --kind boot --image firmware")]
 struct Create {
-    /// The file or device.
+    /// The file or device; `scm:` before it is understood.
+    #[arg(value_parser = OsStringValueParser::new().try_map(region))]
     region: PathBuf,
     /// The name of the space, at most 31 letters, digits and any of - _ . +
     name: Option<String>,
@@ -74,7 +78,8 @@ struct Create {
 #[command(after_help = "Examples:\n  onode spaces resize /dev/shm/scm disk --size 512M\n  \
     onode spaces resize /dev/shm/scm --size 2G")]
 struct Resize {
-    /// The file or device.
+    /// The file or device; `scm:` before it is understood.
+    #[arg(value_parser = OsStringValueParser::new().try_map(region))]
     region: PathBuf,
     /// The name of the space; without it, the region.
     name: Option<String>,
@@ -87,10 +92,23 @@ struct Resize {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  onode spaces remove /dev/shm/scm disk")]
 struct Remove {
-    /// The file or device.
+    /// The file or device; `scm:` before it is understood.
+    #[arg(value_parser = OsStringValueParser::new().try_map(region))]
     region: PathBuf,
     /// The name of the space.
     name: String,
+}
+
+/// The file of a region, also as volumes on it name it.
+fn region(argument: OsString) -> std::result::Result<PathBuf, String> {
+    let Some(rest) = argument.to_str().and_then(|text| text.strip_prefix("scm:")) else { return Ok(argument.into()) };
+    match rest.split_once(',').map_or((rest, None), |(path, options)| (path, Some(options))) {
+        ("" | "sim", _) => Err("spaces are in a file or device; name it, for example /dev/shm/scm".into()),
+        (path, None) => Ok(path.into()),
+        (path, Some(options)) => {
+            Err(format!("`{options}` is of a volume; a region is named by its file alone: {path}"))
+        }
+    }
 }
 
 fn kind(text: &str) -> std::result::Result<SpaceKind, String> {
