@@ -11,8 +11,9 @@ use super::Stream;
 pub enum VictimPolicy {
     /// The one with the least live bytes.
     Greedy,
-    /// Paper 1, section III.B: segments of metadata below their threshold first, then segments of content
-    /// below theirs, the emptiest of them; without any, greedy.
+    /// Paper 1, sections IV and V.B: the emptiest of the segments that are below the threshold of their type;
+    /// without any, of all. Of segments about as full, one of access times goes before one of content, and that
+    /// before one of metadata, whose live bytes will soon be dead without being moved.
     Thresholds(Thresholds),
     /// The best benefit / cost = age * (1 - u) / (1 + u), u being the live share: a segment is read whole
     /// and what is alive is written (Rosenblum and Ousterhout).
@@ -38,7 +39,7 @@ pub enum VictimPolicy {
 pub struct Thresholds {
     /// Of content.
     pub data: u8,
-    /// Of journal and index: their live bytes will soon be dead without being moved.
+    /// Of journal and index.
     pub metadata: u8,
 }
 
@@ -122,6 +123,12 @@ impl VictimPolicy {
 /// Live shares that are told apart.
 const SHARES: usize = 256;
 
+/// So many of them are about as full, for the thresholds.
+const SIMILAR_SHARES: u64 = 16;
+
+/// The threshold of segments that may always be cleaned.
+const ANY_PERCENT: u8 = 100;
+
 /// A victim policy with its table of weights, for whoever chooses often.
 #[derive(Clone, Debug)]
 pub struct Chooser {
@@ -168,10 +175,14 @@ impl Chooser {
             VictimPolicy::CostBenefit | VictimPolicy::FlashCostBenefit | VictimPolicy::Fifo => self.aged(candidate),
             VictimPolicy::CostAgeTimes => self.aged(candidate) / (u64::from(candidate.erases) + 1),
             VictimPolicy::Thresholds(thresholds) => {
-                let metadata = matches!(candidate.stream, Stream::Journal | Stream::Index);
-                let percent = if metadata { thresholds.metadata } else { thresholds.data };
-                let below = self.share_of(candidate) * 100 <= usize::from(percent) * SHARES;
-                self.weight(candidate) + if below { u64::from(1 + u32::from(metadata)) << 32 } else { 0 }
+                let (percent, priority) = match candidate.stream {
+                    Stream::Atime => (ANY_PERCENT, 2),
+                    Stream::Journal | Stream::Index => (thresholds.metadata, 0),
+                    _ => (thresholds.data, 1),
+                };
+                let is_below = self.share_of(candidate) * 100 <= usize::from(percent) * SHARES;
+                let weight = self.weight(candidate);
+                (u64::from(is_below) << 48) + ((weight / SIMILAR_SHARES) << 32) + (priority << 16) + weight
             }
         }
     }

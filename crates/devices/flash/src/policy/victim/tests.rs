@@ -40,13 +40,25 @@ fn cost_age_times_spares_the_worn() {
 }
 
 #[test]
-fn metadata_goes_first_but_only_below_its_threshold() {
+fn thresholds_decide_who_may_be_cleaned_and_the_emptiest_is() {
     let policy = VictimPolicy::Thresholds(Thresholds::default());
-    let index = |live_bytes| Candidate { stream: Stream::Index, ..candidate(7, live_bytes, 1) };
-    assert_eq!(chosen(policy, &[candidate(1, 300, 1), index(500)]), Some(7));
-    assert_eq!(chosen(policy, &[candidate(1, 300, 1), index(700)]), Some(1));
-    assert_eq!(chosen(policy, &[candidate(1, 790, 1), index(700)]), Some(1), "content below its own threshold");
-    assert_eq!(chosen(policy, &[candidate(1, 900, 1), index(700)]), Some(7), "without any it is greedy");
+    let of = |stream, live_bytes| Candidate { stream, ..candidate(7, live_bytes, 1) };
+    assert_eq!(chosen(policy, &[candidate(1, 500, 1), of(Stream::Index, 300)]), Some(7));
+    assert_eq!(chosen(policy, &[candidate(1, 300, 1), of(Stream::Index, 500)]), Some(1));
+    assert_eq!(chosen(policy, &[candidate(1, 790, 1), of(Stream::Index, 700)]), Some(1), "content below its threshold");
+    assert_eq!(chosen(policy, &[candidate(1, 900, 1), of(Stream::Index, 700)]), Some(7), "without any it is greedy");
+    assert_eq!(chosen(policy, &[candidate(1, 900, 1), of(Stream::Atime, 950)]), Some(7), "access times have none");
+}
+
+#[test]
+fn of_segments_about_as_full_metadata_waits_longest_and_access_times_least() {
+    let policy = VictimPolicy::Thresholds(Thresholds::default());
+    let of = |segment, stream| Candidate { stream, ..candidate(segment, 300, 1) };
+    let (journal, data) = (of(1, Stream::Journal), of(2, Stream::Data));
+    let (atime, emptier) = (of(3, Stream::Atime), Candidate { live_bytes: 290, ..of(4, Stream::Index) });
+    assert_eq!(chosen(policy, &[journal, emptier, data, atime]), Some(3));
+    assert_eq!(chosen(policy, &[journal, emptier, data]), Some(2));
+    assert_eq!(chosen(policy, &[journal, emptier]), Some(4));
 }
 
 #[test]
