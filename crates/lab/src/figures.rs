@@ -10,6 +10,7 @@ use onode::{Result, Spec};
 use std::path::PathBuf;
 
 mod agreement;
+mod bounds;
 mod capacity;
 pub(crate) mod fill;
 mod mount;
@@ -25,22 +26,30 @@ mod wear;
 pub use row::{FigureReport, Row, Value};
 
 /// The groups in the order of the report.
-const GROUPS: [fn(&mut Measuring<'_>) -> Result<()>; 14] = [
-    streams::postmark,
-    streams::large_file,
-    mount::of_medium,
-    mount::of_large_medium,
-    capacity::tiny_files,
-    capacity::page_files,
-    speed::chips,
-    speed::stall,
-    wear::levelling,
-    agreement::measure,
-    shapes::extents,
-    shapes::informed_placement,
-    placements::placements,
-    placements::thresholds,
+const GROUPS: [(&str, Group); 14] = [
+    ("postmark", streams::postmark),
+    ("large-file", streams::large_file),
+    ("mount", mount::of_medium),
+    ("large-mount", mount::of_large_medium),
+    ("tiny-files", capacity::tiny_files),
+    ("page-files", capacity::page_files),
+    ("chips", speed::chips),
+    ("stall", speed::stall),
+    ("wear", wear::levelling),
+    ("agreement", agreement::measure),
+    ("extents", shapes::extents),
+    ("table2", shapes::informed_placement),
+    ("placements", placements::placements),
+    ("thresholds", placements::thresholds),
 ];
+
+type Group = fn(&mut Measuring<'_>) -> Result<()>;
+
+/// The names of the groups.
+#[must_use]
+pub fn groups() -> Vec<&'static str> {
+    GROUPS.iter().map(|(name, _)| *name).collect()
+}
 
 /// What to measure with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,6 +57,8 @@ pub struct Options {
     /// The folder with the PostMark streams `postmark-{write,read,table2}-s42.txt.zst`; without it the
     /// built-in generator makes similar ones, and the rows say so.
     pub traces: Option<PathBuf>,
+    /// Only the group of this name.
+    pub only: Option<String>,
     /// Measure on small media with short streams, to see that everything works. Rows are then not judged.
     pub quick: bool,
 }
@@ -119,7 +130,8 @@ pub fn measure(options: &Options, progress: &mut dyn FnMut(&str)) -> Result<Figu
     streams::look_for(options)?;
     let mut measuring = Measuring { options, scale, caches: Caches::small(), rows: Vec::new(), progress };
     let mut failures = Vec::new();
-    for group in GROUPS {
+    let is_wanted = |name: &str| options.only.as_deref().is_none_or(|only| only == name);
+    for (_, group) in GROUPS.into_iter().filter(|(name, _)| is_wanted(name)) {
         if let Err(error) = group(&mut measuring) {
             failures.push(error.to_string());
         }

@@ -1,6 +1,6 @@
 //! Page operations of whole streams: PostMark in three mixes, and one large file.
 
-use super::{Measuring, Options, device, spec};
+use super::{Measuring, Options, bounds, device, spec};
 use crate::bench::{Caches, Durability};
 use crate::generate::{LargeFile, Phase, PostMark};
 use crate::replay::{Settings, replay};
@@ -11,6 +11,8 @@ use onode::{Class, Error, Result};
 use onode_fs::AccessTimes;
 use std::path::{Path, PathBuf};
 
+/// A page of the medium.
+const PAGE_BYTES: u64 = 2048;
 /// All memory of the device.
 const RAM_BYTES: u64 = 384 << 10;
 
@@ -65,12 +67,24 @@ pub(super) fn postmark(run: &mut Measuring<'_>) -> Result<()> {
                 None => run.shown(format!("{name}: reads"), report.nand.reads, "pages"),
             }
             most_ram = most_ram.max(report.ram_peak_bytes);
+            if durability == Durability::Operation && reads.is_some() {
+                bound_reads(run, &name, &operations);
+            }
         }
     }
     run.at_most("PostMark, all: RAM of the device at most", most_ram, "bytes", RAM_BYTES);
     let caches = run.caches.node_bytes.unwrap_or(0) + run.caches.page_bytes.unwrap_or(0);
     run.shown("of it caches of clean nodes and pages (paper: 60 KB)", caches as u64, "bytes");
     Ok(())
+}
+
+/// How many of the reads are the workload's: those of a device that writes nothing twice, whatever it keeps in memory.
+fn bound_reads(run: &mut Measuring<'_>, name: &str, operations: &[Operation]) {
+    let caches = run.caches.node_bytes.unwrap_or(0) + run.caches.page_bytes.unwrap_or(0);
+    for (what, bytes) in [("", 0), (", all caches for them", caches as u64), (", all memory for them", RAM_BYTES)] {
+        let reads = bounds::reads_of_pieces(operations, PAGE_BYTES, (bytes / PAGE_BYTES) as usize);
+        run.shown(format!("{name}: reads of pages as each operation left them{what}"), reads, "pages");
+    }
 }
 
 /// That the folder of streams holds them all.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 #[test]
 fn a_quick_run_has_every_figure() {
-    let options = Options { traces: None, quick: true };
+    let options = Options { quick: true, ..Options::default() };
     let mut said = Vec::new();
     let report = measure(&options, &mut |what| said.push(what.to_owned())).expect("a run");
     assert!(said.len() >= 15, "{said:?}");
@@ -36,7 +36,7 @@ fn a_quick_run_has_every_figure() {
 
 #[test]
 fn a_folder_without_the_streams_is_named() {
-    let options = Options { traces: Some("/nowhere".into()), quick: true };
+    let options = Options { traces: Some("/nowhere".into()), quick: true, ..Options::default() };
     let error = measure(&options, &mut |_| ()).expect_err("no streams");
     assert!(error.to_string().contains("/nowhere/postmark-write-s42.txt.zst"), "{error}");
 }

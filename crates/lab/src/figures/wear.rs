@@ -3,7 +3,7 @@
 //! Files are rewritten by the zipf distribution, each write durable before the next: once all of the files, and once
 //! a third of them while the others never change, the hardest load early in a medium's life. Wear counts from the new medium on, programs over the second half.
 
-use super::{Measuring, device, spec};
+use super::{Measuring, bounds, device, spec};
 use crate::bench::{Bench, Durability};
 use crate::generate::Rewrite;
 use crate::pattern::Pattern;
@@ -18,12 +18,15 @@ const FILE_BYTES: u64 = 1 << 20;
 const FILLS: u64 = 8;
 const REACH: f64 = 1.2;
 const REACH_PERCENT: f64 = 5.0;
+/// An exchange of segments in so many opened is all that these percent pay for.
+const EXCHANGE_EVERY: usize = 20;
 
 /// Both loads under all policies.
 pub(super) fn levelling(run: &mut Measuring<'_>) -> Result<()> {
-    let usable = {
+    let (usable, segments) = {
         let bench = Bench::new(&spec(run.scale.wear_medium, ",wear=static")?, Durability::Operation, run.caches)?;
-        bench.files.device().space().total
+        let device = bench.files.device();
+        (device.space().total, device.inspect().map_or(0, |inspect| inspect.segments().len()))
     };
     let filled = usable / 100 * u64::from(100 - run.scale.spare);
     for (still, what) in [(0, "all files"), (2, "a third of the files")] {
@@ -54,6 +57,11 @@ pub(super) fn levelling(run: &mut Measuring<'_>) -> Result<()> {
         } else {
             run.shown(name_static, of_static, "times");
             run.shown(cost, more, "%");
+            let resting = (filled * still / 3 * segments as u64 / usable.max(1)) as usize;
+            let mean = levelled.segment_wear.mean;
+            let bound = bounds::wear_with_exchanges(segments, resting, mean, EXCHANGE_EVERY);
+            run.shown(name("erases of a segment on average, static"), mean, "erases");
+            run.shown(name("most worn segment to the mean, with the best exchanges that 5 % pay for"), bound, "times");
         }
         run.shown(blocks, of_blocks, "times");
     }

@@ -66,6 +66,9 @@ struct Replay {
     /// Where the PostMark streams of --figures are: postmark-write-s42.txt.zst, -read-, -table2-.
     #[arg(long, value_name = "DIR", requires = "figures", conflicts_with = "trace")]
     traces: Option<PathBuf>,
+    /// With --figures: only one group of them.
+    #[arg(long, value_name = "GROUP", requires = "figures", conflicts_with = "trace", value_parser = figures::groups())]
+    only: Option<String>,
     /// With --figures: small media and short streams, to see that it works; nothing is judged.
     #[arg(long, requires = "figures", conflicts_with = "trace")]
     quick: bool,
@@ -121,7 +124,7 @@ impl Replay {
 
     fn run(&self, output: &Output) -> Result<u8> {
         let Some(trace) = &self.trace else {
-            let options = figures::Options { traces: self.traces.clone(), quick: self.quick };
+            let options = figures::Options { traces: self.traces.clone(), only: self.only.clone(), quick: self.quick };
             let report = figures::measure(&options, &mut |what| output.progress(what));
             output.progress("");
             let report = report?;
