@@ -3,7 +3,7 @@
 //! Disks and host share a clock: what one disk does while another works costs no time, and the processor none at all.
 //! A program reads and writes by calls of the file system in this process. Through a mount, the kernel would remember what
 //! was written and read, as it does for its own file systems, and ask for it once only; so do we: a file that was made
-//! or read whole since the last mount is not read again.
+//! or read whole since the last mount is not read again. What is read in order it reads ahead, two requests at a time.
 
 use super::files::{CONTENT_BYTES, Files, content};
 use super::model::{Phase, Requests};
@@ -15,12 +15,15 @@ use onode_fs::{Caller, FileSystem, FormatOptions, InodeNumber, OpenFlags, Option
 use onode_media::BlockDev;
 use onode_media::sim::disk::{HostClock, SimDisk};
 use onode_object::ObjectDevice;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Where virtual time begins; far enough from 1970 that nothing is near zero.
 const EPOCH_NANOSECONDS: u64 = 1_000_000_000_000_000_000;
 const HASH_KEY: [u8; 16] = *b"onode lab names.";
+/// What a kernel reads ahead in one request.
+const AHEAD_BYTES: u64 = 128 << 10;
 const UUID: [u8; 16] = *b"onode lab volume";
 
 /// Opens the device on the disks: a new one, or the one that is there.
@@ -116,6 +119,42 @@ impl Own {
         Ok(found)
     }
 
+    fn read_plain(&mut self, inode: InodeNumber, range: Range<u64>, call: u64) -> Result<u64> {
+        let mut at = range.start;
+        while at < range.end {
+            let part = call.min(range.end - at).min(self.buffer.len() as u64) as usize;
+            let buffer = self.buffer.get_mut(..part).unwrap_or_default();
+            let got = self.files.read(inode, at, buffer).map_err(went)? as u64;
+            if got == 0 {
+                break;
+            }
+            at += got;
+        }
+        Ok(at - range.start)
+    }
+
+    /// In calls smaller than what a kernel asks for: it begins with four calls, and then asks for twice as much each time.
+    fn read_ahead(&mut self, inode: InodeNumber, range: Range<u64>, call: u64) -> Result<u64> {
+        let (mut at, mut asked, mut window) = (range.start, range.start, AHEAD_BYTES.min(4 * call));
+        let mut under_way = VecDeque::new();
+        loop {
+            while under_way.len() < 2 && asked < range.end {
+                let part = window.min(range.end - asked);
+                let buffer = self.buffer.get_mut(..part as usize).unwrap_or_default();
+                let (got, ready) = self.clock.beside(|| self.files.read(inode, asked, buffer));
+                let got = got.map_err(went)? as u64;
+                if got == 0 {
+                    break;
+                }
+                (asked, window) = (asked + got, (window * 2).min(AHEAD_BYTES));
+                under_way.push_back((asked, ready));
+            }
+            let Some((end, ready)) = under_way.pop_front() else { return Ok(at - range.start) };
+            self.clock.wait(ready);
+            at = end;
+        }
+    }
+
     /// Writes and gives back the use of the inode.
     fn put(&mut self, inode: InodeNumber, offset: u64, bytes: u64, call: u64, durable: bool) -> Result<()> {
         let (files, root) = (&self.files, Caller::root());
@@ -186,16 +225,11 @@ impl Files for Own {
         let (parent, name) = self.split(path)?;
         let inode = self.files.lookup(parent, name).map_err(went)?.inode;
         let handle = self.files.open(&Caller::root(), inode, OpenFlags::default()).map_err(went)?;
-        let mut done = 0;
-        while done < bytes {
-            let part = call.min(bytes - done).min(self.buffer.len() as u64) as usize;
-            let buffer = self.buffer.get_mut(..part).unwrap_or_default();
-            let got = self.files.read(inode, offset + done, buffer).map_err(went)? as u64;
-            if got == 0 {
-                break;
-            }
-            done += got;
-        }
+        let range = offset..offset.saturating_add(bytes);
+        let done = match call < bytes.min(AHEAD_BYTES) {
+            true => self.read_ahead(inode, range, call)?,
+            false => self.read_plain(inode, range, call)?,
+        };
         self.files.release(handle).map_err(went)?;
         self.files.forget(inode, 1);
         if offset == 0 && done < bytes {

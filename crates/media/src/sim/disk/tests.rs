@@ -160,6 +160,19 @@ fn what_one_disk_does_while_another_works_takes_no_time() {
     assert!(alone > 0);
 }
 
+#[test]
+fn what_another_thread_waits_for_takes_no_time() {
+    let clock = HostClock::default();
+    let mut disk = SimDisk::with_model("disk", GIB, Box::new(hdd()), &clock);
+    let mut block = vec![0; 4096];
+    let (read, done) = clock.beside(|| disk.read_at(500 * MIB, &mut block, IoTag::Data));
+    read.unwrap();
+    assert!(clock.now() == 0 && done > 0);
+    // The disk is busy until then all the same.
+    disk.read_at(0, &mut block, IoTag::Data).unwrap();
+    assert!(clock.now() > done);
+}
+
 fn sector(byte: u8) -> Vec<u8> {
     vec![byte; 4096]
 }
