@@ -316,6 +316,7 @@ impl Core {
 
     /// The blocks of an extent are not needed any more.
     fn give_up(&mut self, extent: &Extent) {
+        self.tails.forget(extent.block, extent.blocks());
         self.space.give_up(extent.block, extent.blocks());
     }
 }

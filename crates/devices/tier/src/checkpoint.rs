@@ -175,10 +175,20 @@ impl Core {
             let mut at = first;
             for extent in extents {
                 self.tree.put(&mut self.io, Key::extent(object, at), extent.encode())?;
+                self.keep_tails(&run, at - first, &extent);
                 at += extent.blocks();
             }
         }
         Ok(())
+    }
+
+    /// Who appends to what went home needs the rest of its last block; content that is spilled was not in memory before.
+    fn keep_tails(&mut self, run: &Run, skip: u64, extent: &Extent) {
+        let Run::Bytes(bytes) = run else { return };
+        let content = bytes.get(skip as usize * BLOCK_BYTES..).unwrap_or_default().chunks(BLOCK_BYTES);
+        for (block, content) in (extent.block..extent.block + extent.blocks()).zip(content) {
+            self.tails.keep(block, extent.born, content, self.options.tail_bytes);
+        }
     }
 
     /// Writes whole blocks of an object to free blocks; what they replace stays.

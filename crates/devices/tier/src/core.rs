@@ -9,6 +9,7 @@ use crate::options::MountOptions;
 use crate::pending::{Content, Pending};
 use crate::space::Space;
 use crate::superblock::Superblock;
+use crate::tails::Tails;
 use crate::tree::Tree;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -112,6 +113,8 @@ pub struct Core {
     pub space: Space,
     /// Content without a place.
     pub pending: Pending,
+    /// Last blocks of what went home lately.
+    pub tails: Tails,
     /// The id of the checkpoint in the making.
     pub epoch: u64,
     /// The first id that was never handed out.

@@ -95,6 +95,7 @@ impl Inspect for TierDevice {
             ("bitmap", core.space.bitmap.ram_bytes()),
             ("tree nodes", core.tree.counts().cached * BLOCK),
             ("pending content", core.pending.bytes() + core.disks.waiting.lock().bytes()),
+            ("last blocks of files", core.tails.bytes()),
             ("log to be written", core.group.payload.len() as u64),
         ];
         Inspection {

@@ -51,6 +51,7 @@ mod slot;
 mod space;
 mod spilled;
 mod superblock;
+mod tails;
 mod tree;
 mod unneeded;
 mod verify;

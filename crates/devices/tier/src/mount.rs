@@ -18,6 +18,7 @@ use crate::slot::FastSlot;
 use crate::space::Space;
 use crate::superblock::{FastState, Mark, Superblock, VERSION};
 use crate::tree::{Tree, Visited};
+use crate::tails::Tails;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -168,6 +169,7 @@ fn open(
         io,
         space: Space::new(bitmap, layout),
         pending: Pending::default(),
+        tails: Tails::default(),
         group: Group::default(),
         commits: 0,
         need: Need::default(),

@@ -49,6 +49,8 @@ pub struct MountOptions {
     /// Memory for content that the log has and that has no place of its own yet; as much again while a checkpoint brings
     /// that home.
     pub pending_bytes: u64,
+    /// Memory for last blocks of files that went home lately, so that appending to them reads nothing.
+    pub tail_bytes: u64,
     /// Bytes of the log that the big disk may lack in the class [`Acknowledge::Either`] before a checkpoint begins, and again
     /// while it is under way.
     pub either_bytes: u64,
@@ -66,6 +68,7 @@ impl Default for MountOptions {
             fast: FastSettings::default(),
             node_cache_bytes: 16 << 20,
             pending_bytes: 32 << 20,
+            tail_bytes: 32 << 20,
             either_bytes: 32 << 20,
             discard: true,
             place_above_bytes: 64 << 10,

@@ -1,11 +1,39 @@
 //! Content that has no place of its own yet: whole blocks by object and number, in memory or, when that is full, where the
 //! log of the fast disk has them.
+//!
+//! Memory has no zeros behind the content of a block, and lets go of full blocks first: who appends to a file needs the rest
+//! of its last block.
 
-use crate::layout::BLOCK;
+use crate::layout::{BLOCK, BLOCK_BYTES};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
+
+/// What an entry takes in memory at least.
+const LEAST_BYTES: u64 = 256;
+
+/// Content without the zeros behind it.
+#[must_use]
+pub fn trimmed(bytes: &[u8]) -> &[u8] {
+    let length = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    bytes.get(..length).unwrap_or_default()
+}
+
+/// The whole block of content without the zeros behind it.
+#[must_use]
+pub fn padded(bytes: &[u8]) -> Vec<u8> {
+    let mut block = bytes.to_vec();
+    block.resize(BLOCK_BYTES, 0);
+    block
+}
+
+/// Bytes of memory for content.
+#[must_use]
+pub const fn weight(bytes: &[u8]) -> u64 {
+    let length = bytes.len() as u64;
+    if length > LEAST_BYTES { length } else { LEAST_BYTES }
+}
 
 /// Where the log of the fast disk has a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +62,7 @@ pub struct Content {
 /// A block without a place.
 #[derive(Clone, Debug)]
 pub enum Held {
-    /// In memory.
+    /// In memory, without the zeros behind it.
     Bytes(Vec<u8>),
     /// In the log of the fast disk alone.
     Logged(Logged),
@@ -52,10 +80,12 @@ pub enum Run {
 #[derive(Debug, Default)]
 pub struct Pending {
     blocks: BTreeMap<(u64, u64), (Held, u64)>,
+    /// Bytes of memory, and blocks that are not there.
     in_memory: u64,
+    spilled: u64,
     versions: u64,
-    /// What the fast disk has, the oldest first: memory need not hold it.
-    readable: VecDeque<Content>,
+    /// What the fast disk has, the oldest first, full blocks and others: memory need not hold it.
+    readable: [VecDeque<Content>; 2],
 }
 
 impl Pending {
@@ -68,13 +98,13 @@ impl Pending {
     /// Bytes of memory.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
-        self.in_memory * BLOCK
+        self.in_memory
     }
 
     /// Whether some of it is in the log of the fast disk alone.
     #[must_use]
-    pub fn is_spilled(&self) -> bool {
-        self.in_memory < self.count()
+    pub const fn is_spilled(&self) -> bool {
+        self.spilled > 0
     }
 
     /// A block.
@@ -84,20 +114,29 @@ impl Pending {
     }
 
     /// Puts a block; says whether it is a new one.
-    pub fn put(&mut self, object: u64, block: u64, bytes: Vec<u8>) -> bool {
+    pub fn put(&mut self, object: u64, block: u64, mut bytes: Vec<u8>) -> bool {
         self.versions += 1;
+        bytes.truncate(trimmed(&bytes).len());
+        bytes.shrink_to_fit();
         self.insert(object, block, Held::Bytes(bytes))
     }
 
     fn insert(&mut self, object: u64, block: u64, held: Held) -> bool {
-        self.in_memory += u64::from(matches!(held, Held::Bytes(_)));
+        match &held {
+            Held::Bytes(bytes) => self.in_memory += weight(bytes),
+            Held::Logged(_) => self.spilled += 1,
+        }
         let before = self.blocks.insert((object, block), (held, self.versions));
         self.count_gone(before.as_ref());
         before.is_none()
     }
 
     fn count_gone(&mut self, gone: Option<&(Held, u64)>) {
-        self.in_memory -= u64::from(matches!(gone, Some((Held::Bytes(_), _))));
+        match gone {
+            Some((Held::Bytes(bytes), _)) => self.in_memory -= weight(bytes),
+            Some((Held::Logged(_), _)) => self.spilled -= 1,
+            None => {}
+        }
     }
 
     /// The blocks of an object in `from..end`.
@@ -121,59 +160,67 @@ impl Pending {
     #[must_use]
     pub fn content(&self, object: u64, block: u64, data: &[u8], at: u64) -> Option<Content> {
         let (Held::Bytes(bytes), version) = self.blocks.get(&(object, block))? else { return None };
-        let (same, rest) = bytes.split_at_checked(data.len())?;
-        let is_all = same == data && rest.iter().all(|byte| *byte == 0);
-        let logged = Logged { at, length: data.len() as u32, sum: onode_base::checksum::crc32c(bytes) };
-        is_all.then_some(Content { object, block, version: *version, logged })
+        let is_all = bytes[..] == *trimmed(data);
+        let sum = || onode_base::checksum::crc32c(&padded(bytes));
+        let content = || Logged { at, length: data.len() as u32, sum: sum() };
+        is_all.then(|| Content { object, block, version: *version, logged: content() })
     }
 
     /// The fast disk has this in its log, where it can be read.
     pub fn note_readable(&mut self, contents: impl IntoIterator<Item = Content>) {
-        self.readable.extend(contents);
+        for content in contents {
+            let [full, others] = &mut self.readable;
+            if u64::from(content.logged.length) == BLOCK { full } else { others }.push_back(content);
+        }
     }
 
     /// Lets go of memory above `most` bytes as far as the fast disk has its content.
     pub fn spill(&mut self, most: u64) {
         while self.bytes() > most
-            && let Some(content) = self.readable.pop_front()
+            && let Some(content) = self.readable.iter_mut().find_map(VecDeque::pop_front)
         {
             if let Some((held @ Held::Bytes(_), version)) = self.blocks.get_mut(&(content.object, content.block))
                 && (*version == content.version || is_planted(Bug::TierSpilledStale))
             {
-                *held = Held::Logged(content.logged);
-                self.in_memory -= 1;
+                let before = core::mem::replace(held, Held::Logged(content.logged));
+                self.spilled += 1;
+                self.count_gone(Some(&(before, 0)));
             }
         }
     }
 
     /// Takes the first run off: blocks of one object that follow each other and are held in the same way, `most` at most.
     pub fn take_run(&mut self, most: u64) -> Option<(u64, u64, Run)> {
-        self.readable.clear();
-        let ((object, first), (held, _)) = self.blocks.pop_first()?;
-        let mut run = match held {
-            Held::Bytes(bytes) => Run::Bytes(bytes),
-            Held::Logged(logged) => Run::Logged(vec![logged]),
+        self.readable.iter_mut().for_each(VecDeque::clear);
+        let ((object, first), (held, version)) = self.blocks.pop_first()?;
+        let mut run = match &held {
+            Held::Bytes(bytes) => Run::Bytes(padded(bytes)),
+            Held::Logged(logged) => Run::Logged(vec![*logged]),
         };
+        self.count_gone(Some(&(held, version)));
         let mut taken = 1;
         while taken < most
             && let Some((next, _)) = self.blocks.get(&(object, first + taken))
         {
             match (&mut run, next) {
-                (Run::Bytes(all), Held::Bytes(bytes)) => all.extend_from_slice(bytes),
+                (Run::Bytes(all), Held::Bytes(bytes)) => {
+                    all.extend_from_slice(bytes);
+                    all.resize((taken as usize + 1) * BLOCK_BYTES, 0);
+                }
                 (Run::Logged(all), Held::Logged(logged)) => all.push(*logged),
                 _ => break,
             }
-            self.blocks.remove(&(object, first + taken));
+            let gone = self.blocks.remove(&(object, first + taken));
+            self.count_gone(gone.as_ref());
             taken += 1;
         }
-        self.in_memory -= if matches!(run, Run::Bytes(_)) { taken } else { 0 };
         Some((object, first, run))
     }
 
     /// Puts back what was taken off and found no place.
     pub fn put_run(&mut self, object: u64, first: u64, run: Run) {
         let all: Vec<Held> = match run {
-            Run::Bytes(bytes) => bytes.chunks(BLOCK as usize).map(|bytes| Held::Bytes(bytes.to_vec())).collect(),
+            Run::Bytes(bytes) => bytes.chunks(BLOCK_BYTES).map(|bytes| Held::Bytes(trimmed(bytes).to_vec())).collect(),
             Run::Logged(all) => all.into_iter().map(Held::Logged).collect(),
         };
         for (block, held) in (first..).zip(all) {

@@ -111,7 +111,10 @@ impl Core {
             let holds = |(at, extent): &&(u64, crate::extent::Extent)| (*at..at + extent.blocks()).contains(&block);
             if let Some((at, extent)) = extents.iter().find(holds) {
                 let part = extent.part(block - at, 1);
-                let bytes = self.read_stored(object, block, &part)?;
+                let bytes = match self.tails.get(part.block, part.born) {
+                    Some(bytes) => bytes,
+                    None => self.read_stored(object, block, &part)?,
+                };
                 self.prefetched.insert((part.block, part.born), bytes);
             }
         }

@@ -7,7 +7,7 @@ use crate::core::Core;
 use crate::disks::Disks;
 use crate::errors::{damaged, from_media};
 use crate::layout::{BLOCK, BLOCK_BYTES};
-use crate::pending::{Held, Logged};
+use crate::pending::{Held, Logged, padded};
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::checksum::crc32c;
@@ -73,7 +73,7 @@ impl Core {
     pub fn held(&self, object: ObjectId, block: u64) -> Result<Option<Vec<u8>>> {
         match self.pending.get(object.0, block) {
             None => Ok(None),
-            Some(Held::Bytes(bytes)) => Ok(Some(bytes.clone())),
+            Some(Held::Bytes(bytes)) => Ok(Some(padded(bytes))),
             Some(Held::Logged(_)) if is_planted(Bug::TierSpilledBlank) => Ok(Some(vec![0; BLOCK_BYTES])),
             Some(Held::Logged(logged)) => match self.prefetched.get(&(logged.at, u64::MAX)) {
                 Some(bytes) => Ok(Some(bytes.clone())),

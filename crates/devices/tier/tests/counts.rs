@@ -80,3 +80,44 @@ fn checkpoints_cost_little_beside() {
     assert!(flushes * 10 <= operations * 11, "{flushes} flushes");
     assert!(writes * 10 <= operations * 20, "{writes} writes");
 }
+
+/// Files whose last block is not full go home, and are appended to; reads of both disks for it.
+fn reads_of_appends(tail_bytes: u64) -> u64 {
+    let options = MountOptions { pending_bytes: 64 << 10, tail_bytes, ..MountOptions::default() };
+    let mut pair = Pair::with(16 << 20, 8 << 20, options);
+    let device = pair.device.as_ref().unwrap();
+    let first = device.reserve_ids(100).unwrap();
+    let files: Vec<ObjectId> = (0..100).map(|number| ObjectId(first.0 + number)).collect();
+    let content = |object: ObjectId| (1..=5_700).map(|at: u64| (at * object.0 % 251) as u8).collect::<Vec<u8>>();
+    for object in &files {
+        let mut create = Transaction::new();
+        create.create(*object, Hints::default());
+        create.write(*object, 0, content(*object)[..5_000].to_vec());
+        device.commit(create, Durability::Durable).unwrap();
+    }
+    while device.maintain(100).unwrap().more {}
+    let pending = device.inspect().unwrap().counters().into_iter().find(|(name, _)| name == "blocks pending");
+    assert!(pending.unwrap().1 < 20, "they did not go home");
+    let reads = |pair: &Pair| [&pair.fast, &pair.big].map(|disk| disk.counters().unwrap().total().reads);
+    let before = reads(&pair);
+    for object in &files {
+        let mut append = Transaction::new();
+        append.write(*object, 5_000, content(*object)[5_000..].to_vec());
+        device.commit(append, Durability::Durable).unwrap();
+    }
+    let count = reads(&pair).iter().sum::<u64>() - before.iter().sum::<u64>();
+    device.close().unwrap();
+    pair.mount();
+    for object in &files {
+        let mut out = vec![0; 6_000];
+        assert_eq!(pair.device.as_ref().unwrap().read(*object, 0, &mut out).unwrap(), 5_700);
+        assert!(out[..5_700] == content(*object), "{object}");
+    }
+    count
+}
+
+#[test]
+fn appending_to_what_went_home_lately_reads_nothing() {
+    assert_eq!(reads_of_appends(256 << 10), 0);
+    assert!(reads_of_appends(0) > 50, "what would be read without that memory");
+}
