@@ -67,12 +67,16 @@ pub fn put_transaction(out: &mut Vec<u8>, changes: &[Change]) -> Vec<usize> {
     changes.iter().map(put).collect()
 }
 
-/// Takes a transaction off the front of `input`.
+/// Takes a transaction off the front of `input`; with each change how many bytes follow behind it.
 #[must_use]
-pub fn take_transaction(input: &mut &[u8]) -> Option<Vec<Change>> {
+pub fn take_transaction(input: &mut &[u8]) -> Option<Vec<(Change, usize)>> {
     let count = varint::take(input)?;
     if count > input.len() as u64 {
         return None;
     }
-    (0..count).map(|_| Change::take(input)).collect()
+    let mut take = || {
+        let change = Change::take(input)?;
+        Some((change, input.len()))
+    };
+    (0..count).map(|_| take()).collect()
 }

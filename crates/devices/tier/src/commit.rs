@@ -189,7 +189,7 @@ impl Core {
         let ends = put_transaction(&mut self.group.payload, &changes);
         for (change, end) in changes.iter().zip(ends) {
             if let Change::Plain(Mutation::Write { object, offset, data }) = change {
-                self.note_contents(*object, *offset, data, end)?;
+                self.note_acknowledged(*object, *offset, data, end)?;
             }
         }
         self.group.transactions += 1;
@@ -200,19 +200,39 @@ impl Core {
 
     /// Notes which blocks can be read from the record that gets this write, whose data end at byte `end` of the payload:
     /// those that the fast disk alone acknowledges, so that memory need not hold them.
-    fn note_contents(&mut self, object: ObjectId, offset: u64, data: &[u8], end: usize) -> Result<()> {
+    fn note_acknowledged(&mut self, object: ObjectId, offset: u64, data: &[u8], end: usize) -> Result<()> {
         let Some(onode) = self.onode(object)?.filter(|onode| onode.has_blocks) else { return Ok(()) };
-        if self.rule(&onode) != Acknowledge::Either {
-            return Ok(());
+        if self.rule(&onode) == Acknowledge::Either {
+            let mut contents = core::mem::take(&mut self.group.contents);
+            self.contents(object, offset, data, end, &mut contents);
+            self.group.contents = contents;
         }
+        Ok(())
+    }
+
+    /// A transaction of `changes` was taken from a payload of `length` bytes, which begins at byte `at` of the fast disk: memory
+    /// need not hold more of it than it should.
+    pub fn note_replayed(&mut self, changes: &[(Change, usize)], at: u64, length: usize) {
+        let mut contents = Vec::new();
+        for (change, behind) in changes {
+            if let Change::Plain(Mutation::Write { object, offset, data }) = change {
+                self.contents(*object, *offset, data, length - behind, &mut contents);
+            }
+        }
+        contents.iter_mut().for_each(|content| content.logged.at += at);
+        self.pending.note_readable(contents);
+        self.pending.spill(self.options.pending_bytes);
+    }
+
+    /// Which pending blocks a payload has, in which the data of a write end at byte `end`.
+    fn contents(&self, object: ObjectId, offset: u64, data: &[u8], end: usize, out: &mut Vec<Content>) {
         let begin = (end - data.len()) as u64;
         let skip = offset.next_multiple_of(BLOCK) - offset;
         let blocks = data.get(skip as usize..).unwrap_or_default().chunks(BLOCK_BYTES);
         for (number, content) in (0..).zip(blocks) {
             let (block, at) = ((offset + skip) / BLOCK + number, begin + skip + number * BLOCK);
-            self.group.contents.extend(self.pending.content(object.0, block, content, at));
+            out.extend(self.pending.content(object.0, block, content, at));
         }
-        Ok(())
     }
 
     /// Whether large content goes through the log, because the fast disk alone acknowledges it and its log has room.

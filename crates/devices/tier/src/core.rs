@@ -206,8 +206,8 @@ impl Core {
     ///
     /// # Errors
     /// `Corrupt` if it cannot be one that was logged here.
-    pub fn replay(&mut self, changes: &[Change]) -> Result<()> {
-        for change in changes {
+    pub fn replay(&mut self, changes: &[(Change, usize)]) -> Result<()> {
+        for (change, _) in changes {
             if let Change::Placed { extents, .. } = change {
                 for extent in extents {
                     let count = extent.blocks();

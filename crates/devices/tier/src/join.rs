@@ -18,8 +18,10 @@ use onode_object::Result;
 /// What the fast disk brings.
 #[derive(Debug, Default)]
 pub struct Joined {
-    /// Records behind the last one of the big disk.
-    pub surplus: Vec<Found>,
+    /// Records of the history that the big disk tells of, or goes on with: the first as those of the big disk are.
+    pub records: Vec<Found>,
+    /// The first block of its log.
+    pub first: u64,
     /// The session of its last join.
     pub session: u64,
     /// Where its log goes on.
@@ -48,7 +50,7 @@ pub fn compare(core: &mut Core, on_big: &[Found], said_by_big: u64) -> Joined {
     drop(slot);
 
     let is_current = state.is_attached && identity.own == state.uuid && identity.session == state.session;
-    let mut joined = Joined { session: identity.session, ..Joined::default() };
+    let mut joined = Joined { session: identity.session, first, ..Joined::default() };
     if identity.session > core.superblock.session {
         let (theirs, ours) = (identity.session, core.superblock.session);
         let report = format!("the big disk is older (session {ours}) than the last join of the fast disk ({theirs})");
@@ -81,9 +83,8 @@ pub fn compare(core: &mut Core, on_big: &[Found], said_by_big: u64) -> Joined {
         joined.position = end;
         joined.last = on_fast.last().map_or(if last_stands { state.last } else { Mark::default() }, mark_of);
     }
-    if !is_planted(Bug::TierSurplusDropped) {
-        joined.surplus = on_fast.into_iter().take(same).skip(on_big.len()).collect();
-    }
+    joined.records = on_fast;
+    joined.records.truncate(if is_planted(Bug::TierSurplusDropped) { same.min(on_big.len()) } else { same });
     joined
 }
 

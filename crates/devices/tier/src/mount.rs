@@ -5,20 +5,21 @@ use crate::change::take_transaction;
 use crate::commit::Volume;
 use crate::core::{Core, Figures, Group, Need};
 use crate::disks::{Disks, NodeReader};
-use crate::errors::{damaged, invalid};
+use crate::errors::{damaged, from_media, invalid};
 use crate::extent::Extent;
-use crate::join;
+use crate::join::{self, Joined};
 use crate::layout::{BLOCK, BLOCK_BYTES, Layout};
 use crate::log::Log;
 use crate::node::Space as Part;
 use crate::options::{FormatOptions, MountOptions};
 use crate::pending::Pending;
+use crate::record::HEADER_BYTES;
 use crate::ring::{self, Found, Ring};
 use crate::slot::FastSlot;
 use crate::space::Space;
 use crate::superblock::{FastState, Mark, Superblock, VERSION};
-use crate::tree::{Tree, Visited};
 use crate::tails::Tails;
+use crate::tree::{Tree, Visited};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -116,9 +117,8 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions)
     let ring = Ring::new(layout.ring_first(), layout.ring_blocks, position, layout.ring_gap);
     let said = said_by_big(&core, &on_big);
     let joined = join::compare(&mut core, &on_big, said);
-    core.figures.recovered_from_fast = joined.surplus.len() as u64;
-    let found: Vec<Found> = on_big.into_iter().chain(joined.surplus.iter().cloned()).collect();
-    let newest = replay(&mut core, &found)?;
+    core.figures.recovered_from_fast = joined.records.len().saturating_sub(on_big.len()) as u64;
+    let newest = replay(&mut core, &on_big, &joined)?;
     core.io.tag = IoTag::Index;
     if options.read_only {
         core.read_only = Some(String::from("mounted read-only"));
@@ -263,18 +263,48 @@ fn said_by_big(core: &Core, on_big: &[Found]) -> u64 {
     if failed { 0 } else { said }
 }
 
-/// Applies the records; returns the last one.
-fn replay(core: &mut Core, found: &[Found]) -> Result<Mark> {
+/// Applies the records, one at a time in memory, and lets go of content that the log of the fast disk has, which stays as it is
+/// until all of it has a place; returns the last one.
+fn replay(core: &mut Core, on_big: &[Found], joined: &Joined) -> Result<Mark> {
     let mut newest = core.superblock.tail;
-    for record in found {
-        let input = &mut &record.payload[..];
-        for _ in 0..record.header.transactions {
+    for number in 0..on_big.len().max(joined.records.len()) {
+        let on_fast = joined.records.get(number).map(|record| (joined.first, *record));
+        let (header, payload) = match (on_big.get(number), on_fast) {
+            (Some(record), _) => (record.header, read_payload(core, None, record)?),
+            (None, Some((first, record))) => (record.header, read_payload(core, Some(first), &record)?),
+            (None, None) => break,
+        };
+        let at = on_fast.map(|(first, record)| (first + record.position) * BLOCK + HEADER_BYTES as u64);
+        let input = &mut &payload[..];
+        for _ in 0..header.transactions {
             let changes = take_transaction(input).ok_or_else(|| damaged("a record of the log is damaged"))?;
             core.replay(&changes)?;
+            if let Some(at) = at {
+                core.note_replayed(&changes, at, payload.len());
+            }
         }
         core.hold_old_nodes();
-        core.commits += u64::from(record.header.transactions);
-        newest = Mark { position: 0, sequence: record.header.sequence, chain: record.header.crc };
+        core.commits += u64::from(header.transactions);
+        newest = Mark { position: 0, sequence: header.sequence, chain: header.crc };
     }
     Ok(newest)
+}
+
+/// The content of a record of the big disk, or of the fast one whose log begins at `on_fast`.
+fn read_payload(core: &Core, on_fast: Option<u64>, record: &Found) -> Result<Vec<u8>> {
+    let mut failed = None;
+    let payload = match on_fast {
+        None => record.payload(core.io.layout.ring_first(), &mut |block, out| {
+            failed = core.disks.read(block, out, IoTag::Recovery).err();
+            failed.is_none()
+        }),
+        Some(first) => record.payload(first, &mut |block, out| {
+            let mut slot = core.disks.fast.lock();
+            let read = slot.get().map(|fast| fast.disk().read_at(block * BLOCK, out, IoTag::Recovery));
+            let read = read.map(|read| read.map_err(|error| from_media("reading the log of the fast disk", &error)));
+            failed = read.and_then(Result::err);
+            failed.is_none()
+        }),
+    };
+    payload.ok_or_else(|| failed.unwrap_or_else(|| damaged("a record of the log changed while it was read")))
 }

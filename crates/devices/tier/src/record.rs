@@ -71,6 +71,28 @@ pub fn header(block: &[u8]) -> Option<Header> {
     Some(Header { sequence, session, fast_durable, big_durable, chain, length, transactions, crc })
 }
 
+/// Blocks of a record that are looked at together.
+const PIECE_BLOCKS: u64 = 64;
+
+/// Whether the record that begins with `block` has its checksum. `read` reads more blocks of it, counted from its first; it is
+/// never in memory as a whole.
+pub fn is_sound(header: &Header, block: &[u8], read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> bool {
+    let end = HEADER_BYTES + header.length as usize;
+    let mut sum = crc32c(block.get(8..end.min(BLOCK_BYTES)).unwrap_or_default());
+    let blocks = blocks_of(header.length as usize);
+    let (mut at, mut piece) = (1, Vec::new());
+    while at < blocks {
+        piece.resize(PIECE_BLOCKS.min(blocks - at) as usize * BLOCK_BYTES, 0);
+        if !read(at, &mut piece) {
+            return false;
+        }
+        let covered = (end - at as usize * BLOCK_BYTES).min(piece.len());
+        sum = crc32c_append(sum, piece.get(..covered).unwrap_or_default());
+        at += PIECE_BLOCKS;
+    }
+    sum == header.crc
+}
+
 /// The payload of a whole record; `None` if the checksum is wrong.
 #[must_use]
 pub fn payload<'a>(header: &Header, record: &'a [u8]) -> Option<&'a [u8]> {

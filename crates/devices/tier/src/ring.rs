@@ -5,7 +5,7 @@
 //! overwritten. Records are appended in memory and written in one request as far as they lie in a row.
 
 use crate::layout::{BLOCK, BLOCK_BYTES};
-use crate::record::{self, Header};
+use crate::record::{self, HEADER_BYTES, Header};
 use crate::superblock::Mark;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -152,17 +152,29 @@ impl Ring {
     }
 }
 
-/// A record that was found.
-#[derive(Clone, Debug)]
+/// A record that was found. Its content stays on the disk until it is asked for: a log may be larger than memory.
+#[derive(Clone, Copy, Debug)]
 pub struct Found {
     /// What it says of itself.
     pub header: Header,
-    /// Its content.
-    pub payload: Vec<u8>,
     /// Where it stands.
     pub position: u64,
     /// Where the next one stands, unless it had to go to the beginning.
     pub next: u64,
+}
+
+impl Found {
+    /// Its content, from the ring that begins at `first`; `None` if that cannot be read as it was any more.
+    pub fn payload(&self, first: u64, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; record::blocks_of(self.header.length as usize) as usize * BLOCK_BYTES];
+        if !read(first + self.position, &mut bytes) {
+            return None;
+        }
+        record::payload(&self.header, &bytes)?;
+        bytes.truncate(HEADER_BYTES + self.header.length as usize);
+        bytes.drain(..HEADER_BYTES);
+        Some(bytes)
+    }
 }
 
 /// Reads the records behind `from` in the ring of `blocks` from `first` on, with its gap and the multiple that records
@@ -245,10 +257,6 @@ fn read_record(
     if !follows || position + length > blocks {
         return None;
     }
-    bytes.resize(length as usize * BLOCK_BYTES, 0);
-    if length > 1 && !read(first + position + 1, bytes.get_mut(BLOCK_BYTES..)?) {
-        return None;
-    }
-    let payload = record::payload(&header, &bytes)?.to_vec();
-    Some(Found { header, payload, position, next: position + length })
+    let is_sound = record::is_sound(&header, &bytes, &mut |block, out| read(first + position + block, out));
+    is_sound.then_some(Found { header, position, next: position + length })
 }

@@ -112,6 +112,40 @@ fn what_memory_let_go_of_is_read_changed_and_brought_home() {
 }
 
 #[test]
+fn memory_keeps_the_last_blocks_of_files_the_longest() {
+    let pair = pair();
+    let objects = fill(&pair);
+    let device = pair.device.as_ref().unwrap();
+    let before = pair.fast.counters().unwrap().total().reads;
+    for object in &objects {
+        let append = Mutation::Write { object: *object, offset: PIECE as u64, data: vec![5; 300] };
+        device.commit(Transaction { mutations: vec![append] }, Durability::Durable).unwrap();
+    }
+    assert_eq!(pair.fast.counters().unwrap().total().reads, before);
+    let mut out = vec![0; 300];
+    for object in &objects {
+        check(device, *object, 0);
+        device.read(*object, PIECE as u64, &mut out).unwrap();
+        assert!(out.iter().all(|byte| *byte == 5), "{object}");
+    }
+}
+
+#[test]
+fn a_mount_holds_no_more_of_the_log_in_memory_than_it_should() {
+    let mut pair = pair();
+    let objects = fill(&pair);
+    pair.device = None;
+    let options = MountOptions { read_only: true, ..options() };
+    let device = TierDevice::mount(Box::new(pair.big.clone()), Some(Box::new(pair.fast.clone())), &options).unwrap();
+    assert!(counter(&device, "blocks pending") * 4096 > 4 * MEMORY);
+    assert!(ram(&device, "pending content") <= MEMORY, "{}", ram(&device, "pending content"));
+    objects.iter().for_each(|object| check(&device, *object, 0));
+    drop(device);
+    pair.mount();
+    objects.iter().for_each(|object| check(pair.device.as_ref().unwrap(), *object, 0));
+}
+
+#[test]
 fn a_cut_loses_nothing_of_it() {
     for round in 0..6 {
         let mut pair = pair();
