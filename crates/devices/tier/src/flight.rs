@@ -190,7 +190,11 @@ impl Log {
             self.finish(core)?;
         }
         let fits = self.fits(core.group.payload.len(), may_fall_behind);
-        if fits && !self.holds_much(core) && !self.is_half_full(may_fall_behind) {
+        // Who waits for the big disk waits for the whole checkpoint, so it is put off until the log is full: the more of what
+        // it would bring home is gone by then.
+        let who_comes = if need == Need::default() { core.unsynced } else { need };
+        let is_put_off = self.effective(who_comes).big;
+        if fits && !self.holds_much(core) && (is_put_off || !self.is_half_full(may_fall_behind)) {
             return Ok(false);
         }
         // Between the heads' ways to the log and back a checkpoint takes much longer than by itself.
@@ -227,7 +231,8 @@ impl Volume {
             let mut core = self.core.lock();
             core.check_writable()?;
             log.notice_loss(&mut core)?;
-            let is_due = core.pending.count() * BLOCK * 2 >= core.options.pending_bytes || log.big.is_behind();
+            let is_much = core.pending.count() * BLOCK * 2 >= core.options.pending_bytes;
+            let is_due = is_much || log.big.is_behind() || log.is_half_full(log.leans_on_fast(&core));
             if is_due && !log.is_under_way() {
                 if log.fits(core.group.payload.len(), log.leans_on_fast(&core)) && !core.group.has_placed {
                     log.append(&mut core);
