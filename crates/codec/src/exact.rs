@@ -170,6 +170,17 @@ pub fn encode(begin: Begin, entries: &[Entry], unit: u32) -> Option<Vec<u8>> {
 /// The entries behind `bytes`, which begin at `begin`, with pages of `unit` bytes; `None` if they make no sense.
 #[must_use]
 pub fn decode(begin: Begin, bytes: &[u8], unit: u32) -> Option<Vec<Entry>> {
+    let mut entries = Vec::new();
+    decode_each(begin, bytes, unit, |entry| {
+        entries.push(entry);
+        Some(())
+    })?;
+    Some(entries)
+}
+
+/// Gives the entries behind `bytes` to `visit`, one after another, until that returns `None`. `None` then, and if they make
+/// no sense: what `visit` has had by then is nothing either.
+pub fn decode_each(begin: Begin, bytes: &[u8], unit: u32, visit: impl FnMut(Entry) -> Option<()>) -> Option<()> {
     let (&coder, body) = bytes.split_first()?;
     let mut input = BitReader::new(body);
     let objects = input.take(OBJECTS_BITS)?;
@@ -177,18 +188,22 @@ pub fn decode(begin: Begin, bytes: &[u8], unit: u32) -> Option<Vec<Entry>> {
     if location_bits > 64 || unit == 0 {
         return None;
     }
-    let assembly = Assembly::new(begin, Measure::new(unit, location_bits), objects as usize);
+    let assembly = Assembly::new(begin, Measure::new(unit, location_bits), visit);
     match Source::new(coder, body, input, FIXED_BITS, EXACT_SETS)? {
         Source::Golomb(source) => take(assembly, objects, source),
         Source::Rans(source) => take(assembly, objects, source),
     }
 }
 
-fn take(mut assembly: Assembly, objects: u64, mut source: impl TokenSource) -> Option<Vec<Entry>> {
+fn take(
+    mut assembly: Assembly<impl FnMut(Entry) -> Option<()>>,
+    objects: u64,
+    mut source: impl TokenSource,
+) -> Option<()> {
     for _ in 0..objects {
         assembly.take_object(&mut source)?;
     }
-    source.is_finished().then_some(assembly.entries)
+    source.is_finished().then_some(())
 }
 
 /// Counts for the static tables: adds how often each symbol of each class occurs in `entries`. False if they cannot be

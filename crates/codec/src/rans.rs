@@ -24,8 +24,9 @@ pub const SYMBOLS: usize = EXACT as usize + 60 + 1;
 /// The least state between two tokens, which is also the first one.
 const LEAST: u32 = 1 << 23;
 
-/// So many symbols are looked at one by one.
-const LOOKED_AT: usize = 6;
+/// A class's scale is looked up in so many pieces of equal length.
+const PIECES: usize = 64;
+const PIECE: u32 = SCALE / PIECES as u32;
 
 /// How wide each symbol of a class is.
 pub type Frequencies = [u16; SYMBOLS];
@@ -71,6 +72,28 @@ static STARTS: [[[u16; SYMBOLS]; CLASSES]; SETS] = {
         set += 1;
     }
     starts
+};
+
+/// The first symbol whose range reaches into each piece of the scale.
+static FIRSTS: [[[u8; PIECES]; CLASSES]; SETS] = {
+    let mut firsts = [[[0; PIECES]; CLASSES]; SETS];
+    let mut set = 0;
+    while set < SETS {
+        let mut class = 0;
+        while class < CLASSES {
+            let (mut piece, mut symbol) = (0, 0);
+            while piece < PIECES {
+                while symbol + 1 < SYMBOLS && STARTS[set][class][symbol + 1] as u32 <= piece as u32 * PIECE {
+                    symbol += 1;
+                }
+                firsts[set][class][piece] = symbol as u8;
+                piece += 1;
+            }
+            class += 1;
+        }
+        set += 1;
+    }
+    firsts
 };
 
 /// `SCALE_BITS - log2(frequency)` in units of cost, by squaring the mantissa for each bit of the fraction.
@@ -251,6 +274,7 @@ pub fn encode(tokens: &[Token], set: usize) -> Vec<u8> {
 pub struct RansSource<'a> {
     widths: &'static [Frequencies; CLASSES],
     starts: &'static [Frequencies; CLASSES],
+    firsts: &'static [[u8; PIECES]; CLASSES],
     state: u32,
     input: &'a [u8],
 }
@@ -259,8 +283,8 @@ impl<'a> RansSource<'a> {
     pub fn new(bytes: &'a [u8], set: usize) -> Option<Self> {
         let (state, input) = bytes.split_first_chunk::<4>()?;
         let state = u32::from_le_bytes(*state);
-        let (widths, starts) = (TABLES.get(set)?, STARTS.get(set)?);
-        (state >= LEAST && state >> 31 == 0).then_some(Self { widths, starts, state, input })
+        let (widths, starts, firsts) = (TABLES.get(set)?, STARTS.get(set)?, FIRSTS.get(set)?);
+        (state >= LEAST && state >> 31 == 0).then_some(Self { widths, starts, firsts, state, input })
     }
 
     fn advance(&mut self, start: u32, width: u32) -> Option<()> {
@@ -276,12 +300,11 @@ impl<'a> RansSource<'a> {
     fn symbol(&mut self, class: Class) -> Option<usize> {
         let slot = self.state % SCALE;
         let starts = self.starts.get(class as usize)?;
-        // Small numbers are the frequent ones; the rest is found by halving.
-        let symbol = match starts.iter().take(LOOKED_AT).position(|&start| slot < u32::from(start)) {
-            Some(behind) => behind,
-            None => starts.partition_point(|&start| u32::from(start) <= slot),
-        };
-        let symbol = symbol.checked_sub(1)?;
+        let first = *self.firsts.get(class as usize)?.get((slot / PIECE) as usize)?;
+        let mut symbol = usize::from(first);
+        while starts.get(symbol + 1).is_some_and(|&start| u32::from(start) <= slot) {
+            symbol += 1;
+        }
         self.advance(u32::from(*starts.get(symbol)?), u32::from(*self.widths.get(class as usize)?.get(symbol)?))?;
         Some(symbol)
     }

@@ -194,27 +194,35 @@ pub fn tokens_of(begin: Begin, entries: &[Entry], measure: Measure) -> Option<To
     let (list, ends) = (Vec::with_capacity(entries.len() * 5), Vec::with_capacity(entries.len()));
     let mut out = Tokens { list, ends, objects: 0 };
     let mut context = Context::new(begin, measure);
+    let mut parts = Vec::new();
     for group in entries.chunk_by(|a, b| a.object == b.object) {
-        put_object(&mut out, &mut context, group)?;
+        put_object(&mut out, &mut context, group, &mut parts)?;
         out.objects += 1;
     }
     Some(out)
 }
 
-/// The parts of a group that holds nothing else, if they do not overlap.
-fn parts_of(extents: &[Entry]) -> Option<Vec<Part>> {
+/// Lets `parts` be those of a group that holds nothing else; false if there is something else or they overlap.
+fn find_parts(extents: &[Entry], parts: &mut Vec<Part>) -> bool {
+    parts.clear();
     let mut end = 0;
-    let part = |entry: &Entry| {
-        let Item::Extent { offset, length, location } = entry.item else { return None };
+    extents.iter().all(|entry| {
+        let Item::Extent { offset, length, location } = entry.item else { return false };
         let length = u64::from(length);
         let is_sound = length > 0 && offset >= end && offset <= OFFSET_END - length;
         end = offset.wrapping_add(length);
-        is_sound.then_some((offset, length, location))
-    };
-    extents.iter().map(part).collect()
+        parts.push((offset, length, location));
+        is_sound
+    })
 }
 
-fn put_object(out: &mut Tokens, context: &mut Context, group: &[Entry]) -> Option<()> {
+/// Whether the advice of two objects is the same. Nearly all have none, and to compare nothing byte by byte is slow on
+/// processors that read through the dangling pointer of an empty vector, if under an empty mask.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && (one.is_empty() || one == other)
+}
+
+fn put_object(out: &mut Tokens, context: &mut Context, group: &[Entry], parts: &mut Vec<Part>) -> Option<()> {
     let first = group.first()?;
     let step = first.object.wrapping_sub(context.object).wrapping_sub(u64::from(!context.is_first));
     out.list.push(Token::Value(OBJECT, step));
@@ -227,10 +235,12 @@ fn put_object(out: &mut Tokens, context: &mut Context, group: &[Entry]) -> Optio
         _ => (None, group),
     };
     let fits = head.is_none_or(|(.., hints)| hints.len() <= usize::from(u8::MAX));
-    let Some(parts) = parts_of(extents).filter(|_| fits) else { return put_raw(out, group) };
+    if !fits || !find_parts(extents, parts) {
+        return put_raw(out, group);
+    }
     let Some((size, allocated, accessed, hints)) = head else {
         out.list.push(Token::Value(SHAPE, SHAPE_EXTENTS));
-        put_parts(out, context, &mut follow, &parts, None);
+        put_parts(out, context, &mut follow, parts, None);
         return Some(());
     };
     let unit = context.measure.unit;
@@ -248,10 +258,10 @@ fn put_object(out: &mut Tokens, context: &mut Context, group: &[Entry]) -> Optio
         _ => FORM_ANY,
     };
     // The length of one extent is limited, that of an object is not.
-    let is_usual = allocated == size && accessed == context.accessed && *hints == context.hints;
+    let is_usual = allocated == size && accessed == context.accessed && is_same(hints, &context.hints);
     out.list.push(Token::Value(SHAPE, if is_usual { form } else { form + UNUSUAL }));
     if !is_usual {
-        if *hints == context.hints {
+        if is_same(hints, &context.hints) {
             out.list.push(Token::Value(HINTS, 0));
         } else {
             out.list.push(Token::Value(HINTS, hints.len() as u64 + 1));
@@ -266,9 +276,9 @@ fn put_object(out: &mut Tokens, context: &mut Context, group: &[Entry]) -> Optio
     out.list.push(Token::Value(REST, rest));
     out.end_entry();
     if form == FORM_ANY {
-        put_parts(out, context, &mut follow, &parts, Some(size));
+        put_parts(out, context, &mut follow, parts, Some(size));
     } else {
-        for (_, length, location) in parts {
+        for &mut (_, length, location) in parts {
             context.put_location(out, &mut follow, length, location);
             out.end_entry();
         }
@@ -311,21 +321,26 @@ fn put_raw(out: &mut Tokens, group: &[Entry]) -> Option<()> {
     Some(())
 }
 
-/// Makes entries of tokens.
-pub struct Assembly {
+/// Makes entries of tokens, and gives each to `visit` as soon as it is whole.
+pub struct Assembly<V> {
     context: Context,
-    /// What came out.
-    pub entries: Vec<Entry>,
+    visit: V,
+    /// How many were made.
+    count: usize,
 }
 
-impl Assembly {
-    pub fn new(begin: Begin, measure: Measure, objects: usize) -> Self {
-        // An object and an extent for each is about what there is.
-        Self { context: Context::new(begin, measure), entries: Vec::with_capacity(2 * objects) }
+impl<V: FnMut(Entry) -> Option<()>> Assembly<V> {
+    pub const fn new(begin: Begin, measure: Measure, visit: V) -> Self {
+        Self { context: Context::new(begin, measure), visit, count: 0 }
     }
 
+    #[inline]
     fn push(&mut self, item: Item) -> Option<()> {
-        (self.entries.len() < ENTRIES_MAX).then(|| self.entries.push(Entry { object: self.context.object, item }))
+        self.count += 1;
+        if self.count > ENTRIES_MAX {
+            return None;
+        }
+        (self.visit)(Entry { object: self.context.object, item })
     }
 
     /// Takes all of the next object; `None` if the tokens make no sense.
@@ -406,12 +421,12 @@ impl Assembly {
     }
 
     fn take_raw(&mut self, source: &mut impl TokenSource) -> Option<()> {
-        let object = self.context.object;
+        let mut last = None;
         for _ in 0..source.value(COUNT)? {
             let offset = if source.bits(1)? == 1 { Some(source.bits(64)?) } else { None };
             let length = source.bits(LENGTH_BITS)?;
             let value = (0..length).map(|_| Some(source.bits(8)? as u8)).collect::<Option<_>>()?;
-            if self.entries.last().is_some_and(|last| last.key() >= (object, offset)) {
+            if last.replace(offset).is_some_and(|last| last >= offset) {
                 return None;
             }
             self.push(Item::Raw { offset, value })?;

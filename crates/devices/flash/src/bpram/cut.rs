@@ -21,19 +21,13 @@ const DOUBT: usize = 32;
 const BESIDE: isize = 10;
 
 /// A bucket on its way to the memory.
-pub struct Part {
+pub struct Part<'a> {
     /// Where it begins.
     pub first: Key,
     /// What is in it.
-    pub items: Vec<Entry>,
+    pub items: &'a [Entry],
     /// Its bytes; none if it cannot be written.
     pub bytes: Vec<u8>,
-}
-
-impl Part {
-    fn new(first: Key, items: &[Entry], bytes: Vec<u8>) -> Self {
-        Self { first, items: items.to_vec(), bytes }
-    }
 }
 
 /// Entries on their way into parts.
@@ -46,19 +40,19 @@ struct Cutter<'a> {
 
 /// `items`, the first of which is at or behind `first`, in parts that fit buckets; at least one. A part of a
 /// single entry may be longer.
-pub fn cut(first: Key, items: &[Entry], unit: u32) -> Vec<Part> {
+pub fn cut(first: Key, items: &[Entry], unit: u32) -> Vec<Part<'_>> {
     cut_into(first, items, unit, EVEN_MAX)
 }
 
 /// The same, evenly if there are up to `even` parts.
-pub fn cut_into(first: Key, items: &[Entry], unit: u32, even: usize) -> Vec<Part> {
+pub fn cut_into(first: Key, items: &[Entry], unit: u32, even: usize) -> Vec<Part<'_>> {
     let cutter = Cutter { items, ends: ends(&first, items, unit).unwrap_or_default(), unit };
     let about = cutter.bytes(0, items.len());
     if items.len() < 2 || about <= CONTENT_BYTES_MAX + DOUBT {
         let together = encode(&first, items, unit);
         let length = together.as_ref().map_or(usize::MAX, Vec::len);
         if length <= CONTENT_BYTES_MAX || items.len() < 2 {
-            return alloc::vec![Part::new(first, items, together.unwrap_or_default())];
+            return alloc::vec![Part { first, items, bytes: together.unwrap_or_default() }];
         }
     }
     for parts in about.div_ceil(CONTENT_BYTES_MAX).max(2)..=even {
@@ -69,7 +63,7 @@ pub fn cut_into(first: Key, items: &[Entry], unit: u32, even: usize) -> Vec<Part
     cutter.fully(first)
 }
 
-impl Cutter<'_> {
+impl<'a> Cutter<'a> {
     fn end(&self, count: usize) -> u32 {
         count.checked_sub(1).and_then(|last| self.ends.get(last)).copied().unwrap_or(0)
     }
@@ -89,14 +83,14 @@ impl Cutter<'_> {
         self.ends.partition_point(|&end| end as isize <= most).saturating_sub(from)
     }
 
-    fn encode(&self, first: Key, from: usize, to: usize) -> Option<Part> {
+    fn encode(&self, first: Key, from: usize, to: usize) -> Option<Part<'a>> {
         let items = self.items.get(from..to)?;
         let first = if from == 0 { first } else { key_of(items.first()?) };
-        Some(Part::new(first, items, encode(&first, items, self.unit)?))
+        Some(Part { first, items, bytes: encode(&first, items, self.unit)? })
     }
 
     /// So many parts of about as many bytes; `None` if one of them does not fit.
-    fn evenly(&self, first: Key, parts: usize) -> Option<Vec<Part>> {
+    fn evenly(&self, first: Key, parts: usize) -> Option<Vec<Part<'a>>> {
         let (mut all, mut from) = (Vec::with_capacity(parts), 0);
         let total = self.bytes(0, self.items.len());
         for number in 1..=parts {
@@ -111,7 +105,7 @@ impl Cutter<'_> {
     }
 
     /// Part after part as full as it gets with few tries.
-    fn fully(&self, first: Key) -> Vec<Part> {
+    fn fully(&self, first: Key) -> Vec<Part<'a>> {
         let (mut all, mut from, mut beside) = (Vec::new(), 0, BESIDE);
         while from < self.items.len() {
             let part = self.fill(first, from, &mut beside);
@@ -122,9 +116,9 @@ impl Cutter<'_> {
     }
 
     /// A part that begins with the entry `from`, of at least one; `beside` is what parts take beside what was estimated.
-    fn fill(&self, first: Key, from: usize, beside: &mut isize) -> Part {
+    fn fill(&self, first: Key, from: usize, beside: &mut isize) -> Part<'a> {
         let left = self.items.len() - from;
-        let (mut best, mut over): (Option<Part>, usize) = (None, left + 1);
+        let (mut best, mut over): (Option<Part<'a>>, usize) = (None, left + 1);
         let mut probe = self.count(from, CONTENT_BYTES_MAX as isize - *beside).clamp(1, left);
         let mut tries = 0;
         loop {
@@ -137,7 +131,7 @@ impl Cutter<'_> {
                 part if probe == 1 => {
                     let items = self.items.get(from..=from).unwrap_or_default();
                     let first = if from == 0 { first } else { items.first().map_or(first, key_of) };
-                    return part.unwrap_or_else(|| Part::new(first, items, Vec::new()));
+                    return part.unwrap_or_else(|| Part { first, items, bytes: Vec::new() });
                 }
                 _ => over = probe,
             }

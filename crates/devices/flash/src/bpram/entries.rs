@@ -17,6 +17,10 @@ use onode_object::wire::hints;
 
 /// Bytes of a value that need no allocation.
 const SHORT_BYTES: usize = 22;
+/// Default hints, as the wire has them.
+const NO_HINTS: u64 = 0;
+/// About as many entries as a full bucket of small files has.
+const EXPECTED_ENTRIES: usize = 256;
 
 /// The value of an entry.
 #[derive(Clone, Debug)]
@@ -177,20 +181,68 @@ fn begin_of(key: &Key) -> exact::Begin {
     (key.object, (key.kind == Key::EXTENT).then_some(key.index))
 }
 
-/// The value of an entry in place of what `out` held; `None` if it is impossible.
-fn put_value(item: &Item, out: &mut Vec<u8>) -> Option<()> {
-    out.clear();
+/// The value of an entry; `None` if it is impossible. `room` is there to write it.
+fn value_of(item: &Item, room: &mut Vec<u8>) -> Option<Value> {
+    let mut short = ShortValue::default();
     match item {
-        Item::Extent { length, location, .. } => Extent::put(Piece { location: *location, length: *length }, out),
-        Item::Raw { value, .. } => out.extend_from_slice(value),
+        Item::Extent { length, location, .. } => {
+            short.number(u64::from(*length));
+            short.number(*location);
+            Some(short.finish(|out| Extent::put(Piece { location: *location, length: *length }, out)))
+        }
+        Item::Object { size, allocated, accessed: 0, hints } if hints.is_empty() => {
+            short.number(*size);
+            short.number(*allocated);
+            short.number(NO_HINTS);
+            let hints = Hints::default();
+            Some(short.finish(|out| Onode { size: *size, allocated: *allocated, hints, accessed: 0 }.put(out)))
+        }
         Item::Object { size, allocated, accessed, hints: advice } => {
             let mut rest = &advice[..];
             let hints = if rest.is_empty() { Hints::default() } else { hints::take(&mut rest)? };
             rest.is_empty().then_some(())?;
-            Onode { size: *size, allocated: *allocated, hints, accessed: *accessed }.put(out);
+            room.clear();
+            Onode { size: *size, allocated: *allocated, hints, accessed: *accessed }.put(room);
+            Some(Value::new(room))
+        }
+        Item::Raw { value, .. } => Some(Value::new(value)),
+    }
+}
+
+/// A value of few numbers on its way: nearly all are, and to write them to a vector first takes far longer.
+#[derive(Default)]
+struct ShortValue {
+    length: usize,
+    bytes: [u8; SHORT_BYTES],
+}
+
+impl ShortValue {
+    /// Appends a number as [`varint::put`] does; there is room for two and a byte.
+    #[inline]
+    fn number(&mut self, mut value: u64) {
+        loop {
+            let more = if value >= 0x80 { 0x80 } else { 0 };
+            if let Some(byte) = self.bytes.get_mut(self.length) {
+                *byte = value as u8 & 0x7f | more;
+                self.length += 1;
+            }
+            value >>= 7;
+            if more == 0 {
+                return;
+            }
         }
     }
-    Some(())
+
+    /// The value, which is what `put` writes.
+    #[inline]
+    fn finish(self, put: impl FnOnce(&mut Vec<u8>)) -> Value {
+        if cfg!(debug_assertions) {
+            let mut same = Vec::new();
+            put(&mut same);
+            debug_assert_eq!(self.bytes.get(..self.length), Some(&same[..]), "a value is put in two forms");
+        }
+        Value::Short(self.length as u8, self.bytes)
+    }
 }
 
 /// A key by itself, with pages of `unit` bytes. The offset of an extent is below 2^63.
@@ -232,16 +284,17 @@ pub fn ends(first: &Key, items: &[Entry], unit: u32) -> Option<Vec<u32>> {
 /// The key at which a bucket begins and its entries, with pages of `unit` bytes; `None` if they make no sense.
 pub fn decode(mut bytes: &[u8], unit: u32) -> Option<(Key, Entries)> {
     let first = take_key(&mut bytes, unit)?;
-    let found = exact::decode(begin_of(&first), bytes, unit)?;
-    let mut list: Vec<(Key, Value)> = Vec::with_capacity(found.len());
-    let mut value = Vec::with_capacity(SHORT_BYTES);
-    for entry in found {
+    let mut list: Vec<(Key, Value)> = Vec::with_capacity(EXPECTED_ENTRIES);
+    let mut last = None;
+    let mut again = Vec::new();
+    exact::decode_each(begin_of(&first), bytes, unit, |entry| {
         let key = key_of(&entry);
-        if key < first || list.last().is_some_and(|(last, _)| *last >= key) {
+        if key < first || last.replace(key).is_some_and(|last| last >= key) {
             return None;
         }
-        put_value(&entry.item, &mut value)?;
-        list.push((key, Value::new(&value)));
-    }
+        list.push((key, value_of(&entry.item, &mut again)?));
+        Some(())
+    })?;
+    list.shrink_to_fit();
     Some((first, Entries { list }))
 }

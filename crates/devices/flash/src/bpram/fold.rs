@@ -96,10 +96,7 @@ impl Bpram {
         }
         let mut written = None;
         while let Some(first) = self.changed.keys().next().copied() {
-            for part in self.cut_changed(first, written) {
-                written = Some(part.first);
-                self.put_part(part);
-            }
+            written = self.put_changed(first, written);
         }
         given_up.append(&mut self.given_up);
         let unmarked: Vec<Key> =
@@ -121,20 +118,25 @@ impl Bpram {
         self.anchor(moment, &[])
     }
 
-    /// Takes out the changed bucket at `first` and changed ones behind it, and what is to be written in their place.
-    /// Neighbours up to `written` have been written just now.
-    fn cut_changed(&mut self, first: Key, written: Option<Key>) -> Vec<Part> {
+    /// Takes out the changed bucket at `first` and changed ones behind it, and writes what comes in their place. Neighbours
+    /// up to `written` have been written just now; returns up to where they are then.
+    fn put_changed(&mut self, first: Key, written: Option<Key>) -> Option<Key> {
         let Together { mut firsts, items } = self.take_neighbours(first);
         let mut parts = cut(first, &items, self.unit);
         let bytes: usize = parts.iter().map(|part| part.bytes.len()).sum();
+        let all;
         if parts.len() > firsts.len() || bytes < SPARSE * parts.len() {
             // Full neighbours are better divided by one more than one of them by two.
             if let Some(window) = self.window(&firsts, written, bytes, parts.len())
-                && let Some(joined) = self.join(&window, first, items)
-                && joined.len() < parts.len() + window.len()
+                && let Some(together) = self.with_window(&window, &items)
             {
-                parts = joined;
-                firsts.extend(window.before.into_iter().chain(window.behind));
+                all = together;
+                let first = window.before.first().copied().unwrap_or(first);
+                let joined = cut_into(first, &all, self.unit, NEIGHBOURS_MAX + 2);
+                if joined.len() < parts.len() + window.len() {
+                    parts = joined;
+                    firsts.extend(window.before.into_iter().chain(window.behind));
+                }
             }
         }
         for first in firsts {
@@ -143,7 +145,9 @@ impl Bpram {
         }
         // What the bucket before covers as well.
         parts.retain(|part| !part.items.is_empty() || part.first == Key::MIN);
-        parts
+        let last = parts.last().map(|part| part.first);
+        parts.into_iter().for_each(|part| self.put_part(part));
+        last.or(written)
     }
 
     /// Takes out the changed bucket at `first` and those that changed right behind it.
@@ -197,23 +201,21 @@ impl Bpram {
         None
     }
 
-    /// The entries of a window around `items`, the first of which is at or behind `first`, in parts; `None` if some are
-    /// elsewhere.
-    fn join(&mut self, window: &Window, first: Key, items: Vec<Entry>) -> Option<Vec<Part>> {
+    /// The entries of a window with `items` in it; `None` if some are elsewhere.
+    fn with_window(&mut self, window: &Window, items: &[Entry]) -> Option<Vec<Entry>> {
         let mut all = Vec::new();
         for key in &window.before {
             all.extend(self.load(key)?.items());
         }
-        all.extend(items);
+        all.extend_from_slice(items);
         for key in &window.behind {
             all.extend(self.load(key)?.items());
         }
-        let first = window.before.first().copied().unwrap_or(first);
-        Some(cut_into(first, &all, self.unit, NEIGHBOURS_MAX + 2))
+        Some(all)
     }
 
     /// Writes a bucket, in smaller ones if free places are short. What has no place at all is elsewhere.
-    fn put_part(&mut self, part: Part) {
+    fn put_part(&mut self, part: Part<'_>) {
         let Part { first, items, bytes } = part;
         let at = if bytes.is_empty() { None } else { self.put(BlobKind::Bucket, &bytes) };
         let middle = items.len() / 2;
@@ -222,7 +224,7 @@ impl Bpram {
                 let right = entries::key_of(entry);
                 for (first, items) in [(first, &items[..middle]), (right, &items[middle..])] {
                     let bytes = entries::encode(&first, items, self.unit).unwrap_or_default();
-                    self.put_part(Part { first, items: items.to_vec(), bytes });
+                    self.put_part(Part { first, items, bytes });
                 }
             }
             None => {

@@ -66,7 +66,15 @@ impl Heap {
     pub fn take_high(&mut self, bytes: u32) -> Option<Span> {
         let count = granules(bytes);
         let (mut run, mut highest) = (0, None);
-        for index in (self.low..self.top).rev() {
+        let mut above = self.top;
+        while above > self.low {
+            let index = above - 1;
+            if self.used.get(index / 64) == Some(&u64::MAX) {
+                // Nothing is free in any of these.
+                (run, above) = (0, index / 64 * 64);
+                continue;
+            }
+            above = index;
             let is_free = !self.has(index);
             run = if is_free { run + 1 } else { 0 };
             highest = highest.or(is_free.then_some(index + 1));

@@ -43,7 +43,7 @@ fn every_entry_is_in_a_part_that_fits() {
         let first = Key { object: 0, kind: Key::ONODE, index: 0 };
         for even in 1..=6 {
             let parts = cut_into(first, &items, UNIT, even);
-            let whole: Vec<Entry> = parts.iter().flat_map(|part| part.items.clone()).collect();
+            let whole: Vec<Entry> = parts.iter().flat_map(|part| part.items.to_vec()).collect();
             assert!(whole == items, "round {round}: {} of {} entries", whole.len(), items.len());
             for part in &parts {
                 let is_alone = part.items.len() == 1;
@@ -69,7 +69,8 @@ fn parts_that_hold_many_entries_are_full() {
         let size = size(&mut random);
         Entry { object, item: Item::Object { size, allocated: size, accessed: 0, hints: Vec::new() } }
     });
-    let parts = cut(Key { object: 0, kind: Key::ONODE, index: 0 }, &objects.collect::<Vec<_>>(), UNIT);
+    let objects: Vec<Entry> = objects.collect();
+    let parts = cut(Key { object: 0, kind: Key::ONODE, index: 0 }, &objects, UNIT);
     let bytes: usize = parts.iter().map(|part| part.bytes.len()).sum();
     assert!(bytes > parts.len() * CONTENT_BYTES_MAX * 97 / 100, "{} of {}", bytes / parts.len(), CONTENT_BYTES_MAX);
 }
