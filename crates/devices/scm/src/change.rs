@@ -176,7 +176,8 @@ impl<'a, P: Pmem> Change<'a, P> {
             self.batch.push(&Item::Removed(object));
         }
         self.objects -= 1;
-        self.shrinks = true;
+        // Its blocks are held until nothing brings it back, unless they become memory.
+        self.shrinks |= self.withdrawn == Some(object);
         Ok(())
     }
 

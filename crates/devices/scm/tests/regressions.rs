@@ -4,7 +4,8 @@ mod common;
 
 use common::Scm;
 use onode_object::conformance::Harness;
-use onode_object::{Durability, Hints, ObjectDevice, Transaction};
+use onode_object::powers::Inspect;
+use onode_object::{Durability, Hints, ObjectDevice, SyncScope, Transaction};
 
 /// A file was cut to less and grew again before the cut was durable: its block was made longer by the chunks that it was
 /// about to lose, which then had two owners (found by fsx).
@@ -38,4 +39,30 @@ fn a_block_does_not_grow_over_what_it_gives_up() {
             }
         }
     }
+}
+
+/// Each removal made the next transaction wait for a fence, which in a plain file is a sync.
+#[test]
+fn objects_go_without_a_fence_for_each() {
+    let scm = Scm::holding(4 << 10, 1 << 20);
+    let fences = || {
+        let counters = scm.device.counters();
+        counters.iter().find(|(name, _)| name == "fences").map(|(_, count)| *count)
+    };
+    let objects: Vec<_> = (0..50).map(|_| scm.device.reserve_ids(1).expect("ids")).collect();
+    for object in &objects {
+        let mut making = Transaction::new();
+        making.create(*object, Hints::default()).write(*object, 0, vec![1; 100]);
+        scm.device.commit(making, Durability::Buffered).expect("room");
+    }
+    scm.device.sync(SyncScope::All).expect("the memory works");
+    let before = fences();
+    for object in &objects {
+        let mut removal = Transaction::new();
+        removal.remove(*object);
+        scm.device.commit(removal, Durability::Buffered).expect("removals need no room");
+    }
+    assert_eq!(fences(), before);
+    scm.device.sync(SyncScope::All).expect("the memory works");
+    assert_eq!(fences(), before.map(|count| count + 1));
 }
