@@ -99,6 +99,14 @@ impl<P: Pmem> Core<P> {
         self.unflushed.first = self.unflushed.last;
     }
 
+    /// Whether bytes may be put over content without a word to anybody.
+    pub(crate) fn overwrites_at_once(&self, address: u64, length: u64) -> bool {
+        self.mode == Mode::Mem
+            && self.read_only.is_none()
+            && self.last_put < self.superblock.accepted
+            && !self.doubted.overlaps(address, length)
+    }
+
     /// Puts bytes over content where it lies.
     pub(crate) fn overwrite(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
         self.check_writable()?;

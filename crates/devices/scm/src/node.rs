@@ -101,6 +101,11 @@ trait Words: Copy {
     /// Moves words within the node.
     #[inline]
     fn shift(self, from: u64, to: u64, count: u64) {
+        self.shift_each(from, to, count);
+    }
+
+    /// The same, word by word.
+    fn shift_each(self, from: u64, to: u64, count: u64) {
         if from < to {
             for word in (0..count).rev() {
                 self.set(to.wrapping_add(word), self.get(from.wrapping_add(word)));
@@ -123,6 +128,20 @@ impl Words for &[AtomicU64; WORDS as usize] {
     #[inline]
     fn set(self, word: u64, value: u64) {
         self[(word % WORDS) as usize].store(value.to_le(), Ordering::Release);
+    }
+
+    #[inline]
+    fn shift(self, from: u64, to: u64, count: u64) {
+        let part = |start: u64| self.as_slice().get(start as usize..).and_then(|words| words.get(..count as usize));
+        let (Some(source), Some(target)) = (part(from), part(to)) else {
+            // Of a damaged node.
+            return self.shift_each(from, to, count);
+        };
+        let pairs = source.iter().zip(target);
+        let copy = |(source, target): (&AtomicU64, &AtomicU64)| {
+            target.store(source.load(Ordering::Acquire), Ordering::Release);
+        };
+        if from < to { pairs.rev().for_each(copy) } else { pairs.for_each(copy) }
     }
 }
 

@@ -107,23 +107,20 @@ impl<P: Pmem> Core<P> {
     /// Leaves the words for whoever comes next; what is as it was is not stored again.
     pub(crate) fn leave_words(&mut self) {
         let now = self.words();
-        if now == self.left {
-            return;
-        }
         let places = self.memory.words(WORDS_START, WORDS as u64);
         let places: Option<&[AtomicU64; WORDS]> = places.and_then(|places| places.try_into().ok());
-        let words = now.0.iter().zip(&self.left.0);
-        match places {
-            Some(places) => {
-                words.zip(places).filter(|((now, before), _)| now != before).for_each(|((now, _), place)| {
-                    place.store(now.to_le(), Ordering::Release);
-                })
+        let words = now.0.iter().zip(&mut self.left.0).enumerate();
+        let mut is_changed = false;
+        for (number, (now, left)) in words.filter(|(_, (now, left))| **now != **left) {
+            (*left, is_changed) = (*now, true);
+            match places {
+                Some(places) => places[number].store(now.to_le(), Ordering::Release),
+                None => self.memory.store(WORDS_START + number as u64 * 8, *now),
             }
-            None => words.zip(0..).filter(|((now, before), _)| now != before).for_each(|((now, _), number)| {
-                self.memory.store(WORDS_START + number * 8, *now);
-            }),
         }
-        self.left = now;
+        if !is_changed {
+            return;
+        }
         let before = self.changes;
         self.changes += 1;
         let is_unfenced = self.log.fenced < self.log.sequence || self.log.applied < self.log.flushed;

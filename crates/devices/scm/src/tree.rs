@@ -214,8 +214,9 @@ impl Tree {
     /// Replaces the value of a key that is there and was at `spot` when it was inserted.
     #[inline]
     pub(crate) fn replace<P: Pmem + ?Sized>(&self, memory: &P, spot: Spot, key: Key, value: Value) {
-        // Later insertions may have moved it.
-        if !spot.leaf.replace(memory, spot.at, key, value) {
+        // Later insertions may have moved it, mostly by one.
+        let is_at = |at: u64| spot.leaf.replace(memory, at, key, value);
+        if !is_at(spot.at) && !is_at(spot.at + 1) {
             self.change(memory, key, |_| Some(value));
         }
     }
@@ -298,19 +299,13 @@ impl Tree {
     pub(crate) fn remove<P: Pmem + ?Sized>(&mut self, memory: &P, key: Key) -> Option<Value> {
         let leaf = self.leaf(memory, key);
         let (at, value) = leaf.find(memory, key).ok()?;
-        if leaf.count(memory) - 1 > Node::LEAF_ENTRIES / 3 {
-            leaf.remove_entry(memory, at);
+        let rest = leaf.count(memory) - 1;
+        leaf.remove_entry(memory, at);
+        // It may be joined with a neighbour. Whoever found no room there asks again when it is half as large.
+        if rest > Node::LEAF_ENTRIES / 3 || rest > 0 && !rest.is_power_of_two() {
             return Some(value);
         }
-        // It may be joined with a neighbour.
-        self.forget();
         let mut path = self.path(memory, key);
-        let (leaf, at) = path.steps[path.depth];
-        if at >= leaf.count(memory) || leaf.key(memory, 0, at) != key {
-            return None;
-        }
-        let value = leaf.value(memory, at);
-        leaf.remove_entry(memory, at);
         while path.depth > 0 {
             let (node, _) = path.steps[path.depth];
             path.depth -= 1;
@@ -318,6 +313,7 @@ impl Tree {
             if !self.join(memory, node, parent, position) {
                 break;
             }
+            self.forget();
         }
         while self.root.level(memory) > 0 && self.root.count(memory) == 1 {
             let child = self.root.child(memory, self.root.level(memory), 0);

@@ -139,6 +139,12 @@ impl<'a, P: Pmem, G: DerefMut<Target = Core<P>>> Guard<'a, P, G> {
     pub(crate) const fn new(core: G, turn: &'a Turn<P>, ends: bool) -> Self {
         Self { core, turn, ends, is_changed: false }
     }
+
+    /// The same for a change of what only this process knows: nothing is left for others.
+    #[inline]
+    pub(crate) fn unshared(&mut self) -> &mut Core<P> {
+        &mut self.core
+    }
 }
 
 impl<P: Pmem, G: DerefMut<Target = Core<P>>> Deref for Guard<'_, P, G> {
