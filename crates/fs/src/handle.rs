@@ -67,13 +67,17 @@ impl FileSystem {
     /// # Errors
     /// `BadHandle`.
     pub fn release(&self, handle: FileHandle) -> Result<()> {
-        let state = &mut *self.lock();
+        // Of a file that stays and of which nothing waits the device is not asked.
+        let mut state = self.state.lock();
         let number = InodeNumber(state.handles.close(handle).ok_or(ErrorKind::BadHandle)?.inode);
         if let Some(node) = state.nodes.get_mut(&number.0) {
             node.opens = node.opens.saturating_sub(1);
             if !node.is_dirty() && !node.rewritten && !node.removed && node.inode.links > 0 {
                 return Ok(());
             }
+        }
+        let state = &mut *self.take_turn(state);
+        if let Some(node) = state.nodes.get_mut(&number.0) {
             if node.rewritten {
                 self.write_back_rewritten(state, number);
             } else if self.writes_through() {

@@ -8,7 +8,7 @@ use crate::file_system::FileSystem;
 use crate::namespace::Removal;
 use crate::orphan::Ended;
 use crate::state::State;
-use crate::types::{Attributes, Caller, FileType, InodeNumber};
+use crate::types::{Caller, FileType, InodeNumber};
 use onode_base::ErrorKind;
 use onode_object::powers::{Content, MapObjects, Placed};
 use onode_object::{Durability, Transaction};
@@ -31,7 +31,7 @@ impl FileSystem {
     }
 
     /// Makes a regular file of a block of memory: the bytes stay where they are, and the file is durable, name and content,
-    /// when this returns. Counts as a lookup.
+    /// when this returns.
     ///
     /// # Errors
     /// `NotSupported` on other devices, `Invalid` if there is no such block or it belongs to a file; as
@@ -43,7 +43,7 @@ impl FileSystem {
         name: &[u8],
         permissions: u16,
         block: Block,
-    ) -> Result<Attributes> {
+    ) -> Result<InodeNumber> {
         self.mapping()?;
         self.make_of_memory(caller, parent, name, block, permissions)
     }

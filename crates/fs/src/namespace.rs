@@ -82,11 +82,11 @@ impl FileSystem {
     /// Gives back `count` uses that lookups and creations counted. A file without name, use and
     /// handle goes away.
     pub fn forget(&self, number: InodeNumber, count: u64) {
-        let state = &mut *self.lock();
+        let mut state = self.state.lock();
         if let Some(node) = state.nodes.get_mut(&number.0) {
             node.lookups = node.lookups.saturating_sub(count);
             if node.removed || node.inode.links == 0 {
-                self.let_go(state, number);
+                self.let_go(&mut self.take_turn(state), number);
             }
         }
     }
@@ -165,8 +165,10 @@ impl FileSystem {
         name: &[u8],
         block: Block,
         permissions: u16,
-    ) -> Result<Attributes> {
-        self.make(caller, parent, name, New::Memory(block), permissions)
+    ) -> Result<InodeNumber> {
+        self.check_writable()?;
+        let made = self.make_locked(&mut self.lock(), caller, parent, name, New::Memory(block), permissions, 0)?;
+        Ok(made.inode)
     }
 
     fn make(
@@ -179,6 +181,22 @@ impl FileSystem {
     ) -> Result<Attributes> {
         self.check_writable()?;
         let state = &mut *self.lock();
+        let made = self.make_locked(state, caller, parent, name, new, permissions, 1)?;
+        if made.size == 0 { Ok(made) } else { self.attributes_of(state, made.inode) }
+    }
+
+    /// Makes a file that begins with so many lookups counted; its attributes without the space that it takes.
+    #[expect(clippy::too_many_arguments, reason = "one place makes every new file")]
+    fn make_locked(
+        &self,
+        state: &mut State,
+        caller: &Caller,
+        parent: InodeNumber,
+        name: &[u8],
+        new: New<'_>,
+        permissions: u16,
+        lookups: u64,
+    ) -> Result<Attributes> {
         check_name(name)?;
         let mut directory = self.live_directory(state, parent)?;
         let (home, found) = self.search_name(state, parent, name)?;
@@ -207,7 +225,7 @@ impl FileSystem {
         }
         self.set_inode(state, parent, directory);
         state.names.insert(parent.0, home, name, CachedName { inode: number.0, file_type: inode.file_type });
-        self.admit_new(state, number, inode, new)
+        Ok(Self::admit_new(state, number, inode, new, lookups))
     }
 
     /// Makes a regular file without a name in the directory `parent`, which goes away with its last
@@ -227,7 +245,7 @@ impl FileSystem {
         Self::add_orphan(&mut transaction, number);
         self.commit(state, transaction)?;
         inode.links = 0;
-        self.admit_new(state, number, inode, new)
+        Ok(Self::admit_new(state, number, inode, new, 1))
     }
 
     /// Adds the new object with its inode, target and inherited ACLs to the transaction.
@@ -280,27 +298,23 @@ impl FileSystem {
         Ok(inode)
     }
 
-    /// Takes a file that was just made into memory.
-    fn admit_new(&self, state: &mut State, number: InodeNumber, inode: Inode, new: New<'_>) -> Result<Attributes> {
+    /// Takes a file that was just made into memory; its attributes without the space that it takes.
+    fn admit_new(state: &mut State, number: InodeNumber, inode: Inode, new: New<'_>, lookups: u64) -> Attributes {
         let size = match new {
             New::Link(target) => target.len() as u64,
             New::Memory(block) => block.bytes,
             New::Plain(_) | New::Device(..) => 0,
         };
         let mut node = Node::new(inode, size);
-        node.lookups = 1;
+        node.lookups = lookups;
         node.allocated = (size == 0).then_some(0);
         if let New::Memory(block) = new {
             node.place = Place::Block(block.address);
         }
         state.statistics.changes += 1;
-        if size == 0 {
-            let attributes = node.attributes(number.0);
-            state.insert(number.0, node);
-            return Ok(attributes);
-        }
+        let attributes = node.attributes(number.0);
         state.insert(number.0, node);
-        self.attributes_of(state, number)
+        attributes
     }
 
     /// Gives a file one more name. Counts as a lookup.

@@ -49,7 +49,12 @@ impl FileSystem {
     /// The memory, for one call.
     #[inline]
     pub(crate) fn lock(&self) -> Locked<'_> {
-        let mut state = self.state.lock();
+        self.take_turn(self.state.lock())
+    }
+
+    /// The device's turn for who has the lock of the memory: what only concerns the memory needs none.
+    #[inline]
+    pub(crate) fn take_turn<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Locked<'a> {
         let share = self.device.share();
         let seen = share.map_or(0, Share::begin);
         if seen != state.seen {

@@ -80,8 +80,7 @@ impl Stack {
     }
 
     fn publish(&self, number: u64, block: Block) {
-        let made = self.files.publish(&self.caller, self.directory, &self.name(number), PERMISSIONS, block).unwrap();
-        self.files.forget(made.inode, 1);
+        self.files.publish(&self.caller, self.directory, &self.name(number), PERMISSIONS, block).unwrap();
     }
 }
 

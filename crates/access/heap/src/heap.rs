@@ -272,11 +272,9 @@ impl Heap {
         }
         let content = onode_fs::Block { address: block.address, bytes: block.bytes as u64, is_durable: false };
         let files = self.files();
-        let made = files.resolve_parent(path).and_then(|(parent, name)| {
-            let made = files.publish(caller, parent, name, permissions, content)?;
-            files.forget(made.inode, 1);
-            Ok(made.inode)
-        });
+        let made = files
+            .resolve_parent(path)
+            .and_then(|(parent, name)| files.publish(caller, parent, name, permissions, content));
         match made {
             Ok(inode) => {
                 block.forget();

@@ -52,10 +52,7 @@ pub fn publish(fs: &FileSystem, program: &dyn Program, path: &str, bytes: &[u8])
     let parent = fs.resolve(parent.as_bytes(), Follow::No).map_err(unexpected("publish"))?;
     let block = Block { address, bytes: bytes.len() as u64, is_durable: false };
     let full = match fs.publish(&Caller::root(), parent, name.as_bytes(), 0o644, block) {
-        Ok(made) => {
-            fs.forget(made.inode, 1);
-            return Ok(true);
-        }
+        Ok(_) => return Ok(true),
         Err(error) if error.kind == ErrorKind::NoSpace => Ok(false),
         Err(error) => Err(unexpected("publish")(error)),
     };

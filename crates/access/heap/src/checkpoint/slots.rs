@@ -70,11 +70,9 @@ impl Slots {
         // What is in it says nothing yet.
         let content = onode_fs::Block { address: block.address(), bytes: block.len() as u64, is_durable: true };
         let files = self.heap.files();
-        let made = files.resolve_parent(&path).and_then(|(parent, name)| {
-            let made = files.publish(&Caller::root(), parent, name, 0o600, content)?;
-            files.forget(made.inode, 1);
-            Ok(())
-        });
+        let made = files
+            .resolve_parent(&path)
+            .and_then(|(parent, name)| files.publish(&Caller::root(), parent, name, 0o600, content));
         made.map_err(|error| Error::of_files("cannot make room for a checkpoint", &error))?;
         block.forget();
         self.segments.push(self.heap.map(&path)?);
