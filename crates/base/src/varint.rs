@@ -3,12 +3,25 @@
 use alloc::vec::Vec;
 
 /// Appends `value` in 1 to 10 bytes.
-pub fn put(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
+#[inline]
+pub fn put(out: &mut Vec<u8>, value: u64) {
+    if value < 0x80 { out.push(value as u8) } else { put_long(out, value) }
+}
+
+fn put_long(out: &mut Vec<u8>, mut value: u64) {
+    let mut bytes = [0; 10];
+    let mut length = 0;
+    for byte in &mut bytes {
+        length += 1;
+        *byte = value as u8 | 0x80;
         value >>= 7;
+        if value == 0 {
+            *byte &= 0x7f;
+            break;
+        }
     }
-    out.push(value as u8);
+    // At once: room is asked for once.
+    out.extend_from_slice(&bytes[..length]);
 }
 
 /// Takes one number off the front of `input`; `None` if it is cut short, too long for 64 bits or

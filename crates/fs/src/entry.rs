@@ -31,7 +31,7 @@ impl<'a> Entry<'a> {
 
 /// Whether a file may have that name, apart from its length.
 pub(crate) fn is_valid_name(name: &[u8]) -> bool {
-    !name.is_empty() && name != b"." && name != b".." && !name.contains(&b'/') && !name.contains(&0)
+    !name.is_empty() && name != b"." && name != b".." && name.iter().all(|byte| *byte != b'/' && *byte != 0)
 }
 
 #[cfg(test)]

@@ -94,21 +94,15 @@ impl Inode {
         let times = if self.is_dense { self.dense_times() } else { None };
         let is_dense = times.is_some();
         let mut out = Vec::with_capacity(48);
-        let mut flags = 0;
         let has_owner = self.uid != 0 || self.gid != 0;
-        for (flag, present) in [
-            (HAS_OWNER, has_owner),
-            (HAS_LINKS, self.links != usual_links(self.file_type)),
-            (HAS_MODIFIED, self.modified != self.created),
-            (HAS_CHANGED, self.changed != self.modified),
-            (HAS_ACCESSED, self.accessed != self.created),
-            (HAS_XATTRS, self.has_xattrs),
-            (SAME_GROUP, is_dense && has_owner && self.uid == self.gid),
-        ] {
-            if present {
-                flags |= flag;
-            }
-        }
+        let flag = |flag: u8, present: bool| if present { flag } else { 0 };
+        let flags = flag(HAS_OWNER, has_owner)
+            | flag(HAS_LINKS, self.links != usual_links(self.file_type))
+            | flag(HAS_MODIFIED, self.modified != self.created)
+            | flag(HAS_CHANGED, self.changed != self.modified)
+            | flag(HAS_ACCESSED, self.accessed != self.created)
+            | flag(HAS_XATTRS, self.has_xattrs)
+            | flag(SAME_GROUP, is_dense && has_owner && self.uid == self.gid);
         out.push((if is_dense { DENSE } else { VERSION }) << 4 | self.file_type as u8);
         out.push(flags);
         varint::put(&mut out, u64::from(self.permissions));

@@ -26,17 +26,15 @@ const fn habits(hints: &Hints) -> u8 {
 /// Appends `hints` in 1 to 36 bytes.
 pub fn put(out: &mut Vec<u8>, hints: &Hints) {
     let habits = habits(hints);
-    let fields = [
-        (KIND, hints.kind != ObjectKind::Unknown),
-        (EXPECTED_SIZE, hints.expected_size != 0),
-        (HABITS, habits != 0),
-        (LOCALITY, hints.locality.is_some()),
-        (EMBED, hints.embed),
-        (PARITY_PAGES, hints.parity_pages != 0),
-        (ENCRYPTION_KEY, hints.encryption_key != 0),
-        (PLACEMENT_CLASS, hints.placement_class != 0),
-    ];
-    let present = fields.iter().filter(|(_, set)| *set).fold(0, |bits, (bit, _)| bits | bit);
+    let field = |bit: u8, set: bool| if set { bit } else { 0 };
+    let present = field(KIND, hints.kind != ObjectKind::Unknown)
+        | field(EXPECTED_SIZE, hints.expected_size != 0)
+        | field(HABITS, habits != 0)
+        | field(LOCALITY, hints.locality.is_some())
+        | field(EMBED, hints.embed)
+        | field(PARITY_PAGES, hints.parity_pages != 0)
+        | field(ENCRYPTION_KEY, hints.encryption_key != 0)
+        | field(PLACEMENT_CLASS, hints.placement_class != 0);
     out.push(present);
     if present & KIND != 0 {
         out.push(hints.kind as u8);
