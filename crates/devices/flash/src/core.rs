@@ -51,6 +51,8 @@ pub struct Statistics {
     pub records_replayed: u64,
     /// Journal pages read by the mount.
     pub pages_replayed: u64,
+    /// Checkpoints that went to the memory beside the flash, too.
+    pub folds: u64,
 }
 
 /// The numbers of a checkpoint, as every superblock that describes it repeats them.

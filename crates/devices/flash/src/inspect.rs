@@ -48,7 +48,11 @@ impl Inspect for FlashDevice {
         ] {
             all.push((name.into(), value));
         }
-        all.extend(memory(&core).into_iter().map(|(name, value)| (format!("memory.{name}_bytes"), value)));
+        let beside = memory(&core);
+        if !beside.is_empty() {
+            all.push(("memory.folds".into(), statistics.folds));
+        }
+        all.extend(beside.into_iter().map(|(name, value)| (format!("memory.{name}_bytes"), value)));
         all.extend(ram(&core).into_iter().map(|(name, value)| (format!("ram.{name}_bytes"), value)));
         all
     }

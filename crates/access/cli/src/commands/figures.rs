@@ -225,6 +225,25 @@ impl Figures {
         self.files.get(name).copied().unwrap_or(0)
     }
 
+    /// The line about the memory beside the flash; nothing without one.
+    pub fn beside_line(&self) -> Option<String> {
+        let parts = self.device.iter().filter_map(|(name, bytes)| {
+            let part = name.strip_prefix("memory.")?.strip_suffix("_bytes")?;
+            Some((part, *bytes))
+        });
+        let (free, used): (Vec<_>, Vec<_>) = parts.partition(|(part, _)| *part == "free");
+        let (_, free) = *free.first()?;
+        let sum: u64 = used.iter().map(|(_, bytes)| bytes).sum();
+        let used: Vec<String> = used
+            .iter()
+            .filter(|(_, bytes)| *bytes > 0)
+            .map(|(part, bytes)| format!("{part} {}", human_size(*bytes)))
+            .collect();
+        let folds = self.device.iter().find(|(name, _)| name == "memory.folds").map_or(0, |(_, count)| *count);
+        let (sum, total) = (human_size(sum), human_size(sum + free));
+        Some(format!("{sum} of {total} used: {}; {folds} folds", used.join(", ")))
+    }
+
     /// Operations on the medium for all purposes.
     pub fn all_tags(&self) -> Tag {
         self.tags.iter().fold(Tag::default(), |sum, one| Tag {

@@ -59,7 +59,10 @@ impl Core {
         let moment = Moment { uuid: self.uuid, superblock: self.encode_superblock(generation), closed, layout };
         let folded = if is_full { bpram.fold(&moment, &self.log.table) } else { bpram.repeat(&moment) };
         match folded {
-            Ok(()) => self.bpram = Some(bpram),
+            Ok(()) => {
+                self.bpram = Some(bpram);
+                self.statistics.folds += u64::from(is_full);
+            }
             // The flash has everything, or is about to: it goes on without.
             Err(error) => {
                 self.save_held()?;

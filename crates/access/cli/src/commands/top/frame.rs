@@ -92,6 +92,9 @@ impl Frame {
             text.push_str(&format!("; now {now}, {} moved/s", human_size(rates.bytes_moved)));
         }
         text.push('\n');
+        if let Some(beside) = figures.beside_line() {
+            text.push_str(&format!("memory    {beside}\n"));
+        }
     }
 
     fn tags(&self, text: &mut String) {
