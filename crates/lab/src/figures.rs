@@ -6,6 +6,7 @@
 //! memory budget of [`Caches::small`]. Equal options give equal rows.
 
 use crate::bench::Caches;
+use crate::groups::{self, Group};
 use onode::{Result, Spec};
 use std::path::PathBuf;
 
@@ -25,8 +26,11 @@ mod wear;
 
 pub use row::{FigureReport, Row, Value};
 
+/// A run of all groups under way.
+type Measuring<'a> = groups::Measuring<'a, Options>;
+
 /// The groups in the order of the report.
-const GROUPS: [(&str, Group); 14] = [
+const GROUPS: [Group<Options>; 14] = [
     ("postmark", streams::postmark),
     ("large-file", streams::large_file),
     ("mount", mount::of_medium),
@@ -43,12 +47,10 @@ const GROUPS: [(&str, Group); 14] = [
     ("thresholds", placements::thresholds),
 ];
 
-type Group = fn(&mut Measuring<'_>) -> Result<()>;
-
 /// The names of the groups.
 #[must_use]
 pub fn groups() -> Vec<&'static str> {
-    GROUPS.iter().map(|(name, _)| *name).collect()
+    groups::names(&GROUPS)
 }
 
 /// What to measure with.
@@ -126,70 +128,21 @@ const QUICK: Scale = Scale {
 /// # Errors
 /// A folder without the streams.
 pub fn measure(options: &Options, progress: &mut dyn FnMut(&str)) -> Result<FigureReport> {
-    let scale = if options.quick { &QUICK } else { &FULL };
     streams::look_for(options)?;
-    let mut measuring = Measuring { options, scale, caches: Caches::small(), rows: Vec::new(), progress };
-    let mut failures = Vec::new();
-    let is_wanted = |name: &str| options.only.as_deref().is_none_or(|only| only == name);
-    for (_, group) in GROUPS.into_iter().filter(|(name, _)| is_wanted(name)) {
-        if let Err(error) = group(&mut measuring) {
-            failures.push(error.to_string());
-        }
-    }
-    Ok(FigureReport {
-        device: device(scale.medium, ""),
-        quick: options.quick,
-        rows: measuring.rows,
-        failures,
-        notes: Vec::new(),
-    })
-}
-
-/// A run of all groups under way.
-struct Measuring<'a> {
-    options: &'a Options,
-    scale: &'a Scale,
-    caches: Caches,
-    rows: Vec<Row>,
-    progress: &'a mut dyn FnMut(&str),
+    let measuring = Measuring::new(options, options.quick, progress);
+    let device = device(measuring.scale().medium, "");
+    Ok(measuring.run_all(&GROUPS, options.only.as_deref(), &device))
 }
 
 impl Measuring<'_> {
-    fn say(&mut self, what: &str) {
-        (self.progress)(what);
+    /// How large everything is.
+    const fn scale(&self) -> &'static Scale {
+        if self.options.quick { &QUICK } else { &FULL }
     }
 
-    /// A figure that must be at most `reach`.
-    fn at_most(
-        &mut self,
-        name: impl Into<String>,
-        value: impl Into<Value>,
-        unit: &'static str,
-        reach: impl Into<Value>,
-    ) {
-        let row = Row::at_most(name.into(), value.into(), unit, reach.into());
-        self.push(row);
-    }
-
-    /// A figure that must be at least `reach`.
-    fn at_least(
-        &mut self,
-        name: impl Into<String>,
-        value: impl Into<Value>,
-        unit: &'static str,
-        reach: impl Into<Value>,
-    ) {
-        let row = Row::at_least(name.into(), value.into(), unit, reach.into());
-        self.push(row);
-    }
-
-    /// A figure that is published beside others.
-    fn shown(&mut self, name: impl Into<String>, value: impl Into<Value>, unit: &'static str) {
-        self.push(Row::shown(name.into(), value.into(), unit));
-    }
-
-    fn push(&mut self, row: Row) {
-        self.rows.push(if self.options.quick { row.unjudged() } else { row });
+    /// What the device may keep in memory.
+    const fn caches(&self) -> Caches {
+        Caches::small()
     }
 }
 

@@ -51,18 +51,30 @@ impl<'a, O> Measuring<'a, O> {
     }
 
     /// A figure that is to be `reach` at most.
-    pub(crate) fn at_most(&mut self, name: String, value: f64, unit: &'static str, reach: f64) {
-        self.push(Row::at_most(name, Value::Ratio(value), unit, Value::Ratio(reach)));
+    pub(crate) fn at_most(
+        &mut self,
+        name: impl Into<String>,
+        value: impl Into<Value>,
+        unit: &'static str,
+        reach: impl Into<Value>,
+    ) {
+        self.push(Row::at_most(name.into(), value.into(), unit, reach.into()));
     }
 
     /// A figure that is to be `reach` at least.
-    pub(crate) fn at_least(&mut self, name: String, value: f64, unit: &'static str, reach: f64) {
-        self.push(Row::at_least(name, Value::Ratio(value), unit, Value::Ratio(reach)));
+    pub(crate) fn at_least(
+        &mut self,
+        name: impl Into<String>,
+        value: impl Into<Value>,
+        unit: &'static str,
+        reach: impl Into<Value>,
+    ) {
+        self.push(Row::at_least(name.into(), value.into(), unit, reach.into()));
     }
 
     /// A figure that is only shown.
-    pub(crate) fn shown(&mut self, name: String, value: f64, unit: &'static str) {
-        self.push(Row::shown(name, Value::Ratio(value), unit));
+    pub(crate) fn shown(&mut self, name: impl Into<String>, value: impl Into<Value>, unit: &'static str) {
+        self.push(Row::shown(name.into(), value.into(), unit));
     }
 
     fn push(&mut self, row: Row) {

@@ -29,7 +29,7 @@ const SPARE: &str = ",spare=16";
 /// All streams that are not uniform.
 pub(super) fn measure(run: &mut Measuring<'_>) -> Result<()> {
     for pattern in [Pattern::HotCold, Pattern::Zipf, Pattern::MovingHot] {
-        let spare = run.scale.spare;
+        let spare = run.scale().spare;
         let name = format!("{}, {spare} % spare", pattern.name());
         run.say(&format!("files against pages, {name}"));
         let (settings, bytes) = settings(run, pattern)?;
@@ -47,7 +47,7 @@ pub(super) fn measure(run: &mut Measuring<'_>) -> Result<()> {
 
 /// The page-level device that corresponds to the one over files, and how many bytes of files fill it.
 fn settings(run: &Measuring<'_>, pattern: Pattern) -> Result<(PolicySettings, u64)> {
-    let bench = Bench::new(&spec(run.scale.medium, SPARE)?, Durability::Operation, run.caches)?;
+    let bench = Bench::new(&spec(run.scale().medium, SPARE)?, Durability::Operation, run.caches())?;
     let usable = bench.files.device().space().total;
     let segments = bench.files.device().inspect().map(|inspect| inspect.segments()).unwrap_or_default();
     let missing = || Error::new(Class::Bug, "cannot compare files with pages", "the device has no segments");
@@ -60,7 +60,7 @@ fn settings(run: &Measuring<'_>, pattern: Pattern) -> Result<(PolicySettings, u6
         wear: WearPolicy::Dynamic,
         segments: (usable / segment_bytes) as u32,
         segment_pages: (segment_bytes / PIECE_BYTES) as u32,
-        spare: run.scale.spare,
+        spare: run.scale().spare,
         fills: FILLS,
         seed: 42,
     };
@@ -74,10 +74,10 @@ fn of_files(run: &Measuring<'_>, settings: &PolicySettings, bytes: u64) -> Resul
     let operations = Rewrite { pattern, bytes, seed, operations: Some(u64::from(FILLS) * bytes / PIECE_BYTES) };
     let (report, segments) = replay_and(
         &Settings {
-            trace: format!("{} over files on {}", pattern.name(), device(run.scale.medium, SPARE)),
-            device: spec(run.scale.medium, SPARE)?,
+            trace: format!("{} over files on {}", pattern.name(), device(run.scale().medium, SPARE)),
+            device: spec(run.scale().medium, SPARE)?,
             durability: Durability::Operation,
-            caches: run.caches,
+            caches: run.caches(),
             access_times: AccessTimes::Never,
         },
         &operations.operations(),

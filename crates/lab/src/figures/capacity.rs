@@ -17,7 +17,7 @@ const RAM_BYTES: u64 = 384 << 10;
 pub(super) fn tiny_files(run: &mut Measuring<'_>) -> Result<()> {
     run.say("capacity with files of 500 B");
     let (files, ram) = count(run, 500)?;
-    let size = run.scale.medium;
+    let size = run.scale().medium;
     run.at_least(format!("capacity of {size}, files of 500 B"), files, "files", 200_000_u64);
     run.at_most(format!("RAM of the device at most, {files} files on {size}"), ram, "bytes", RAM_BYTES);
     Ok(())
@@ -25,7 +25,7 @@ pub(super) fn tiny_files(run: &mut Measuring<'_>) -> Result<()> {
 
 /// Files of two pages.
 pub(super) fn page_files(run: &mut Measuring<'_>) -> Result<()> {
-    let size = run.scale.medium;
+    let size = run.scale().medium;
     run.say("capacity with files of 4 KB");
     let (files, _) = count(run, 4096)?;
     run.at_least(format!("capacity of {size}, files of 4 KB"), (files * 4096) as f64 / 1e6, "MB", 120.0);
@@ -35,7 +35,7 @@ pub(super) fn page_files(run: &mut Measuring<'_>) -> Result<()> {
 /// Files of `bytes` that fit, and the memory the device held at most.
 fn count(run: &Measuring<'_>, bytes: usize) -> Result<(u64, u64)> {
     let failed = |error: &onode_fs::Error| Volume::error("cannot measure the capacity", error);
-    let bench = Bench::new(&spec(run.scale.medium, "")?, Durability::Natural, run.caches)?;
+    let bench = Bench::new(&spec(run.scale().medium, "")?, Durability::Natural, run.caches())?;
     let content = |number: u64| vec![number as u8; bytes];
     let (mut files, mut ram) = (0, 0);
     loop {
@@ -65,7 +65,7 @@ fn count(run: &Measuring<'_>, bytes: usize) -> Result<(u64, u64)> {
     }
     let Some(chip) = bench.chip().cloned() else { return Ok((files, ram)) };
     drop(bench);
-    let bench = Bench::mount(chip, Durability::Natural, run.caches)?;
+    let bench = Bench::mount(chip, Durability::Natural, run.caches())?;
     for number in (0..files).step_by(READ_EVERY) {
         let found =
             bench.files.lookup(InodeNumber::ROOT, number.to_string().as_bytes()).map_err(|error| failed(&error))?;

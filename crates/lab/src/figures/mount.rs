@@ -23,16 +23,16 @@ const RAM_BYTES_PER_SEGMENT: u64 = 16;
 
 /// Mounts of the usual medium.
 pub(super) fn of_medium(run: &mut Measuring<'_>) -> Result<()> {
-    measure(run, run.scale.medium, run.scale.file_bytes)
+    measure(run, run.scale().medium, run.scale().file_bytes)
 }
 
 /// Mounts of one that is many times as large.
 pub(super) fn of_large_medium(run: &mut Measuring<'_>) -> Result<()> {
-    measure(run, run.scale.large_medium, run.scale.large_file_bytes)
+    measure(run, run.scale().large_medium, run.scale().large_file_bytes)
 }
 
 fn measure(run: &mut Measuring<'_>, size: &'static str, file_bytes: usize) -> Result<()> {
-    let bench = Bench::new(&spec(size, "")?, Durability::Natural, run.caches)?;
+    let bench = Bench::new(&spec(size, "")?, Durability::Natural, run.caches())?;
     let mut chip = chip_of(&bench)?;
     let mut bench = Some(bench);
     let (mut names, mut most_ram) = (0, 0);
@@ -40,7 +40,7 @@ fn measure(run: &mut Measuring<'_>, size: &'static str, file_bytes: usize) -> Re
         run.say(&format!("mount of {size}, {percent} % full"));
         let mounted = match bench.take() {
             Some(bench) => bench,
-            None => Bench::mount(chip.clone(), Durability::Natural, run.caches)?,
+            None => Bench::mount(chip.clone(), Durability::Natural, run.caches())?,
         };
         fill(&mounted, percent, file_bytes, &mut names)?;
         most_ram = most_ram.max(mounted.ram_bytes());
@@ -50,18 +50,18 @@ fn measure(run: &mut Measuring<'_>, size: &'static str, file_bytes: usize) -> Re
         let at = format!("{size}, {percent} % full");
         let (reads, clean) = mount(run, image.clone())?;
         run.at_most(format!("page reads to mount, clean, {at}"), reads, "pages", 20_u64);
-        if size == run.scale.medium && percent == 90 {
+        if size == run.scale().medium && percent == 90 {
             first_write(run, &clean)?;
         }
         drop(clean);
         let (worst, ram) = worst_cut(run, image.clone(), percent, (names, file_bytes))?;
-        run.at_most(format!("page reads to mount, worst of {} cuts, {at}", run.scale.cuts), worst, "pages", 64_u64);
+        run.at_most(format!("page reads to mount, worst of {} cuts, {at}", run.scale().cuts), worst, "pages", 64_u64);
         most_ram = most_ram.max(ram);
         chip = Chip::holding(image);
     }
-    let bench = Bench::mount(chip, Durability::Natural, run.caches)?;
+    let bench = Bench::mount(chip, Durability::Natural, run.caches())?;
     let segments = bench.files.device().inspect().map_or(0, |inspect| inspect.segments().len() as u64);
-    let allowed = RAM_BYTES + if size == run.scale.medium { 0 } else { RAM_BYTES_PER_SEGMENT * segments };
+    let allowed = RAM_BYTES + if size == run.scale().medium { 0 } else { RAM_BYTES_PER_SEGMENT * segments };
     run.at_most(format!("RAM of the device at most, {size}, {segments} segments"), most_ram, "bytes", allowed);
     Ok(())
 }
@@ -75,7 +75,7 @@ fn chip_of(bench: &Bench) -> Result<Chip> {
 fn mount(run: &Measuring<'_>, image: SimNand) -> Result<(u64, Bench)> {
     let chip = Chip::holding(image);
     chip.reset_counters();
-    let bench = Bench::mount(chip, Durability::Natural, run.caches)?;
+    let bench = Bench::mount(chip, Durability::Natural, run.caches())?;
     Ok((bench.counters().total().reads, bench))
 }
 
@@ -92,11 +92,11 @@ fn first_write(run: &mut Measuring<'_>, bench: &Bench) -> Result<()> {
 fn worst_cut(run: &Measuring<'_>, image: SimNand, seed: u64, (names, file_bytes): (u64, usize)) -> Result<(u64, u64)> {
     let failed = |error: &onode_fs::Error| Volume::error("cannot work on the measured volume", error);
     let chip = Chip::holding(image);
-    let bench = Bench::mount(chip.clone(), Durability::Natural, run.caches)?;
+    let bench = Bench::mount(chip.clone(), Durability::Natural, run.caches())?;
     let mut churn = Churn::new(seed, names, file_bytes);
     let mut prng = Prng::new(seed);
     let (mut worst, mut ram) = (0, 0);
-    for cut in 0..run.scale.cuts {
+    for cut in 0..run.scale().cuts {
         for _ in 0..1 + prng.below(BETWEEN) {
             churn.step(&bench).map_err(|error| failed(&error))?;
             ram = ram.max(bench.ram_bytes());

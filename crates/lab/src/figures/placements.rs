@@ -26,7 +26,7 @@ const THRESHOLDS: [(u8, u8); 5] = [(100, 100), (80, 60), (80, 100), (60, 80), (6
 
 /// Runs `mix` on a nearly full device.
 fn on_full(run: &Measuring<'_>, placement: Placement, thresholds: Thresholds, stream: &[Operation]) -> Result<Report> {
-    let mut device = spec(run.scale.medium, "")?;
+    let mut device = spec(run.scale().medium, "")?;
     if let Spec::Flash { shape, .. } = &mut device {
         shape.placement = Some(placement);
         shape.victim = Some(VictimPolicy::Thresholds(thresholds));
@@ -35,7 +35,7 @@ fn on_full(run: &Measuring<'_>, placement: Placement, thresholds: Thresholds, st
         trace: "a stream on a nearly full device".into(),
         device,
         durability: Durability::Natural,
-        caches: run.caches,
+        caches: run.caches(),
         access_times: AccessTimes::Strict,
     };
     replay(&settings, stream)
@@ -44,8 +44,8 @@ fn on_full(run: &Measuring<'_>, placement: Placement, thresholds: Thresholds, st
 /// PostMark behind the files that fill the device, the same for every placement.
 fn behind_cold(run: &Measuring<'_>, mix: Mix) -> Result<(Vec<Operation>, &'static str)> {
     // The one that leaves least to users.
-    let least = spec(run.scale.medium, ",placement=combined")?;
-    let total = Bench::new(&least, Durability::Natural, run.caches)?.files.device().space().total;
+    let least = spec(run.scale().medium, ",placement=combined")?;
+    let total = Bench::new(&least, Durability::Natural, run.caches())?.files.device().space().total;
     let (stream, made) = mixed(run, mix)?;
     let cold =
         (0..total / 100 * COLD_PERCENT / COLD_BYTES).map(|one| Operation::Create(format!("cold{one}"), COLD_BYTES));

@@ -19,8 +19,8 @@ fn saved(more: u64, less: u64) -> f64 {
 
 /// Figure 7: page operations of the index with extents and without.
 pub(super) fn extents(run: &mut Measuring<'_>) -> Result<()> {
-    let without = Caches { without_extents: true, ..run.caches };
-    let bytes = run.scale.sequential_bytes;
+    let without = Caches { without_extents: true, ..run.caches() };
+    let bytes = run.scale().sequential_bytes;
     let large = LargeFile { phase: Phase::Rewrite, bytes, ..LargeFile::default() }.operations();
     let (postmark, made) = table_two(run)?;
     for (name, operations, least) in
@@ -28,7 +28,7 @@ pub(super) fn extents(run: &mut Measuring<'_>) -> Result<()> {
     {
         run.say(&format!("extents: {name}"));
         let usual = replay_on(run, "", Durability::Natural, &operations)?;
-        let paged = replay_with(run.scale.medium, "", without, Durability::Natural, &operations)?;
+        let paged = replay_with(run.scale().medium, "", without, Durability::Natural, &operations)?;
         let (usual, paged) = (index_operations(&usual), index_operations(&paged));
         run.shown(format!("{name}, natural: index page operations with extents"), usual, "pages");
         run.shown(format!("{name}, natural: index page operations without extents"), paged, "pages");
@@ -43,7 +43,7 @@ pub(super) fn extents(run: &mut Measuring<'_>) -> Result<()> {
 /// is missing. What cleaning is saved is judged on half of it and shown on a quarter.
 pub(super) fn informed_placement(run: &mut Measuring<'_>) -> Result<()> {
     let (postmark, made) = table_two(run)?;
-    let all = run.caches;
+    let all = run.caches();
     let without_embedding = Caches { without_inode_embedding: true, ..all };
     let without_buffer = Caches { without_small_object_buffer: true, ..all };
     let missing = [
@@ -51,9 +51,9 @@ pub(super) fn informed_placement(run: &mut Measuring<'_>) -> Result<()> {
         ("small-object buffer", without_buffer),
         ("either", Caches { without_inode_embedding: true, ..without_buffer }),
     ];
-    let [half, quarter] = run.scale.smaller_media;
+    let [half, quarter] = run.scale().smaller_media;
     for (size, of_paper, missing) in [
-        (run.scale.medium, "the paper's medium", &missing[..]),
+        (run.scale().medium, "the paper's medium", &missing[..]),
         (half, "half of it", &missing[..2]),
         (quarter, "a quarter of it", &missing[..2]),
     ] {
@@ -68,7 +68,7 @@ pub(super) fn informed_placement(run: &mut Measuring<'_>) -> Result<()> {
             let programs = saved(without.nand.programs, with_all.nand.programs);
             let cleaned = saved(without.segments_cleaned, with_all.segments_cleaned);
             let against = format!("saved against no {part} (Table II)");
-            if size == run.scale.medium && *part != "either" {
+            if size == run.scale().medium && *part != "either" {
                 run.at_least(format!("{name}: programs {against}"), programs, "", 0.27);
             } else if size == half {
                 run.at_least(format!("{name}: segments cleaned {against}"), cleaned, "", 0.72);

@@ -18,11 +18,11 @@ const FILL: u64 = 90;
 /// A large file written on one and on eight chips.
 pub(super) fn chips(run: &mut Measuring<'_>) -> Result<()> {
     run.say("sequential write on 1 and 8 chips");
-    let file = LargeFile { bytes: run.scale.sequential_bytes, ..LargeFile::default() }.operations();
-    let medium = run.scale.chips_medium;
+    let file = LargeFile { bytes: run.scale().sequential_bytes, ..LargeFile::default() }.operations();
+    let medium = run.scale().chips_medium;
     let one = on(run, medium, "", Durability::Natural, &file)?;
     let eight = on(run, medium, ",chips=8", Durability::Natural, &file)?;
-    let size = onode::exact_size(run.scale.sequential_bytes);
+    let size = onode::exact_size(run.scale().sequential_bytes);
     run.at_least(format!("{size} sequential write, 8 chips against 1"), one.virtual_s / eight.virtual_s, "times", 7.0);
     Ok(())
 }
@@ -31,11 +31,15 @@ pub(super) fn chips(run: &mut Measuring<'_>) -> Result<()> {
 /// operations took, cleaning and checkpoints included.
 pub(super) fn stall(run: &mut Measuring<'_>) -> Result<()> {
     run.say("latency of synced rewrites at 90 % full");
-    let small = spec(run.scale.medium, "")?;
-    let usable = Bench::new(&small, Durability::Operation, run.caches)?.files.device().space().total;
-    let work =
-        Rewrite { pattern: Pattern::Uniform, bytes: usable / 100 * FILL, seed: 42, operations: Some(run.scale.churn) };
-    let report = on(run, run.scale.medium, "", Durability::Operation, &work.operations())?;
+    let small = spec(run.scale().medium, "")?;
+    let usable = Bench::new(&small, Durability::Operation, run.caches())?.files.device().space().total;
+    let work = Rewrite {
+        pattern: Pattern::Uniform,
+        bytes: usable / 100 * FILL,
+        seed: 42,
+        operations: Some(run.scale().churn),
+    };
+    let report = on(run, run.scale().medium, "", Durability::Operation, &work.operations())?;
     let name = |part: &str| format!("synced 4 KB rewrites at {FILL} % full, uniform: {part}");
     run.shown(name("half take at most"), report.latency_us.p50, "us");
     run.shown(name("99 % take at most"), report.latency_us.p99, "us");
@@ -63,7 +67,7 @@ fn on(run: &Measuring<'_>, size: &str, more: &str, durability: Durability, all: 
         trace: format!("{what} on {}", device(size, more)),
         device: spec(size, more)?,
         durability,
-        caches: run.caches,
+        caches: run.caches(),
         access_times: AccessTimes::Never,
     };
     replay(&settings, all)

@@ -73,14 +73,14 @@ pub(super) fn postmark(run: &mut Measuring<'_>) -> Result<()> {
         }
     }
     run.at_most("PostMark, all: RAM of the device at most", most_ram, "bytes", RAM_BYTES);
-    let caches = run.caches.node_bytes.unwrap_or(0) + run.caches.page_bytes.unwrap_or(0);
+    let caches = run.caches().node_bytes.unwrap_or(0) + run.caches().page_bytes.unwrap_or(0);
     run.shown("of it caches of clean nodes and pages (paper: 60 KB)", caches as u64, "bytes");
     Ok(())
 }
 
 /// How many of the reads are the workload's: those of a device that writes nothing twice, whatever it keeps in memory.
 fn bound_reads(run: &mut Measuring<'_>, name: &str, operations: &[Operation]) {
-    let caches = run.caches.node_bytes.unwrap_or(0) + run.caches.page_bytes.unwrap_or(0);
+    let caches = run.caches().node_bytes.unwrap_or(0) + run.caches().page_bytes.unwrap_or(0);
     for (what, bytes) in [("", 0), (", all caches for them", caches as u64), (", all memory for them", RAM_BYTES)] {
         let reads = bounds::reads_of_pieces(operations, PAGE_BYTES, (bytes / PAGE_BYTES) as usize);
         run.shown(format!("{name}: reads of pages as each operation left them{what}"), reads, "pages");
@@ -132,19 +132,19 @@ fn operations(run: &Measuring<'_>, stream: &Stream) -> Result<(Vec<Operation>, &
     let Some(folder) = &run.options.traces else {
         let whole = stream.generator;
         let part = PostMark {
-            files: whole.files / run.scale.part,
-            transactions: whole.transactions / run.scale.part,
+            files: whole.files / run.scale().part,
+            transactions: whole.transactions / run.scale().part,
             ..whole
         };
         return Ok((part.operations(), " (built-in)"));
     };
     let path = path(folder, stream);
     let text = path.to_str().ok_or_else(|| missing(&path))?;
-    Ok((operations_of(text, &spec(run.scale.medium, "")?)?, ""))
+    Ok((operations_of(text, &spec(run.scale().medium, "")?)?, ""))
 }
 
 pub(super) fn replay_on(run: &Measuring<'_>, more: &str, durability: Durability, all: &[Operation]) -> Result<Report> {
-    replay_with(run.scale.medium, more, run.caches, durability, all)
+    replay_with(run.scale().medium, more, run.caches(), durability, all)
 }
 
 pub(super) fn replay_with(
@@ -161,7 +161,7 @@ pub(super) fn replay_with(
 
 /// One file in calls of 4 KiB, after the large-file benchmark of paper 1.
 pub(super) fn large_file(run: &mut Measuring<'_>) -> Result<()> {
-    let bytes = run.scale.sequential_bytes;
+    let bytes = run.scale().sequential_bytes;
     let file = |phase| LargeFile { phase, bytes, ..LargeFile::default() }.operations();
     let size = onode::exact_size(bytes);
     run.say("one large file");

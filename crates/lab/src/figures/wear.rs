@@ -24,18 +24,18 @@ const EXCHANGE_EVERY: usize = 20;
 /// Both loads under all policies.
 pub(super) fn levelling(run: &mut Measuring<'_>) -> Result<()> {
     let (usable, segments) = {
-        let bench = Bench::new(&spec(run.scale.wear_medium, ",wear=static")?, Durability::Operation, run.caches)?;
+        let bench = Bench::new(&spec(run.scale().wear_medium, ",wear=static")?, Durability::Operation, run.caches())?;
         let device = bench.files.device();
         (device.space().total, device.inspect().map_or(0, |inspect| inspect.segments().len()))
     };
-    let filled = usable / 100 * u64::from(100 - run.scale.spare);
+    let filled = usable / 100 * u64::from(100 - run.scale().spare);
     for (still, what) in [(0, "all files"), (2, "a third of the files")] {
-        let name =
-            |part: &str| format!("zipf over {what} of {}, {} % spare: {part}", run.scale.wear_medium, run.scale.spare);
+        let scale = run.scale();
+        let name = |part: &str| format!("zipf over {what} of {}, {} % spare: {part}", scale.wear_medium, scale.spare);
         let operations = load(filled, filled * still / 3, FILLS * usable / 4096);
         let mut reports = Vec::new();
         for policy in [WearPolicy::Off, WearPolicy::Dynamic, WearPolicy::Static] {
-            (run.progress)(&name(policy.name()));
+            run.say(&name(policy.name()));
             reports.push((policy, measure(run, policy, &operations)?));
         }
         let ratio = |report: &Report| f64::from(report.segment_wear.max) / report.segment_wear.mean.max(1.0);
@@ -80,10 +80,10 @@ fn load(filled: u64, still: u64, writes: u64) -> Vec<Operation> {
 fn measure(run: &Measuring<'_>, policy: WearPolicy, operations: &[Operation]) -> Result<Report> {
     let more = format!(",wear={}", policy.name());
     let settings = Settings {
-        trace: format!("zipf over files on {}", device(run.scale.wear_medium, &more)),
-        device: spec(run.scale.wear_medium, &more)?,
+        trace: format!("zipf over files on {}", device(run.scale().wear_medium, &more)),
+        device: spec(run.scale().wear_medium, &more)?,
         durability: Durability::Operation,
-        caches: run.caches,
+        caches: run.caches(),
         access_times: onode_fs::AccessTimes::Never,
     };
     replay(&settings, operations)

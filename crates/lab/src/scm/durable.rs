@@ -85,7 +85,7 @@ pub(super) fn measure(measuring: &mut Measuring<'_>) -> Result<()> {
     let (blocks, rounds) = if quick { (50, 1) } else { (4000, 5) };
     measuring.say("blocks that become durable");
     let flushed = own(blocks, rounds)?;
-    measuring.shown("durable alloc + publish 512 B, onode".into(), flushed, NANOSECONDS);
+    measuring.shown("durable alloc + publish 512 B, onode", flushed, NANOSECONDS);
     if measuring.options.program.is_none() {
         return Ok(());
     }
@@ -94,9 +94,9 @@ pub(super) fn measure(measuring: &mut Measuring<'_>) -> Result<()> {
         Ok(table) => {
             if let Some(theirs) = times(&table) {
                 let name = "durable alloc + publish 512 B, faster than libpmemobj that flushes";
-                measuring.at_least(name.into(), theirs.allocate / flushed, TIMES, 3.0);
+                measuring.at_least(name, theirs.allocate / flushed, TIMES, 3.0);
                 let name = "durable alloc into a reference 512 B, libpmemobj that flushes";
-                measuring.shown(name.into(), theirs.allocate, NANOSECONDS);
+                measuring.shown(name, theirs.allocate, NANOSECONDS);
             }
         }
         Err(error) => measuring.failures.push(error.to_string()),
@@ -111,14 +111,14 @@ pub(super) fn measure(measuring: &mut Measuring<'_>) -> Result<()> {
     };
     measuring.say("blocks that become durable in a plain file");
     let ours = best(if quick { 1 } else { 3 }, || own_on_file(&disk.mount, if quick { 1 } else { 20 }))?;
-    measuring.shown("put + unlink in a plain file of ext4, groups of 64, onode".into(), ours, NANOSECONDS);
+    measuring.shown("put + unlink in a plain file of ext4, groups of 64, onode", ours, NANOSECONDS);
     match Peer::pmemobj_on(&disk.mount, if quick { 1 } else { 3 }).and_then(|mut peer| peer.measure()) {
         Ok(table) => {
             if let Some(theirs) = times(&table) {
                 let name = "put + unlink in a plain file of ext4, groups of 64, faster than alloc + free of libpmemobj";
-                measuring.at_least(name.into(), theirs.pair / ours, TIMES, 10.0);
+                measuring.at_least(name, theirs.pair / ours, TIMES, 10.0);
                 let name = "alloc + free in a plain file of ext4, libpmemobj";
-                measuring.shown(name.into(), theirs.pair, NANOSECONDS);
+                measuring.shown(name, theirs.pair, NANOSECONDS);
             }
         }
         Err(error) => measuring.failures.push(error.to_string()),

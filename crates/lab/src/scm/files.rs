@@ -278,7 +278,7 @@ pub(super) fn measure(measuring: &mut Measuring<'_>) -> Result<()> {
     for (what, reach) in [("creat", 5.0), ("open", 4.0), ("close", 15.0), ("read 1K", 8.0), ("overwrite 1K", 5.0)] {
         measuring.at_least(format!("{what}, mem, faster than tmpfs"), ratio(&tmpfs, &mem, what, what), TIMES, reach);
     }
-    measuring.at_least("creat, sync, faster than tmpfs".into(), ratio(&tmpfs, &sync, "creat", "creat"), TIMES, 3.0);
+    measuring.at_least("creat, sync, faster than tmpfs", ratio(&tmpfs, &sync, "creat", "creat"), TIMES, 3.0);
     if other.is_some() {
         for (what, reach) in [("append 1K", 80.0), ("put 1K", 60.0)] {
             let name = format!("{what} durable, sync, faster than ext4 write+fsync");
@@ -286,7 +286,7 @@ pub(super) fn measure(measuring: &mut Measuring<'_>) -> Result<()> {
         }
     }
     let small = ratio(&tmpfs, &mem, "put 2K", "mm_to_file 2K");
-    measuring.at_least("mm_to_file 2K, faster than tmpfs creat+write".into(), small, TIMES, 6.0);
+    measuring.at_least("mm_to_file 2K, faster than tmpfs creat+write", small, TIMES, 6.0);
     let linked = ratio(&tmpfs, &mem, "linkat", "mm_to_file large");
     measuring.at_least(format!("mm_to_file {large}, faster than linkat of a mapped file"), linked, TIMES, 6.0);
     for (what, of_small, of_large) in

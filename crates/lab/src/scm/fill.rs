@@ -41,8 +41,8 @@ pub(super) fn measure(measuring: &mut Measuring<'_>) -> Result<()> {
         process = process.min(time / objects as f64);
         black_box(blocks);
     }
-    measuring.at_most("first fill of a fresh 1 MiB object, time against malloc".into(), own / process, "times", 1.3);
-    measuring.shown("first fill of a fresh 1 MiB object, onode".into(), own, "ns");
-    measuring.shown("first fill of a fresh 1 MiB object, glibc".into(), process, "ns");
+    measuring.at_most("first fill of a fresh 1 MiB object, time against malloc", own / process, "times", 1.3);
+    measuring.shown("first fill of a fresh 1 MiB object, onode", own, "ns");
+    measuring.shown("first fill of a fresh 1 MiB object, glibc", process, "ns");
     Ok(())
 }

@@ -162,10 +162,10 @@ fn table_4(measuring: &mut Measuring<'_>) -> Result<()> {
     let board = Board::new(PmemLatency::FERAM_BOARD)?;
     let stream = postmark::stream();
     let time = board.time(|| postmark::in_process(&board.files, &stream))?;
-    measuring.shown("Table 4: PostMark, sync, FeRAM simulated".into(), time / 1e6, MILLISECONDS);
+    measuring.shown("Table 4: PostMark, sync, FeRAM simulated", time / 1e6, MILLISECONDS);
     let board = Board::new(PmemLatency::FERAM_BOARD)?;
     let time = board.time(|| andrew(&board.files))?;
-    measuring.shown("Table 4: Andrew, four phases, FeRAM simulated".into(), time / 1e6, MILLISECONDS);
+    measuring.shown("Table 4: Andrew, four phases, FeRAM simulated", time / 1e6, MILLISECONDS);
     Ok(())
 }
 
