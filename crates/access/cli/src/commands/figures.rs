@@ -44,6 +44,11 @@ pub struct Figures {
     pub segments: BTreeMap<String, Segments>,
 }
 
+/// Bytes of the memory beside the flash by part, out of the counters of a device.
+pub fn beside_parts(counters: &[(String, u64)]) -> impl Iterator<Item = (&str, u64)> {
+    counters.iter().filter_map(|(name, bytes)| Some((name.strip_prefix("memory.")?.strip_suffix("_bytes")?, *bytes)))
+}
+
 /// Operations on the medium for one purpose.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Tag {
@@ -227,20 +232,14 @@ impl Figures {
 
     /// The line about the memory beside the flash; nothing without one.
     pub fn beside_line(&self) -> Option<String> {
-        let parts = self.device.iter().filter_map(|(name, bytes)| {
-            let part = name.strip_prefix("memory.")?.strip_suffix("_bytes")?;
-            Some((part, *bytes))
-        });
-        let (free, used): (Vec<_>, Vec<_>) = parts.partition(|(part, _)| *part == "free");
-        let (_, free) = *free.first()?;
-        let sum: u64 = used.iter().map(|(_, bytes)| bytes).sum();
-        let used: Vec<String> = used
-            .iter()
-            .filter(|(_, bytes)| *bytes > 0)
-            .map(|(part, bytes)| format!("{part} {}", human_size(*bytes)))
+        let total: u64 = beside_parts(&self.device).map(|(_, bytes)| bytes).sum();
+        let (_, free) = beside_parts(&self.device).find(|(part, _)| *part == "free")?;
+        let used: Vec<String> = beside_parts(&self.device)
+            .filter(|(part, bytes)| *part != "free" && *bytes > 0)
+            .map(|(part, bytes)| format!("{part} {}", human_size(bytes)))
             .collect();
         let folds = self.device.iter().find(|(name, _)| name == "memory.folds").map_or(0, |(_, count)| *count);
-        let (sum, total) = (human_size(sum), human_size(sum + free));
+        let (sum, total) = (human_size(total - free), human_size(total));
         Some(format!("{sum} of {total} used: {}; {folds} folds", used.join(", ")))
     }
 

@@ -1,5 +1,6 @@
 //! `onode info`: what an image is.
 
+use crate::commands::figures::beside_parts;
 use crate::commands::location;
 use crate::commands::ls::date;
 use crate::output::Output;
@@ -80,13 +81,13 @@ const TELLING_BYTES: u64 = 1 << 20;
 fn memory_of(volume: &Volume) -> Vec<Part> {
     let counters = volume.device().inspect().map(|inspect| inspect.counters()).unwrap_or_default();
     let live = counters.iter().find(|(name, _)| name == "live_bytes").map_or(0, |(_, bytes)| *bytes);
-    let of_part = |(name, bytes): &(String, u64)| {
-        let name = name.strip_prefix("memory.")?.strip_suffix("_bytes")?.to_owned();
+    let of_part = |(name, bytes): (&str, u64)| {
         let is_telling = live >= TELLING_BYTES && name != "free";
-        let per_gib = is_telling.then(|| (u128::from(*bytes) << 30) / u128::from(live));
-        Some(Part { name, bytes: *bytes, bytes_per_gib: per_gib.and_then(|bytes| u64::try_from(bytes).ok()) })
+        let per_gib = is_telling.then(|| (u128::from(bytes) << 30) / u128::from(live));
+        let bytes_per_gib = per_gib.and_then(|bytes| u64::try_from(bytes).ok());
+        Part { name: name.to_owned(), bytes, bytes_per_gib }
     };
-    counters.iter().filter_map(of_part).collect()
+    beside_parts(&counters).map(of_part).collect()
 }
 
 fn uuid(bytes: [u8; 16]) -> String {
