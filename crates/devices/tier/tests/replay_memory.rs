@@ -7,33 +7,11 @@ use onode_media::sim::disk::SimDisk;
 use onode_object::{Acknowledge, Durability, Hints, ObjectDevice as _, ObjectId, Transaction};
 use onode_tier::fast::FastOptions;
 use onode_tier::{FormatOptions, MountOptions, NewFast, TierDevice};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use peak_alloc::PeakAlloc;
 
 /// Counts what is allocated. The only test of this program, so nothing else does it at the same time.
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: all requests go to the system's allocator as they are.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        MOST.fetch_max(now, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 const MEBIBYTE: usize = 1 << 20;
 const CONTENT: usize = 48 * MEBIBYTE;
@@ -61,10 +39,10 @@ fn a_long_log_is_not_held_in_memory() {
     }
     drop(device);
     let options = MountOptions { read_only: true, ..options };
-    let before = NOW.load(Ordering::Relaxed);
-    MOST.store(before, Ordering::Relaxed);
+    let before = ALLOCATOR.current_usage();
+    ALLOCATOR.reset_peak_usage();
     let device = TierDevice::mount(Box::new(big), Some(Box::new(fast)), &options).unwrap();
-    let most = MOST.load(Ordering::Relaxed) - before;
+    let most = ALLOCATOR.peak_usage() - before;
     println!("{} KiB at most for a log of {} KiB", most >> 10, CONTENT >> 10);
     assert!(most < 8 * MEBIBYTE, "{most} bytes");
     let recovered = device.inspect().unwrap().counters().into_iter().find(|(name, _)| name.contains("recovered"));
