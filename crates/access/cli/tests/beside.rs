@@ -21,7 +21,8 @@ fn every_command_works_on_the_pair() {
     assert!(listed.contains("big"), "{listed}");
     onode!("get", &volume, "/d/big", place.path("out")).succeeds();
     assert!(fs::read(place.path("out")).expect("out") == content);
-    assert!(onode!("stat", &volume).succeeds().contains("memory.folds"));
+    assert!(onode!("stat", "--all", &volume).succeeds().contains("\nmemory\n"));
+    assert!(onode!("stat", "--json", &volume).succeeds().contains("memory.folds"));
     let top = onode!("top", "--once", &volume).succeeds();
     assert!(top.contains(" of 256.0 KiB used: anchors 128 B, ") && top.contains(" folds"), "{top}");
     onode!("check", &volume).succeeds();

@@ -76,7 +76,7 @@ fn every_command_works_on_the_pair() {
         onode!(command, &volume).succeeds();
     }
     let counters = onode!("stat", &volume).succeeds();
-    assert!(counters.contains("section hot blocks") && counters.contains("section cold blocks"), "{counters}");
+    assert!(counters.contains("section hot\n") && counters.contains("section cold\n"), "{counters}");
     let info = onode!("info", &volume).succeeds();
     // Between them stands how requests reach the disk.
     assert!(info.contains("fast disk of 16 MiB (") && info.contains(") with 2 sections"), "{info}");

@@ -67,6 +67,7 @@ impl Inspect for FlashDevice {
         let counters = core.log.store.counters();
         Inspection {
             segments: segments(&core),
+            wears: true,
             tags: counters.map_or_else(Vec::new, |counters| tags(&core, counters)),
             virtual_nanoseconds: counters.map_or(0, |counters| counters.virtual_nanoseconds),
             bytes_written: statistics.bytes_written,

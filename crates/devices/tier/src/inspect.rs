@@ -12,33 +12,33 @@ impl Inspect for TierDevice {
         let core = self.volume.core.lock();
         let figures = &core.figures;
         let own = [
-            ("bytes written", figures.bytes_written),
+            ("bytes_written", figures.bytes_written),
             ("checkpoints", figures.checkpoints),
-            ("log records", figures.records),
-            ("transactions logged", figures.logged),
-            ("log bytes", figures.log_bytes),
-            ("transactions replayed", figures.replayed),
-            ("records recovered from fast", figures.recovered_from_fast),
-            ("records of fast dropped", figures.records_dropped),
-            ("disks found lying", figures.lies),
-            ("blocks read from big", figures.blocks_read),
-            ("blocks read from fast", figures.blocks_read_fast),
-            ("blocks of big damaged", figures.damaged_blocks),
-            ("blocks of big repaired", figures.repaired_blocks),
-            ("blocks never written", figures.blocks_never_written),
-            ("blocks pending", core.pending.count()),
-            ("blocks free", core.space.free()),
-            ("blocks held", core.space.held()),
-            ("big discards", core.space.unneeded.requests),
-            ("big blocks discarded", core.space.unneeded.blocks),
-            ("tree nodes", core.tree.counts().nodes),
-            ("tree nodes changed", core.tree.counts().dirty),
+            ("log.records", figures.records),
+            ("log.transactions", figures.logged),
+            ("log.bytes", figures.log_bytes),
+            ("log.transactions_replayed", figures.replayed),
+            ("log.recovered_from_fast", figures.recovered_from_fast),
+            ("log.dropped_of_fast", figures.records_dropped),
+            ("disks_lying", figures.lies),
+            ("big.blocks_read", figures.blocks_read),
+            ("fast.blocks_read", figures.blocks_read_fast),
+            ("big.blocks_damaged", figures.damaged_blocks),
+            ("big.blocks_repaired", figures.repaired_blocks),
+            ("blocks_never_written", figures.blocks_never_written),
+            ("big.blocks_pending", core.pending.count()),
+            ("big.blocks_free", core.space.free()),
+            ("big.blocks_held", core.space.held()),
+            ("big.discards", core.space.unneeded.requests),
+            ("big.blocks_discarded", core.space.unneeded.blocks),
+            ("tree.nodes", core.tree.counts().nodes),
+            ("tree.nodes_changed", core.tree.counts().dirty),
         ];
         let mut all: Vec<(String, u64)> = own.iter().map(|(name, count)| ((*name).to_string(), *count)).collect();
         if let Some(counts) = core.disks.big.lock().counters() {
             let total = counts.total();
             for (name, count) in
-                [("big reads", total.reads), ("big writes", total.writes), ("big flushes", counts.flushes)]
+                [("big.reads", total.reads), ("big.writes", total.writes), ("big.flushes", counts.flushes)]
             {
                 all.push((name.to_string(), count));
             }
@@ -93,10 +93,10 @@ impl Inspect for TierDevice {
         });
         let ram = [
             ("bitmap", core.space.bitmap.ram_bytes()),
-            ("tree nodes", core.tree.counts().cached * BLOCK),
-            ("pending content", core.pending.bytes() + core.disks.waiting.lock().bytes()),
-            ("last blocks of files", core.tails.bytes()),
-            ("log to be written", core.group.payload.len() as u64),
+            ("tree_nodes", core.tree.counts().cached * BLOCK),
+            ("pending_content", core.pending.bytes() + core.disks.waiting.lock().bytes()),
+            ("last_blocks_of_files", core.tails.bytes()),
+            ("log_to_be_written", core.group.payload.len() as u64),
         ];
         Inspection {
             segments,

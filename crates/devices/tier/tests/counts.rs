@@ -96,7 +96,7 @@ fn reads_of_appends(tail_bytes: u64) -> u64 {
         device.commit(create, Durability::Durable).unwrap();
     }
     while device.maintain(100).unwrap().more {}
-    let pending = device.inspect().unwrap().counters().into_iter().find(|(name, _)| name == "blocks pending");
+    let pending = device.inspect().unwrap().counters().into_iter().find(|(name, _)| name == "big.blocks_pending");
     assert!(pending.unwrap().1 < 20, "they did not go home");
     let reads = |pair: &Pair| [&pair.fast, &pair.big].map(|disk| disk.counters().unwrap().total().reads);
     let before = reads(&pair);

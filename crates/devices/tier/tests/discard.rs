@@ -80,9 +80,9 @@ fn nothing_that_is_needed_is_discarded() {
     assert!(discarded(&pair.fast) > OBJECT as u64, "{}", discarded(&pair.fast));
     let counters = device.inspect().unwrap().counters();
     let count = |name: &str| counters.iter().find(|(of, _)| of == name).unwrap().1;
-    assert_eq!(count("big blocks discarded") * 4096, discarded(&pair.big));
-    assert_eq!(count("fast blocks discarded") * 4096, discarded(&pair.fast));
-    assert!(count("big discards") > 0 && count("fast discards") > 0);
+    assert_eq!(count("big.blocks_discarded") * 4096, discarded(&pair.big));
+    assert_eq!(count("fast.blocks_discarded") * 4096, discarded(&pair.fast));
+    assert!(count("big.discards") > 0 && count("fast.discards") > 0);
     pair.mount();
     there.iter().for_each(|(object, round)| check(pair.device.as_ref().unwrap(), *object, *round));
 }

@@ -97,8 +97,8 @@ fn every_refusal_has_a_reason_that_is_counted() {
     fast.set_time(DAY);
     let next = piece(31_000, 16, 0);
     assert_eq!(fast.promote(&next, &data(&next), false).expect("no fault"), Ok(()));
-    let counted: Vec<u64> = ["bypass", "too large", "sequential", "budget"]
-        .map(|reason| count(&fast, &format!("fast refused: {reason}")))
+    let counted: Vec<u64> = ["bypass", "too_large", "sequential", "budget"]
+        .map(|reason| count(&fast, &format!("fast.refused.{reason}")))
         .to_vec();
     assert_eq!(counted, [2, 1, 96, 17]);
 }
@@ -131,7 +131,7 @@ fn pinned_copies_stay_and_may_not_fill_a_section() {
             Err(refusal) => assert_eq!(refusal, Refusal::Pinned),
         }
     }
-    let blocks = count(&fast, "section small blocks");
+    let blocks = count(&fast, "section.small.blocks");
     assert!(taken.len() as u64 * 16 <= blocks / 2 && taken.len() as u64 * 16 + 16 > blocks / 2);
     // Much more than fits, several times over.
     for number in 0..1000 {
@@ -141,7 +141,7 @@ fn pinned_copies_stay_and_may_not_fill_a_section() {
     for piece in &taken {
         assert_eq!(fast.copied(piece), 16);
     }
-    assert!(count(&fast, "fast copies evicted") > 0);
+    assert!(count(&fast, "fast.copies_evicted") > 0);
     // Let go, they go.
     taken.iter().for_each(|piece| fast.pin(piece.object, false));
     for number in 0..1000 {
@@ -150,7 +150,7 @@ fn pinned_copies_stay_and_may_not_fill_a_section() {
     }
     let left: u64 = taken.iter().map(|piece| fast.copied(piece)).sum();
     assert!(left < taken.len() as u64 * 8, "{left} blocks of {}", taken.len() * 16);
-    assert_eq!(count(&fast, "section small pinned"), 0);
+    assert_eq!(count(&fast, "section.small.pinned"), 0);
 }
 
 #[test]

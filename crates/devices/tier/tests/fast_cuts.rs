@@ -260,7 +260,7 @@ fn a_disk_that_fails_says_so_and_frees_nothing() {
     let mut fast = Fast::open(Box::new(disk.clone()), [7; 16], &settings()).expect("open");
     fast.forget(0, 64);
     let room =
-        |fast: &Fast| fast.counters().into_iter().filter(|(name, _)| name.ends_with(" room")).map(|(_, n)| n).sum();
+        |fast: &Fast| fast.counters().into_iter().filter(|(name, _)| name.ends_with(".room")).map(|(_, n)| n).sum();
     let before: u64 = room(&fast);
     disk.fail_flush_after(0);
     assert_eq!(fast.snapshot().expect_err("the flush fails").kind, ErrorKind::Media);

@@ -73,11 +73,11 @@ fn fill(pair: &Pair) -> Vec<ObjectId> {
     let before = pair.big.counters().unwrap();
     for object in &objects {
         store(device, *object, 0, Acknowledge::Volume);
-        assert!(ram(device, "pending content") <= MEMORY, "{}", ram(device, "pending content"));
+        assert!(ram(device, "pending_content") <= MEMORY, "{}", ram(device, "pending content"));
     }
     let after = pair.big.counters().unwrap();
     assert_eq!((after.total().writes, after.flushes), (before.total().writes, before.flushes), "the big disk was used");
-    assert!(counter(device, "blocks pending") * 4096 > 4 * MEMORY);
+    assert!(counter(device, "big.blocks_pending") * 4096 > 4 * MEMORY);
     objects
 }
 
@@ -104,7 +104,7 @@ fn what_memory_let_go_of_is_read_changed_and_brought_home() {
         steps += 1;
     }
     assert!(steps > 3, "{steps}");
-    assert_eq!(counter(device, "blocks pending"), 0);
+    assert_eq!(counter(device, "big.blocks_pending"), 0);
     all(device);
     device.close().unwrap();
     pair.mount();
@@ -137,8 +137,8 @@ fn a_mount_holds_no_more_of_the_log_in_memory_than_it_should() {
     pair.device = None;
     let options = MountOptions { read_only: true, ..options() };
     let device = TierDevice::mount(Box::new(pair.big.clone()), Some(Box::new(pair.fast.clone())), &options).unwrap();
-    assert!(counter(&device, "blocks pending") * 4096 > 4 * MEMORY);
-    assert!(ram(&device, "pending content") <= MEMORY, "{}", ram(&device, "pending content"));
+    assert!(counter(&device, "big.blocks_pending") * 4096 > 4 * MEMORY);
+    assert!(ram(&device, "pending_content") <= MEMORY, "{}", ram(&device, "pending content"));
     objects.iter().for_each(|object| check(&device, *object, 0));
     drop(device);
     pair.mount();

@@ -95,7 +95,7 @@ fn case_33_a_format_that_is_not_known_is_left_alone() {
     patch(&big, 1, 8);
     let device = both(&fast, &big, &either());
     expect(&device, 3);
-    assert!(counter(&device, "records recovered from fast") > 0, "only the fast disk had it");
+    assert!(counter(&device, "log.recovered_from_fast") > 0, "only the fast disk had it");
 }
 
 /// EnhanceIO: a cache that comes back after the backing disk was changed must not win, in no order of mounts, and not
@@ -146,7 +146,7 @@ fn case_35_copies_made_by_reading_never_outlive_a_write() {
         device.maintain(8).unwrap();
         expect(device, byte);
     }
-    assert!(counter(device, "blocks read from fast") > 0, "nothing was ever read from a copy");
+    assert!(counter(device, "fast.blocks_read") > 0, "nothing was ever read from a copy");
 }
 
 /// bcachefs: a wiped cache disk. Safe loses nothing; a wiped disk is refused with advice, never taken for an empty one.
@@ -174,7 +174,7 @@ fn case_36_a_wiped_fast_disk() {
             let (fast, big) = (copy(&pair.fast, false), copy(&pair.big, false));
             drop(alone(&big, &options));
             let back = both(&fast, &big, &options);
-            assert_eq!(counter(&back, "records of fast dropped"), 1, "{:?}", back.reports());
+            assert_eq!(counter(&back, "log.dropped_of_fast"), 1, "{:?}", back.reports());
             expect(&back, 1);
         }
     }
@@ -232,7 +232,7 @@ fn case_41_the_big_disk_lags_and_the_log_wraps() {
         expect(&alone(&big, &either()), byte);
     }
     let ring = 256 << 10;
-    assert!(counter(device(&pair), "log bytes") > 2 * ring, "the log did not wrap");
+    assert!(counter(device(&pair), "log.bytes") > 2 * ring, "the log did not wrap");
 }
 
 /// The paper's own: both logs differ.
@@ -248,7 +248,7 @@ fn case_41_both_logs_differ() {
     drop(without);
     let device = both(&fast, &big, &MountOptions::default());
     expect(&device, 2);
-    assert_eq!(counter(&device, "records of fast dropped"), 1);
+    assert_eq!(counter(&device, "log.dropped_of_fast"), 1);
     assert!(device.reports().iter().any(|report| report.contains("dropped")), "{:?}", device.reports());
     drop(device);
     // It is told once.
@@ -275,7 +275,7 @@ fn case_46_a_fast_disk_that_lies_about_flushes() {
     let big = copy(&pair.big, false);
     let device = both(&fast, &big, &MountOptions::default());
     expect(&device, 4);
-    assert_eq!(counter(&device, "disks found lying"), 1, "{:?}", device.reports());
+    assert_eq!(counter(&device, "disks_lying"), 1, "{:?}", device.reports());
     device.verify().unwrap();
 }
 
@@ -295,7 +295,7 @@ fn case_46_a_fast_disk_that_rolls_back() {
         }
         let device = both(&earlier, &copy(&pair.big, false), &MountOptions::default());
         expect(&device, 2);
-        assert_eq!(counter(&device, "disks found lying"), 1, "{:?}", device.reports());
+        assert_eq!(counter(&device, "disks_lying"), 1, "{:?}", device.reports());
         device.verify().unwrap();
     }
 }
@@ -312,7 +312,7 @@ fn case_46_a_big_disk_that_rolls_back() {
     }
     let device = both(&copy(&pair.fast, false), &earlier, &MountOptions::default());
     expect(&device, 4);
-    assert_eq!(counter(&device, "disks found lying"), 1, "{:?}", device.reports());
+    assert_eq!(counter(&device, "disks_lying"), 1, "{:?}", device.reports());
     device.verify().unwrap();
 }
 

@@ -124,7 +124,7 @@ fn cuts(seed: u64, operations: u32, acknowledge: Acknowledge) -> [u64; 2] {
             assert_eq!(device.reports(), Vec::<String>::new(), "{what}");
         }
         let counters = device.inspect().unwrap().counters();
-        for (sum, name) in sums.iter_mut().zip(["records recovered from fast", "disks found lying"]) {
+        for (sum, name) in sums.iter_mut().zip(["log.recovered_from_fast", "disks_lying"]) {
             *sum += counters.iter().find(|(known, _)| known == name).unwrap().1;
         }
         // Only what one disk alone had acknowledged may go with that disk.

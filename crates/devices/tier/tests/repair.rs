@@ -76,7 +76,7 @@ fn a_scrub_writes_damaged_blocks_again_from_their_copies() {
     assert_eq!(blocks, BYTES as u64 / SECTOR as u64);
     let report = scrub(device);
     assert_eq!((report.damaged.len(), report.repaired), (0, BYTES as u64), "{report:?}");
-    assert_eq!(count(device, "blocks of big repaired"), blocks);
+    assert_eq!(count(device, "big.blocks_repaired"), blocks);
     assert_eq!(scrub(device).repaired, 0, "it was repaired");
     // What has no copy stays damaged, and says so.
     damage(&mut pair.big.clone(), other);

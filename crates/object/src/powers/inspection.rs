@@ -13,6 +13,8 @@ use alloc::vec::Vec;
 pub struct Inspection {
     /// The segments or other allocation units, in address order.
     pub segments: Vec<SegmentInfo>,
+    /// Whether segments are erased before they are written again, and wear out by it.
+    pub wears: bool,
     /// Operations on the medium since the device was opened, by what they were for.
     pub tags: Vec<TagCounts>,
     /// Time that the medium has spent, if it keeps a virtual time.
@@ -168,6 +170,9 @@ impl Inspection {
     pub fn wear_spread(&self) -> Option<WearSpread> {
         let sound = || self.segments.iter().filter(|one| one.state != SegmentState::Bad).map(|one| one.erases);
         let (min, max) = (sound().min()?, sound().max()?);
+        if !self.wears {
+            return None;
+        }
         let mean = sound().map(f64::from).sum::<f64>() / sound().count() as f64;
         Some(WearSpread { min, mean, max })
     }
@@ -176,7 +181,7 @@ impl Inspection {
     /// least to the most erased one.
     #[must_use]
     pub fn wear(&self, most: u32) -> Vec<WearStep> {
-        wear_histogram(&self.segments, most)
+        if self.wears { wear_histogram(&self.segments, most) } else { Vec::new() }
     }
 }
 
@@ -211,7 +216,7 @@ mod tests {
     #[test]
     fn the_histogram_counts_every_sound_segment_once() {
         let segments: Vec<_> = (3..=12).chain([12]).map(|erases| worn(erases, SegmentState::Full)).collect();
-        let mut all = Inspection { segments, ..Inspection::default() };
+        let mut all = Inspection { segments, wears: true, ..Inspection::default() };
         all.segments.push(worn(u32::MAX, SegmentState::Bad));
         let step = |from, to, segments| WearStep { from, to, segments };
         assert_eq!(all.wear(3), vec![step(3, 6, 4), step(7, 10, 4), step(11, 12, 3)]);

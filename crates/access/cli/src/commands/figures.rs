@@ -4,6 +4,8 @@
 //! `onode.report` is [`Figures`] as JSON, `onode.segments.N` is a piece of the segment map from segment N
 //! on (an attribute holds 64 KiB at most). Between two pieces the volume goes on working.
 
+mod text;
+
 use crate::commands::location;
 use onode::{Class, Error, Result, Spec, Volume, human_size};
 use onode_object::powers::{Inspection, SegmentInfo, SegmentState, WearSpread};
@@ -11,13 +13,14 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fmt;
 use std::path::Path;
 
 /// The largest value an attribute can have.
 const VIEW_BYTES_MAX: usize = 64 << 10;
 /// Segments of one piece of the map; more might not fit an attribute.
 const PIECE: usize = 256;
+/// What a device on two disks counts as a block.
+const TIER_BLOCK_BYTES: u64 = 4096;
 /// Steps of the wear histogram.
 const WEAR_STEPS: u32 = 8;
 
@@ -30,7 +33,7 @@ pub struct Figures {
     pub available_bytes: u64,
     pub objects: u64,
     pub files: BTreeMap<String, u64>,
-    pub device: Vec<(String, u64)>,
+    pub device: BTreeMap<String, u64>,
     pub tags: Vec<Tag>,
     pub segments_cleaned: u64,
     pub bytes_moved: u64,
@@ -40,13 +43,19 @@ pub struct Figures {
     pub erases: Option<Erases>,
     pub wear: Vec<Wear>,
     pub costliest_objects: Vec<Costly>,
-    pub ram: Vec<(String, u64)>,
+    pub ram: BTreeMap<String, u64>,
     pub segments: BTreeMap<String, Segments>,
+    /// Whether counters that are 0 are shown as text.
+    #[serde(skip)]
+    pub all: bool,
 }
 
 /// Bytes of the memory beside the flash by part, out of the counters of a device.
-pub fn beside_parts(counters: &[(String, u64)]) -> impl Iterator<Item = (&str, u64)> {
-    counters.iter().filter_map(|(name, bytes)| Some((name.strip_prefix("memory.")?.strip_suffix("_bytes")?, *bytes)))
+pub fn beside_parts<'a>(
+    counters: impl IntoIterator<Item = (&'a String, &'a u64)>,
+) -> impl Iterator<Item = (&'a str, u64)> {
+    let counters = counters.into_iter();
+    counters.filter_map(|(name, bytes)| Some((name.strip_prefix("memory.")?.strip_suffix("_bytes")?, *bytes)))
 }
 
 /// Operations on the medium for one purpose.
@@ -187,16 +196,16 @@ impl Figures {
         let files = [
             ("changes", statistics.changes),
             ("transactions", statistics.transactions),
-            ("written bytes", statistics.written_bytes),
-            ("written-back bytes", statistics.written_back_bytes),
-            ("read bytes", statistics.read_bytes),
-            ("dirty bytes", statistics.dirty_bytes),
-            ("dropped bytes", statistics.dropped_bytes),
-            ("cached inodes", statistics.cached_inodes),
-            ("name cache bytes", statistics.name_cache_bytes),
-            ("name cache hits", statistics.name_cache_hits),
-            ("name cache misses", statistics.name_cache_misses),
-            ("write-back errors", statistics.write_back_errors),
+            ("written_bytes", statistics.written_bytes),
+            ("written_back_bytes", statistics.written_back_bytes),
+            ("read_bytes", statistics.read_bytes),
+            ("dirty_bytes", statistics.dirty_bytes),
+            ("dropped_bytes", statistics.dropped_bytes),
+            ("cached_inodes", statistics.cached_inodes),
+            ("name_cache_bytes", statistics.name_cache_bytes),
+            ("name_cache_hits", statistics.name_cache_hits),
+            ("name_cache_misses", statistics.name_cache_misses),
+            ("write_back_errors", statistics.write_back_errors),
         ];
         let wear = inspection.wear(WEAR_STEPS).into_iter();
         Self {
@@ -206,7 +215,7 @@ impl Figures {
             available_bytes: space.available,
             objects: space.objects,
             files: files.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-            device: inspect.map(|inspect| inspect.counters()).unwrap_or_default(),
+            device: inspect.map(|inspect| inspect.counters()).unwrap_or_default().into_iter().collect(),
             segments_cleaned: inspection.segments_cleaned,
             bytes_moved: inspection.bytes_moved,
             bytes_written: inspection.bytes_written,
@@ -221,7 +230,8 @@ impl Figures {
                 .collect(),
             segments: sums(&inspection.segments),
             tags: tags(&inspection),
-            ram: inspection.ram,
+            ram: inspection.ram.into_iter().collect(),
+            all: false,
         }
     }
 
@@ -238,9 +248,20 @@ impl Figures {
             .filter(|(part, bytes)| *part != "free" && *bytes > 0)
             .map(|(part, bytes)| format!("{part} {}", human_size(bytes)))
             .collect();
-        let folds = self.device.iter().find(|(name, _)| name == "memory.folds").map_or(0, |(_, count)| *count);
+        let folds = self.device.get("memory.folds").copied().unwrap_or(0);
         let (sum, total) = (human_size(total - free), human_size(total));
         Some(format!("{sum} of {total} used: {}; {folds} folds", used.join(", ")))
+    }
+
+    /// The line about the fast disk of two; nothing without one.
+    pub fn fast_line(&self) -> Option<String> {
+        let count = |name: &str| self.device.get(name).copied();
+        let (hits, misses) = (count("fast.hits")?, count("fast.misses")?);
+        let reads = hits + misses;
+        let hit = if reads > 0 { format!("{:.1} %", 100.0 * hits as f64 / reads as f64) } else { "-".to_owned() };
+        let size = |name: &str| human_size(count(name).unwrap_or(0) * TIER_BLOCK_BYTES);
+        let (copied, promoted) = (size("fast.blocks_copied"), size("fast.blocks_promoted"));
+        Some(format!("{hit} of {reads} reads hit, {copied} copied, {promoted} promoted"))
     }
 
     /// Operations on the medium for all purposes.
@@ -334,60 +355,5 @@ impl From<Segment> for SegmentInfo {
             erases: one.erases,
             age: one.age,
         }
-    }
-}
-
-impl fmt::Display for Figures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.spec)?;
-        if let Some(why) = &self.read_only {
-            writeln!(f, "READ-ONLY: {why}")?;
-        }
-        writeln!(f, "{}", self.space_line())?;
-        writeln!(f, "\nfile system")?;
-        for (name, value) in &self.files {
-            writeln!(f, "  {name:<28} {value:>16}")?;
-        }
-        writeln!(f, "\ndevice")?;
-        for (what, name) in &self.policies {
-            writeln!(f, "  {what:<28} {name:>16}")?;
-        }
-        // Operations by purpose have a table of their own.
-        let is_tag = |name: &str| self.tags.iter().any(|one| name.split('.').next() == Some(&one.tag));
-        for (name, value) in self.device.iter().filter(|(name, _)| !is_tag(name)) {
-            writeln!(f, "  {name:<28} {value:>16}")?;
-        }
-        if !self.tags.is_empty() {
-            writeln!(f, "  {}", self.cleaning_line())?;
-            writeln!(f, "\npages for          reads     programs    erases         read   programmed")?;
-        }
-        for one in self.tags.iter().chain([&self.all_tags()]).filter(|one| one.reads + one.programs + one.erases > 0) {
-            let Tag { tag, reads, programs, erases, bytes_read, bytes_programmed } = one;
-            let (read, programmed) = (human_size(*bytes_read), human_size(*bytes_programmed));
-            writeln!(f, "  {tag:<10} {reads:>11} {programs:>12} {erases:>9} {read:>12} {programmed:>12}")?;
-        }
-        if !self.segments.is_empty() {
-            writeln!(f, "\nsegments             count         live of capacity      erases")?;
-        }
-        for (name, sum) in &self.segments {
-            let (live, capacity) = (human_size(sum.live_bytes), human_size(sum.capacity_bytes));
-            writeln!(f, "  {name:<16} {:>7} {live:>12} of {capacity:<12} {:>8}", sum.count, sum.erases)?;
-        }
-        if !self.wear.is_empty() {
-            writeln!(f, "\nwear: erases      segments")?;
-        }
-        for Wear { from, to, segments } in &self.wear {
-            writeln!(f, "  {:<16} {segments:>7}", format!("{from} - {to}"))?;
-        }
-        if let Some(Erases { min, mean, max, spread }) = &self.erases {
-            writeln!(f, "  least {min}, mean {mean:.2}, most {max}, spread {spread}")?;
-        }
-        if !self.costliest_objects.is_empty() {
-            writeln!(f, "\nobjects with the most programs    pages   of them perhaps others'")?;
-        }
-        for Costly { object, pages, over } in &self.costliest_objects {
-            writeln!(f, "  object {object:<20} {pages:>10} {over:>10}")?;
-        }
-        Ok(())
     }
 }

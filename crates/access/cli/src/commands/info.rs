@@ -87,7 +87,7 @@ fn memory_of(volume: &Volume) -> Vec<Part> {
         let bytes_per_gib = per_gib.and_then(|bytes| u64::try_from(bytes).ok());
         Part { name: name.to_owned(), bytes, bytes_per_gib }
     };
-    beside_parts(&counters).map(of_part).collect()
+    beside_parts(counters.iter().map(|(name, count)| (name, count))).map(of_part).collect()
 }
 
 fn uuid(bytes: [u8; 16]) -> String {

@@ -158,7 +158,7 @@ impl Figures {
             written: statistics.written_bytes,
             read: statistics.read_bytes,
             dirty: statistics.dirty_bytes,
-            moved: counters.iter().find(|(name, _)| name.contains("moved")).map(|(_, value)| *value),
+            moved: counters.iter().find(|(name, _)| name == "bytes_moved").map(|(_, value)| *value),
             read_only: volume.device().info().read_only,
         }
     }

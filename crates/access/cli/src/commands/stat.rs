@@ -23,6 +23,9 @@ pub struct Arguments {
     /// Where the content of a file of a volume on two disks lies, and why; of a mounted volume the file is all it takes.
     #[arg(long)]
     why: bool,
+    /// Show counters that are 0, too.
+    #[arg(long)]
+    all: bool,
 }
 
 /// The details of one file.
@@ -58,7 +61,11 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
                 .hint("use stat(1) for a file of a mounted volume"));
         }
         Some(path) => output.report(&of_file(&location::open(&arguments.image, true)?, path)?)?,
-        None => output.report(&figures::of(&arguments.image)?)?,
+        None => {
+            let mut found = figures::of(&arguments.image)?;
+            found.all = arguments.all;
+            output.report(&found)?;
+        }
     }
     Ok(0)
 }

@@ -101,10 +101,10 @@ impl Refusal {
         match self {
             Self::Bypass => "bypass",
             Self::Sequential => "sequential",
-            Self::FirstHit => "first hit",
+            Self::FirstHit => "first_hit",
             Self::Budget => "budget",
             Self::Full => "full",
-            Self::TooLarge => "too large",
+            Self::TooLarge => "too_large",
             Self::Pinned => "pinned",
             Self::Away => "away",
             Self::Colder => "colder",

@@ -37,39 +37,39 @@ impl Fast {
     pub fn counters(&self) -> Vec<(String, u64)> {
         let counts = &self.counts;
         let mut all: Vec<(String, u64)> = [
-            ("fast hits", counts.hits),
-            ("fast misses", counts.misses),
-            ("fast copies", self.map.len() as u64),
-            ("fast blocks copied", self.map.blocks()),
-            ("fast blocks written back", counts.written_back),
-            ("fast blocks promoted", counts.promoted),
-            ("fast blocks moved", counts.moved),
-            ("fast copies evicted", counts.evicted),
-            ("fast copies stale", counts.stale),
-            ("fast copies damaged", counts.damaged),
-            ("fast batches", self.collection.batches),
-            ("fast blocks written", self.collection.blocks_written),
-            ("fast bytes collected", self.collection.bytes()),
-            ("fast bytes of today", self.admission.spent()),
-            ("fast snapshots", self.snapshots),
-            ("fast snapshot blocks", counts.snapshot_blocks),
-            ("fast snapshots lost", counts.snapshots_lost),
-            ("fast entries dropped", counts.entries_dropped),
-            ("fast objects waiting", self.mover.len() as u64),
-            ("fast discards", self.sections.iter().map(|section| section.unneeded.requests).sum()),
-            ("fast blocks discarded", self.sections.iter().map(|section| section.unneeded.blocks).sum()),
+            ("fast.hits", counts.hits),
+            ("fast.misses", counts.misses),
+            ("fast.copies", self.map.len() as u64),
+            ("fast.blocks_copied", self.map.blocks()),
+            ("fast.blocks_written_back", counts.written_back),
+            ("fast.blocks_promoted", counts.promoted),
+            ("fast.blocks_moved", counts.moved),
+            ("fast.copies_evicted", counts.evicted),
+            ("fast.copies_stale", counts.stale),
+            ("fast.copies_damaged", counts.damaged),
+            ("fast.batches", self.collection.batches),
+            ("fast.blocks_written", self.collection.blocks_written),
+            ("fast.bytes_collected", self.collection.bytes()),
+            ("fast.bytes_of_today", self.admission.spent()),
+            ("fast.snapshots", self.snapshots),
+            ("fast.snapshot_blocks", counts.snapshot_blocks),
+            ("fast.snapshots_lost", counts.snapshots_lost),
+            ("fast.entries_dropped", counts.entries_dropped),
+            ("fast.objects_waiting", self.mover.len() as u64),
+            ("fast.discards", self.sections.iter().map(|section| section.unneeded.requests).sum()),
+            ("fast.blocks_discarded", self.sections.iter().map(|section| section.unneeded.blocks).sum()),
         ]
         .into_iter()
         .map(|(name, value)| (name.to_string(), value))
         .collect();
         let refusals = self.admission.refusals();
-        all.extend(refusals.map(|(refusal, count)| (format!("fast refused: {}", refusal.name()), count)));
+        all.extend(refusals.map(|(refusal, count)| (format!("fast.refused.{}", refusal.name()), count)));
         for section in &self.sections {
             let name = &section.place.name;
-            all.push((format!("section {name} blocks"), section.allocator.blocks()));
-            all.push((format!("section {name} copied"), section.kept_blocks()));
-            all.push((format!("section {name} pinned"), section.pinned_blocks));
-            all.push((format!("section {name} room"), section.allocator.room()));
+            all.push((format!("section.{name}.blocks"), section.allocator.blocks()));
+            all.push((format!("section.{name}.copied"), section.kept_blocks()));
+            all.push((format!("section.{name}.pinned"), section.pinned_blocks));
+            all.push((format!("section.{name}.room"), section.allocator.room()));
         }
         all
     }

@@ -30,7 +30,7 @@ pub fn figures() -> Figures {
         available_bytes: 5900,
         objects: 3,
         files: BTreeMap::new(),
-        device: Vec::new(),
+        device: BTreeMap::new(),
         tags: Vec::new(),
         segments_cleaned: 0,
         bytes_moved: 0,
@@ -40,7 +40,8 @@ pub fn figures() -> Figures {
         erases: None,
         costliest_objects: Vec::new(),
         wear: vec![Wear { from: 0, to: 3, segments: 4 }, Wear { from: 4, to: 7, segments: 3 }],
-        ram: Vec::new(),
+        ram: BTreeMap::new(),
+        all: false,
         segments: BTreeMap::from([("full data".to_owned(), Segments::default())]),
     }
 }

@@ -70,7 +70,7 @@ impl Frame {
         if let Some(why) = &figures.read_only {
             text.push_str(&format!("READ-ONLY: {why}\n"));
         }
-        let waiting = human_size(figures.file_system("dirty bytes"));
+        let waiting = human_size(figures.file_system("dirty_bytes"));
         match &self.rates {
             Some(rates) => text.push_str(&format!(
                 "files     write {}/s   read {}/s   {waiting} to be written\n",
@@ -79,31 +79,33 @@ impl Frame {
             )),
             None => text.push_str(&format!(
                 "files     {} written   {} read   {waiting} to be written\n",
-                human_size(figures.file_system("written bytes")),
-                human_size(figures.file_system("read bytes"))
+                human_size(figures.file_system("written_bytes")),
+                human_size(figures.file_system("read_bytes"))
             )),
         }
-        if figures.tags.is_empty() {
-            return;
+        if figures.erases.is_some() {
+            text.push_str(&format!("cleaning  {}", figures.cleaning_line()));
+            if let Some(rates) = &self.rates {
+                let now = rates.write_amplification.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"));
+                text.push_str(&format!("; now {now}, {} moved/s", human_size(rates.bytes_moved)));
+            }
+            text.push('\n');
         }
-        text.push_str(&format!("cleaning  {}", figures.cleaning_line()));
-        if let Some(rates) = &self.rates {
-            let now = rates.write_amplification.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"));
-            text.push_str(&format!("; now {now}, {} moved/s", human_size(rates.bytes_moved)));
+        if let Some(fast) = figures.fast_line() {
+            text.push_str(&format!("fast      {fast}\n"));
         }
-        text.push('\n');
         if let Some(beside) = figures.beside_line() {
             text.push_str(&format!("memory    {beside}\n"));
         }
     }
 
     fn tags(&self, text: &mut String) {
-        if self.figures.tags.is_empty() {
+        let all = self.figures.all_tags();
+        if all.reads + all.programs + all.erases == 0 {
             return;
         }
         text.push_str("\npages for         reads     programs    erases     reads/s  programs/s\n");
         let rate = |tag: &str| self.rates.as_ref().and_then(|rates| rates.tags.get(tag)).copied();
-        let all = self.figures.all_tags();
         for one in self.figures.tags.iter().chain([&all]).filter(|one| one.reads + one.programs + one.erases > 0) {
             let Tag { tag, reads, programs, erases, .. } = one;
             text.push_str(&format!("  {tag:<10} {reads:>10} {programs:>12} {erases:>9}"));
@@ -119,19 +121,23 @@ impl Frame {
         if wear.is_empty() && ram.is_empty() {
             return;
         }
-        let total: u64 = ram.iter().map(|(_, bytes)| bytes).sum();
-        let left_head = "wear: erases  segments";
-        text.push_str(&format!("\n{left_head:<46} memory of the device {}\n", human_size(total)));
+        let total: u64 = ram.values().sum();
+        let (left_head, width) = if wear.is_empty() { ("", 0) } else { ("wear: erases  segments", 46) };
+        text.push_str(&format!(
+            "\n{}\n",
+            format!("{left_head:<width$} memory of the device {}", human_size(total)).trim_start()
+        ));
         let most = wear.iter().map(|step| step.segments).max().unwrap_or(0).max(1) as usize;
         for row in 0..wear.len().max(ram.len()) {
             let left = wear.get(row).map_or_else(String::new, |Wear { from, to, segments }| {
                 let bar = "#".repeat((*segments as usize * BAR).div_ceil(most));
                 format!("  {:<11} {segments:>5} {bar}", format!("{from}-{to}"))
             });
-            let right = ram.get(row).map_or_else(String::new, |(part, bytes)| {
-                format!("{:<16} {:>10}", part.replace('_', " "), human_size(*bytes))
+            let right = ram.iter().nth(row).map_or_else(String::new, |(part, bytes)| {
+                format!("{:<20} {:>10}", part.replace('_', " "), human_size(*bytes))
             });
-            text.push_str(format!("{left:<46} {right}").trim_end());
+            let line = if wear.is_empty() { format!("  {right}") } else { format!("{left:<width$} {right}") };
+            text.push_str(line.trim_end());
             text.push('\n');
         }
     }
@@ -192,8 +198,8 @@ impl Rates {
         }
         Self {
             seconds,
-            written_bytes: file_system("written bytes"),
-            read_bytes: file_system("read bytes"),
+            written_bytes: file_system("written_bytes"),
+            read_bytes: file_system("read_bytes"),
             programs: rate(all_before.programs, all_now.programs),
             page_reads: rate(all_before.reads, all_now.reads),
             erases: rate(all_before.erases, all_now.erases),

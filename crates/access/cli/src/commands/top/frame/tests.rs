@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "a moment to count from")]
 
 use super::*;
+use crate::commands::figures::Erases;
 use std::time::Duration;
 
 fn figures(programs: u64, written: u64) -> Figures {
@@ -12,19 +13,20 @@ fn figures(programs: u64, written: u64) -> Figures {
         total_bytes: 1 << 20,
         available_bytes: 1 << 19,
         objects: 3,
-        files: BTreeMap::from([("written bytes".to_owned(), written)]),
-        device: Vec::new(),
+        files: BTreeMap::from([("written_bytes".to_owned(), written)]),
+        device: BTreeMap::new(),
         tags: vec![Tag { tag: "data".to_owned(), programs, bytes_programmed: programs * 1000, ..Tag::default() }],
         segments_cleaned: 0,
         bytes_moved: 0,
         bytes_written: written,
         write_amplification: Some(1.25),
         policies: BTreeMap::new(),
-        erases: None,
+        erases: Some(Erases::default()),
         costliest_objects: Vec::new(),
         wear: vec![Wear { from: 0, to: 1, segments: 4 }, Wear { from: 2, to: 3, segments: 2 }],
-        ram: vec![("node_cache".to_owned(), 2048)],
+        ram: BTreeMap::from([("node_cache".to_owned(), 2048)]),
         segments: BTreeMap::new(),
+        all: false,
     }
 }
 
@@ -40,7 +42,7 @@ fn the_first_frame_has_totals_and_the_next_ones_rates() {
             && text.contains("      2 ############\n"),
         "{text}"
     );
-    assert!(text.contains("node cache          2.0 KiB"), "{text}");
+    assert!(text.contains("node cache              2.0 KiB"), "{text}");
     let second = Frame::new(figures(30, 13_192), Vec::new(), begin + Duration::from_secs(2), Some(first));
     let rates = second.rates.clone().expect("rates");
     assert_eq!((rates.programs, rates.written_bytes, rates.tags["data"]), (10, 4096, (0, 10)));
@@ -85,4 +87,20 @@ fn a_screen_is_never_larger_than_the_terminal() {
     }
     let text = frame.drawn((80, 24), false).to_string();
     assert_eq!(text.lines().filter(|line| line.contains("DDDD")).count(), 4, "{text}");
+}
+
+#[test]
+fn a_fast_disk_shows_what_it_is_good_for_in_place_of_wear() {
+    let device = [("fast.hits", 9), ("fast.misses", 3), ("fast.blocks_copied", 100), ("fast.blocks_promoted", 4)];
+    let two_disks = Figures {
+        device: device.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+        tags: Vec::new(),
+        erases: None,
+        wear: Vec::new(),
+        ..figures(0, 5000)
+    };
+    let text = Frame::new(two_disks, Vec::new(), Instant::now(), None).drawn((80, 24), false).to_string();
+    assert!(text.contains("fast      75.0 % of 12 reads hit, 400.0 KiB copied, 16.0 KiB promoted\n"), "{text}");
+    assert!(text.contains("\nmemory of the device 2.0 KiB\n  node cache "), "{text}");
+    assert!(!text.contains("wear") && !text.contains("cleaning") && !text.contains("pages for"), "{text}");
 }
