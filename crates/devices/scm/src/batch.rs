@@ -1,51 +1,128 @@
 //! The items of one transaction on their way into the log.
+//!
+//! They are put one after another as they stand in the record that is going to hold them. Where that begins is known
+//! before, so each item has its place at once; only what does not fit into the segment any more waits to hear of it.
 
+use crate::format::{RECORD_FRONT, RECORD_HEADER};
 use crate::item::{Item, Objects};
+use crate::log::Place;
 use crate::scratch::keep;
 use onode_object::ObjectId;
 
-/// Encoded items one after another, without their objects: which of them a record has to name shows when it is filled.
+/// Encoded items behind room for the head of a record.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     bytes: Vec<u8>,
-    /// Where each item ends, and its object.
-    items: Vec<(usize, Option<ObjectId>)>,
+    items: Vec<Encoded>,
+    objects: Objects,
+    /// Where the record is to be, and how many bytes of it fit there.
+    position: u64,
+    room: usize,
+    /// So many items, the first ones, fit.
+    fitting: usize,
 }
 
+/// Where an item lies among the bytes.
+#[derive(Clone, Copy, Debug)]
+struct Encoded {
+    start: usize,
+    /// Behind tag and object.
+    body: usize,
+    object: Option<ObjectId>,
+}
+
+/// Bytes before the items.
+const HEAD: usize = (RECORD_FRONT + RECORD_HEADER) as usize;
 /// The most bytes that naming an object takes.
 const NAME_BYTES_MAX: usize = 10;
 
 impl Batch {
-    /// Adds an item and returns its number.
-    pub(crate) fn push(&mut self, item: &Item<'_>) -> usize {
-        item.encode(&mut self.bytes);
-        self.items.push((self.bytes.len(), item.object()));
-        self.items.len() - 1
+    /// Begins, empty, for a record at `position`, where `room` bytes are left of the segment.
+    pub(crate) fn begin(&mut self, position: u64, room: u64) {
+        self.clear();
+        self.bytes.resize(HEAD, 0);
+        (self.position, self.room) = (position, room as usize);
     }
 
-    /// Empties it and keeps its memory.
-    pub(crate) fn keep(&mut self, kept: &mut Self) {
-        keep(&mut self.bytes, &mut kept.bytes);
-        keep(&mut self.items, &mut kept.items);
+    /// Adds an item and returns its place, pending if it does not fit.
+    pub(crate) fn push(&mut self, item: &Item<'_>) -> Place {
+        let object = item.object();
+        let start = self.bytes.len();
+        self.objects.put(&mut self.bytes, item.tag(), object);
+        let body = self.bytes.len();
+        item.put_body(&mut self.bytes);
+        let (number, end) = (self.items.len(), self.bytes.len());
+        self.items.push(Encoded { start, body, object });
+        if self.fitting < number || end - RECORD_FRONT as usize > self.room {
+            return Place::pending(number);
+        }
+        self.fitting = number + 1;
+        Place::new(self.position + start as u64 - RECORD_FRONT, (end - start) as u64)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.items.clear();
+        self.objects = Objects::default();
+        self.fitting = 0;
+    }
+
+    /// Empties it; keeps no more memory than is usual.
+    pub(crate) fn keep(&mut self) {
+        keep(&mut self.bytes);
+        keep(&mut self.items);
+        self.clear();
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub(crate) const fn len(&self) -> usize {
         self.items.len()
     }
 
+    /// Where its record is to be.
+    pub(crate) const fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// How many items have a place.
+    pub(crate) const fn fitting(&self) -> usize {
+        self.fitting
+    }
+
+    /// Whether all have.
+    pub(crate) const fn fits(&self) -> bool {
+        self.fitting == self.items.len()
+    }
+
+    /// Bytes of the items.
+    pub(crate) const fn item_bytes(&self) -> usize {
+        self.bytes.len().saturating_sub(HEAD)
+    }
+
     /// Bytes of all items, in one record, at most.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes.len() + self.items.len() * NAME_BYTES_MAX
+    pub(crate) const fn bytes(&self) -> usize {
+        self.item_bytes() + self.items.len() * NAME_BYTES_MAX
+    }
+
+    /// The record of the items that fit, behind [`RECORD_FRONT`] bytes; only the first call has all of it.
+    pub(crate) fn record(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Where the items that fit end in [`Batch::record`].
+    pub(crate) fn fitting_end(&self) -> usize {
+        self.items.get(self.fitting).map_or(self.bytes.len(), |item| item.start)
     }
 
     /// Appends an item to a record whose items so far named `objects`.
     pub(crate) fn copy_to(&self, number: usize, record: &mut Vec<u8>, objects: &mut Objects) {
-        let Some((end, object)) = self.items.get(number) else { return };
-        let start = number.checked_sub(1).map_or(0, |before| self.items[before].0);
-        objects.append(record, self.bytes.get(start..*end).unwrap_or_default(), *object);
+        let Some(Encoded { start, body, object }) = self.items.get(number).copied() else { return };
+        let end = self.items.get(number + 1).map_or(self.bytes.len(), |next| next.start);
+        let (Some(tag), Some(bytes)) = (self.bytes.get(start), self.bytes.get(body..end)) else { return };
+        objects.put(record, *tag, object);
+        record.extend_from_slice(bytes);
     }
 }

@@ -5,7 +5,6 @@
 //! before. Bytes that a durable state shows are never touched before the record is durable: they are in the record and
 //! are put in place afterwards.
 
-use crate::batch::Batch;
 use crate::core::{Core, log_bytes};
 use crate::errors::no_space;
 use crate::item::{Item, Onode};
@@ -68,24 +67,7 @@ pub(crate) struct Pending {
 
 pub(crate) struct Change<'a, P: Pmem> {
     pub(crate) core: &'a mut Core<P>,
-    pub(crate) batch: Batch,
-    pub(crate) undo: Vec<(Key, Option<Value>)>,
-    /// Entries of the index whose items are not in the log yet.
-    pub(crate) pending: Vec<Pending>,
-    /// By their ids.
-    pub(crate) onodes: Vec<(ObjectId, Changed)>,
-    /// Blocks taken; true for what a block was made longer by.
-    pub(crate) fresh: Vec<(u64, u64, bool)>,
-    /// Blocks given up; true for a part of one.
-    pub(crate) released: Vec<(u64, u64, bool)>,
-    pub(crate) puts: Vec<Put>,
-    pub(crate) content: Vec<u8>,
-    /// What was written in place already.
-    pub(crate) written: Vec<(u64, u64)>,
-    /// What the record tells the checksum of.
-    pub(crate) checked: Vec<(u64, u64)>,
-    /// Where the items lie.
-    pub(crate) places: Vec<Place>,
+    pub(crate) lists: Box<Scratch>,
     pub(crate) shrinks: bool,
     /// The object whose block is not to be freed with it.
     pub(crate) withdrawn: Option<ObjectId>,
@@ -101,26 +83,9 @@ impl From<NoRoom> for onode_object::Error {
 
 impl<'a, P: Pmem> Change<'a, P> {
     pub(crate) fn new(core: &'a mut Core<P>) -> Self {
-        let Scratch { batch, undo, pending, onodes, fresh, released, puts, content, written, checked, places } =
-            std::mem::take(&mut core.scratch);
-        Self {
-            core,
-            batch,
-            undo,
-            pending,
-            onodes,
-            fresh,
-            released,
-            puts,
-            content,
-            written,
-            checked,
-            places,
-            shrinks: false,
-            withdrawn: None,
-            log_bytes: 0,
-            objects: 0,
-        }
+        let mut lists = core.scratch.take().unwrap_or_default();
+        core.log.begin(&mut lists.batch);
+        Self { core, lists, shrinks: false, withdrawn: None, log_bytes: 0, objects: 0 }
     }
 
     /// Applies a valid mutation.
@@ -134,7 +99,7 @@ impl<'a, P: Pmem> Change<'a, P> {
             Mutation::SetAttribute { object, key, value } => self.set_attribute(*object, *key, value),
             Mutation::RemoveAttribute { object, key } => {
                 if self.unset(Key::attribute(*object, *key)).is_some() {
-                    self.batch.push(&Item::NoAttribute(*object, *key));
+                    self.lists.batch.push(&Item::NoAttribute(*object, *key));
                 }
                 Ok(())
             }
@@ -148,33 +113,34 @@ impl<'a, P: Pmem> Change<'a, P> {
         let onode = Onode { hints, ..Onode::default() };
         let changed = Changed { onode, logged: None, allocated: 0, stable: 0 };
         match self.position(object) {
-            Ok(at) => self.onodes[at].1 = changed,
-            Err(at) => self.onodes.insert(at, (object, changed)),
+            Ok(at) => self.lists.onodes[at].1 = changed,
+            Err(at) => self.lists.onodes.insert(at, (object, changed)),
         }
+        self.core.known.note_created(object);
         self.objects += 1;
         Ok(())
     }
 
     fn remove(&mut self, object: ObjectId) -> Result<()> {
-        let mut all = Vec::new();
-        self.core.tree.scan(&*self.core.memory, Key::onode(object), |key, value| {
-            if key.object() == object {
-                all.push((key, value));
-            }
-            key.object() == object
-        });
-        for (key, value) in all {
-            if key.is_extent() && self.withdrawn != Some(object) {
-                self.give_up(value.0, value.1, false);
-            }
-            self.unset(key);
+        let keeps_block = self.withdrawn == Some(object);
+        let mut next = Some(Key::onode(object));
+        while let Some(from) = next {
+            let (lists, log_bytes) = (&mut *self.lists, &mut self.log_bytes);
+            let may_be_more = self.core.tree.remove_object(&*self.core.memory, from, |key, value| {
+                if key.is_extent() && !keeps_block {
+                    lists.give_up(value.0, value.1, false);
+                }
+                lists.note_unset(key, value, log_bytes);
+            });
+            next = may_be_more.then(|| self.core.tree.first_of(&*self.core.memory, from)).flatten();
         }
         if let Ok(at) = self.position(object) {
-            self.onodes.remove(at);
+            self.lists.onodes.remove(at);
         }
         if !is_planted(Bug::ScmRemovedDropped) {
-            self.batch.push(&Item::Removed(object));
+            self.lists.batch.push(&Item::Removed(object));
         }
+        self.core.known.note_removed(object);
         self.objects -= 1;
         // Its blocks are held until nothing brings it back, unless they become memory.
         self.shrinks |= self.withdrawn == Some(object);
@@ -182,8 +148,8 @@ impl<'a, P: Pmem> Change<'a, P> {
     }
 
     fn set_attribute(&mut self, object: ObjectId, key: AttributeKey, value: &[u8]) -> Result<()> {
-        let number = self.batch.push(&Item::Attribute(object, key, value));
-        self.set(Key::attribute(object, key), Value(Place::pending(number).0, 0))
+        let place = self.lists.batch.push(&Item::Attribute(object, key, value));
+        self.set(Key::attribute(object, key), Value(place.0, 0))
     }
 
     fn changed(&mut self, object: ObjectId) -> Result<&mut Changed> {
@@ -192,19 +158,19 @@ impl<'a, P: Pmem> Change<'a, P> {
             Err(at) => {
                 let (onode, place, allocated) = self.core.onode_at(object)?;
                 let logged = Some((onode, place));
-                self.onodes.insert(at, (object, Changed { onode, logged, allocated, stable: onode.size }));
+                self.lists.onodes.insert(at, (object, Changed { onode, logged, allocated, stable: onode.size }));
                 at
             }
         };
-        Ok(&mut self.onodes[at].1)
+        Ok(&mut self.lists.onodes[at].1)
     }
 
     /// Where an object is among those that change, or belongs.
     fn position(&self, object: ObjectId) -> std::result::Result<usize, usize> {
-        match self.onodes.last() {
+        match self.lists.onodes.last() {
             None => Err(0),
-            Some((last, _)) if *last < object => Err(self.onodes.len()),
-            Some(_) => self.onodes.binary_search_by_key(&object, |(object, _)| *object),
+            Some((last, _)) if *last < object => Err(self.lists.onodes.len()),
+            Some(_) => self.lists.onodes.binary_search_by_key(&object, |(object, _)| *object),
         }
     }
 
@@ -230,31 +196,22 @@ impl<'a, P: Pmem> Change<'a, P> {
     fn set(&mut self, key: Key, value: Value) -> Result<()> {
         let (before, spot) = self.core.tree.insert(&*self.core.memory, &self.core.blocks, key, value)?;
         if let Some(before) = before {
-            self.forget_pending(&key, before);
+            self.lists.forget_pending(&key, before);
             self.log_bytes -= log_bytes(&key, before) as i64;
         }
         self.log_bytes += log_bytes(&key, value) as i64;
-        self.undo.push((key, before));
+        self.lists.undo.push((key, before));
         if !key.is_extent()
             && let Some(item) = Place(value.0).as_pending()
         {
-            self.pending.push(Pending { key, spot, item, second: value.1 });
+            self.lists.pending.push(Pending { key, spot, item, second: value.1 });
         }
         Ok(())
     }
 
-    /// An entry that is not what it was does not wait for its item any more.
-    fn forget_pending(&mut self, key: &Key, before: Value) {
-        if !key.is_extent() && Place(before.0).as_pending().is_some() {
-            self.pending.retain(|pending| pending.key != *key);
-        }
-    }
-
     fn unset(&mut self, key: Key) -> Option<Value> {
         let before = self.core.tree.remove(&*self.core.memory, key)?;
-        self.forget_pending(&key, before);
-        self.log_bytes -= log_bytes(&key, before) as i64;
-        self.undo.push((key, Some(before)));
+        self.lists.note_unset(key, before, &mut self.log_bytes);
         Some(before)
     }
 
@@ -262,7 +219,7 @@ impl<'a, P: Pmem> Change<'a, P> {
     pub(crate) fn map(&mut self, object: ObjectId, offset: u64, address: u64, length: u64) -> Result<()> {
         self.set(Key::extent(object, offset), Value(address, length))?;
         self.changed(object)?.allocated += length;
-        self.batch.push(&Item::Extent { object, offset, address, length });
+        self.lists.batch.push(&Item::Extent { object, offset, address, length });
         Ok(())
     }
 
@@ -293,19 +250,17 @@ impl<'a, P: Pmem> Change<'a, P> {
             return None;
         }
         let address = self.core.blocks.allocate(bytes)?;
-        self.fresh.push((address, bytes, false));
+        self.lists.fresh.push((address, bytes, false));
         Some(address)
     }
 
     pub(crate) fn give_up(&mut self, address: u64, bytes: u64, part: bool) {
-        if bytes > 0 {
-            self.released.push((address, bytes, part));
-        }
+        self.lists.give_up(address, bytes, part);
     }
 
     /// Whether the transaction took the block that holds `address`.
     pub(crate) fn is_fresh(&self, address: u64) -> bool {
-        self.fresh.iter().any(|(start, bytes, _)| (*start..*start + *bytes).contains(&address))
+        self.lists.fresh.iter().any(|(start, bytes, _)| (*start..*start + *bytes).contains(&address))
     }
 
     /// Writes bytes of an object that no durable state shows.
@@ -352,9 +307,9 @@ impl<'a, P: Pmem> Change<'a, P> {
     }
 
     pub(crate) fn note_written(&mut self, address: u64, length: u64) {
-        match self.written.last_mut() {
+        match self.lists.written.last_mut() {
             Some((start, before)) if *start + *before == address => *before += length,
-            _ => self.written.push((address, length)),
+            _ => self.lists.written.push((address, length)),
         }
     }
 
@@ -363,16 +318,16 @@ impl<'a, P: Pmem> Change<'a, P> {
         let most = self.core.log.most_value_bytes();
         for (i, piece) in bytes.chunks(most).enumerate() {
             let address = address + (i * most) as u64;
-            self.batch.push(&Item::Put { address, bytes: piece });
-            self.puts.push(Put::Bytes { address, start: self.content.len(), length: piece.len() });
-            self.content.extend_from_slice(piece);
+            self.lists.batch.push(&Item::Put { address, bytes: piece });
+            self.lists.puts.push(Put::Bytes { address, start: self.lists.content.len(), length: piece.len() });
+            self.lists.content.extend_from_slice(piece);
         }
     }
 
     pub(crate) fn zero_later(&mut self, address: u64, length: u64) {
         if length > 0 {
-            self.batch.push(&Item::Zero { address, length });
-            self.puts.push(Put::Zero { address, length });
+            self.lists.batch.push(&Item::Zero { address, length });
+            self.lists.puts.push(Put::Zero { address, length });
         }
     }
 
@@ -380,7 +335,7 @@ impl<'a, P: Pmem> Change<'a, P> {
     pub(crate) fn copy(&mut self, from: u64, to: u64, length: u64) -> Result<()> {
         let mut bytes = vec![0; length as usize];
         self.core.memory.read(from, &mut bytes);
-        for put in &self.puts {
+        for put in &self.lists.puts {
             let (address, count) = put.range();
             let (start, end) = (address.max(from), (address + count).min(from + length));
             if start >= end {
@@ -390,7 +345,7 @@ impl<'a, P: Pmem> Change<'a, P> {
             match *put {
                 Put::Bytes { address, start: first, .. } => {
                     let first = first + (start - address) as usize;
-                    target.copy_from_slice(&self.content[first..first + target.len()]);
+                    target.copy_from_slice(&self.lists.content[first..first + target.len()]);
                 }
                 Put::Zero { .. } => target.fill(0),
             }
@@ -400,18 +355,18 @@ impl<'a, P: Pmem> Change<'a, P> {
 
     /// States the changed onodes, and the checksums of what was written already if `checked`.
     pub(crate) fn finish_items(&mut self, checked: bool) -> Result<()> {
-        for at in 0..self.onodes.len() {
-            let (object, changed) = self.onodes[at];
+        for at in 0..self.lists.onodes.len() {
+            let (object, changed) = self.lists.onodes[at];
             let place = match changed.logged {
                 // The bytes of its blocks are in the index only.
                 Some((onode, place)) if onode == changed.onode => place,
-                _ => Place::pending(self.batch.push(&Item::Onode(object, changed.onode))),
+                _ => self.lists.batch.push(&Item::Onode(object, changed.onode)),
             };
             self.set(Key::onode(object), Value(place.0, changed.allocated))?;
         }
         if checked {
             let mut piece = [0; 4096];
-            for (address, length) in joined(self.written.clone()) {
+            for (address, length) in joined(self.lists.written.clone()) {
                 let mut crc = crc32c(&[]);
                 let mut done = 0;
                 while done < length {
@@ -420,8 +375,8 @@ impl<'a, P: Pmem> Change<'a, P> {
                     crc = crc32c_append(crc, part);
                     done += part.len() as u64;
                 }
-                self.batch.push(&Item::Check { address, length, crc });
-                self.checked.push((address, length));
+                self.lists.batch.push(&Item::Check { address, length, crc });
+                self.lists.checked.push((address, length));
             }
         }
         Ok(())
@@ -431,8 +386,8 @@ impl<'a, P: Pmem> Change<'a, P> {
     pub(crate) fn settle_places(&mut self) {
         let (tree, memory) = (&self.core.tree, &*self.core.memory);
         let mut log_bytes = 0;
-        for Pending { key, spot, item, second } in self.pending.drain(..) {
-            if let Some(place) = self.places.get(item) {
+        for Pending { key, spot, item, second } in self.lists.pending.drain(..) {
+            if let Some(place) = self.lists.places.get(item) {
                 tree.replace(memory, spot, key, Value(place.0, second));
                 log_bytes += place.bytes() as i64;
             }
@@ -444,7 +399,7 @@ impl<'a, P: Pmem> Change<'a, P> {
 
     /// Takes everything back.
     pub(crate) fn undo(mut self) -> Result<()> {
-        for (key, before) in std::mem::take(&mut self.undo).into_iter().rev() {
+        for (key, before) in std::mem::take(&mut self.lists.undo).into_iter().rev() {
             match before {
                 Some(value) => {
                     self.core.tree.insert(&*self.core.memory, &self.core.blocks, key, value)?;
@@ -454,14 +409,37 @@ impl<'a, P: Pmem> Change<'a, P> {
                 }
             }
         }
-        for (address, bytes, part) in std::mem::take(&mut self.fresh).into_iter().rev() {
+        for (address, bytes, part) in std::mem::take(&mut self.lists.fresh).into_iter().rev() {
             if part {
                 self.core.blocks.release_part(address, bytes);
             } else {
                 self.core.blocks.release(address, bytes);
             }
         }
+        self.leave_lists();
         Ok(())
+    }
+}
+
+impl Scratch {
+    fn give_up(&mut self, address: u64, bytes: u64, part: bool) {
+        if bytes > 0 {
+            self.released.push((address, bytes, part));
+        }
+    }
+
+    /// An entry is not in the index any more.
+    fn note_unset(&mut self, key: Key, before: Value, live: &mut i64) {
+        self.forget_pending(&key, before);
+        *live -= log_bytes(&key, before) as i64;
+        self.undo.push((key, Some(before)));
+    }
+
+    /// An entry that is not what it was does not wait for its item any more.
+    fn forget_pending(&mut self, key: &Key, before: Value) {
+        if !key.is_extent() && Place(before.0).as_pending().is_some() {
+            self.pending.retain(|pending| pending.key != *key);
+        }
     }
 }
 

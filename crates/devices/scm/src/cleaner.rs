@@ -21,6 +21,13 @@ const SLACK_SEGMENTS: u64 = 8;
 const SLACK_SHARE: u64 = 16;
 const SLACK_BYTES_MAX: u64 = 32 << 20;
 
+/// An item that is said again: the entry of the index that waits for it, with its place before and its other word, and
+/// where it is going to lie.
+struct Repeated {
+    entry: Option<(Key, Place, u64)>,
+    now: Place,
+}
+
 impl<P: Pmem> Core<P> {
     fn log_is_long(&self, slack: u64) -> bool {
         let live = self.live_log_bytes * 2;
@@ -64,13 +71,14 @@ impl<P: Pmem> Core<P> {
         }
         let oldest = self.log.segments.first;
         let mut batch = Batch::default();
-        let mut keys = Vec::new();
+        self.log.begin(&mut batch);
+        let mut repeated = Vec::new();
         let (bytes, head) = self.read_segment(oldest)?;
         let records = Records::of_segment(&bytes, salt_of(&self.superblock.uuid), &head);
         let mut next = head.first_record;
         for record in records {
             next = record.head.sequence + 1;
-            self.repeat_record(oldest + record.start + RECORD_HEADER, record.items, &mut batch, &mut keys)?;
+            self.repeat_record(oldest + record.start + RECORD_HEADER, record.items, &mut batch, &mut repeated)?;
         }
         let after = Chain::after(&*self.memory, oldest);
         if next < self.read_segment(after)?.1.first_record {
@@ -80,18 +88,22 @@ impl<P: Pmem> Core<P> {
         if self.log.segments_for(&batch) > self.log.spare.len() {
             return Ok(false);
         }
-        let mut places = Vec::with_capacity(keys.len());
-        if !batch.is_empty() && !self.log.append(&*self.memory, &batch, |_, place| places.push(place)) {
+        let place_it = |number: usize, place: Place| {
+            if let Some(item) = repeated.get_mut(number) {
+                item.now = place;
+            }
+        };
+        if !batch.is_empty() && !self.log.append(&*self.memory, &mut batch, place_it) {
             return Err(self.fail(damaged("the log has no segment in store")));
         }
-        for (key, place) in keys.iter().zip(&places) {
-            if let Some((key, before, second)) = key {
-                self.tree.change(&*self.memory, *key, |_| Some(Value(place.0, *second)));
+        for Repeated { entry, now } in &repeated {
+            if let Some((key, before, second)) = entry {
+                self.tree.change(&*self.memory, *key, |_| Some(Value(now.0, *second)));
                 // An item is shorter where it need not name its object.
-                self.live_log_bytes = (self.live_log_bytes + place.bytes()).saturating_sub(before.bytes());
+                self.live_log_bytes = (self.live_log_bytes + now.bytes()).saturating_sub(before.bytes());
             }
         }
-        self.counters.bytes_moved += places.iter().map(|place| place.bytes()).sum::<u64>();
+        self.counters.bytes_moved += repeated.iter().map(|item| item.now.bytes()).sum::<u64>();
         self.counters.segments_cleaned += 1;
         self.log.flushed = self.log.sequence;
         if !is_planted(Bug::ScmTailBeforeRepeat) {
@@ -117,13 +129,7 @@ impl<P: Pmem> Core<P> {
     }
 
     /// Adds what a record still says to the batch; `start` is where its items lie.
-    fn repeat_record(
-        &self,
-        start: u64,
-        items: &[u8],
-        batch: &mut Batch,
-        keys: &mut Vec<Option<(Key, Place, u64)>>,
-    ) -> Result<()> {
+    fn repeat_record(&self, start: u64, items: &[u8], batch: &mut Batch, repeated: &mut Vec<Repeated>) -> Result<()> {
         let mut input = items;
         let mut objects = Objects::default();
         while !input.is_empty() {
@@ -139,19 +145,19 @@ impl<P: Pmem> Core<P> {
             match item {
                 Item::Onode(object, _) => {
                     if let Some(value) = is_here(Key::onode(object)) {
-                        batch.push(&item);
-                        keys.push(Some((Key::onode(object), place, value.1)));
+                        let entry = Some((Key::onode(object), place, value.1));
+                        repeated.push(Repeated { entry, now: batch.push(&item) });
                     }
                 }
                 Item::Attribute(object, key, _) => {
                     if let Some(value) = is_here(Key::attribute(object, key)) {
-                        batch.push(&item);
-                        keys.push(Some((Key::attribute(object, key), place, value.1)));
+                        let entry = Some((Key::attribute(object, key), place, value.1));
+                        repeated.push(Repeated { entry, now: batch.push(&item) });
                     }
                 }
                 Item::Extent { .. } if is_planted(Bug::ScmCleanerForgetsExtents) => {}
                 Item::Extent { object, offset, address, length } => {
-                    self.repeat_extent(object, offset, address, length, batch, keys);
+                    self.repeat_extent(object, offset, address, length, batch, repeated);
                 }
                 Item::NoAttribute(..)
                 | Item::NoExtent { .. }
@@ -172,7 +178,7 @@ impl<P: Pmem> Core<P> {
         address: u64,
         length: u64,
         batch: &mut Batch,
-        keys: &mut Vec<Option<(Key, Place, u64)>>,
+        repeated: &mut Vec<Repeated>,
     ) {
         let mut at = offset;
         while at < offset + length {
@@ -182,8 +188,8 @@ impl<P: Pmem> Core<P> {
             let same = extent.offset >= offset && extent.address == address + (extent.offset - offset);
             if same && extent.end() <= offset + length {
                 let Value(address, length) = Value(extent.address, extent.length);
-                batch.push(&Item::Extent { object, offset: extent.offset, address, length });
-                keys.push(None);
+                let now = batch.push(&Item::Extent { object, offset: extent.offset, address, length });
+                repeated.push(Repeated { entry: None, now });
             }
             at = extent.end();
         }

@@ -7,7 +7,6 @@ use crate::errors::no_space;
 use crate::held::Held;
 use crate::log::{MOST_UNFENCED, Place};
 use crate::mapping::Blocks;
-use crate::node::Key;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
@@ -36,9 +35,7 @@ impl<P: Pmem> Core<P> {
         blocks: Blocks<'_>,
     ) -> Result<()> {
         self.check_writable()?;
-        let tree = &self.tree;
-        let memory = &*self.memory;
-        let mut exists = |object| Ok(tree.get(memory, Key::onode(object)).is_some());
+        let mut exists = |object| Ok(self.exists(object));
         validate::validate(transaction, ObjectId(self.next_id), &mut exists)?;
         if transaction.is_empty() && blocks.is_empty() {
             if durability == Durability::Durable && (self.log.fenced < self.log.sequence || !self.unflushed.is_empty())
@@ -92,10 +89,10 @@ impl<P: Pmem> Core<P> {
         let mut prepared = transaction.mutations.iter().try_for_each(|mutation| change.apply(mutation));
         prepared = prepared.and_then(|()| blocks.published.iter().try_for_each(|content| change.adopt(content)));
         prepared = prepared.and_then(|()| blocks.slot.map_or(Ok(()), |slot| change.change_slot(slot)));
-        let written: u64 = change.written.iter().map(|(_, length)| length).sum();
+        let written: u64 = change.lists.written.iter().map(|(_, length)| length).sum();
         let most = if dear { MOST_CHECKED_BYTES_IN_FILE } else { MOST_CHECKED_BYTES };
         let vouches = change.core.mode.vouches();
-        let checked = vouches && written <= most && change.written.len() <= MOST_OF_RECORD;
+        let checked = vouches && written <= most && change.lists.written.len() <= MOST_OF_RECORD;
         prepared = prepared.and_then(|()| change.finish_items(checked && !is_planted(Bug::ScmContentNotChecked)));
         prepared = prepared.and_then(|()| change.reserve_log(must_fit));
         if let Err(error) = prepared {
@@ -133,7 +130,7 @@ impl<P: Pmem> Core<P> {
 impl<P: Pmem> Change<'_, P> {
     /// Has enough segments in store for the items.
     fn reserve_log(&mut self, must_fit: bool) -> Result<()> {
-        let needed = self.core.log.segments_for(&self.batch);
+        let needed = self.core.log.segments_for(&self.lists.batch);
         let kept = if must_fit { 0 } else { KEPT_SEGMENTS };
         while needed > 0 && self.core.log.spare.len() < needed + kept {
             match self.core.blocks.allocate(self.core.chunk_bytes()) {
@@ -152,17 +149,23 @@ impl<P: Pmem> Change<'_, P> {
             let (address, length) = put.range();
             self.core.doubted.overlaps(address, length)
         };
-        if self.core.log.fenced < self.core.log.sequence && self.puts.iter().any(is_doubted) {
+        if self.core.log.fenced < self.core.log.sequence && self.lists.puts.iter().any(is_doubted) {
             self.core.fence()?;
         }
-        self.places.resize(self.batch.len(), Place(0));
+        let lists = &mut *self.lists;
+        if !lists.batch.fits() {
+            lists.places.resize(lists.batch.len(), Place(0));
+        }
+        // The record is made longer, to whole lines, where it is.
+        let bytes_logged = lists.batch.item_bytes() as u64;
         let core = &mut *self.core;
         if durability == Durability::Durable {
             // What is durable now is so with the content of all before.
             core.flush_content();
         }
-        let appended = core.log.append(&*core.memory, &self.batch, |number, place| {
-            if let Some(slot) = self.places.get_mut(number) {
+        let places = &mut lists.places;
+        let appended = core.log.append(&*core.memory, &mut lists.batch, |number, place| {
+            if let Some(slot) = places.get_mut(number) {
                 *slot = place;
             }
         });
@@ -173,30 +176,30 @@ impl<P: Pmem> Change<'_, P> {
         self.settle_places();
         let core = &mut *self.core;
         let last = core.log.sequence - 1;
-        for (address, length) in self.checked.drain(..) {
+        for (address, length) in self.lists.checked.drain(..) {
             core.doubted.insert(&*core.memory, address, length, last);
         }
         core.commits += 1;
         core.counters.commits += 1;
-        core.counters.bytes_logged += self.places.iter().map(|place| place.bytes()).sum::<u64>();
-        core.counters.bytes_written += self.written.iter().map(|(_, length)| length).sum::<u64>();
-        if !self.puts.is_empty() {
+        core.counters.bytes_logged += bytes_logged;
+        core.counters.bytes_written += self.lists.written.iter().map(|(_, length)| length).sum::<u64>();
+        if !self.lists.puts.is_empty() {
             core.last_put = last;
         }
         if self.shrinks {
             core.last_shrink = last;
-            if !self.puts.is_empty() {
+            if !self.lists.puts.is_empty() {
                 core.last_put_and_shrink = last;
             }
         }
-        let puts_wait = !self.puts.is_empty() && !is_planted(Bug::ScmPutBeforeFence);
+        let puts_wait = !self.lists.puts.is_empty() && !is_planted(Bug::ScmPutBeforeFence);
         if (durability == Durability::Durable || puts_wait) && !is_planted(Bug::ScmRecordNotFenced) {
             core.fence()?;
         }
-        for put in &self.puts {
+        for put in &self.lists.puts {
             match *put {
                 Put::Bytes { address, start, length } => {
-                    core.memory.write_through(address, &self.content[start..start + length]);
+                    core.memory.write_through(address, &self.lists.content[start..start + length]);
                     core.counters.put_in_place += length as u64;
                 }
                 Put::Zero { address, length } => {
@@ -207,7 +210,7 @@ impl<P: Pmem> Change<'_, P> {
             }
         }
         core.log.flushed = last + 1;
-        for (address, bytes, part) in self.released.drain(..) {
+        for (address, bytes, part) in self.lists.released.drain(..) {
             core.hold(&Held { sequence: last, address, bytes, part })?;
         }
         if is_planted(Bug::ScmHeldReused) {
@@ -217,6 +220,10 @@ impl<P: Pmem> Change<'_, P> {
         let blocks = &core.blocks;
         // Without room for more nodes the next transaction that needs one says so.
         let _ = core.tree.settle(&*core.memory, blocks);
+        if let Some((object, _)) = self.lists.onodes.last() {
+            core.known.note_found(*object);
+        }
+        self.leave_lists();
         Ok(())
     }
 }

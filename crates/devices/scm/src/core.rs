@@ -6,6 +6,7 @@ use crate::errors::from_media;
 use crate::format::{SUPERBLOCKS, Superblock};
 use crate::held::HeldBlocks;
 use crate::item::{Item, Objects, Onode};
+use crate::known::Known;
 use crate::log::{Log, Place};
 use crate::mode::{Mode, Unflushed};
 use crate::node::{Key, NODE_BYTES, Value};
@@ -48,8 +49,8 @@ pub(crate) struct Core<P: Pmem> {
     pub last_put_and_shrink: u64,
     /// Bytes of the items in the log that still say something.
     pub live_log_bytes: u64,
-    /// Lists for the next transaction.
-    pub scratch: Scratch,
+    /// Lists for the next transaction, if none has them.
+    pub scratch: Option<Box<Scratch>>,
     /// What content is worth.
     pub mode: Mode,
     /// Content that a sync flushes.
@@ -57,6 +58,8 @@ pub(crate) struct Core<P: Pmem> {
     /// The last record that put bytes in place, or a later one.
     pub last_put: u64,
     pub next_id: u64,
+    /// What this process knows of objects besides.
+    pub known: Known,
     pub objects: u64,
     /// Transactions of all processes.
     pub commits: u64,

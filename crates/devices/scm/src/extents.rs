@@ -118,7 +118,7 @@ impl<P: Pmem> Change<'_, P> {
             return Ok(false);
         }
         self.cut_out(object, extent, first, last)?;
-        self.batch.push(&Item::NoExtent { object, offset: first, length: last - first });
+        self.lists.batch.push(&Item::NoExtent { object, offset: first, length: last - first });
         Ok(true)
     }
 
@@ -259,7 +259,7 @@ impl<P: Pmem> Change<'_, P> {
                 continue;
             }
             if self.core.blocks.try_extend(last.address, last.length, length) {
-                self.fresh.push((last.address + last.length, more, true));
+                self.lists.fresh.push((last.address + last.length, more, true));
                 self.zero_shown(object, last, length)?;
                 self.remap(object, last.offset, last.address, last.length, length)?;
                 return Ok(true);
@@ -331,7 +331,7 @@ impl<P: Pmem> Change<'_, P> {
             at = extent.end();
         }
         if let Some(cut) = cut {
-            self.batch.push(&Item::NoExtent { object, offset: cut, length: u64::MAX - cut });
+            self.lists.batch.push(&Item::NoExtent { object, offset: cut, length: u64::MAX - cut });
         }
         self.shrinks = true;
         Ok(())
@@ -361,7 +361,7 @@ impl<P: Pmem> Change<'_, P> {
                 self.zero_shown_part(object, extent, start, first)?;
                 self.zero_shown_part(object, extent, last, end)?;
                 self.cut_out(object, extent, first, last)?;
-                self.batch.push(&Item::NoExtent { object, offset: first, length: last - first });
+                self.lists.batch.push(&Item::NoExtent { object, offset: first, length: last - first });
             } else {
                 self.zero_shown_part(object, extent, start, end)?;
             }

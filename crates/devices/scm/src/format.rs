@@ -27,6 +27,9 @@ const SEGMENT_MAGIC: u32 = u32::from_le_bytes(*b"OLOG");
 pub(crate) const FIRST_RECORD: u64 = LINE_BYTES;
 /// Bytes of a record before its items.
 pub(crate) const RECORD_HEADER: u64 = 12;
+/// Bytes before a record where it is made: its checksum begins with its number, which stands there and where the checksum
+/// is going to be.
+pub(crate) const RECORD_FRONT: u64 = 4;
 
 /// What is true of the whole device; the valid one of the two with the higher generation counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -241,7 +244,7 @@ struct RawRecord {
     unfenced: U16,
     unapplied: U16,
 }
-const _: () = assert!(size_of::<RawRecord>() as u64 == RECORD_HEADER);
+const _: () = assert!(size_of::<RawRecord>() as u64 == RECORD_HEADER && RECORD_FRONT + 4 == 8);
 
 const MORE: u16 = 1 << 15;
 
@@ -249,8 +252,9 @@ impl RecordHead {
     /// The most that [`RecordHead::unfenced`] can be.
     pub(crate) const MOST_UNFENCED: u16 = MORE - 1;
 
-    /// Writes the head to the front of `record`, which holds the items already and is shorter than 64 KiB.
-    pub(crate) fn seal(&self, record: &mut [u8], key: u32) {
+    /// Writes the head to the front of a record behind [`RECORD_FRONT`] bytes, which holds the items already and is shorter
+    /// than 64 KiB.
+    pub(crate) fn seal(&self, framed: &mut [u8], key: u32) {
         let raw = RawRecord {
             crc: 0.into(),
             bytes: (self.bytes as u16).into(),
@@ -258,10 +262,13 @@ impl RecordHead {
             unfenced: (self.unfenced | if self.more { MORE } else { 0 }).into(),
             unapplied: self.unapplied.into(),
         };
-        if let Some(head) = record.get_mut(..RECORD_HEADER as usize) {
+        const FRONT: usize = RECORD_FRONT as usize;
+        let Some(framed) = framed.get_mut(..FRONT + self.bytes as usize) else { return };
+        if let Some(head) = framed.get_mut(FRONT..FRONT + RECORD_HEADER as usize) {
             head.copy_from_slice(raw.as_bytes());
-            let crc = checksum_of(&record[4..self.bytes as usize], self.sequence, key);
-            record[..4].copy_from_slice(&crc.to_le_bytes());
+            framed[..8].copy_from_slice(&self.sequence.to_le_bytes());
+            let crc = crc32c_append(key, framed);
+            framed[FRONT..8].copy_from_slice(&crc.to_le_bytes());
         }
     }
 
@@ -340,17 +347,18 @@ mod tests {
         assert_eq!(SegmentHead::decode(&bytes, 42), Some(head));
         assert_eq!(SegmentHead::decode(&bytes, 43), None);
 
-        let mut record = [0; 64];
-        record[12..22].copy_from_slice(b"some items");
+        let mut framed = [0; 68];
+        framed[16..26].copy_from_slice(b"some items");
         let sequence = (7 << 40) + 4;
         let head = RecordHead { sequence, bytes: 22, more: true, unfenced: 1, unapplied: 2 };
-        head.seal(&mut record, 1);
+        head.seal(&mut framed, 1);
+        let record = &mut framed[4..];
         for near in [sequence - 30_000, sequence, sequence + 30_000] {
-            assert_eq!(RecordHead::peek(&record, near), Some(head));
+            assert_eq!(RecordHead::peek(record, near), Some(head));
         }
         assert!(head.is_sound(&record[..22], 1) && !head.is_sound(&record[..22], 2));
         // A record of so long ago has the same number in its head, and another checksum.
-        let other = RecordHead::peek(&record, sequence + (1 << 16)).unwrap();
+        let other = RecordHead::peek(record, sequence + (1 << 16)).unwrap();
         assert!(other.sequence == sequence + (1 << 16) && !other.is_sound(&record[..22], 1));
         record[17] ^= 4;
         assert!(!head.is_sound(&record[..22], 1));

@@ -75,23 +75,22 @@ impl Objects {
         Self { last: Some(object), before: Some(object) }
     }
 
-    /// Appends an encoded item with its object to a record.
-    pub(crate) fn append(&mut self, record: &mut Vec<u8>, item: &[u8], object: Option<ObjectId>) {
-        let Some((tag, body)) = item.split_first() else { return };
+    /// Appends the tag of an item, however it named its object before, and what names its object now to a record.
+    pub(crate) fn put(&mut self, record: &mut Vec<u8>, tag: u8, object: Option<ObjectId>) {
+        let tag = tag & !(SAME | OTHER);
         match object {
-            None => record.push(*tag),
+            None => record.push(tag),
             Some(object) if self.last == Some(object) => record.push(tag | SAME),
             Some(object) if self.before == Some(object) => {
                 record.push(tag | OTHER);
                 std::mem::swap(&mut self.last, &mut self.before);
             }
             Some(object) => {
-                record.push(*tag);
+                record.push(tag);
                 varint::put(record, object.0);
                 (self.before, self.last) = (self.last, Some(object));
             }
         }
-        record.extend_from_slice(body);
     }
 
     /// The object of an item with this tag.
@@ -137,7 +136,8 @@ impl Item<'_> {
         }
     }
 
-    const fn tag(&self) -> u8 {
+    /// What the item begins with, but for how it names its object.
+    pub(crate) const fn tag(&self) -> u8 {
         let (kind, first) = match self {
             Self::Onode(_, onode) => (ONODE, onode.accessed),
             Self::Attribute(_, key, _) => (ATTRIBUTE, key.index),
@@ -153,9 +153,8 @@ impl Item<'_> {
         kind | if first == 0 { ZERO } else { 0 } | if wide { WIDE } else { 0 }
     }
 
-    /// Appends the item without its object.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.push(self.tag());
+    /// Appends what stands behind tag and object.
+    pub(crate) fn put_body(&self, out: &mut Vec<u8>) {
         let put_key = |out: &mut Vec<u8>, key: &AttributeKey| {
             out.push(key.kind.0);
             if is_wide(key.index) {
@@ -295,9 +294,8 @@ mod tests {
         let mut record = Vec::new();
         let mut objects = Objects::default();
         for item in &items {
-            let mut bytes = Vec::new();
-            item.encode(&mut bytes);
-            objects.append(&mut record, &bytes, item.object());
+            objects.put(&mut record, item.tag(), item.object());
+            item.put_body(&mut record);
         }
         let (mut input, mut objects) = (record.as_slice(), Objects::default());
         for item in &items {
@@ -316,9 +314,9 @@ mod tests {
             let mut input = bytes.as_slice();
             // What is taken for an item has no other form.
             if let Some(item) = Item::decode(&mut input, &mut Objects::default()) {
-                let (mut encoded, mut again) = (Vec::new(), Vec::new());
-                item.encode(&mut encoded);
-                Objects::default().append(&mut again, &encoded, item.object());
+                let mut again = Vec::new();
+                Objects::default().put(&mut again, item.tag(), item.object());
+                item.put_body(&mut again);
                 assert_eq!(again, bytes[..bytes.len() - input.len()]);
             }
         }

@@ -19,6 +19,7 @@ mod finger;
 mod format;
 mod held;
 mod item;
+mod known;
 mod log;
 mod mapping;
 mod mode;

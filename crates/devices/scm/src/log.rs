@@ -5,7 +5,7 @@
 //! is taken for it. A segment's head names the segment to come, so the chain needs no table.
 
 use crate::batch::Batch;
-use crate::format::{FIRST_RECORD, RECORD_HEADER, RecordHead, SegmentHead, record_key};
+use crate::format::{FIRST_RECORD, RECORD_FRONT, RECORD_HEADER, RecordHead, SegmentHead, record_key};
 use crate::item::{Item, Objects};
 use crate::stack::Stack;
 use onode_media::Pmem;
@@ -192,11 +192,10 @@ impl Log {
 
     /// How many segments appending the batch may open at most.
     pub(crate) fn segments_for(&self, batch: &Batch) -> usize {
-        // What is left of a segment because the next item does not fit is less than half of it.
-        let room = self.end() - self.position;
-        if batch.bytes() as u64 + RECORD_HEADER <= room {
+        if batch.fits() {
             return 0;
         }
+        // What is left of a segment because the next item does not fit is less than half of it.
         1 + batch.bytes() / (self.most_value_bytes() - Item::HEAD_BYTES_MAX)
     }
 
@@ -209,59 +208,92 @@ impl Log {
         (self.segments.len() + self.spare.len() + 1) as u64 * self.segment_bytes
     }
 
-    /// Appends the batch, flushed but not fenced, and tells where each item lies. [`Log::segments_for`] segments must be in
-    /// store; false if they are not.
+    /// Has the items of a batch put together for where the next record goes.
+    pub(crate) fn begin(&self, batch: &mut Batch) {
+        batch.begin(self.position, self.end() - self.position);
+    }
+
+    /// Appends the batch, flushed but not fenced, and tells where each item lies that had no place yet.
+    /// [`Log::segments_for`] segments must be in store, and nothing may have been appended since [`Log::begin`]; false if
+    /// it is not so.
     pub(crate) fn append<P: Pmem + ?Sized>(
         &mut self,
         memory: &P,
-        batch: &Batch,
+        batch: &mut Batch,
         mut placed: impl FnMut(usize, Place),
     ) -> bool {
-        let key = self.key.filter(|(session, _)| *session == self.session).map(|(_, key)| key);
-        let key = key.unwrap_or_else(|| record_key(self.salt, self.session));
-        self.key = Some((self.session, key));
-        let mut number = 0;
+        if batch.is_empty() {
+            return true;
+        }
+        if batch.position() != self.position {
+            return false;
+        }
+        let (fitting, all) = (batch.fitting(), batch.len());
+        if fitting == all {
+            self.write_record(memory, batch.record(), false);
+            return true;
+        }
         let mut record = std::mem::take(&mut self.record);
-        while number < batch.len() {
+        if fitting > 0 {
             record.clear();
-            record.resize(RECORD_HEADER as usize, 0);
-            let room = (self.end() - self.position) as usize;
+            let end = batch.fitting_end();
+            record.extend_from_slice(&batch.record()[..end]);
+            self.write_record(memory, &mut record, true);
+        }
+        let mut number = fitting;
+        while number < all {
+            record.clear();
+            record.resize((RECORD_FRONT + RECORD_HEADER) as usize, 0);
+            let room = (RECORD_FRONT + self.end() - self.position) as usize;
             let first = number;
             let mut objects = Objects::default();
-            while number < batch.len() {
+            while number < all {
                 let start = record.len();
                 batch.copy_to(number, &mut record, &mut objects);
                 if record.len() > room {
                     record.truncate(start);
                     break;
                 }
-                placed(number, Place::new(self.position + start as u64, (record.len() - start) as u64));
+                let at = self.position + start as u64 - RECORD_FRONT;
+                placed(number, Place::new(at, (record.len() - start) as u64));
                 number += 1;
             }
-            if number == first {
-                if !self.open_segment(memory) {
-                    return false;
-                }
-                continue;
+            if number > first {
+                self.write_record(memory, &mut record, number < all);
+            } else if !self.open_segment(memory) {
+                return false;
             }
-            let head = RecordHead {
-                sequence: self.sequence,
-                bytes: record.len() as u32,
-                more: number < batch.len(),
-                unfenced: u16::try_from(self.sequence - self.fenced).unwrap_or(u16::MAX).min(RecordHead::MOST_UNFENCED),
-                unapplied: u16::try_from(self.sequence - self.applied).unwrap_or(u16::MAX),
-            };
-            head.seal(&mut record, key);
-            record.resize(record.len().next_multiple_of(LINE_BYTES as usize), 0);
-            memory.write_through(self.position, &record);
-            self.position += record.len() as u64;
-            self.doubted_from = self.fenced;
-            self.sequence += 1;
         }
         if record.capacity() as u64 <= self.segment_bytes {
             self.record = record;
         }
         true
+    }
+
+    /// Writes the next record, which stands behind [`RECORD_FRONT`] bytes; the transaction goes on in another one if there
+    /// is `more`.
+    fn write_record<P: Pmem + ?Sized>(&mut self, memory: &P, framed: &mut Vec<u8>, more: bool) {
+        let key = match self.key {
+            Some((session, key)) if session == self.session => key,
+            _ => record_key(self.salt, self.session),
+        };
+        self.key = Some((self.session, key));
+        let front = RECORD_FRONT as usize;
+        let bytes = framed.len() - front;
+        let head = RecordHead {
+            sequence: self.sequence,
+            bytes: bytes as u32,
+            more,
+            unfenced: u16::try_from(self.sequence - self.fenced).unwrap_or(u16::MAX).min(RecordHead::MOST_UNFENCED),
+            unapplied: u16::try_from(self.sequence - self.applied).unwrap_or(u16::MAX),
+        };
+        head.seal(framed, key);
+        let whole = bytes.next_multiple_of(LINE_BYTES as usize);
+        framed.resize(front + whole, 0);
+        memory.write_through(self.position, &framed[front..]);
+        self.position += whole as u64;
+        self.doubted_from = self.fenced;
+        self.sequence += 1;
     }
 
     /// The session that appends.

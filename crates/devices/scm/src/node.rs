@@ -334,11 +334,17 @@ impl Node {
     }
 
     pub(crate) fn remove_entry<P: Pmem + ?Sized>(self, memory: &P, position: u64) {
+        self.remove_entries(memory, position, 1);
+    }
+
+    /// Removes as many entries from a position on.
+    pub(crate) fn remove_entries<P: Pmem + ?Sized>(self, memory: &P, position: u64, removed: u64) {
         with_words!(self, memory, words => {
             let (level, count) = (words.get(LEVEL), words.get(COUNT).min(Self::INNER_ENTRIES));
-            let after = count.saturating_sub(position + 1);
-            words.shift(Self::entry(level, position + 1), Self::entry(level, position), after * Self::entry_words(level));
-            words.set(COUNT, count.saturating_sub(1));
+            let next = position.saturating_add(removed);
+            let after = count.saturating_sub(next);
+            words.shift(Self::entry(level, next), Self::entry(level, position), after * Self::entry_words(level));
+            words.set(COUNT, count.saturating_sub(removed));
         });
     }
 
@@ -397,7 +403,26 @@ fn lower_bound(words: impl Words, level: u64, key: &Key) -> u64 {
         }
         words.get(at.wrapping_add(2)) < key.index
     };
-    let (mut low, mut high) = (0, words.get(COUNT));
+    let count = words.get(COUNT);
+    // New objects come last.
+    if count == 0 || is_below(count.wrapping_sub(1)) {
+        return count;
+    }
+    // Of a directory whole nodes are names.
+    let is_alike = |position: u64| {
+        let at = Node::entry(level, position);
+        words.get(at) == key.object && words.get(at.wrapping_add(1)) == key.class
+    };
+    if is_alike(0) && is_alike(count.wrapping_sub(1)) {
+        return partition(count, |position| words.get(Node::entry(level, position).wrapping_add(2)) < key.index);
+    }
+    partition(count, is_below)
+}
+
+/// The first position below `count` that is not below something, else `count`.
+#[inline]
+fn partition(count: u64, is_below: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, count);
     while low < high {
         let middle = u64::midpoint(low, high);
         if is_below(middle) {

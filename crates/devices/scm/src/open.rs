@@ -8,10 +8,10 @@ use crate::doubt::Doubted;
 use crate::errors::{damaged, from_media, no_space};
 use crate::format::{AREA_START, FORMAT_VERSION, NoSuperblock, SMALLEST_BYTES, SUPERBLOCKS, Superblock, salt_of};
 use crate::held::HeldBlocks;
+use crate::known::Known;
 use crate::log::{Log, Start};
 use crate::mode::{Mode, Unflushed};
 use crate::recover::{Recovered, claim, recover};
-use crate::scratch::Scratch;
 use crate::shared::Words;
 use crate::stack::Stack;
 use crate::tree::Tree;
@@ -225,11 +225,12 @@ impl<P: Pmem> Core<P> {
             last_shrink: 0,
             last_put_and_shrink: 0,
             live_log_bytes,
-            scratch: Scratch::default(),
+            scratch: None,
             mode: Mode::default(),
             unflushed: Unflushed::default(),
             last_put: 0,
             next_id: superblock.next_id,
+            known: Known::below(superblock.next_id),
             objects,
             commits: 0,
             recoveries: 0,
@@ -294,6 +295,7 @@ impl<P: Pmem> Core<P> {
         let Opened { tree, log, superblock, objects, live_log_bytes } = opened;
         (self.tree, self.log, self.superblock) = (tree, log, superblock);
         (self.objects, self.live_log_bytes, self.next_id) = (objects, live_log_bytes, superblock.next_id);
+        self.known = Known::below(self.next_id);
         self.held.first = self.held.last;
         self.doubted.follow(&*self.memory, self.doubted.last, self.doubted.last);
         (self.last_shrink, self.last_put_and_shrink) = (0, 0);

@@ -7,7 +7,7 @@ use crate::node::{Key, Value};
 use onode_media::Pmem;
 use onode_object::ObjectId;
 
-/// Lists without an entry.
+/// Lists without an entry, but for those of the running transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     pub batch: Batch,
@@ -26,27 +26,36 @@ pub(crate) struct Scratch {
 /// Longer lists are not kept.
 const MOST_KEPT: usize = 16 << 10;
 
-/// Empties a list and keeps its memory.
-pub(crate) fn keep<T>(list: &mut Vec<T>, kept: &mut Vec<T>) {
+/// Empties a list and keeps its memory, if that is not much.
+pub(crate) fn keep<T>(list: &mut Vec<T>) {
     list.clear();
-    if list.capacity() <= MOST_KEPT {
-        std::mem::swap(list, kept);
+    if list.capacity() > MOST_KEPT {
+        *list = Vec::new();
     }
 }
 
-impl<P: Pmem> Drop for Change<'_, P> {
-    fn drop(&mut self) {
-        let scratch = &mut self.core.scratch;
-        self.batch.keep(&mut scratch.batch);
-        keep(&mut self.undo, &mut scratch.undo);
-        keep(&mut self.pending, &mut scratch.pending);
-        keep(&mut self.onodes, &mut scratch.onodes);
-        keep(&mut self.fresh, &mut scratch.fresh);
-        keep(&mut self.released, &mut scratch.released);
-        keep(&mut self.puts, &mut scratch.puts);
-        keep(&mut self.content, &mut scratch.content);
-        keep(&mut self.written, &mut scratch.written);
-        keep(&mut self.checked, &mut scratch.checked);
-        keep(&mut self.places, &mut scratch.places);
+impl Scratch {
+    /// Empties all lists.
+    fn clear(&mut self) {
+        self.batch.keep();
+        keep(&mut self.undo);
+        keep(&mut self.pending);
+        keep(&mut self.onodes);
+        keep(&mut self.fresh);
+        keep(&mut self.released);
+        keep(&mut self.puts);
+        keep(&mut self.content);
+        keep(&mut self.written);
+        keep(&mut self.checked);
+        keep(&mut self.places);
+    }
+}
+
+impl<P: Pmem> Change<'_, P> {
+    /// Leaves the lists, empty, to the next transaction.
+    pub(crate) fn leave_lists(self) {
+        let Self { core, mut lists, .. } = self;
+        lists.clear();
+        core.scratch = Some(lists);
     }
 }

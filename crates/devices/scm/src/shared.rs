@@ -7,6 +7,7 @@
 
 use crate::core::Core;
 use crate::format::{AREA_START, SHARED_START};
+use crate::known::Known;
 use core::sync::atomic::{AtomicU64, Ordering};
 use onode_media::{Domain, Pmem};
 
@@ -109,14 +110,20 @@ impl<P: Pmem> Core<P> {
         let now = self.words();
         let places = self.memory.words(WORDS_START, WORDS as u64);
         let places: Option<&[AtomicU64; WORDS]> = places.and_then(|places| places.try_into().ok());
-        let words = now.0.iter().zip(&mut self.left.0).enumerate();
+        let left = &mut self.left.0;
         let mut is_changed = false;
-        for (number, (now, left)) in words.filter(|(_, (now, left))| **now != **left) {
-            (*left, is_changed) = (*now, true);
-            match places {
-                Some(places) => places[number].store(now.to_le(), Ordering::Release),
-                None => self.memory.store(WORDS_START + number as u64 * 8, *now),
+        // Counted, not chained: this is done at the end of each turn.
+        let mut number = 0;
+        while number < WORDS {
+            let word = now.0[number];
+            if word != left[number] {
+                (left[number], is_changed) = (word, true);
+                match places {
+                    Some(places) => places[number].store(word.to_le(), Ordering::Release),
+                    None => self.memory.store(WORDS_START + number as u64 * 8, word),
+                }
             }
+            number += 1;
         }
         if !is_changed {
             return;
@@ -145,6 +152,7 @@ impl<P: Pmem> Core<P> {
     /// Takes the words over that another process left.
     pub(crate) fn take_words(&mut self) {
         self.changes = self.memory.load(CHANGES);
+        self.known = Known::below(u64::MAX);
         let mut words = Words::default();
         for (number, value) in (0..).zip(&mut words.0) {
             *value = self.memory.load(WORDS_START + number * 8);
@@ -158,6 +166,7 @@ impl<P: Pmem> Core<P> {
         self.last_put = u64::MAX;
         let commits = self.commits;
         self.set_words(&words);
+        self.known = Known::below(self.next_id);
         self.left = words;
         self.others_commits += u64::from(commits != self.commits);
         // What another process flushed is not known to the medium of this one.

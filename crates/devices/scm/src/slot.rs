@@ -68,7 +68,7 @@ impl<P: Pmem> Change<'_, P> {
     fn empty_slot(&mut self, object: ObjectId, offset: u64) -> Result<(u64, u64)> {
         let (address, length) = self.core.slot(object, offset)?;
         self.unmap(object, offset)?;
-        self.batch.push(&Item::NoExtent { object, offset, length });
+        self.lists.batch.push(&Item::NoExtent { object, offset, length });
         self.shrinks = true;
         Ok((address, length))
     }

@@ -299,11 +299,53 @@ impl Tree {
     pub(crate) fn remove<P: Pmem + ?Sized>(&mut self, memory: &P, key: Key) -> Option<Value> {
         let leaf = self.leaf(memory, key);
         let (at, value) = leaf.find(memory, key).ok()?;
-        let rest = leaf.count(memory) - 1;
-        leaf.remove_entry(memory, at);
+        self.remove_at(memory, leaf, at, 1, key);
+        Some(value)
+    }
+
+    /// Removes the entries of one object from `from` on that are in one leaf, and calls `removed` for each; whether
+    /// there may be more of them.
+    pub(crate) fn remove_object<P: Pmem + ?Sized>(
+        &mut self,
+        memory: &P,
+        from: Key,
+        mut removed: impl FnMut(Key, Value),
+    ) -> bool {
+        let leaf = self.leaf(memory, from);
+        let (first, count) = (leaf.lower_bound(memory, 0, from), leaf.count(memory));
+        let mut end = first;
+        while end < count {
+            let key = leaf.key(memory, 0, end);
+            if key.object != from.object {
+                break;
+            }
+            removed(key, leaf.value(memory, end));
+            end += 1;
+        }
+        if end > first {
+            self.remove_at(memory, leaf, first, end - first, from);
+        }
+        end == count
+    }
+
+    /// The first key from `from` on, if it is of the same object.
+    pub(crate) fn first_of<P: Pmem + ?Sized>(&self, memory: &P, from: Key) -> Option<Key> {
+        let mut found = None;
+        self.scan(memory, from, |key, _| {
+            found = (key.object == from.object).then_some(key);
+            false
+        });
+        found
+    }
+
+    /// Removes entries of a leaf, the one that `key` belongs to.
+    fn remove_at<P: Pmem + ?Sized>(&mut self, memory: &P, leaf: Node, at: u64, removed: u64, key: Key) {
+        let before = leaf.count(memory);
+        let rest = before - removed;
+        leaf.remove_entries(memory, at, removed);
         // It may be joined with a neighbour. Whoever found no room there asks again when it is half as large.
-        if rest > Node::LEAF_ENTRIES / 3 || rest > 0 && !rest.is_power_of_two() {
-            return Some(value);
+        if rest > Node::LEAF_ENTRIES / 3 || rest > 0 && (before - 1).checked_ilog2() == (rest - 1).checked_ilog2() {
+            return;
         }
         let mut path = self.path(memory, key);
         while path.depth > 0 {
@@ -320,7 +362,6 @@ impl Tree {
             self.give_back(memory, self.root);
             self.root = child;
         }
-        Some(value)
     }
 
     /// Puts `node`, the child at `position` of `parent`, into a neighbour if it is small enough; whether the parent lost

@@ -43,8 +43,22 @@ impl Nodes for Plain {
     }
 }
 
+/// Some are one after another of few objects, and every fourth is of one that has many.
 fn key(number: u64) -> Key {
-    Key { object: number / 7, class: number % 3, index: number }
+    match number % 4 {
+        0 => Key { object: 77, class: 2, index: number },
+        _ => Key { object: number / 7, class: number % 3, index: number },
+    }
+}
+
+/// Removes all entries of an object from a key on.
+fn remove_object(tree: &mut Tree, memory: &dyn Pmem, from: Key) -> Vec<(Key, Value)> {
+    let (mut removed, mut next) = (Vec::new(), Some(from));
+    while let Some(from) = next {
+        let may_be_more = tree.remove_object(memory, from, |key, value| removed.push((key, value)));
+        next = may_be_more.then(|| tree.first_of(memory, from)).flatten();
+    }
+    removed
 }
 
 fn expect(tree: &Tree, memory: &dyn Pmem, model: &BTreeMap<Key, Value>, prng: &mut Prng) {
@@ -95,6 +109,12 @@ fn it_agrees_with_a_map() {
                     before
                 });
                 assert_eq!(before, Ok(model.insert(key(number), value)));
+            } else if prng.below(100) == 0 {
+                let from = key(number);
+                let to = Key { object: from.object + 1, ..Key::FIRST };
+                let expected: Vec<(Key, Value)> = model.range(from..to).map(|(key, value)| (*key, *value)).collect();
+                assert_eq!(remove_object(&mut tree, memory, from), expected);
+                model.retain(|key, _| !(from..to).contains(key));
             } else {
                 let number = if seed == 0 { prng.below(round + 1) } else { number };
                 assert_eq!(tree.remove(memory, key(number)), model.remove(&key(number)));
