@@ -12,7 +12,7 @@ use crate::log::Place;
 use crate::mode::Mode;
 use crate::node::{Key, Value};
 use crate::scratch::Scratch;
-use crate::tree::{NoRoom, Spot};
+use crate::tree::NoRoom;
 use onode_base::checksum::{crc32c, crc32c_append};
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
@@ -58,7 +58,6 @@ pub(crate) struct Changed {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending {
     key: Key,
-    spot: Spot,
     /// The number of the item in the batch.
     item: usize,
     /// The other word of the entry.
@@ -183,6 +182,11 @@ impl<'a, P: Pmem> Change<'a, P> {
         Ok(self.changed(object)?.onode.size)
     }
 
+    /// Whether any block is mapped.
+    pub(crate) fn has_extents(&mut self, object: ObjectId) -> Result<bool> {
+        Ok(self.changed(object)?.allocated > 0)
+    }
+
     /// Bytes of the object below this were there before the transaction: they change with the record, not before.
     pub(crate) fn stable(&mut self, object: ObjectId) -> Result<u64> {
         Ok(self.changed(object)?.stable)
@@ -194,7 +198,7 @@ impl<'a, P: Pmem> Change<'a, P> {
 
     /// Sets an entry of the index.
     fn set(&mut self, key: Key, value: Value) -> Result<()> {
-        let (before, spot) = self.core.tree.insert(&*self.core.memory, &self.core.blocks, key, value)?;
+        let before = self.core.tree.insert(&*self.core.memory, &self.core.blocks, key, value)?;
         if let Some(before) = before {
             self.lists.forget_pending(&key, before);
             self.log_bytes -= log_bytes(&key, before) as i64;
@@ -204,7 +208,7 @@ impl<'a, P: Pmem> Change<'a, P> {
         if !key.is_extent()
             && let Some(item) = Place(value.0).as_pending()
         {
-            self.lists.pending.push(Pending { key, spot, item, second: value.1 });
+            self.lists.pending.push(Pending { key, item, second: value.1 });
         }
         Ok(())
     }
@@ -356,15 +360,17 @@ impl<'a, P: Pmem> Change<'a, P> {
     /// States the changed onodes, and the checksums of what was written already if `checked`.
     pub(crate) fn finish_items(&mut self, checked: bool) -> Result<()> {
         for at in 0..self.lists.onodes.len() {
-            let (object, changed) = self.lists.onodes[at];
-            let place = match changed.logged {
+            let lists = &mut *self.lists;
+            let Some((object, changed)) = lists.onodes.get(at) else { break };
+            let place = match &changed.logged {
                 // The bytes of its blocks are in the index only.
-                Some((onode, place)) if onode == changed.onode => place,
-                _ => self.lists.batch.push(&Item::Onode(object, changed.onode)),
+                Some((onode, place)) if *onode == changed.onode => *place,
+                _ => lists.batch.push(&Item::Onode(*object, changed.onode)),
             };
-            self.set(Key::onode(object), Value(place.0, changed.allocated))?;
+            let (key, value) = (Key::onode(*object), Value(place.0, changed.allocated));
+            self.set(key, value)?;
         }
-        if checked {
+        if checked && !self.lists.written.is_empty() {
             let mut piece = [0; 4096];
             for (address, length) in joined(self.lists.written.clone()) {
                 let mut crc = crc32c(&[]);
@@ -386,9 +392,9 @@ impl<'a, P: Pmem> Change<'a, P> {
     pub(crate) fn settle_places(&mut self) {
         let (tree, memory) = (&self.core.tree, &*self.core.memory);
         let mut log_bytes = 0;
-        for Pending { key, spot, item, second } in self.lists.pending.drain(..) {
+        for Pending { key, item, second } in self.lists.pending.drain(..) {
             if let Some(place) = self.lists.places.get(item) {
-                tree.replace(memory, spot, key, Value(place.0, second));
+                tree.change(memory, key, |_| Some(Value(place.0, second)));
                 log_bytes += place.bytes() as i64;
             }
         }

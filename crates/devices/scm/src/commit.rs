@@ -83,26 +83,18 @@ impl<P: Pmem> Core<P> {
         if !self.doubted.has_room() {
             self.settle_all()?;
         }
-        let dear = self.fences_are_dear();
         let mut change = Change::new(self);
-        change.withdrawn = blocks.withdrawn;
-        let mut prepared = transaction.mutations.iter().try_for_each(|mutation| change.apply(mutation));
-        prepared = prepared.and_then(|()| blocks.published.iter().try_for_each(|content| change.adopt(content)));
-        prepared = prepared.and_then(|()| blocks.slot.map_or(Ok(()), |slot| change.change_slot(slot)));
-        let written: u64 = change.lists.written.iter().map(|(_, length)| length).sum();
-        let most = if dear { MOST_CHECKED_BYTES_IN_FILE } else { MOST_CHECKED_BYTES };
-        let vouches = change.core.mode.vouches();
-        let checked = vouches && written <= most && change.lists.written.len() <= MOST_OF_RECORD;
-        prepared = prepared.and_then(|()| change.finish_items(checked && !is_planted(Bug::ScmContentNotChecked)));
-        prepared = prepared.and_then(|()| change.reserve_log(must_fit));
-        if let Err(error) = prepared {
-            return Err(match change.undo() {
-                Ok(()) => error,
-                // The index in memory is not what the log says any more; a mount makes it anew.
-                Err(_) => self.fail(error),
-            });
-        }
-        if vouches && !checked && !is_planted(Bug::ScmContentNotChecked) {
+        let checked = match change.prepare(transaction, must_fit, blocks) {
+            Ok(checked) => checked,
+            Err(error) => {
+                return Err(match change.undo() {
+                    Ok(()) => error,
+                    // The index in memory is not what the log says any more; a mount makes it anew.
+                    Err(_) => self.fail(error),
+                });
+            }
+        };
+        if !checked && change.core.mode.vouches() && !is_planted(Bug::ScmContentNotChecked) {
             change.core.fence()?;
         }
         change.record(durability)
@@ -128,6 +120,26 @@ impl<P: Pmem> Core<P> {
 }
 
 impl<P: Pmem> Change<'_, P> {
+    /// Does all that can fail. Whether a checksum in the record tells what was written before it.
+    fn prepare(&mut self, transaction: &Transaction, must_fit: bool, blocks: Blocks<'_>) -> Result<bool> {
+        self.withdrawn = blocks.withdrawn;
+        for mutation in &transaction.mutations {
+            self.apply(mutation)?;
+        }
+        for content in blocks.published {
+            self.adopt(content)?;
+        }
+        if let Some(slot) = blocks.slot {
+            self.change_slot(slot)?;
+        }
+        let written: u64 = self.lists.written.iter().map(|(_, length)| length).sum();
+        let most = if self.core.fences_are_dear() { MOST_CHECKED_BYTES_IN_FILE } else { MOST_CHECKED_BYTES };
+        let checked = self.core.mode.vouches() && written <= most && self.lists.written.len() <= MOST_OF_RECORD;
+        self.finish_items(checked && !is_planted(Bug::ScmContentNotChecked))?;
+        self.reserve_log(must_fit)?;
+        Ok(checked)
+    }
+
     /// Has enough segments in store for the items.
     fn reserve_log(&mut self, must_fit: bool) -> Result<()> {
         let needed = self.core.log.segments_for(&self.lists.batch);

@@ -62,7 +62,7 @@ impl<P: Pmem> Change<'_, P> {
         let mut at = offset;
         while at < end {
             let rest = &data[(at - offset) as usize..];
-            match self.core.extent_at(object, at) {
+            match self.extent_at(object, at)? {
                 Some(extent) if extent.offset <= at => {
                     let count = rest.len().min((extent.end() - at) as usize);
                     let swapped = self.swap_chunks(object, extent, at, &rest[..count])?;
@@ -83,6 +83,11 @@ impl<P: Pmem> Change<'_, P> {
             }
         }
         Ok(())
+    }
+
+    /// The extent that holds the byte at `offset`, else the first one behind it; an object that has none is not looked for.
+    pub(crate) fn extent_at(&mut self, object: ObjectId, offset: u64) -> Result<Option<Extent>> {
+        Ok(if self.has_extents(object)? { self.core.extent_at(object, offset) } else { None })
     }
 
     /// Writes to bytes that have a block.

@@ -36,7 +36,7 @@ impl<P: Pmem> Change<'_, P> {
     pub(crate) fn adopt(&mut self, content: &Content) -> Result<()> {
         let Content { object, address, bytes, .. } = *content;
         let length = self.check_unowned(content)?;
-        if self.size(object)? > 0 || self.core.extent_at(object, 0).is_some() {
+        if self.size(object)? > 0 || self.extent_at(object, 0)?.is_some() {
             return Err(Error::of(ErrorKind::Invalid, object, "it has content"));
         }
         self.map(object, 0, address, length)?;

@@ -251,19 +251,6 @@ impl Node {
         with_words!(self, memory, words => words.set_value(Self::entry(0, position) + KEY_WORDS, value));
     }
 
-    /// Sets the value at a position if the entry there has that key.
-    #[inline]
-    pub(crate) fn replace<P: Pmem + ?Sized>(self, memory: &P, position: u64, key: Key, value: Value) -> bool {
-        with_words!(self, memory, words => {
-            let at = Self::entry(0, position);
-            let is_there = words.get(LEVEL) == 0 && position < words.get(COUNT) && words.key(at) == key;
-            if is_there {
-                words.set_value(at + KEY_WORDS, value);
-            }
-            is_there
-        })
-    }
-
     /// Puts sorted entries into an empty leaf, at once.
     pub(crate) fn fill<P: Pmem + ?Sized>(self, memory: &P, entries: &[(Key, Value)]) {
         with_words!(self, memory, words => {
@@ -287,18 +274,17 @@ impl Node {
         with_words!(self, memory, words => find(words, &key))
     }
 
-    /// Sets the value of `key` in a leaf and returns its position and the value before; `None` if there is no room for
-    /// another entry.
+    /// Sets the value of `key` in a leaf and returns the value before; `None` if there is no room for another entry.
     #[inline]
-    pub(crate) fn insert<P: Pmem + ?Sized>(self, memory: &P, key: Key, value: Value) -> Option<(u64, Option<Value>)> {
+    pub(crate) fn insert<P: Pmem + ?Sized>(self, memory: &P, key: Key, value: Value) -> Option<Option<Value>> {
         with_words!(self, memory, words => match find(words, &key) {
             Ok((at, before)) => {
                 words.set_value(Self::entry(0, at) + KEY_WORDS, value);
-                Some((at, Some(before)))
+                Some(Some(before))
             }
             Err(at) if words.get(COUNT) < Self::LEAF_ENTRIES => {
                 insert(words, at, key, value);
-                Some((at, None))
+                Some(None)
             }
             Err(_) => None,
         })

@@ -36,13 +36,6 @@ pub(crate) struct Tree {
 /// An entry.
 type Entry = (Key, Value);
 
-/// Where an entry was when it was inserted.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Spot {
-    leaf: Node,
-    at: u64,
-}
-
 /// A position in the tree: the nodes on the way and the position in each, the leaf last.
 #[derive(Clone, Debug)]
 struct Path {
@@ -211,16 +204,6 @@ impl Tree {
         })
     }
 
-    /// Replaces the value of a key that is there and was at `spot` when it was inserted.
-    #[inline]
-    pub(crate) fn replace<P: Pmem + ?Sized>(&self, memory: &P, spot: Spot, key: Key, value: Value) {
-        // Later insertions may have moved it, mostly by one.
-        let is_at = |at: u64| spot.leaf.replace(memory, at, key, value);
-        if !is_at(spot.at) && !is_at(spot.at + 1) {
-            self.change(memory, key, |_| Some(value));
-        }
-    }
-
     /// Replaces the value of a key that is there, if `change` has another one.
     pub(crate) fn change<P: Pmem + ?Sized>(&self, memory: &P, key: Key, change: impl FnOnce(Value) -> Option<Value>) {
         let leaf = self.leaf(memory, key);
@@ -231,18 +214,30 @@ impl Tree {
         }
     }
 
-    /// Sets the value of `key` and returns the one before and where it is now.
+    /// Sets the value of `key` and returns the one before.
+    #[inline]
     pub(crate) fn insert<P: Pmem + ?Sized>(
         &mut self,
         memory: &P,
         source: &dyn Nodes,
         key: Key,
         value: Value,
-    ) -> Result<(Option<Value>, Spot), NoRoom> {
-        let leaf = self.leaf(memory, key);
-        if let Some((at, before)) = leaf.insert(memory, key, value) {
-            return Ok((before, Spot { leaf, at }));
+    ) -> Result<Option<Value>, NoRoom> {
+        match self.leaf(memory, key).insert(memory, key, value) {
+            Some(before) => Ok(before),
+            None => self.insert_splitting(memory, source, key, value),
         }
+    }
+
+    /// The same where the leaf is full.
+    #[cold]
+    fn insert_splitting<P: Pmem + ?Sized>(
+        &mut self,
+        memory: &P,
+        source: &dyn Nodes,
+        key: Key,
+        value: Value,
+    ) -> Result<Option<Value>, NoRoom> {
         self.forget();
         let mut level = self.root.level(memory);
         if self.root.count(memory) == Node::most_entries(level) {
@@ -271,8 +266,7 @@ impl Tree {
             level -= 1;
         }
         // A leaf that was split has room.
-        let (at, before) = node.insert(memory, key, value).ok_or(NoRoom)?;
-        Ok((before, Spot { leaf: node, at }))
+        node.insert(memory, key, value).ok_or(NoRoom)
     }
 
     /// Splits the full child at `position` of `parent`, which has room.

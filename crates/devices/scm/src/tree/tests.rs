@@ -97,17 +97,15 @@ fn it_agrees_with_a_map() {
         let source = Plain::new(1 << 20);
         let mut prng = Prng::new(seed);
         let mut model = BTreeMap::new();
-        let mut spots = Vec::new();
+        let mut inserted = Vec::new();
         let mut tree = Tree::new(memory, &source).unwrap();
         for round in 0..6000 {
             let number = if seed == 0 { round } else { prng.below(3000) };
             // Phases of growth and of shrinking.
             if prng.below(10) < if round / 1500 % 2 == 0 { 7 } else { 3 } {
                 let value = Value(prng.next_u64(), round);
-                let before = tree.insert(memory, &source, key(number), value).map(|(before, spot)| {
-                    spots.push((spot, key(number)));
-                    before
-                });
+                inserted.push(key(number));
+                let before = tree.insert(memory, &source, key(number), value);
                 assert_eq!(before, Ok(model.insert(key(number), value)));
             } else if prng.below(100) == 0 {
                 let from = key(number);
@@ -121,9 +119,9 @@ fn it_agrees_with_a_map() {
             }
             if prng.below(8) == 0 {
                 // Wherever the entries are by now, and if they are.
-                for (spot, key) in spots.drain(..) {
+                for key in inserted.drain(..) {
                     let value = Value(prng.next_u64(), 0);
-                    tree.replace(memory, spot, key, value);
+                    tree.change(memory, key, |_| Some(value));
                     model.entry(key).and_modify(|there| *there = value);
                 }
                 tree.settle(memory, &source).unwrap();
