@@ -162,6 +162,14 @@ bugs! {
     RewriteNotWritten,
     /// fs: write-through does not wait for the device.
     WriteThroughBuffered,
+    /// scm: in the mode `meta` a sync does not flush the content that waits for it.
+    ScmMetaNotFlushed,
+    /// scm: in the mode `meta` what a file system knows of its files waits to be flushed as content does.
+    ScmMetaNamesBuffered,
+    /// scm: in the mode `sync` an overwrite returns before it is durable.
+    ScmOverwriteNotFenced,
+    /// scm: content is overwritten where a recovery may put older bytes once more.
+    ScmOverwritePutAgain,
     /// scm: the content of a block that becomes a file is not flushed.
     ScmPublishNotFlushed,
     /// scm: nobody waits for that content before the record.

@@ -58,6 +58,11 @@ fn case_28_and_29_the_tail_of_an_unaligned_write_was_not_flushed() {
 }
 
 #[test]
+fn an_overwrite_without_a_record_is_not_undone_by_a_recovery() {
+    no_cut_breaks("overwrite-after-zero");
+}
+
+#[test]
 fn case_31_an_overwrite_was_not_atomic() {
     no_cut_breaks("atomic-overwrite");
 }

@@ -6,7 +6,7 @@ use crate::files::calls::Call;
 pub type Case = (&'static str, fn() -> Vec<Call>);
 
 /// All of them. The numbers are those of the catalogue that they come from.
-pub const CASES: [Case; 11] = [
+pub const CASES: [Case; 12] = [
     // 19: a rename changed the entry of its target in place.
     ("rename-over", || vec![Call::Rename(f(), s("B/h")), Call::Rename(s("A/g"), f()), Call::Rename(s("B/h"), f())]),
     // 20: the log's entry of a rename did not name the parent.
@@ -50,6 +50,13 @@ pub const CASES: [Case; 11] = [
     // 31: an overwrite was not all or nothing.
     ("atomic-overwrite", || {
         vec![Call::Write(f(), 0, 700), Call::Write(f(), 60, 70), Call::Append(f(), 5000), Call::Write(f(), 100, 5000)]
+    }),
+    // What a recovery may put in place once more is overwritten, where that happens without a record.
+    ("overwrite-after-zero", || {
+        let zero_and_over = [(50, 100), (0, 300), (200, 90)].map(|(from, length)| {
+            [Call::Zero(f(), from, length), Call::Write(f(), from + 8, length - 20), Call::Write(f(), from, 16)]
+        });
+        zero_and_over.into_iter().flatten().collect()
     }),
     // 43: blocks of all kinds of sizes become files and memory again: at the borders of what shares a chunk, split and
     // merged, under one name.

@@ -283,7 +283,9 @@ impl<'a, P: Pmem> Change<'a, P> {
     fn is_data(&mut self, object: ObjectId) -> Result<bool> {
         Ok(match self.changed(object)?.onode.hints.kind {
             ObjectKind::Unknown | ObjectKind::Data | ObjectKind::Memory => true,
-            ObjectKind::Directory | ObjectKind::SymbolicLink | ObjectKind::Special | ObjectKind::Volume => false,
+            ObjectKind::Directory | ObjectKind::SymbolicLink | ObjectKind::Special | ObjectKind::Volume => {
+                is_planted(Bug::ScmMetaNamesBuffered)
+            }
         })
     }
 

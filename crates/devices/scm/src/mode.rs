@@ -3,6 +3,7 @@
 
 use crate::core::Core;
 use crate::shared::UNFLUSHED;
+use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
 use onode_object::Result;
 use std::ops::Range;
@@ -93,6 +94,9 @@ impl<P: Pmem> Core<P> {
     /// Flushes the content that waits for it.
     pub(crate) fn flush_content(&mut self) {
         for number in self.unflushed.first..self.unflushed.last {
+            if is_planted(Bug::ScmMetaNotFlushed) {
+                break;
+            }
             let [address, length, _] = UNFLUSHED.load(&*self.memory, number);
             self.memory.flush(address, length);
         }
@@ -103,7 +107,7 @@ impl<P: Pmem> Core<P> {
     pub(crate) fn overwrites_at_once(&self, address: u64, length: u64) -> bool {
         self.mode == Mode::Mem
             && self.read_only.is_none()
-            && self.last_put < self.superblock.accepted
+            && (self.last_put < self.superblock.accepted || is_planted(Bug::ScmOverwritePutAgain))
             && !self.doubted.overlaps(address, length)
     }
 
@@ -112,7 +116,7 @@ impl<P: Pmem> Core<P> {
         self.check_writable()?;
         let length = bytes.len() as u64;
         self.settle(address, length)?;
-        if self.last_put >= self.superblock.accepted {
+        if self.last_put >= self.superblock.accepted && !is_planted(Bug::ScmOverwritePutAgain) {
             // A recovery would put something in place once more, perhaps here.
             self.fence()?;
             self.write_superblock(false)?;
@@ -127,7 +131,9 @@ impl<P: Pmem> Core<P> {
             }
             Mode::Sync | Mode::Atomic => {
                 self.memory.write_through(address, bytes);
-                self.fence()?;
+                if !is_planted(Bug::ScmOverwriteNotFenced) {
+                    self.fence()?;
+                }
             }
         }
         Ok(())
