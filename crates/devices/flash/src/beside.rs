@@ -205,7 +205,7 @@ impl Core {
         (options, beside): (&MountOptions, &MemoryOptions),
         progress: &mut dyn FnMut(u64),
     ) -> Result<Self> {
-        let Some(found) = ring::find(&mut *nand, false)?.pop() else {
+        let Some(found) = ring::find(&mut *nand, None)? else {
             return Err(Error::new(ErrorKind::Invalid, "no superblock: this is not an Onode flash volume"));
         };
         if found.superblock.incompatible.get() & crate::format::FEATURE_MEMORY == 0 {
@@ -234,7 +234,7 @@ impl Core {
     /// Makes sure that the flash stands where the memory says, or one superblock before: the memory goes first.
     fn confirm(&mut self) -> Result<()> {
         let known = self.ring.generation;
-        let Some(newest) = ring::find(self.log.store.nand(), false)?.pop() else {
+        let Some(newest) = ring::find(self.log.store.nand(), Some(known))? else {
             return Err(damaged("no superblock is left on the flash"));
         };
         if newest.superblock.uuid != self.uuid {

@@ -167,10 +167,24 @@ impl Gatherer<'_> {
     /// The page after the last one of a segment that is not erased.
     fn programmed(&mut self, part: Part, is_last: bool) -> Result<u32> {
         let pages = self.core.log.store.layout.segment_pages;
-        if !is_last && part.first < pages && self.look(part, pages - 1)?.err() != Some(PageFault::Erased) {
-            return Ok(pages);
-        }
         let (mut low, mut high) = (part.first, pages);
+        // A segment that was filled ends with its summary. If the page before it is one of the journal, the summary has the
+        // last page alone, and need not be looked at: what names the next segment was written behind it.
+        let summary = SegmentPage { segment: part.segment, page: pages - 1 };
+        if !is_last && low < pages {
+            let before = if low < summary.page { Some(self.look(part, summary.page - 1)?) } else { None };
+            match before {
+                Some(Err(PageFault::Erased)) => high = summary.page - 1,
+                Some(found) if !found.as_ref().is_ok_and(|page| page.info.kind == PageKind::Journal) => {
+                    let is_erased = self.look(part, summary.page)?.err() == Some(PageFault::Erased);
+                    return Ok(if is_erased { summary.page } else { pages });
+                }
+                _ => {
+                    self.gathering.insert(summary, Gathered::Summary);
+                    return Ok(summary.page);
+                }
+            }
+        }
         while low < high {
             let middle = low + (high - low) / 2;
             if self.look(part, middle)?.err() == Some(PageFault::Erased) {

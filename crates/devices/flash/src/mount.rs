@@ -92,7 +92,7 @@ impl Core {
     /// Mounts the volume on `nand` and recovers it if need be.
     pub fn mount(mut nand: Box<dyn Nand>, options: &MountOptions) -> Result<Self> {
         options.validate()?;
-        let Some(found) = ring::find(&mut *nand, false)?.pop() else {
+        let Some(found) = ring::find(&mut *nand, None)? else {
             return Err(Error::new(ErrorKind::Invalid, "no superblock: this is not an Onode flash volume"));
         };
         if found.superblock.incompatible.get() & FEATURE_MEMORY != 0 {

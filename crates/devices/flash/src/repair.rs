@@ -157,7 +157,7 @@ pub struct Repaired {
 pub fn repair(nand: impl Nand + 'static, options: &RepairOptions) -> Result<Repaired> {
     let mut nand: Box<dyn Nand> = Box::new(nand);
     let mut actions = Vec::new();
-    let all = ring::find(&mut *nand, true)?;
+    let all = ring::find_all(&mut *nand)?;
     let newest = all.iter().max_by_key(|found| found.superblock.generation.get()).cloned();
     let newest =
         newest.ok_or_else(|| Error::new(ErrorKind::Invalid, "no superblock: this is not an Onode flash volume"))?;

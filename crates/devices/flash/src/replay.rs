@@ -299,7 +299,8 @@ impl Core {
         let named = cursor.next.1 > cursor.sequence && cursor.next.0 < layout.segments;
         let there = named.then_some((SegmentPage { segment: cursor.next.0, page: 0 }, cursor.next.1));
         for (at, sequence) in here.chain(there) {
-            if self.log.store.examine(layout.address(at), Some(sequence), IoTag::Recovery)?.is_ok() {
+            let is_known = matches!(cursor.gathered.get(&at), Some(Gathered::Nothing));
+            if !is_known && self.log.store.examine(layout.address(at), Some(sequence), IoTag::Recovery)?.is_ok() {
                 return Ok(true);
             }
         }

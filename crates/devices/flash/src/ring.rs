@@ -230,78 +230,86 @@ fn seal_page(layout: &Layout, seed: u32, address: PageAddress, info: PageInfo, p
     }
 }
 
-/// All readable superblocks of a medium, oldest first. Unreadable pages are passed over: a cut leaves
-/// them. `deep` reads every page of every superblock block, else only what finding the newest takes.
+/// All readable superblocks of a medium, oldest first. Unreadable pages are passed over: a cut leaves them.
 ///
 /// # Errors
 /// Only if the medium itself cannot be read; an empty result means that this is no volume.
-pub fn find(nand: &mut dyn Nand, deep: bool) -> Result<Vec<Found>> {
+pub fn find_all(nand: &mut dyn Nand) -> Result<Vec<Found>> {
     let shape = nand.geometry();
     let mut all = Vec::new();
-    let mut heads = Vec::new();
     for block in 0..Layout::superblock_blocks(&shape) {
-        if deep {
-            for page in 0..shape.pages_per_block {
-                all.extend(read_superblock(nand, block, page)?.ok());
-            }
-        } else {
-            match read_superblock(nand, block, 0)? {
-                Ok(found) => heads.push((found.superblock.generation.get(), block)),
-                // The first page may be unreadable while later ones are not.
-                Err(PageFault::Erased) => {}
-                Err(_) => heads.push((u32::MAX, block)),
-            }
-        }
-    }
-    // Blocks are filled in turn, so the youngest readable one holds the newest superblock.
-    heads.sort_unstable();
-    for &(_, block) in heads.iter().rev() {
-        let (mut last, found) = last_programmed(nand, block, shape.pages_per_block)?;
-        let before = all.len();
-        if let Some(found) = found {
-            all.push(found);
-            break;
-        }
-        while let Some(page) = last {
-            if let Ok(found) = read_superblock(nand, block, page)? {
-                all.push(found);
-                break;
-            }
-            last = page.checked_sub(1);
-        }
-        if all.len() > before {
-            break;
+        for page in 0..shape.pages_per_block {
+            all.extend(read_superblock(nand, block, page)?.ok());
         }
     }
     all.sort_by_key(|found| found.superblock.generation.get());
     Ok(all)
 }
 
-/// The last page of `block` that is not erased, and the superblock on it if it was read on the way: pages are
-/// programmed in order. A clean volume has its newest superblock in the first two, else bisection finds it.
-fn last_programmed(nand: &mut dyn Nand, block: u32, pages: u32) -> Result<(Option<u32>, Option<Found>)> {
-    let mut newest = (0, None);
-    let mut erased = |page: u32| -> Result<bool> {
-        if page >= pages {
-            return Ok(true);
-        }
-        match read_superblock(nand, block, page)? {
-            Err(PageFault::Erased) => return Ok(true),
-            Ok(found) => newest = (page + 1, Some(found)),
-            Err(_) => newest = (page + 1, None),
-        }
-        Ok(false)
-    };
-    let (mut low, mut high) = if erased(2)? { (0, 2) } else { (3, pages) };
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if erased(middle)? {
-            high = middle;
-        } else {
-            low = middle + 1;
+/// The newest readable superblock of a medium, found with few reads. `expected` is its number, if that is known from
+/// elsewhere: a guess that only says where to look first.
+///
+/// # Errors
+/// Only if the medium itself cannot be read; without a result this is no volume.
+pub fn find(nand: &mut dyn Nand, expected: Option<u32>) -> Result<Option<Found>> {
+    let shape = nand.geometry();
+    let mut heads = Vec::new();
+    for block in 0..Layout::superblock_blocks(&shape) {
+        match read_superblock(nand, block, 0)? {
+            Ok(found) => heads.push((found.superblock.generation.get(), block, Some(found))),
+            // The first page may be unreadable while later ones are not.
+            Err(PageFault::Erased) => {}
+            Err(_) => heads.push((u32::MAX, block, None)),
         }
     }
-    Ok((low.checked_sub(1), newest.1.filter(|_| newest.0 == low)))
+    // Blocks are filled in turn, so the youngest readable one holds the newest superblock.
+    heads.sort_unstable_by_key(|(generation, block, _)| (*generation, *block));
+    for (_, block, head) in heads.into_iter().rev() {
+        let (mut last, found) = last_programmed(nand, block, head, expected)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+        while let Some(page) = last {
+            if let Ok(found) = read_superblock(nand, block, page)? {
+                return Ok(Some(found));
+            }
+            last = page.checked_sub(1);
+        }
+    }
+    Ok(None)
+}
+
+/// The last page of `block` that is not erased, and the superblock on it if it was read on the way: pages are
+/// programmed in order. `head` is what its first page holds, which is not erased.
+fn last_programmed(
+    nand: &mut dyn Nand,
+    block: u32,
+    head: Option<Found>,
+    expected: Option<u32>,
+) -> Result<(Option<u32>, Option<Found>)> {
+    let (mut low, mut high) = (1, nand.geometry().pages_per_block);
+    let first = match (&head, expected) {
+        // Numbers ascend by one from page to page. The page behind the last one is erased.
+        (Some(head), Some(expected)) => {
+            let page = expected.wrapping_sub(head.superblock.generation.get());
+            [page.wrapping_add(1), page, page.wrapping_sub(1)]
+        }
+        // A clean volume has its newest superblock in the first two pages.
+        (Some(head), None) if head.superblock.clean == 0 => [0; 3],
+        _ => [2, 0, 0],
+    };
+    let mut first = first.into_iter();
+    // A first page is to be read once more: a cut may have left it readable just once, and where there are two blocks the
+    // next superblock takes the place of those before it.
+    let mut newest = None;
+    while low < high {
+        let page = first.find(|page| (low..high).contains(page)).unwrap_or(low + (high - low) / 2);
+        match read_superblock(nand, block, page)? {
+            Err(PageFault::Erased) => high = page,
+            found => (low, newest) = (page + 1, found.ok()),
+        }
+    }
+    Ok((Some(low - 1), newest))
 }
 
 fn read_superblock(nand: &mut dyn Nand, block: u32, page: u32) -> Result<core::result::Result<Found, PageFault>> {
@@ -393,3 +401,6 @@ pub fn numbers_are_possible(superblock: &Superblock, layout: &Layout) -> bool {
 
 /// Sequence numbers and generations end here: a session may still count on for a while.
 const LAST_SEQUENCE: u32 = 0xf000_0000;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! The newest superblock is found, with few reads, wherever it is and whatever is expected.
+
+use super::*;
+use crate::options::{FormatOptions, MountOptions};
+use alloc::boxed::Box;
+use onode_media::{Geometry, SimNand, SimOptions};
+
+fn core_of(blocks: u32) -> Core {
+    let shape = Geometry { page_bytes: 2048, spare_bytes: 64, pages_per_block: 16, blocks, chips: 1 };
+    let nand = SimNand::new(shape, SimOptions::default()).unwrap();
+    Core::format(Box::new(nand), None, &FormatOptions::default(), &MountOptions::default()).unwrap()
+}
+
+fn reads(core: &Core) -> u64 {
+    core.log.store.counters().unwrap().total().reads
+}
+
+#[test]
+fn the_newest_is_found_with_any_guess() {
+    let mut core = core_of(128);
+    for written in 0..80 {
+        core.write_superblock(false).unwrap();
+        let newest = core.ring.generation;
+        let near = (newest.saturating_sub(20)..newest + 20).map(Some);
+        for expected in near.chain([None, Some(0), Some(u32::MAX)]) {
+            let before = reads(&core);
+            let found = find(core.log.store.nand(), expected).unwrap().unwrap();
+            assert_eq!(found.superblock.generation.get(), newest, "{expected:?}");
+            assert_eq!(found.block, core.ring.block, "{expected:?}");
+            let reads = reads(&core) - before;
+            // Four first pages, the one expected and the one behind; or a bisection of sixteen.
+            let most = if expected == Some(newest) || expected == Some(newest + 1) { 6 } else { 12 };
+            assert!(
+                reads <= most,
+                "{reads} reads, {written} written, {newest} is the newest, {expected:?} was expected"
+            );
+        }
+        let all = find_all(core.log.store.nand()).unwrap();
+        assert_eq!(all.last().unwrap().superblock.generation.get(), newest);
+    }
+}
+
+/// A medium with a page that can be read once.
+struct ReadableOnce<'a> {
+    nand: &'a mut dyn Nand,
+    page: PageAddress,
+    was_read: bool,
+}
+
+impl Nand for ReadableOnce<'_> {
+    fn geometry(&self) -> Geometry {
+        self.nand.geometry()
+    }
+
+    fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> onode_media::Result<()> {
+        self.nand.read(page, data, spare, tag)?;
+        if page == self.page && core::mem::replace(&mut self.was_read, true) {
+            data.fill(0x55);
+        }
+        Ok(())
+    }
+
+    fn program(&mut self, page: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> onode_media::Result<()> {
+        self.nand.program(page, data, spare, tag)
+    }
+
+    fn erase(&mut self, block: BlockAddress, tag: IoTag) -> onode_media::Result<()> {
+        self.nand.erase(block, tag)
+    }
+
+    fn is_bad(&mut self, block: BlockAddress) -> onode_media::Result<bool> {
+        self.nand.is_bad(block)
+    }
+
+    fn mark_bad(&mut self, block: BlockAddress) -> onode_media::Result<()> {
+        self.nand.mark_bad(block)
+    }
+
+    fn flush(&mut self) -> onode_media::Result<()> {
+        self.nand.flush()
+    }
+}
+
+/// Where there are two blocks the next superblock takes the place of all those before one that begins a block: had only
+/// that one been found, and could it not be read any more, a cut in between left a volume without any.
+#[test]
+fn one_that_begins_a_block_has_to_be_read_twice() {
+    let mut core = core_of(48);
+    while core.ring.next_page != Some(1) || core.ring.generation < 20 {
+        core.write_superblock(false).unwrap();
+    }
+    let newest = core.ring.generation;
+    let page = core.log.store.layout.geometry.first_page(BlockAddress(core.ring.block));
+    for expected in [None, Some(newest), Some(newest + 1), Some(newest - 1)] {
+        let nand = core.log.store.nand();
+        let found = find(&mut ReadableOnce { nand, page, was_read: false }, expected).unwrap().unwrap();
+        assert_eq!(found.superblock.generation.get(), newest - 1, "{expected:?}");
+    }
+}
