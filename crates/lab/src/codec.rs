@@ -20,7 +20,7 @@ mod tests;
 mod updates;
 
 pub use coders::{Codec, Measured, Parts};
-pub use figures::figures;
+pub use figures::{figures, groups};
 pub use population::Population;
 pub use tables::source as table_source;
 
@@ -38,6 +38,8 @@ pub struct Options {
     pub populations: Vec<Population>,
     /// Where the PostMark stream of the figures is.
     pub traces: Option<PathBuf>,
+    /// Of the figures, only the group of this name.
+    pub only: Option<String>,
     /// Small media, to see that it works; nothing is judged.
     pub quick: bool,
 }

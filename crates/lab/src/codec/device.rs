@@ -1,10 +1,10 @@
 //! What the device `flash+scm` itself takes of its memory and stores to it: populations of files on it, updates of
 //! objects, and PostMark with a sync for each operation.
 
+use super::Population;
 use super::chip::{PAGE_BYTES, PAGES_PER_BLOCK};
-use super::figures::Rows;
+use super::figures::{Measuring, REACH};
 use super::on_device::DeviceFiles;
-use super::{Options, Population};
 use crate::bench::{Caches, Durability};
 use crate::chip::Chip;
 use crate::replay::{Settings, processor_seconds, replay};
@@ -104,26 +104,22 @@ pub fn populate(population: Population, blocks: u32, seed: u64) -> Result<Held> 
 }
 
 /// Rows for the populations, one after another with what is to be reached.
-pub fn populations(rows: &mut Rows<'_>, reach: &[f64], progress: &mut dyn FnMut(&str)) -> Vec<String> {
-    let (mut failures, mut mount_ms, mut decode_ms) = (Vec::new(), 0.0f64, 0.0f64);
-    for (population, reach) in Population::ALL.into_iter().zip(reach) {
-        progress(&format!("filling a device with {}", population.name()));
-        match populate(population, rows.blocks(), rows.seed()) {
-            Ok(held) => {
-                let name = format!("flash+scm, {}: everything in its memory", population.name());
-                rows.at_most(name, held.mib_per_gib(held.used_bytes()), "MiB/GiB", *reach);
-                let name = format!("flash+scm, {}: of it, the table of segments", population.name());
-                rows.shown(name, held.mib_per_gib(held.memory.piece_bytes), "MiB/GiB");
-                mount_ms = mount_ms.max(per_gib(held.mount_seconds * 1e3, held.nand_bytes));
-                decode_ms = decode_ms.max(per_gib(held.decode_seconds * 1e3, held.nand_bytes));
-            }
-            Err(error) => failures.push(error.to_string()),
-        }
+pub fn populations(rows: &mut Measuring<'_>) -> Result<()> {
+    let (mut mount_ms, mut decode_ms) = (0.0f64, 0.0f64);
+    for (population, reach) in Population::ALL.into_iter().zip(REACH) {
+        rows.say(&format!("filling a device with {}", population.name()));
+        let held = populate(population, rows.options.blocks(), rows.options.seed)?;
+        let name = format!("flash+scm, {}: everything in its memory", population.name());
+        rows.at_most(name, held.mib_per_gib(held.used_bytes()), "MiB/GiB", reach);
+        let name = format!("flash+scm, {}: of it, the table of segments", population.name());
+        rows.shown(name, held.mib_per_gib(held.memory.piece_bytes), "MiB/GiB");
+        mount_ms = mount_ms.max(per_gib(held.mount_seconds * 1e3, held.nand_bytes));
+        decode_ms = decode_ms.max(per_gib(held.decode_seconds * 1e3, held.nand_bytes));
     }
     let name = "flash+scm: decoding all of it after a mount, the slowest of these";
-    rows.at_most(name.into(), decode_ms, "CPU ms/GiB", REACH_DECODE_MS);
-    rows.shown("flash+scm: the mount before, the slowest of these".into(), mount_ms, "CPU ms/GiB");
-    failures
+    rows.at_most(name, decode_ms, "CPU ms/GiB", REACH_DECODE_MS);
+    rows.shown("flash+scm: the mount before, the slowest of these", mount_ms, "CPU ms/GiB");
+    Ok(())
 }
 
 /// Bytes stored to the memory and processor time for each synced update of an object.
@@ -155,10 +151,10 @@ fn update(blocks: u32, seed: u64, buffer: bool) -> Result<(f64, f64)> {
 }
 
 /// Rows for updates without and with the write buffer.
-pub fn updates(rows: &mut Rows<'_>, progress: &mut dyn FnMut(&str)) -> Result<()> {
+pub fn updates(rows: &mut Measuring<'_>) -> Result<()> {
     for (buffer, with) in [(false, "off"), (true, "on")] {
-        progress(&format!("updating objects on a device, buffer={with}"));
-        let (bytes, us) = update(rows.blocks(), rows.seed(), buffer)?;
+        rows.say(&format!("updating objects on a device, buffer={with}"));
+        let (bytes, us) = update(rows.options.blocks(), rows.options.seed, buffer)?;
         let name =
             format!("flash+scm, buffer={with}: stored to the memory for a synced 2 KiB overwrite, folds included");
         rows.at_most(name, bytes, "B", REACH_UPDATE_BYTES);
@@ -169,11 +165,11 @@ pub fn updates(rows: &mut Rows<'_>, progress: &mut dyn FnMut(&str)) -> Result<()
 }
 
 /// Rows for page programs of PostMark with a sync for each operation.
-pub fn postmark(rows: &mut Rows<'_>, options: &Options, progress: &mut dyn FnMut(&str)) -> Result<()> {
-    let Some(traces) = &options.traces else { return Ok(()) };
+pub fn postmark(rows: &mut Measuring<'_>) -> Result<()> {
+    let Some(traces) = &rows.options.traces else { return Ok(()) };
     let trace = traces.join("postmark-write-s42.txt.zst").display().to_string();
     let mut programs = |device: &str| -> Result<u64> {
-        progress(&format!("PostMark on {device}"));
+        rows.say(&format!("PostMark on {device}"));
         let device = Spec::parse(device)?;
         let operations = operations_of(&trace, &device)?;
         let (durability, caches) = (Durability::Operation, Caches::small());
@@ -184,8 +180,8 @@ pub fn postmark(rows: &mut Rows<'_>, options: &Options, progress: &mut dyn FnMut
     let plain = programs(&format!("flash:{shape}"))?;
     let off = programs(&format!("flash+scm:{shape}"))?;
     let on = programs(&format!("flash+scm:{shape},buffer=on"))?;
-    rows.shown_count("PostMark write-intensive, op: page programs of flash".into(), plain, "pages");
-    rows.at_most_count("the same on flash+scm, buffer=off".into(), off, "pages", plain);
-    rows.at_most_count("the same on flash+scm, buffer=on".into(), on, "pages", REACH_PROGRAMS.min(plain));
+    rows.shown("PostMark write-intensive, op: page programs of flash", plain, "pages");
+    rows.at_most("the same on flash+scm, buffer=off", off, "pages", plain);
+    rows.at_most("the same on flash+scm, buffer=on", on, "pages", REACH_PROGRAMS.min(plain));
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What a mount of `flash+scm` reads and how long it takes, after an orderly end and after a power cut.
 
-use super::figures::Rows;
+use super::figures::Measuring;
 use crate::bench::{Bench, Caches, Durability};
 use crate::chip::Chip;
 use crate::figures::fill::{Churn, fill, write_file};
@@ -127,18 +127,19 @@ fn after_cuts(image: &Image, spec: &Spec, cuts: u64) -> Result<Mount> {
 }
 
 /// All rows of mounts.
-pub fn measure(rows: &mut Rows<'_>, quick: bool, progress: &mut dyn FnMut(&str)) -> Result<()> {
+pub fn measure(rows: &mut Measuring<'_>) -> Result<()> {
+    let quick = rows.options.quick;
     let sizes: &[&str] = if quick { &["16M"] } else { &["16M", "128M"] };
     for size in sizes {
         for percent in [10, 90] {
-            progress(&format!("mounting {size}, {percent} % full"));
+            rows.say(&format!("mounting {size}, {percent} % full"));
             let mount = after_an_end(&format!("flash+scm:sim,size={size},page=2K,spare=64,memory=512K"), percent)?;
             let name = format!("flash+scm: page reads to mount, clean, {size}, {percent} % full");
-            rows.at_most_count(name, mount.reads, "pages", 0);
+            rows.at_most(name, mount.reads, "pages", 0_u64);
         }
     }
     for buffer in ["off", "on"] {
-        many_files(rows, quick, buffer, progress)?;
+        many_files(rows, quick, buffer)?;
     }
     for peer in &ELSEWHERE {
         let name = format!("to mount: {}, counts of 128 MiB scaled to 1G with {MANY_FILES} small files", peer.name);
@@ -148,13 +149,13 @@ pub fn measure(rows: &mut Rows<'_>, quick: bool, progress: &mut dyn FnMut(&str))
 }
 
 /// A gibibyte with 90 thousand small files.
-fn many_files(rows: &mut Rows<'_>, quick: bool, buffer: &str, progress: &mut dyn FnMut(&str)) -> Result<()> {
+fn many_files(rows: &mut Measuring<'_>, quick: bool, buffer: &str) -> Result<()> {
     let (size, memory, files, cuts) = if quick { ("32M", "256K", 1500, 3) } else { ("1G", "2M", MANY_FILES, 12) };
     let spec = format!("flash+scm:sim,size={size},page=2K,spare=64,memory={memory},buffer={buffer}");
     let spec = Spec::parse(&spec)?;
-    progress(&format!("filling {spec} with {files} files"));
+    rows.say(&format!("filling {spec} with {files} files"));
     let bench = Bench::new(&spec, Durability::Natural, caches())?;
-    let mut prng = Prng::new(rows.seed());
+    let mut prng = Prng::new(rows.options.seed);
     for file in 0..files {
         let content = vec![file as u8; 512 + prng.below(10_240 - 512 + 1) as usize];
         write_file(&bench, &format!("file{file}"), &content)
@@ -163,16 +164,16 @@ fn many_files(rows: &mut Rows<'_>, quick: bool, buffer: &str, progress: &mut dyn
     bench.files.unmount().map_err(|error| Volume::error("cannot end the measured volume", &error))?;
     let image = Image::of(&bench)?;
     drop(bench);
-    progress(&format!("mounting {spec}"));
+    rows.say(&format!("mounting {spec}"));
     let what = format!("{size}, {files} small files, buffer={buffer}");
     let (_, clean) = image.mount(&spec)?;
-    rows.at_most_count(format!("flash+scm: page reads to mount, clean, {what}"), clean.reads, "pages", 0);
+    rows.at_most(format!("flash+scm: page reads to mount, clean, {what}"), clean.reads, "pages", 0_u64);
     let name = format!("flash+scm: to mount, clean, {what}");
     rows.at_most(name, clean.milliseconds, "virtual ms", REACH_CLEAN_MS);
     rows.shown(format!("the same with the file system on it, {what}"), clean.whole_milliseconds, "virtual ms");
     let worst = after_cuts(&image, &spec, cuts)?;
     let name = format!("flash+scm: page reads to mount, worst of {cuts} cuts, {what}, a checkpoint every 64 pages");
-    rows.at_most_count(name, worst.reads, "pages", REACH_CUT_READS);
+    rows.at_most(name, worst.reads, "pages", REACH_CUT_READS);
     let name = format!("flash+scm: to mount, worst of {cuts} cuts, {what}");
     rows.at_most(name, worst.milliseconds, "virtual ms", REACH_CUT_MS);
     Ok(())

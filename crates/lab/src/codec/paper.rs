@@ -3,7 +3,7 @@
 
 use super::chip::{PAGE_BYTES, PAGES_PER_BLOCK, ROOT};
 use super::cmfs_volume::{CmfsVolume, Mounted, Way};
-use super::figures::Rows;
+use super::figures::Measuring;
 use super::population::{Files, Population};
 use onode_base::Prng;
 
@@ -12,7 +12,7 @@ const CHIP_BLOCKS: u32 = 1024;
 const PARTITION_BLOCKS: u32 = 400;
 
 /// All of them. `None` if a mount does not find what there is.
-pub fn measure(rows: &mut Rows) -> Option<()> {
+pub fn measure(rows: &mut Measuring<'_>) -> Option<()> {
     mount_by_fill(rows)?;
     recovery_by_size(rows)?;
     files_a_second(rows)?;
@@ -31,7 +31,7 @@ fn mount(volume: &CmfsVolume, way: Way) -> Option<Mounted> {
 }
 
 /// Figure 10: a mount from a valid RAM stays short while that of YAFFS grows with the fill.
-fn mount_by_fill(rows: &mut Rows) -> Option<()> {
+fn mount_by_fill(rows: &mut Measuring<'_>) -> Option<()> {
     let mut volume = CmfsVolume::new(CHIP_BLOCKS, true);
     let mut plain = Vec::new();
     let mut slowest = 0.0f64;
@@ -51,14 +51,14 @@ fn mount_by_fill(rows: &mut Rows) -> Option<()> {
         reads = ours.reads;
         plain.push(scan);
     }
-    rows.at_least("figure 10: scan at 80 % by that at 20 %".into(), plain.last()? / plain.first()?, "by", 3.0);
-    rows.at_most("figure 10: mount by scan, at worst".into(), slowest, "by", 0.2);
-    rows.at_most("figure 10: pages of NAND that a mount reads".into(), reads as f64, "pages", 1.0);
+    rows.at_least("figure 10: scan at 80 % by that at 20 %", plain.last()? / plain.first()?, "by", 3.0);
+    rows.at_most("figure 10: mount by scan, at worst", slowest, "by", 0.2);
+    rows.at_most("figure 10: pages of NAND that a mount reads", reads as f64, "pages", 1.0);
     Some(())
 }
 
 /// Figure 13: what a recovery is made of, by what changed since the last update.
-fn recovery_by_size(rows: &mut Rows) -> Option<()> {
+fn recovery_by_size(rows: &mut Measuring<'_>) -> Option<()> {
     let mut all = Vec::new();
     let (mut memory, mut nand) = (0.0f64, 1.0f64);
     for mib in [2, 4, 6, 8, 10] {
@@ -78,18 +78,18 @@ fn recovery_by_size(rows: &mut Rows) -> Option<()> {
         if mib == 10 {
             volume.tear(true);
             let scan = milliseconds(mount(&volume, Way::Scanned)?.spent.sum());
-            rows.at_most("figure 13: recovery of 10 MiB by a scan".into(), milliseconds(sum as u64) / scan, "by", 1.0);
+            rows.at_most("figure 13: recovery of 10 MiB by a scan", milliseconds(sum as u64) / scan, "by", 1.0);
         }
         all.push(sum);
     }
-    rows.at_least("figure 13: recovery of 10 MiB by that of 2 MiB".into(), all.last()? / all.first()?, "by", 2.0);
-    rows.at_most("figure 13: part of the persistent RAM, at most".into(), memory, "of all", 0.01);
-    rows.at_least("figure 13: part of NAND, at least".into(), nand, "of all", 0.5);
+    rows.at_least("figure 13: recovery of 10 MiB by that of 2 MiB", all.last()? / all.first()?, "by", 2.0);
+    rows.at_most("figure 13: part of the persistent RAM, at most", memory, "of all", 0.01);
+    rows.at_least("figure 13: part of NAND, at least", nand, "of all", 0.5);
     Some(())
 }
 
 /// Figure 15: files made and removed a second, with the updates every five seconds and without.
-fn files_a_second(rows: &mut Rows) -> Option<()> {
+fn files_a_second(rows: &mut Measuring<'_>) -> Option<()> {
     const FILES: u32 = 5000;
     for kib in [0, 1, 4, 10] {
         let [ours, plain] = [true, false].map(|has_memory| {
@@ -110,7 +110,7 @@ fn files_a_second(rows: &mut Rows) -> Option<()> {
 }
 
 /// Figure 16: a file written once and once more, with the updates and without.
-fn writes_a_second(rows: &mut Rows) -> Option<()> {
+fn writes_a_second(rows: &mut Measuring<'_>) -> Option<()> {
     for mib in [4, 8, 16, 32] {
         let [ours, plain] = [true, false].map(|has_memory| {
             let mut volume = CmfsVolume::new(CHIP_BLOCKS, has_memory);
@@ -129,12 +129,12 @@ fn writes_a_second(rows: &mut Rows) -> Option<()> {
 }
 
 /// A mount finds what was there, whenever the power goes.
-fn mounts_agree(rows: &mut Rows) -> Option<()> {
+fn mounts_agree(rows: &mut Measuring<'_>) -> Option<()> {
     let mut volume = CmfsVolume::new(PARTITION_BLOCKS / PAGES_PER_BLOCK * PAGES_PER_BLOCK / 2, true);
     let (mut agreed, mut mounts) = (0, 0);
     for seed in 0..4 {
         let mut part = Part { volume: &mut volume, random: Prng::new(seed), agreed: &mut agreed, mounts: &mut mounts };
-        Population::AgedSmall.make(&mut part, rows.seed() + seed);
+        Population::AgedSmall.make(&mut part, rows.options.seed + seed);
         let files: Vec<u32> = (0u32..)
             .zip(&volume.chip.objects)
             .filter(|(_, file)| file.as_ref().is_some_and(|file| !file.object.pages.is_empty()))
@@ -142,7 +142,7 @@ fn mounts_agree(rows: &mut Rows) -> Option<()> {
             .collect();
         files.into_iter().for_each(|file| volume.remove(file));
     }
-    rows.at_least_count("mounts that found what was there, of all at cuts".into(), agreed, "mounts", mounts);
+    rows.at_least("mounts that found what was there, of all at cuts", agreed, "mounts", mounts);
     (mounts > 0).then_some(())
 }
 

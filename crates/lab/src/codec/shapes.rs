@@ -4,7 +4,7 @@
 
 use super::chip::{Chip, PAGE_BYTES, ROOT};
 use super::coders::Codec;
-use super::figures::Rows;
+use super::figures::Measuring;
 use super::population::{Files as _, Population, Volume};
 use crate::replay::processor_seconds;
 use onode_base::Prng;
@@ -20,7 +20,7 @@ const BLOCKS_MIN: u32 = 1024;
 const FILES: u64 = 10;
 
 /// All of them.
-pub fn measure(rows: &mut Rows) -> Option<()> {
+pub fn measure(rows: &mut Measuring<'_>) -> Option<()> {
     compression_by_size(rows)?;
     device_by_capacity(rows)?;
     mount_by_files(rows)?;
@@ -28,9 +28,9 @@ pub fn measure(rows: &mut Rows) -> Option<()> {
 }
 
 /// Figure 9: how small objects become, by size of file. Ten files of each size on an aged medium.
-fn compression_by_size(rows: &mut Rows) -> Option<()> {
-    let mut chip = Population::AgedSmall.fill(rows.blocks().max(BLOCKS_MIN), rows.seed());
-    make_room(&mut chip, rows.seed(), FILES * SIZES_KIB.iter().sum::<u64>() * 1024 / PAGE_BYTES * 5 / 4);
+fn compression_by_size(rows: &mut Measuring<'_>) -> Option<()> {
+    let mut chip = Population::AgedSmall.fill(rows.options.blocks().max(BLOCKS_MIN), rows.options.seed);
+    make_room(&mut chip, rows.options.seed, FILES * SIZES_KIB.iter().sum::<u64>() * 1024 / PAGE_BYTES * 5 / 4);
     let (mut best, mut claimed) = (0u64, 0u64);
     let (mut smallest, mut largest) = (0.0, 0.0);
     for kib in SIZES_KIB {
@@ -55,13 +55,8 @@ fn compression_by_size(rows: &mut Rows) -> Option<()> {
             largest = hybrid;
         }
     }
-    rows.at_least_count("figure 9: sizes above 16 KiB where hybrid is the best".into(), best, "of 5 sizes", claimed);
-    rows.at_least(
-        "figure 9: hybrid of the largest by that of the smallest of these".into(),
-        largest / smallest,
-        "by",
-        1.0,
-    );
+    rows.at_least("figure 9: sizes above 16 KiB where hybrid is the best", best, "of 5 sizes", claimed);
+    rows.at_least("figure 9: hybrid of the largest by that of the smallest of these", largest / smallest, "by", 1.0);
     Some(())
 }
 
@@ -81,10 +76,10 @@ fn make_room(chip: &mut Chip, seed: u64, pages: u64) {
 }
 
 /// Figure 11: the device record grows with the partition, and so does the time of LZO for it.
-fn device_by_capacity(rows: &mut Rows) -> Option<()> {
+fn device_by_capacity(rows: &mut Measuring<'_>) -> Option<()> {
     let mut bytes = Vec::new();
     for blocks in [256, 512, 1024] {
-        let volume = Population::Medium.generate(blocks, rows.seed());
+        let volume = Population::Medium.generate(blocks, rows.options.seed);
         let raw = Device { partition: [0; 10], blocks: volume.blocks }.encode();
         let started = processor_seconds();
         let coded = ByteCoder::Lzo.encode(&raw);
@@ -95,12 +90,12 @@ fn device_by_capacity(rows: &mut Rows) -> Option<()> {
         bytes.push(raw.len() as f64);
     }
     let growth = bytes.last()? / bytes.first()?;
-    rows.at_most("figure 11: device record, 128 MiB by 32 MiB".into(), growth, "by", 4.0);
+    rows.at_most("figure 11: device record, 128 MiB by 32 MiB", growth, "by", 4.0);
     Some(())
 }
 
 /// Figure 12: a mount decodes in proportion to the files of 100 KiB.
-fn mount_by_files(rows: &mut Rows) -> Option<()> {
+fn mount_by_files(rows: &mut Measuring<'_>) -> Option<()> {
     let mut bytes = Vec::new();
     for files in [100, 200, 300, 400, 500] {
         let mut chip = Chip::new(512);
@@ -113,13 +108,13 @@ fn mount_by_files(rows: &mut Rows) -> Option<()> {
         bytes.push(measured.bytes.objects as f64);
     }
     let growth = bytes.last()? / bytes.first()?;
-    rows.at_most("figure 12: bytes to decode, 500 files by 100".into(), growth, "by", 5.2);
-    rows.at_least("figure 12: the same, at least".into(), growth, "by", 4.8);
+    rows.at_most("figure 12: bytes to decode, 500 files by 100", growth, "by", 5.2);
+    rows.at_least("figure 12: the same, at least", growth, "by", 4.8);
     Some(())
 }
 
 /// Figure 14: what the update every five seconds codes and writes, by the data modified meanwhile.
-fn update_by_data(rows: &mut Rows) -> Option<()> {
+fn update_by_data(rows: &mut Measuring<'_>) -> Option<()> {
     let mut bytes = Vec::new();
     for mib in [3, 6, 12] {
         let mut chip = Chip::new(512);
@@ -142,7 +137,7 @@ fn update_by_data(rows: &mut Rows) -> Option<()> {
         bytes.push(written as f64);
     }
     let growth = bytes.last()? / bytes.first()?;
-    rows.at_most("figure 14: bytes of objects, 12 MiB by 3 MiB".into(), growth, "by", 4.2);
-    rows.at_least("figure 14: the same, at least".into(), growth, "by", 3.8);
+    rows.at_most("figure 14: bytes of objects, 12 MiB by 3 MiB", growth, "by", 4.2);
+    rows.at_least("figure 14: the same, at least", growth, "by", 3.8);
     Some(())
 }

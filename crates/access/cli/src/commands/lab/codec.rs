@@ -2,7 +2,7 @@
 
 use crate::output::Output;
 use onode::{Class, Error, Result};
-use onode_lab::codec::{Options, Population, figures, measure, table_source};
+use onode_lab::codec::{Options, Population, figures, groups, measure, table_source};
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
@@ -10,6 +10,7 @@ use std::path::PathBuf;
     onode lab codec                  every codec on every population\n  \
     onode lab codec --population small,random-2k --seed 7\n  \
     onode lab codec --figures        every figure of the codecs and of flash+scm\n  \
+    onode lab codec --figures --only mounts\n  \
     onode --json lab codec --figures --traces DIR\n\n\
     Populations: small, 100k, 8m, 4-writers, random-2k, random-4k, aged-4k, aged-64k. Equal runs print equal\n\
     reports, processor times excepted.")]
@@ -20,6 +21,9 @@ pub struct Codec {
     /// Where the PostMark stream of --figures is: postmark-write-s42.txt.zst.
     #[arg(long, value_name = "DIR", requires = "figures")]
     traces: Option<PathBuf>,
+    /// With --figures: only one group of them.
+    #[arg(long, requires = "figures", value_name = "GROUP", value_parser = groups())]
+    only: Option<String>,
     /// How the NAND was filled; all if none is named.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     population: Vec<String>,
@@ -52,7 +56,8 @@ impl Codec {
         if populations.is_empty() {
             populations.extend(Population::ALL);
         }
-        let options = Options { seed: self.seed, populations, traces: self.traces.clone(), quick: self.quick };
+        let (traces, only) = (self.traces.clone(), self.only.clone());
+        let options = Options { seed: self.seed, populations, traces, only, quick: self.quick };
         if self.figures {
             let report = figures(&options, &mut |what| output.progress(what));
             output.progress("");
