@@ -180,6 +180,10 @@ bugs! {
     ScmWithdrawBuffered,
     /// scm: a sweep of a dead process's lease frees what became files.
     ScmSweepPublished,
+    /// scm: the word of a slot is stored and not flushed.
+    ScmSlotNotFlushed,
+    /// scm: a recovery does not look at what slots hold.
+    ScmSlotsForgotten,
 }
 
 #[cfg(feature = "mutants")]

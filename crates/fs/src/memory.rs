@@ -11,7 +11,7 @@ use crate::state::State;
 use crate::types::{Caller, FileType, InodeNumber};
 use onode_base::ErrorKind;
 use onode_object::powers::{Content, MapObjects, Placed};
-use onode_object::{Durability, Transaction};
+use onode_object::{Durability, ObjectId, Transaction};
 
 /// A block of the device's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,49 +60,19 @@ impl FileSystem {
         Ok(Block { address: content.address, bytes: content.bytes, is_durable: true })
     }
 
-    /// Makes a block of memory the bytes of a regular file from `offset` on, in place of the block that began there; durable on
-    /// return. The file's times and size stay.
+    /// The object of a regular file as one that has a table of slots ([`MapObjects::fill_slot`]); the table is made if there is
+    /// none.
     ///
     /// # Errors
-    /// `NotSupported` on other devices; `Invalid` if there is no such block, it belongs to a file, or it does not fit there;
-    /// the device's errors.
-    pub fn put_block(&self, number: InodeNumber, offset: u64, block: Block) -> Result<()> {
+    /// `NotSupported` on other devices; as [`read`](Self::read); the device's errors.
+    pub fn table_of_slots(&self, number: InodeNumber) -> Result<ObjectId> {
         let mapping = self.mapping()?;
         self.check_writable()?;
         let state = &mut *self.lock();
         self.settle_content(state, number)?;
-        let Block { address, bytes, is_durable } = block;
-        mapping.put_block(&Content { object: number.object(), address, bytes, is_durable }, offset)?;
-        state.statistics.transactions += 1;
+        mapping.make_slots(number.object())?;
         self.node(state, number)?.device_changed();
-        Ok(())
-    }
-
-    /// Takes the block that begins at `offset` out of a file, which has a hole there then; the block is the caller's. Durable on
-    /// return.
-    ///
-    /// # Errors
-    /// `Invalid` if no block begins there; as [`put_block`](Self::put_block).
-    pub fn take_block(&self, number: InodeNumber, offset: u64) -> Result<Block> {
-        let mapping = self.mapping()?;
-        self.check_writable()?;
-        let state = &mut *self.lock();
-        self.settle_content(state, number)?;
-        let content = mapping.take_block(number.object(), offset)?;
-        state.statistics.transactions += 1;
-        self.node(state, number)?.device_changed();
-        Ok(Block { address: content.address, bytes: content.bytes, is_durable: true })
-    }
-
-    /// Address and length of the block that begins at `offset` of a file.
-    ///
-    /// # Errors
-    /// As [`put_block`](Self::put_block).
-    pub fn block_at(&self, number: InodeNumber, offset: u64) -> Result<Option<Placed>> {
-        let mapping = self.mapping()?;
-        let state = &mut *self.lock();
-        self.settle_content(state, number)?;
-        Ok(mapping.block_at(number.object(), offset))
+        Ok(number.object())
     }
 
     /// That a file is a regular one and the device has all of its bytes.

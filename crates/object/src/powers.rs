@@ -33,22 +33,29 @@ pub trait MapObjects {
     /// As [`commit`](crate::ObjectDevice::commit); `Invalid` if the object is not one block.
     fn withdraw(&self, transaction: Transaction, object: ObjectId) -> Result<Content>;
 
-    /// Makes a block of memory the bytes of an object from `offset` on, in place of the block that began there before, which
-    /// is free then. Durable on return, and all or nothing. The object keeps its size, which reaches that far.
+    /// Makes a table of [`SLOTS`] empty slots for an object, if it has none: each can hold a block of memory. The table is no
+    /// content of the object and goes with it, with all that its slots hold then.
     ///
     /// # Errors
-    /// As [`commit`](crate::ObjectDevice::commit); `Invalid` for a block that is not one or does not fit there.
-    fn put_block(&self, content: &Content, offset: u64) -> Result<()>;
+    /// As [`commit`](crate::ObjectDevice::commit).
+    fn make_slots(&self, object: ObjectId) -> Result<()>;
 
-    /// Takes the block that begins at `offset` of an object out of it, which shows a hole there then: memory again, with the
-    /// same bytes. Durable on return.
+    /// Has a slot hold a block, in place of the one that it held, which is free then. Durable on return, all or nothing, and
+    /// not ahead of anything that was done before.
     ///
     /// # Errors
-    /// As [`commit`](crate::ObjectDevice::commit); `Invalid` if no block begins there.
-    fn take_block(&self, object: ObjectId, offset: u64) -> Result<Content>;
+    /// As [`commit`](crate::ObjectDevice::commit); `Invalid` for a slot that there is not, and for a block that is not one,
+    /// belongs to an object or a slot, or has more than [`SLOT_BYTES_MAX`].
+    fn fill_slot(&self, content: &Content, slot: u64) -> Result<()>;
 
-    /// Address and length of the block that begins at `offset` of an object, if one does.
-    fn block_at(&self, object: ObjectId, offset: u64) -> Option<Placed>;
+    /// Takes the block out of a slot: memory again, with the same bytes. Durable on return.
+    ///
+    /// # Errors
+    /// `NotFound` if the slot is empty; as [`commit`](crate::ObjectDevice::commit).
+    fn take_slot(&self, object: ObjectId, slot: u64) -> Result<Content>;
+
+    /// Address and length of the block in a slot, if it holds one.
+    fn slot(&self, object: ObjectId, slot: u64) -> Option<(u64, u64)>;
 
     /// Where the first `length` bytes of an object lie, as many as it has or fewer, if they are in one block; none of an
     /// object that there is not. They stay there until a transaction changes the object.
@@ -74,6 +81,11 @@ pub trait MapObjects {
     /// `NotFound`, `Corrupt`.
     fn placement(&self, object: ObjectId) -> Result<Vec<Placed>>;
 }
+
+/// Slots of a table.
+pub const SLOTS: u64 = 1 << 30;
+/// The most bytes of a block in a slot.
+pub const SLOT_BYTES_MAX: u64 = 1 << 32;
 
 /// A block of memory as the content of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

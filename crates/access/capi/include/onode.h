@@ -261,7 +261,7 @@ struct onode_slots *onode_open_slots(struct onode_heap *heap, const char *name);
 // `slots` is an open table, and nobody uses it any more.
 int onode_close_slots(struct onode_slots *slots);
 
-// Has a slot hold a block of the heap, in place of the one that it held, which is free then: one line of the log and one
+// Has a slot hold a block of the heap, in place of the one that it held, which is free then: one line of the memory and one
 // fence. After a crash the slot holds the one or the other. The first `bytes` of the block are made durable before; 0 if they
 // are already, or need not be. If it fails the block is still the caller's.
 //

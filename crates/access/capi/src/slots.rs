@@ -50,7 +50,7 @@ pub unsafe extern "C" fn onode_close_slots(slots: *mut OnodeSlots) -> c_int {
     })
 }
 
-/// Has a slot hold a block of the heap, in place of the one that it held, which is free then: one line of the log and one
+/// Has a slot hold a block of the heap, in place of the one that it held, which is free then: one line of the memory and one
 /// fence. After a crash the slot holds the one or the other. The first `bytes` of the block are made durable before; 0 if they
 /// are already, or need not be. If it fails the block is still the caller's.
 ///

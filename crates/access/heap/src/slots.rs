@@ -1,42 +1,41 @@
 //! Slots: durable references to blocks that need no name of their own.
 //!
-//! A file in `/.slots` is a table; slot `n` is its bytes from `n` times 4 GiB on. Filling a slot makes a block the file's
-//! bytes there: one line of the log, one fence, and neither a name nor an inode. After whatever happens a slot holds the
-//! block before or the block after, and no block is lost or held twice.
+//! A file in `/.slots` has the name of a table, and goes with it. Filling a slot is a store of one word, flushed and fenced:
+//! neither a name nor an inode nor a line of the log. After whatever happens a slot holds the block before or the block
+//! after, and no block is lost or held twice.
 
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
 use crate::whole::check_name;
 use onode_base::ErrorKind;
-use onode_fs::{Caller, Follow, InodeNumber, OpenFlags, SetAttributes};
+use onode_fs::{Caller, Follow, OpenFlags};
+use onode_object::ObjectId;
+use onode_object::powers::{Content, MapObjects, SLOT_BYTES_MAX, SLOTS};
 use std::sync::Arc;
 
 const ROOM: &[u8] = b"/.slots";
-const SLOT_BITS: u32 = 32;
 
 /// A table of slots, open in this process.
 pub struct Slots {
     heap: Heap,
-    table: InodeNumber,
+    table: ObjectId,
     handle: onode_fs::FileHandle,
 }
 
 impl Slots {
     /// So many slots a table has.
-    pub const COUNT: u64 = 1 << 30;
+    pub const COUNT: u64 = SLOTS;
     /// The most bytes of a block in a slot.
-    pub const MOST_BYTES: u64 = 1 << SLOT_BITS;
+    pub const MOST_BYTES: u64 = SLOT_BYTES_MAX;
 
-    fn offset_of(slot: u64) -> Result<u64> {
-        if slot < Self::COUNT {
-            return Ok(slot << SLOT_BITS);
-        }
-        Err(Error::new(ErrorKind::Invalid, format!("there is no slot {slot}: a table has {}", Self::COUNT)))
+    fn memory(&self) -> Result<&dyn MapObjects> {
+        let memory = self.heap.files().device().map_objects();
+        memory.ok_or_else(|| Error::new(ErrorKind::NotSupported, "the objects of this device are not memory"))
     }
 
-    fn failed(slot: u64, error: &onode_fs::Error) -> Error {
-        Error::of_files(&format!("cannot change slot {slot}"), error)
+    fn failed(slot: u64, error: onode_object::Error) -> Error {
+        Error::of_files(&format!("cannot change slot {slot}"), &error.into())
     }
 
     /// Has a slot hold a block, in place of the block that it held, which is free then. The block's first bytes, as many as
@@ -49,11 +48,10 @@ impl Slots {
         if !Arc::ptr_eq(&block.shared, self.heap.shared()) {
             return Err((block, Error::new(ErrorKind::CrossDevice, "the block is one of another heap")));
         }
-        let content = onode_fs::Block { address: block.address, bytes: block.bytes as u64, is_durable };
-        let filled = Self::offset_of(slot).and_then(|offset| {
-            let placed = self.heap.files().put_block(self.table, offset, content);
-            placed.map_err(|error| Self::failed(slot, &error))
-        });
+        let content = Content { object: self.table, address: block.address, bytes: block.bytes as u64, is_durable };
+        let filled = self
+            .memory()
+            .and_then(|memory| memory.fill_slot(&content, slot).map_err(|error| Self::failed(slot, error)));
         match filled {
             Ok(()) => {
                 block.forget();
@@ -68,23 +66,22 @@ impl Slots {
     /// # Errors
     /// `NotFound` if the slot is empty; `Invalid`; those of the device.
     pub fn take(&self, slot: u64) -> Result<Block> {
-        if self.address(slot)?.is_none() {
-            return Err(Error::new(ErrorKind::NotFound, format!("slot {slot} is empty")));
-        }
-        let block = self.heap.files().take_block(self.table, Self::offset_of(slot)?);
-        let block = block.map_err(|error| Self::failed(slot, &error))?;
-        // From now on it dies with this process, unless it lies among blocks of another one.
-        let _ = self.heap.shared().blocks().unpublish(block.address);
+        let block = self.memory()?.take_slot(self.table, slot).map_err(|error| Self::failed(slot, error))?;
         Ok(Block { shared: Arc::clone(self.heap.shared()), address: block.address, bytes: block.bytes as usize })
     }
 
     /// Where the block of a slot lies, in bytes from the start of the memory; `None` if the slot is empty.
     ///
     /// # Errors
-    /// `Invalid` for a slot that there is not; those of the device.
+    /// `Invalid` for a slot that there is not.
     pub fn address(&self, slot: u64) -> Result<Option<u64>> {
-        let placed = self.heap.files().block_at(self.table, Self::offset_of(slot)?);
-        Ok(placed.map_err(|error| Self::failed(slot, &error))?.map(|placed| placed.address))
+        if slot >= Self::COUNT {
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                format!("there is no slot {slot}: a table has {}", Self::COUNT),
+            ));
+        }
+        Ok(self.memory()?.slot(self.table, slot).map(|(address, _)| address))
     }
 }
 
@@ -131,12 +128,11 @@ impl Heap {
             found => found.map_err(failed)?,
         };
         let handle = files.open(&root, table, OpenFlags::default()).map_err(failed)?;
-        let slots = Slots { heap: self.clone(), table, handle };
-        let bytes = Slots::COUNT << SLOT_BITS;
-        if files.attributes(table).map_err(failed)?.size < bytes {
-            let size = SetAttributes { size: Some(bytes), ..SetAttributes::default() };
-            files.set_attributes(&root, table, &size).map_err(failed)?;
+        let slots = files.table_of_slots(table).map(|object| Slots { heap: self.clone(), table: object, handle });
+        if slots.is_err() {
+            // It was opened for reading only: nothing is left to be told.
+            let _ = files.release(handle);
         }
-        Ok(slots)
+        slots.map_err(failed)
     }
 }

@@ -51,6 +51,10 @@ pub enum Call {
     Publish(String, usize),
     /// Takes a file as memory, uses it as such and gives it back.
     Withdraw(String),
+    /// Has a slot of a file hold a block of so many bytes.
+    Fill(String, u64, usize),
+    /// Takes the block out of a slot, uses it and gives it back.
+    Take(String, u64),
     /// The program dies with memory in use.
     Die,
     /// Lets six seconds pass.
@@ -181,6 +185,14 @@ impl Call {
                 content_to_withdraw(&state, path)?;
                 state.remove_name(path)?;
             }
+            Self::Fill(path, slot, length) => {
+                let number = regular(&state, path)?.0;
+                state.file(number)?.slots.insert(*slot, bytes(seed, *length));
+            }
+            Self::Take(path, slot) => {
+                let number = state.find(path)?;
+                state.file(number)?.slots.remove(slot)?;
+            }
             Self::Tick | Self::Die => {}
             Self::Fsync(path) => {
                 let number = state.find(path)?;
@@ -194,7 +206,10 @@ impl Call {
     /// Whether the return of the call promises that every name so far is on the medium.
     #[must_use]
     pub const fn covers(&self) -> bool {
-        matches!(self, Self::Fsync(_) | Self::Sync | Self::Publish(..) | Self::Withdraw(_))
+        matches!(
+            self,
+            Self::Fsync(_) | Self::Sync | Self::Publish(..) | Self::Withdraw(_) | Self::Fill(..) | Self::Take(..)
+        )
     }
 
     /// Makes a call that needs memory; `before` is the state before it, and false says that it could not be made. `None`
@@ -213,6 +228,12 @@ impl Call {
                 let expected = content_to_withdraw(before, path).unwrap_or_default();
                 Some(program::withdraw(fs, program, path, &expected))
             }
+            Self::Fill(path, slot, length) => Some(program::fill(fs, program, (path, *slot), &bytes(seed, *length))),
+            Self::Take(path, slot) => {
+                let file = before.find(path).and_then(|number| before.files.get(&number));
+                let expected = file.and_then(|file| file.slots.get(slot)).cloned().unwrap_or_default();
+                Some(program::take(fs, program, (path, *slot), &expected))
+            }
             Self::Die => Some(program::die(program).map(|()| true)),
             _ => None,
         }
@@ -221,7 +242,7 @@ impl Call {
     /// Whether only a device whose objects are memory knows of such a call.
     #[must_use]
     pub const fn needs_memory(&self) -> bool {
-        matches!(self, Self::Publish(..) | Self::Withdraw(_) | Self::Die)
+        matches!(self, Self::Publish(..) | Self::Withdraw(_) | Self::Fill(..) | Self::Take(..) | Self::Die)
     }
 
     /// Makes the call.
@@ -307,7 +328,7 @@ impl Call {
                     .and_then(|()| fs.flush(handle));
                 written.and(fs.release(handle))
             }
-            Self::Publish(..) | Self::Withdraw(_) | Self::Die => {
+            Self::Publish(..) | Self::Withdraw(_) | Self::Fill(..) | Self::Take(..) | Self::Die => {
                 Err(onode_fs::Error::new(ErrorKind::NotSupported, "the device has no memory"))
             }
             Self::Tick => {
@@ -380,6 +401,9 @@ pub fn all() -> Vec<Call> {
     ]
 }
 
+/// The slots that are used: two of one page and one of another.
+pub const SLOTS: [u64; 3] = [0, 1, 600];
+
 /// The same with those that need memory.
 #[must_use]
 pub fn all_with_memory() -> Vec<Call> {
@@ -390,6 +414,9 @@ pub fn all_with_memory() -> Vec<Call> {
         Call::Publish(s("B/n"), 9000),
         Call::Withdraw(s("A/f")),
         Call::Withdraw(s("A/n")),
+        Call::Fill(s("A/f"), SLOTS[0], 700),
+        Call::Fill(s("A/f"), SLOTS[2], 9000),
+        Call::Take(s("A/f"), SLOTS[0]),
         Call::Die,
     ]);
     calls
@@ -415,10 +442,11 @@ pub fn any(state: &FileState, prng: &mut onode_base::Prng, most: u64, aims_full:
     let (file, other, directory) = (pick(&files), pick(&files), pick(&directories));
     let fresh = format!("{directory}/{}", ["n", "m", "o", "p", "q", "r"][prng.below(6) as usize]);
     let (offset, length) = (prng.below(2000) as usize, 1 + prng.below(most) as usize);
+    let slot = SLOTS[offset % SLOTS.len()];
     let kinds = match (aims_full, has_memory) {
         (true, _) => 14,
         (false, false) => 26,
-        (false, true) => 34,
+        (false, true) => 39,
     };
     match prng.below(kinds) {
         0..=2 => Call::Create(fresh),
@@ -443,6 +471,8 @@ pub fn any(state: &FileState, prng: &mut onode_base::Prng, most: u64, aims_full:
         26..=28 => Call::Publish(fresh, length),
         29..=31 => Call::Withdraw(file),
         32 => Call::Die,
+        33..=35 => Call::Fill(file, slot, length),
+        36 => Call::Take(file, slot),
         _ => Call::Tick,
     }
 }

@@ -1,9 +1,12 @@
 //! Looking at a mounted file system, and comparing what is seen with the model.
 
+use crate::files::calls::SLOTS;
+use crate::files::program::look_into_slots;
 use crate::files::state::{FileState, Kind, Number, ROOT};
 use crate::files::worth;
 use crate::violation::Violation;
 use onode_fs::{Error, ErrorKind, FileSystem, FileType, InodeNumber};
+use onode_object::ObjectId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,6 +25,8 @@ pub struct Seen {
     pub bytes: Vec<u8>,
     /// Extended attributes.
     pub xattrs: BTreeMap<String, Vec<u8>>,
+    /// Blocks in slots, all of their bytes.
+    pub slots: BTreeMap<u64, Vec<u8>>,
 }
 
 /// What is seen of all files.
@@ -91,7 +96,9 @@ pub fn look(fs: &FileSystem) -> Result<View, Violation> {
             }
         }
         let (file_type, permissions, links) = (attributes.file_type, attributes.permissions, attributes.links);
-        view.files.insert(number.0, Seen { file_type, permissions, links, size: attributes.size, bytes, xattrs });
+        let slots = look_into_slots(fs, ObjectId(number.0), &SLOTS);
+        let size = attributes.size;
+        view.files.insert(number.0, Seen { file_type, permissions, links, size, bytes, xattrs, slots });
     }
     Ok(view)
 }
@@ -156,6 +163,10 @@ fn compare_file(
     }
     if seen.xattrs != file.xattrs {
         return wrong("N3", format!("has extended attributes {:?}", seen.xattrs.keys()));
+    }
+    let is_held = |(slot, bytes): (&u64, &Vec<u8>)| seen.slots.get(slot).is_some_and(|seen| seen.starts_with(bytes));
+    if !seen.slots.keys().eq(file.slots.keys()) || !file.slots.iter().all(is_held) {
+        return wrong("N3", format!("has blocks in slots {:?}, or other ones", seen.slots.keys()));
     }
     let links = match &file.kind {
         Kind::Directory(entries) => {

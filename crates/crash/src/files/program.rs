@@ -4,6 +4,9 @@ use crate::files::look::unexpected;
 use crate::files::state::{FileState, split};
 use crate::violation::Violation;
 use onode_fs::{Block, Caller, ErrorKind, FileSystem, Follow};
+use onode_object::ObjectId;
+use onode_object::powers::{Content, MapObjects};
+use std::collections::BTreeMap;
 
 /// Blocks of memory under the lease of a process.
 pub trait Program: Send + Sync {
@@ -21,6 +24,9 @@ pub trait Program: Send + Sync {
 
     /// Stores bytes, with no flush and no fence.
     fn store(&self, address: u64, bytes: &[u8]);
+
+    /// Stores bytes, durable on return.
+    fn save(&self, address: u64, bytes: &[u8]);
 
     /// Loads so many bytes.
     fn load(&self, address: u64, bytes: u64) -> Vec<u8>;
@@ -87,6 +93,78 @@ pub fn withdraw(fs: &FileSystem, program: &dyn Program, path: &str, expected: &[
     program.store(block.address, &junk(block.address, block.bytes));
     give_back(program, block.address)?;
     Ok(true)
+}
+
+/// The object of a file with a table of slots, and what serves it; `None` if there is no room for one.
+fn slots_of<'a>(fs: &'a FileSystem, path: &str) -> Result<Option<(ObjectId, &'a dyn MapObjects)>, Violation> {
+    let number = fs.resolve(path.as_bytes(), Follow::No).map_err(unexpected("slots"))?;
+    match fs.table_of_slots(number) {
+        Ok(object) => Ok(fs.device().map_objects().map(|memory| (object, memory))),
+        Err(error) if error.kind == ErrorKind::NoSpace => Ok(None),
+        Err(error) => Err(unexpected("slots")(error)),
+    }
+}
+
+/// Has a slot of a file hold a block of these bytes; false if there is no room.
+///
+/// # Errors
+/// What went wrong.
+pub fn fill(
+    fs: &FileSystem,
+    program: &dyn Program,
+    (path, slot): (&str, u64),
+    bytes: &[u8],
+) -> Result<bool, Violation> {
+    let Some((object, memory)) = slots_of(fs, path)? else { return Ok(false) };
+    let Some(address) = program.allocate(bytes.len() as u64) else { return Ok(false) };
+    program.save(address, bytes);
+    let content = Content { object, address, bytes: bytes.len() as u64, is_durable: true };
+    match memory.fill_slot(&content, slot) {
+        Ok(()) => return Ok(true),
+        Err(error) if error.kind == ErrorKind::NoSpace => {}
+        Err(error) => return Err(unexpected("fill")(error.into())),
+    }
+    give_back(program, address)?;
+    Ok(false)
+}
+
+/// Takes the block with `expected` out of a slot, stores something else there and gives it back; false if there is no room
+/// for a copy that it takes.
+///
+/// # Errors
+/// What went wrong.
+pub fn take(
+    fs: &FileSystem,
+    program: &dyn Program,
+    (path, slot): (&str, u64),
+    expected: &[u8],
+) -> Result<bool, Violation> {
+    let Some((object, memory)) = slots_of(fs, path)? else { return Ok(false) };
+    let block = match memory.take_slot(object, slot) {
+        Ok(block) => block,
+        Err(error) if error.kind == ErrorKind::NoSpace => return Ok(false),
+        Err(error) => return Err(unexpected("take")(error.into())),
+    };
+    if !program.load(block.address, block.bytes).starts_with(expected) {
+        return Err(Violation::new("N4", format!("the block in slot {slot} of '{path}' has other bytes")));
+    }
+    program.adopt(block.address);
+    program.store(block.address, &junk(block.address, block.bytes));
+    give_back(program, block.address)?;
+    Ok(true)
+}
+
+/// What the slots of a file hold.
+#[must_use]
+pub fn look_into_slots(fs: &FileSystem, object: ObjectId, slots: &[u64]) -> BTreeMap<u64, Vec<u8>> {
+    let Some(memory) = fs.device().map_objects() else { return BTreeMap::new() };
+    let look = |slot: &u64| {
+        let (address, length) = memory.slot(object, *slot)?;
+        let mut bytes = vec![0; length as usize];
+        memory.look(address, &mut bytes);
+        Some((*slot, bytes))
+    };
+    slots.iter().filter_map(look).collect()
 }
 
 /// The program dies with blocks in use, and the next one uses what is free then.

@@ -75,6 +75,8 @@ pub struct File {
     pub earlier_permissions: Vec<u16>,
     /// Extended attributes.
     pub xattrs: BTreeMap<String, Vec<u8>>,
+    /// Blocks in its slots.
+    pub slots: BTreeMap<u64, Vec<u8>>,
 }
 
 /// All files with a name.
@@ -92,6 +94,7 @@ impl Default for FileState {
             permissions: 0o755,
             earlier_permissions: Vec::new(),
             xattrs: BTreeMap::new(),
+            slots: BTreeMap::new(),
         };
         Self { files: BTreeMap::from([(ROOT, Arc::new(root))]), next: 1 }
     }
@@ -160,7 +163,13 @@ impl FileState {
         self.next += 1;
         self.files.insert(
             number,
-            Arc::new(File { kind, permissions, earlier_permissions: Vec::new(), xattrs: BTreeMap::new() }),
+            Arc::new(File {
+                kind,
+                permissions,
+                earlier_permissions: Vec::new(),
+                xattrs: BTreeMap::new(),
+                slots: BTreeMap::new(),
+            }),
         );
         Some(number)
     }

@@ -131,6 +131,12 @@ impl Program for ScmProgram {
         self.memory.write(address, bytes);
     }
 
+    fn save(&self, address: u64, bytes: &[u8]) {
+        self.memory.write_through(address, bytes);
+        // A memory that fails says so at the next fence of the device.
+        let _ = self.memory.fence();
+    }
+
     fn load(&self, address: u64, bytes: u64) -> Vec<u8> {
         let mut content = vec![0; bytes as usize];
         self.memory.read(address, &mut content);

@@ -342,6 +342,23 @@ impl<P: Pmem> Allocator<P> {
         Ok(())
     }
 
+    /// Publishes the block that begins at `at` if nobody has published it and `accepts` its bytes; whether it did.
+    ///
+    /// # Errors
+    /// If there is no such block.
+    pub fn publish_if(&self, at: u64, accepts: impl FnOnce(u64) -> bool) -> core::result::Result<bool, Misuse> {
+        let _guard = self.lock();
+        let place = self.place(at)?;
+        if self.is_place_published(&place) || !accepts(self.size_of(&place)) {
+            return Ok(false);
+        }
+        match place {
+            Place::Small(chunk, _, index) => self.table.set_published(chunk, index, true),
+            Place::Run(chunk) => self.table.set_entry(chunk, self.table.entry(chunk).with_published(true)),
+        }
+        Ok(true)
+    }
+
     /// Makes a published block volatile again, so that it dies with the own lease. `false` if it stays as it is: a block
     /// smaller than a chunk among volatile ones of another lease, whose sweep would free it. Such a block is released or
     /// copied instead.

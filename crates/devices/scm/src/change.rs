@@ -7,11 +7,13 @@
 
 use crate::core::{Core, log_bytes};
 use crate::errors::no_space;
+use crate::format::FEATURE_SLOTS;
 use crate::item::{Item, Onode};
 use crate::log::Place;
 use crate::mode::Mode;
 use crate::node::{Key, Value};
 use crate::scratch::Scratch;
+use crate::slot::{FIRST_TABLE, table_of};
 use crate::tree::NoRoom;
 use onode_base::checksum::{crc32c, crc32c_append};
 use onode_base::planted::{Bug, is_planted};
@@ -107,7 +109,7 @@ impl<'a, P: Pmem> Change<'a, P> {
         }
     }
 
-    fn create(&mut self, object: ObjectId, hints: Hints) -> Result<()> {
+    pub(crate) fn create(&mut self, object: ObjectId, hints: Hints) -> Result<()> {
         // It comes into the index when all of it is known.
         let onode = Onode { hints, ..Onode::default() };
         let changed = Changed { onode, logged: None, allocated: 0, stable: 0 };
@@ -115,12 +117,22 @@ impl<'a, P: Pmem> Change<'a, P> {
             Ok(at) => self.lists.onodes[at].1 = changed,
             Err(at) => self.lists.onodes.insert(at, (object, changed)),
         }
-        self.core.known.note_created(object);
-        self.objects += 1;
+        if object.0 < FIRST_TABLE {
+            self.core.known.note_created(object);
+            self.objects += 1;
+        }
         Ok(())
     }
 
     fn remove(&mut self, object: ObjectId) -> Result<()> {
+        let table = table_of(object);
+        if self.core.superblock.features & FEATURE_SLOTS != 0
+            && object != table
+            && self.core.tree.get(&*self.core.memory, Key::onode(table)).is_some()
+        {
+            self.empty_slots(table);
+            self.remove(table)?;
+        }
         let keeps_block = self.withdrawn == Some(object);
         let mut next = Some(Key::onode(object));
         while let Some(from) = next {
@@ -140,7 +152,7 @@ impl<'a, P: Pmem> Change<'a, P> {
             self.lists.batch.push(&Item::Removed(object));
         }
         self.core.known.note_removed(object);
-        self.objects -= 1;
+        self.objects -= i64::from(object.0 < FIRST_TABLE);
         // Its blocks are held until nothing brings it back, unless they become memory.
         self.shrinks |= self.withdrawn == Some(object);
         Ok(())

@@ -7,6 +7,7 @@ use crate::errors::no_space;
 use crate::held::Held;
 use crate::log::{MOST_UNFENCED, Place};
 use crate::mapping::Blocks;
+use crate::slot::FIRST_TABLE;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
@@ -35,7 +36,7 @@ impl<P: Pmem> Core<P> {
         blocks: Blocks<'_>,
     ) -> Result<()> {
         self.check_writable()?;
-        let mut exists = |object| Ok(self.exists(object));
+        let mut exists = |object: ObjectId| Ok(object.0 < FIRST_TABLE && self.exists(object));
         validate::validate(transaction, ObjectId(self.next_id), &mut exists)?;
         if transaction.is_empty() && blocks.is_empty() {
             if durability == Durability::Durable && (self.log.fenced < self.log.sequence || !self.unflushed.is_empty())
@@ -129,8 +130,8 @@ impl<P: Pmem> Change<'_, P> {
         for content in blocks.published {
             self.adopt(content)?;
         }
-        if let Some(slot) = blocks.slot {
-            self.change_slot(slot)?;
+        if let Some((object, slot)) = blocks.slots {
+            self.make_slots(object, slot)?;
         }
         let written: u64 = self.lists.written.iter().map(|(_, length)| length).sum();
         let most = if self.core.fences_are_dear() { MOST_CHECKED_BYTES_IN_FILE } else { MOST_CHECKED_BYTES };

@@ -8,6 +8,7 @@ use crate::mode::Mode;
 use crate::node::{Key, Value};
 use crate::open::blocks_of_superblock;
 use crate::ranges::Ranges;
+use crate::slot::{FIRST_TABLE, first_slot, words_of};
 use crate::turn::{Guard, Turn};
 use onode_base::ErrorKind;
 use onode_base::sync::Mutex;
@@ -171,10 +172,15 @@ impl<P: Pmem> Core<P> {
         });
         let mut mapped = 0;
         for (key, value) in &entries {
-            objects += u64::from(key.is_onode());
+            objects += u64::from(key.is_onode() && key.object < FIRST_TABLE);
             live += crate::core::log_bytes(key, *value);
             if key.is_extent() {
                 mapped += self.blocks.usable_bytes(value.1);
+                if key.object >= FIRST_TABLE {
+                    let blocks = words_of(&*self.memory, value.0, first_slot(key.index));
+                    let blocks = blocks.filter_map(|(_, word)| word.block(self.chunk_bytes()));
+                    mapped += blocks.map(|(_, length)| self.blocks.usable_bytes(length)).sum::<u64>();
+                }
             }
         }
         if objects != self.objects {
@@ -277,8 +283,10 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
         while let Some(from) = next.filter(|_| found.len() < limit) {
             next = None;
             core.tree.scan(&*core.memory, Key::onode(from), |key, _| {
-                found.push(key.object());
-                next = key.object.checked_add(1).map(ObjectId);
+                if key.object < FIRST_TABLE {
+                    found.push(key.object());
+                    next = Some(ObjectId(key.object + 1));
+                }
                 false
             });
         }

@@ -56,6 +56,8 @@ const _: () = assert!(size_of::<RawSuperblock>() == 128);
 
 /// The volume was closed in order: everything up to the log's end is durable.
 const CLOSED: u32 = 1;
+/// Blocks are named by the words of slots, too.
+pub(crate) const FEATURE_SLOTS: u64 = 1;
 
 /// A superblock in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +66,8 @@ pub(crate) struct Superblock {
     pub generation: u64,
     /// The device's unique number.
     pub uuid: [u8; 16],
+    /// What somebody has to know of to use it.
+    pub features: u64,
     /// Bytes of the memory.
     pub length: u64,
     /// Bytes that it had when the device was made: the blocks begin behind tables for so many.
@@ -106,7 +110,7 @@ impl Superblock {
             crc: 0.into(),
             generation: self.generation.into(),
             uuid: self.uuid,
-            incompatible: 0.into(),
+            incompatible: self.features.into(),
             length: self.length.into(),
             chunk_bytes: self.chunk_bytes.into(),
             flags: (if self.closed { CLOSED } else { 0 }).into(),
@@ -134,12 +138,13 @@ impl Superblock {
         if crc32c(raw.as_bytes()) != crc {
             return Err(NoSuperblock::Damaged);
         }
-        if raw.version.get() > FORMAT_VERSION || raw.incompatible.get() != 0 {
+        if raw.version.get() > FORMAT_VERSION || raw.incompatible.get() & !FEATURE_SLOTS != 0 {
             return Err(NoSuperblock::Newer(raw.version.get()));
         }
         Ok(Self {
             generation: raw.generation.get(),
             uuid: raw.uuid,
+            features: raw.incompatible.get(),
             length: raw.length.get(),
             chunk_bytes: raw.chunk_bytes.get(),
             closed: raw.flags.get() & CLOSED != 0,
@@ -323,6 +328,7 @@ mod tests {
         let superblock = Superblock {
             generation: 7,
             uuid: [3; 16],
+            features: FEATURE_SLOTS,
             length: 1 << 30,
             made_length: 1 << 29,
             chunk_bytes: 65536,

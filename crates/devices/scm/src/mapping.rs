@@ -6,7 +6,6 @@ use crate::device::ScmDevice;
 use crate::errors::no_space;
 use crate::mode::Mode;
 use crate::node::{Key, Value};
-use crate::slot::Slot;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
@@ -20,14 +19,14 @@ pub(crate) struct Blocks<'a> {
     pub published: &'a [Content],
     /// The object whose block is memory afterwards.
     pub withdrawn: Option<ObjectId>,
-    /// What one slot of an object is to hold.
-    pub slot: Option<Slot>,
+    /// The object that gets a table of slots, if it has none, and a slot that gets a page.
+    pub slots: Option<(ObjectId, Option<u64>)>,
 }
 
 impl Blocks<'_> {
     /// Whether there is nothing to do.
     pub(crate) const fn is_empty(&self) -> bool {
-        self.published.is_empty() && self.slot.is_none()
+        self.published.is_empty() && self.slots.is_none()
     }
 }
 
@@ -35,30 +34,30 @@ impl<P: Pmem> Change<'_, P> {
     /// Gives an object that has no content yet a block of memory as content.
     pub(crate) fn adopt(&mut self, content: &Content) -> Result<()> {
         let Content { object, address, bytes, .. } = *content;
-        let length = self.check_unowned(content)?;
+        let length = self.core.check_unowned(content)?;
         if self.size(object)? > 0 || self.extent_at(object, 0)?.is_some() {
             return Err(Error::of(ErrorKind::Invalid, object, "it has content"));
         }
         self.map(object, 0, address, length)?;
         self.set_size(object, bytes)
     }
+}
 
+impl<P: Pmem> Core<P> {
     /// That a block is one, and no object's; its length.
     pub(crate) fn check_unowned(&self, content: &Content) -> Result<u64> {
         let Content { object, address, bytes, .. } = *content;
         let invalid = |what: &str| Error::of(ErrorKind::Invalid, object, format!("block at {address}: {what}"));
-        let (start, length) = self.core.blocks.block_of(address).ok_or_else(|| invalid("there is none"))?;
+        let (start, length) = self.blocks.block_of(address).ok_or_else(|| invalid("there is none"))?;
         if start != address || bytes > length {
             return Err(invalid(&format!("the block there begins at {start} and has {length} bytes")));
         }
-        if self.core.blocks.is_published(address) != Ok(false) {
+        if self.blocks.is_published(address) != Ok(false) {
             return Err(invalid("it belongs to an object"));
         }
         Ok(length)
     }
-}
 
-impl<P: Pmem> Core<P> {
     /// The one block that an object is, if it is one.
     pub(crate) fn whole_block(&self, object: ObjectId) -> Result<Content> {
         let (onode, allocated) = self.onode(object)?;
@@ -71,7 +70,7 @@ impl<P: Pmem> Core<P> {
     }
 
     /// Makes the content of blocks durable before anything says that it is some object's.
-    fn flush_blocks(&mut self, contents: &[Content]) -> Result<()> {
+    pub(crate) fn flush_blocks(&mut self, contents: &[Content]) -> Result<()> {
         // Not vouched for by a checksum: a program may go on storing through its pointer, and that must not cost the file.
         for content in contents.iter().filter(|content| !content.is_durable && content.bytes > 0) {
             let end = content.address.checked_add(content.bytes);
@@ -144,62 +143,30 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
         (bytes >= length).then_some(address)
     }
 
-    fn put_block(&self, content: &Content, offset: u64) -> Result<()> {
+    fn make_slots(&self, object: ObjectId) -> Result<()> {
         let mut core = self.lock();
         core.check_writable()?;
-        core.flush_blocks(std::slice::from_ref(content))?;
-        let blocks = Blocks { slot: Some(Slot::Filled(*content, offset)), ..Blocks::default() };
-        core.commit_with(&Transaction::new(), Durability::Durable, blocks)?;
-        // It was asked before whether it can.
-        let _ = core.blocks.publish(content.address);
-        Ok(())
+        core.make_slots(object, None)
     }
 
-    fn take_block(&self, object: ObjectId, offset: u64) -> Result<Content> {
-        let members = &self.turn.members;
+    fn fill_slot(&self, content: &Content, slot: u64) -> Result<()> {
         let mut core = self.lock();
         core.check_writable()?;
-        let (address, bytes) = core.slot(object, offset)?;
-        let mut content = Content { object, address, bytes, is_durable: true };
-        let copied = if members.can_unpublish(address) == Ok(false) {
-            // A small one among those of another process, whose death would free it.
-            Some(members.allocate(bytes).ok_or_else(|| no_space("no room for the block"))?)
-        } else {
-            None
-        };
-        let slot = if copied.is_some() { Slot::Freed(object, offset) } else { Slot::Emptied(object, offset) };
-        let mut whole = Vec::new();
-        if copied.is_some() {
-            whole.resize(bytes as usize, 0);
-            core.memory.read(address, &mut whole);
+        match core.unshared().fill_at_once(content, slot) {
+            None => core.fill_slot(content, slot),
+            Some(Err(error)) if error.kind != ErrorKind::Invalid => Err(core.fail(error)),
+            Some(done) => done,
         }
-        let done = core.commit_with(
-            &Transaction::new(),
-            Durability::Durable,
-            Blocks { slot: Some(slot), ..Blocks::default() },
-        );
-        match (done, copied) {
-            (Ok(()), None) => {
-                // Programs store there as they like.
-                core.settle(address, bytes)?;
-                let _ = members.unpublish(address);
-            }
-            (Ok(()), Some(copy)) => {
-                core.memory.write(copy, &whole);
-                content.address = copy;
-            }
-            (Err(error), copied) => {
-                copied.into_iter().for_each(|copy| members.release(copy, bytes));
-                return Err(error);
-            }
-        }
-        Ok(content)
     }
 
-    fn block_at(&self, object: ObjectId, offset: u64) -> Option<Placed> {
-        let core = self.lock();
-        let Value(address, length) = core.tree.get(&*core.memory, Key::extent(object, offset))?;
-        Some(Placed { offset, address, length })
+    fn take_slot(&self, object: ObjectId, slot: u64) -> Result<Content> {
+        let mut core = self.lock();
+        core.check_writable()?;
+        core.take_slot(&self.turn.members, object, slot)
+    }
+
+    fn slot(&self, object: ObjectId, slot: u64) -> Option<(u64, u64)> {
+        self.lock().slot(object, slot)
     }
 
     fn look(&self, address: u64, buffer: &mut [u8]) {

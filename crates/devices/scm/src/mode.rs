@@ -111,17 +111,23 @@ impl<P: Pmem> Core<P> {
             && !self.doubted.overlaps(address, length)
     }
 
+    /// Has the superblock say that a recovery need not put anything in place once more: perhaps where something is about to
+    /// be that no record speaks of.
+    pub(crate) fn settle_puts(&mut self) -> Result<()> {
+        if self.last_put >= self.superblock.accepted && !is_planted(Bug::ScmOverwritePutAgain) {
+            self.fence()?;
+            self.write_superblock(false)?;
+            self.last_put = 0;
+        }
+        Ok(())
+    }
+
     /// Puts bytes over content where it lies.
     pub(crate) fn overwrite(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
         self.check_writable()?;
         let length = bytes.len() as u64;
         self.settle(address, length)?;
-        if self.last_put >= self.superblock.accepted && !is_planted(Bug::ScmOverwritePutAgain) {
-            // A recovery would put something in place once more, perhaps here.
-            self.fence()?;
-            self.write_superblock(false)?;
-            self.last_put = 0;
-        }
+        self.settle_puts()?;
         self.counters.bytes_written += length;
         match self.mode {
             Mode::Mem => self.memory.write(address, bytes),

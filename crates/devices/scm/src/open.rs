@@ -84,6 +84,7 @@ impl<P: Pmem> ScmDevice<P> {
         let superblock = Superblock {
             generation: 0,
             uuid: options.uuid,
+            features: 0,
             length,
             made_length: length,
             chunk_bytes,

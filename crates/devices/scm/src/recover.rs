@@ -12,6 +12,7 @@ use crate::log::Place;
 use crate::node::{Key, Value};
 use crate::resolve::{Events, GONE, Mapped};
 use crate::scan::{RecordAt, Scan};
+use crate::slot::{FIRST_TABLE, PAGE_BYTES, first_slot, words_of};
 use onode_base::checksum::{crc32c, crc32c_append};
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
@@ -64,7 +65,7 @@ pub(crate) fn recover<P: Pmem + ?Sized>(
                 }
             } else if let Some((key, value)) = event(&item, place) {
                 events.push(key, value);
-                if key.object < ObjectId::FIRST_OF_DEVICE.0 {
+                if key.object < FIRST_TABLE {
                     next_id = next_id.max(key.object + 1);
                 }
             }
@@ -76,7 +77,10 @@ pub(crate) fn recover<P: Pmem + ?Sized>(
         memory.fence().map_err(|error| from_media("recovering", &error))?;
     }
     events.finish();
-    let mapped = events.mapped();
+    let mut mapped = events.mapped();
+    if !is_planted(Bug::ScmSlotsForgotten) {
+        reader.add_slots(u64::from(superblock.chunk_bytes), &mut mapped)?;
+    }
     Ok(Recovered { scan, events, mapped, next_id })
 }
 
@@ -99,6 +103,21 @@ impl<P: Pmem + ?Sized> Reader<'_, P> {
             Some(end) if address >= self.area.start && end <= self.area.end => Ok(()),
             _ => Err(damaged(format!("the log names {length} bytes at {address}, which is outside of the blocks"))),
         }
+    }
+
+    /// Adds the blocks that slots name to those that the log names.
+    fn add_slots(&self, chunk_bytes: u64, mapped: &mut Vec<Mapped>) -> Result<()> {
+        let mut named = Vec::new();
+        for page in mapped.iter().filter(|page| page.object.0 >= FIRST_TABLE) {
+            let Mapped { object, offset, address, .. } = *page;
+            self.check_range(address, PAGE_BYTES)?;
+            for (slot, word) in words_of(self.memory, address, first_slot(offset)) {
+                let block = word.block(chunk_bytes).map(|(address, length)| (address, length, slot));
+                named.extend(block.map(|(address, length, offset)| Mapped { object, offset, address, length }));
+            }
+        }
+        mapped.append(&mut named);
+        Ok(())
     }
 
     /// Calls `with` for the items of a record; `bytes` is room for them.

@@ -7,6 +7,7 @@
 
 use crate::core::log_bytes;
 use crate::node::{Key, Value};
+use crate::slot::FIRST_TABLE;
 use onode_object::ObjectId;
 use std::collections::BTreeMap;
 
@@ -86,9 +87,7 @@ impl Events {
             event.place = self.blocks.len() as u64;
             self.blocks.push((value.0, value.1));
         }
-        if self.ascending.last().is_none_or(|last| last.object <= key.object)
-            && key.object < ObjectId::FIRST_OF_DEVICE.0
-        {
+        if self.ascending.last().is_none_or(|last| last.object <= key.object) && key.object < FIRST_TABLE {
             self.ascending.push(event);
             return;
         }
@@ -169,7 +168,7 @@ impl Events {
         let mut map = Vec::new();
         self.each_object(|events| {
             let Some(alive) = Alive::of(events) else { return Ok(()) };
-            objects += 1;
+            objects += u64::from(alive.onode.object < FIRST_TABLE);
             self.map_of(alive.extents, alive.from, &mut map);
             let allocated = map.iter().map(|(_, _, length)| length).sum();
             let mut add = |key: Key, value: Value| {

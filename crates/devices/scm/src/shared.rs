@@ -16,7 +16,7 @@ pub(crate) const LOCK: u64 = SHARED_START;
 /// Counts what was left here.
 pub(crate) const CHANGES: u64 = SHARED_START + 8;
 const WORDS_START: u64 = SHARED_START + 64;
-const WORDS: usize = 33;
+const WORDS: usize = 34;
 /// Entries of a ring.
 pub(crate) const RING_ENTRIES: u64 = 1024;
 const ENTRY_WORDS: u64 = 3;
@@ -80,7 +80,7 @@ macro_rules! words_of {
             log.spare.count, log.position, log.sequence, log.fenced, log.applied, log.flushed, log.doubted_from,
             superblock.generation, held.first, held.last, doubted.first, doubted.last, last_shrink,
             last_put_and_shrink, live_log_bytes, objects, commits, failures, recoveries,
-            unflushed.first, unflushed.last
+            unflushed.first, unflushed.last, superblock.features
         )
     };
     ($core:expr; $($($place:ident).+),*) => {
