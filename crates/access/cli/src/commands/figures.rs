@@ -283,9 +283,9 @@ impl Figures {
         format!("{used} of {total} used, {} free, {} objects", human_size(self.available_bytes), self.objects)
     }
 
-    /// The line with write amplification and cleaning; empty for a device without pages.
+    /// The line with write amplification and cleaning; empty for a device that has nothing to clean.
     pub fn cleaning_line(&self) -> String {
-        if self.tags.is_empty() {
+        if self.tags.is_empty() || self.erases.is_none() {
             return String::new();
         }
         let amplification = self.write_amplification.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"));

@@ -79,7 +79,10 @@ impl Figures {
         if !did(&&all) {
             return Ok(());
         }
-        writeln!(f, "\n{}", self.cleaning_line())?;
+        let cleaning = self.cleaning_line();
+        if !cleaning.is_empty() {
+            writeln!(f, "\n{cleaning}")?;
+        }
         writeln!(f, "\npages for          reads     programs    erases         read   programmed")?;
         for one in self.tags.iter().chain([&all]).filter(did) {
             let Tag { tag, reads, programs, erases, bytes_read, bytes_programmed } = one;

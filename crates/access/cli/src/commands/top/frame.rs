@@ -83,8 +83,9 @@ impl Frame {
                 human_size(figures.file_system("read_bytes"))
             )),
         }
-        if figures.erases.is_some() {
-            text.push_str(&format!("cleaning  {}", figures.cleaning_line()));
+        let cleaning = figures.cleaning_line();
+        if !cleaning.is_empty() {
+            text.push_str(&format!("cleaning  {cleaning}"));
             if let Some(rates) = &self.rates {
                 let now = rates.write_amplification.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"));
                 text.push_str(&format!("; now {now}, {} moved/s", human_size(rates.bytes_moved)));
