@@ -335,11 +335,16 @@ impl<P: Pmem> Allocator<P> {
     /// If there is no such block.
     pub fn publish(&self, at: u64) -> core::result::Result<(), Misuse> {
         let _guard = self.lock();
-        match self.place(at)? {
+        self.publish_place(&self.place(at)?);
+        Ok(())
+    }
+
+    /// With the lock held.
+    fn publish_place(&self, place: &Place) {
+        match *place {
             Place::Small(chunk, _, index) => self.table.set_published(chunk, index, true),
             Place::Run(chunk) => self.table.set_entry(chunk, self.table.entry(chunk).with_published(true)),
         }
-        Ok(())
     }
 
     /// Publishes the block that begins at `at` if nobody has published it and `accepts` its bytes; whether it did.
@@ -352,10 +357,7 @@ impl<P: Pmem> Allocator<P> {
         if self.is_place_published(&place) || !accepts(self.size_of(&place)) {
             return Ok(false);
         }
-        match place {
-            Place::Small(chunk, _, index) => self.table.set_published(chunk, index, true),
-            Place::Run(chunk) => self.table.set_entry(chunk, self.table.entry(chunk).with_published(true)),
-        }
+        self.publish_place(&place);
         Ok(true)
     }
 
