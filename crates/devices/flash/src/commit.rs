@@ -213,14 +213,18 @@ impl Core {
 
     /// The first write of a session is a superblock. It repeats the newest one, which a second cut might
     /// take away, and reserves sequence numbers that no session had: a session that left only segments
-    /// which no superblock came to know has left pages that must not be taken for those of this one.
+    /// which no superblock came to know has left pages that must not be taken for those of this one. Once it is
+    /// written, the checkpoint before is of no use any more, and what was held for it is free.
     pub fn prepare_writing(&mut self) -> Result<()> {
         self.clean = false;
-        if !self.session_begun && !is_planted(Bug::SessionUnnumbered) {
-            self.log.table.skip_numbers();
-            self.checkpoint_state.next_sequence = self.log.table.next_sequence;
-            self.write_superblock(false)?;
+        if !self.session_begun {
+            if !is_planted(Bug::SessionUnnumbered) {
+                self.log.table.skip_numbers();
+                self.checkpoint_state.next_sequence = self.log.table.next_sequence;
+                self.write_superblock(false)?;
+            }
             self.session_begun = true;
+            self.log.table.release_held();
         }
         self.reopen_memory()
     }

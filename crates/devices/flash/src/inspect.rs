@@ -156,7 +156,7 @@ fn segments(core: &Core) -> Vec<SegmentInfo> {
 
 const fn state(state: SegmentState) -> powers::SegmentState {
     match state {
-        SegmentState::Free | SegmentState::Released => powers::SegmentState::Free,
+        SegmentState::Free => powers::SegmentState::Free,
         SegmentState::Held => powers::SegmentState::Held,
         SegmentState::Open => powers::SegmentState::Open,
         SegmentState::Full | SegmentState::Failing => powers::SegmentState::Full,

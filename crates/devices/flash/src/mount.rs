@@ -262,7 +262,6 @@ impl Core {
         };
         core.log.copies_waiting = copies_waiting;
         core.log.table.choice = Choice::new(policies.wear(), policies.placement());
-        core.log.table.reserve = core.reserve_segments();
         core
     }
 }

@@ -74,8 +74,7 @@ impl Core {
         if self.level(bytes, free.saturating_sub(least))? || free >= least + self.ahead_segments() {
             return Ok(());
         }
-        // A checkpoint in time fills what the one before set free; one that comes late fills the reserve, and
-        // only a third one brings that back.
+        // A checkpoint in time takes what the one before set free; one that comes late takes of the reserve.
         if !self.has_room(self.checkpoint_cost() + 1) && reclaimable(self) > 0 {
             return self.set_free().map(|_| ());
         }

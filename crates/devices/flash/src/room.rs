@@ -4,9 +4,8 @@
 //! checkpoints, recovery and cleaning need to be able to finish. The *reserve* is how many segments
 //! must be free on the medium at any moment, so that a recovery from the newest superblock can write
 //! its checkpoint. *Gaining* is one round of cleaning and a checkpoint; a foreground operation stops
-//! gaining when several rounds in a row bring nothing. An emptied segment becomes free in two steps: the
-//! next checkpoint releases it, and the one after that says so on the medium. So nothing is moved
-//! as long as checkpoints alone may be enough.
+//! gaining when several rounds in a row bring nothing. The next checkpoint sets an emptied segment free, so
+//! nothing is moved as long as a checkpoint alone may be enough.
 
 use crate::core::Core;
 use crate::pace::AHEAD_SEGMENTS;
@@ -222,8 +221,7 @@ impl Core {
     fn will_have_room(&self, needed: u32) -> bool {
         let table = &self.log.table;
         let reclaimable = table.reclaimable(self.log.journal_position().1);
-        let stable = table.allocatable().saturating_sub(self.checkpoint_cost());
-        stable >= self.reserve_segments() + needed.saturating_sub(reclaimable)
+        table.allocatable().saturating_sub(self.checkpoint_cost()) + reclaimable >= self.reserve_segments() + needed
     }
 
     /// Segments beyond the reserve that there would be if everything were packed without a gap.
@@ -234,11 +232,11 @@ impl Core {
         self.log.store.layout.segments.saturating_sub(bad + live + self.reserve_segments())
     }
 
-    /// Whether there may be room for `needed` segments after a checkpoint or two, without any cleaning.
+    /// Whether there may be room for `needed` segments after a checkpoint, without any cleaning.
     fn may_have_room(&self, needed: u32) -> bool {
         let table = &self.log.table;
-        let waiting = table.allocatable() + table.reclaimable(self.log.journal_position().1);
-        waiting > table.stable_free() && waiting >= self.reserve_segments() + needed
+        let reclaimable = table.reclaimable(self.log.journal_position().1);
+        reclaimable > 0 && table.allocatable() + reclaimable >= self.reserve_segments() + needed
     }
 
     /// Bytes of nodes that a large transaction changes before the next checkpoint can write them: one for
@@ -261,16 +259,17 @@ impl Core {
 
     /// Whether `needed` segments can be opened and the reserve stays.
     pub fn has_room(&self, needed: u32) -> bool {
-        let stable = self.log.table.stable_free();
-        let released = self.log.table.allocatable() - stable;
-        stable >= self.reserve_segments() + needed.saturating_sub(released)
+        let table = &self.log.table;
+        // What a mount found held is free as soon as its session begins to write.
+        let held = if self.session_begun { 0 } else { table.in_state(SegmentState::Held) };
+        table.allocatable() + held >= self.reserve_segments() + needed
     }
 
     /// Bytes on segments that are free now or after a checkpoint, and in open ones of the cleaner.
     pub fn free_bytes(&self) -> u64 {
         let table = &self.log.table;
         let segments = table.allocatable() + table.reclaimable(self.log.journal_position().1);
-        u64::from(segments) * self.segment_bytes() + self.moving_room() + u64::from(table.stable_free())
+        u64::from(segments) * self.segment_bytes() + self.moving_room()
     }
 
     /// Bytes that what the cleaner writes takes before it opens a segment.

@@ -1,9 +1,9 @@
 //! The segment table: what each segment is used for, how full and how worn it is.
 //!
 //! It keeps the rule on which every recovery stands: a segment that the newest or the last but one
-//! superblock refers to is not handed out. A segment without live bytes becomes `Held` at a
-//! checkpoint and is reusable (`Released`) only after that checkpoint is on the medium; a mount
-//! that finds it `Held` keeps it so until the next checkpoint.
+//! checkpoint refers to is not handed out. A segment without live bytes becomes `Held` at a
+//! checkpoint and is `Free` only after that checkpoint is sure to be found: when its superblock has
+//! been written, or when the session that found it has repeated that superblock.
 
 use crate::errors::damaged;
 use crate::format::{BlobReference, NO_SUMMARY, NOWHERE};
@@ -31,8 +31,6 @@ pub enum SegmentState {
     Free = 0,
     /// Nothing on it is needed, but the checkpoint before the newest may still refer to it.
     Held = 1,
-    /// Reusable now; was `Held` in the newest superblock. Never on the medium.
-    Released = 2,
     /// Being filled, or reserved as the next journal segment.
     Open = 3,
     /// Written.
@@ -61,7 +59,7 @@ impl SegmentState {
     /// The name in reports.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Free | Self::Released => "free",
+            Self::Free => "free",
             Self::Held => "held",
             Self::Open => "open",
             Self::Full => "full",
@@ -99,8 +97,6 @@ pub struct SegmentTable {
     live_bytes: u64,
     /// Erases of all sound segments.
     erases: u64,
-    /// Segments that stay free on the medium for a recovery.
-    pub reserve: u32,
     /// Which free segment is opened next.
     pub choice: choice::Choice,
     /// The next sequence number.
@@ -130,7 +126,6 @@ impl SegmentTable {
             piece_entries,
             live_bytes: 0,
             erases: 0,
-            reserve: u32::MAX,
             choice: choice::Choice::default(),
             next_sequence: 1,
         }
@@ -229,13 +224,8 @@ impl SegmentTable {
         });
     }
 
-    /// Segments that may be opened now.
-    pub fn allocatable(&self) -> u32 {
-        self.in_state(SegmentState::Free) + self.in_state(SegmentState::Released)
-    }
-
-    /// Segments that are free on the medium too: what a recovery could open after a crash now.
-    pub fn stable_free(&self) -> u32 {
+    /// Segments that may be opened now. A recovery after a crash could open as many.
+    pub const fn allocatable(&self) -> u32 {
         self.in_state(SegmentState::Free)
     }
 
@@ -260,23 +250,18 @@ impl SegmentTable {
     pub fn hold_dead(&mut self, journal_sequence: u32) {
         for number in 0..self.entries.len() as u32 {
             let entry = *self.get(number);
-            match entry.state {
-                // Held since the last checkpoint or longer: with the coming one nobody needs it.
-                SegmentState::Released => self.update(number, |entry| entry.state = SegmentState::Free),
-                _ if entry.is_dead(journal_sequence) && is_planted(Bug::HeldReused) => {
-                    self.update(number, |entry| entry.state = SegmentState::Free);
-                }
-                _ if entry.is_dead(journal_sequence) => self.update(number, |entry| entry.state = SegmentState::Held),
-                _ => {}
+            if entry.is_dead(journal_sequence) {
+                let state = if is_planted(Bug::HeldReused) { SegmentState::Free } else { SegmentState::Held };
+                self.update(number, |entry| entry.state = state);
             }
         }
     }
 
-    /// The checkpoint is on the medium: what it holds may be reused.
+    /// The newest checkpoint is sure to be found: what it holds may be reused.
     pub fn release_held(&mut self) {
         for number in 0..self.entries.len() as u32 {
             if self.get(number).state == SegmentState::Held {
-                self.update(number, |entry| entry.state = SegmentState::Released);
+                self.update(number, |entry| entry.state = SegmentState::Free);
             }
         }
     }

@@ -7,6 +7,7 @@ use onode_flash::policy::Placement;
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};
 use onode_media::Geometry;
 use onode_object::conformance::Harness;
+use onode_object::powers::{Inspect, SegmentState};
 use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, Transaction};
 
 /// The cleaner looked again and again for an extent that goes on behind the bytes it was moving.
@@ -54,6 +55,31 @@ fn pages_of_a_lost_session_are_not_taken_for_those_of_the_next() {
     device.commit(transaction, Durability::Durable).unwrap();
     flash.reopen();
     assert_eq!(flash.device().info().read_only, None);
+}
+
+/// What a close set free was reusable only after a second checkpoint of the same session. So sessions that wrote a little
+/// and closed used up one fresh segment after the other, and two cuts of the next ones left a recovery none.
+#[test]
+fn sessions_that_write_one_checkpoint_each_use_up_nothing() {
+    let mut flash = Flash::holding(TINY, 20_000);
+    let object = flash.device().reserve_ids(1).unwrap();
+    let mut free = Vec::new();
+    for session in 0..60u8 {
+        let mut transaction = Transaction::new();
+        if session == 0 {
+            transaction.create(object, Hints::default());
+        }
+        transaction.write(object, 0, vec![session; 600]);
+        flash.device().commit(transaction, Durability::Durable).unwrap();
+        let device = flash.device.as_ref().unwrap();
+        let in_state = |state| device.segments().iter().filter(|one| one.state == state).count();
+        assert_eq!(in_state(SegmentState::Held), 0, "session {session}");
+        let checkpoints = device.counters().into_iter().find(|(name, _)| name == "checkpoints");
+        assert!(session == 0 || checkpoints == Some(("checkpoints".into(), 0)), "session {session}: {checkpoints:?}");
+        free.push(in_state(SegmentState::Free));
+        flash.reopen();
+    }
+    assert_eq!(free[10], free[59], "{free:?}");
 }
 
 /// A commit record that crossed the end of a journal segment had the record that names the segment after

@@ -156,5 +156,5 @@ fn places_in_use(layout: &Layout, table: &Table, claims: &[Claim], context: &mut
 }
 
 const fn is_idle(state: SegmentState) -> bool {
-    matches!(state, SegmentState::Free | SegmentState::Held | SegmentState::Released | SegmentState::Bad)
+    matches!(state, SegmentState::Free | SegmentState::Held | SegmentState::Bad)
 }

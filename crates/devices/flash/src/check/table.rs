@@ -71,7 +71,7 @@ impl Table {
         for (segment, one) in (0u32..).zip(&self.segments) {
             let counts = &mut context.report.segments;
             *match one.state {
-                SegmentState::Free | SegmentState::Released => &mut counts.free,
+                SegmentState::Free => &mut counts.free,
                 SegmentState::Held => &mut counts.held,
                 SegmentState::Open => &mut counts.open,
                 SegmentState::Full => &mut counts.full,

@@ -1,7 +1,6 @@
 //! Which free segment is opened next: what spreads wear without moving anything.
 //!
-//! The rules of recovery come first: none of the segments that it needs is taken while there is another.
-//! Among the rest the wear policy decides, by erases and by how long the content will probably stay.
+//! The wear policy decides, by erases and by how long the content will probably stay.
 
 use super::{SegmentState, SegmentTable};
 use crate::policy::{Placement, Stream, WearPolicy};
@@ -39,7 +38,6 @@ impl Choice {
 impl SegmentTable {
     /// The segment that `stream` opens next, if one is free.
     pub fn choose_free(&mut self, stream: Stream) -> Option<u32> {
-        let spare = self.stable_free() > self.reserve;
         let Choice { policy, next, .. } = self.choice;
         let long_lived = self.choice.is_long_lived(stream);
         let count = self.entries.len() as u32;
@@ -47,12 +45,8 @@ impl SegmentTable {
         let turn = |number: u32| if policy == WearPolicy::Off { (number + count - next) % count } else { 0 };
         let chosen = self
             .iter()
-            .filter(|(_, one)| matches!(one.state, SegmentState::Free | SegmentState::Released))
-            .min_by_key(|(number, one)| {
-                let released = one.state == SegmentState::Released;
-                let rank = policy.rank_free(one.erases, long_lived);
-                (!released && !spare, rank, turn(*number), !released, *number)
-            })
+            .filter(|(_, one)| one.state == SegmentState::Free)
+            .min_by_key(|(number, one)| (policy.rank_free(one.erases, long_lived), turn(*number), *number))
             .map(|(number, _)| number);
         if let Some(chosen) = chosen {
             self.choice.next = (chosen + 1) % count;
@@ -62,7 +56,7 @@ impl SegmentTable {
 
     /// Erases of the most worn of the free segments.
     pub fn most_worn_free(&self) -> Option<u32> {
-        let free = self.iter().filter(|(_, one)| matches!(one.state, SegmentState::Free | SegmentState::Released));
+        let free = self.iter().filter(|(_, one)| one.state == SegmentState::Free);
         free.map(|(_, one)| one.erases).max()
     }
 }
@@ -78,7 +72,6 @@ mod tests {
         let shape = Geometry { page_bytes: 512, spare_bytes: 16, pages_per_block: 8, blocks: 66, chips: 1 };
         let mut table = SegmentTable::new(&Layout::new(shape, 2).unwrap());
         table.choice = Choice::new(policy, Placement::UserCleaner);
-        table.reserve = 3;
         for segment in 0..31 {
             table.update(segment, |entry| entry.erases = segment);
         }
@@ -115,15 +108,5 @@ mod tests {
         assert_eq!((table.wear().erases, table.wear().segments), (29 * 30 / 2, 30));
         table.update(0, |entry| entry.erases += 60);
         assert_eq!(table.wear().mean(), (29 * 15 + 60) / 30);
-    }
-
-    #[test]
-    fn what_a_recovery_needs_is_taken_last() {
-        for policy in WearPolicy::ALL {
-            let mut table = table(policy);
-            table.update(20, |entry| entry.state = SegmentState::Released);
-            table.reserve = 30;
-            assert_eq!(table.choose_free(Stream::Data), Some(20), "{}", policy.name());
-        }
     }
 }

@@ -21,7 +21,6 @@ pub fn encode(entries: &[Segment], layout: &Layout) -> Vec<u8> {
     varint::put(&mut out, u64::from(least_erases));
     let mut expected = 0;
     let row = |one: &Segment| -> Row {
-        let state = if one.state == SegmentState::Released { SegmentState::Held } else { one.state };
         let sequence = zigzag((i64::from(one.sequence) - expected).cast_unsigned());
         expected = i64::from(one.sequence) + 1;
         let dead = layout.segment_bytes().saturating_sub(u64::from(one.live_bytes));
@@ -29,7 +28,7 @@ pub fn encode(entries: &[Segment], layout: &Layout) -> Vec<u8> {
             NO_SUMMARY => 0,
             page => 1 + zigzag((i64::from(layout.segment_pages) - i64::from(page)).cast_unsigned()),
         };
-        let use_of = state as u64 | (one.stream as u64) << 3;
+        let use_of = one.state as u64 | (one.stream as u64) << 3;
         [use_of, sequence, u64::from(one.erases - least_erases), dead / unit, dead % unit, summary]
     };
     out.extend_from_slice(&encode_rows(&entries.iter().map(row).collect::<Vec<Row>>()));

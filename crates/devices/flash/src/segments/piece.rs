@@ -29,8 +29,7 @@ pub fn encode(entries: &[Segment], next_sequence: u32) -> Vec<u8> {
     varint::put(&mut out, u64::from(next_sequence));
     varint::put(&mut out, u64::from(least_erases));
     for one in entries {
-        let state = if one.state == SegmentState::Released { SegmentState::Held } else { one.state };
-        out.push(state as u8 | (one.stream as u8) << 3);
+        out.push(one.state as u8 | (one.stream as u8) << 3);
         varint::put(&mut out, u64::from(one.live_bytes));
         varint::put(&mut out, u64::from(one.erases - least_erases));
         // 0: never opened.
