@@ -26,10 +26,10 @@ mod tokens;
 
 use crate::bits::{BitReader, BitWriter};
 use crate::bucket::SymbolCounts;
-use crate::coding::{self, Coded, Source};
+use crate::coding::{Fit, Source};
 use crate::rans;
 use crate::tables::EXACT_SETS;
-use crate::tokens::TokenSource;
+use crate::tokens::{Token, TokenSource};
 use alloc::vec::Vec;
 use tokens::{Assembly, Tokens, tokens_of};
 
@@ -131,40 +131,89 @@ fn measure_of(entries: &[Entry], unit: u32) -> Measure {
     Measure::new(unit, bits_of(locations.max().unwrap_or(0)))
 }
 
-fn prepare(begin: Begin, entries: &[Entry], unit: u32) -> Option<(Tokens, Measure)> {
-    let in_order = entries.windows(2).all(|pair| matches!(pair, [a, b] if a.key() < b.key()));
-    let is_behind = entries.first().is_none_or(|entry| entry.key() >= begin);
-    if !in_order || !is_behind || entries.len() > ENTRIES_MAX || unit == 0 {
-        return None;
-    }
-    let measure = measure_of(entries, unit);
-    let tokens = tokens_of(begin, entries, measure)?;
-    (tokens.objects <= OBJECTS_MAX).then_some((tokens, measure))
+/// Entries on their way into runs: what it takes to divide and to code them is found once.
+pub struct Draft<'a> {
+    begin: Begin,
+    entries: &'a [Entry],
+    unit: u32,
+    measure: Measure,
+    tokens: Tokens,
+    /// Of all of them, once it was asked for.
+    fit: Option<Fit>,
 }
 
-/// About how many bits of a run that begins at `begin` there are up to the end of each of `entries`, which are in order;
-/// they may be more than a run has. What a run takes beside its entries is not counted. For who divides entries into runs:
-/// it takes a fraction of the time of coding them. `None` if something is too long for any run.
-#[must_use]
-pub fn about_ends(begin: Begin, entries: &[Entry], unit: u32) -> Option<Vec<u32>> {
-    let unit = unit.max(1);
-    let tokens = tokens_of(begin, entries, measure_of(entries, unit))?;
-    Some(coding::about_ends(&tokens.list, &tokens.ends, EXACT_SETS))
+impl<'a> Draft<'a> {
+    /// `entries`, which are in order and not before `begin`; they may be more than a run has. Pages have `unit` bytes.
+    /// `None` if they are not in order, or something is too long for any run.
+    #[must_use]
+    pub fn new(begin: Begin, entries: &'a [Entry], unit: u32) -> Option<Self> {
+        let in_order = entries.windows(2).all(|pair| matches!(pair, [a, b] if a.key() < b.key()));
+        let is_behind = entries.first().is_none_or(|entry| entry.key() >= begin);
+        if !in_order || !is_behind || unit == 0 {
+            return None;
+        }
+        let measure = measure_of(entries, unit);
+        let tokens = tokens_of(begin, entries, measure)?;
+        Some(Self { begin, entries, unit, measure, tokens, fit: None })
+    }
+
+    fn fit(&mut self) -> &Fit {
+        self.fit.get_or_insert_with(|| Fit::new(&self.tokens.list, FIXED_BITS, EXACT_SETS))
+    }
+
+    /// About how many bits of a run there are up to the end of each entry. What a run takes beside its entries is not
+    /// counted. For who divides entries into runs: it takes a fraction of the time of coding them.
+    pub fn about_ends(&mut self) -> Vec<u32> {
+        self.fit();
+        let Self { fit: Some(fit), tokens, .. } = self else { return Vec::new() };
+        fit.about_ends(&tokens.list, &tokens.ends)
+    }
+
+    /// All of them as bytes, those of [`encode`]; `None` if they are too many.
+    pub fn encode(&mut self) -> Option<Vec<u8>> {
+        if self.entries.len() > ENTRIES_MAX || self.tokens.objects > OBJECTS_MAX {
+            return None;
+        }
+        self.fit();
+        let Self { fit: Some(fit), tokens, measure, .. } = self else { return None };
+        Some(bytes_of(fit, &tokens.list, tokens.objects, *measure))
+    }
+
+    /// The first `count` of them as bytes, those of [`encode`]; `None` if they are too many.
+    pub fn encode_first(&mut self, count: usize) -> Option<Vec<u8>> {
+        let (front, behind) = self.entries.split_at_checked(count)?;
+        let Some(next) = behind.first() else { return self.encode() };
+        let is_between = front.last().is_some_and(|last| last.object != next.object);
+        if !is_between || measure_of(front, self.unit).location_bits != self.measure.location_bits {
+            // Their tokens are others.
+            return encode(self.begin, front, self.unit);
+        }
+        let objects = front.chunk_by(|a, b| a.object == b.object).count();
+        if front.len() > ENTRIES_MAX || objects > OBJECTS_MAX {
+            return None;
+        }
+        let end = *self.tokens.ends.get(count.checked_sub(1)?)?;
+        let tokens = self.tokens.list.get(..end as usize)?;
+        Some(bytes_of(&Fit::new(tokens, FIXED_BITS, EXACT_SETS), tokens, objects, self.measure))
+    }
+}
+
+fn bytes_of(fit: &Fit, tokens: &[Token], objects: usize, measure: Measure) -> Vec<u8> {
+    let (coded, bytes) = fit.coded(tokens);
+    let mut out = Vec::with_capacity(1 + bytes);
+    out.push(coded.coder());
+    let mut fixed = BitWriter::default();
+    fixed.put(objects as u64, OBJECTS_BITS);
+    fixed.put(u64::from(measure.location_bits), WIDTH_BITS);
+    out.extend_from_slice(&coded.bytes(tokens, fixed));
+    out
 }
 
 /// `entries`, which are in order and not before `begin`, as bytes. Pages have `unit` bytes. `None` if there are too many or they
 /// are not in order.
 #[must_use]
 pub fn encode(begin: Begin, entries: &[Entry], unit: u32) -> Option<Vec<u8>> {
-    let (Tokens { list: tokens, objects, .. }, measure) = prepare(begin, entries, unit)?;
-    let (coded, bytes) = Coded::shorter(&tokens, FIXED_BITS, EXACT_SETS);
-    let mut out = Vec::with_capacity(1 + bytes);
-    out.push(coded.coder());
-    let mut fixed = BitWriter::default();
-    fixed.put(objects as u64, OBJECTS_BITS);
-    fixed.put(u64::from(measure.location_bits), WIDTH_BITS);
-    out.extend_from_slice(&coded.bytes(&tokens, fixed));
-    Some(out)
+    Draft::new(begin, entries, unit)?.encode()
 }
 
 /// The entries behind `bytes`, which begin at `begin`, with pages of `unit` bytes; `None` if they make no sense.
@@ -209,9 +258,9 @@ fn take(
 /// Counts for the static tables: adds how often each symbol of each class occurs in `entries`. False if they cannot be
 /// coded.
 pub fn count_symbols(begin: Begin, entries: &[Entry], unit: u32, counts: &mut SymbolCounts) -> bool {
-    let prepared = prepare(begin, entries, unit);
-    if let Some((tokens, _)) = &prepared {
-        rans::count(&tokens.list, counts);
+    let draft = Draft::new(begin, entries, unit);
+    if let Some(draft) = &draft {
+        rans::count(&draft.tokens.list, counts);
     }
-    prepared.is_some()
+    draft.is_some()
 }

@@ -4,7 +4,7 @@ mod common;
 
 use common::{exact_entries, survive_exact};
 use onode_base::Prng;
-use onode_codec::exact::{Entry, Item, decode, encode};
+use onode_codec::exact::{Draft, Entry, Item, decode, encode};
 
 fn object(object: u64, size: u64) -> Entry {
     Entry { object, item: Item::Object { size, allocated: size, accessed: 0, hints: Vec::new() } }
@@ -128,5 +128,24 @@ fn hostile_bytes_are_survived() {
             bytes.truncate(random.below(bytes.len() as u64) as usize);
         }
         survive_exact(&bytes);
+    }
+}
+
+#[test]
+fn a_draft_codes_its_front_as_if_that_were_all() {
+    let mut random = Prng::new(7);
+    for round in 0..120 {
+        let unit = [512, 2048, 4080, 16384][round % 4];
+        let wild = random.below(4) as u32;
+        let entries = exact_entries(&mut random, 1 + round / 2, unit, wild);
+        let begin = entries[0].key();
+        let mut draft = Draft::new(begin, &entries, unit).unwrap();
+        if random.below(2) == 0 {
+            assert_eq!(draft.about_ends().len(), entries.len());
+        }
+        for count in (0..=entries.len()).rev() {
+            assert_eq!(draft.encode_first(count), encode(begin, &entries[..count], unit), "{round}: {count}");
+        }
+        assert_eq!(draft.encode_first(entries.len() + 1), None);
     }
 }

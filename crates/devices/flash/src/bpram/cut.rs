@@ -2,7 +2,7 @@
 //!
 //! What each entry takes is estimated once for all of them, so that a part is coded about once and not at every try.
 
-use super::entries::{encode, ends, key_of};
+use super::entries::{Draft, key_of};
 use super::format::{BUCKET_BYTES_MAX, BlobHeader};
 use crate::tree::Key;
 use alloc::vec::Vec;
@@ -15,6 +15,8 @@ pub const CONTENT_BYTES_MAX: usize = BUCKET_BYTES_MAX - size_of::<BlobHeader>();
 const EVEN_MAX: usize = 3;
 /// So often a better filling of a bucket is looked for.
 const TRIES: usize = 4;
+/// A draft goes on for the entries of a part divided by this.
+const MORE: usize = 8;
 /// What an estimate may be wrong by, in bytes.
 const DOUBT: usize = 32;
 /// Bytes that a part takes beside what its entries do, at first.
@@ -33,6 +35,8 @@ pub struct Part<'a> {
 /// Entries on their way into parts.
 struct Cutter<'a> {
     items: &'a [Entry],
+    /// Of those from a number on up to another: the ones looked at last.
+    draft: Option<(usize, usize, Draft<'a>)>,
     /// About where each of them ends, in bits.
     ends: Vec<u32>,
     unit: u32,
@@ -46,13 +50,15 @@ pub fn cut(first: Key, items: &[Entry], unit: u32) -> Vec<Part<'_>> {
 
 /// The same, evenly if there are up to `even` parts.
 pub fn cut_into(first: Key, items: &[Entry], unit: u32, even: usize) -> Vec<Part<'_>> {
-    let cutter = Cutter { items, ends: ends(&first, items, unit).unwrap_or_default(), unit };
+    let mut draft = Draft::new(&first, items, unit);
+    let ends = draft.as_mut().map(Draft::ends).unwrap_or_default();
+    let mut cutter = Cutter { items, draft: draft.map(|draft| (0, items.len(), draft)), ends, unit };
     let about = cutter.bytes(0, items.len());
     if items.len() < 2 || about <= CONTENT_BYTES_MAX + DOUBT {
-        let together = encode(&first, items, unit);
-        let length = together.as_ref().map_or(usize::MAX, Vec::len);
+        let together = cutter.encode(first, 0, items.len());
+        let length = together.as_ref().map_or(usize::MAX, |part| part.bytes.len());
         if length <= CONTENT_BYTES_MAX || items.len() < 2 {
-            return alloc::vec![Part { first, items, bytes: together.unwrap_or_default() }];
+            return alloc::vec![together.unwrap_or(Part { first, items, bytes: Vec::new() })];
         }
     }
     for parts in about.div_ceil(CONTENT_BYTES_MAX).max(2)..=even {
@@ -83,14 +89,23 @@ impl<'a> Cutter<'a> {
         self.ends.partition_point(|&end| end as isize <= most).saturating_sub(from)
     }
 
-    fn encode(&self, first: Key, from: usize, to: usize) -> Option<Part<'a>> {
+    /// The part of the entries from the one with the number `from` up to that with `to`. A draft of it and a little more
+    /// serves the next try, if that begins with the same entry.
+    fn encode(&mut self, first: Key, from: usize, to: usize) -> Option<Part<'a>> {
         let items = self.items.get(from..to)?;
         let first = if from == 0 { first } else { key_of(items.first()?) };
-        Some(Part { first, items, bytes: encode(&first, items, self.unit)? })
+        if self.draft.as_ref().is_none_or(|(begin, end, _)| *begin != from || *end < to) {
+            let end = (to + items.len() / MORE).min(self.items.len());
+            // What follows may be too long where the part itself is not.
+            let of = |end: usize| Some((from, end, Draft::new(&first, self.items.get(from..end)?, self.unit)?));
+            self.draft = of(end).or_else(|| of(to));
+        }
+        let (.., draft) = self.draft.as_mut()?;
+        Some(Part { first, items, bytes: draft.encode_first(items.len())? })
     }
 
     /// So many parts of about as many bytes; `None` if one of them does not fit.
-    fn evenly(&self, first: Key, parts: usize) -> Option<Vec<Part<'a>>> {
+    fn evenly(&mut self, first: Key, parts: usize) -> Option<Vec<Part<'a>>> {
         let (mut all, mut from) = (Vec::with_capacity(parts), 0);
         let total = self.bytes(0, self.items.len());
         for number in 1..=parts {
@@ -105,7 +120,7 @@ impl<'a> Cutter<'a> {
     }
 
     /// Part after part as full as it gets with few tries.
-    fn fully(&self, first: Key) -> Vec<Part<'a>> {
+    fn fully(&mut self, first: Key) -> Vec<Part<'a>> {
         let (mut all, mut from, mut beside) = (Vec::new(), 0, BESIDE);
         while from < self.items.len() {
             let part = self.fill(first, from, &mut beside);
@@ -116,7 +131,7 @@ impl<'a> Cutter<'a> {
     }
 
     /// A part that begins with the entry `from`, of at least one; `beside` is what parts take beside what was estimated.
-    fn fill(&self, first: Key, from: usize, beside: &mut isize) -> Part<'a> {
+    fn fill(&mut self, first: Key, from: usize, beside: &mut isize) -> Part<'a> {
         let left = self.items.len() - from;
         let (mut best, mut over): (Option<Part<'a>>, usize) = (None, left + 1);
         let mut probe = self.count(from, CONTENT_BYTES_MAX as isize - *beside).clamp(1, left);

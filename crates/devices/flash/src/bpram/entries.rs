@@ -270,15 +270,34 @@ pub fn take_key(input: &mut &[u8], unit: u32) -> Option<Key> {
 
 /// The bytes of a bucket that begins at `first`, with pages of `unit` bytes. `None` if no bytes can hold so many entries.
 pub fn encode(first: &Key, items: &[Entry], unit: u32) -> Option<Vec<u8>> {
-    let mut out = Vec::new();
-    put_key(&mut out, first, unit);
-    out.extend_from_slice(&exact::encode(begin_of(first), items, unit)?);
-    Some(out)
+    Draft::new(first, items, unit)?.encode_first(items.len())
 }
 
-/// About how many bits of a bucket there are up to the end of each of `items`, if all were in one.
-pub fn ends(first: &Key, items: &[Entry], unit: u32) -> Option<Vec<u32>> {
-    exact::about_ends(begin_of(first), items, unit)
+/// Entries on their way into buckets.
+pub struct Draft<'a> {
+    first: Key,
+    unit: u32,
+    run: exact::Draft<'a>,
+}
+
+impl<'a> Draft<'a> {
+    /// Of `items` from `first` on, with pages of `unit` bytes. `None` if something is too long for any bucket.
+    pub fn new(first: &Key, items: &'a [Entry], unit: u32) -> Option<Self> {
+        Some(Self { first: *first, unit, run: exact::Draft::new(begin_of(first), items, unit)? })
+    }
+
+    /// About how many bits of a bucket there are up to the end of each item, if all were in one.
+    pub fn ends(&mut self) -> Vec<u32> {
+        self.run.about_ends()
+    }
+
+    /// The bytes of a bucket of the first `count` items. `None` if no bytes can hold so many.
+    pub fn encode_first(&mut self, count: usize) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        put_key(&mut out, &self.first, self.unit);
+        out.extend_from_slice(&self.run.encode_first(count)?);
+        Some(out)
+    }
 }
 
 /// The key at which a bucket begins and its entries, with pages of `unit` bytes; `None` if they make no sense.
