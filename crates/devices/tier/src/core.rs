@@ -1,7 +1,8 @@
 //! The state of a mounted volume: tree, pending content, free space and the group of commits that the log lacks.
 
+use crate::ahead::NodeReader;
 use crate::change::Change;
-use crate::disks::{Disks, NodeReader};
+use crate::disks::Disks;
 use crate::errors::damaged;
 use crate::node::{Key, Space as Part};
 use crate::onode::Onode;

@@ -2,14 +2,10 @@
 
 use crate::errors::from_media;
 use crate::fast::Piece;
-use crate::layout::{BLOCK, Layout};
+use crate::layout::BLOCK;
 use crate::slot::FastSlot;
-use crate::tree::ReadNodes;
 use crate::waiting::{Next, Waiting};
 use alloc::boxed::Box;
-use alloc::sync::Arc;
-use alloc::vec;
-use alloc::vec::Vec;
 use onode_base::sync::Mutex;
 use onode_media::{BlockDev, IoTag};
 use onode_object::Result;
@@ -129,27 +125,5 @@ impl Disks {
     /// The medium's.
     pub fn flush(&self) -> Result<()> {
         self.big.lock().flush().map_err(|error| from_media("flushing the big disk", &error))
-    }
-}
-
-/// Reads nodes of the tree.
-pub struct NodeReader {
-    /// From here.
-    pub disks: Arc<Disks>,
-    /// The division of the big disk.
-    pub layout: Layout,
-    /// What the reads count as.
-    pub tag: IoTag,
-}
-
-impl ReadNodes for NodeReader {
-    fn read_node(&mut self, block: u64) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; BLOCK as usize];
-        self.disks.read(block, &mut bytes, self.tag)?;
-        Ok(bytes)
-    }
-
-    fn layout(&self) -> &Layout {
-        &self.layout
     }
 }

@@ -94,6 +94,7 @@ impl Inspect for TierDevice {
         let ram = [
             ("bitmap", core.space.bitmap.ram_bytes()),
             ("tree_nodes", core.tree.counts().cached * BLOCK),
+            ("tree_nodes_read_ahead", core.io.ram_bytes()),
             ("pending_content", core.pending.bytes() + core.disks.waiting.lock().bytes()),
             ("last_blocks_of_files", core.tails.bytes()),
             ("log_to_be_written", core.group.payload.len() as u64),

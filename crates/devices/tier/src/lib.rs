@@ -17,6 +17,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod ahead;
 mod apply;
 mod bitmap;
 mod bytes;

@@ -1,10 +1,11 @@
 //! Making and mounting volumes: superblock, bitmap, log.
 
+use crate::ahead::NodeReader;
 use crate::bitmap::Bitmap;
 use crate::change::take_transaction;
 use crate::commit::Volume;
 use crate::core::{Core, Figures, Group, Need};
-use crate::disks::{Disks, NodeReader};
+use crate::disks::Disks;
 use crate::errors::{damaged, from_media, invalid};
 use crate::extent::Extent;
 use crate::join::{self, Joined};
@@ -150,7 +151,7 @@ fn open(
 ) -> Result<Core> {
     let layout = superblock.layout;
     let tree = Tree::at(superblock.root, superblock.root_crc, superblock.nodes);
-    let io = NodeReader { disks: Arc::clone(&disks), layout, tag: IoTag::Recovery };
+    let io = NodeReader::new(Arc::clone(&disks), layout, IoTag::Recovery);
     if superblock.root != 0 && !layout.holds(superblock.root, 1) {
         return Err(damaged("the root of the tree lies outside of the disk"));
     }

@@ -25,11 +25,11 @@ use onode_object::Result;
 
 /// Where nodes are read from.
 pub trait ReadNodes {
-    /// The block of a node.
+    /// The block of a node, whose checksum is to be `crc`. Whether it is, is for the caller to see.
     ///
     /// # Errors
     /// If it cannot be read.
-    fn read_node(&mut self, block: u64) -> Result<Vec<u8>>;
+    fn read_node(&mut self, block: u64, crc: u32) -> Result<Vec<u8>>;
     /// The division of the disk.
     fn layout(&self) -> &Layout;
 }
@@ -170,7 +170,7 @@ impl Walk<'_> {
     fn load<'c>(&mut self, child: &'c mut Child, level: Option<u16>) -> Result<&'c mut Node> {
         if child.node.is_none() {
             let (block, crc) = (child.block, child.crc);
-            let bytes = self.io.read_node(block)?;
+            let bytes = self.io.read_node(block, crc)?;
             let node = (crc32c(&bytes) == crc).then(|| Node::decode(&bytes, self.io.layout())).flatten();
             let fits = |node: &Node| level.map_or(node.level < MOST_LEVELS, |level| node.level == level);
             let node = node.filter(fits).ok_or_else(|| damaged(format!("the node at block {block} is damaged")))?;

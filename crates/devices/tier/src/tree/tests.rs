@@ -12,7 +12,7 @@ struct Store {
 }
 
 impl ReadNodes for Store {
-    fn read_node(&mut self, block: u64) -> Result<Vec<u8>> {
+    fn read_node(&mut self, block: u64, _crc: u32) -> Result<Vec<u8>> {
         self.blocks.get(&block).cloned().ok_or_else(|| damaged("no such block"))
     }
 
