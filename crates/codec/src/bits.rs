@@ -18,21 +18,20 @@ impl BitWriter {
             self.put(value & u64::from(u32::MAX), 32);
             return self.put(value >> 32, bits.min(64) - 32);
         }
-        // Fewer than 8 bits are pending.
+        // Fewer than 32 bits are pending.
         self.pending |= (value & ((1 << bits) - 1)) << self.pending_bits;
         self.pending_bits += bits;
-        while self.pending_bits >= 8 {
-            self.bytes.push(self.pending as u8);
-            self.pending >>= 8;
-            self.pending_bits -= 8;
+        if self.pending_bits >= 32 {
+            self.bytes.extend_from_slice(&(self.pending as u32).to_le_bytes());
+            self.pending >>= 32;
+            self.pending_bits -= 32;
         }
     }
 
     /// The bytes; the bits that fill up the last one are zero.
     pub fn finish(mut self) -> Vec<u8> {
-        if self.pending_bits > 0 {
-            self.bytes.push(self.pending as u8);
-        }
+        let rest = self.pending.to_le_bytes();
+        self.bytes.extend_from_slice(rest.get(..self.pending_bits.div_ceil(8) as usize).unwrap_or_default());
         self.bytes
     }
 }

@@ -216,10 +216,16 @@ impl Parameter {
         let value = self.swap(value);
         let prefix = prefix_of(value, shift);
         if prefix < limit {
-            // 64 ones do not fit one call together with the zero.
-            out.put(u64::MAX, prefix);
-            out.put(0, 1);
-            out.put(value.wrapping_add(1 << shift), prefix + shift);
+            let (low, low_bits) = (value.wrapping_add(1 << shift), prefix + shift);
+            if prefix + 1 + low_bits <= 32 {
+                let ones = (1 << prefix) - 1;
+                out.put((low & ((1 << low_bits) - 1)) << (prefix + 1) | ones, prefix + 1 + low_bits);
+            } else {
+                // 64 ones do not fit one call together with the zero.
+                out.put(u64::MAX, prefix);
+                out.put(0, 1);
+                out.put(low, low_bits);
+            }
         }
         prefix < limit
     }

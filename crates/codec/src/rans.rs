@@ -33,6 +33,11 @@ pub type Frequencies = [u16; SYMBOLS];
 
 /// Costs are in units of a bit divided by this.
 const COST_UNIT: u32 = 64;
+/// Sets of tables side by side, as many as fill whole vectors of a processor.
+const SETS_BESIDE: usize = SETS.next_multiple_of(4);
+
+/// The costs of so many tokens, none of which costs as much as 2^14 units, are added up in 32 bits.
+const TOKENS_AT_ONCE: usize = 1 << 16;
 
 /// What each symbol costs: the logarithm of what part of the scale it has.
 static COSTS: [[[u16; SYMBOLS]; CLASSES]; SETS] = {
@@ -44,6 +49,25 @@ static COSTS: [[[u16; SYMBOLS]; CLASSES]; SETS] = {
             let mut symbol = 0;
             while symbol < SYMBOLS {
                 costs[set][class][symbol] = cost_of(TABLES[set][class][symbol]);
+                symbol += 1;
+            }
+            class += 1;
+        }
+        set += 1;
+    }
+    costs
+};
+
+/// The same, the sets of tables side by side: to add up what each of them costs takes hardly longer than for one.
+static COSTS_BESIDE: [[[u32; SETS_BESIDE]; SYMBOLS]; CLASSES] = {
+    let mut costs = [[[0; SETS_BESIDE]; SYMBOLS]; CLASSES];
+    let mut set = 0;
+    while set < SETS {
+        let mut class = 0;
+        while class < CLASSES {
+            let mut symbol = 0;
+            while symbol < SYMBOLS {
+                costs[class][symbol][set] = COSTS[set][class][symbol] as u32;
                 symbol += 1;
             }
             class += 1;
@@ -141,32 +165,33 @@ pub fn count(tokens: &[Token], counts: &mut [[u64; SYMBOLS]; CLASSES]) {
 
 /// The set of tables among `sets` with which `tokens` take the fewest bits, and about how many.
 pub fn fit(tokens: &[Token], sets: Range<usize>) -> (usize, u64) {
-    let first = sets.start;
-    let tables = COSTS.get(sets).unwrap_or_default();
-    let mut costs = [0u64; SETS];
+    let mut costs = [0u64; SETS_BESIDE];
     let mut bits = 0;
-    for token in tokens {
-        match *token {
-            Token::Value(class, value) => {
-                let (symbol, more) = symbol_of(value);
-                bits += u64::from(more);
-                for (cost, table) in costs.iter_mut().zip(tables) {
-                    *cost += u64::from(table[class as usize][symbol]);
+    for some in tokens.chunks(TOKENS_AT_ONCE) {
+        let mut of_some = [0u32; SETS_BESIDE];
+        for token in some {
+            match *token {
+                Token::Value(class, value) => {
+                    let (symbol, more) = symbol_of(value);
+                    bits += u64::from(more);
+                    for (cost, one) in of_some.iter_mut().zip(COSTS_BESIDE[class as usize][symbol]) {
+                        *cost += one;
+                    }
                 }
-            }
-            Token::Place { class, difference, bits: page_bits, .. } => {
-                let (symbol, more) = symbol_of(difference);
-                for (cost, table) in costs.iter_mut().zip(tables) {
-                    let table = &table[class as usize];
-                    let near = u32::from(table[symbol]) + more * COST_UNIT;
-                    *cost += u64::from(near.min(u32::from(table[ESCAPE]) + u32::from(page_bits) * COST_UNIT));
+                Token::Place { class, difference, bits: page_bits, .. } => {
+                    let (symbol, more) = symbol_of(difference);
+                    let table = &COSTS_BESIDE[class as usize];
+                    for ((cost, one), escape) in of_some.iter_mut().zip(table[symbol]).zip(table[ESCAPE]) {
+                        *cost += (one + more * COST_UNIT).min(escape + u32::from(page_bits) * COST_UNIT);
+                    }
                 }
+                Token::Bits(_, count) => bits += u64::from(count),
             }
-            Token::Bits(_, count) => bits += u64::from(count),
         }
+        costs.iter_mut().zip(of_some).for_each(|(cost, some)| *cost += u64::from(some));
     }
-    let best = (0..tables.len()).min_by_key(|&set| costs[set]).unwrap_or(0);
-    (first + best, bits + 32 + costs[best] / u64::from(COST_UNIT))
+    let best = sets.clone().min_by_key(|&set| costs[set]).unwrap_or(sets.start);
+    (best, bits + 32 + costs[best] / u64::from(COST_UNIT))
 }
 
 /// What a token costs with a set of tables.
@@ -314,9 +339,9 @@ impl<'a> RansSource<'a> {
         let mut got = 0;
         while got < bits {
             let piece = (bits - got).min(SCALE_BITS);
-            let width = SCALE >> piece;
-            let part = self.state % SCALE / width;
-            self.advance(part * width, width)?;
+            // A shift: a division would take as long as all the rest.
+            let part = (self.state % SCALE) >> (SCALE_BITS - piece);
+            self.advance(part << (SCALE_BITS - piece), SCALE >> piece)?;
             value |= u64::from(part) << got;
             got += piece;
         }

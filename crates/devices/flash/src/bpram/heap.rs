@@ -69,19 +69,20 @@ impl Heap {
         let mut above = self.top;
         while above > self.low {
             let index = above - 1;
-            if self.used.get(index / 64) == Some(&u64::MAX) {
-                // Nothing is free in any of these.
-                (run, above) = (0, index / 64 * 64);
+            // The granules of a word up to this one, itself first; as many of them as are alike at once.
+            let word = self.used.get(index / 64)? << (63 - index % 64);
+            let most = (index % 64 + 1).min(above - self.low);
+            if word >> 63 == 1 {
+                (run, above) = (0, above - (word.leading_ones() as usize).min(most));
                 continue;
             }
-            above = index;
-            let is_free = !self.has(index);
-            run = if is_free { run + 1 } else { 0 };
-            highest = highest.or(is_free.then_some(index + 1));
-            if run == count {
+            let free = (word.leading_zeros() as usize).min(most);
+            highest = highest.or(Some(above));
+            if run + free >= count {
                 self.top = highest.unwrap_or(self.top);
-                return Some(self.taken(index, bytes));
+                return Some(self.taken(above + run - count, bytes));
             }
+            (run, above) = (run + free, above - free);
         }
         None
     }
@@ -140,3 +141,6 @@ impl Heap {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
