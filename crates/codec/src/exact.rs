@@ -31,6 +31,7 @@ use crate::rans;
 use crate::tables::EXACT_SETS;
 use crate::tokens::{Token, TokenSource};
 use alloc::vec::Vec;
+use core::ops::Range;
 use tokens::{Assembly, Tokens, tokens_of};
 
 /// The most entries of a run: bounds the memory of a decoder.
@@ -179,22 +180,28 @@ impl<'a> Draft<'a> {
         Some(bytes_of(fit, &tokens.list, tokens.objects, *measure))
     }
 
-    /// The first `count` of them as bytes, those of [`encode`]; `None` if they are too many.
-    pub fn encode_first(&mut self, count: usize) -> Option<Vec<u8>> {
-        let (front, behind) = self.entries.split_at_checked(count)?;
-        let Some(next) = behind.first() else { return self.encode() };
-        let is_between = front.last().is_some_and(|last| last.object != next.object);
-        if !is_between || measure_of(front, self.unit).location_bits != self.measure.location_bits {
-            // Their tokens are others.
-            return encode(self.begin, front, self.unit);
+    /// How many of them from the one with the number `from` on fit a run at most, however few bytes they take.
+    #[must_use]
+    pub fn most_from(&self, from: usize) -> usize {
+        self.tokens.of_objects(from, OBJECTS_MAX).min(ENTRIES_MAX)
+    }
+
+    /// Some of them, one behind the other, as the bytes of a run that begins at `begin`, those of [`encode`]; `None` if
+    /// they are too many. For who tries how many entries fill a run: what is known of all of them is not found anew.
+    pub fn encode_some(&mut self, begin: Begin, range: Range<usize>) -> Option<Vec<u8>> {
+        if begin == self.begin && range == (0..self.entries.len()) {
+            return self.encode();
         }
-        let objects = front.chunk_by(|a, b| a.object == b.object).count();
-        if front.len() > ENTRIES_MAX || objects > OBJECTS_MAX {
+        let some = self.entries.get(range.clone())?;
+        if some.first().is_none_or(|first| first.key() < begin) {
+            return encode(begin, some, self.unit);
+        }
+        if some.len() > self.most_from(range.start) {
             return None;
         }
-        let end = *self.tokens.ends.get(count.checked_sub(1)?)?;
-        let tokens = self.tokens.list.get(..end as usize)?;
-        Some(bytes_of(&Fit::new(tokens, FIXED_BITS, EXACT_SETS), tokens, objects, self.measure))
+        let measure = measure_of(some, self.unit);
+        let tokens = self.tokens.between(begin, self.entries, range, measure)?;
+        Some(bytes_of(&Fit::new(&tokens.list, FIXED_BITS, EXACT_SETS), &tokens.list, tokens.objects, measure))
     }
 }
 

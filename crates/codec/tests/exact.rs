@@ -132,9 +132,9 @@ fn hostile_bytes_are_survived() {
 }
 
 #[test]
-fn a_draft_codes_its_front_as_if_that_were_all() {
+fn a_draft_codes_any_part_as_if_that_were_all() {
     let mut random = Prng::new(7);
-    for round in 0..120 {
+    for round in 0..160 {
         let unit = [512, 2048, 4080, 16384][round % 4];
         let wild = random.below(4) as u32;
         let entries = exact_entries(&mut random, 1 + round / 2, unit, wild);
@@ -143,9 +143,17 @@ fn a_draft_codes_its_front_as_if_that_were_all() {
         if random.below(2) == 0 {
             assert_eq!(draft.about_ends().len(), entries.len());
         }
-        for count in (0..=entries.len()).rev() {
-            assert_eq!(draft.encode_first(count), encode(begin, &entries[..count], unit), "{round}: {count}");
+        let count = entries.len();
+        let froms = (0..8).map(|_| random.below(count as u64) as usize).collect::<Vec<_>>();
+        for (from, to) in froms.iter().flat_map(|&from| (from..=count).map(move |to| (from, to))).rev() {
+            let key = entries[from].key();
+            // Where the part begins, where its object does, and a little before that.
+            for begin in [key, (key.0, None), (key.0.saturating_sub(1), Some(9))] {
+                let expected = encode(begin, &entries[from..to], unit);
+                assert_eq!(draft.encode_some(begin, from..to), expected, "{round}: {begin:?} {from}..{to}");
+            }
         }
-        assert_eq!(draft.encode_first(entries.len() + 1), None);
+        assert_eq!(draft.encode_some(begin, 0..count + 1), None);
+        assert_eq!(draft.encode_some((begin.0, Some(u64::MAX)), 0..count), None);
     }
 }

@@ -6,6 +6,7 @@
 use super::{Begin, ENTRIES_MAX, Entry, Item, Measure};
 use crate::tokens::{Class, Token, TokenSource, put_place};
 use alloc::vec::Vec;
+use core::ops::Range;
 use onode_base::varint::{unzigzag, zigzag};
 
 /// Objects that are missing before this one.
@@ -97,6 +98,20 @@ impl Context {
         Self { measure, object, is_first: true, accessed: 0, hints: Vec::new(), offset, pages: 0, part: 0 }
     }
 
+    /// What is known behind `entries`, one of which is an object.
+    fn resume(&mut self, entries: &[Entry], behind: Behind) {
+        (self.pages, self.part) = (behind.pages, behind.part);
+        self.object = entries.last().map_or(self.object, |last| last.object);
+        let last = entries.iter().rev().find_map(|entry| match &entry.item {
+            Item::Object { accessed, hints, .. } => Some((accessed, hints)),
+            _ => None,
+        });
+        if let Some((accessed, hints)) = last {
+            self.accessed = *accessed;
+            self.hints.clone_from(hints);
+        }
+    }
+
     /// The next object is `object`, with `step` missing before it.
     const fn enter(&mut self, object: u64, step: u64) {
         if !self.is_first || step > 0 {
@@ -173,31 +188,98 @@ impl Context {
     }
 }
 
+impl Measure {
+    /// `token` as it is with this measure, if it was made with one of the same unit.
+    const fn applied_to(self, mut token: Token) -> Token {
+        if let Token::Place { class, bits, .. } = &mut token {
+            let is_pages = matches!(*class, PAGES_NEXT | PAGES_LATER | PAGES_MORE);
+            *bits = if is_pages { self.page_bits } else { self.location_bits } as u8;
+        }
+        token
+    }
+}
+
 /// The tokens of entries.
 pub struct Tokens {
     /// The tokens.
     pub list: Vec<Token>,
     /// How many there are up to the end of each entry.
     pub ends: Vec<u32>,
+    /// What holds behind each entry.
+    behind: Vec<Behind>,
     /// How many objects the entries are of.
     pub objects: usize,
 }
 
+/// What holds behind an entry.
+#[derive(Clone, Copy)]
+struct Behind {
+    /// Objects up to there.
+    objects: usize,
+    /// The cursors.
+    pages: u64,
+    part: u64,
+}
+
 impl Tokens {
-    fn end_entry(&mut self) {
+    /// How many entries from the one with the number `from` on are of up to `objects` objects.
+    pub fn of_objects(&self, from: usize, objects: usize) -> usize {
+        let rest = self.behind.get(from..).unwrap_or_default();
+        let end = rest.first().map_or(0, |first| first.objects + objects);
+        rest.partition_point(|behind| behind.objects < end)
+    }
+
+    fn with_capacity(entries: usize) -> Self {
+        let (list, ends) = (Vec::with_capacity(entries * 5), Vec::with_capacity(entries));
+        Self { list, ends, behind: Vec::with_capacity(entries), objects: 0 }
+    }
+
+    fn end_entry(&mut self, context: &Context) {
         self.ends.push(self.list.len() as u32);
+        self.behind.push(Behind { objects: self.objects, pages: context.pages, part: context.part });
+    }
+
+    /// The tokens of the entries `range` of `entries`, if a run of nothing else begins at `begin`, by a `measure` of their
+    /// own; these are those of all entries. Only what the ends of the range have a part in is made anew: the first two
+    /// objects, most often, and the last one if it goes on behind the range.
+    pub fn between(&self, begin: Begin, entries: &[Entry], range: Range<usize>, measure: Measure) -> Option<Self> {
+        let part = entries.get(range.clone())?;
+        let (cut, next) = (part.last()?.object, entries.get(range.end).map(|next| next.object));
+        let rest =
+            if next == Some(cut) { part.iter().rev().take_while(|entry| entry.object == cut).count() } else { 0 };
+        let whole = range.end - rest;
+        let mut context = Context::new(begin, measure);
+        let mut out =
+            Self { list: Vec::with_capacity(part.len() * 5), ends: Vec::new(), behind: Vec::new(), objects: 0 };
+        let (mut parts, mut done, mut is_told) = (Vec::new(), range.start, false);
+        for group in part.chunk_by(|a, b| a.object == b.object) {
+            put_object(&mut out, &mut context, group, &mut parts)?;
+            done += group.len();
+            // An object tells its advice and access time to the one behind it.
+            is_told |= matches!(group, [Entry { item: Item::Object { .. }, .. }, ..]);
+            let (from, to) = (self.behind.get(done - 1)?, self.behind.get(whole.max(done) - 1)?);
+            if is_told && done < whole && (from.pages, from.part) == (context.pages, context.part) {
+                let tokens = *self.ends.get(done - 1)? as usize..*self.ends.get(whole - 1)? as usize;
+                out.list.extend(self.list.get(tokens)?.iter().map(|token| measure.applied_to(*token)));
+                out.objects += to.objects - from.objects;
+                if rest > 0 {
+                    context.resume(entries.get(..whole)?, *to);
+                    put_object(&mut out, &mut context, entries.get(whole..range.end)?, &mut parts)?;
+                }
+                break;
+            }
+        }
+        Some(out)
     }
 }
 
 /// The tokens of `entries`, which are in order. `None` if something is too long.
 pub fn tokens_of(begin: Begin, entries: &[Entry], measure: Measure) -> Option<Tokens> {
-    let (list, ends) = (Vec::with_capacity(entries.len() * 5), Vec::with_capacity(entries.len()));
-    let mut out = Tokens { list, ends, objects: 0 };
+    let mut out = Tokens::with_capacity(entries.len());
     let mut context = Context::new(begin, measure);
     let mut parts = Vec::new();
     for group in entries.chunk_by(|a, b| a.object == b.object) {
         put_object(&mut out, &mut context, group, &mut parts)?;
-        out.objects += 1;
     }
     Some(out)
 }
@@ -224,6 +306,7 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
 
 fn put_object(out: &mut Tokens, context: &mut Context, group: &[Entry], parts: &mut Vec<Part>) -> Option<()> {
     let first = group.first()?;
+    out.objects += 1;
     let step = first.object.wrapping_sub(context.object).wrapping_sub(u64::from(!context.is_first));
     out.list.push(Token::Value(OBJECT, step));
     let mut follow = Follow { is_next: step == 0 && !context.is_first, pages_before: false, part_before: false };
@@ -236,7 +319,7 @@ fn put_object(out: &mut Tokens, context: &mut Context, group: &[Entry], parts: &
     };
     let fits = head.is_none_or(|(.., hints)| hints.len() <= usize::from(u8::MAX));
     if !fits || !find_parts(extents, parts) {
-        return put_raw(out, group);
+        return put_raw(out, context, group);
     }
     let Some((size, allocated, accessed, hints)) = head else {
         out.list.push(Token::Value(SHAPE, SHAPE_EXTENTS));
@@ -274,13 +357,17 @@ fn put_object(out: &mut Tokens, context: &mut Context, group: &[Entry], parts: &
     }
     out.list.push(Token::Value(PAGES, size / unit));
     out.list.push(Token::Value(REST, rest));
-    out.end_entry();
+    out.end_entry(context);
     if form == FORM_ANY {
         put_parts(out, context, &mut follow, parts, Some(size));
+        // That there are no extents is said of the object, not of the first extent.
+        if let (Some(end), true) = (out.ends.last_mut(), parts.is_empty()) {
+            *end = out.list.len() as u32;
+        }
     } else {
         for &mut (_, length, location) in parts {
             context.put_location(out, &mut follow, length, location);
-            out.end_entry();
+            out.end_entry(context);
         }
     }
     Some(())
@@ -301,12 +388,12 @@ fn put_parts(out: &mut Tokens, context: &mut Context, follow: &mut Follow, parts
         };
         out.list.push(Token::Value(LENGTH, said));
         context.put_location(out, follow, length, location);
-        out.end_entry();
+        out.end_entry(context);
     }
 }
 
 /// Entries of which some make no sense here.
-fn put_raw(out: &mut Tokens, group: &[Entry]) -> Option<()> {
+fn put_raw(out: &mut Tokens, context: &Context, group: &[Entry]) -> Option<()> {
     out.list.push(Token::Value(SHAPE, SHAPE_RAW));
     out.list.push(Token::Value(COUNT, group.len() as u64));
     for entry in group {
@@ -316,7 +403,7 @@ fn put_raw(out: &mut Tokens, group: &[Entry]) -> Option<()> {
         let length = u16::try_from(value.len()).ok()?;
         out.list.push(Token::Bits(u64::from(length), LENGTH_BITS as u8));
         out.list.extend(value.iter().map(|&byte| Token::Bits(u64::from(byte), 8)));
-        out.end_entry();
+        out.end_entry(context);
     }
     Some(())
 }

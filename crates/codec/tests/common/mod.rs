@@ -157,7 +157,8 @@ pub fn exact_entries(random: &mut Prng, count: usize, unit: u32, wild: u32) -> V
             out.push(Entry { object, item: Item::Object { size, allocated, accessed, hints } });
         }
         let mut offset = 0u64;
-        let end = size.min(1 << 62);
+        let is_hole = is_headed && random.chance(1, 20);
+        let end = if is_hole { 0 } else { size.min(1 << 62) };
         while offset < end {
             let left = end - offset;
             let length = if left >= unit { left / unit * unit } else { left };

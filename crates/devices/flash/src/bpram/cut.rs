@@ -2,7 +2,7 @@
 //!
 //! What each entry takes is estimated once for all of them, so that a part is coded about once and not at every try.
 
-use super::entries::{Draft, key_of};
+use super::entries::{self, Draft, key_of};
 use super::format::{BUCKET_BYTES_MAX, BlobHeader};
 use crate::tree::Key;
 use alloc::vec::Vec;
@@ -13,10 +13,11 @@ pub const CONTENT_BYTES_MAX: usize = BUCKET_BYTES_MAX - size_of::<BlobHeader>();
 
 /// Up to so many parts are filled evenly, more of them one after the other.
 const EVEN_MAX: usize = 3;
+/// A bucket has up to so many entries, however few bytes they take: all of them are decoded to find one, and a few such
+/// buckets are to have room in the cache.
+const ENTRIES_MAX: usize = 512;
 /// So often a better filling of a bucket is looked for.
 const TRIES: usize = 4;
-/// A draft goes on for the entries of a part divided by this.
-const MORE: usize = 8;
 /// What an estimate may be wrong by, in bytes.
 const DOUBT: usize = 32;
 /// Bytes that a part takes beside what its entries do, at first.
@@ -35,8 +36,8 @@ pub struct Part<'a> {
 /// Entries on their way into parts.
 struct Cutter<'a> {
     items: &'a [Entry],
-    /// Of those from a number on up to another: the ones looked at last.
-    draft: Option<(usize, usize, Draft<'a>)>,
+    /// Of all of them; none if something is too long.
+    draft: Option<Draft<'a>>,
     /// About where each of them ends, in bits.
     ends: Vec<u32>,
     unit: u32,
@@ -52,7 +53,7 @@ pub fn cut(first: Key, items: &[Entry], unit: u32) -> Vec<Part<'_>> {
 pub fn cut_into(first: Key, items: &[Entry], unit: u32, even: usize) -> Vec<Part<'_>> {
     let mut draft = Draft::new(&first, items, unit);
     let ends = draft.as_mut().map(Draft::ends).unwrap_or_default();
-    let mut cutter = Cutter { items, draft: draft.map(|draft| (0, items.len(), draft)), ends, unit };
+    let mut cutter = Cutter { items, draft, ends, unit };
     let about = cutter.bytes(0, items.len());
     if items.len() < 2 || about <= CONTENT_BYTES_MAX + DOUBT {
         let together = cutter.encode(first, 0, items.len());
@@ -89,19 +90,16 @@ impl<'a> Cutter<'a> {
         self.ends.partition_point(|&end| end as isize <= most).saturating_sub(from)
     }
 
-    /// The part of the entries from the one with the number `from` up to that with `to`. A draft of it and a little more
-    /// serves the next try, if that begins with the same entry.
+    /// The part of the entries from the one with the number `from` up to that with `to`.
     fn encode(&mut self, first: Key, from: usize, to: usize) -> Option<Part<'a>> {
         let items = self.items.get(from..to)?;
         let first = if from == 0 { first } else { key_of(items.first()?) };
-        if self.draft.as_ref().is_none_or(|(begin, end, _)| *begin != from || *end < to) {
-            let end = (to + items.len() / MORE).min(self.items.len());
-            // What follows may be too long where the part itself is not.
-            let of = |end: usize| Some((from, end, Draft::new(&first, self.items.get(from..end)?, self.unit)?));
-            self.draft = of(end).or_else(|| of(to));
-        }
-        let (.., draft) = self.draft.as_mut()?;
-        Some(Part { first, items, bytes: draft.encode_first(items.len())? })
+        let bytes = match &mut self.draft {
+            Some(draft) => draft.encode_some(&first, from..to),
+            // What is too long may be elsewhere.
+            None => entries::encode(&first, items, self.unit),
+        };
+        Some(Part { first, items, bytes: bytes? })
     }
 
     /// So many parts of about as many bytes; `None` if one of them does not fit.
@@ -132,7 +130,8 @@ impl<'a> Cutter<'a> {
 
     /// A part that begins with the entry `from`, of at least one; `beside` is what parts take beside what was estimated.
     fn fill(&mut self, first: Key, from: usize, beside: &mut isize) -> Part<'a> {
-        let left = self.items.len() - from;
+        // More objects than a bucket may hold have no bytes at all, which says nothing of how many fit.
+        let left = self.draft.as_ref().map_or(1, |draft| draft.most_from(from)).min(ENTRIES_MAX);
         let (mut best, mut over): (Option<Part<'a>>, usize) = (None, left + 1);
         let mut probe = self.count(from, CONTENT_BYTES_MAX as isize - *beside).clamp(1, left);
         let mut tries = 0;

@@ -9,7 +9,7 @@ use crate::record::Piece;
 use crate::tree::Key;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::ops::Deref;
+use core::ops::{Deref, Range};
 use onode_base::varint;
 use onode_codec::exact::{self, Entry, Item};
 use onode_object::Hints;
@@ -270,12 +270,11 @@ pub fn take_key(input: &mut &[u8], unit: u32) -> Option<Key> {
 
 /// The bytes of a bucket that begins at `first`, with pages of `unit` bytes. `None` if no bytes can hold so many entries.
 pub fn encode(first: &Key, items: &[Entry], unit: u32) -> Option<Vec<u8>> {
-    Draft::new(first, items, unit)?.encode_first(items.len())
+    Draft::new(first, items, unit)?.encode_some(first, 0..items.len())
 }
 
 /// Entries on their way into buckets.
 pub struct Draft<'a> {
-    first: Key,
     unit: u32,
     run: exact::Draft<'a>,
 }
@@ -283,7 +282,7 @@ pub struct Draft<'a> {
 impl<'a> Draft<'a> {
     /// Of `items` from `first` on, with pages of `unit` bytes. `None` if something is too long for any bucket.
     pub fn new(first: &Key, items: &'a [Entry], unit: u32) -> Option<Self> {
-        Some(Self { first: *first, unit, run: exact::Draft::new(begin_of(first), items, unit)? })
+        Some(Self { unit, run: exact::Draft::new(begin_of(first), items, unit)? })
     }
 
     /// About how many bits of a bucket there are up to the end of each item, if all were in one.
@@ -291,11 +290,16 @@ impl<'a> Draft<'a> {
         self.run.about_ends()
     }
 
-    /// The bytes of a bucket of the first `count` items. `None` if no bytes can hold so many.
-    pub fn encode_first(&mut self, count: usize) -> Option<Vec<u8>> {
+    /// How many items from the one with the number `from` on a bucket holds at most, however few bytes they take.
+    pub fn most_from(&self, from: usize) -> usize {
+        self.run.most_from(from)
+    }
+
+    /// The bytes of a bucket from `first` on of some of the items. `None` if no bytes can hold so many.
+    pub fn encode_some(&mut self, first: &Key, range: Range<usize>) -> Option<Vec<u8>> {
         let mut out = Vec::new();
-        put_key(&mut out, &self.first, self.unit);
-        out.extend_from_slice(&self.run.encode_first(count)?);
+        put_key(&mut out, first, self.unit);
+        out.extend_from_slice(&self.run.encode_some(begin_of(first), range)?);
         Some(out)
     }
 }

@@ -217,6 +217,7 @@ impl Bpram {
     /// Writes a bucket, in smaller ones if free places are short. What has no place at all is elsewhere.
     fn put_part(&mut self, part: Part<'_>) {
         let Part { first, items, bytes } = part;
+        debug_assert!(bytes.is_empty() || entries::decode(&bytes, self.unit).is_some(), "a bucket cannot be read back");
         let at = if bytes.is_empty() { None } else { self.put(BlobKind::Bucket, &bytes) };
         let middle = items.len() / 2;
         match items.get(middle).filter(|_| at.is_none() && middle >= PARTS_MIN) {

@@ -74,3 +74,14 @@ fn parts_that_hold_many_entries_are_full() {
     let bytes: usize = parts.iter().map(|part| part.bytes.len()).sum();
     assert!(bytes > parts.len() * CONTENT_BYTES_MAX * 97 / 100, "{} of {}", bytes / parts.len(), CONTENT_BYTES_MAX);
 }
+
+#[test]
+fn parts_of_many_equal_objects_hold_as_many_as_a_bucket_may() {
+    let object = Item::Object { size: 2048, allocated: 2048, accessed: 0, hints: Vec::new() };
+    let extent = |object| Item::Extent { offset: 0, length: 2048, location: (1 << 20) + object * 2048 };
+    let files =
+        (0..5000).flat_map(|number| [object.clone(), extent(number)].map(|item| Entry { object: number, item }));
+    let files: Vec<Entry> = files.collect();
+    let parts = cut(Key { object: 0, kind: Key::ONODE, index: 0 }, &files, UNIT);
+    assert_eq!(parts.len(), files.len().div_ceil(ENTRIES_MAX));
+}
