@@ -90,9 +90,9 @@ impl<'a> Cutter<'a> {
         self.ends.partition_point(|&end| end as isize <= most).saturating_sub(from)
     }
 
-    /// The part of the entries from the one with the number `from` up to that with `to`.
+    /// The part of the entries from the one with the number `from` up to that with `to`; `None` if they are too many.
     fn encode(&mut self, first: Key, from: usize, to: usize) -> Option<Part<'a>> {
-        let items = self.items.get(from..to)?;
+        let items = self.items.get(from..to).filter(|items| items.len() <= ENTRIES_MAX)?;
         let first = if from == 0 { first } else { key_of(items.first()?) };
         let bytes = match &mut self.draft {
             Some(draft) => draft.encode_some(&first, from..to),

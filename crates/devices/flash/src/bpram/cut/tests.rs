@@ -82,6 +82,9 @@ fn parts_of_many_equal_objects_hold_as_many_as_a_bucket_may() {
     let files =
         (0..5000).flat_map(|number| [object.clone(), extent(number)].map(|item| Entry { object: number, item }));
     let files: Vec<Entry> = files.collect();
-    let parts = cut(Key { object: 0, kind: Key::ONODE, index: 0 }, &files, UNIT);
-    assert_eq!(parts.len(), files.len().div_ceil(ENTRIES_MAX));
+    for count in [ENTRIES_MAX, ENTRIES_MAX + 2, 1200, files.len()] {
+        let parts = cut(Key { object: 0, kind: Key::ONODE, index: 0 }, &files[..count], UNIT);
+        assert_eq!(parts.len(), count.div_ceil(ENTRIES_MAX), "{count} entries");
+        assert!(parts.iter().all(|part| part.items.len() <= ENTRIES_MAX), "{count} entries");
+    }
 }
