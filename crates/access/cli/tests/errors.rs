@@ -242,6 +242,20 @@ fn unusable_mount_points_are_refused() {
 }
 
 #[test]
+fn a_directory_in_the_place_of_an_image_is_told_the_order() {
+    let place = Place::new("order");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    let both = |command: &str, first: &Path, second: &Path| {
+        format!("comes first: onode {command} {} {}", first.display(), second.display())
+    };
+    let error = onode!("up", &image, &directory).fails(2);
+    assert!(error.contains("it is a directory") && error.contains(&both("up", &directory, &image)), "{error}");
+    let error = onode!("mount", &directory, &image).fails(2);
+    assert!(error.contains("it is a directory") && error.contains(&both("mount", &image, &directory)), "{error}");
+    onode!("check", &image).succeeds();
+}
+
+#[test]
 fn a_second_mount_at_the_same_place_is_refused() {
     if !has_fuse() {
         return;

@@ -4,6 +4,7 @@
 //! there that the mount is live, or why it is not, and then lets go of it.
 
 use crate::commands::session::Session;
+use crate::commands::up::refuse_directory;
 use crate::output::Output;
 use onode::{Class, Error, Result, Spec};
 use onode_fuse::Options;
@@ -65,6 +66,8 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     if arguments.serve {
         return serve(arguments, output);
     }
+    let (image, directory) = (arguments.image.display(), arguments.directory.display());
+    refuse_directory(&arguments.image, format!("the image comes first: onode mount {directory} {image}"))?;
     let mut options = Options::new();
     for list in &arguments.options {
         options.apply(list)?;

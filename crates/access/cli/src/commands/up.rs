@@ -4,7 +4,7 @@ use crate::commands::session::{Event, Session};
 use crate::output::Output;
 use onode::{Class, CreateOptions, Error, Result, Spec, Volume, human_size};
 use onode_fuse::{Ending, Options};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
@@ -44,7 +44,11 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     }
     let directory = arguments.directory.as_path();
     let spec = match &arguments.image {
-        Some(image) => Spec::from_argument(image)?,
+        Some(image) => {
+            let other = format!("the directory comes first: onode up {} {}", image.display(), directory.display());
+            refuse_directory(image, other)?;
+            Spec::from_argument(image)?
+        }
         None => Spec::image(default_image(directory)?),
     };
     let spec = if arguments.without_fast { spec.without_fast()? } else { spec };
@@ -83,6 +87,15 @@ fn serve(spec: &Spec, directory: &Path, options: &Options, output: &Output) -> R
         Ending::Busy => output.note("unmounted, everything is saved; some files were still open"),
     }
     Ok(0)
+}
+
+/// Refuses a directory in the place of an image, with a hint: `up` and `mount` have their arguments in different orders.
+pub fn refuse_directory(image: &OsStr, hint: String) -> Result<()> {
+    if Path::new(image).is_dir() {
+        let what = format!("cannot use {} as an image", image.display());
+        return Err(Error::new(Class::Usage, what, "it is a directory").hint(hint));
+    }
+    Ok(())
 }
 
 /// New volumes belong to who makes them.
