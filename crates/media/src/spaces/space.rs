@@ -117,6 +117,21 @@ impl<P: Pmem> Space<P> {
         self.open.start + at
     }
 
+    /// The same for a word: the region looks whether it is aligned, and the length of a space is whole pages.
+    #[inline]
+    fn word_at(&self, at: u64) -> u64 {
+        if at >= self.open.length() {
+            outside(at, 8, &self.open);
+        }
+        self.open.start + at
+    }
+
+    #[inline]
+    fn word_at_to_store(&self, at: u64) -> u64 {
+        assert!(!self.open.read_only, "space {} may only be read", self.open.name);
+        self.word_at(at)
+    }
+
     #[inline]
     fn at_to_store(&self, at: u64, length: u64) -> u64 {
         assert!(!self.open.read_only, "space {} may only be read", self.open.name);
@@ -136,17 +151,17 @@ impl<P: Pmem> Pmem for Space<P> {
 
     #[inline]
     fn load(&self, at: u64) -> u64 {
-        self.pmem().load(self.at(at, 8))
+        self.pmem().load(self.word_at(at))
     }
 
     #[inline]
     fn store(&self, at: u64, value: u64) {
-        self.pmem().store(self.at_to_store(at, 8), value);
+        self.pmem().store(self.word_at_to_store(at), value);
     }
 
     #[inline]
     fn compare_exchange(&self, at: u64, current: u64, new: u64) -> core::result::Result<u64, u64> {
-        self.pmem().compare_exchange(self.at_to_store(at, 8), current, new)
+        self.pmem().compare_exchange(self.word_at_to_store(at), current, new)
     }
 
     #[inline]

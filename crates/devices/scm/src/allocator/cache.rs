@@ -26,15 +26,33 @@ struct Bin {
     limit: usize,
 }
 
+/// Bins of small blocks, one a class, before those of blocks of whole chunks, one a number of chunks.
+const SMALL_BINS: usize = 32;
+const BINS: usize = SMALL_BINS + RUN_CHUNKS_MAX;
+
 /// The free blocks of one thread. [`Allocator::drain`] gives them back; a cache that is dropped with blocks in it keeps
 /// them allocated until the lease is swept.
 #[derive(Debug)]
 pub struct ThreadCache {
-    small: [Bin; 32],
-    runs: [Bin; RUN_CHUNKS_MAX],
+    bins: [Bin; BINS],
+    /// The block that was released last, if it was not handed out again, and the number of its bin, else [`NO_BIN`].
+    ///
+    /// It waits here and not in its bin because which bin that is says its entry in the chunk table: a program that takes
+    /// and releases one block again and again would wait each time for entry, bin and block to be loaded one after the
+    /// other.
+    last: u64,
+    last_bin: usize,
     /// State and lease of the entries whose blocks the cache takes.
     small_key: u64,
     run_key: u64,
+}
+
+const NO_BIN: usize = usize::MAX;
+
+/// The bin of blocks of so many chunks; there is none for many.
+#[inline]
+const fn bin_of_run(chunks: u64) -> usize {
+    (chunks as usize).wrapping_add(SMALL_BINS - 1)
 }
 
 const fn mark_of(at: u64) -> u64 {
@@ -48,16 +66,32 @@ impl Bin {
     }
 }
 
+impl ThreadCache {
+    /// A block of the bin with this number.
+    #[inline]
+    fn take(&mut self, number: usize) -> Option<u64> {
+        if self.last_bin == number {
+            self.last_bin = NO_BIN;
+            return Some(self.last);
+        }
+        self.bins.get_mut(number)?.blocks.pop()
+    }
+}
+
 impl<P: Pmem> Allocator<P> {
     /// An empty cache for one thread.
     pub fn cache(&self) -> ThreadCache {
         let table = &self.table;
         ThreadCache {
-            small: core::array::from_fn(|class| match table.classes.get(class).bytes {
-                0 => Bin::default(),
-                bytes => Bin::of(u64::from(bytes), SMALL_BIN_BYTES),
+            bins: core::array::from_fn(|number| match number.checked_sub(SMALL_BINS) {
+                Some(index) => Bin::of((index as u64 + 1) << table.layout.chunk_shift, RUN_BIN_BYTES),
+                None => match table.classes.get(number).bytes {
+                    0 => Bin::default(),
+                    bytes => Bin::of(u64::from(bytes), SMALL_BIN_BYTES),
+                },
             }),
-            runs: core::array::from_fn(|index| Bin::of((index as u64 + 1) << table.layout.chunk_shift, RUN_BIN_BYTES)),
+            last: 0,
+            last_bin: NO_BIN,
             small_key: Entry::small(0, self.lease).key(),
             run_key: Entry::head(0, self.lease).key(),
         }
@@ -68,18 +102,15 @@ impl<P: Pmem> Allocator<P> {
     #[inline]
     pub fn allocate_cached(&self, cache: &mut ThreadCache, bytes: u64) -> Option<u64> {
         if let Some(class) = self.table.classes.of(bytes) {
-            let bin = &mut cache.small[class & 31];
-            if let Some(at) = bin.blocks.pop().or_else(|| self.refill_small(bin, class)) {
+            if let Some(at) = cache.take(class).or_else(|| self.refill_small(cache, class)) {
                 self.table.pmem.store(at, 0);
                 return Some(at);
             }
         } else {
             let chunks = self.table.layout.chunks_for(bytes);
-            if let Some(bin) = cache.runs.get_mut((chunks as usize).wrapping_sub(1))
-                && let Some(at) = bin.blocks.pop().or_else(|| self.refill_run(bin, chunks))
-            {
-                let chunk = self.table.layout.chunk_of(at)?;
-                self.table.set_entry(chunk, self.table.entry(chunk).with_cached(false));
+            if let Some(at) = cache.take(bin_of_run(chunks)).or_else(|| self.refill_run(cache, chunks)) {
+                let entry = self.table.entry_place(self.table.layout.chunk_of(at)?);
+                entry.set(entry.get().with_cached(false));
                 return Some(at);
             }
         }
@@ -96,7 +127,8 @@ impl<P: Pmem> Allocator<P> {
     }
 
     #[cold]
-    fn refill_small(&self, bin: &mut Bin, class: usize) -> Option<u64> {
+    fn refill_small(&self, cache: &mut ThreadCache, class: usize) -> Option<u64> {
+        let bin = cache.bins.get_mut(class)?;
         let _guard = self.lock();
         self.table.allocate_small(class, self.lease, bin.limit as u64 / 2, |at| bin.blocks.push(at));
         // The lowest first: blocks that follow each other in memory are handed out one after the other.
@@ -105,7 +137,8 @@ impl<P: Pmem> Allocator<P> {
     }
 
     #[cold]
-    fn refill_run(&self, bin: &mut Bin, chunks: u64) -> Option<u64> {
+    fn refill_run(&self, cache: &mut ThreadCache, chunks: u64) -> Option<u64> {
+        let bin = cache.bins.get_mut(bin_of_run(chunks))?;
         let _guard = self.lock();
         for _ in 0..bin.limit / 2 {
             let Some(chunk) = self.table.allocate_run(chunks, self.lease) else { break };
@@ -124,12 +157,12 @@ impl<P: Pmem> Allocator<P> {
     pub fn release_cached(&self, cache: &mut ThreadCache, at: u64) -> Result<(), Misuse> {
         let table = &self.table;
         let chunk = table.layout.chunk_of(at).ok_or(Misuse::OutOfArea)?;
-        let entry = table.entry(chunk);
-        let offset = at & (table.layout.chunk_bytes() - 1);
+        let place = table.entry_place(chunk);
+        let entry = place.get();
+        let offset = table.layout.offset_in_chunk(at);
         if entry.key() == cache.small_key {
-            let class = entry.value() as usize & 31;
+            let class = entry.value() as usize & (SMALL_BINS - 1);
             let index = table.classes.get(class).begins(offset).ok_or(Misuse::Wild)?;
-            let bin = &mut cache.small[class];
             if self.lease != 0 && table.is_published(chunk, index) {
                 return Err(Misuse::Published);
             }
@@ -137,25 +170,29 @@ impl<P: Pmem> Allocator<P> {
             if table.pmem.load(at) == mark {
                 return Err(Misuse::DoubleFree);
             }
-            if bin.blocks.len() >= bin.limit {
-                self.drain_half(bin);
-            }
             table.pmem.store(at, mark);
-            bin.blocks.push(at);
+            self.keep(cache, class, at);
             return Ok(());
         }
-        if entry.key() == cache.run_key
-            && offset == 0
-            && let Some(bin) = cache.runs.get_mut((entry.value() as usize).wrapping_sub(1))
-        {
-            if bin.blocks.len() >= bin.limit {
-                self.drain_half(bin);
-            }
-            table.set_entry(chunk, entry.with_cached(true));
-            bin.blocks.push(at);
+        if entry.key() == cache.run_key && offset == 0 && (1..=RUN_CHUNKS_MAX as u64).contains(&entry.value()) {
+            place.set(entry.with_cached(true));
+            self.keep(cache, bin_of_run(entry.value()), at);
             return Ok(());
         }
         self.try_release(at)
+    }
+
+    /// Takes a block into the cache; the one before it goes to its bin.
+    #[inline]
+    fn keep(&self, cache: &mut ThreadCache, number: usize, at: u64) {
+        let before = core::mem::replace(&mut cache.last, at);
+        let bin = core::mem::replace(&mut cache.last_bin, number);
+        if let Some(bin) = cache.bins.get_mut(bin) {
+            if bin.blocks.len() >= bin.limit {
+                self.drain_half(bin);
+            }
+            bin.blocks.push(before);
+        }
     }
 
     /// Bytes of the block that begins at `at`, if a program has it: it is neither free, nor in the cache of a thread, nor
@@ -195,7 +232,7 @@ impl<P: Pmem> Allocator<P> {
                 continue;
             }
             let class = table.classes.get(entry.value() as usize);
-            let index = class.begins(at & (table.layout.chunk_bytes() - 1));
+            let index = class.begins(table.layout.offset_in_chunk(at));
             let index = index.filter(|index| entry.is(State::Small) && table.is_allocated(chunk, *index));
             debug_assert!(index.is_some(), "the cache held {at:#x}, which is no block");
             if let Some(index) = index {
@@ -208,7 +245,10 @@ impl<P: Pmem> Allocator<P> {
     /// Gives all blocks of a cache back.
     pub fn drain(&self, cache: &mut ThreadCache) {
         let _guard = self.lock();
-        for bin in cache.small.iter_mut().chain(&mut cache.runs) {
+        if core::mem::replace(&mut cache.last_bin, NO_BIN) != NO_BIN {
+            self.give_back(core::iter::once(cache.last));
+        }
+        for bin in &mut cache.bins {
             self.give_back(bin.blocks.drain(..));
         }
     }

@@ -41,6 +41,10 @@ pub(super) struct Layout {
     pub(super) data: u64,
     /// Behind the last chunk.
     pub(super) end: u64,
+    /// Bytes of all chunks.
+    data_bytes: u64,
+    /// The bits of an address that tell where in its chunk it is.
+    offset_mask: u64,
     /// Logarithm of the bytes of a chunk.
     pub(super) chunk_shift: u32,
     /// Chunks in all.
@@ -102,6 +106,8 @@ impl Layout {
             table_bytes,
             data,
             end,
+            data_bytes: end - data,
+            offset_mask: chunk_bytes - 1,
             chunk_shift: chunk_bytes.trailing_zeros(),
             chunks,
             leases,
@@ -136,11 +142,15 @@ impl Layout {
     /// The chunk of an address within the data.
     #[inline]
     pub(super) const fn chunk_of(&self, address: u64) -> Option<u64> {
-        if address >= self.data && address < self.end {
-            Some((address - self.data).wrapping_shr(self.chunk_shift))
-        } else {
-            None
-        }
+        // One below the data is far behind it.
+        let offset = address.wrapping_sub(self.data);
+        if offset < self.data_bytes { Some(offset.wrapping_shr(self.chunk_shift)) } else { None }
+    }
+
+    /// Where in its chunk an address is: the first chunk begins at a multiple of its size.
+    #[inline]
+    pub(super) const fn offset_in_chunk(&self, address: u64) -> u64 {
+        address & self.offset_mask
     }
 
     #[inline]

@@ -3,7 +3,34 @@
 use super::class::{ClassTable, Classes};
 use super::entry::Entry;
 use super::layout::Layout;
+use core::sync::atomic::{AtomicU64, Ordering};
 use onode_media::Pmem;
+
+/// The entry of a chunk, found once to be looked at and changed.
+pub(super) enum EntryPlace<'a, P> {
+    /// Where the memory lets it be looked at.
+    Word(&'a AtomicU64),
+    /// Where it sees each access.
+    Seen(&'a P, u64),
+}
+
+impl<P: Pmem> EntryPlace<'_, P> {
+    #[inline]
+    pub(super) fn get(&self) -> Entry {
+        Entry(match self {
+            Self::Word(word) => u64::from_le(word.load(Ordering::Acquire)),
+            Self::Seen(pmem, at) => pmem.load(*at),
+        })
+    }
+
+    #[inline]
+    pub(super) fn set(&self, entry: Entry) {
+        match self {
+            Self::Word(word) => word.store(entry.0.to_le(), Ordering::Release),
+            Self::Seen(pmem, at) => pmem.store(*at, entry.0),
+        }
+    }
+}
 
 /// The side tables of one area.
 pub(super) struct Table<P> {
@@ -15,6 +42,15 @@ pub(super) struct Table<P> {
 impl<P: Pmem> Table<P> {
     pub(super) fn new(pmem: P, layout: Layout, which: Classes) -> Self {
         Self { pmem, layout, classes: ClassTable::new(layout.chunk_bytes(), which) }
+    }
+
+    #[inline]
+    pub(super) fn entry_place(&self, chunk: u64) -> EntryPlace<'_, P> {
+        let at = self.layout.entry(chunk);
+        match self.pmem.words(at, 1) {
+            Some([word]) => EntryPlace::Word(word),
+            _ => EntryPlace::Seen(&self.pmem, at),
+        }
     }
 
     #[inline]

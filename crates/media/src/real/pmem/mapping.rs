@@ -25,7 +25,7 @@ pub(super) struct Mapping {
     /// Bytes behind `base` that are reserved.
     room: u64,
     page_bytes: u64,
-    /// Bytes that may be touched.
+    /// Bytes that may be touched, whole words.
     length: AtomicU64,
     /// Bytes that may be stored to just so: all of them, or none where `pieces` have to be copied first.
     storable: AtomicU64,
@@ -55,8 +55,17 @@ fn out_of_range(at: u64, length: u64, whole: u64) -> ! {
 
 #[cold]
 #[inline(never)]
-fn misaligned(at: u64) -> ! {
+fn no_word(at: u64, whole: u64) -> ! {
+    if at.is_multiple_of(8) {
+        out_of_range(at, 8, whole);
+    }
     panic!("address {at} is not a multiple of 8");
+}
+
+/// Whether the word at `at` lies within the first `whole` bytes, whole words.
+#[inline]
+const fn holds_word(whole: u64, at: u64) -> bool {
+    at < whole && at.is_multiple_of(8)
 }
 
 /// Whether the file can be mapped without a page cache.
@@ -154,6 +163,7 @@ impl Mapping {
             // SAFETY: advice on the range that was just mapped; a kernel that does not know it refuses.
             unsafe { libc::madvise(at, bytes, libc::MADV_HUGEPAGE) };
         }
+        let length = length - length % 8;
         self.length.fetch_max(length, Ordering::Release);
         if !matches!(access, Access::Copied(_)) {
             self.storable.fetch_max(length, Ordering::Release);
@@ -212,28 +222,40 @@ impl Mapping {
         }
     }
 
+    /// Apart from the check of what may be stored to just so. Panics unless the word is inside.
+    #[cold]
+    #[inline(never)]
+    fn make_storable(&self, at: u64) {
+        if !holds_word(self.length(), at) {
+            no_word(at, self.length());
+        }
+        self.copy_pieces(at, 8);
+    }
+
     #[inline]
     fn word_to_store(&self, at: u64) -> &AtomicU64 {
-        if !at.is_multiple_of(8) {
-            misaligned(at);
+        if !holds_word(self.storable.load(Ordering::Acquire), at) {
+            self.make_storable(at);
         }
-        // SAFETY: as in `word`.
-        unsafe { AtomicU64::from_ptr(self.at_to_store(at, 8).cast()) }
+        // SAFETY: as in `word`; what is not storable at once is so now.
+        unsafe { AtomicU64::from_ptr(self.base.add(at as usize).as_ptr().cast()) }
     }
 
     #[inline]
     fn word(&self, at: u64) -> &AtomicU64 {
-        if !at.is_multiple_of(8) {
-            misaligned(at);
+        let whole = self.length();
+        if !holds_word(whole, at) {
+            no_word(at, whole);
         }
-        // SAFETY: mapped as long as `self` lives, aligned, and stored to as whole words by everyone who uses words.
-        unsafe { AtomicU64::from_ptr(self.at(at, 8).cast()) }
+        // SAFETY: inside of what is mapped from `base` on, as just checked; mapped as long as `self` lives, aligned, and stored
+        // to as whole words by everyone who uses words.
+        unsafe { AtomicU64::from_ptr(self.base.add(at as usize).as_ptr().cast()) }
     }
 
     #[inline]
     pub(super) fn words(&self, at: u64, count: u64) -> &[AtomicU64] {
         if !at.is_multiple_of(8) {
-            misaligned(at);
+            no_word(at, self.length());
         }
         let from = self.at_to_store(at, count.saturating_mul(8)).cast();
         // SAFETY: mapped as long as `self` lives, aligned, and only looked at as atomic words.

@@ -119,6 +119,30 @@ fn a_cache_finds_double_frees_and_published_blocks() {
 }
 
 #[test]
+fn blocks_come_back_last_in_first_out_whatever_sizes_came_between() {
+    let mut allocator = fresh(200 * CHUNK, CHUNK, Classes::Halves);
+    let process = crate::allocator::Process { id: 1, started: 1 };
+    assert_eq!(allocator.join(process, |_| false), Some(1));
+    let mut cache = allocator.cache();
+    let sizes = [32, 3 * CHUNK, 32, 100, CHUNK, CHUNK];
+    let blocks = sizes.map(|bytes| allocator.allocate_cached(&mut cache, bytes).unwrap());
+    for at in blocks {
+        assert_eq!(allocator.release_cached(&mut cache, at), Ok(()));
+        assert_eq!(allocator.release_cached(&mut cache, at), Err(Misuse::DoubleFree));
+    }
+    for (bytes, at) in sizes.into_iter().zip(blocks).rev() {
+        assert_eq!(allocator.allocate_cached(&mut cache, bytes), Some(at));
+    }
+    blocks.into_iter().for_each(|at| allocator.release_cached(&mut cache, at).unwrap());
+    for at in blocks {
+        assert_eq!(allocator.release_cached(&mut cache, at), Err(Misuse::DoubleFree));
+    }
+    allocator.drain(&mut cache);
+    assert_eq!(allocator.free_bytes(), allocator.capacity_bytes());
+    allocator.check().unwrap();
+}
+
+#[test]
 fn a_full_cache_is_no_full_area() {
     let allocator = fresh(40 * CHUNK, CHUNK, Classes::Halves);
     let mut cache = allocator.cache();
