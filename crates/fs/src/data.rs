@@ -72,12 +72,19 @@ impl FileSystem {
     pub fn write(&self, caller: &Caller, number: InodeNumber, offset: u64, data: &[u8]) -> Result<usize> {
         self.check_writable()?;
         let state = &mut *self.lock();
+        if let Some(written) = self.overwrite_in_place(state, caller, number, offset, data)? {
+            return Ok(written);
+        }
         self.check_regular(state, number)?;
         if data.is_empty() {
             return Ok(0);
         }
         if offset.checked_add(data.len() as u64).is_none_or(|end| end > Transaction::MAX_OBJECT_BYTES) {
             return Err(Error::of(ErrorKind::TooLarge, number, ""));
+        }
+        // What had to be looked up for the check is there now.
+        if let Some(written) = self.overwrite_in_place(state, caller, number, offset, data)? {
+            return Ok(written);
         }
         if self.writes_through()
             && let Some(written) = self.write_directly(state, caller, number, offset, data)?

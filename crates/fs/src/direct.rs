@@ -50,6 +50,40 @@ impl FileSystem {
         Some(length)
     }
 
+    /// Overwrites bytes of a file that lies in one block of memory; `None` if it takes another way.
+    pub(crate) fn overwrite_in_place(
+        &self,
+        state: &mut State,
+        caller: &Caller,
+        number: InodeNumber,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<Option<usize>> {
+        let Some(mapping) = self.device.map_objects().filter(|mapping| mapping.overwrites()) else { return Ok(None) };
+        if !self.writes_through() || data.is_empty() || data.len() > self.transaction_bytes {
+            return Ok(None);
+        }
+        let seen = state.seen;
+        let is_ready = |node: &&mut Box<Node>| node.seen == seen && node.is_as_on_device() && !node.rewritten;
+        let Some(node) = state.nodes.get_mut(&number.0).filter(is_ready) else { return Ok(None) };
+        if offset.checked_add(data.len() as u64).is_none_or(|end| end > node.size) {
+            return Ok(None);
+        }
+        let Some(address) = block_of(mapping, number, node) else { return Ok(None) };
+        mapping.overwrite(address + offset, data)?;
+        let now = self.now();
+        node.used = true;
+        (node.inode.modified, node.inode.changed) = (now, now);
+        drop_privileges(&mut node.inode, caller);
+        node.inode_dirty = true;
+        if node.dirty_since.is_none() {
+            state.mark_dirty(number.0, now);
+        }
+        state.statistics.written_bytes += data.len() as u64;
+        state.statistics.changes += 1;
+        Ok(Some(data.len()))
+    }
+
     /// Writes to a file that has nothing in the cache; `None` if it takes the long way.
     pub(crate) fn write_directly(
         &self,
@@ -65,22 +99,6 @@ impl FileSystem {
             return Ok(None);
         }
         node.used = true;
-        if offset + data.len() as u64 <= node.size
-            && let Some(mapping) = self.device.map_objects().filter(|mapping| mapping.overwrites())
-            && let Some(address) = block_of(mapping, number, node)
-        {
-            mapping.overwrite(address + offset, data)?;
-            let now = self.now();
-            (node.inode.modified, node.inode.changed) = (now, now);
-            drop_privileges(&mut node.inode, caller);
-            node.inode_dirty = true;
-            if node.dirty_since.is_none() {
-                state.mark_dirty(number.0, now);
-            }
-            state.statistics.written_bytes += data.len() as u64;
-            state.statistics.changes += 1;
-            return Ok(Some(data.len()));
-        }
         let length = self.reserve(state, data.len())?;
         let now = self.now();
         let Some(node) = state.nodes.get_mut(&number.0).filter(|node| node.is_as_on_device()) else { return Ok(None) };
@@ -99,6 +117,10 @@ impl FileSystem {
             (node.device_size, node.valid) = (node.size, node.size);
             node.device_accessed = accessed;
             node.device_changed();
+            if let Some(mapping) = self.device.map_objects() {
+                // Now the way there is short; what is written is often read or overwritten next.
+                let _ = block_of(mapping, number, node);
+            }
             if node.dirty_since.is_some() {
                 state.clean(number.0);
             }
