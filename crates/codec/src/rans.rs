@@ -39,27 +39,9 @@ const SETS_BESIDE: usize = SETS.next_multiple_of(4);
 /// The costs of so many tokens, none of which costs as much as 2^14 units, are added up in 32 bits.
 const TOKENS_AT_ONCE: usize = 1 << 16;
 
-/// What each symbol costs: the logarithm of what part of the scale it has.
-static COSTS: [[[u16; SYMBOLS]; CLASSES]; SETS] = {
-    let mut costs = [[[0; SYMBOLS]; CLASSES]; SETS];
-    let mut set = 0;
-    while set < SETS {
-        let mut class = 0;
-        while class < CLASSES {
-            let mut symbol = 0;
-            while symbol < SYMBOLS {
-                costs[set][class][symbol] = cost_of(TABLES[set][class][symbol]);
-                symbol += 1;
-            }
-            class += 1;
-        }
-        set += 1;
-    }
-    costs
-};
-
-/// The same, the sets of tables side by side: to add up what each of them costs takes hardly longer than for one.
-static COSTS_BESIDE: [[[u32; SETS_BESIDE]; SYMBOLS]; CLASSES] = {
+/// What each symbol costs, the logarithm of what part of the scale it has, with the sets of tables side by side: to add up
+/// what each of them costs takes hardly longer than for one.
+static COSTS: [[[u32; SETS_BESIDE]; SYMBOLS]; CLASSES] = {
     let mut costs = [[[0; SETS_BESIDE]; SYMBOLS]; CLASSES];
     let mut set = 0;
     while set < SETS {
@@ -67,7 +49,7 @@ static COSTS_BESIDE: [[[u32; SETS_BESIDE]; SYMBOLS]; CLASSES] = {
         while class < CLASSES {
             let mut symbol = 0;
             while symbol < SYMBOLS {
-                costs[class][symbol][set] = COSTS[set][class][symbol] as u32;
+                costs[class][symbol][set] = cost_of(TABLES[set][class][symbol]);
                 symbol += 1;
             }
             class += 1;
@@ -121,7 +103,7 @@ static FIRSTS: [[[u8; PIECES]; CLASSES]; SETS] = {
 };
 
 /// `SCALE_BITS - log2(frequency)` in units of cost, by squaring the mantissa for each bit of the fraction.
-const fn cost_of(frequency: u16) -> u16 {
+const fn cost_of(frequency: u16) -> u32 {
     assert!(frequency > 0, "a symbol without a range could not be written");
     let whole = frequency.ilog2();
     let mut mantissa = (frequency as u64) << (30 - whole);
@@ -134,7 +116,12 @@ const fn cost_of(frequency: u16) -> u16 {
         logarithm = logarithm << 1 | more;
         unit >>= 1;
     }
-    (SCALE_BITS * COST_UNIT - logarithm) as u16
+    SCALE_BITS * COST_UNIT - logarithm
+}
+
+/// What a place costs by its difference, which has `more` bits behind its symbol, and as it is, behind an escape.
+const fn costs_of_place((symbol, more): (u32, u32), (escape, bits): (u32, u8)) -> (u32, u32) {
+    (symbol + more * COST_UNIT, escape + bits as u32 * COST_UNIT)
 }
 
 /// The symbol of a number and the bits that follow it.
@@ -174,15 +161,16 @@ pub fn fit(tokens: &[Token], sets: Range<usize>) -> (usize, u64) {
                 Token::Value(class, value) => {
                     let (symbol, more) = symbol_of(value);
                     bits += u64::from(more);
-                    for (cost, one) in of_some.iter_mut().zip(COSTS_BESIDE[class as usize][symbol]) {
+                    for (cost, one) in of_some.iter_mut().zip(COSTS[class as usize][symbol]) {
                         *cost += one;
                     }
                 }
-                Token::Place { class, difference, bits: page_bits, .. } => {
+                Token::Place { class, difference, bits, .. } => {
                     let (symbol, more) = symbol_of(difference);
-                    let table = &COSTS_BESIDE[class as usize];
+                    let table = &COSTS[class as usize];
                     for ((cost, one), escape) in of_some.iter_mut().zip(table[symbol]).zip(table[ESCAPE]) {
-                        *cost += (one + more * COST_UNIT).min(escape + u32::from(page_bits) * COST_UNIT);
+                        let (near, far) = costs_of_place((one, more), (escape, bits));
+                        *cost += near.min(far);
                     }
                 }
                 Token::Bits(_, count) => bits += u64::from(count),
@@ -194,21 +182,20 @@ pub fn fit(tokens: &[Token], sets: Range<usize>) -> (usize, u64) {
     (best, bits + 32 + costs[best] / u64::from(COST_UNIT))
 }
 
-/// What a token costs with a set of tables.
-fn cost(token: &Token, costs: &[[u16; SYMBOLS]; CLASSES]) -> u64 {
-    let unit = COST_UNIT;
+/// What a token costs with the tables of `set`.
+fn cost(token: &Token, set: usize) -> u32 {
     match *token {
         Token::Value(class, value) => {
             let (symbol, more) = symbol_of(value);
-            u64::from(u32::from(costs[class as usize][symbol]) + more * unit)
+            COSTS[class as usize][symbol][set] + more * COST_UNIT
         }
         Token::Place { class, difference, bits, .. } => {
             let (symbol, more) = symbol_of(difference);
-            let table = &costs[class as usize];
-            let near = u32::from(table[symbol]) + more * unit;
-            u64::from(near.min(u32::from(table[ESCAPE]) + u32::from(bits) * unit))
+            let table = &COSTS[class as usize];
+            let (near, far) = costs_of_place((table[symbol][set], more), (table[ESCAPE][set], bits));
+            near.min(far)
         }
-        Token::Bits(_, count) => u64::from(u32::from(count) * unit),
+        Token::Bits(_, count) => u32::from(count) * COST_UNIT,
     }
 }
 
@@ -219,7 +206,7 @@ pub fn about_ends(tokens: &[Token], ends: &[u32], set: usize) -> Vec<u32> {
     let bits_up_to = |end: &u32| {
         let (part, behind) = rest.split_at((*end as usize - done).min(rest.len()));
         (rest, done) = (behind, *end as usize);
-        all += part.iter().map(|token| cost(token, &COSTS[set])).sum::<u64>();
+        all += part.iter().map(|token| u64::from(cost(token, set))).sum::<u64>();
         (all / u64::from(COST_UNIT)).min(u64::from(u32::MAX)) as u32
     };
     ends.iter().map(bits_up_to).collect()
@@ -258,15 +245,14 @@ impl Ranges {
         match *token {
             Token::Value(class, value) => self.value(class, value),
             Token::Place { class, difference, at, bits } => {
-                let bits = u32::from(bits);
                 let (symbol, more) = symbol_of(difference);
-                let costs = &COSTS[self.set][class as usize];
-                let near = u32::from(costs[symbol]) + more * COST_UNIT;
-                if near <= u32::from(costs[ESCAPE]) + bits * COST_UNIT {
+                let table = &COSTS[class as usize];
+                let (near, far) = costs_of_place((table[symbol][self.set], more), (table[ESCAPE][self.set], bits));
+                if near <= far {
                     self.value(class, difference);
                 } else {
                     self.symbol(class, ESCAPE);
-                    self.bits(at, bits);
+                    self.bits(at, u32::from(bits));
                 }
             }
             Token::Bits(value, bits) => self.bits(value, u32::from(bits)),
