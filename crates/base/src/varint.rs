@@ -8,21 +8,24 @@ pub fn put(out: &mut Vec<u8>, value: u64) {
     if value < 0x80 { out.push(value as u8) } else { put_long(out, value) }
 }
 
-fn put_long(out: &mut Vec<u8>, mut value: u64) {
+fn put_long(out: &mut Vec<u8>, value: u64) {
+    let length = (70 - (value | 1).leading_zeros() as usize) / 7;
+    // Seven bits to each of the first eight bytes: halves, quarters and eighths move apart.
+    let mut low = value & 0x00ff_ffff_ffff_ffff;
+    low = (low & 0x00ff_ffff_f000_0000) << 4 | low & 0x0fff_ffff;
+    low = (low & 0x0fff_c000_0fff_c000) << 2 | low & 0x0000_3fff_0000_3fff;
+    low = (low & 0x3f80_3f80_3f80_3f80) << 1 | low & 0x007f_007f_007f_007f;
     let mut bytes = [0; 10];
-    let mut length = 0;
-    for byte in &mut bytes {
-        length += 1;
-        *byte = value as u8 | 0x80;
-        value >>= 7;
-        if value == 0 {
-            *byte &= 0x7f;
-            break;
-        }
-    }
-    // At once: room is asked for once.
-    out.extend_from_slice(&bytes[..length]);
+    bytes[..8].copy_from_slice(&(low | MORE).to_le_bytes());
+    (bytes[8], bytes[9]) = ((value >> 56) as u8 | 0x80, (value >> 63) as u8);
+    bytes[length - 1] &= 0x7f;
+    // All ten, as that is one store or two, and then fewer.
+    out.extend_from_slice(&bytes);
+    out.truncate(out.len() - bytes.len() + length);
 }
+
+/// The bit of each byte that says that more follow.
+const MORE: u64 = 0x8080_8080_8080_8080;
 
 /// Takes one number off the front of `input`; `None` if it is cut short, too long for 64 bits or
 /// not in its shortest form (so that equal values have equal bytes).
@@ -82,6 +85,27 @@ mod tests {
         for (signed, small) in [(0, 0), (-1, 1), (1, 2), (-2, 3), (i64::MAX, u64::MAX - 1), (i64::MIN, u64::MAX)] {
             assert_eq!(zigzag(signed.cast_unsigned()), small);
             assert_eq!(unzigzag(small).cast_signed(), signed);
+        }
+    }
+
+    #[test]
+    fn numbers_are_groups_of_seven_bits_the_lowest_first() {
+        let by_groups = |mut value: u64| {
+            let mut bytes = Vec::new();
+            while value >= 0x80 {
+                bytes.push(value as u8 | 0x80);
+                value >>= 7;
+            }
+            bytes.push(value as u8);
+            bytes
+        };
+        let edges = (0..64).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) | 1, u64::MAX >> bit]);
+        let mixed = (1..200_u64).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (number % 64));
+        for value in edges.chain(mixed) {
+            let mut bytes = alloc::vec![7];
+            put(&mut bytes, value);
+            assert_eq!(bytes.split_off(1), by_groups(value), "{value:#x}");
+            assert_eq!(bytes, [7]);
         }
     }
 

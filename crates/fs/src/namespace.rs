@@ -282,7 +282,8 @@ impl FileSystem {
         }
         let mut inherited = Vec::new();
         if file_type != FileType::SymbolicLink {
-            match self.default_acl(state, parent)? {
+            let default = if directory.has_xattrs { self.default_acl(state, parent)? } else { None };
+            match default {
                 Some(default) => inherited = acl::inherit(&default, &mut inode),
                 None => inode.permissions &= !(caller.umask as u16 & 0o777),
             }
@@ -291,7 +292,9 @@ impl FileSystem {
         let placement_class = self.inherited_class(state, parent)?;
         let hints = Hints { placement_class, ..Self::hints(file_type, parent) };
         self.inodes.create(transaction, number.object(), hints, &inode);
-        self.put_first_xattrs(state, transaction, number, &inherited)?;
+        if inode.has_xattrs {
+            self.put_first_xattrs(state, transaction, number, &inherited)?;
+        }
         if let New::Link(target) = new {
             transaction.write(number.object(), 0, target.to_vec());
         }
