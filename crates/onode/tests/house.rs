@@ -147,7 +147,9 @@ fn media_hold_unsafe_code_only_where_they_call_the_kernel() {
             "lock.rs",
             "pmem/mapping.rs",
             "pmem/pieces.rs",
+            "pmem/range.rs",
             "pmem/tests.rs",
+            "pmem/views.rs",
             "pmem/writeback.rs"
         ]
     );

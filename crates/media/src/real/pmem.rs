@@ -11,12 +11,14 @@ mod mapping;
 mod medium;
 mod options;
 mod pieces;
+mod range;
 #[cfg(test)]
 mod tests;
+mod views;
 mod writeback;
 
-pub use mapping::{Executable, Stitched};
 pub use options::{Flushing, MappedOptions, Opening};
+pub use views::{Executable, Stitched};
 
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::pmem::{Domain, LINE_BYTES, Pmem};

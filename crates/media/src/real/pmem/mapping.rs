@@ -6,6 +6,7 @@
 
 use super::medium::LARGE_PAGE_BYTES;
 use super::pieces::Pieces;
+use super::range::{Range, last_errno};
 use super::writeback::Writeback;
 use crate::pmem::LINE_BYTES;
 use core::ptr::{NonNull, null_mut};
@@ -20,8 +21,7 @@ pub(super) struct Mapping {
     /// Where the file begins.
     base: NonNull<u8>,
     /// What was reserved, before it was aligned.
-    reserved_at: NonNull<u8>,
-    reserved_bytes: usize,
+    range: Range,
     /// Bytes behind `base` that are reserved.
     room: u64,
     page_bytes: u64,
@@ -37,10 +37,6 @@ pub(super) struct Mapping {
 unsafe impl Send for Mapping {}
 // SAFETY: as above; accesses from several threads are like those from several processes, which the trait allows.
 unsafe impl Sync for Mapping {}
-
-fn last_errno() -> Errno {
-    Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
-}
 
 fn to_usize(bytes: u64) -> Result<usize, Errno> {
     usize::try_from(bytes).map_err(|_| Errno::NOMEM)
@@ -94,7 +90,7 @@ pub(super) enum Access {
 
 impl Access {
     /// Protection and flags of mmap(2).
-    const fn of_mapping(self) -> (i32, i32) {
+    pub(super) const fn of_mapping(self) -> (i32, i32) {
         match self {
             Self::Shared(flags) => (libc::PROT_READ | libc::PROT_WRITE, flags),
             Self::Private => (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE),
@@ -111,29 +107,24 @@ impl Mapping {
         let least = needed.checked_next_multiple_of(page_bytes).ok_or(Errno::NOMEM)?;
         loop {
             let bytes = to_usize(room)?.checked_add(align).ok_or(Errno::NOMEM)?;
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-            // SAFETY: a new mapping without access at a place that the kernel chooses; nothing else is touched.
-            let at = unsafe { libc::mmap(null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
-            if at != libc::MAP_FAILED
-                && let Some(reserved_at) = NonNull::new(at.cast::<u8>())
-            {
-                let shift = at.addr().next_multiple_of(align) - at.addr();
-                // SAFETY: `shift` is less than `align`, by which the reservation is longer than `room`.
-                let base = unsafe { reserved_at.add(shift) };
-                return Ok(Self {
-                    base,
-                    reserved_at,
-                    reserved_bytes: bytes,
-                    room,
-                    page_bytes,
-                    length: AtomicU64::new(0),
-                    storable: AtomicU64::new(0),
-                    pieces: Pieces::default(),
-                    extending: Mutex::new(()),
-                });
-            }
-            if room == least {
-                return Err(last_errno());
+            match Range::reserve(bytes) {
+                Ok(range) => {
+                    let start = range.start().addr().get();
+                    // SAFETY: this is less than `align`, by which the reservation is longer than `room`.
+                    let base = unsafe { range.start().add(start.next_multiple_of(align) - start) };
+                    return Ok(Self {
+                        base,
+                        range,
+                        room,
+                        page_bytes,
+                        length: AtomicU64::new(0),
+                        storable: AtomicU64::new(0),
+                        pieces: Pieces::default(),
+                        extending: Mutex::new(()),
+                    });
+                }
+                Err(errno) if room == least => return Err(errno),
+                Err(_) => {}
             }
             room = (room / 2).next_multiple_of(page_bytes).max(least);
         }
@@ -148,20 +139,10 @@ impl Mapping {
             return Err(Errno::NOMEM);
         }
         if end > mapped {
-            let (protection, flags) = access.of_mapping();
-            let offset = libc::off_t::try_from(mapped).map_err(|_| Errno::OVERFLOW)?;
-            let bytes = to_usize(end - mapped)?;
-            // SAFETY: the range lies in what this value has reserved, behind all that was mapped before, so nobody
-            // has an address in it; replacing the reservation is what MAP_FIXED is for.
-            let at = unsafe {
-                let at = self.base.add(to_usize(mapped)?).as_ptr().cast();
-                libc::mmap(at, bytes, protection, flags | libc::MAP_FIXED, file.as_raw_fd(), offset)
-            };
-            if at == libc::MAP_FAILED {
-                return Err(last_errno());
-            }
-            // SAFETY: advice on the range that was just mapped; a kernel that does not know it refuses.
-            unsafe { libc::madvise(at, bytes, libc::MADV_HUGEPAGE) };
+            let (at, bytes) = (self.shift() + to_usize(mapped)?, to_usize(end - mapped)?);
+            // SAFETY: the part lies in the room behind all that was mapped before, so nobody has an address in it.
+            unsafe { self.range.map(at, bytes, access.of_mapping(), file, mapped)? };
+            self.range.advise(at, bytes, libc::MADV_HUGEPAGE);
         }
         let length = length - length % 8;
         self.length.fetch_max(length, Ordering::Release);
@@ -169,6 +150,11 @@ impl Mapping {
             self.storable.fetch_max(length, Ordering::Release);
         }
         Ok(())
+    }
+
+    /// Bytes of the range before the file.
+    fn shift(&self) -> usize {
+        self.base.addr().get() - self.range.start().addr().get()
     }
 
     #[inline]
@@ -268,8 +254,8 @@ impl Mapping {
         let end = at.saturating_add(length).min(self.length());
         let Ok(bytes) = to_usize(end.saturating_sub(start)) else { return };
         if bytes > 0 {
-            // SAFETY: advice on a range that is mapped; a kernel that does not know it refuses, and nothing is lost.
-            unsafe { libc::madvise(self.at(start, bytes as u64).cast(), bytes, libc::MADV_POPULATE_WRITE) };
+            self.check(start, bytes as u64);
+            self.range.advise(self.shift() + start as usize, bytes, libc::MADV_POPULATE_WRITE);
         }
     }
 
@@ -353,100 +339,5 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: what `reserve` got, with the file over a part of it; the last user of it is being dropped.
-        unsafe { libc::munmap(self.reserved_at.as_ptr().cast(), self.reserved_bytes) };
-    }
-}
-
-/// A mapping of its own, taken back when it is dropped.
-struct Owned {
-    at: NonNull<u8>,
-    length: usize,
-}
-
-// SAFETY: a range of its own, touched through pointers only, by whoever may touch what is mapped there.
-unsafe impl Send for Owned {}
-// SAFETY: as above.
-unsafe impl Sync for Owned {}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        // SAFETY: the mapping that it was made of; the last user of it is being dropped.
-        unsafe { libc::munmap(self.at.as_ptr().cast(), self.length) };
-    }
-}
-
-/// A part of the memory that can be executed where it lies.
-pub struct Executable(Owned);
-
-impl Executable {
-    pub(super) fn map(file: &File, offset: u64, length: u64) -> Result<Self, Errno> {
-        let offset = libc::off_t::try_from(offset).map_err(|_| Errno::OVERFLOW)?;
-        let length = to_usize(length)?;
-        let protection = libc::PROT_READ | libc::PROT_EXEC;
-        // SAFETY: a new mapping at a place that the kernel chooses; nothing else is touched.
-        let at = unsafe { libc::mmap(null_mut(), length, protection, libc::MAP_SHARED, file.as_raw_fd(), offset) };
-        match NonNull::new(at.cast::<u8>()).filter(|_| at != libc::MAP_FAILED) {
-            Some(at) => Ok(Self(Owned { at, length })),
-            None => Err(last_errno()),
-        }
-    }
-
-    /// Where it begins; there as long as the value lives.
-    #[must_use]
-    pub const fn address(&self) -> NonNull<u8> {
-        self.0.at
-    }
-
-    /// Bytes of it.
-    #[must_use]
-    pub const fn length(&self) -> usize {
-        self.0.length
-    }
-}
-
-/// Parts of the memory side by side, in an order of the caller's.
-pub struct Stitched(Owned);
-
-impl Stitched {
-    /// Maps the parts, each whole pages from a page on, one behind the other.
-    pub(super) fn map(file: &File, parts: &[(u64, u64)], access: Access) -> Result<Self, Errno> {
-        let length = parts.iter().try_fold(0_u64, |sum, (_, length)| sum.checked_add(*length));
-        let length = to_usize(length.ok_or(Errno::NOMEM)?)?;
-        let reserving = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping without access at a place that the kernel chooses; nothing else is touched.
-        let at = unsafe { libc::mmap(null_mut(), length, libc::PROT_NONE, reserving, -1, 0) };
-        let at = NonNull::new(at.cast::<u8>()).filter(|_| at != libc::MAP_FAILED).ok_or_else(last_errno)?;
-        // Dropped on the way, it takes all of it back.
-        let stitched = Self(Owned { at, length });
-        let mut done = 0;
-        for (offset, bytes) in parts {
-            let offset = libc::off_t::try_from(*offset).map_err(|_| Errno::OVERFLOW)?;
-            let bytes = to_usize(*bytes)?;
-            let (protection, flags) = access.of_mapping();
-            let flags = flags | libc::MAP_FIXED;
-            // SAFETY: the part lies in the range reserved above, of which nobody has an address yet.
-            let mapped =
-                unsafe { libc::mmap(at.add(done).as_ptr().cast(), bytes, protection, flags, file.as_raw_fd(), offset) };
-            if mapped == libc::MAP_FAILED {
-                return Err(last_errno());
-            }
-            done += bytes;
-        }
-        Ok(stitched)
-    }
-
-    /// Where it begins; there as long as the value lives.
-    #[must_use]
-    pub const fn address(&self) -> NonNull<u8> {
-        self.0.at
-    }
-
-    /// Bytes of it.
-    #[must_use]
-    pub const fn length(&self) -> usize {
-        self.0.length
-    }
-}
+#[cfg(test)]
+mod tests;

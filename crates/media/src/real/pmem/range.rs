@@ -1,0 +1,123 @@
+//! A range of the address space that is reserved for ever, with a file mapped over its start.
+//!
+//! Miri, which looks for undefined behaviour in whatever touches the range, knows no mapped files: there it is ordinary
+//! memory, and the file is left out.
+#![allow(unsafe_code, reason = "mmap(2) has no safe face")]
+
+use core::ptr::NonNull;
+use rustix::io::Errno;
+use std::fs::File;
+#[cfg(not(miri))]
+use std::os::fd::{AsRawFd, RawFd};
+
+/// What the last system call said.
+pub(super) fn last_errno() -> Errno {
+    Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+}
+
+/// A range, taken back when it is dropped.
+pub(super) struct Range {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Range {
+    pub(super) const fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+#[cfg(not(miri))]
+impl Range {
+    /// Reserves a range that nobody may touch yet.
+    pub(super) fn reserve(bytes: usize) -> Result<Self, Errno> {
+        Self::new(bytes, (libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE), -1, 0)
+    }
+
+    /// A range where `bytes` of a file from `offset` on are, and nothing else.
+    pub(super) fn of_file(bytes: usize, how: (i32, i32), file: &File, offset: u64) -> Result<Self, Errno> {
+        Self::new(bytes, how, file.as_raw_fd(), libc::off_t::try_from(offset).map_err(|_| Errno::OVERFLOW)?)
+    }
+
+    fn new(bytes: usize, (protection, flags): (i32, i32), file: RawFd, offset: libc::off_t) -> Result<Self, Errno> {
+        // SAFETY: a new mapping at a place that the kernel chooses; nothing else is touched.
+        let at = unsafe { libc::mmap(core::ptr::null_mut(), bytes, protection, flags, file, offset) };
+        match NonNull::new(at.cast::<u8>()).filter(|_| at != libc::MAP_FAILED) {
+            Some(start) => Ok(Self { start, bytes }),
+            None => Err(last_errno()),
+        }
+    }
+
+    /// Maps `length` bytes of a file from `offset` on over the range from `at` on.
+    ///
+    /// # Safety
+    /// All of that lies in the range, and nobody has an address in it.
+    pub(super) unsafe fn map(
+        &self,
+        at: usize,
+        length: usize,
+        (protection, flags): (i32, i32),
+        file: &File,
+        offset: u64,
+    ) -> Result<(), Errno> {
+        let offset = libc::off_t::try_from(offset).map_err(|_| Errno::OVERFLOW)?;
+        let flags = flags | libc::MAP_FIXED;
+        // SAFETY: the caller answers for the part; replacing the reservation is what MAP_FIXED is for.
+        let mapped = unsafe {
+            let start = self.start.add(at).as_ptr().cast();
+            libc::mmap(start, length, protection, flags, file.as_raw_fd(), offset)
+        };
+        if mapped == libc::MAP_FAILED { Err(last_errno()) } else { Ok(()) }
+    }
+
+    /// Gives advice on a part of the range that is mapped.
+    pub(super) fn advise(&self, at: usize, length: usize, advice: i32) {
+        if at.checked_add(length).is_some_and(|end| end <= self.bytes) {
+            // SAFETY: a part of this range; a kernel that does not know the advice refuses, and nothing is lost.
+            unsafe { libc::madvise(self.start.add(at).as_ptr().cast(), length, advice) };
+        }
+    }
+}
+
+#[cfg(not(miri))]
+impl Drop for Range {
+    fn drop(&mut self) {
+        // SAFETY: what was reserved, with files over parts of it; the last user of it is being dropped.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+#[cfg(miri)]
+impl Range {
+    fn layout(bytes: usize) -> core::alloc::Layout {
+        core::alloc::Layout::from_size_align(bytes, 4096).expect("a range of a test")
+    }
+
+    pub(super) fn reserve(bytes: usize) -> Result<Self, Errno> {
+        // SAFETY: no range is empty.
+        let start = unsafe { std::alloc::alloc_zeroed(Self::layout(bytes)) };
+        Ok(Self { start: NonNull::new(start).ok_or(Errno::NOMEM)?, bytes })
+    }
+
+    pub(super) fn of_file(bytes: usize, _: (i32, i32), _: &File, _: u64) -> Result<Self, Errno> {
+        Self::reserve(bytes)
+    }
+
+    pub(super) unsafe fn map(&self, _: usize, _: usize, _: (i32, i32), _: &File, _: u64) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    pub(super) fn advise(&self, _: usize, _: usize, _: i32) {}
+}
+
+#[cfg(miri)]
+impl Drop for Range {
+    fn drop(&mut self) {
+        // SAFETY: made with this layout.
+        unsafe { std::alloc::dealloc(self.start.as_ptr(), Self::layout(self.bytes)) };
+    }
+}
