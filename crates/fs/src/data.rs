@@ -82,10 +82,6 @@ impl FileSystem {
         if offset.checked_add(data.len() as u64).is_none_or(|end| end > Transaction::MAX_OBJECT_BYTES) {
             return Err(Error::of(ErrorKind::TooLarge, number, ""));
         }
-        // What had to be looked up for the check is there now.
-        if let Some(written) = self.overwrite_in_place(state, caller, number, offset, data)? {
-            return Ok(written);
-        }
         if self.writes_through()
             && let Some(written) = self.write_directly(state, caller, number, offset, data)?
         {

@@ -50,6 +50,11 @@ impl FileSystem {
         Some(length)
     }
 
+    /// Whether a write need not wait for, or be put in order with, anything else of the file.
+    fn goes_directly(&self, node: &Node, data: &[u8]) -> bool {
+        node.is_as_on_device() && !node.rewritten && data.len() <= self.transaction_bytes
+    }
+
     /// Overwrites bytes of a file that lies in one block of memory; `None` if it takes another way.
     pub(crate) fn overwrite_in_place(
         &self,
@@ -60,19 +65,17 @@ impl FileSystem {
         data: &[u8],
     ) -> Result<Option<usize>> {
         let Some(mapping) = self.device.map_objects().filter(|mapping| mapping.overwrites()) else { return Ok(None) };
-        if !self.writes_through() || data.is_empty() || data.len() > self.transaction_bytes {
+        if !self.writes_through() || data.is_empty() {
             return Ok(None);
         }
-        let seen = state.seen;
-        let is_ready = |node: &&mut Box<Node>| node.seen == seen && node.is_as_on_device() && !node.rewritten;
-        let Some(node) = state.nodes.get_mut(&number.0).filter(is_ready) else { return Ok(None) };
-        if offset.checked_add(data.len() as u64).is_none_or(|end| end > node.size) {
+        let node = self.node(state, number)?;
+        let is_inside = offset.checked_add(data.len() as u64).is_some_and(|end| end <= node.size);
+        if !is_inside || !self.goes_directly(node, data) {
             return Ok(None);
         }
         let Some(address) = block_of(mapping, number, node) else { return Ok(None) };
         mapping.overwrite(address + offset, data)?;
         let now = self.now();
-        node.used = true;
         (node.inode.modified, node.inode.changed) = (now, now);
         drop_privileges(&mut node.inode, caller);
         node.inode_dirty = true;
@@ -95,7 +98,7 @@ impl FileSystem {
     ) -> Result<Option<usize>> {
         let seen = state.seen;
         let Some(node) = state.nodes.get_mut(&number.0) else { return Ok(None) };
-        if node.seen != seen || !node.is_as_on_device() || node.rewritten || data.len() > self.transaction_bytes {
+        if node.seen != seen || !self.goes_directly(node, data) {
             return Ok(None);
         }
         node.used = true;

@@ -127,14 +127,19 @@ impl<P: Pmem> Space<P> {
     }
 
     #[inline]
-    fn word_at_to_store(&self, at: u64) -> u64 {
+    fn check_storable(&self) {
         assert!(!self.open.read_only, "space {} may only be read", self.open.name);
+    }
+
+    #[inline]
+    fn word_at_to_store(&self, at: u64) -> u64 {
+        self.check_storable();
         self.word_at(at)
     }
 
     #[inline]
     fn at_to_store(&self, at: u64, length: u64) -> u64 {
-        assert!(!self.open.read_only, "space {} may only be read", self.open.name);
+        self.check_storable();
         self.at(at, length)
     }
 }

@@ -38,7 +38,7 @@ unsafe impl Send for Mapping {}
 // SAFETY: as above; accesses from several threads are like those from several processes, which the trait allows.
 unsafe impl Sync for Mapping {}
 
-fn to_usize(bytes: u64) -> Result<usize, Errno> {
+pub(super) fn to_usize(bytes: u64) -> Result<usize, Errno> {
     usize::try_from(bytes).map_err(|_| Errno::NOMEM)
 }
 

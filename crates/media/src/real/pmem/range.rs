@@ -21,6 +21,11 @@ pub(super) struct Range {
     bytes: usize,
 }
 
+// SAFETY: a range of its own, touched through pointers only, by whoever may touch what is mapped there.
+unsafe impl Send for Range {}
+// SAFETY: as above.
+unsafe impl Sync for Range {}
+
 impl Range {
     pub(super) const fn start(&self) -> NonNull<u8> {
         self.start

@@ -1,7 +1,7 @@
 //! Parts of the memory mapped once more: to be executed where they lie, or side by side.
 #![allow(unsafe_code, reason = "mmap(2) has no safe face")]
 
-use super::mapping::Access;
+use super::mapping::{Access, to_usize};
 use super::range::Range;
 use core::ptr::NonNull;
 use rustix::io::Errno;
@@ -10,14 +10,9 @@ use std::fs::File;
 /// A part of the memory that can be executed where it lies.
 pub struct Executable(Range);
 
-// SAFETY: a range of its own that nobody stores to through it.
-unsafe impl Send for Executable {}
-// SAFETY: as above.
-unsafe impl Sync for Executable {}
-
 impl Executable {
     pub(super) fn map(file: &File, offset: u64, length: u64) -> Result<Self, Errno> {
-        let length = usize::try_from(length).map_err(|_| Errno::NOMEM)?;
+        let length = to_usize(length)?;
         let how = (libc::PROT_READ | libc::PROT_EXEC, libc::MAP_SHARED);
         Range::of_file(length, how, file, offset).map(Self)
     }
@@ -38,20 +33,14 @@ impl Executable {
 /// Parts of the memory side by side, in an order of the caller's.
 pub struct Stitched(Range);
 
-// SAFETY: a range of its own, touched through pointers only, by whoever may touch what is mapped there.
-unsafe impl Send for Stitched {}
-// SAFETY: as above.
-unsafe impl Sync for Stitched {}
-
 impl Stitched {
     /// Maps the parts, each whole pages from a page on, one behind the other.
     pub(super) fn map(file: &File, parts: &[(u64, u64)], access: Access) -> Result<Self, Errno> {
         let length = parts.iter().try_fold(0_u64, |sum, (_, length)| sum.checked_add(*length));
-        let length = length.and_then(|length| usize::try_from(length).ok()).ok_or(Errno::NOMEM)?;
-        let range = Range::reserve(length)?;
+        let range = Range::reserve(to_usize(length.ok_or(Errno::NOMEM)?)?)?;
         let mut done = 0;
         for (offset, bytes) in parts {
-            let bytes = usize::try_from(*bytes).map_err(|_| Errno::NOMEM)?;
+            let bytes = to_usize(*bytes)?;
             // SAFETY: the part lies in the range that was just reserved, of which nobody has an address yet.
             unsafe { range.map(done, bytes, access.of_mapping(), file, *offset)? };
             done += bytes;

@@ -97,11 +97,17 @@ fn a_double_free_and_a_wild_pointer_are_told_apart() {
     allocator.check().unwrap();
 }
 
-#[test]
-fn a_cache_finds_double_frees_and_published_blocks() {
+/// An area with the lease of a process.
+fn joined() -> Allocator<Memory> {
     let mut allocator = fresh(200 * CHUNK, CHUNK, Classes::Halves);
     let process = crate::allocator::Process { id: 1, started: 1 };
     assert_eq!(allocator.join(process, |_| false), Some(1));
+    allocator
+}
+
+#[test]
+fn a_cache_finds_double_frees_and_published_blocks() {
+    let allocator = joined();
     let mut cache = allocator.cache();
     for bytes in [32, 100, 2048, 4096, 3 * CHUNK, 40 * CHUNK] {
         let at = allocator.allocate_cached(&mut cache, bytes).unwrap();
@@ -120,9 +126,7 @@ fn a_cache_finds_double_frees_and_published_blocks() {
 
 #[test]
 fn blocks_come_back_last_in_first_out_whatever_sizes_came_between() {
-    let mut allocator = fresh(200 * CHUNK, CHUNK, Classes::Halves);
-    let process = crate::allocator::Process { id: 1, started: 1 };
-    assert_eq!(allocator.join(process, |_| false), Some(1));
+    let allocator = joined();
     let mut cache = allocator.cache();
     let sizes = [32, 3 * CHUNK, 32, 100, CHUNK, CHUNK];
     let blocks = sizes.map(|bytes| allocator.allocate_cached(&mut cache, bytes).unwrap());
