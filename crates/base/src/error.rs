@@ -58,11 +58,14 @@ pub enum ErrorKind {
     CrossDevice,
     /// A handle from before, whose object is gone.
     Stale,
+    // From opening a volume.
+    /// The medium holds less than the volume promised; opening it would make that final. Nothing was changed.
+    Loss,
 }
 
 impl ErrorKind {
     /// Every kind, for tests and the wire codec.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::NotFound,
         Self::Exists,
         Self::NoSpace,
@@ -88,6 +91,7 @@ impl ErrorKind {
         Self::OutOfMemory,
         Self::CrossDevice,
         Self::Stale,
+        Self::Loss,
     ];
 
     /// The Linux errno of this kind (asm-generic numbering).
@@ -98,7 +102,7 @@ impl ErrorKind {
             Self::Exists => 17,
             Self::NoSpace => 28,
             Self::Invalid => 22,
-            Self::Corrupt | Self::Media => 5,
+            Self::Corrupt | Self::Media | Self::Loss => 5,
             Self::KeyNeeded => 126,
             Self::ReadOnly => 30,
             Self::Busy => 16,
@@ -150,6 +154,7 @@ impl ErrorKind {
             Self::OutOfMemory => "out of memory",
             Self::CrossDevice => "across file systems",
             Self::Stale => "stale handle",
+            Self::Loss => "acknowledged data is missing",
         }
     }
 }
@@ -169,7 +174,7 @@ mod tests {
         let mut sorted = ErrorKind::ALL;
         sorted.sort();
         assert!(sorted.windows(2).all(|pair| pair[0] != pair[1]));
-        assert_eq!(ErrorKind::ALL.len(), ErrorKind::Stale as usize + 1);
+        assert_eq!(ErrorKind::ALL.len(), ErrorKind::Loss as usize + 1);
         assert!(ErrorKind::ALL.iter().all(|kind| kind.errno() > 0));
     }
 }

@@ -32,6 +32,9 @@ pub enum AccessTimes {
 pub struct Options {
     /// Accept no change and write nothing.
     pub read_only: bool,
+    /// Consent to open a volume that holds less than it promised ([`ErrorKind::Loss`]). Who opens the device hands
+    /// it on; names and files do not ask.
+    pub accept_loss: bool,
     /// When data reaches the medium.
     pub write_mode: WriteMode,
     /// Which reads renew access times.
@@ -55,6 +58,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             read_only: false,
+            accept_loss: false,
             write_mode: WriteMode::WriteBack,
             access_times: AccessTimes::Never,
             write_cache_bytes: 16 << 20,

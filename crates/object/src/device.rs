@@ -1,6 +1,7 @@
 //! What every object device offers to the host.
 
 use crate::error::Result;
+use crate::health::Health;
 use crate::hints::Hints;
 use crate::id::{AttributeKey, ObjectId};
 use crate::powers::{Erase, Inspect, MapObjects, Place, Scrub, Share};
@@ -165,6 +166,11 @@ pub trait ObjectDevice: Send + Sync {
     /// # Errors
     /// `Media`.
     fn close(&self) -> Result<()>;
+
+    /// What is wrong with the device now, as far as it knows; nothing is read for it.
+    fn health(&self) -> Health {
+        Health::default()
+    }
 
     /// The objects as memory, if the medium can do that.
     fn map_objects(&self) -> Option<&dyn MapObjects> {

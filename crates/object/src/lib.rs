@@ -15,6 +15,7 @@ extern crate std;
 pub mod conformance;
 pub mod device;
 pub mod error;
+pub mod health;
 pub mod hints;
 pub mod id;
 pub mod placement;
@@ -26,6 +27,7 @@ pub mod wire;
 
 pub use device::{DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectStat, Space, SyncScope};
 pub use error::{Error, ErrorKind, Result};
+pub use health::{Condition, Health, Severity};
 pub use hints::{Compression, Hints, Lifetime, ObjectKind, Temperature};
 pub use id::{AttributeKey, AttributeKind, ObjectId};
 pub use placement::{Acknowledge, Placement, Target};

@@ -3,7 +3,7 @@
 //! A memory is disposable: what is missing, damaged or behind is filled from the flash, and said. Only the memory of another
 //! volume, and a file that never was a memory, are left alone, because somebody may need them.
 
-use crate::device::{Opened, flash_options, format_options, in_its_place, lock_replaced, volume_error};
+use crate::device::{Access, Opened, flash_options, format_options, in_its_place, lock_replaced, volume_error};
 use crate::error::{Class, Error, Result};
 use crate::memory::is_used;
 use crate::nand::{medium_error, open_nand};
@@ -118,12 +118,12 @@ fn is_something_else(path: &Path, memory: &dyn Pmem) -> bool {
 }
 
 /// Opens a volume and the memory beside it.
-pub(crate) fn open(spec: &Spec, image: &Path, (shape, beside): (&Shape, &Beside), read_only: bool) -> Result<Opened> {
+pub(crate) fn open(spec: &Spec, image: &Path, (shape, beside): (&Shape, &Beside), access: Access) -> Result<Opened> {
     let mut notes = Vec::new();
-    let device = match try_open(spec, image, (shape, beside), (read_only, false), &mut notes) {
+    let device = match try_open(spec, image, (shape, beside), (access, false), &mut notes) {
         Err(Refusal::Behind(why)) => {
             notes.push(format!("{why}: it is not used"));
-            try_open(spec, image, (shape, beside), (read_only, true), &mut notes)
+            try_open(spec, image, (shape, beside), (access, true), &mut notes)
         }
         other => other,
     };
@@ -152,10 +152,11 @@ fn try_open(
     spec: &Spec,
     image: &Path,
     (shape, beside): (&Shape, &Beside),
-    (read_only, rebuild): (bool, bool),
+    (access, rebuild): (Access, bool),
     notes: &mut Vec<String>,
 ) -> std::result::Result<FlashDevice, Refusal> {
     let what = || format!("cannot open {spec}");
+    let read_only = access.read_only;
     let nand = open_nand(spec, image, shape, read_only)?;
     let path = beside.path.as_deref().unwrap_or(Path::new("memory"));
     let bytes = beside.bytes(nand.geometry().bytes());
@@ -180,7 +181,7 @@ fn try_open(
         return Err(Error::new(Class::Usage, what(), why).hint(hint).into());
     }
     let bytes = memory.length();
-    let options = flash_options(shape, read_only);
+    let options = flash_options(shape, access);
     let mounted = FlashDevice::mount_beside(
         nand,
         memory,

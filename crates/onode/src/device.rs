@@ -14,6 +14,7 @@ use crate::raw;
 use crate::spec::{Beside, Medium, Memory, Shape, Spec};
 use crate::tiers;
 use onode_flash::FlashDevice;
+use onode_fs::Options as MountOptions;
 use onode_media::Nand;
 use onode_media::image::{CreateOptions, ImageNand};
 use onode_media::sim::{SimNand, SimOptions};
@@ -26,18 +27,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Opens the device of a spec, and what lies beside it on the same medium. One in memory is empty.
-pub(crate) fn open(spec: &Spec, read_only: bool, users: Users, uuid: [u8; 16]) -> Result<Opened> {
+pub(crate) fn open(spec: &Spec, access: Access, users: Users, uuid: [u8; 16]) -> Result<Opened> {
     let what = || format!("cannot open {spec}");
     check_distinct("open", spec)?;
     let device: Arc<dyn ObjectDevice> = match spec {
         Spec::Scm(memory) => {
-            let (device, faces) = memory::open(spec, memory, read_only, users, uuid)?;
+            let (device, faces) = memory::open(spec, memory, access, users, uuid)?;
             return Ok(Opened { device, faces, notes: Vec::new() });
         }
-        Spec::Tier(disks) => return tiers::open(spec, disks, read_only, [uuid, random_bytes()?]),
+        Spec::Tier(disks) => return tiers::open(spec, disks, access, [uuid, random_bytes()?]),
         Spec::Ram { size } => Arc::new(RamDevice::new(*size)),
         Spec::Flash { medium: Medium::Image(path) | Medium::Direct(path), shape, beside: Some(memory) } => {
-            return beside::open(spec, path, (shape, memory), read_only);
+            return beside::open(spec, path, (shape, memory), access);
         }
         Spec::Flash { medium: Medium::Simulator, shape, beside: memory } => {
             let nand = SimNand::new(shape.geometry()?, SimOptions::default());
@@ -45,8 +46,8 @@ pub(crate) fn open(spec: &Spec, read_only: bool, users: Users, uuid: [u8; 16]) -
             Arc::new(format_flash(spec, nand, (shape, memory.as_ref()), None, uuid)?)
         }
         Spec::Flash { medium: Medium::Image(path) | Medium::Direct(path), shape, beside: None } => {
-            let nand = open_nand(spec, path, shape, read_only)?;
-            let device = FlashDevice::mount(nand, &flash_options(shape, read_only));
+            let nand = open_nand(spec, path, shape, access.read_only)?;
+            let device = FlashDevice::mount(nand, &flash_options(shape, access));
             Arc::new(device.map_err(|error| match error.kind {
                 ErrorKind::Invalid if error.detail.contains("flash+scm") => {
                     Error::new(Class::Usage, what(), error.detail).hint(format!(
@@ -66,6 +67,27 @@ pub(crate) fn open(spec: &Spec, read_only: bool, users: Users, uuid: [u8; 16]) -
     Ok(Opened { device, faces: Vec::new(), notes: Vec::new() })
 }
 
+/// What opening a volume may do to it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Access {
+    /// Change nothing.
+    pub(crate) read_only: bool,
+    /// Open it although it holds less than it promised.
+    pub(crate) accept_loss: bool,
+}
+
+impl Access {
+    /// Looks and changes nothing.
+    pub(crate) const LOOK: Self = Self { read_only: true, accept_loss: false };
+    /// Changes what it is asked to.
+    pub(crate) const CHANGE: Self = Self { read_only: false, accept_loss: false };
+
+    /// As these options of a mount say.
+    pub(crate) const fn of(options: &MountOptions) -> Self {
+        Self { read_only: options.read_only, accept_loss: options.accept_loss }
+    }
+}
+
 /// A device that was opened.
 pub(crate) struct Opened {
     /// The device.
@@ -77,9 +99,10 @@ pub(crate) struct Opened {
 }
 
 /// How a volume on flash of this shape is mounted.
-pub(crate) fn flash_options(shape: &Shape, read_only: bool) -> onode_flash::MountOptions {
+pub(crate) fn flash_options(shape: &Shape, access: Access) -> onode_flash::MountOptions {
     let Shape { placement, victim, wear, .. } = *shape;
-    onode_flash::MountOptions { read_only, placement, victim, wear, ..Default::default() }
+    let Access { read_only, accept_loss } = access;
+    onode_flash::MountOptions { read_only, accept_loss, placement, victim, wear, ..Default::default() }
 }
 
 /// Makes the image of a spec and lets `fill` put the first content on it.

@@ -43,13 +43,15 @@ pub enum Class {
     Exists,
     /// The user lacks a permission.
     Permission,
+    /// The volume holds less than it promised, and nobody consented to go on without.
+    Loss,
     /// A mistake in Onode itself.
     Bug,
 }
 
 impl Class {
     /// Every class, in the order of its exit code.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::General,
         Self::Usage,
         Self::NotAnImage,
@@ -65,6 +67,7 @@ impl Class {
         Self::NotFound,
         Self::Exists,
         Self::Permission,
+        Self::Loss,
         Self::Bug,
     ];
 
@@ -87,6 +90,7 @@ impl Class {
             Self::NotFound => 20,
             Self::Exists => 21,
             Self::Permission => 22,
+            Self::Loss => 23,
             Self::Bug => 70,
         }
     }
@@ -110,6 +114,7 @@ impl Class {
             Self::NotFound => "no such image, file or object",
             Self::Exists => "it exists already",
             Self::Permission => "permission denied",
+            Self::Loss => "acknowledged data is missing, and --accept-loss was not given",
             Self::Bug => "a bug in Onode",
         }
     }
@@ -120,6 +125,7 @@ impl Class {
             ErrorKind::Exists => Self::Exists,
             ErrorKind::NoSpace => Self::VolumeFull,
             ErrorKind::Corrupt => Self::Damaged,
+            ErrorKind::Loss => Self::Loss,
             ErrorKind::ReadOnly => Self::ReadOnly,
             ErrorKind::Busy => Self::InUse,
             ErrorKind::NotPermitted | ErrorKind::AccessDenied => Self::Permission,
@@ -171,6 +177,9 @@ impl Class {
             Self::HostFull => Some("free space on the disk that holds the image, then try again"),
             Self::NoFuse => Some("run `modprobe fuse`, or in a container pass --device /dev/fuse --cap-add SYS_ADMIN"),
             Self::Permission => Some("run it as the owner or as root"),
+            Self::Loss => {
+                Some("copy the image first; then --accept-loss (or -o accept-loss) goes on without what is lost")
+            }
             Self::Bug => Some("please report it, with the command and the message above"),
             Self::General | Self::Usage | Self::MountPoint | Self::BadSize | Self::NotFound | Self::Exists => None,
         }

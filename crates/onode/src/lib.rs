@@ -31,6 +31,7 @@ pub use face::BlockFace;
 pub use host::random_bytes;
 pub use onode_flash::policy::WearPolicy;
 pub use onode_media::spaces::{Kind as SpaceKind, SpaceInfo};
+pub use onode_object::{Condition, Health, Severity};
 pub use size::{exact_size, human_size, parse_size};
 pub use spaces::{MappedSpace, Spaces};
 pub use spec::{Fast, Medium, Memory, Section, Shape, Spec, Tiers, wear_of};

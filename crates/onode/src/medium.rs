@@ -1,5 +1,6 @@
 //! What lies on a medium below its objects: check, repair and dumps, without a mount.
 
+use crate::device::Access;
 use crate::error::{Class, Error, Result};
 use crate::memory;
 use crate::nand::open_nand;
@@ -82,7 +83,7 @@ fn check_disks(spec: &Spec, disks: &Tiers, progress: &mut dyn FnMut(u64, u64)) -
         MediumFinding { severity, kind, place, object, range: None, message }
     };
     let mut report = MediumReport { is_closed: true, is_mountable: true, ..MediumReport::default() };
-    let device = match tiers::mount(spec, disks, true, Default::default()) {
+    let device = match tiers::mount(spec, disks, Access::LOOK, Default::default()) {
         Ok(device) => device,
         Err(error) if error.class == Class::Damaged => {
             report.findings.push(finding("fatal", None, error.why));
@@ -120,7 +121,7 @@ const OBJECTS_A_STEP: usize = 64;
 fn check_memory(spec: &Spec, path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<MediumReport> {
     let Spec::Scm(memory) = spec else { return Ok(MediumReport::default()) };
     progress(0, 1);
-    let found = match memory::mount(spec, memory, path, true) {
+    let found = match memory::mount(spec, memory, path, Access::LOOK) {
         Ok(device) => device.verify().map_err(|what| ("error", what)),
         Err(error) if error.class == Class::Damaged => Err(("fatal", error.why)),
         Err(error) => return Err(error),
@@ -164,7 +165,9 @@ pub fn repair_medium(spec: &Spec, drop_damaged: bool) -> Result<MediumRepaired> 
         && let Some(path) = &memory.path
     {
         // A mount makes everything anew that is not in the log; what is wrong with the log nothing can tell.
-        memory::mount(spec, memory, path, false)?.close().map_err(|error| Error::device("cannot close", &error))?;
+        memory::mount(spec, memory, path, Access::CHANGE)?
+            .close()
+            .map_err(|error| Error::device("cannot close", &error))?;
         return Ok(MediumRepaired::default());
     }
     if let Spec::Tier(disks) = spec {
@@ -182,7 +185,7 @@ pub fn repair_medium(spec: &Spec, drop_damaged: bool) -> Result<MediumRepaired> 
 /// block whose content is gone stays and says so.
 fn repair_disks(spec: &Spec, disks: &Tiers) -> Result<MediumRepaired> {
     let went = |error: onode_object::Error| Error::device(format!("cannot repair {spec}"), &error);
-    let device = tiers::mount(spec, disks, false, Default::default())?;
+    let device = tiers::mount(spec, disks, Access::CHANGE, Default::default())?;
     let (mut repaired, mut next) = (0, Some(ObjectId(0)));
     while let (Some(scrub), Some(from)) = (device.scrub(), next) {
         let step = scrub.scrub(from, OBJECTS_A_STEP).map_err(went)?;

@@ -1,6 +1,6 @@
 //! Devices on byte-addressable memory: from a path to the memory and the device on it.
 
-use crate::device::volume_error;
+use crate::device::{Access, volume_error};
 use crate::error::{Class, Error, Result};
 use crate::face::BlockFace;
 use crate::nand::medium_error;
@@ -45,9 +45,9 @@ pub type Device = ScmDevice<MappedSpace>;
 type Opened = (Arc<dyn ObjectDevice>, Vec<BlockFace>);
 
 /// Opens the device of a spec. One without a path is made on the spot.
-pub(crate) fn open(spec: &Spec, memory: &Memory, read_only: bool, users: Users, uuid: [u8; 16]) -> Result<Opened> {
-    let device = open_device(spec, memory, read_only, users, uuid)?;
-    let faces = faces_beside(spec, &device, read_only)?;
+pub(crate) fn open(spec: &Spec, memory: &Memory, access: Access, users: Users, uuid: [u8; 16]) -> Result<Opened> {
+    let device = open_device(spec, memory, access, users, uuid)?;
+    let faces = faces_beside(spec, &device, access.read_only)?;
     Ok((device, faces))
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn faces_beside(spec: &Spec, device: &Device, read_only: bool) -> Res
 pub(crate) fn open_device(
     spec: &Spec,
     memory: &Memory,
-    read_only: bool,
+    access: Access,
     users: Users,
     uuid: [u8; 16],
 ) -> Result<Arc<Device>> {
@@ -73,22 +73,27 @@ pub(crate) fn open_device(
         return Ok(Arc::new(format(spec, memory, mapped, uuid, true)?));
     };
     Ok(Arc::new(match users {
-        Users::Sharing if !read_only => share(spec, memory, path)?,
-        Users::Sharing | Users::Alone => mount(spec, memory, path, read_only)?,
+        Users::Sharing if !access.read_only => share(spec, memory, path, access)?,
+        Users::Sharing | Users::Alone => mount(spec, memory, path, access)?,
     }))
 }
 
+const fn mount_options(memory: &Memory, access: Access) -> MountOptions {
+    let Access { read_only, accept_loss } = access;
+    MountOptions { read_only, accept_loss, mode: memory.mode }
+}
+
 /// Opens the device at a path, with nobody else who writes.
-pub(crate) fn mount(spec: &Spec, memory: &Memory, path: &Path, read_only: bool) -> Result<Device> {
-    let opening = if read_only { Opening::ReadOnly } else { Opening::Existing };
+pub(crate) fn mount(spec: &Spec, memory: &Memory, path: &Path, access: Access) -> Result<Device> {
+    let opening = if access.read_only { Opening::ReadOnly } else { Opening::Existing };
     let mapped = MappedPmem::open(path, &options(memory, opening));
     let mapped = mapped.map_err(|error| medium_error(format!("cannot open {spec}"), path, &error))?;
     let space = space_for_objects(spec, path, Arc::new(mapped))?;
-    ScmDevice::mount(space, &MountOptions { read_only, mode: memory.mode }).map_err(|error| device_error(spec, &error))
+    ScmDevice::mount(space, &mount_options(memory, access)).map_err(|error| device_error(spec, &error))
 }
 
 /// Opens the device at a path together with the processes that use it already, and lets more of them in.
-fn share(spec: &Spec, memory: &Memory, path: &Path) -> Result<Device> {
+fn share(spec: &Spec, memory: &Memory, path: &Path, access: Access) -> Result<Device> {
     let failed = |error: &onode_media::Error| medium_error(format!("cannot open {spec}"), path, error);
     let options = MappedOptions { shared: true, ..options(memory, Opening::Existing) };
     let mapped = Arc::new(MappedPmem::open(path, &options).map_err(|error| failed(&error))?);
@@ -97,7 +102,7 @@ fn share(spec: &Spec, memory: &Memory, path: &Path) -> Result<Device> {
         Process { id: mapped.take_seat().map_err(|error| failed(&error))?, started: std::process::id().into() };
     let seats = Arc::clone(&mapped);
     let is_dead = move |process: Process| !seats.is_seat_taken(process.id);
-    let options = MountOptions { read_only: false, mode: memory.mode };
+    let options = mount_options(memory, access);
     let device = if mapped.is_first() {
         ScmDevice::mount(space, &options).and_then(|mut device| device.join(process, is_dead).map(|()| device))
     } else {

@@ -4,7 +4,7 @@
 //! not be plugged in, so whoever uses the big one alone, or gives a fast one up, says so in the spec.
 
 use crate::clock::SystemClock;
-use crate::device::{Opened, in_its_place, lock_replaced, volume_error};
+use crate::device::{Access, Opened, in_its_place, lock_replaced, volume_error};
 use crate::error::{Class, Error, Result};
 use crate::nand::{Place, medium_error, place_to_make};
 use crate::raw::refuse_content;
@@ -36,11 +36,12 @@ fn new_fast(tiers: &Tiers, disk: Box<dyn BlockDev>, uuid: [u8; 16]) -> NewFast {
     NewFast { disk, uuid, options }
 }
 
-fn mount_options(tiers: &Tiers, read_only: bool) -> MountOptions {
+fn mount_options(tiers: &Tiers, access: Access) -> MountOptions {
     let discard = !tiers.keeps_unneeded;
     let fast = FastSettings { discard, ..FastSettings::default() };
     let acknowledge = tiers.acknowledge.unwrap_or_default();
-    MountOptions { read_only, acknowledge, fast, discard, ..MountOptions::default() }
+    let Access { read_only, accept_loss } = access;
+    MountOptions { read_only, accept_loss, acknowledge, fast, discard, ..MountOptions::default() }
 }
 
 fn fast_options(tiers: &Tiers, disk: &dyn BlockDev) -> FastOptions {
@@ -144,7 +145,7 @@ fn format(
     [uuid, of_fast]: [[u8; 16]; 2],
 ) -> Result<TierDevice> {
     let fast = fast.map(|disk| new_fast(tiers, disk, of_fast));
-    let made = TierDevice::format(big, fast, &format_options(tiers, uuid), &mount_options(tiers, false));
+    let made = TierDevice::format(big, fast, &format_options(tiers, uuid), &mount_options(tiers, Access::CHANGE));
     made.map_err(|error| {
         let class = if error.kind == ErrorKind::Invalid { Class::BadSize } else { Class::of_device(&error) };
         Error::new(class, format!("cannot make {spec}"), error.to_string())
@@ -152,17 +153,18 @@ fn format(
 }
 
 /// Opens the volume of a spec. One in memory is empty.
-pub(crate) fn open(spec: &Spec, tiers: &Tiers, read_only: bool, uuids: [[u8; 16]; 2]) -> Result<Opened> {
-    let device = mount(spec, tiers, read_only, uuids)?;
+pub(crate) fn open(spec: &Spec, tiers: &Tiers, access: Access, uuids: [[u8; 16]; 2]) -> Result<Opened> {
+    let device = mount(spec, tiers, access, uuids)?;
     device.set_clock(Arc::new(SystemClock));
     let notes = device.reports();
     Ok(Opened { device: Arc::new(device), faces: Vec::new(), notes })
 }
 
 /// The device of a spec.
-pub(crate) fn mount(spec: &Spec, tiers: &Tiers, read_only: bool, uuids: [[u8; 16]; 2]) -> Result<TierDevice> {
+pub(crate) fn mount(spec: &Spec, tiers: &Tiers, access: Access, uuids: [[u8; 16]; 2]) -> Result<TierDevice> {
     let what = || format!("cannot open {spec}");
-    let options = mount_options(tiers, read_only);
+    let options = mount_options(tiers, access);
+    let read_only = access.read_only;
     let Some((fast_path, big_path)) = &tiers.disks else {
         let disk = |name, bytes| Box::new(SimDisk::new(name, bytes)) as Box<dyn BlockDev>;
         let fast = (tiers.fast != Fast::Away).then(|| disk("fast", tiers.fast_bytes()));

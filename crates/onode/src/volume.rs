@@ -1,7 +1,7 @@
 //! A volume: a device and the file system on it, opened and closed together.
 
 use crate::clock::SystemClock;
-use crate::device;
+use crate::device::{self, Access};
 use crate::error::{Class, Error, Result};
 use crate::face::BlockFace;
 use crate::host::random_bytes;
@@ -19,7 +19,8 @@ pub use onode_fs::{Inodes, Options as MountOptions};
 /// # Errors
 /// As [`Volume::open`].
 pub fn open_device(spec: &Spec, read_only: bool) -> Result<Arc<dyn ObjectDevice>> {
-    device::open(spec, read_only, Users::Alone, random_bytes()?).map(|opened| opened.device)
+    device::open(spec, Access { read_only, accept_loss: false }, Users::Alone, random_bytes()?)
+        .map(|opened| opened.device)
 }
 
 /// How to make a volume.
@@ -61,7 +62,7 @@ impl Volume {
     /// One of every class that concerns images; the image is then as it was.
     pub fn open(spec: &Spec, options: MountOptions) -> Result<Self> {
         let device::Opened { device, faces, notes } =
-            device::open(spec, options.read_only, Users::Sharing, random_bytes()?)?;
+            device::open(spec, Access::of(&options), Users::Sharing, random_bytes()?)?;
         if spec.image_path().is_none() {
             format(spec, device.as_ref(), &CreateOptions::default())?;
         }
@@ -79,7 +80,7 @@ impl Volume {
             return Err(Error::new(Class::Usage, format!("cannot use {spec} as memory"), "it is no memory")
                 .hint("use for example scm:/dev/shm/heap,size=1G"));
         };
-        let device = memory::open_device(spec, memory, options.read_only, Users::Sharing, random_bytes()?)?;
+        let device = memory::open_device(spec, memory, Access::of(&options), Users::Sharing, random_bytes()?)?;
         if memory.path.is_none() {
             format(spec, device.as_ref(), &CreateOptions::default())?;
         }

@@ -23,6 +23,8 @@ pub enum Atime {
 pub struct Options {
     /// Nothing may change.
     pub read_only: bool,
+    /// The volume is opened although it holds less than it promised.
+    pub accept_loss: bool,
     /// Access times.
     pub atime: Atime,
     /// Set-user-id and set-group-id bits have their effect.
@@ -50,6 +52,7 @@ impl Options {
     pub fn new() -> Self {
         Self {
             read_only: false,
+            accept_loss: false,
             atime: Atime::default(),
             suid: false,
             dev: false,
@@ -77,6 +80,7 @@ impl Options {
         match option {
             "ro" => self.read_only = true,
             "rw" => self.read_only = false,
+            "accept-loss" => self.accept_loss = true,
             "noatime" => self.atime = Atime::Never,
             "relatime" | "atime" => self.atime = Atime::Relative,
             "strictatime" => self.atime = Atime::Strict,

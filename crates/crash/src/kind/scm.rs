@@ -51,7 +51,7 @@ impl Kind for Scm {
     }
 
     fn mount(&self, medium: &Memory, read_only: bool) -> onode_object::Result<Self::Device> {
-        ScmDevice::mount(medium.clone(), &MountOptions { read_only, mode: self.shape.mode })
+        ScmDevice::mount(medium.clone(), &MountOptions { read_only, mode: self.shape.mode, ..MountOptions::default() })
     }
 
     fn verify(&self, device: &Self::Device) -> Result<(), Violation> {

@@ -123,6 +123,8 @@ impl Policies {
 pub struct MountOptions {
     /// Change nothing on the medium; the journal is replayed in memory only.
     pub read_only: bool,
+    /// Mount although the medium holds less than was promised; otherwise that is refused as `Loss`, and nothing is changed.
+    pub accept_loss: bool,
     /// Memory for clean tree nodes, in bytes (paper 1, section V: 50 KB for 128 MB).
     pub node_cache_bytes: usize,
     /// Memory for tree nodes that wait for the next checkpoint, in bytes; `None` chooses by the size of
@@ -156,6 +158,7 @@ impl Default for MountOptions {
     fn default() -> Self {
         Self {
             read_only: false,
+            accept_loss: false,
             node_cache_bytes: 4 << 20,
             dirty_node_bytes: None,
             page_cache_bytes: 256 << 10,

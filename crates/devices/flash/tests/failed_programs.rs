@@ -13,6 +13,7 @@ use onode_object::{Durability, Hints, ObjectDevice, ObjectId, Transaction};
 /// Small, so that a run of every kind of operation is short.
 const SHAPE: Geometry = Geometry { page_bytes: 512, spare_bytes: 16, pages_per_block: 16, blocks: 132, chips: 1 };
 const NO_CACHES: MountOptions = MountOptions {
+    accept_loss: false,
     read_only: false,
     node_cache_bytes: 0,
     dirty_node_bytes: None,

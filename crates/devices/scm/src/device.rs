@@ -38,6 +38,8 @@ pub struct FormatOptions {
 pub struct MountOptions {
     /// Accept no changes. The memory is written to all the same, because the index lives in it; hand in a private copy.
     pub read_only: bool,
+    /// Mount although the medium holds less than was promised; otherwise that is refused as `Loss`, and nothing is changed.
+    pub accept_loss: bool,
     /// What content is worth.
     pub mode: Mode,
 }

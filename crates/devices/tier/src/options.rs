@@ -40,6 +40,8 @@ pub struct NewFast {
 pub struct MountOptions {
     /// Nothing is written, the log is replayed in memory only.
     pub read_only: bool,
+    /// Mount although the medium holds less than was promised; otherwise that is refused as `Loss`, and nothing is changed.
+    pub accept_loss: bool,
     /// Another rule than the volume's for when durable commits return, as long as it is mounted.
     pub acknowledge: Acknowledge,
     /// How the fast disk is used.
@@ -64,6 +66,7 @@ impl Default for MountOptions {
     fn default() -> Self {
         Self {
             read_only: false,
+            accept_loss: false,
             acknowledge: Acknowledge::Volume,
             fast: FastSettings::default(),
             node_cache_bytes: 16 << 20,

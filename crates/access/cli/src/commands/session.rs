@@ -124,6 +124,7 @@ pub fn where_mounted(spec: &Spec, error: Error) -> Error {
 fn mount_options(options: &Options) -> MountOptions {
     MountOptions {
         read_only: options.read_only,
+        accept_loss: options.accept_loss,
         write_mode: if options.sync { WriteMode::WriteThrough } else { WriteMode::WriteBack },
         access_times: match options.atime {
             Atime::Never => AccessTimes::Never,
