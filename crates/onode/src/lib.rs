@@ -15,6 +15,7 @@ mod face;
 mod host;
 pub mod medium;
 pub mod memory;
+mod missing;
 mod nand;
 mod partition;
 mod raw;
