@@ -12,6 +12,7 @@ mod device;
 mod distinct;
 mod error;
 mod face;
+mod health;
 mod host;
 pub mod medium;
 pub mod memory;
