@@ -83,7 +83,8 @@ fn check_disks(spec: &Spec, disks: &Tiers, progress: &mut dyn FnMut(u64, u64)) -
         MediumFinding { severity, kind, place, object, range: None, message }
     };
     let mut report = MediumReport { is_closed: true, is_mountable: true, ..MediumReport::default() };
-    let device = match tiers::mount(spec, disks, Access::LOOK, Default::default()) {
+    let mut missing = None;
+    let device = match look(&mut missing, |access| tiers::mount(spec, disks, access, Default::default())) {
         Ok(device) => device,
         Err(error) if error.class == Class::Damaged => {
             report.findings.push(finding("fatal", None, error.why));
@@ -92,6 +93,7 @@ fn check_disks(spec: &Spec, disks: &Tiers, progress: &mut dyn FnMut(u64, u64)) -
         }
         Err(error) => return Err(error),
     };
+    report.findings.extend(missing.map(|why| finding("error", None, why)));
     if let Err(error) = device.verify() {
         report.findings.push(finding("error", None, error.to_string()));
     }
@@ -114,6 +116,17 @@ fn check_disks(spec: &Spec, disks: &Tiers, progress: &mut dyn FnMut(u64, u64)) -
     Ok(report)
 }
 
+/// Opens what is there. That something is missing is a finding, and the rest is looked at all the same.
+fn look<D>(missing: &mut Option<String>, mount: impl Fn(Access) -> Result<D>) -> Result<D> {
+    match mount(Access::LOOK) {
+        Err(error) if error.class == Class::Loss => {
+            *missing = Some(error.why);
+            mount(Access { accept_loss: true, ..Access::LOOK })
+        }
+        other => other,
+    }
+}
+
 /// Objects verified between two looks at the clock.
 const OBJECTS_A_STEP: usize = 64;
 
@@ -121,7 +134,8 @@ const OBJECTS_A_STEP: usize = 64;
 fn check_memory(spec: &Spec, path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<MediumReport> {
     let Spec::Scm(memory) = spec else { return Ok(MediumReport::default()) };
     progress(0, 1);
-    let found = match memory::mount(spec, memory, path, Access::LOOK) {
+    let mut missing = None;
+    let found = match look(&mut missing, |access| memory::mount(spec, memory, path, access)) {
         Ok(device) => device.verify().map_err(|what| ("error", what)),
         Err(error) if error.class == Class::Damaged => Err(("fatal", error.why)),
         Err(error) => return Err(error),
@@ -135,7 +149,8 @@ fn check_memory(spec: &Spec, path: &Path, progress: &mut dyn FnMut(u64, u64)) ->
         range: None,
         message,
     };
-    let findings: Vec<MediumFinding> = found.err().map(finding).into_iter().collect();
+    let missing = missing.map(|why| ("error", why));
+    let findings: Vec<MediumFinding> = missing.into_iter().chain(found.err()).map(finding).collect();
     Ok(MediumReport {
         is_sound: findings.is_empty(),
         is_mountable: findings.iter().all(|finding| finding.severity != "fatal"),
@@ -156,22 +171,21 @@ pub struct MediumRepaired {
 }
 
 /// Repairs the medium of `spec`. With `drop_damaged` also what cannot be read any more is dropped from the
-/// index; without it nothing is lost that can still be read.
+/// index; without it nothing is lost that can still be read. With `accept_loss` the repair goes on without what is missing.
 ///
 /// # Errors
-/// `Damaged` if more would have to be dropped than allowed; nothing was changed then.
-pub fn repair_medium(spec: &Spec, drop_damaged: bool) -> Result<MediumRepaired> {
+/// `Damaged` if more would have to be dropped than allowed, `Loss` if something is missing; nothing was changed then.
+pub fn repair_medium(spec: &Spec, drop_damaged: bool, accept_loss: bool) -> Result<MediumRepaired> {
+    let access = Access { accept_loss, ..Access::CHANGE };
     if let Spec::Scm(memory) = spec
         && let Some(path) = &memory.path
     {
         // A mount makes everything anew that is not in the log; what is wrong with the log nothing can tell.
-        memory::mount(spec, memory, path, Access::CHANGE)?
-            .close()
-            .map_err(|error| Error::device("cannot close", &error))?;
+        memory::mount(spec, memory, path, access)?.close().map_err(|error| Error::device("cannot close", &error))?;
         return Ok(MediumRepaired::default());
     }
     if let Spec::Tier(disks) = spec {
-        return repair_disks(spec, disks);
+        return repair_disks(spec, disks, access);
     }
     let repaired = onode_flash::repair::repair(open(spec, false)?, &RepairOptions { drop_damaged });
     let actions = repaired.map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?.actions;
@@ -183,9 +197,9 @@ pub fn repair_medium(spec: &Spec, drop_damaged: bool) -> Result<MediumRepaired> 
 
 /// What a mount can make good it makes good. Damaged blocks of the big disk are written again from their copies on the fast one; a
 /// block whose content is gone stays and says so.
-fn repair_disks(spec: &Spec, disks: &Tiers) -> Result<MediumRepaired> {
+fn repair_disks(spec: &Spec, disks: &Tiers, access: Access) -> Result<MediumRepaired> {
     let went = |error: onode_object::Error| Error::device(format!("cannot repair {spec}"), &error);
-    let device = tiers::mount(spec, disks, Access::CHANGE, Default::default())?;
+    let device = tiers::mount(spec, disks, access, Default::default())?;
     let (mut repaired, mut next) = (0, Some(ObjectId(0)));
     while let (Some(scrub), Some(from)) = (device.scrub(), next) {
         let step = scrub.scrub(from, OBJECTS_A_STEP).map_err(went)?;
