@@ -1,8 +1,32 @@
 //! The health of a device on memory.
 
 use crate::core::Core;
+use crate::device::ScmDevice;
 use onode_media::Pmem;
-use onode_object::{Condition, Health, Severity};
+use onode_object::{Condition, Health, ObjectId, Severity};
+
+/// What was found when the device was opened.
+impl<P: Pmem> ScmDevice<P> {
+    /// Whether it was closed in order, of a device that is opened read-only.
+    pub fn was_closed(&self) -> bool {
+        self.lock().superblock.closed
+    }
+
+    /// What was promised and is lost, one sentence each.
+    pub fn losses(&self) -> Vec<String> {
+        self.lock().losses.sentences()
+    }
+
+    /// Objects that what is lost is known to concern.
+    pub fn objects_of_losses(&self) -> Vec<ObjectId> {
+        self.lock().losses.objects().collect()
+    }
+
+    /// What was damaged and made good without a loss, one sentence each.
+    pub fn mended(&self) -> Vec<String> {
+        self.lock().losses.mended().to_vec()
+    }
+}
 
 impl<P: Pmem> Core<P> {
     /// What is wrong, and what was found wrong when it was opened.

@@ -76,6 +76,8 @@ pub struct Report {
     names: u64,
     pages_read: u64,
     verified_bytes: u64,
+    /// What a check of such a medium cannot verify.
+    unverified: Vec<String>,
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
@@ -138,6 +140,7 @@ impl Report {
             names: files.names,
             pages_read: medium.pages_read,
             verified_bytes: medium.bytes_verified,
+            unverified: medium.unverified,
         })
     }
 
@@ -234,6 +237,9 @@ impl fmt::Display for Report {
         write!(f, "{}: {verdict}; {} objects, ", self.spec, self.objects)?;
         write!(f, "{} files, {} directories, {} names, ", self.files, self.directories, self.names)?;
         write!(f, "{} of content verified", human_size(self.verified_bytes))?;
+        for what in &self.unverified {
+            write!(f, "\nnot verified: {what}")?;
+        }
         for last in &self.last_mounts {
             write!(f, "\n{last}")?;
         }
