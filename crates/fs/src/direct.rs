@@ -75,7 +75,7 @@ impl FileSystem {
         }
         let Some(address) = block_of(mapping, number, node) else { return Ok(None) };
         mapping.overwrite(address + offset, data)?;
-        let now = self.now();
+        let now = self.content_time(&node.inode);
         (node.inode.modified, node.inode.changed) = (now, now);
         drop_privileges(&mut node.inode, caller);
         node.inode_dirty = true;
@@ -103,9 +103,9 @@ impl FileSystem {
         }
         node.used = true;
         let length = self.reserve(state, data.len())?;
-        let now = self.now();
         let Some(node) = state.nodes.get_mut(&number.0).filter(|node| node.is_as_on_device()) else { return Ok(None) };
         let mut inode = node.inode;
+        let now = self.content_time(&inode);
         (inode.modified, inode.changed) = (now, now);
         drop_privileges(&mut inode, caller);
         let object = number.object();

@@ -17,9 +17,9 @@ impl FileSystem {
         if size > Transaction::MAX_OBJECT_BYTES {
             return Err(Error::of(ErrorKind::TooLarge, number, ""));
         }
-        let now = self.now();
         let node = self.node(state, number)?;
         let before = node.inode;
+        let now = self.content_time(&before);
         let held = node.dirty.bytes();
         node.dirty.discard(size..u64::MAX);
         let dropped = held - node.dirty.bytes();
@@ -89,9 +89,8 @@ impl FileSystem {
         hole: Option<(u64, u64)>,
         size: Option<u64>,
     ) -> Result<()> {
-        let now = self.now();
-        let node = self.node(state, number)?;
-        let mut inode = node.inode;
+        let mut inode = self.node(state, number)?.inode;
+        let now = self.content_time(&inode);
         if hole.is_some() {
             inode.modified = now;
         }
