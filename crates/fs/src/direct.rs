@@ -78,7 +78,7 @@ impl FileSystem {
         }
         let Some(address) = block_of(mapping, number, node) else { return Ok(None) };
         mapping.overwrite(address + offset, data)?;
-        let now = self.now();
+        let now = self.content_time(&node.inode);
         (node.inode.modified, node.inode.changed) = (now, now);
         drop_privileges(&mut node.inode, caller);
         node.inode_dirty = true;
@@ -145,9 +145,9 @@ impl FileSystem {
         data: &[u8],
     ) -> Result<Option<usize>> {
         let length = data.len();
-        let now = self.now();
         let Some(node) = state.nodes.get_mut(&number.0).filter(|node| node.is_as_on_device()) else { return Ok(None) };
         let mut inode = node.inode;
+        let now = self.content_time(&inode);
         (inode.modified, inode.changed) = (now, now);
         drop_privileges(&mut inode, caller);
         let object = number.object();

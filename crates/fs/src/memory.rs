@@ -117,7 +117,7 @@ impl FileSystem {
         if node.inode.links > 1 {
             return Err(Error::of(ErrorKind::Busy, number, "the file has other names"));
         }
-        if node.is_referenced() {
+        if state.is_referenced(number.0) {
             return Err(Error::of(ErrorKind::Busy, number, "the file is in use"));
         }
         self.write_back_file(state, number)

@@ -20,9 +20,9 @@ impl FileSystem {
         if size > self.node(state, number)?.size {
             self.reserve(state, number, size, 0)?;
         }
-        let now = self.now();
         let node = self.node(state, number)?;
         let before = node.inode;
+        let now = self.content_time(&before);
         let held = node.dirty.bytes();
         node.dirty.discard(size..u64::MAX);
         let dropped = held - node.dirty.bytes();
@@ -93,9 +93,8 @@ impl FileSystem {
         hole: Option<(u64, u64)>,
         size: Option<u64>,
     ) -> Result<()> {
-        let now = self.now();
-        let node = self.node(state, number)?;
-        let mut inode = node.inode;
+        let mut inode = self.node(state, number)?.inode;
+        let now = self.content_time(&inode);
         if hole.is_some() {
             inode.modified = now;
         }

@@ -1,18 +1,21 @@
 //! What the file system holds in memory: nodes (inodes in use or cached), names, handles, counters.
 //!
-//! A node that is dirty, open or known to the kernel stays; the others are kept while there is room.
-//! Everything here can be rebuilt from the device, except what is dirty.
+//! A node that is dirty, open or without a name stays; the others are kept while there is room, whatever the kernel
+//! knows. Everything here can be rebuilt from the device, except what is dirty.
 
 use crate::cluster::{DirtyRanges, blocks_of};
 use crate::handles::{Handles, OpenFile};
 use crate::hash::NumberMap;
 use crate::inode::Inode;
+use crate::lookups::Lookups;
 use crate::names::NameCache;
 use crate::options::Options;
 use crate::types::{Attributes, FileHandle, FileType, InodeNumber, Statistics};
 use onode_base::{ErrorKind, Timestamp};
 use onode_object::{Demand, ObjectDevice};
 use std::collections::VecDeque;
+
+const INODES_LEAST: usize = 64;
 
 /// Where a device whose objects are memory has the bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +55,6 @@ pub(crate) struct Node {
     pub device_accessed: u64,
     /// Since when anything is dirty, and the place in the order of dirty files.
     pub dirty_since: Option<(Timestamp, u64)>,
-    /// Entries handed to the kernel and not forgotten.
-    pub lookups: u64,
     /// Handles open.
     pub opens: u64,
     /// Its content was cut to nothing and is being written anew: closing it writes it out.
@@ -88,7 +89,6 @@ impl Node {
             access_dirty: false,
             device_accessed: 0,
             dirty_since: None,
-            lookups: 0,
             opens: 0,
             rewritten: false,
             failures: 0,
@@ -146,9 +146,10 @@ impl Node {
         self.access_dirty && !is_written && self.valid == self.device_size && self.size == self.device_size
     }
 
-    /// Whether somebody outside holds on to it.
-    pub(crate) const fn is_referenced(&self) -> bool {
-        self.lookups > 0 || self.opens > 0
+    /// Whether all that is known of it can be read again.
+    fn can_go(&self) -> bool {
+        let is_whole = !self.removed && self.inode.links > 0 && self.failures_told == self.failures;
+        is_whole && self.opens == 0 && !self.is_dirty() && self.dirty_since.is_none() && !self.rewritten
     }
 
     pub(crate) fn attributes(&self, number: u64) -> Attributes {
@@ -179,6 +180,11 @@ impl Node {
 #[derive(Debug)]
 pub(crate) struct State {
     pub nodes: NumberMap<u64, Box<Node>>,
+    /// Entries handed to the kernel and not forgotten.
+    pub lookups: Lookups,
+    /// Files without a name that are still in use, and when the last of them lost its name.
+    pub orphans: u64,
+    pub last_orphan: Option<Timestamp>,
     /// Nodes in the order in which the sweep looks at them.
     sweep: VecDeque<u64>,
     cached_inodes: usize,
@@ -209,8 +215,12 @@ impl State {
     pub(crate) fn new(options: &Options) -> Self {
         Self {
             nodes: NumberMap::default(),
+            lookups: Lookups::default(),
+            orphans: 0,
+            last_orphan: None,
             sweep: VecDeque::new(),
-            cached_inodes: options.cached_inodes,
+            // What one call works with never goes before it is done.
+            cached_inodes: options.cached_inodes.max(INODES_LEAST),
             names: NameCache::new(options.name_cache_bytes),
             dirty_order: VecDeque::new(),
             dirty_files: 0,
@@ -243,19 +253,18 @@ impl State {
             }
             let Some(candidate) = self.sweep.pop_front() else { break };
             let Some(node) = self.nodes.get_mut(&candidate) else { continue };
-            if !too_many
-                || candidate == number
-                || node.used
-                || node.is_referenced()
-                || node.is_dirty()
-                || node.dirty_since.is_some()
-            {
+            if !too_many || candidate == number || node.used || !node.can_go() {
                 node.used &= !too_many;
                 self.sweep.push_back(candidate);
             } else {
                 self.nodes.remove(&candidate);
             }
         }
+    }
+
+    /// Whether somebody outside holds on to a file.
+    pub(crate) fn is_referenced(&self, number: u64) -> bool {
+        self.lookups.of(number) > 0 || self.nodes.get(&number).is_some_and(|node| node.opens > 0)
     }
 
     /// Lets go of everything known of a file.
@@ -350,7 +359,7 @@ impl State {
     pub(crate) fn forget_caches(&mut self) {
         self.names.clear();
         self.sweep.retain(|number| {
-            let stays = self.nodes.get(number).is_some_and(|node| node.is_referenced() || node.is_dirty());
+            let stays = self.nodes.get(number).is_some_and(|node| !node.can_go());
             if !stays {
                 self.nodes.remove(number);
             } else if let Some(node) = self.nodes.get_mut(number) {
@@ -385,11 +394,13 @@ mod tests {
         }
         assert!(state.nodes.len() <= 101 && state.sweep.len() <= 110);
         let mut held = node();
-        held.lookups = 1;
+        held.opens = 1;
         state.insert(1_000_000, held);
+        (0..10_000).for_each(|number| state.lookups.add(number));
         for number in 0..10_000 {
             state.insert(number, node());
         }
         assert!(state.nodes.contains_key(&1_000_000), "what is in use stays");
+        assert!(state.nodes.len() <= 102, "{} files in memory because the kernel knows them", state.nodes.len());
     }
 }

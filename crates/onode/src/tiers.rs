@@ -3,6 +3,7 @@
 //! The big disk has everything. The fast one is disposable, but never without a word: a disk that is not there may only
 //! not be plugged in, so whoever uses the big one alone, or gives a fast one up, says so in the spec.
 
+use crate::budget::cache_bytes;
 use crate::clock::SystemClock;
 use crate::device::{Access, Opened, in_its_place, lock_replaced, volume_error};
 use crate::error::{Class, Error, Result};
@@ -26,6 +27,8 @@ use std::sync::Arc;
 /// A section for files below a few extents and one for larger ones.
 const USUAL_SECTIONS: [(&str, u64, u32); 2] = [("small", 64 << 10, 1), ("large", 1 << 20, 3)];
 
+const LEAST_CACHE_BYTES: u64 = 2 << 20;
+
 fn format_options(tiers: &Tiers, uuid: [u8; 16]) -> FormatOptions {
     let acknowledge = tiers.acknowledge.unwrap_or(Acknowledge::Safe);
     FormatOptions { uuid, log_bytes: tiers.log, acknowledge, ..FormatOptions::default() }
@@ -41,7 +44,19 @@ fn mount_options(tiers: &Tiers, access: Access) -> MountOptions {
     let fast = FastSettings { discard, ..FastSettings::default() };
     let acknowledge = tiers.acknowledge.unwrap_or_default();
     let Access { read_only, accept_loss } = access;
-    MountOptions { read_only, accept_loss, acknowledge, fast, discard, ..MountOptions::default() }
+    let usual = MountOptions::default();
+    let fitting = |bytes| cache_bytes(bytes).max(LEAST_CACHE_BYTES);
+    MountOptions {
+        read_only,
+        accept_loss,
+        acknowledge,
+        fast,
+        discard,
+        node_cache_bytes: fitting(usual.node_cache_bytes),
+        pending_bytes: fitting(usual.pending_bytes),
+        tail_bytes: fitting(usual.tail_bytes),
+        ..usual
+    }
 }
 
 /// How a new fast disk is divided: as was said, else as the one `before` it was, else as usual.

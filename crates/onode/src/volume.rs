@@ -1,6 +1,6 @@
 //! A volume: a device and the file system on it, opened and closed together.
 
-use crate::clock::SystemClock;
+use crate::clock::{SystemClock, clock_for};
 use crate::device::{self, Access};
 use crate::error::{Class, Error, Result};
 use crate::face::BlockFace;
@@ -66,7 +66,8 @@ impl Volume {
         if spec.image_path().is_none() {
             format(spec, device.as_ref(), &CreateOptions::default())?;
         }
-        let files = FileSystem::mount(device, Arc::new(SystemClock), options);
+        let clock = clock_for(device.as_ref());
+        let files = FileSystem::mount(device, clock, options);
         let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
         Ok(Self { spec: spec.clone(), files, faces, notes })
     }
@@ -86,7 +87,8 @@ impl Volume {
         }
         let heap = HeapMemory::of(&device)?;
         let faces = memory::faces_beside(spec, &device, options.read_only)?;
-        let files = FileSystem::mount(device, Arc::new(SystemClock), options);
+        let clock = clock_for(device.as_ref());
+        let files = FileSystem::mount(device, clock, options);
         let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
         Ok((Self { spec: spec.clone(), files, faces, notes: Vec::new() }, heap))
     }
