@@ -29,6 +29,7 @@ impl FileSystem {
     pub fn set_attributes(&self, caller: &Caller, number: InodeNumber, change: &SetAttributes) -> Result<Attributes> {
         self.check_writable()?;
         let state = &mut *self.lock();
+        self.check_device_writable(state)?;
         self.node(state, number)?;
         if let Some(size) = change.size {
             self.set_size(state, caller, number, size)?;

@@ -75,6 +75,7 @@ impl FileSystem {
         if let Some(written) = self.overwrite_in_place(state, caller, number, offset, data)? {
             return Ok(written);
         }
+        self.check_device_writable(state)?;
         self.check_regular(state, number)?;
         if data.is_empty() {
             return Ok(0);

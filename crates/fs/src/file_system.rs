@@ -153,7 +153,9 @@ impl FileSystem {
         };
         if self.sync_everything(moves).is_err() {
             // The device stays as it is; the next tick and every fsync try again and tell.
-            self.lock().unsynced_since.get_or_insert(now);
+            let mut state = self.lock();
+            state.unsynced_since.get_or_insert(now);
+            state.statistics.write_back_errors += 1;
         }
     }
 
@@ -244,6 +246,15 @@ impl FileSystem {
             return Err(Error::new(ErrorKind::ReadOnly, "mounted read-only"));
         }
         Ok(())
+    }
+
+    /// Refuses what would wait in memory for a device that accepts nothing any more, and be lost at the end. The device is
+    /// asked only after it has failed once.
+    pub(crate) fn check_device_writable(&self, state: &State) -> Result<()> {
+        if state.statistics.write_back_errors == 0 {
+            return Ok(());
+        }
+        self.device.info().read_only.map_or(Ok(()), |why| Err(Error::new(ErrorKind::ReadOnly, why)))
     }
 
     /// Gives a change to the device.
