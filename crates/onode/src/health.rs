@@ -31,7 +31,8 @@ impl Volume {
 }
 
 fn write_back_failed(times: u64, dirty_bytes: u64) -> Condition {
-    let text = format!("content could not be written out {times} times");
+    let often = if times == 1 { "once".to_owned() } else { format!("{times} times") };
+    let text = format!("content could not be written out {often}");
     match dirty_bytes {
         0 => Condition::new("write-back-failed", Severity::Notice, text),
         bytes => {
