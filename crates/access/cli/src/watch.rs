@@ -237,6 +237,9 @@ impl Watcher {
         if let Some(why) = failure.as_ref().filter(|why| self.metrics_error.as_ref() != Some(*why)) {
             tracing::warn!("{why}");
         }
+        if failure.is_none() {
+            tracing::debug!("{}: the metrics are written", self.watched.volume().spec());
+        }
         self.metrics_error = failure;
     }
 }
