@@ -159,7 +159,9 @@ impl FileSystem {
         };
         if self.sync_everything(moves).is_err() {
             // The device stays as it is; the next tick and every fsync try again and tell.
-            self.lock().unsynced_since.get_or_insert(now);
+            let mut state = self.lock();
+            state.unsynced_since.get_or_insert(now);
+            state.statistics.write_back_errors += 1;
         }
     }
 

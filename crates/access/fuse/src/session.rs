@@ -179,6 +179,10 @@ fn mount_error(directory: &Path, error: &io::Error) -> Error {
         return Error::new(Class::Permission, what, "only root may use allow_other")
             .hint("leave it out, or put user_allow_other into /etc/fuse.conf");
     }
+    if text.contains("no write access") {
+        return Error::new(Class::Permission, what, "you may not write to that directory")
+            .hint("choose a directory of your own, or run it as root");
+    }
     if error.kind() == io::ErrorKind::PermissionDenied || text.contains("ermission denied") {
         return Error::new(Class::Permission, what, text);
     }

@@ -93,6 +93,7 @@ impl Session {
             record::sweep();
         }
         tracing::info!("{spec} is mounted at {}", directory.display());
+        tracing::debug!("{spec}: {options:?}, {telling:?}");
         notes.iter().for_each(|note| tracing::warn!("{spec}: {note}"));
         let aloud = match manner {
             Manner::Foreground(output) => Some(output),
@@ -126,6 +127,9 @@ impl Session {
         loop {
             match self.events.recv_timeout(PERIOD) {
                 Ok(event) => {
+                    if let Event::Asked(why) = &event {
+                        tracing::info!("{}: {why}", self.volume().spec());
+                    }
                     if output.is_live() {
                         output.live("");
                     }
