@@ -16,8 +16,8 @@ use onode_media::Pmem;
 use onode_object::powers::{Inspect, Inspection, MapObjects, SegmentInfo, Share};
 use onode_object::validate;
 use onode_object::{
-    AttributeKey, DeviceInfo, Durability, Error, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result, Space,
-    SyncScope, Transaction,
+    AttributeKey, DeviceInfo, Durability, Error, Health, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result,
+    Space, SyncScope, Transaction,
 };
 use std::sync::Arc;
 
@@ -62,7 +62,9 @@ impl<P: Pmem> ScmDevice<P> {
         }
         let broken = self.turn.take();
         let mut core = self.core.lock();
-        core.arrive(broken);
+        if self.memory.failure().is_none() {
+            core.arrive(broken);
+        }
         Guard::new(core, &self.turn, true)
     }
 
@@ -225,7 +227,7 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     }
 
     fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
-        let mut core = self.lock();
+        let mut core = self.lock_sound()?;
         core.check_writable()?;
         let (first, next) = validate::reserve(ObjectId(core.next_id), count)?;
         core.next_id = next.0;
@@ -233,11 +235,11 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     }
 
     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
-        self.lock().commit(&transaction, durability)
+        self.lock_sound()?.commit(&transaction, durability)
     }
 
     fn sync(&self, _scope: SyncScope) -> Result<()> {
-        let mut core = self.lock();
+        let mut core = self.lock_sound()?;
         if core.read_only.is_some() || core.log.fenced == core.log.sequence && core.unflushed.is_empty() {
             return core.check_writable();
         }
@@ -246,22 +248,23 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     }
 
     fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.lock().read(object, offset, buffer)
+        let read = self.lock_sound()?.read(object, offset, buffer);
+        self.believe(read)
     }
 
     fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
-        let core = self.lock();
-        match core.tree.get_or_neighbour(&*core.memory, Key::attribute(object, key)) {
+        let core = self.lock_sound()?;
+        self.believe(match core.tree.get_or_neighbour(&*core.memory, Key::attribute(object, key)) {
             Ok(Value(place, _)) => core.value_at(Place(place), object).map(Some),
             // What has entries is there.
             Err(true) => Ok(None),
             Err(false) => core.require(object).map(|()| None),
-        }
+        })
     }
 
     fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
-        let core = self.lock();
-        core.require(object)?;
+        let core = self.lock_sound()?;
+        self.believe(core.require(object))?;
         let mut places = Vec::new();
         if limit > 0 {
             core.tree.scan(&*core.memory, Key::attribute(object, from), |key, value| {
@@ -270,16 +273,17 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
                 attribute.is_some() && places.len() < limit
             });
         }
-        places.into_iter().map(|(key, place)| Ok((key, core.value_at(place, object)?))).collect()
+        self.believe(places.into_iter().map(|(key, place)| Ok((key, core.value_at(place, object)?))).collect())
     }
 
     fn stat(&self, object: ObjectId) -> Result<ObjectStat> {
-        let (onode, allocated) = self.lock().onode(object)?;
+        let found = self.lock_sound()?.onode(object);
+        let (onode, allocated) = self.believe(found)?;
         Ok(ObjectStat { size: onode.size, allocated, hints: onode.hints, accessed: onode.accessed })
     }
 
     fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
-        let core = self.lock();
+        let core = self.lock_sound()?;
         let mut found = Vec::new();
         let mut next = Some(from);
         while let Some(from) = next.filter(|_| found.len() < limit) {
@@ -292,12 +296,12 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
                 false
             });
         }
-        Ok(found)
+        self.believe(Ok(found))
     }
 
     fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
-        let core = self.lock();
-        let (onode, _) = core.onode(object)?;
+        let core = self.lock_sound()?;
+        let (onode, _) = self.believe(core.onode(object))?;
         let mut found = Vec::new();
         let mut at = offset;
         while found.len() < limit && at < onode.size {
@@ -306,7 +310,7 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
             found.push((start, extent.end().min(onode.size) - start));
             at = extent.end();
         }
-        Ok(found)
+        self.believe(Ok(found))
     }
 
     fn space(&self) -> Space {
@@ -314,7 +318,7 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     }
 
     fn maintain(&self, budget: u32) -> Result<Maintenance> {
-        let mut core = self.lock();
+        let mut core = self.lock_sound()?;
         core.check_writable()?;
         core.sweep_dead();
         // Nobody waits now, and a heap may be short of what transactions gave up.
@@ -329,7 +333,7 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     }
 
     fn close(&self) -> Result<()> {
-        let mut core = self.lock();
+        let mut core = self.lock_sound()?;
         if core.read_only.is_some() {
             return Ok(());
         }
@@ -340,6 +344,10 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
             return Ok(());
         }
         core.write_superblock(true)
+    }
+
+    fn health(&self) -> Health {
+        Health { conditions: self.condition_of_memory().into_iter().collect() }
     }
 
     fn map_objects(&self) -> Option<&dyn MapObjects> {
