@@ -48,7 +48,7 @@ impl FileSystem {
         let address = block_of(mapping, number, node)?;
         node.used = true;
         let length = usize::try_from(node.size - offset).unwrap_or(usize::MAX).min(buffer.len());
-        mapping.look(address + offset, &mut buffer[..length]);
+        mapping.look(address + offset, &mut buffer[..length]).ok()?;
         state.statistics.read_bytes += length as u64;
         Some(length)
     }

@@ -10,9 +10,10 @@ use crate::file_system::FileSystem;
 use crate::inode::Inode;
 use crate::memory::Block;
 use crate::names::CachedName;
+use crate::orphan::Ended;
 use crate::slots::Slot;
 use crate::state::{Node, Place, State};
-use crate::types::{Attributes, Caller, FileType, InodeNumber};
+use crate::types::{Attributes, Caller, FileHandle, FileType, InodeNumber};
 use onode_base::{ErrorKind, Timestamp};
 use onode_object::powers::Content;
 use onode_object::{Hints, Transaction};
@@ -35,8 +36,8 @@ pub(crate) enum Removal {
     File,
     /// To remove a directory.
     Directory,
-    /// To have the content of a file as memory.
-    ToMemory,
+    /// To have the content of a file as memory, which whoever asks may have open.
+    ToMemory(Option<FileHandle>),
 }
 
 /// What kind of file to make.
@@ -415,15 +416,12 @@ impl FileSystem {
         directory.links = directory.links.saturating_sub(u32::from(as_directory));
         (directory.modified, directory.changed) = (now, now);
         self.inodes.store(&mut transaction, parent.object(), &directory);
-        if removal == Removal::ToMemory {
-            self.check_withdrawable(state, number)?;
-        }
-        let ended = self.take_link(state, number, now, &mut transaction)?;
-        let content = if removal == Removal::ToMemory {
-            Some(self.commit_withdrawal(state, number, transaction, ended)?)
+        let (content, ended) = if let Removal::ToMemory(handle) = removal {
+            (Some(self.take_link_to_memory(state, number, handle, now, transaction)?), Ended::Removed)
         } else {
+            let ended = self.take_link(state, number, now, &mut transaction)?;
             self.commit_removal(state, number, transaction, ended)?;
-            None
+            (None, ended)
         };
         self.set_inode(state, parent, directory);
         self.forget_name(state, parent, name);
