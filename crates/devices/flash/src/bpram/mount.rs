@@ -34,6 +34,13 @@ pub fn superblock_of(memory: &dyn Pmem) -> Option<u32> {
     parse_superblock(superblock).map(|(superblock, ..)| superblock.generation.get())
 }
 
+/// Whether `memory` is that of the volume `uuid` as it was used last: it stands where the flash does, at the superblock
+/// `generation`, or one ahead.
+pub fn stands_with(memory: &dyn Pmem, uuid: &[u8; 16], generation: u32) -> bool {
+    let is_ours = read_anchors(memory).first().is_some_and(|(_, anchor)| anchor.uuid == *uuid);
+    is_ours && superblock_of(memory).is_some_and(|known| known.wrapping_sub(generation) <= 1)
+}
+
 /// A memory that was taken up.
 pub struct Opened {
     /// The index.
