@@ -1,16 +1,18 @@
 //! What lies on a medium below its objects: check, repair and dumps, without a mount.
 
+use crate::beside;
 use crate::device::Access;
 use crate::error::{Class, Error, Result};
 use crate::memory;
 use crate::nand::open_nand;
-use crate::spec::{Memory, Spec, Tiers};
+use crate::spec::{Beside, Memory, Shape, Spec, Tiers};
 use crate::tiers;
 use onode_flash::check::{CheckOptions, Finding, Severity};
 use onode_flash::repair::{Action, RepairOptions};
 use onode_media::Nand;
 use onode_object::powers::ScrubReport;
 use onode_object::{ErrorKind, ObjectDevice, ObjectId};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 pub use onode_flash::dump::{
@@ -65,14 +67,48 @@ pub fn check_medium(spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<M
         return check_disks(spec, disks, progress);
     }
     let report = onode_flash::check(&mut open(spec, true)?, &CheckOptions::default(), progress);
-    Ok(MediumReport {
+    let mut made = MediumReport {
         is_sound: report.is_sound(),
         is_mountable: report.worst() < Some(Severity::Fatal),
         is_closed: report.clean,
         pages_read: report.pages_read,
         bytes_verified: report.bytes_verified,
         findings: report.findings.iter().map(MediumFinding::of).collect(),
-    })
+    };
+    if made.is_mountable
+        && let Spec::Flash { shape, beside: Some(memory), .. } = spec
+        && let Some(image) = spec.image_path()
+    {
+        check_beside(spec, image, (shape, memory), &mut made)?;
+    }
+    Ok(made)
+}
+
+/// Compares the memory beside the flash with it, entry by entry. A memory that is damaged, behind or not there loses
+/// nothing by itself; one that answers otherwise than the flash does is an error.
+fn check_beside(spec: &Spec, image: &Path, at: (&Shape, &Beside), report: &mut MediumReport) -> Result<()> {
+    let place = at.1.path.as_ref().map_or_else(|| "memory".to_owned(), |path| path.display().to_string());
+    let finding = |severity, message: String| {
+        let (kind, place) = ("Memory".to_owned(), place.clone());
+        MediumFinding { severity, kind, place, object: None, range: None, message }
+    };
+    match beside::open_flash(spec, image, at, Access::LOOK) {
+        Ok((device, notes)) => {
+            report.findings.extend(notes.into_iter().map(|note| finding("warning", note)));
+            let compared = device.compare_memory();
+            let wrong = compared.unwrap_or_else(|error| vec![format!("the memory could not be compared: {error}")]);
+            report.is_sound &= wrong.is_empty();
+            report.findings.extend(wrong.into_iter().map(|wrong| finding("error", wrong)));
+        }
+        Err(error) if error.class == Class::Loss => {
+            report.findings.push(finding("fatal", error.why));
+            report.is_sound = false;
+        }
+        // The walk over the flash has said what is damaged there.
+        Err(error) if error.class == Class::Damaged && !report.is_sound => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
 }
 
 /// Replays the log in memory, has the tree compared with the blocks in use, and reads all content of the big disk.
@@ -153,6 +189,8 @@ pub struct MediumRepaired {
     pub actions: Vec<String>,
     /// Something could not be saved.
     pub lost: bool,
+    /// Objects that lost something of what they held, in order.
+    pub losers: Vec<u64>,
 }
 
 /// Repairs the medium of `spec`. With `drop_damaged` also what cannot be read any more is dropped from the
@@ -175,8 +213,10 @@ pub fn repair_medium(spec: &Spec, drop_damaged: bool) -> Result<MediumRepaired> 
     }
     let repaired = onode_flash::repair::repair(open(spec, false)?, &RepairOptions { drop_damaged });
     let actions = repaired.map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?.actions;
+    let losers: BTreeSet<u64> = actions.iter().filter_map(Action::object).map(|object| object.0).collect();
     Ok(MediumRepaired {
         lost: actions.iter().any(Action::is_loss),
+        losers: losers.into_iter().collect(),
         actions: actions.iter().map(ToString::to_string).collect(),
     })
 }

@@ -14,12 +14,13 @@ use std::sync::Arc;
 
 pub use onode_fs::{Inodes, Options as MountOptions};
 
-/// Opens only the device of a volume, for checks and repairs below its files.
+/// Opens only the device of a volume, for checks and repairs below its files. Who only looks gets what is there, also if
+/// that is less than was promised: the check of the medium has told it.
 ///
 /// # Errors
 /// As [`Volume::open`].
 pub fn open_device(spec: &Spec, read_only: bool) -> Result<Arc<dyn ObjectDevice>> {
-    device::open(spec, Access { read_only, accept_loss: false }, Users::Alone, random_bytes()?)
+    device::open(spec, Access { read_only, accept_loss: read_only }, Users::Alone, random_bytes()?)
         .map(|opened| opened.device)
 }
 

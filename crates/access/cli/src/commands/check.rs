@@ -153,7 +153,8 @@ fn name_files(spec: &Spec, findings: &mut [Found]) {
     if wanted.is_empty() {
         return;
     }
-    let options = MountOptions { read_only: true, ..MountOptions::default() };
+    // What is lost was said before.
+    let options = MountOptions { read_only: true, accept_loss: true, ..MountOptions::default() };
     let Ok(volume) = Volume::open(spec, options) else { return };
     let _ = volume.files().walk(b"/", &mut |path, attributes| {
         for found in wanted.remove(&attributes.inode.0).unwrap_or_default() {
@@ -161,6 +162,23 @@ fn name_files(spec: &Spec, findings: &mut [Found]) {
         }
         Ok(true)
     });
+}
+
+/// The paths of files by their numbers, as far as they can be reached.
+pub fn paths_of(spec: &Spec, numbers: &[u64]) -> Vec<String> {
+    let options = MountOptions { read_only: true, accept_loss: true, ..MountOptions::default() };
+    let mut paths = Vec::new();
+    if !numbers.is_empty()
+        && let Ok(volume) = Volume::open(spec, options)
+    {
+        let _ = volume.files().walk(b"/", &mut |path, attributes| {
+            if numbers.binary_search(&attributes.inode.0).is_ok() {
+                paths.push(String::from_utf8_lossy(path).into_owned());
+            }
+            Ok(true)
+        });
+    }
+    paths
 }
 
 /// The walk over the medium, with a progress bar.
@@ -233,7 +251,11 @@ impl fmt::Display for Report {
             write!(f, "\nit was not closed in order; the next mount recovers it")?;
         }
         if !self.clean {
-            write!(f, "\n`onode repair` repairs what can be repaired; lost bytes stay lost")?;
+            write!(
+                f,
+                "\n`onode repair` repairs what can be repaired; lost bytes stay lost: restore those files from a backup, \
+                 or have `onode repair --drop-damaged` make zeros of what is lost"
+            )?;
         }
         Ok(())
     }

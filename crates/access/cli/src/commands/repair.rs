@@ -32,6 +32,8 @@ struct Outcome {
     lost: bool,
     medium: Vec<String>,
     found: Vec<Found>,
+    /// Files that lost content, to be restored from a backup.
+    restore: Vec<String>,
     after: Report,
 }
 
@@ -54,12 +56,13 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 
 fn repair(spec: &Spec, drop_damaged: bool, output: &Output) -> Result<Outcome> {
     let what = || format!("cannot repair {spec}");
-    let MediumRepaired { actions, lost } = repair_medium(spec, drop_damaged).map_err(|error| match error.class {
-        Class::Damaged if !drop_damaged => {
-            error.hint("`onode repair --drop-damaged` gives up what is lost, so that the rest can be used")
-        }
-        _ => error,
-    })?;
+    let MediumRepaired { actions, lost, losers } =
+        repair_medium(spec, drop_damaged).map_err(|error| match error.class {
+            Class::Damaged if !drop_damaged => {
+                error.hint("`onode repair --drop-damaged` gives up what is lost, so that the rest can be used")
+            }
+            _ => error,
+        })?;
     let device = check::open(spec, false)?;
     let repaired = onode_fs::check::repair(device.as_ref(), SystemClock.now());
     let Repaired { before, fixed, .. } = repaired.map_err(|error| Volume::error(what(), &error))?;
@@ -70,6 +73,7 @@ fn repair(spec: &Spec, drop_damaged: bool, output: &Output) -> Result<Outcome> {
         lost,
         medium: actions,
         found: before.findings.iter().map(Found::in_files).collect(),
+        restore: check::paths_of(spec, &losers),
         after: Report::of(spec, output)?,
     })
 }
@@ -81,6 +85,9 @@ impl fmt::Display for Outcome {
         }
         for finding in &self.found {
             writeln!(f, "found: {finding}")?;
+        }
+        for path in &self.restore {
+            writeln!(f, "restore from a backup: {path}")?;
         }
         writeln!(f, "repaired {} things; now:", self.fixed)?;
         write!(f, "{}", self.after)
