@@ -220,6 +220,10 @@ fn try_open(
         &mut |_| {},
     )
     .and_then(|(device, way)| device.confirm().map(|()| (device, way)));
+    if mounted.is_err() && !is_there && !read_only {
+        // Nothing is to be changed then; that it is not there says what happened.
+        let _ = std::fs::remove_file(path);
+    }
     let (device, way) = mounted.map_err(|error| match error.kind {
         ErrorKind::Stale => Refusal::Behind(error.detail),
         ErrorKind::Invalid if error.detail.contains("another volume") => {
