@@ -110,16 +110,32 @@ fn check_device(beside: &Beside, path: &Path, replace: bool) -> Result<()> {
 fn is_something_else(path: &Path, memory: &dyn Pmem) -> bool {
     /// The anchors at the start, one of which outlives whatever happens to the other.
     const ANCHORS: usize = 128;
-    const MAGIC: &[u8] = b"ONODEBP";
     let mut start = [0; ANCHORS];
     let length = memory.length().min(ANCHORS as u64) as usize;
     memory.read(0, &mut start[..length]);
-    let is_blank = [0, 0xff].iter().any(|blank| start[..length].iter().all(|byte| byte == blank));
-    !is_device(path) && !is_blank && !start.chunks(ANCHORS / 2).any(|anchor| anchor.starts_with(MAGIC))
+    !is_device(path) && !is_blank_or_ours(&start[..length])
+}
+
+/// Whether a memory that begins so is ours, or nobody's.
+fn is_blank_or_ours(start: &[u8]) -> bool {
+    const MAGIC: &[u8] = b"ONODEBP";
+    let is_blank = [0, 0xff].iter().any(|blank| start.iter().all(|byte| byte == blank));
+    is_blank || start.chunks(64).take(2).any(|anchor| anchor.starts_with(MAGIC))
 }
 
 /// Opens a volume and the memory beside it.
 pub(crate) fn open(spec: &Spec, image: &Path, (shape, beside): (&Shape, &Beside), access: Access) -> Result<Opened> {
+    let (device, notes) = open_flash(spec, image, (shape, beside), access)?;
+    Ok(Opened { device: Arc::new(device), faces: Vec::new(), notes })
+}
+
+/// The same, with what people should hear of it.
+pub(crate) fn open_flash(
+    spec: &Spec,
+    image: &Path,
+    (shape, beside): (&Shape, &Beside),
+    access: Access,
+) -> Result<(FlashDevice, Vec<String>)> {
     let mut notes = Vec::new();
     let device = match try_open(spec, image, (shape, beside), (access, false), &mut notes) {
         Err(Refusal::Behind(why)) => {
@@ -132,7 +148,14 @@ pub(crate) fn open(spec: &Spec, image: &Path, (shape, beside): (&Shape, &Beside)
         Refusal::Failed(error) => error,
         Refusal::Behind(why) => Error::new(Class::Damaged, format!("cannot open {spec}"), why),
     })?;
-    Ok(Opened { device: Arc::new(device), faces: Vec::new(), notes })
+    Ok((device, notes))
+}
+
+/// Whether the file at `path` was cut so short that nothing of a memory is left in it. What never was one is not touched.
+fn is_cut_short(path: &Path) -> bool {
+    let is_short = |metadata: std::fs::Metadata| metadata.is_file() && metadata.len() < onode_flash::MEMORY_BYTES_MIN;
+    let first = || std::fs::read(path).unwrap_or_default();
+    std::fs::metadata(path).is_ok_and(is_short) && is_blank_or_ours(&first())
 }
 
 /// Why a volume was not opened.
@@ -161,14 +184,21 @@ fn try_open(
     let nand = open_nand(spec, image, shape, read_only)?;
     let path = beside.path.as_deref().unwrap_or(Path::new("memory"));
     let bytes = beside.bytes(nand.geometry().bytes());
-    let is_missing = !path.exists();
-    if is_missing {
+    let is_there = path.exists();
+    let is_missing = !is_there || is_cut_short(path);
+    if !is_there {
         refuse_missing(&what(), path)?;
     }
     let memory = match (is_missing, read_only) {
         (false, false) => open_memory(Opening::Existing, Some(path), bytes),
         (false, true) => open_memory(Opening::ReadOnly, Some(path), bytes),
-        (true, false) => open_memory(Opening::New(bytes), Some(path), bytes),
+        (true, false) => {
+            if is_there {
+                // Too short to hold anything: it is made anew.
+                std::fs::remove_file(path).map_err(|error| Error::host_file("make", path, &error))?;
+            }
+            open_memory(Opening::New(bytes), Some(path), bytes)
+        }
         (true, true) => open_memory(Opening::New(bytes), None, bytes),
     };
     let memory = memory.map_err(|error| memory_error(what(), path, &error))?;
@@ -187,6 +217,10 @@ fn try_open(
         &mut |_| {},
     )
     .and_then(|(device, way)| device.confirm().map(|()| (device, way)));
+    if mounted.is_err() && !is_there && !read_only {
+        // Nothing is to be changed then; that it is not there says what happened.
+        let _ = std::fs::remove_file(path);
+    }
     let (device, way) = mounted.map_err(|error| match error.kind {
         ErrorKind::Stale => Refusal::Behind(error.detail),
         ErrorKind::Invalid if error.detail.contains("another volume") => {
@@ -197,7 +231,11 @@ fn try_open(
         _ => Refusal::Failed(volume_error(what(), &error)),
     })?;
     if let MountPath::Rebuilt(why) = way {
-        let why = if is_missing { "it was not there".to_owned() } else { why };
+        let why = match (is_missing, is_there) {
+            (true, true) => "it was empty or cut short".to_owned(),
+            (true, false) => "it was not there".to_owned(),
+            _ => why,
+        };
         let entries = if read_only { "nothing is kept in it" } else { "it was filled from the flash" };
         notes.push(format!("the memory {} ({}): {why}; {entries}", path.display(), human_size(bytes)));
     }

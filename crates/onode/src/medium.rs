@@ -1,21 +1,19 @@
 //! What lies on a medium below its objects: check, repair and dumps, without a mount.
 
-use crate::clock::SystemClock;
+use crate::beside;
 use crate::device::Access;
 use crate::error::{Class, Error, Result};
 use crate::memory;
 use crate::nand::open_nand;
-use crate::spec::{Memory, Spec, Tiers};
+use crate::spec::{Beside, Memory, Shape, Spec, Tiers};
 use crate::tiers;
 use onode_flash::check::{CheckOptions, Finding, Severity};
 use onode_flash::repair::{Action, RepairOptions};
-use onode_fs::{FileSystem, Options as MountOptions};
 use onode_media::Nand;
 use onode_object::powers::ScrubReport;
 use onode_object::{Durability, ErrorKind, ObjectDevice, ObjectId, Transaction};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
 
 pub use onode_flash::dump::{
     AttributeDump, ExtentDump, ItemDump, NodeDump, OnodeDump, PageDump, ReferenceDump, SegmentDump, SuperblockContent,
@@ -71,7 +69,7 @@ pub fn check_medium(spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<M
         return check_disks(spec, disks, progress);
     }
     let report = onode_flash::check(&mut open(spec, true)?, &CheckOptions::default(), progress);
-    Ok(MediumReport {
+    let mut made = MediumReport {
         is_sound: report.is_sound(),
         is_mountable: report.worst() < Some(Severity::Fatal),
         is_closed: report.clean,
@@ -79,7 +77,41 @@ pub fn check_medium(spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<M
         bytes_verified: report.bytes_verified,
         findings: report.findings.iter().map(MediumFinding::of).collect(),
         unverified: Vec::new(),
-    })
+    };
+    if made.is_mountable
+        && let Spec::Flash { shape, beside: Some(memory), .. } = spec
+        && let Some(image) = spec.image_path()
+    {
+        check_beside(spec, image, (shape, memory), &mut made)?;
+    }
+    Ok(made)
+}
+
+/// Compares the memory beside the flash with it, entry by entry. A memory that is damaged, behind or not there loses
+/// nothing by itself; one that answers otherwise than the flash does is an error.
+fn check_beside(spec: &Spec, image: &Path, at: (&Shape, &Beside), report: &mut MediumReport) -> Result<()> {
+    let place = at.1.path.as_ref().map_or_else(|| "memory".to_owned(), |path| path.display().to_string());
+    let finding = |severity, message: String| {
+        let (kind, place) = ("Memory".to_owned(), place.clone());
+        MediumFinding { severity, kind, place, object: None, range: None, message }
+    };
+    match beside::open_flash(spec, image, at, Access::LOOK) {
+        Ok((device, notes)) => {
+            report.findings.extend(notes.into_iter().map(|note| finding("warning", note)));
+            let compared = device.compare_memory();
+            let wrong = compared.unwrap_or_else(|error| vec![format!("the memory could not be compared: {error}")]);
+            report.is_sound &= wrong.is_empty();
+            report.findings.extend(wrong.into_iter().map(|wrong| finding("error", wrong)));
+        }
+        Err(error) if error.class == Class::Loss => {
+            report.findings.push(finding("fatal", error.why));
+            report.is_sound = false;
+        }
+        // The walk over the flash has said what is damaged there.
+        Err(error) if error.class == Class::Damaged && !report.is_sound => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
 }
 
 /// Replays the logs of both disks in memory, has the tree compared with the blocks in use, and reads all content of the big disk and
@@ -182,6 +214,8 @@ pub struct MediumRepaired {
     pub actions: Vec<String>,
     /// Something could not be saved.
     pub lost: bool,
+    /// Objects that lost something of what they held, in order.
+    pub losers: Vec<u64>,
 }
 
 /// Repairs the medium of `spec`. With `drop_damaged` also what cannot be read any more is dropped from the
@@ -201,44 +235,23 @@ pub fn repair_medium(spec: &Spec, drop_damaged: bool, accept_loss: bool) -> Resu
     }
     let repaired = onode_flash::repair::repair(open(spec, false)?, &RepairOptions { drop_damaged });
     let actions = repaired.map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?.actions;
+    let losers: BTreeSet<u64> = actions.iter().filter_map(Action::object).map(|object| object.0).collect();
     Ok(MediumRepaired {
         lost: actions.iter().any(Action::is_loss),
+        losers: losers.into_iter().collect(),
         actions: actions.iter().map(ToString::to_string).collect(),
     })
 }
 
 /// A mount makes everything anew that is not in the log. Where the log lacks something, with consent, it says again what is left.
 fn repair_memory(spec: &Spec, memory: &Memory, path: &Path, access: Access) -> Result<MediumRepaired> {
-    let device = Arc::new(memory::mount(spec, memory, path, access)?);
-    let mut done = MediumRepaired { actions: device.mended(), lost: false };
+    let device = memory::mount(spec, memory, path, access)?;
     let losses = device.losses();
-    if !losses.is_empty() {
-        let concerned = device.objects_of_losses();
-        done.lost = true;
-        done.actions.extend(losses.into_iter().map(|what| format!("dropped what cannot be read: {what}")));
-        let files = names_of(&device, &concerned).into_iter();
-        done.actions.extend(files.map(|name| format!("restore from a backup: {name}")));
-    }
+    let losers = device.objects_of_losses().iter().map(|object| object.0).collect();
+    let mut done = MediumRepaired { actions: device.mended(), lost: !losses.is_empty(), losers };
+    done.actions.extend(losses.into_iter().map(|what| format!("dropped what cannot be read: {what}")));
     device.close().map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?;
     Ok(done)
-}
-
-/// The paths of files, and the ids of those that no name leads to.
-fn names_of(device: &Arc<memory::Device>, objects: &[ObjectId]) -> Vec<String> {
-    let mut wanted: BTreeSet<u64> = objects.iter().map(|object| object.0).collect();
-    let mut names = Vec::new();
-    let options = MountOptions { read_only: true, ..MountOptions::default() };
-    if let Ok(files) = FileSystem::mount(Arc::clone(device) as Arc<dyn ObjectDevice>, Arc::new(SystemClock), options) {
-        // A damaged volume may hide some.
-        let _ = files.walk(b"/", &mut |path, attributes| {
-            if wanted.remove(&attributes.inode.0) {
-                names.push(String::from_utf8_lossy(path).into_owned());
-            }
-            Ok(!wanted.is_empty())
-        });
-    }
-    names.extend(wanted.into_iter().map(|object| ObjectId(object).to_string()));
-    names
 }
 
 /// What a mount can make good it makes good. Damaged blocks of the big disk are written again from their copies on the fast one; a
@@ -258,12 +271,12 @@ fn repair_disks(spec: &Spec, disks: &Tiers, access: Access, drop_damaged: bool) 
             hole.punch(object, range.start, range.end - range.start);
             device.commit(hole, Durability::Buffered).map_err(went)?;
             done.lost = true;
-            done.actions.push(format!(
-                "zeroed bytes {} to {} of object {}, whose content was damaged: restore it from a backup",
-                range.start, range.end, object.0
-            ));
+            done.losers.push(object.0);
+            done.actions.push(format!("zeroed bytes {} to {} of {object}, which were damaged", range.start, range.end));
         }
     }
+    done.losers.sort_unstable();
+    done.losers.dedup();
     let copies = device.damaged_copies();
     device.close().map_err(went)?;
     if copies > 0 {

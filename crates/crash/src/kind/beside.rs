@@ -11,7 +11,7 @@ use crate::object::workload::unexpected;
 use crate::violation::Violation;
 use onode_base::ErrorKind;
 use onode_base::checksum::crc32c_append;
-use onode_flash::{FlashDevice, MemoryOptions, MountPath, superblock_of};
+use onode_flash::{FlashDevice, MemoryOptions, MountOptions, MountPath, superblock_of};
 use onode_fs::Inodes;
 use onode_media::{Domain, SimNand};
 use onode_object::{AttributeKey, AttributeKind, Error, ObjectDevice, ObjectId, ObjectStat, Result as ObjectResult};
@@ -56,9 +56,17 @@ impl Beside {
         read_only: bool,
         rebuild: bool,
     ) -> ObjectResult<(FlashDevice, MountPath)> {
-        let options = self.flash.mount_options(read_only);
+        self.mount_with(medium, &self.flash.mount_options(read_only), rebuild)
+    }
+
+    fn mount_with(
+        &self,
+        medium: &BesideMedium,
+        options: &MountOptions,
+        rebuild: bool,
+    ) -> ObjectResult<(FlashDevice, MountPath)> {
         let memory: Memory = medium.memory.clone();
-        let mounted = FlashDevice::mount_beside(medium.clone(), memory, &options, &self.options(rebuild), &mut |_| {});
+        let mounted = FlashDevice::mount_beside(medium.clone(), memory, options, &self.options(rebuild), &mut |_| {});
         // As the facade does: of a volume that was closed only the first access looks at the flash.
         mounted.and_then(|(device, path)| device.confirm().map(|()| (device, path)))
     }
@@ -66,7 +74,9 @@ impl Beside {
     /// What the volume on `nand` looks like to who has no memory beside it.
     fn without_memory(&self, nand: SimNand) -> ObjectResult<Vec<Look>> {
         let medium = BesideMedium::new(BesideImage { nand, memory: self.blank() }, false);
-        let (device, _) = self.mount_any(&medium, false, false)?;
+        // With a write buffer less was found there than was promised, and whoever lost the memory has to consent.
+        let options = MountOptions { accept_loss: self.buffers, ..self.flash.mount_options(false) };
+        let (device, _) = self.mount_with(&medium, &options, false)?;
         agrees(&device)?;
         look(&device)
     }

@@ -4,7 +4,7 @@
 //! with the flash: no page is read. If the memory stands at an earlier checkpoint, the journal on flash is replayed from there.
 //! And without a memory that can be believed, the flash tells everything, and the memory is filled anew.
 
-use crate::bpram::mount::{Opened, Refused, held_in};
+use crate::bpram::mount::{Opened, Refused, held_in, stands_with};
 use crate::bpram::waiting::area_for;
 use crate::bpram::{Bpram, MemoryUse};
 use crate::core::Core;
@@ -21,7 +21,7 @@ use onode_base::ErrorKind;
 use onode_base::sync::Mutex;
 use onode_codec::exact::Entry;
 use onode_media::{Nand, Pmem};
-use onode_object::{Error, Result};
+use onode_object::{Condition, Error, Result, Severity};
 
 /// How a volume takes to the memory beside it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -150,7 +150,12 @@ impl Core {
             Ok(opened) if opened.bpram.is_closed => (Self::of_closed(nand, opened, options)?, MountPath::Memory),
             Ok(opened) => (Self::of_earlier(nand, opened, options)?, MountPath::Behind),
             Err(Refused { memory, why }) => {
-                (Self::rebuilt(nand, memory, (options, beside), progress)?, MountPath::Rebuilt(why))
+                let mut core = Self::rebuilt(nand, memory, (options, beside), progress)?;
+                if core.bpram.is_some() {
+                    let text = format!("the memory beside the flash was filled anew from the flash: {why}");
+                    core.events.push(Condition::new("memory-rebuilt", Severity::Notice, text));
+                }
+                (core, MountPath::Rebuilt(why))
             }
         };
         (core.spills, core.buffers) = (beside.spill, beside.buffer);
@@ -212,8 +217,16 @@ impl Core {
             return Err(Error::new(ErrorKind::Invalid, "the volume has no memory beside it: open it as flash"));
         }
         // Whatever became of the rest of the memory, its write buffer may have what the flash lacks.
-        let held = held_in(&*memory, &found.superblock.uuid);
+        let uuid = &found.superblock.uuid;
+        let held = held_in(&*memory, uuid);
+        let is_ours = stands_with(&*memory, uuid, found.superblock.generation.get());
         let mut core = Self::mount_found(nand, &found, options, held)?;
+        if found.is_buffered() && !is_ours && !core.held_fits {
+            core.accept(
+                "the memory beside the flash held the last synced changes, up to a page of them, and it is missing, or \
+                 another one than it was",
+            )?;
+        }
         if options.read_only || core.journal_damage.is_some() {
             return core.recovered(options);
         }

@@ -290,9 +290,18 @@ impl Bpram {
         self.heap.free_bytes().saturating_sub(self.table_bytes() + 2 * self.body_bytes())
     }
 
-    /// Whether the changed buckets should be folded: the new places are taken before the old ones are given up.
-    pub fn fold_is_due(&self) -> bool {
-        2 * self.fold_bytes() > self.room().max(self.heap.capacity_bytes() / 16)
+    /// Whether the changed buckets should be folded: the new places are taken before the old ones are given up. Where
+    /// entries may stay on flash alone, a memory without room is no reason for folds after every few changes.
+    pub fn fold_is_due(&self, spills: bool) -> bool {
+        let (room, least) = (self.room(), self.heap.capacity_bytes() / 16);
+        2 * self.fold_bytes() > room.max(least) && !(spills && room < least)
+    }
+
+    /// Bytes that more entries may take before the memory counts as full, and those that entries take now.
+    pub fn entry_room(&self) -> (u64, u64) {
+        let capacity = self.heap.capacity_bytes();
+        let kept = (8 * format::BUCKET_BYTES_MAX as u64).min(capacity / 4);
+        (self.room().saturating_sub(kept), capacity.saturating_sub(self.heap.free_bytes()))
     }
 
     /// Whether the memory is so full that what `changes` more buckets hold may have no place.

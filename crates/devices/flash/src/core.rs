@@ -26,7 +26,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use onode_base::evict::Lru;
 use onode_media::IoTag;
-use onode_object::Result;
+use onode_object::{Condition, Result};
 
 /// What the device did beside what was asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,6 +102,10 @@ pub struct Core {
     pub buffers: bool,
     /// What a mount found there, until it is replayed.
     pub held: Option<HeldPage>,
+    /// That was the page at which the journal on flash ends.
+    pub held_fits: bool,
+    /// What happened to the volume at its mount, for who watches over it.
+    pub events: Vec<Condition>,
     /// The volume was taken up from the memory, and nobody has seen yet that the flash is the one it belongs to.
     pub unconfirmed: bool,
     /// Clean nodes in memory, by location.

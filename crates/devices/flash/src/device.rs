@@ -13,8 +13,8 @@ use onode_media::Nand;
 use onode_object::powers::{Inspect, Scrub, ScrubReport};
 use onode_object::validate::reserve;
 use onode_object::{
-    AttributeKey, DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result, Space, SyncScope,
-    Transaction,
+    AttributeKey, DeviceInfo, Durability, Health, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result, Space,
+    SyncScope, Transaction,
 };
 
 /// Units of deferred changes that background work settles at once.
@@ -121,6 +121,10 @@ impl ObjectDevice for FlashDevice {
 
     fn space(&self) -> Space {
         self.core.lock().space()
+    }
+
+    fn health(&self) -> Health {
+        self.core.lock().health()
     }
 
     fn maintain(&self, budget: u32) -> Result<Maintenance> {

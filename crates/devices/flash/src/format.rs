@@ -50,6 +50,9 @@ pub const FEATURE_WEAR_OFF: u32 = 1;
 pub const FEATURE_WEAR_DYNAMIC: u32 = 2;
 /// See [`FEATURE_WEAR_OFF`].
 pub const FEATURE_WEAR_STATIC: u32 = 4;
+/// Compatible feature: the write buffer of the memory beside the flash may have commits that were promised to be durable
+/// and that the flash lacks.
+pub const FEATURE_BUFFERED: u32 = 8;
 /// Bytes of an entry in the log of access times: object and time.
 pub const ACCESS_ENTRY_BYTES: usize = 16;
 /// First bytes of every segment summary.

@@ -43,6 +43,7 @@ mod errors;
 mod failing;
 pub mod format;
 mod gather;
+mod health;
 mod index;
 mod inspect;
 mod items;
@@ -70,6 +71,7 @@ mod tree;
 
 pub use beside::{MemoryOptions, MountPath};
 pub use bpram::MemoryUse;
+pub use bpram::mount::BYTES_MIN as MEMORY_BYTES_MIN;
 pub use bpram::mount::superblock_of;
 pub use check::{CheckOptions, check};
 pub use device::FlashDevice;

@@ -24,11 +24,12 @@ use crate::tree::Tree;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::format;
+use alloc::vec::Vec;
 use onode_base::ErrorKind;
 use onode_base::evict::Lru;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::{IoTag, Nand, Pmem};
-use onode_object::{Error, ObjectId, Result};
+use onode_object::{Condition, Error, ObjectId, Result, Severity};
 
 impl Core {
     /// Makes an empty volume; everything on the medium is lost.
@@ -105,9 +106,9 @@ impl Core {
     /// Makes a state that was found durable, unless it is not to be changed.
     pub fn recovered(self, options: &MountOptions) -> Result<Self> {
         let mut core = self;
-        if let Some(why) = &core.journal_damage {
-            let why = format!("{why}; the volume is read-only");
-            core.log.store.latch(&why);
+        if let Some(why) = core.journal_damage.clone() {
+            core.accept(&format!("{why}; what was done after commit {} is not found", core.log.transaction))?;
+            core.log.store.latch(&format!("{why}; the volume is read-only"));
         }
         if !core.options.read_only && !core.clean && core.log.store.read_only().is_none() {
             let recovered = core.recover_pending();
@@ -117,6 +118,18 @@ impl Core {
             core.log.store.latch("the volume is mounted read-only");
         }
         Ok(core)
+    }
+
+    /// Goes on although `lost` is not there, if that was consented to.
+    ///
+    /// # Errors
+    /// `Loss` without consent.
+    pub fn accept(&mut self, lost: &str) -> Result<()> {
+        if !self.options.accept_loss {
+            return Err(Error::new(ErrorKind::Loss, lost));
+        }
+        self.events.push(Condition::new("loss-accepted", Severity::Failed, format!("with consent: {lost}")));
+        Ok(())
     }
 
     /// The state that the superblock `found` and the journal behind it describe. Nothing is written.
@@ -220,7 +233,9 @@ impl Core {
         // Pages that carry their trailers themselves divide what hosts write in powers of two.
         let copies_waiting = !Layout::trailer_in_spare(&layout.geometry);
         let waiting = if copies_waiting { FEATURE_WAITING_PAGES } else { 0 };
-        let by_size = (bytes / 512).clamp(16 << 10, 1 << 20) as usize;
+        // On small media more of it: names that are spread change a node each, and a checkpoint after every few of them writes
+        // inner nodes and segment table again.
+        let by_size = (bytes / 512).clamp(16 << 10, 1 << 20).max((bytes / 128).min(256 << 10)) as usize;
         let mut core = Self {
             log: Log::new(store, table, options.write_buffer_bytes),
             tree,
@@ -229,6 +244,8 @@ impl Core {
             spills: false,
             buffers: false,
             held: None,
+            held_fits: false,
+            events: Vec::new(),
             unconfirmed: false,
             nodes: Lru::new(options.node_cache_bytes),
             ring: Ring::fresh(),

@@ -8,8 +8,10 @@
 //!
 //! It keeps true: nothing is written before all this is known, and then everything goes through one
 //! checkpoint. A cut at any moment leaves the volume as it was or as it is to be. What was lost is
-//! listed; content is never made up, damaged content stays an error for exactly its range.
+//! listed; content is never made up: damaged content stays an error for exactly its range, or if it is asked for becomes a
+//! hole.
 
+mod content;
 mod recount;
 #[cfg(test)]
 mod tests;
@@ -25,6 +27,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::Range;
 use onode_base::ErrorKind;
 use onode_media::Nand;
 use onode_object::{Error, ObjectId, Result};
@@ -32,8 +35,8 @@ use onode_object::{Error, ObjectId, Result};
 /// How far a repair may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RepairOptions {
-    /// Drop entries of the index that are lost or make no sense, and take an older checkpoint if there
-    /// is no other way. Without it a repair loses nothing that can still be read.
+    /// Drop entries of the index that are lost or make no sense and content that cannot be read, and take an older
+    /// checkpoint if there is no other way. Without it a repair loses nothing that can still be read.
     pub drop_damaged: bool,
 }
 
@@ -105,6 +108,13 @@ pub enum Action {
         /// What it was.
         what: String,
     },
+    /// Content that cannot be read became a hole.
+    ContentDropped {
+        /// The object.
+        object: ObjectId,
+        /// Which bytes of it.
+        range: Range<u64>,
+    },
 }
 
 impl Action {
@@ -117,7 +127,17 @@ impl Action {
                 | Self::OlderCheckpoint { .. }
                 | Self::NodeDropped { .. }
                 | Self::EntryDropped { .. }
+                | Self::ContentDropped { .. }
         )
+    }
+
+    /// The object that lost something, if it is one.
+    #[must_use]
+    pub const fn object(&self) -> Option<ObjectId> {
+        match self {
+            Self::EntryDropped { object, .. } | Self::ContentDropped { object, .. } => Some(*object),
+            _ => None,
+        }
     }
 }
 
@@ -138,6 +158,9 @@ impl fmt::Display for Action {
             }
             Self::NodeDropped { from, until: None } => write!(f, "lost: a tree node with entries from {from} on"),
             Self::EntryDropped { object, what } => write!(f, "lost: {object}: {what}"),
+            Self::ContentDropped { object, range } => {
+                write!(f, "lost: {object}: bytes {}..{} are zeros now", range.start, range.end)
+            }
         }
     }
 }
@@ -162,6 +185,11 @@ pub fn repair(nand: impl Nand + 'static, options: &RepairOptions) -> Result<Repa
     let newest =
         newest.ok_or_else(|| Error::new(ErrorKind::Invalid, "no superblock: this is not an Onode flash volume"))?;
     let found = usable(&mut *nand, &all, &newest, options, &mut actions)?;
+    if newest.is_buffered() && !options.drop_damaged {
+        return Err(damaged(
+            "the memory beside the flash may have what the flash lacks: mount the volume with it first",
+        ));
+    }
     let mut core = Core::mount_found(nand, &found, &MountOptions { read_only: true, ..MountOptions::default() }, None)?;
     core.supersede(&newest);
     if let Some(why) = core.journal_damage.take() {
@@ -175,6 +203,9 @@ pub fn repair(nand: impl Nand + 'static, options: &RepairOptions) -> Result<Repa
         core.drop_next_deferred();
     }
     core.recount(options.drop_damaged, &mut actions)?;
+    if options.drop_damaged {
+        core.drop_content(&mut actions)?;
+    }
     // A cut may come at any time from here on: the old superblock counts until the new one is written.
     if !actions.is_empty() || !core.clean {
         core.clean = false;

@@ -113,7 +113,13 @@ impl Core {
         };
         let sure = self.statistics.pages_replayed < sure_pages;
         if let Some(held) = self.held.take().filter(|_| self.journal_damage.is_none()) {
+            let (end, lost) = (PagePlace { at: cursor.at, sequence: cursor.sequence }, held.lost);
             self.replay_held(held, &mut assembler, &mut cursor, &mut traces)?;
+            if lost == Some(end) && self.journal_damage.is_none() {
+                let (segment, page) = (end.at.segment, end.at.page);
+                let detail = format!("what the memory has of segment {segment} page {page} is damaged in its middle");
+                self.journal_damage = Some(format!("the journal is damaged: {detail}"));
+            }
         }
         // Pages are programmed in order: behind one that never was, not even the next one is.
         let goes_on = if keeps_order && fault == PageFault::Erased {
@@ -130,6 +136,8 @@ impl Core {
         self.clean = was_clean && found_nothing;
         self.replay_access_times()?;
         self.finish_segments();
+        // What never reached the medium is no damage.
+        self.log.store.forget_damaged_reads();
         self.pending = Recovery { last: cursor.last, traces };
         Ok(())
     }
@@ -180,7 +188,7 @@ impl Core {
         cursor: &mut Cursor,
         traces: &mut Traces,
     ) -> Result<()> {
-        let HeldPage { place: PagePlace { at, sequence }, content, frames } = held;
+        let HeldPage { place: PagePlace { at, sequence }, content, frames, .. } = held;
         if (at, sequence) != (cursor.at, cursor.sequence) || is_planted(Bug::BesideHeldForgotten) {
             // Without an index in the memory this may be one that others wrote to the flash since.
             if (sequence, at.page) > (cursor.sequence, cursor.at.page) && self.bpram.is_some() {
@@ -189,6 +197,7 @@ impl Core {
             }
             return Ok(());
         }
+        self.held_fits = true;
         self.enter_journal_segment(cursor);
         traces.last.clear();
         traces.sure = true;

@@ -9,8 +9,8 @@
 use crate::core::Core;
 use crate::errors::damaged;
 use crate::format::{
-    BlobReference, FEATURE_COMPACT_RECORDS, FEATURE_DEFERRED, FEATURES_KNOWN, FORMAT_MAJOR, FORMAT_MINOR, PageKind,
-    SUPERBLOCK_MAGIC, Superblock,
+    BlobReference, FEATURE_BUFFERED, FEATURE_COMPACT_RECORDS, FEATURE_DEFERRED, FEATURES_KNOWN, FORMAT_MAJOR,
+    FORMAT_MINOR, PageKind, SUPERBLOCK_MAGIC, Superblock,
 };
 use crate::layout::Layout;
 use crate::page::{self, PageFault, PageInfo};
@@ -35,6 +35,8 @@ pub struct Ring {
     pub generation: u32,
     /// Generation of the first superblock of its checkpoint.
     pub checkpoint_generation: u32,
+    /// It says that the memory beside the flash may have commits that the flash lacks.
+    pub buffered: bool,
 }
 
 /// A superblock found on the medium.
@@ -53,7 +55,7 @@ pub struct Found {
 impl Ring {
     /// The area of a new volume.
     pub const fn fresh() -> Self {
-        Self { block: u32::MAX, next_page: None, generation: 0, checkpoint_generation: 1 }
+        Self { block: u32::MAX, next_page: None, generation: 0, checkpoint_generation: 1, buffered: false }
     }
 
     /// The newest superblock on the medium is in `block` and has this number.
@@ -70,7 +72,15 @@ impl Ring {
             next_page: None,
             generation: superblock.generation.get(),
             checkpoint_generation: superblock.checkpoint_generation.get(),
+            buffered: found.is_buffered(),
         }
+    }
+}
+
+impl Found {
+    /// Whether the memory beside the flash may have commits that were promised and that the flash lacks.
+    pub const fn is_buffered(&self) -> bool {
+        self.superblock.compatible.get() & FEATURE_BUFFERED != 0
     }
 }
 
@@ -95,7 +105,7 @@ impl Core {
                 self.ring.checkpoint_generation = generation;
             }
             let is_full = core::mem::take(&mut changes_wait);
-            if !self.fold(is_full, self.checkpoint_state.clean && (first || self.clean), generation)? {
+            if !self.fold(is_full, self.closes(first), generation)? {
                 // No anchor may fit, whatever became of the last one.
                 generation += 2;
                 if first {
@@ -103,6 +113,7 @@ impl Core {
                 }
             }
             let (block, page) = place;
+            self.ring.buffered = self.buffers_writes() && !self.closes(first);
             let bytes = self.encode_superblock(generation);
             let address = PageAddress(layout.geometry.first_page(BlockAddress(block)).0 + u64::from(page));
             let info = PageInfo {
@@ -122,6 +133,11 @@ impl Core {
             failed.push(block);
             place = (self.next_superblock_block(&mut steps, &mut failed)?, 0);
         }
+    }
+
+    /// Whether nothing follows the superblock that is about to be written, `first` of its checkpoint or not.
+    const fn closes(&self, first: bool) -> bool {
+        self.checkpoint_state.clean && (first || self.clean)
     }
 
     /// Erases the next usable superblock block; `steps` are the ones not tried yet, counted from the block
@@ -175,13 +191,14 @@ impl Core {
         let (root, root_level) = checkpoint.root;
         let (placement, victim) = self.policies.bytes();
         let deferred = if checkpoint.deferred.is_some() { FEATURE_DEFERRED } else { 0 };
+        let buffered = if self.ring.buffered { FEATURE_BUFFERED } else { 0 };
         let superblock = Superblock {
             magic: SUPERBLOCK_MAGIC,
             major: FORMAT_MAJOR.into(),
             minor: FORMAT_MINOR.into(),
             incompatible: (self.incompatible | deferred).into(),
             read_only_compatible: 0.into(),
-            compatible: self.policies.compatible().into(),
+            compatible: (self.policies.compatible() | buffered).into(),
             uuid: self.uuid,
             page_bytes: shape.page_bytes.into(),
             pages_per_block: shape.pages_per_block.into(),

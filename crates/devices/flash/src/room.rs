@@ -19,15 +19,17 @@ use onode_object::{AttributeKey, Error, Mutation, ObjectId, Result, Space, Trans
 /// Index bytes that a mutation may add beside its own content: key, extent, onode.
 const MUTATION_BYTES: u64 = 48;
 
-/// Rounds without a gain after which a transaction that needs space is refused.
-const FILLING_ROUNDS: u32 = 3;
+/// Rounds without a gain after which a transaction that needs space is refused. By the figures there is room for it, and
+/// somebody may have been told so: near the end many segments are moved until one more is empty, and a checkpoint that
+/// opens one for itself hides what a round brought.
+const FILLING_ROUNDS: u32 = 24;
 
 /// The same for one that only frees space: it tries harder, so that what a volume took it can also let go.
-/// A checkpoint that opens a segment for itself hides what a round brought.
-const FREEING_ROUNDS: u32 = 8;
+const FREEING_ROUNDS: u32 = 48;
 
-/// Bytes that an extent takes in a segment summary.
-const EXTENT_ITEM_BYTES: u64 = 10;
+/// Bytes that an extent takes in a segment summary, and its share of the nodes that its move changes: whoever cleans a
+/// segment of tiny contents writes a good part of what that gains as index.
+const EXTENT_ITEM_BYTES: u64 = 40;
 
 /// The same where nodes lie among content, or where contents that were never packed together have no order: a
 /// segment that is cleaned gets back the nodes that its content changes, so tiny contents have to leave more room.
@@ -89,7 +91,18 @@ impl Core {
         // Where everything goes to the journal, as many pages without records as with some.
         let pages = self.checkpoint_pages * if self.is_combined() { 2 } else { 1 };
         let journal = pages.div_ceil(self.log.store.layout.segment_pages) + 1;
-        self.reserve_segments() + self.checkpoint_segments() + journal + 2
+        self.reserve_segments() + self.checkpoint_segments() + journal + 2 + self.replacing_segments()
+    }
+
+    /// Segments that only what replaces content may fill, which a full volume still takes: parts of what it replaces have
+    /// extents of their own.
+    const fn replacing_segments(&self) -> u32 {
+        1 + self.log.store.layout.segments / 128
+    }
+
+    /// Bytes beyond what users may fill, for what replaces content.
+    fn replacing_bytes(&self) -> u64 {
+        u64::from(self.replacing_segments()) * self.filled_bytes()
     }
 
     /// Whether content and index share the journal's segments.
@@ -133,6 +146,7 @@ impl Core {
             let page_bytes = u64::from(self.log.store.layout.payload_bytes);
             left / (page_bytes + self.page_extent_bytes()) * page_bytes
         };
+        let available = available.min(self.memory_allows());
         Space { total, available, objects: self.object_count() }
     }
 
@@ -143,7 +157,7 @@ impl Core {
     pub fn make_room(&mut self, transaction: &Transaction, freeing: bool) -> Result<()> {
         let bytes = self.transaction_bytes(transaction);
         if !freeing {
-            self.make_memory_room(transaction.mutations.len())?;
+            self.make_memory_room(transaction)?;
             let usable = self.usable_bytes();
             if self.used_bytes() + bytes > usable {
                 // What was replaced still counts where it is deferred.
@@ -151,7 +165,11 @@ impl Core {
             }
             let used = self.used_bytes();
             if used + bytes > usable {
-                return Err(no_space(bytes, usable.saturating_sub(used)));
+                let replaced = self.replaced_bytes(transaction)?;
+                let most = if replaced > 0 { usable + self.replacing_bytes() } else { usable };
+                if used + bytes.saturating_sub(replaced) > most {
+                    return Err(no_space(bytes, usable.saturating_sub(used)));
+                }
             }
         }
         let filled = bytes + self.padding_bytes(transaction) + self.node_room(transaction);
@@ -187,6 +205,37 @@ impl Core {
     pub fn transaction_bytes(&self, transaction: &Transaction) -> u64 {
         let content = |one: &Mutation| if let Mutation::Write { data, .. } = one { data.len() as u64 } else { 0 };
         self.index_bytes(transaction) + transaction.mutations.iter().map(content).sum::<u64>()
+    }
+
+    /// Bytes that `transaction` gives up for others in their place, content and attributes; 0 if it adds anything that was
+    /// not there, so that what is new never takes the room for what replaces.
+    fn replaced_bytes(&mut self, transaction: &Transaction) -> Result<u64> {
+        let mut bytes = 0;
+        for mutation in &transaction.mutations {
+            bytes += match mutation {
+                Mutation::Write { data, .. } if data.is_empty() => 0,
+                Mutation::Write { object, offset, data } => {
+                    let until = offset.saturating_add(data.len() as u64);
+                    let extents = self.extents(*object, *offset, until, usize::MAX)?;
+                    let held = extents.iter().map(|one| one.end().min(until) - one.offset.max(*offset)).sum::<u64>();
+                    if held < data.len() as u64 {
+                        return Ok(0);
+                    }
+                    held
+                }
+                Mutation::SetAttribute { object, key, value } => {
+                    match self.attribute_bytes(*object, *key)? {
+                        Some(held) if held >= value.len() => MUTATION_BYTES + value.len() as u64,
+                        // An inode that notes down another time may take some bytes more.
+                        Some(held) if value.len() - held <= MUTATION_BYTES as usize => MUTATION_BYTES + held as u64,
+                        _ => return Ok(0),
+                    }
+                }
+                Mutation::Create { .. } => return Ok(0),
+                _ => MUTATION_BYTES,
+            };
+        }
+        Ok(bytes)
     }
 
     /// The most bytes that `transaction` may leave empty at the ends of pages where nothing shares them, until

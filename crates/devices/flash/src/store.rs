@@ -54,6 +54,8 @@ pub struct Store {
     pub unflushed: bool,
     /// Programs that failed one after another.
     failures: u32,
+    /// Reads that failed because a page is not what was written.
+    damaged_reads: u64,
     read_only: Option<String>,
 }
 
@@ -75,8 +77,34 @@ impl Store {
             flushed: false,
             unflushed: false,
             failures: 0,
+            damaged_reads: 0,
             read_only: None,
         }
+    }
+
+    /// Reads that failed because a page is not what was written.
+    pub const fn damaged_reads(&self) -> u64 {
+        self.damaged_reads
+    }
+
+    /// Those so far were expected.
+    pub const fn forget_damaged_reads(&mut self) {
+        self.damaged_reads = 0;
+    }
+
+    /// A run of pages from `at` on could not be read. One that the medium cannot correct is damaged, which concerns its bytes
+    /// alone; anything else concerns the medium.
+    fn read_error(&mut self, at: SegmentPage, error: &onode_media::Error) -> Error {
+        if error.kind == onode_media::MediaErrorKind::Uncorrectable {
+            return self.note_damaged(at, &PageFault::Checksum);
+        }
+        from_media("read", error)
+    }
+
+    /// A page is not what was written.
+    fn note_damaged(&mut self, at: SegmentPage, fault: &PageFault) -> Error {
+        self.damaged_reads += 1;
+        damaged(format!("segment {} page {}: {fault:?}", at.segment, at.page))
     }
 
     /// The medium, for what is neither page nor segment: superblocks, bad blocks, counters.
@@ -284,7 +312,7 @@ impl Store {
                 self.cache.insert((address.0, sequence), page.clone(), page.payload.len());
                 Ok(page)
             }
-            Err(fault) => Err(damaged(format!("segment {} page {}: {fault:?}", at.segment, at.page))),
+            Err(fault) => Err(self.note_damaged(at, &fault)),
         }
     }
 
@@ -314,12 +342,13 @@ impl Store {
                 continue;
             }
             let mut spares: Vec<u8> = vec![0; (count * shape.spare_bytes) as usize];
-            self.nand.read_run(first, pages, &mut spares, tag).map_err(|error| from_media("read", &error))?;
+            let read = self.nand.read_run(first, pages, &mut spares, tag);
+            read.map_err(|error| self.read_error(at, &error))?;
             for (i, (page, spare)) in pages.chunks(size).zip(spares.chunks(shape.spare_bytes as usize)).enumerate() {
                 let address = PageAddress(first.0 + i as u64);
-                page::verify(self.seed, address, Some(sequence), spare, page).map_err(|fault| {
-                    damaged(format!("segment {} page {}: {fault:?}", at.segment, at.page + i as u32))
-                })?;
+                let at = SegmentPage { page: at.page + i as u32, ..at };
+                let verified = page::verify(self.seed, address, Some(sequence), spare, page);
+                verified.map_err(|fault| self.note_damaged(at, &fault))?;
             }
             rest = after;
             at.page += count;
@@ -339,12 +368,14 @@ impl Store {
         let (page_bytes, size) = (self.layout.geometry.page_bytes as usize, self.layout.payload_bytes as usize);
         let first = self.layout.address(at);
         let mut pages = vec![0; count as usize * page_bytes];
-        self.nand.read_run(first, &mut pages, &mut [], tag).map_err(|error| from_media("read", &error))?;
+        let read = self.nand.read_run(first, &mut pages, &mut [], tag);
+        read.map_err(|error| self.read_error(at, &error))?;
         for (i, (page, out)) in pages.chunks(page_bytes).zip(out.chunks_mut(size)).enumerate() {
             let (payload, trailer) = page.split_at(size);
             let address = PageAddress(first.0 + i as u64);
-            page::verify(self.seed, address, Some(sequence), trailer, payload)
-                .map_err(|fault| damaged(format!("segment {} page {}: {fault:?}", at.segment, at.page + i as u32)))?;
+            let at = SegmentPage { page: at.page + i as u32, ..at };
+            let verified = page::verify(self.seed, address, Some(sequence), trailer, payload);
+            verified.map_err(|fault| self.note_damaged(at, &fault))?;
             out.copy_from_slice(payload);
         }
         Ok(())

@@ -126,12 +126,18 @@ fn judge(volume: &Volume, medium: &Patched) -> Result<(), String> {
     let report = check(&mut medium.clone(), &CheckOptions::default(), &mut |_, _| ());
     for read_only in [true, false] {
         let options = MountOptions { read_only, ..MountOptions::default() };
-        let device = match FlashDevice::mount(medium.clone(), &options) {
+        let asked = FlashDevice::mount(medium.clone(), &options).err().map(|error| error.kind);
+        let consent = MountOptions { accept_loss: true, ..options };
+        let device = match FlashDevice::mount(medium.clone(), &consent) {
             Ok(device) => device,
             Err(_) if !report.is_sound() => continue,
             Err(error) => return Err(format!("the check finds nothing, but: {error}")),
         };
-        let why = device.info().read_only.unwrap_or_default();
+        let accepted = device.health().conditions.iter().any(|one| one.code == "loss-accepted");
+        if accepted != (asked == Some(ErrorKind::Loss)) {
+            return Err(format!("consent was asked for as {asked:?}, health says {accepted}"));
+        }
+        let why = if accepted { "damaged" } else { "" };
         match compare(&device, newest) {
             Ok(false) => {}
             Ok(true) if report.is_sound() => return Err("reads fail, the check finds nothing".into()),

@@ -66,7 +66,7 @@ fn what_was_synced_is_there_after_any_cut() {
     cut_after_each(Geometry { blocks: 96, ..LARGE }, 40, Some(64 << 10));
 }
 
-/// The flash alone is a state that there was.
+/// The flash alone is a state that there was, which nobody gets without consent.
 #[test]
 fn without_its_memory_the_volume_is_an_earlier_one() {
     let pair = Pair::on(Geometry { blocks: 96, ..SMALL }, 128 << 10, BUFFERED);
@@ -92,13 +92,34 @@ fn without_its_memory_the_volume_is_an_earlier_one() {
                 beside: BUFFERED,
                 crashes: 0,
             };
-            assert!(matches!(alone.mount(), MountPath::Rebuilt(_)));
+            for read_only in [true, false] {
+                let options = MountOptions { read_only, ..MountOptions::default() };
+                let refused = alone.try_mount(&options).err().map(|error| error.kind);
+                assert_eq!(refused, Some(ErrorKind::Loss), "step {step}");
+            }
+            let consent = MountOptions { accept_loss: true, ..MountOptions::default() };
+            assert!(matches!(alone.try_mount(&consent), Ok(MountPath::Rebuilt(_))));
+            let told = alone.device().health().conditions;
+            assert!(told.iter().any(|one| one.code == "loss-accepted"), "{told:?}");
             let found = look(alone.device());
             let at = states.iter().rposition(|state| *state == found).expect("a state that there never was");
             assert!(states.len() - at < 40, "{at} of {}", states.len());
             alone.agrees();
         }
     }
+}
+
+/// What was closed in order needs no memory.
+#[test]
+fn a_lost_memory_of_a_closed_volume_loses_nothing() {
+    let mut pair = used(96, 128 << 10, 60, BUFFERED);
+    let seen = look(pair.device());
+    pair.device().close().unwrap();
+    pair.memory = memory(128 << 10);
+    assert!(matches!(pair.mount(), MountPath::Rebuilt(_)));
+    assert_eq!(look(pair.device()), seen);
+    let told = pair.device().health().conditions;
+    assert!(told.iter().any(|one| one.code == "memory-rebuilt"), "{told:?}");
 }
 
 /// A torn index does not take the write buffer with it.

@@ -14,7 +14,7 @@ use onode::{Class, Error, MountOptions, Result, Spec, Volume, human_size, open_d
 use onode_fs::check::{Finding, Severity};
 use onode_object::ObjectDevice;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt;
 use std::sync::Arc;
@@ -170,6 +170,7 @@ fn name_files(spec: &Spec, findings: &mut [Found]) {
     if wanted.is_empty() {
         return;
     }
+    // What is lost was said before.
     let options = MountOptions { read_only: true, accept_loss: true, ..MountOptions::default() };
     let Ok(volume) = Volume::open(spec, options) else { return };
     let _ = volume.files().walk(b"/", &mut |path, attributes| {
@@ -178,6 +179,26 @@ fn name_files(spec: &Spec, findings: &mut [Found]) {
         }
         Ok(true)
     });
+}
+
+/// The paths of files by their numbers; of those that no name leads to, the number.
+pub fn paths_of(spec: &Spec, numbers: &[u64]) -> Vec<String> {
+    let mut wanted: BTreeSet<u64> = numbers.iter().copied().collect();
+    let options = MountOptions { read_only: true, accept_loss: true, ..MountOptions::default() };
+    let mut paths = Vec::new();
+    if !wanted.is_empty()
+        && let Ok(volume) = Volume::open(spec, options)
+    {
+        // A damaged volume may hide some.
+        let _ = volume.files().walk(b"/", &mut |path, attributes| {
+            if wanted.remove(&attributes.inode.0) {
+                paths.push(String::from_utf8_lossy(path).into_owned());
+            }
+            Ok(!wanted.is_empty())
+        });
+    }
+    paths.extend(wanted.into_iter().map(|number| format!("object {number}")));
+    paths
 }
 
 /// The walk over the medium, with a progress bar.
@@ -256,7 +277,11 @@ impl fmt::Display for Report {
             write!(f, "\nit was not closed in order; the next mount recovers it")?;
         }
         if !self.clean {
-            write!(f, "\n`onode repair` repairs what can be repaired; lost bytes stay lost")?;
+            write!(
+                f,
+                "\n`onode repair` repairs what can be repaired; lost bytes stay lost: restore those files from a backup, \
+                 or have `onode repair --drop-damaged` make zeros of what is lost"
+            )?;
         }
         Ok(())
     }

@@ -35,6 +35,8 @@ struct Outcome {
     lost: bool,
     medium: Vec<String>,
     found: Vec<Found>,
+    /// Files that lost content, to be restored from a backup.
+    restore: Vec<String>,
     after: Report,
 }
 
@@ -58,7 +60,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<Outcome> {
     let Arguments { drop_damaged, consent: Consent { accept_loss }, .. } = *arguments;
     let what = || format!("cannot repair {spec}");
-    let MediumRepaired { actions, lost } =
+    let MediumRepaired { actions, lost, losers } =
         repair_medium(spec, drop_damaged, accept_loss).map_err(|error| match error.class {
             Class::Damaged | Class::Loss if !drop_damaged => {
                 error.hint("`onode repair --drop-damaged` gives up what is lost, so that the rest can be used")
@@ -75,6 +77,7 @@ fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<Outcome
         lost,
         medium: actions,
         found: before.findings.iter().map(Found::in_files).collect(),
+        restore: check::paths_of(spec, &losers),
         after: Report::of(spec, output)?,
     })
 }
@@ -86,6 +89,9 @@ impl fmt::Display for Outcome {
         }
         for finding in &self.found {
             writeln!(f, "found: {finding}")?;
+        }
+        for path in &self.restore {
+            writeln!(f, "restore from a backup: {path}")?;
         }
         writeln!(f, "repaired {} things; now:", self.fixed)?;
         write!(f, "{}", self.after)

@@ -113,6 +113,17 @@ pub struct HeldPage {
     pub content: Vec<u8>,
     /// Its record frames.
     pub frames: Vec<u8>,
+    /// The page of the last entry that is there behind one that is not sound any more: a cut leaves the last one torn and
+    /// none behind it, so this one was durable once and what is missing before it is damage.
+    pub lost: Option<PagePlace>,
+}
+
+impl HeldPage {
+    /// Nothing that could be read.
+    const UNREADABLE: Self = {
+        let at = SegmentPage { segment: u32::MAX, page: 0 };
+        Self { place: PagePlace { at, sequence: 0 }, content: Vec::new(), frames: Vec::new(), lost: None }
+    };
 }
 
 /// The buffer.
@@ -164,10 +175,11 @@ impl WriteBuffer {
         let mut buffer = Self::new(area, seed);
         let first = |slot| Some((slot, buffer.entry(memory, slot, 0)?));
         let Some((slot, first)) = (0..area.slots).filter_map(first).max_by_key(|(_, entry)| entry.number) else {
-            return (buffer, None);
+            let lost = buffer.last_behind(memory);
+            return (buffer, lost.map(|place| HeldPage { lost: Some(place), ..HeldPage::UNREADABLE }));
         };
         (buffer.slot, buffer.used, buffer.number) = (slot, first.bytes(), first.number);
-        let mut page = HeldPage { place: first.place, content: first.content, frames: first.frames };
+        let mut page = HeldPage { place: first.place, content: first.content, frames: first.frames, lost: None };
         while let Some(entry) = buffer.entry(memory, slot, buffer.used) {
             if entry.number != buffer.number + 1 || entry.place != page.place {
                 break;
@@ -177,8 +189,18 @@ impl WriteBuffer {
             page.content.extend_from_slice(&entry.content);
             page.frames.extend_from_slice(&entry.frames);
         }
+        page.lost = buffer.last_behind(memory);
         // What follows begins a slot of its own.
         (buffer, Some(page))
+    }
+
+    /// The page of the last sound entry behind all that were found, wherever it begins.
+    fn last_behind(&self, memory: &dyn Pmem) -> Option<PagePlace> {
+        let starts = |slot| (0..u64::from(self.area.slot_bytes) / 8).map(move |step| (slot, 8 * step));
+        let all = (0..self.area.slots).flat_map(starts);
+        let behind = all.filter_map(|(slot, offset)| self.entry(memory, slot, offset));
+        let last = behind.filter(|entry| entry.number > self.number).max_by_key(|entry| entry.number);
+        last.map(|entry| entry.place)
     }
 
     fn entry(&self, memory: &dyn Pmem, slot: u32, offset: u64) -> Option<Entry> {

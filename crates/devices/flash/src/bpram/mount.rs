@@ -24,6 +24,9 @@ use zerocopy::FromBytes;
 /// The least memory.
 pub const BYTES_MIN: u64 = 8 << 10;
 
+/// So many superblocks a memory is ahead of the flash at most: those that a cut hit.
+const AHEAD_MAX: u32 = 2;
+
 /// The number of the superblock that the newest anchor in `memory` is of, if there is a sound one.
 #[must_use]
 pub fn superblock_of(memory: &dyn Pmem) -> Option<u32> {
@@ -32,6 +35,13 @@ pub fn superblock_of(memory: &dyn Pmem) -> Option<u32> {
     let (header, rest) = BodyHeader::read_from_prefix(&body.bytes).ok()?;
     let superblock = rest.get((header.given_up.get() as usize).checked_mul(4)?..)?;
     parse_superblock(superblock).map(|(superblock, ..)| superblock.generation.get())
+}
+
+/// Whether `memory` is that of the volume `uuid` as it was used last: it stands where the flash does, at the superblock
+/// `generation`, or ahead of it. The memory goes first, and a cut may have taken the last superblocks from the flash.
+pub fn stands_with(memory: &dyn Pmem, uuid: &[u8; 16], generation: u32) -> bool {
+    let is_ours = read_anchors(memory).first().is_some_and(|(_, anchor)| anchor.uuid == *uuid);
+    is_ours && superblock_of(memory).is_some_and(|known| known.wrapping_sub(generation) <= AHEAD_MAX)
 }
 
 /// A memory that was taken up.

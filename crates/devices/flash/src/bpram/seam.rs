@@ -10,7 +10,10 @@ use alloc::vec::Vec;
 use onode_base::ErrorKind;
 use onode_codec::exact::Entry;
 use onode_media::IoTag;
-use onode_object::{Error, Result};
+use onode_object::{Error, Mutation, Result, Transaction};
+
+/// Bytes of content for one of the memory, as long as nobody knows better: a volume has a thousandth of memory.
+const CONTENT_EACH: u64 = 1024;
 
 /// Entries that a rebuild takes over between two folds.
 const REFILL_ENTRIES: usize = 512;
@@ -83,7 +86,13 @@ impl Core {
 
     /// Something will follow the anchor that says that nothing does.
     pub fn reopen_memory(&mut self) -> Result<()> {
-        if self.bpram.as_ref().is_some_and(|bpram| bpram.is_closed) { self.fold_now(false) } else { Ok(()) }
+        if self.bpram.as_ref().is_some_and(|bpram| bpram.is_closed) {
+            self.fold_now(false)?;
+            // Both anchors have to say so: that of before fits the same superblock, and should the newer one be damaged it
+            // would have a mount believe that nothing followed.
+            self.fold_now(false)?;
+        }
+        Ok(())
     }
 
     /// Says that nothing follows the anchor of a volume that was found closed, or was made so without its memory.
@@ -97,17 +106,23 @@ impl Core {
 
     /// Whether the changed buckets want a checkpoint.
     pub fn memory_is_due(&self) -> bool {
-        self.bpram.as_ref().is_some_and(Bpram::fold_is_due)
+        self.bpram.as_ref().is_some_and(|bpram| bpram.fold_is_due(self.spills))
     }
 
-    /// Makes sure that the memory has room for what a transaction may add, unless entries may stay on flash alone.
+    /// Makes sure that the memory has room for what a transaction may add, unless entries may stay on flash alone. Only
+    /// what makes objects is refused: content of those that exist was promised a place, and if it is worst it is found
+    /// on flash alone.
     ///
     /// # Errors
     /// `NoSpace`; nothing has changed that anyone can see.
-    pub fn make_memory_room(&mut self, mutations: usize) -> Result<()> {
+    pub fn make_memory_room(&mut self, transaction: &Transaction) -> Result<()> {
+        let mutations = &transaction.mutations;
+        if self.spills || self.bpram.is_none() || !mutations.iter().any(|one| matches!(one, Mutation::Create { .. })) {
+            return Ok(());
+        }
         // Those of a large transaction mostly go to the same buckets; should they not, they stay on flash alone.
-        let changes = mutations.min(8);
-        let is_full = |core: &Self| core.bpram.as_ref().is_some_and(|bpram| bpram.is_full(changes)) && !core.spills;
+        let changes = mutations.len().min(8);
+        let is_full = |core: &Self| core.bpram.as_ref().is_some_and(|bpram| bpram.is_full(changes));
         if is_full(self) {
             self.set_free()?;
             if is_full(self) {
@@ -116,6 +131,17 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// Bytes of content that the memory has room for the places of, by what it needs for those that there are.
+    pub fn memory_allows(&self) -> u64 {
+        let Some(bpram) = self.bpram.as_ref().filter(|_| !self.spills) else { return u64::MAX };
+        let (room, used) = bpram.entry_room();
+        let content = self.log.table.live_bytes().max(1);
+        // Of few entries nothing can be told yet.
+        let few = used < room / 8;
+        let each = if few { CONTENT_EACH.max(content / used.max(1)) } else { content / used.max(1) };
+        room.saturating_mul(each)
     }
 
     /// Takes over from the tree what the memory does not hold, as far as it has room. `progress` is told how many

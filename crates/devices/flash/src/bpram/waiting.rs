@@ -32,6 +32,13 @@ impl Core {
         if !self.buffers_writes() || self.log.chain_broken {
             return Ok(false);
         }
+        if !self.ring.buffered {
+            // The flash has to know first that it may not have everything.
+            self.write_superblock(false)?;
+        }
+        if !self.buffers_writes() {
+            return Ok(false);
+        }
         // Content that pages of its own are for is programmed, before what places it is durable.
         self.log.program_users()?;
         if self.log.chain_broken {

@@ -173,7 +173,14 @@ fn the_sound_part_of_a_damaged_journal_is_kept() {
     let lost = six_removals(&chip, &mut core, 380);
     chip.unreadable.push(lost);
     assert!(!chip.check().is_sound());
-    assert!(chip.mount(false).log.store.read_only().is_some());
+    for read_only in [false, true] {
+        let refused = Core::mount(Box::new(chip.clone()), &MountOptions { read_only, ..MountOptions::default() });
+        assert_eq!(refused.err().map(|error| error.kind), Some(ErrorKind::Loss));
+    }
+    let consent = MountOptions { accept_loss: true, ..MountOptions::default() };
+    let consented = Core::mount(Box::new(chip.clone()), &consent).unwrap();
+    assert!(consented.log.store.read_only().is_some());
+    drop(consented);
     let actions = repair(chip.clone(), &CAREFUL).unwrap().actions;
     assert!(matches!(actions[..], [Action::JournalCut { .. }]), "{actions:?}");
     assert_eq!(chip.check().findings, []);
@@ -191,6 +198,26 @@ fn a_lost_journal_page_that_a_later_one_repeats_costs_nothing() {
     assert_eq!(contents_of(&mut core).len(), 54);
     core.close().unwrap();
     assert_eq!(chip.check().findings, []);
+}
+
+#[test]
+fn damaged_content_becomes_a_hole_when_asked_for() {
+    let (mut chip, mut core) = volume();
+    let objects = contents_of(&mut core);
+    core.close().unwrap();
+    let layout = core.log.store.layout;
+    for object in objects.iter().take(3) {
+        let extent = core.extents(*object, 0, u64::MAX, 1).unwrap()[0];
+        chip.unreadable.push(layout.address(layout.page_of(extent.piece.location).0));
+    }
+    assert!(!chip.check().is_sound());
+    assert_eq!(repair(chip.clone(), &CAREFUL).unwrap().actions, []);
+    assert!(!chip.check().is_sound(), "nobody asked for it");
+    let actions = repair(chip.clone(), &DROP).unwrap().actions;
+    assert!(!actions.is_empty() && actions.iter().all(|one| one.is_loss() && one.object().is_some()), "{actions:?}");
+    assert_eq!(chip.check().findings, []);
+    assert_eq!(repair(chip.clone(), &DROP).unwrap().actions, [], "a second one finds nothing to do");
+    assert_eq!(chip.mount(false).list(ObjectId(0), 1000).unwrap(), objects, "no object is gone");
 }
 
 #[test]

@@ -111,7 +111,7 @@ pub fn survive(sound: &SimNand, input: &[u8]) {
     let medium = disturb(sound, input);
     check(&mut medium.clone(), &CheckOptions { data: true, findings: 100 }, &mut |_, _| ());
     for read_only in [true, false] {
-        let options = MountOptions { read_only, ..MountOptions::default() };
+        let options = MountOptions { read_only, accept_loss: true, ..MountOptions::default() };
         let Ok(device) = FlashDevice::mount(medium.clone(), &options) else { continue };
         use_it(&device);
     }

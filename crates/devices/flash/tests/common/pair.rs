@@ -51,17 +51,15 @@ impl Pair {
     }
 
     pub fn mount(&mut self) -> MountPath {
+        self.try_mount(&MountOptions::default()).unwrap()
+    }
+
+    pub fn try_mount(&mut self, options: &MountOptions) -> onode_object::Result<MountPath> {
         self.device = None;
-        let mounted = FlashDevice::mount_beside(
-            self.nand.clone(),
-            self.memory.clone(),
-            &MountOptions::default(),
-            &self.beside,
-            &mut |_| {},
-        );
-        let (device, path) = mounted.unwrap();
+        let (nand, memory) = (self.nand.clone(), self.memory.clone());
+        let (device, path) = FlashDevice::mount_beside(nand, memory, options, &self.beside, &mut |_| {})?;
         self.device = Some(device);
-        path
+        Ok(path)
     }
 
     /// The power goes; `survival` says what the memory keeps of what it need not.

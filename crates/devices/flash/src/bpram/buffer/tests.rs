@@ -41,7 +41,8 @@ fn what_is_kept_is_found_page_after_page_and_slot_after_slot() {
         frames.extend_from_slice(&[!step as u8; 9]);
         assert!(buffer.keep(&memory, place(step / 40), &content, &frames).unwrap());
         let (again, held) = WriteBuffer::take_up(&memory, area(), 5);
-        let expected = HeldPage { place: place(step / 40), content: content.clone(), frames: frames.clone() };
+        let expected =
+            HeldPage { place: place(step / 40), content: content.clone(), frames: frames.clone(), lost: None };
         assert_eq!(held.as_ref(), Some(&expected), "step {step}");
         if step % 17 == 0 {
             // A mount takes it up as it is.
@@ -98,7 +99,7 @@ fn nonsense_is_not_believed() {
             memory.write(at, &[prng.below(256) as u8]);
         }
         if let Some(held) = WriteBuffer::take_up(&memory, area(), 5).1 {
-            assert_eq!(held.place, place(1));
+            assert!(held.place == place(1) || held.lost == Some(place(1)));
             assert!(held.frames.iter().all(|byte| *byte == 9));
         }
     }

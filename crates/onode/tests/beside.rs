@@ -1,0 +1,130 @@
+//! Volumes with a memory beside the flash, by their specs: a memory that is missing, empty, cut short or damaged is filled
+//! again or is a loss, and the check of the medium looks into it.
+
+use onode::medium::check_medium;
+use onode::{Class, CreateOptions, MountOptions, Spec, Volume};
+use onode_fs::{Caller, InodeNumber};
+use std::path::{Path, PathBuf};
+
+const CALLER: Caller = Caller::root();
+
+/// A directory of this test alone.
+struct Room(PathBuf);
+
+impl Room {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("onode-beside-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn index(&self) -> PathBuf {
+        self.0.join("index")
+    }
+
+    fn spec(&self, more: &str) -> Spec {
+        let at = |name: &str| self.0.join(name).display().to_string();
+        Spec::parse(&format!("flash+scm:{},{}{more}", at("image"), at("index"))).unwrap()
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn open(spec: &Spec, options: MountOptions) -> onode::Result<Volume> {
+    Volume::open(spec, options)
+}
+
+fn put(volume: &Volume, name: &str) {
+    let files = volume.files();
+    let made = files.create(&CALLER, InodeNumber::ROOT, name.as_bytes(), 0o644).unwrap();
+    assert_eq!(files.write(&CALLER, made.inode, 0, name.as_bytes()).unwrap(), name.len());
+    files.fsync(made.inode, None, false).unwrap();
+}
+
+fn names(volume: &Volume) -> usize {
+    (0..100).filter(|n| volume.files().lookup(InodeNumber::ROOT, format!("f{n}").as_bytes()).is_ok()).count()
+}
+
+fn spoil(path: &Path, how: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = std::fs::read(path).unwrap();
+    how(&mut bytes);
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn an_empty_or_short_index_is_filled_again() {
+    let room = Room::new("short");
+    Volume::create(&room.spec(",size=16M"), &CreateOptions::default()).unwrap();
+    let spec = room.spec("");
+    let volume = open(&spec, MountOptions::default()).unwrap();
+    (0..20).for_each(|n| put(&volume, &format!("f{n}")));
+    volume.close().unwrap();
+    drop(volume);
+    for length in [0, 100, 4096, 8191] {
+        spoil(&room.index(), |bytes| bytes.truncate(length));
+        for read_only in [true, false] {
+            let volume = open(&spec, MountOptions { read_only, ..MountOptions::default() }).unwrap();
+            assert_eq!(names(&volume), 20, "{length} bytes");
+            assert!(volume.notes().iter().any(|note| note.contains("cut short")), "{:?}", volume.notes());
+            volume.close().unwrap();
+        }
+        let volume = open(&spec, MountOptions::default()).unwrap();
+        assert_eq!(volume.notes(), &[] as &[String], "the memory is in use again");
+        volume.close().unwrap();
+    }
+    // What never was a memory is left alone.
+    std::fs::write(room.index(), "somebody's letters").unwrap();
+    assert!(open(&spec, MountOptions::default()).is_err());
+    assert_eq!(std::fs::read(room.index()).unwrap(), b"somebody's letters");
+}
+
+#[test]
+fn a_lost_write_buffer_is_a_loss_and_never_silent() {
+    let room = Room::new("lost");
+    Volume::create(&room.spec(",buffer=on,size=16M"), &CreateOptions::default()).unwrap();
+    let spec = room.spec(",buffer=on");
+    let volume = open(&spec, MountOptions::default()).unwrap();
+    (0..30).for_each(|n| put(&volume, &format!("f{n}")));
+    // A crash: nothing is closed.
+    drop(volume);
+    std::fs::remove_file(room.index()).unwrap();
+    for read_only in [true, false] {
+        let refused = open(&spec, MountOptions { read_only, ..MountOptions::default() });
+        assert_eq!(refused.err().map(|error| error.class), Some(Class::Loss));
+        assert!(!room.index().exists(), "nothing is changed without consent");
+    }
+    let report = check_medium(&spec, &mut |_, _| ()).unwrap();
+    assert!(!report.is_sound && report.findings.iter().any(|one| one.severity == "fatal"), "{:?}", report.findings);
+    let volume = open(&spec, MountOptions { accept_loss: true, ..MountOptions::default() }).unwrap();
+    assert!(names(&volume) < 30);
+    assert!(volume.device().health().conditions.iter().any(|one| one.code == "loss-accepted"));
+    volume.close().unwrap();
+    drop(volume);
+    open(&spec, MountOptions::default()).unwrap().close().unwrap();
+}
+
+#[test]
+fn the_check_of_the_medium_looks_into_the_memory() {
+    let room = Room::new("check");
+    Volume::create(&room.spec(",size=16M"), &CreateOptions::default()).unwrap();
+    let spec = room.spec("");
+    let volume = open(&spec, MountOptions::default()).unwrap();
+    (0..60).for_each(|n| put(&volume, &format!("f{n}")));
+    volume.close().unwrap();
+    drop(volume);
+    assert_eq!(check_medium(&spec, &mut |_, _| ()).unwrap().findings, []);
+    spoil(&room.index(), |bytes| {
+        let used = (128..bytes.len()).filter(|at| bytes[*at] != 0).collect::<Vec<_>>();
+        used.iter().skip(16).step_by(40).for_each(|at| bytes[*at] ^= 1);
+    });
+    let report = check_medium(&spec, &mut |_, _| ()).unwrap();
+    assert!(report.is_sound, "the flash has everything: {:?}", report.findings);
+    assert!(report.findings.iter().any(|one| one.kind == "Memory"), "{:?}", report.findings);
+    let volume = open(&spec, MountOptions::default()).unwrap();
+    assert_eq!(names(&volume), 60);
+}
