@@ -21,6 +21,7 @@ pub const XATTR_NAME_BYTES_MAX: usize = 255;
 pub const XATTR_VALUE_BYTES_MAX: usize = 65_536;
 
 const NAMESPACES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
+const CAPABILITIES: &[u8] = b"security.capability";
 const SLOTS_AT_ONCE: usize = 64;
 
 const INLINE: u8 = 1;
@@ -198,6 +199,21 @@ impl FileSystem {
         let mut transaction = Transaction::new();
         self.take_xattr(state, number, name, &mut transaction)?;
         self.commit_with_inode(state, number, inode, transaction)
+    }
+
+    /// Takes the capabilities of a program away, as every write does, whoever makes it. For those to whom the kernel
+    /// leaves that.
+    ///
+    /// # Errors
+    /// As [`remove_xattr`](Self::remove_xattr).
+    pub fn drop_capabilities(&self, number: InodeNumber) -> Result<()> {
+        if !self.node(&mut self.lock(), number)?.inode.has_xattrs {
+            return Ok(());
+        }
+        match self.remove_xattr(number, CAPABILITIES) {
+            Err(error) if error.kind == ErrorKind::NoAttribute => Ok(()),
+            other => other,
+        }
     }
 
     fn live_inode(&self, state: &mut State, number: InodeNumber) -> Result<Inode> {

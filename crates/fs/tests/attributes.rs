@@ -282,6 +282,9 @@ fn extended_attributes_have_limits_and_flags() {
     }
     assert_eq!(onode_object::ObjectDevice::space(volume.device.as_ref()).objects, objects(2, 0));
     set(b"user.big", &[3; 9000], XattrFlags::Any).unwrap();
+    fs.drop_capabilities(file).unwrap();
+    set(b"security.capability", b"all", XattrFlags::Any).unwrap();
+    fs.drop_capabilities(file).unwrap();
     let mut names: Vec<Vec<u8>> = fs.list_xattrs(file).unwrap().split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
     names.sort();
     assert_eq!(names, [&b""[..], b"user.a", b"user.big"]);

@@ -282,6 +282,71 @@ fn a_full_volume_says_so_and_recovers() {
 }
 
 #[test]
+fn a_full_volume_says_so_at_once() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("atonce");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    onode!("mount", &image, &directory).succeeds();
+    let file = File::create(directory.join("f")).expect("create");
+    let piece = vec![1; 1 << 20];
+    let mut end = 0;
+    while let Ok(written) = file.write_at(&piece, end) {
+        end += written as u64;
+    }
+    let begin = std::time::Instant::now();
+    for _ in 0..20 {
+        let error = file.write_at(&piece, end).expect_err("full");
+        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+    }
+    let took = begin.elapsed();
+    assert!(took < std::time::Duration::from_secs(2), "20 writes that find no space take {took:?}");
+    drop(file);
+    fs::remove_file(directory.join("f")).expect("remove");
+    fs::write(directory.join("g"), &piece).expect("there is space again at once");
+    onode!("umount", &directory).succeeds();
+}
+
+#[test]
+fn two_mounts_of_one_memory_read_no_old_bytes() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("twomounts");
+    let spec = format!("scm:{},size=32M", place.path("heap").display());
+    let (one, two) = (place.directory("one"), place.directory("two"));
+    onode!("mkfs", &spec).succeeds();
+    onode!("mount", &spec, &one).succeeds();
+    onode!("mount", &spec, &two).succeeds();
+    let writer = File::create(one.join("f")).expect("create");
+    writer.write_at(&[0; 8], 0).expect("write");
+    let reader = File::open(two.join("f")).expect("open");
+    let mut times = std::collections::BTreeSet::new();
+    for step in 1..=500_u64 {
+        writer.write_at(&step.to_le_bytes(), 0).expect("write");
+        let mut seen = [0; 8];
+        reader.read_exact_at(&mut seen, 0).expect("read");
+        assert_eq!(u64::from_le_bytes(seen), step);
+        let found = fs::metadata(two.join("f")).expect("metadata");
+        times.insert((found.mtime(), found.mtime_nsec()));
+    }
+    assert_eq!(times.len(), 500, "each change has a time of its own");
+    drop((writer, reader));
+    // Both append to one file, and nothing of either is lost.
+    let mut appends =
+        [&one, &two].map(|at| File::options().append(true).create(true).open(at.join("log")).expect("open"));
+    for line in 0..100 {
+        appends[line % 2].write_all(format!("{line:03}\n").as_bytes()).expect("append");
+    }
+    let expected: String = (0..100).map(|line| format!("{line:03}\n")).collect();
+    assert_eq!(fs::read_to_string(one.join("log")).expect("read"), expected);
+    drop(appends);
+    onode!("umount", &one).succeeds();
+    onode!("umount", &two).succeeds();
+}
+
+#[test]
 fn mount_calls_the_helper() {
     if !has_fuse() || !is_root() {
         return;
@@ -295,12 +360,20 @@ fn mount_calls_the_helper() {
         command.arg(&image).arg(&directory).args(arguments);
         command
     };
+    let has = |option: &str| {
+        let line = mount_line(&directory);
+        line.split(' ').nth(5).expect("options").split(',').any(|one| one == option)
+    };
     call(&["-o", "rw,noatime,nofail", "-n"]).succeeds();
     assert!(is_mounted(&directory));
+    // mount(8) does not pass on what is usual, so what it does not say is so.
+    assert!(has("noatime") && !has("nosuid") && !has("nodev"), "{}", mount_line(&directory));
     call(&["-o", "rw"]).fails(32);
     call(&["-o", "remount,ro"]).succeeds();
     assert!(fs::write(directory.join("g"), b"g").is_err());
-    call(&["-o", "remount,rw"]).succeeds();
+    assert!(has("ro") && has("noatime") && !has("nosuid") && !has("nodev"), "{}", mount_line(&directory));
+    call(&["-o", "remount,rw,nosuid"]).succeeds();
+    assert!(has("nosuid") && !has("nodev"), "{}", mount_line(&directory));
     fs::write(directory.join("g"), b"g").expect("writable again");
     onode!("umount", &directory).succeeds();
     call(&["-f"]).succeeds();

@@ -20,9 +20,9 @@ use crate::page_cache::PageCache;
 use crate::patience;
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, KernelConfig, LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
-    ReplyXattr, Request, TimeOrNow, WriteFlags,
+    InitFlags, KernelConfig, LockOwner, Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
+    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
+    ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use onode::Result;
 use onode_base::ErrorKind;
@@ -349,11 +349,15 @@ impl Filesystem for Adaptor {
         answer_entry(&self.ttl, self.files.link(inode(number), inode(parent), name.as_bytes()), reply);
     }
 
-    fn open(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+    fn open(&self, _request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.opening.of_file() {
             // After this answer the kernel never asks again and keeps what it has cached.
             None => reply.error(Errno::ENOSYS),
             Some(_) if Faces::owns(number) => reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE),
+            // Closing what was only read has nothing to tell.
+            Some(of_file) if flags.acc_mode() == OpenAccMode::O_RDONLY => {
+                reply.opened(FileHandle(0), of_file | FopenFlags::FOPEN_NOFLUSH);
+            }
             Some(flags) => reply.opened(FileHandle(0), flags),
         }
     }
@@ -428,7 +432,7 @@ impl Filesystem for Adaptor {
         offset: u64,
         data: &[u8],
         write_flags: WriteFlags,
-        _flags: OpenFlags,
+        flags: OpenFlags,
         owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
@@ -442,13 +446,30 @@ impl Filesystem for Adaptor {
         // its cache is unknown.
         let takes_bits = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         // One that has an owner passed the kernel's cache, which may still hold what was there before.
+        if owner.is_none() {
+            self.page_cache.filled(number);
+        }
         let page_cache = owner.is_some().then(|| Arc::clone(&self.page_cache));
         let answer = Answer { number, offset, page_cache, reply };
-        let write = |caller: &Caller| (self.files.write(caller, inode(number), offset, data), caller.clone());
+        // Of a file that it does not keep content of the kernel leaves its capabilities to us.
+        if self.opening == Opening::Direct
+            && let Err(error) = self.files.drop_capabilities(inode(number))
+        {
+            return answer.written(Err(error));
+        }
+        // Where the end is the kernel cannot know if others append, too.
+        let appends = self.is_shared && owner.is_some() && flags.0 & libc::O_APPEND != 0;
+        let write = |caller: &Caller| {
+            let written = match appends {
+                true => self.files.append(caller, inode(number), data),
+                false => self.files.write(caller, inode(number), offset, data),
+            };
+            (written, caller.clone())
+        };
         let (written, caller) =
             if takes_bits { self.taking_bits(request, number, write) } else { write(&Caller::root()) };
         match written {
-            Err(error) if error.kind == ErrorKind::NoSpace && self.files.is_space_expected() => {
+            Err(error) if error.kind == ErrorKind::NoSpace && !appends && self.files.is_space_expected() => {
                 patience::write(&self.files, caller, data, answer);
             }
             written => answer.written(written),

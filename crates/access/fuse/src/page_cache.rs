@@ -14,6 +14,7 @@ use onode::{Class, Error, Result};
 use onode_fs::FileSystem;
 use std::collections::BTreeSet;
 use std::mem::take;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,6 +23,9 @@ use std::time::{Duration, Instant};
 const PERIOD: Duration = Duration::from_secs(1);
 /// Files of a shared memory whose content the kernel may keep; one more and all are given up at once.
 const FILES_MAX: usize = 4096;
+
+/// 64 files each: a few kilobytes, and most files are told apart from most others.
+const PASSED_WORDS: usize = 1024;
 
 /// A write that is done and not answered yet.
 struct Written {
@@ -43,6 +47,8 @@ type Filled = Arc<Mutex<BTreeSet<u64>>>;
 /// The thread that makes the kernel let go of content; it ends when this is dropped.
 pub(crate) struct PageCache {
     tasks: Sender<Task>,
+    /// A bit for each file, and for others, that went through the kernel's cache: of what never did it keeps nothing.
+    passed: Box<[AtomicU64]>,
     filled: Option<Filled>,
 }
 
@@ -56,7 +62,7 @@ impl PageCache {
             .name("page cache".to_owned())
             .spawn(move || keeper.run(&received))
             .map_err(|error| Error::new(Class::General, "cannot start a thread", error.to_string()))?;
-        Ok(Self { tasks, filled })
+        Ok(Self { tasks, passed: (0..PASSED_WORDS).map(|_| AtomicU64::new(0)).collect(), filled })
     }
 
     /// Answers a write past the kernel's cache once the kernel has let go of what it keeps of the range.
@@ -69,8 +75,13 @@ impl PageCache {
         self.give(Task::Written(Written { number, offset, length, reply }));
     }
 
-    /// Takes note that the kernel keeps content of a file from now on.
+    /// Takes note that the kernel keeps content of a file from now on. To be called before the content is looked at: a
+    /// write that looks here after it is done then misses none that has the bytes from before it.
     pub(crate) fn filled(&self, number: INodeNo) {
+        let (word, bit) = self.passed_bit(number);
+        if word.load(Ordering::SeqCst) & bit == 0 {
+            word.fetch_or(bit, Ordering::SeqCst);
+        }
         let Some(filled) = &self.filled else { return };
         let mut filled = filled.lock().unwrap_or_else(PoisonError::into_inner);
         filled.insert(number.0);
@@ -80,10 +91,15 @@ impl PageCache {
         }
     }
 
-    /// Whether the kernel may hold content of a file. What it keeps for good nobody counts.
+    fn passed_bit(&self, number: INodeNo) -> (&AtomicU64, u64) {
+        let place = number.0 as usize % (PASSED_WORDS * 64);
+        (&self.passed[place / 64], 1 << (place % 64))
+    }
+
+    /// Whether the kernel may hold content of a file.
     fn may_hold(&self, number: INodeNo) -> bool {
-        let Some(filled) = &self.filled else { return true };
-        filled.lock().unwrap_or_else(PoisonError::into_inner).contains(&number.0)
+        let (word, bit) = self.passed_bit(number);
+        word.load(Ordering::SeqCst) & bit != 0
     }
 
     fn give(&self, task: Task) {
