@@ -88,7 +88,13 @@ impl FileSystem {
         {
             return Ok(written);
         }
-        let length = self.reserve(state, data.len())?;
+        let length = match self.reserve(state, number, offset, data.len()) {
+            Ok(length) => length,
+            Err(error) if error.kind == ErrorKind::NoSpace => {
+                return self.overwrite_when_full(state, caller, number, offset, data)?.ok_or(error);
+            }
+            Err(error) => return Err(error),
+        };
         self.make_cache_room(state, length);
         let now = self.now();
         let node = self.node(state, number)?;
@@ -108,6 +114,7 @@ impl FileSystem {
         state.statistics.written_bytes += length as u64;
         state.statistics.changes += 1;
         state.mark_dirty(number.0, now);
+        state.promise(self.device.as_ref(), number.0);
         if self.keeps_nothing_back() {
             self.write_through(state, number, before)?;
         } else if contiguous >= stream_bytes

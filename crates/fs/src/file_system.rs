@@ -19,8 +19,8 @@ use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::Mutex;
 use onode_base::{Clock, ErrorKind, Timestamp};
 use onode_object::{
-    AttributeKind, Durability, Hints, Maintenance, ObjectDevice, ObjectId, ObjectKind, ObjectStat, SyncScope,
-    Transaction,
+    AttributeKey, AttributeKind, Demand, Durability, Hints, Maintenance, Mutation, ObjectDevice, ObjectId, ObjectKind,
+    ObjectStat, SyncScope, Transaction,
 };
 use std::sync::Arc;
 
@@ -181,7 +181,7 @@ impl FileSystem {
     /// Space and numbers of the whole volume.
     #[must_use]
     pub fn statfs(&self) -> StatFs {
-        let dirty = self.lock().dirty_bytes as u64;
+        let dirty = self.lock().promised;
         let space = self.device.space();
         let left = space.available.saturating_sub(dirty);
         // What is left for names and inodes once nothing more can be written is no promise.
@@ -257,8 +257,16 @@ impl FileSystem {
         self.device.info().read_only.map_or(Ok(()), |why| Err(Error::new(ErrorKind::ReadOnly, why)))
     }
 
-    /// Gives a change to the device.
-    pub(crate) fn commit(&self, state: &mut State, mut transaction: Transaction) -> Result<()> {
+    /// Gives a change to the device that leaves it room for what is dirty.
+    pub(crate) fn commit(&self, state: &mut State, transaction: Transaction) -> Result<()> {
+        if let Some(demand) = growth_of(&transaction) {
+            self.leave_room(state, &demand)?;
+        }
+        self.commit_promised(state, transaction)
+    }
+
+    /// Gives a change to the device for which space was set aside, or which frees some.
+    pub(crate) fn commit_promised(&self, state: &mut State, mut transaction: Transaction) -> Result<()> {
         if transaction.is_empty() {
             return Ok(());
         }
@@ -376,4 +384,30 @@ impl FileSystem {
         };
         Hints { kind, locality: Some(ObjectId(parent.0)), ..Hints::default() }
     }
+}
+
+/// What a change of names or attributes adds to the device; `None` if it takes something away or puts as much in its place.
+fn growth_of(transaction: &Transaction) -> Option<Demand> {
+    let is_listed = |key: &AttributeKey| [AttributeKind::ENTRY, AttributeKind::XATTR].contains(&key.kind);
+    let mut demand = Demand::default();
+    let mut grows = false;
+    for mutation in &transaction.mutations {
+        match mutation {
+            Mutation::Remove { .. } => return None,
+            Mutation::RemoveAttribute { key, .. } if is_listed(key) => return None,
+            Mutation::Create { .. } => (grows, demand.entries) = (true, demand.entries + 1),
+            Mutation::SetAttribute { key, value, .. } => {
+                grows |= is_listed(key);
+                demand.entries += 1;
+                demand.entry_bytes += value.len() as u64;
+            }
+            Mutation::Write { data, .. } => demand.entry_bytes += data.len() as u64,
+            Mutation::RemoveAttribute { .. }
+            | Mutation::Truncate { .. }
+            | Mutation::Punch { .. }
+            | Mutation::SetHints { .. }
+            | Mutation::SetAccessTime { .. } => {}
+        }
+    }
+    grows.then_some(demand)
 }

@@ -17,6 +17,9 @@ impl FileSystem {
         if size > Transaction::MAX_OBJECT_BYTES {
             return Err(Error::of(ErrorKind::TooLarge, number, ""));
         }
+        if size > self.node(state, number)?.size {
+            self.reserve(state, number, size, 0)?;
+        }
         let now = self.now();
         let node = self.node(state, number)?;
         let before = node.inode;
@@ -32,6 +35,7 @@ impl FileSystem {
         state.dirty_bytes -= dropped;
         state.statistics.dropped_bytes += dropped as u64;
         state.mark_dirty(number.0, now);
+        state.promise(self.device.as_ref(), number.0);
         if self.keeps_nothing_back() { self.write_through(state, number, before) } else { Ok(()) }
     }
 
@@ -132,7 +136,7 @@ impl FileSystem {
                 position = stop.max(position + 1);
             }
         }
-        if needed > self.device.space().available.saturating_sub(state.dirty_bytes as u64) {
+        if needed > self.device.space().available.saturating_sub(state.promised) {
             return Err(Error::of(ErrorKind::NoSpace, number, ""));
         }
         Ok(())

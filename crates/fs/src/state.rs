@@ -3,7 +3,7 @@
 //! A node that is dirty, open or known to the kernel stays; the others are kept while there is room.
 //! Everything here can be rebuilt from the device, except what is dirty.
 
-use crate::cluster::DirtyRanges;
+use crate::cluster::{DirtyRanges, blocks_of};
 use crate::handles::{Handles, OpenFile};
 use crate::hash::NumberMap;
 use crate::inode::Inode;
@@ -11,6 +11,7 @@ use crate::names::NameCache;
 use crate::options::Options;
 use crate::types::{Attributes, FileHandle, FileType, InodeNumber, Statistics};
 use onode_base::{ErrorKind, Timestamp};
+use onode_object::{Demand, ObjectDevice};
 use std::collections::VecDeque;
 
 /// Where a device whose objects are memory has the bytes of a file.
@@ -41,6 +42,8 @@ pub(crate) struct Node {
     pub place: Place,
     /// Bytes the device does not have yet.
     pub dirty: DirtyRanges,
+    /// Space that is set aside for what the device does not have yet.
+    pub promised: u64,
     /// The inode differs from the device's.
     pub inode_dirty: bool,
     /// The access time differs from the device's, and nothing else of the inode does.
@@ -80,6 +83,7 @@ impl Node {
             allocated: None,
             place: Place::Unknown,
             dirty: DirtyRanges::default(),
+            promised: 0,
             inode_dirty: false,
             access_dirty: false,
             device_accessed: 0,
@@ -119,6 +123,21 @@ impl Node {
             || !self.dirty.is_empty()
             || self.valid != self.device_size
             || self.size != self.device_size
+    }
+
+    /// What the device will be given of its content if `range`, another one, becomes dirty as well.
+    pub(crate) fn demand(&self, range: Option<(u64, usize)>) -> Demand {
+        let (offset, length) = range.unwrap_or((0, 0));
+        // A file that only grows may need a block for what it had.
+        let grows = u64::from(self.size > self.device_size && self.dirty.is_empty());
+        Demand {
+            ranges: self.dirty.count() as u64 + u64::from(range.is_some()).max(grows),
+            bytes: (self.dirty.bytes() + length) as u64,
+            blocks: self.dirty.blocks() + blocks_of(offset, length).max(grows),
+            object_bytes: self.size.max(self.device_size).max(offset + length as u64),
+            is_new: self.device_size == 0,
+            ..Demand::default()
+        }
     }
 
     /// Whether it was read since the device heard of it, and nothing else.
@@ -170,8 +189,9 @@ pub(crate) struct State {
     next_dirty: u64,
     /// Bytes in the write-clustering cache.
     pub dirty_bytes: usize,
-    /// Bytes that may still become dirty before the device must be asked for its space.
-    pub space_budget: u64,
+    /// Space that there is at least as far as the device was asked, and what of it is set aside for dirty files.
+    pub space: u64,
+    pub promised: u64,
     /// Ids reserved and not yet used.
     pub ids: std::ops::Range<u64>,
     pub handles: Handles,
@@ -196,7 +216,8 @@ impl State {
             dirty_files: 0,
             next_dirty: 0,
             dirty_bytes: 0,
-            space_budget: 0,
+            space: 0,
+            promised: 0,
             ids: 0..0,
             handles: Handles::default(),
             directory_moves: 0,
@@ -259,6 +280,30 @@ impl State {
         }
     }
 
+    /// Space that is neither used nor set aside.
+    pub(crate) const fn budget(&self) -> u64 {
+        self.space.saturating_sub(self.promised)
+    }
+
+    /// What is dirty of a file has changed: sets aside for it what it needs now.
+    pub(crate) fn promise(&mut self, device: &dyn ObjectDevice, number: u64) {
+        let Some(node) = self.nodes.get_mut(&number) else { return };
+        let needs = if node.dirty.is_empty() && node.size <= node.device_size {
+            0
+        } else {
+            device.space_for(&node.demand(None))
+        };
+        self.promised = self.promised - node.promised + needs;
+        node.promised = needs;
+    }
+
+    /// The device has what was set aside for a file, or a part of it: that space is used now.
+    pub(crate) fn keep_promise(&mut self, device: &dyn ObjectDevice, number: u64) {
+        let before = self.promised;
+        self.promise(device, number);
+        self.space = self.space.saturating_sub(before.saturating_sub(self.promised));
+    }
+
     /// How many files are dirty.
     pub(crate) const fn dirty_files(&self) -> usize {
         self.dirty_files
@@ -286,6 +331,7 @@ impl State {
     pub(crate) fn clean(&mut self, number: u64) {
         if let Some(node) = self.nodes.get_mut(&number) {
             self.dirty_bytes -= node.dirty.bytes();
+            self.promised -= std::mem::take(&mut node.promised);
             node.dirty.clear();
             node.inode_dirty = false;
             node.access_dirty = false;

@@ -78,6 +78,8 @@ pub struct Report {
     names: u64,
     pages_read: u64,
     verified_bytes: u64,
+    /// What a check of such a medium cannot verify.
+    unverified: Vec<String>,
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
@@ -125,9 +127,7 @@ impl Report {
             let what = format!("cannot check {spec}");
             // That something is missing is a finding: what is there is looked at all the same, and nothing is changed.
             let (device, told) = open(spec, true, true)?;
-            notes = told;
-            let conditions = device.health().conditions.into_iter().map(ConditionReport::from);
-            notes.extend(conditions.map(|condition| condition.to_string()));
+            notes = noted(device.as_ref(), told, &medium);
             let checked = onode_fs::check::check(device.as_ref());
             drop(device);
             files = checked.map_err(|error| Volume::error(what, &error))?;
@@ -147,6 +147,7 @@ impl Report {
             names: files.names,
             pages_read: medium.pages_read,
             verified_bytes: medium.bytes_verified,
+            unverified: medium.unverified,
         })
     }
 
@@ -154,6 +155,17 @@ impl Report {
     pub const fn is_clean(&self) -> bool {
         self.clean
     }
+}
+
+/// What was noticed at the opening and is no finding. That the loss was accepted is only so for this look.
+fn noted(device: &dyn ObjectDevice, told: Vec<String>, medium: &MediumReport) -> Vec<String> {
+    let is_found = |text: &str| medium.findings.iter().any(|finding| finding.message.contains(text));
+    let conditions = device.health().conditions.into_iter();
+    let conditions: Vec<_> = conditions.filter(|told| told.code != "loss-accepted" && !is_found(&told.text)).collect();
+    let is_condition = |text: &str| conditions.iter().any(|condition| condition.text == text);
+    let mut notes: Vec<String> = told.into_iter().filter(|note| !is_found(note) && !is_condition(note)).collect();
+    notes.extend(conditions.into_iter().map(|condition| ConditionReport::from(condition).to_string()));
+    notes
 }
 
 /// Says which files are concerned, as far as they can be reached; a damaged volume may hide some.
@@ -243,6 +255,9 @@ impl fmt::Display for Report {
         write!(f, "{}: {verdict}; {} objects, ", self.spec, self.objects)?;
         write!(f, "{} files, {} directories, {} names, ", self.files, self.directories, self.names)?;
         write!(f, "{} of content verified", human_size(self.verified_bytes))?;
+        for what in &self.unverified {
+            write!(f, "\nnot verified: {what}")?;
+        }
         for note in &self.notes {
             write!(f, "\n{note}")?;
         }

@@ -60,7 +60,7 @@ fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<Outcome
     let what = || format!("cannot repair {spec}");
     let MediumRepaired { actions, lost } =
         repair_medium(spec, drop_damaged, accept_loss).map_err(|error| match error.class {
-            Class::Damaged if !drop_damaged => {
+            Class::Damaged | Class::Loss if !drop_damaged => {
                 error.hint("`onode repair --drop-damaged` gives up what is lost, so that the rest can be used")
             }
             _ => error,
