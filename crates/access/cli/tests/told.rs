@@ -263,3 +263,45 @@ fn a_volume_gone_read_only_refuses_every_change() {
     onode!("get", &small.image, "/kept", small.place.path("out")).succeeds();
     assert!(fs::read(small.place.path("out")).expect("out") == noise(5000));
 }
+
+/// A volume that holds less than it promised is opened only with consent, and nothing is changed before.
+#[test]
+fn a_loss_needs_consent() {
+    let place = Place::new("consent");
+    let memory = place.path("memory");
+    let spec = format!("scm:{}", memory.display());
+    onode!("mkfs", format!("{spec},size=16M")).succeeds();
+    for name in ["/first", "/unmistakable", "/last"] {
+        onode!("put", &spec, place.file("f", b"content"), name).succeeds();
+    }
+    // One bit of a record of the log that was durable.
+    let mut bytes = fs::read(&memory).expect("memory");
+    let name = b"unmistakable";
+    let at = bytes.windows(name.len()).position(|window| window == name).expect("the name is in the log");
+    bytes[at] ^= 1;
+    fs::write(&memory, &bytes).expect("damage");
+    let mnt = place.directory("mnt");
+    let mut refusals = vec![onode!("ls", &spec), onode!("mkdir", &spec, "/d"), onode!("info", &spec)];
+    if has_fuse() {
+        refusals.push(onode!("mount", &spec, &mnt));
+        refusals.push(onode!("up", &mnt, &spec));
+    }
+    for mut command in refusals {
+        let error = command.fails(23);
+        is_clear(&error, &memory);
+        assert!(error.contains("acknowledged data is missing") && error.contains("--accept-loss"), "{error}");
+    }
+    assert_eq!(onode!("check", &spec).output().expect("it runs").status.code(), Some(4));
+    assert_eq!(onode!("health", &spec).output().expect("it runs").status.code(), Some(5));
+    assert!(fs::read(&memory).expect("memory") == bytes, "nothing was changed");
+    let listed = onode!("ls", "--accept-loss", &spec).succeeds();
+    assert_eq!(listed, "first\nlast\n");
+    if has_fuse() {
+        onode!("mount", "--accept-loss", &spec, &mnt).succeeds();
+        assert_eq!(fs::read(mnt.join("last")).expect("read"), b"content");
+        assert_ne!(onode!("health", &mnt).output().expect("it runs").status.code(), Some(0));
+        onode!("umount", &mnt).succeeds();
+        onode!("mount", "-o", "accept-loss", &spec, &mnt).succeeds();
+        onode!("umount", &mnt).succeeds();
+    }
+}

@@ -127,9 +127,7 @@ impl Report {
             let what = format!("cannot check {spec}");
             // That something is missing is a finding: what is there is looked at all the same, and nothing is changed.
             let (device, told) = open(spec, true, true)?;
-            notes = told;
-            let conditions = device.health().conditions.into_iter().map(ConditionReport::from);
-            notes.extend(conditions.map(|condition| condition.to_string()));
+            notes = noted(device.as_ref(), told, &medium);
             let checked = onode_fs::check::check(device.as_ref());
             drop(device);
             files = checked.map_err(|error| Volume::error(what, &error))?;
@@ -157,6 +155,17 @@ impl Report {
     pub const fn is_clean(&self) -> bool {
         self.clean
     }
+}
+
+/// What was noticed at the opening and is no finding. That the loss was accepted is only so for this look.
+fn noted(device: &dyn ObjectDevice, told: Vec<String>, medium: &MediumReport) -> Vec<String> {
+    let is_found = |text: &str| medium.findings.iter().any(|finding| finding.message.contains(text));
+    let conditions = device.health().conditions.into_iter();
+    let conditions: Vec<_> = conditions.filter(|told| told.code != "loss-accepted" && !is_found(&told.text)).collect();
+    let is_condition = |text: &str| conditions.iter().any(|condition| condition.text == text);
+    let mut notes: Vec<String> = told.into_iter().filter(|note| !is_found(note) && !is_condition(note)).collect();
+    notes.extend(conditions.into_iter().map(|condition| ConditionReport::from(condition).to_string()));
+    notes
 }
 
 /// Says which files are concerned, as far as they can be reached; a damaged volume may hide some.
