@@ -11,6 +11,7 @@ use crate::host::random_bytes;
 use crate::memory::{self, Users};
 use crate::nand::{self, Place, medium_error, open_nand};
 use crate::raw;
+use crate::region::{self, Site};
 use crate::spec::{Beside, Medium, Memory, Shape, Spec};
 use crate::tiers;
 use onode_flash::FlashDevice;
@@ -113,7 +114,10 @@ pub(crate) fn create(
     fill: impl FnOnce(&dyn ObjectDevice) -> Result<()>,
 ) -> Result<()> {
     check_distinct("make", spec)?;
-    if let Spec::Scm(Memory { path: Some(path), .. }) = spec {
+    if let Spec::Scm(memory @ Memory { path: Some(path), .. }) = spec {
+        if let Site::Space(space) = region::site(spec, memory, path, replace)? {
+            return region::create(spec, memory, space, uuid, fill);
+        }
         if std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_char_device()) {
             return memory::create_on_device(spec, path, replace, uuid, fill);
         }

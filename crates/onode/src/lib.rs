@@ -18,6 +18,7 @@ pub mod memory;
 mod nand;
 mod partition;
 mod raw;
+mod region;
 mod signature;
 mod size;
 mod spaces;

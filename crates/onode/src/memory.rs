@@ -36,7 +36,7 @@ pub(crate) enum Users {
 }
 
 /// The name of the space that a new volume's objects lie in.
-const OBJECTS: &str = "objects";
+pub(crate) const OBJECTS: &str = "objects";
 
 /// A device in a space of a region.
 pub type Device = ScmDevice<MappedSpace>;
@@ -122,9 +122,18 @@ fn space_for_objects(spec: &Spec, path: &Path, mapped: Arc<MappedPmem>) -> Resul
     let region = Region::open(mapped).map_err(|error| medium_error(what(), path, &error))?;
     let Some(space) = region.list().into_iter().find(|space| space.kind == Kind::Manager) else {
         return Err(Error::new(Class::NotAnImage, what(), "it has no space for objects")
-            .hint(format!("`onode spaces list {}` shows what it has", path.display())));
+            .hint(format!(
+                "`onode spaces create {} {OBJECTS} --kind manager --size SIZE` and `onode mkfs scm:{0}` make a volume there",
+                path.display()
+            )));
     };
-    region.space(&space.name).map_err(|error| medium_error(what(), path, &error))
+    let space = region.space(&space.name).map_err(|error| medium_error(what(), path, &error))?;
+    if !is_used(&space) {
+        let why = format!("its space for objects, {}, holds no volume yet", space.name());
+        return Err(Error::new(Class::NotAnImage, what(), why)
+            .hint(format!("`onode mkfs scm:{}` makes one there; the other spaces stay", path.display())));
+    }
+    Ok(space)
 }
 
 fn device_error(spec: &Spec, error: &onode_object::Error) -> Error {
@@ -219,6 +228,12 @@ fn format(spec: &Spec, memory: &Memory, mapped: MappedPmem, uuid: [u8; 16], is_z
         region.create(OBJECTS, Kind::Manager, length)
     });
     let space = space.map_err(|error| Error::medium(what(), &error))?;
+    format_in(spec, memory, space, uuid)
+}
+
+/// Makes the device in a space of a region.
+pub(crate) fn format_in(spec: &Spec, memory: &Memory, space: MappedSpace, uuid: [u8; 16]) -> Result<Device> {
+    let what = || format!("cannot make {spec}");
     let options = FormatOptions { uuid, chunk_bytes: memory.chunk, mode: memory.mode };
     ScmDevice::format(space, &options).map_err(|error| {
         let class = match error.kind {
