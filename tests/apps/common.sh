@@ -13,7 +13,8 @@ WORK=$(mktemp -d "${TMPDIR:-/tmp}/onode-$NAME.XXXXXX")
 chmod 755 "$WORK"
 MNT=$WORK/mnt
 IMAGE=$WORK/disk.img
-# ONODE_DEVICE=scm runs a test on storage-class memory: a file in memory.
+# ONODE_DEVICE=flash, scm, flash+scm, flash+scm-buffer or tier: the kind of device that a test runs on.
+# Storage-class memory is a file in memory.
 if [ "${ONODE_DEVICE:-flash}" = scm ]; then
     MEMORY_FILE=/dev/shm/$(basename "$WORK").region
     IMAGE=$MEMORY_FILE
@@ -22,6 +23,7 @@ fi
 volume_of() {
     case ${ONODE_DEVICE:-flash} in
         flash+scm) echo "flash+scm:$1,$1.index" ;;
+        flash+scm-buffer) echo "flash+scm:$1,$1.index,buffer=on" ;;
         tier) echo "tier:$1.fast,$1" ;;
         *) echo "$1" ;;
     esac

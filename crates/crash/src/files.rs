@@ -1,5 +1,6 @@
 //! The file level: calls of the host file system on a flash device, in both write modes.
 
+pub mod brim;
 pub mod calls;
 pub mod cases;
 pub mod look;

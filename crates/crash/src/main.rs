@@ -7,6 +7,7 @@ use onode_base::Prng;
 use onode_crash::files::cases::CASES;
 use onode_crash::geometry::{MEMORY_SHAPES, SHAPES};
 use onode_crash::kind::variant::VARIANTS;
+use onode_crash::object::brim;
 use onode_crash::report::Report;
 use onode_crash::spec::{RunName, Spec};
 use onode_crash::task::{self, LEVELS, Media};
@@ -188,6 +189,8 @@ fn run(limits: &Limits, seed: u64, media: Media, levels: &[&str], only: &str, jo
         for last in (1..round.len()).rev() {
             round.swap(last, prng.below(last as u64 + 1) as usize);
         }
+        // Full volumes come first: they are few, and none of them is to be cut off.
+        round.sort_by_key(|run| run.workload != brim::NAME);
         round.into_iter().filter(|run| run.to_string().contains(only)).collect()
     };
     let length = rounds(0).len() as u64;

@@ -1,5 +1,6 @@
 //! The object level: transactions on a flash device, and the states that commits go through.
 
+pub mod brim;
 pub mod calls;
 pub mod profile;
 pub mod state;

@@ -11,7 +11,7 @@ use crate::kind::flash::Flash;
 use crate::kind::scm::Scm;
 use crate::kind::tier::Tier;
 use crate::medium::Trace;
-use crate::object::{ObjectWorkload, PROFILES, profile};
+use crate::object::{ObjectWorkload, PROFILES, brim, profile};
 use crate::spec::{RunName, Spec};
 use crate::violation::Violation;
 use crate::workload::Workload;
@@ -80,6 +80,9 @@ const PAIRS: u64 = 48;
 const SECOND_EVERY: usize = 16;
 const SECONDS: usize = 6;
 
+/// Most states of a run that fills its volume with files.
+const BRIM_STATES: u64 = 120;
+
 /// Media operations shown before a cut.
 const SHOWN: usize = 12;
 
@@ -104,7 +107,13 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
         let memory = geometry::memory_by_name(&shape);
         for level in levels.iter().filter(|level| memory.is_none_or(|memory| memory.has_level(level))) {
             // Memory does not fail by itself, and disks look after their bad sectors.
-            let fits = |workload: &&str| !matches!(media, Media::Scm | Media::Tier) || *workload != "failing";
+            // And what is looked at whole again and again must not be large.
+            let is_large = shape.ends_with("large") || shape.ends_with("huge");
+            let fits = |workload: &&str| match *workload {
+                "failing" => !matches!(media, Media::Scm | Media::Tier),
+                brim::NAME => !is_large,
+                _ => true,
+            };
             // The cases come from file systems on memory.
             let named = if media == Media::Scm && level != &"object" { &CASES[..] } else { &[] };
             let named = named.iter().map(|(name, _)| *name);
@@ -130,6 +139,8 @@ trait Visitor {
 }
 
 fn with_workload<V: Visitor>(run: &RunName, most_states: u64, visitor: V) -> Result<V::Answer, String> {
+    // To look at some hundred files again and again takes its time.
+    let most_states = if run.workload == brim::NAME { most_states.min(BRIM_STATES) } else { most_states };
     let plan = Plan { seed: run.seed, variants: 0, second_every: SECOND_EVERY, seconds: SECONDS, most_states };
     if let Some(shape) = geometry::memory_by_name(&run.shape) {
         return with_kind(Scm::new(shape, run.seed), run, plan, visitor);

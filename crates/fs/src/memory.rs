@@ -160,7 +160,8 @@ impl FileSystem {
         if node.inode.links > 1 {
             return Err(Error::of(ErrorKind::Busy, number, "the file has other names"));
         }
-        if node.lookups > 0 || node.opens > u64::from(handle.is_some()) {
+        let opens = node.opens;
+        if state.lookups.of(number.0) > 0 || opens > u64::from(handle.is_some()) {
             return Err(Error::of(ErrorKind::Busy, number, "the file is in use"));
         }
         self.write_back_file(state, number)

@@ -27,7 +27,7 @@ pub const LINKS_MAX: u32 = 65_000;
 
 pub(crate) const SET_USER: u16 = 0o4000;
 pub(crate) const SET_GROUP: u16 = 0o2000;
-const GROUP_EXECUTE: u16 = 0o010;
+pub(crate) const GROUP_EXECUTE: u16 = 0o010;
 
 /// What a name is taken away for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl New<'_> {
 }
 
 impl FileSystem {
-    /// The file a name leads to. `.` and `..` work. Counts as one use, to be given back by
+    /// The file a name leads to. `.` and `..` work; `.` is any file itself. Counts as one use, to be given back by
     /// [`forget`](Self::forget).
     ///
     /// # Errors
@@ -72,11 +72,12 @@ impl FileSystem {
         let known = |node: &&mut Box<Node>| node.seen == seen && node.allocated.is_some();
         if let Some(node) = state.nodes.get_mut(&number.0).filter(known) {
             node.used = true;
-            node.lookups += 1;
-            return Ok(node.attributes(number.0));
+            let attributes = node.attributes(number.0);
+            state.lookups.add(number.0);
+            return Ok(attributes);
         }
         let attributes = self.attributes_of(state, number)?;
-        self.node(state, number)?.lookups += 1;
+        state.lookups.add(number.0);
         Ok(attributes)
     }
 
@@ -84,11 +85,9 @@ impl FileSystem {
     /// handle goes away.
     pub fn forget(&self, number: InodeNumber, count: u64) {
         let mut state = self.state.lock();
-        if let Some(node) = state.nodes.get_mut(&number.0) {
-            node.lookups = node.lookups.saturating_sub(count);
-            if node.removed || node.inode.links == 0 {
-                self.let_go(&mut self.take_turn(state), number);
-            }
+        state.lookups.take(number.0, count);
+        if state.nodes.get(&number.0).is_some_and(|node| node.removed || node.inode.links == 0) {
+            self.let_go(&mut self.take_turn(state), number);
         }
     }
 
@@ -168,7 +167,7 @@ impl FileSystem {
         permissions: u16,
     ) -> Result<InodeNumber> {
         self.check_writable()?;
-        let made = self.make_locked(&mut self.lock(), caller, parent, name, New::Memory(block), permissions, 0)?;
+        let made = self.make_locked(&mut self.lock(), caller, parent, name, New::Memory(block), permissions, false)?;
         Ok(made.inode)
     }
 
@@ -182,11 +181,11 @@ impl FileSystem {
     ) -> Result<Attributes> {
         self.check_writable()?;
         let state = &mut *self.lock();
-        let made = self.make_locked(state, caller, parent, name, new, permissions, 1)?;
+        let made = self.make_locked(state, caller, parent, name, new, permissions, true)?;
         if made.size == 0 { Ok(made) } else { self.attributes_of(state, made.inode) }
     }
 
-    /// Makes a file that begins with so many lookups counted; its attributes without the space that it takes.
+    /// Makes a file, which begins with a lookup if that is to be counted; its attributes without the space that it takes.
     #[expect(clippy::too_many_arguments, reason = "one place makes every new file")]
     fn make_locked(
         &self,
@@ -196,7 +195,7 @@ impl FileSystem {
         name: &[u8],
         new: New<'_>,
         permissions: u16,
-        lookups: u64,
+        is_lookup: bool,
     ) -> Result<Attributes> {
         check_name(name)?;
         let mut directory = self.live_directory(state, parent)?;
@@ -226,7 +225,7 @@ impl FileSystem {
         }
         self.set_inode(state, parent, directory);
         state.names.insert(parent.0, home, name, CachedName { inode: number.0, file_type: inode.file_type });
-        Ok(Self::admit_new(state, number, inode, new, lookups))
+        Ok(Self::admit_new(state, number, inode, new, is_lookup))
     }
 
     /// Makes a regular file without a name in the directory `parent`, which goes away with its last
@@ -246,7 +245,8 @@ impl FileSystem {
         Self::add_orphan(&mut transaction, number);
         self.commit(state, transaction)?;
         inode.links = 0;
-        Ok(Self::admit_new(state, number, inode, new, 1))
+        state.orphans += 1;
+        Ok(Self::admit_new(state, number, inode, new, true))
     }
 
     /// Adds the new object with its inode, target and inherited ACLs to the transaction.
@@ -303,14 +303,13 @@ impl FileSystem {
     }
 
     /// Takes a file that was just made into memory; its attributes without the space that it takes.
-    fn admit_new(state: &mut State, number: InodeNumber, inode: Inode, new: New<'_>, lookups: u64) -> Attributes {
+    fn admit_new(state: &mut State, number: InodeNumber, inode: Inode, new: New<'_>, is_lookup: bool) -> Attributes {
         let size = match new {
             New::Link(target) => target.len() as u64,
             New::Memory(block) => block.bytes,
             New::Plain(_) | New::Device(..) => 0,
         };
         let mut node = Node::new(inode, size);
-        node.lookups = lookups;
         node.allocated = (size == 0).then_some(0);
         if let New::Memory(block) = new {
             node.place = Place::Block(block.address);
@@ -318,6 +317,9 @@ impl FileSystem {
         state.statistics.changes += 1;
         let attributes = node.attributes(number.0);
         state.insert(number.0, node);
+        if is_lookup {
+            state.lookups.add(number.0);
+        }
         attributes
     }
 
@@ -348,7 +350,8 @@ impl FileSystem {
         self.write_back_file(state, number)?;
         let now = self.now();
         let mut transaction = Transaction::new();
-        if inode.links == 0 {
+        let was_orphan = inode.links == 0;
+        if was_orphan {
             Self::remove_orphan_mark(&mut transaction, number);
         }
         inode.links += 1;
@@ -364,7 +367,8 @@ impl FileSystem {
         self.set_inode(state, number, inode);
         self.cache_name(state, parent, name, CachedName { inode: number.0, file_type: inode.file_type });
         state.statistics.changes += 1;
-        self.node(state, number)?.lookups += 1;
+        state.orphans = state.orphans.saturating_sub(u64::from(was_orphan));
+        state.lookups.add(number.0);
         self.attributes_of(state, number)
     }
 
@@ -436,9 +440,13 @@ impl FileSystem {
 
     /// Where a name leads, `.` and `..` included.
     pub(crate) fn resolve_name(&self, state: &mut State, parent: InodeNumber, name: &[u8]) -> Result<InodeNumber> {
+        // Who has a handle from long ago (NFS, `open_by_handle_at`) asks so whether a file of any type is there.
+        if name == b"." {
+            let node = self.node(state, parent)?;
+            return if node.removed { Err(ErrorKind::NotFound.into()) } else { Ok(parent) };
+        }
         let directory = self.directory(state, parent)?;
         match name {
-            b"." => Ok(parent),
             b".." => Ok(InodeNumber(directory.parent)),
             _ => Ok(InodeNumber(self.find_name(state, parent, name)?.ok_or(ErrorKind::NotFound)?.inode)),
         }

@@ -11,6 +11,7 @@ mod content;
 mod differential;
 mod dump;
 mod durable;
+mod full;
 mod generate;
 mod hints;
 mod listing;
@@ -115,6 +116,7 @@ pub fn cases() -> Vec<Case> {
         atomic::CASES,
         sizes::CASES,
         space::CASES,
+        full::CASES,
         durable::CASES,
         differential::CASES,
     ];

@@ -7,14 +7,17 @@
 #![forbid(unsafe_code)]
 
 mod beside;
+mod budget;
 mod clock;
 mod device;
 mod distinct;
 mod error;
 mod face;
+mod health;
 mod host;
 pub mod medium;
 pub mod memory;
+mod missing;
 mod nand;
 mod partition;
 mod raw;
@@ -26,6 +29,7 @@ mod spec;
 mod tiers;
 mod volume;
 
+pub use budget::{cache_bytes, memory_limit};
 pub use clock::SystemClock;
 pub use error::{Class, Error, Result};
 pub use face::BlockFace;

@@ -1,7 +1,7 @@
 //! Volumes in a region that is there already: made in its space for objects, while the other spaces stay.
 
 use crate::error::{Class, Error, Result};
-use crate::memory::{self, Device, OBJECTS, is_used};
+use crate::memory::{self, Device, OBJECTS, holds_volume};
 use crate::nand::medium_error;
 use crate::size::human_size;
 use crate::spaces::MappedSpace;
@@ -51,7 +51,7 @@ pub(crate) fn site(spec: &Spec, memory: &Memory, path: &Path, replace: bool) -> 
     let space = match found {
         Some(found) => {
             let space = region.space(&found.name).map_err(|error| failed(&error))?;
-            if is_used(&space) {
+            if holds_volume(&space) {
                 match (replace, others.is_empty()) {
                     (true, true) => return Ok(Site::Whole),
                     (true, false) => {}

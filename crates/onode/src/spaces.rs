@@ -6,7 +6,8 @@
 use crate::device::Access;
 use crate::error::{Class, Error, Result};
 use crate::host::random_bytes;
-use crate::memory::is_used;
+use crate::memory::{holds_volume, is_used};
+use crate::missing::refuse_missing;
 use crate::size::human_size;
 use crate::spec::{Memory, Spec};
 use onode_media::real::{MappedOptions, MappedPmem, Opening};
@@ -55,6 +56,7 @@ impl Spaces {
     /// Something is there, no size is known, the host is full.
     pub fn make(path: &Path, bytes: Option<u64>, force: bool) -> Result<Self> {
         let what = format!("cannot make a region of {}", path.display());
+        refuse_missing(&what, path)?;
         let was_there = std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0 || !metadata.is_file());
         let opening = match bytes {
             None if !was_there => {
@@ -187,7 +189,7 @@ impl Spaces {
     pub fn remove_from(path: &Path, name: &str, force: bool) -> Result<Self> {
         let spaces = Self::open(path, false)?;
         let is_for_objects = |space: &SpaceInfo| space.name == name && space.kind == Kind::Manager;
-        if !force && spaces.list().iter().any(is_for_objects) && is_used(&spaces.space(name)?) {
+        if !force && spaces.list().iter().any(is_for_objects) && holds_volume(&spaces.space(name)?) {
             // Whoever looks at the volume needs the region to himself.
             drop(spaces);
             let what = format!("cannot remove space {name} of {}", path.display());

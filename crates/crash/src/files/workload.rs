@@ -1,6 +1,7 @@
 //! Calls of the host file system on a device as a workload.
 
 use crate::explore::Plan;
+use crate::files::brim::{self, Step};
 use crate::files::calls::{self, Call};
 use crate::files::cases;
 use crate::files::look::{self, Allowed, compare, look, unexpected};
@@ -18,7 +19,8 @@ use onode_object::ObjectDevice;
 use std::sync::Arc;
 
 /// The ways of using files, and the variants of damage tried at each operation; 0 for all.
-pub const FILE_WORKLOADS: [(&str, usize); 5] = [("pair", 0), ("triple", 5), ("random", 4), ("clean", 2), ("full", 3)];
+pub const FILE_WORKLOADS: [(&str, usize); 6] =
+    [("pair", 0), ("triple", 5), ("random", 4), ("clean", 2), ("full", 3), (brim::NAME, 2)];
 
 /// One way of using files, on one device, in one write mode.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +97,20 @@ impl<K: Kind> FileWorkload<K> {
         )
     }
 
+    /// An orderly unmount, which must save everything however full it is, and a mount.
+    fn reopen(&self, system: &mut Mounted<K::Device>, run: &mut RunOf<Self>) -> Result<(), Violation> {
+        let mut covered = run.state.clone();
+        covered.cover_all();
+        run.call(|| "unmount".into(), |_| self.close(system).map(|()| (true, Some(covered))))?;
+        run.call(
+            || "mount".into(),
+            |medium| {
+                *system = self.mount(medium, false)?;
+                Ok((true, None))
+            },
+        )
+    }
+
     fn options(&self) -> Options {
         let write_mode = if self.through { WriteMode::WriteThrough } else { WriteMode::WriteBack };
         Options { write_mode, name_cache_bytes: 0, cached_inodes: 0, ..Options::default() }
@@ -150,6 +166,7 @@ impl<K: Kind> Workload for FileWorkload<K> {
             "random" => 50,
             "clean" => 700,
             "full" => 250,
+            brim::NAME => brim::STEPS,
             _ => 1,
         }
     }
@@ -167,6 +184,13 @@ impl<K: Kind> Workload for FileWorkload<K> {
 
     fn step(&self, system: &mut Mounted<K::Device>, run: &mut RunOf<Self>) -> Result<(), Violation> {
         match self.name {
+            brim::NAME => {
+                let (calls, total) = (run.history.calls.len(), system.fs.statfs().blocks * 4096);
+                match brim::step(&run.state, calls, total, self.seed, &mut run.prng) {
+                    Step::Calls(calls) => calls.iter().try_for_each(|call| self.call(system, run, call)),
+                    Step::Reopen => self.reopen(system, run),
+                }
+            }
             "random" | "clean" | "full" => {
                 let total = system.fs.statfs().blocks * 4096;
                 let most = if self.name == "random" { 1500 } else { 5000 };
@@ -183,7 +207,7 @@ impl<K: Kind> Workload for FileWorkload<K> {
     }
 
     fn go_on(&self, system: &mut Mounted<K::Device>, run: &mut RunOf<Self>) -> Result<(), Violation> {
-        if self.name == "full"
+        if matches!(self.name, "full" | brim::NAME)
             && let Some(path) = largest(&run.state)
         {
             self.call(system, run, &Call::Unlink(path))?;

@@ -1,5 +1,7 @@
 //! Ways of using an object device, by name.
 
+use crate::object::brim;
+
 /// A way of using the device.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
@@ -60,7 +62,7 @@ const MIX: Profile = Profile {
 };
 
 /// All profiles.
-pub const PROFILES: [Profile; 11] = [
+pub const PROFILES: [Profile; 12] = [
     MIX,
     // Few tiny commits: every case of an almost empty volume.
     Profile { name: "first", steps: 6, mutations: 2, write_bytes: 700, ..MIX },
@@ -118,6 +120,8 @@ pub const PROFILES: [Profile; 11] = [
         variants: 3,
         ..MIX
     },
+    // Filled with files of a file system and emptied: what is done next is not drawn.
+    Profile { name: brim::NAME, steps: 150, fill: 200, durable: 40, variants: 2, ..MIX },
 ];
 
 /// The profile of that name.

@@ -2,6 +2,7 @@
 
 use crate::history::{History, Promise};
 use crate::kind::{Failures, Kind};
+use crate::object::brim::{self, Part};
 use crate::object::{ObjectState, Profile, calls};
 use crate::violation::Violation;
 use crate::workload::{Figures, ImageOf, RunOf, Workload};
@@ -54,6 +55,10 @@ impl<K: Kind> ObjectWorkload<K> {
         mut after: ObjectState,
         durability: Durability,
     ) -> Result<(), Violation> {
+        if transaction.is_empty() {
+            // What is done next may follow from the number of calls.
+            return run.call(|| "nothing".into(), |_| Ok((false, None)));
+        }
         let words = if run.explains { calls::describe(&transaction) } else { String::new() };
         let sets_time = |one: &Mutation| matches!(one, Mutation::SetAccessTime { .. });
         if durability == Durability::Durable && transaction.mutations.iter().any(sets_time) {
@@ -69,7 +74,8 @@ impl<K: Kind> ObjectWorkload<K> {
                 if only_frees {
                     return Err(Violation::new("N7", format!("a commit that only frees was refused: {error}")));
                 }
-                if used + self.kind.slack_bytes() < total / 2 {
+                // Of tiny files the bytes say little.
+                if self.profile.name != brim::NAME && used + self.kind.slack_bytes() < total / 2 {
                     let text = format!("refused although {used} of {total} bytes are in use: {error}");
                     return Err(Violation::new("N7", text));
                 }
@@ -96,6 +102,37 @@ impl<K: Kind> ObjectWorkload<K> {
                 Ok((true, None))
             },
         )
+    }
+
+    /// A call that fills the volume with files, or empties it.
+    fn brim(&self, device: &mut K::Device, run: &mut RunOf<Self>) -> Result<(), Violation> {
+        let part = brim::part(run.history.calls.len());
+        let (transaction, after) = match part {
+            Part::Reopen => return self.remount(device, run),
+            Part::Fill => match brim::fill(device, &run.state, &mut run.prng).map_err(unexpected("reserve_ids"))? {
+                Some(made) => made,
+                None => return Err(Violation::new("N4", "reserve_ids handed out an id that an object had before")),
+            },
+            Part::Overwrite => brim::overwrite(&run.state, &mut run.prng),
+            Part::Empty(left) => brim::remove(&run.state, left, self.seed),
+        };
+        let durable = run.prng.chance(self.profile.durable, 100);
+        let durability = if durable { Durability::Durable } else { Durability::Buffered };
+        self.commit_this(device, run, transaction, after, durability)
+    }
+
+    /// Some of the files go, others come, and one more goes.
+    fn go_on_at_the_brim(&self, device: &K::Device, run: &mut RunOf<Self>) -> Result<(), Violation> {
+        for (share, durability) in [(20, Durability::Buffered), (10, Durability::Durable)] {
+            let (transaction, after) = brim::remove(&run.state, share, self.seed);
+            self.commit_this(device, run, transaction, after, durability)?;
+            if let Some((transaction, after)) =
+                brim::fill(device, &run.state, &mut run.prng).map_err(unexpected("reserve_ids"))?
+            {
+                self.commit_this(device, run, transaction, after, Durability::Durable)?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes away the largest object, as somebody whose volume is full would.
@@ -137,6 +174,9 @@ impl<K: Kind> Workload for ObjectWorkload<K> {
     }
 
     fn step(&self, device: &mut K::Device, run: &mut RunOf<Self>) -> Result<(), Violation> {
+        if self.profile.name == brim::NAME {
+            return self.brim(device, run);
+        }
         let draw = run.prng.below(1000);
         let (remounts, maintains) = (self.profile.remounts, self.profile.maintains);
         if draw < remounts {
@@ -166,6 +206,9 @@ impl<K: Kind> Workload for ObjectWorkload<K> {
     }
 
     fn go_on(&self, device: &mut K::Device, run: &mut RunOf<Self>) -> Result<(), Violation> {
+        if self.profile.name == brim::NAME {
+            return self.go_on_at_the_brim(device, run);
+        }
         self.commit(device, run, Durability::Buffered)?;
         if self.profile.fill > 100 {
             self.remove_largest(device, run)?;

@@ -158,12 +158,13 @@ impl<P: Pmem> Core<P> {
 
     fn space(&self) -> Space {
         let held: u64 = self.held.iter(&*self.memory).map(|held| held.bytes).sum();
-        let kept = self.reserve_bytes() + 2 * self.chunk_bytes();
+        let kept = self.reserve_bytes() + (2 + self.segments_to_overwrite()) * self.chunk_bytes();
         let free = self.blocks.free_bytes() + held + self.log_surplus_bytes();
         // Nodes of the index, records and what allocation loses by rounding.
-        let usable = |bytes: u64| bytes.saturating_sub(kept) / 256 * 254;
-        let total = usable(self.blocks.capacity_bytes());
-        Space { total, available: usable(free).min(total), objects: self.objects }
+        let usable = |bytes: u64, kept: u64| bytes.saturating_sub(kept) / 256 * 254;
+        let total = usable(self.blocks.capacity_bytes(), kept);
+        let available = usable(free, self.reserve_bytes() + 2 * self.chunk_bytes() + self.log_shortage_bytes());
+        Space { total, available: available.min(total), objects: self.objects }
     }
 
     fn verify(&self) -> std::result::Result<(), String> {
@@ -347,7 +348,9 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     }
 
     fn health(&self) -> Health {
-        Health { conditions: self.condition_of_memory().into_iter().collect() }
+        let mut health = self.lock().health();
+        health.conditions.extend(self.condition_of_memory());
+        health
     }
 
     fn map_objects(&self) -> Option<&dyn MapObjects> {

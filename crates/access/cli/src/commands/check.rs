@@ -6,6 +6,8 @@
 
 use crate::commands::session::where_mounted;
 use crate::output::Output;
+use crate::watch::health::ConditionReport;
+use crate::watch::record::Left;
 use indicatif::{ProgressBar, ProgressStyle};
 use onode::medium::{MediumFinding, MediumReport, check_medium};
 use onode::{Class, Error, MountOptions, Result, Spec, Volume, human_size, open_device};
@@ -15,6 +17,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
+use std::sync::Arc;
 
 /// Exit codes of fsck(8).
 pub const CLEAN: u8 = 0;
@@ -66,6 +69,8 @@ pub struct Report {
     spec: String,
     clean: bool,
     closed_in_order: bool,
+    /// What was noticed when it was opened, and how its last mount ended if it did not end well.
+    notes: Vec<String>,
     findings: Vec<Found>,
     objects: u64,
     files: u64,
@@ -73,6 +78,8 @@ pub struct Report {
     names: u64,
     pages_read: u64,
     verified_bytes: u64,
+    /// What a check of such a medium cannot verify.
+    unverified: Vec<String>,
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
@@ -97,12 +104,12 @@ pub const fn code_of(error: &Error) -> u8 {
     }
 }
 
-/// Opens the device of an image.
-pub fn open(spec: &Spec, read_only: bool) -> Result<std::sync::Arc<dyn ObjectDevice>> {
+/// Opens the device of an image, with what people should hear of how it was opened.
+pub fn open(spec: &Spec, read_only: bool, accept_loss: bool) -> Result<(Arc<dyn ObjectDevice>, Vec<String>)> {
     if spec.image_path().is_none() {
         return Err(Error::new(Class::Usage, format!("cannot check {spec}"), "it lives in memory only"));
     }
-    open_device(spec, read_only).map_err(|error| explained(spec, error))
+    open_device(spec, read_only, accept_loss).map_err(|error| explained(spec, error))
 }
 
 fn explained(spec: &Spec, error: Error) -> Error {
@@ -115,17 +122,26 @@ impl Report {
         let medium = on_medium(spec, output)?;
         let mut findings: Vec<Found> = medium.findings.iter().map(Found::in_medium).collect();
         let mut files = onode_fs::check::Report::default();
+        let mut notes = Vec::new();
         if medium.is_mountable {
             let what = format!("cannot check {spec}");
-            let checked = onode_fs::check::check(open(spec, true)?.as_ref());
+            // That something is missing is a finding: what is there is looked at all the same, and nothing is changed.
+            let (device, told) = open(spec, true, true)?;
+            notes = told;
+            let conditions = device.health().conditions.into_iter().map(ConditionReport::from);
+            notes.extend(conditions.map(|condition| condition.to_string()));
+            let checked = onode_fs::check::check(device.as_ref());
+            drop(device);
             files = checked.map_err(|error| Volume::error(what, &error))?;
             name_files(spec, &mut findings);
         }
         findings.extend(files.findings.iter().map(Found::in_files));
+        notes.extend(Left::of(spec.image_path()).into_iter().map(|left| left.text));
         Ok(Self {
             spec: spec.to_string(),
             clean: medium.is_sound && medium.is_mountable && findings.iter().all(|found| found.harmless),
             closed_in_order: medium.is_closed,
+            notes,
             findings,
             objects: files.objects,
             files: files.files,
@@ -133,6 +149,7 @@ impl Report {
             names: files.names,
             pages_read: medium.pages_read,
             verified_bytes: medium.bytes_verified,
+            unverified: medium.unverified,
         })
     }
 
@@ -153,7 +170,7 @@ fn name_files(spec: &Spec, findings: &mut [Found]) {
     if wanted.is_empty() {
         return;
     }
-    let options = MountOptions { read_only: true, ..MountOptions::default() };
+    let options = MountOptions { read_only: true, accept_loss: true, ..MountOptions::default() };
     let Ok(volume) = Volume::open(spec, options) else { return };
     let _ = volume.files().walk(b"/", &mut |path, attributes| {
         for found in wanted.remove(&attributes.inode.0).unwrap_or_default() {
@@ -229,6 +246,12 @@ impl fmt::Display for Report {
         write!(f, "{}: {verdict}; {} objects, ", self.spec, self.objects)?;
         write!(f, "{} files, {} directories, {} names, ", self.files, self.directories, self.names)?;
         write!(f, "{} of content verified", human_size(self.verified_bytes))?;
+        for what in &self.unverified {
+            write!(f, "\nnot verified: {what}")?;
+        }
+        for note in &self.notes {
+            write!(f, "\n{note}")?;
+        }
         if !self.closed_in_order {
             write!(f, "\nit was not closed in order; the next mount recovers it")?;
         }

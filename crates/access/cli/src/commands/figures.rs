@@ -6,9 +6,13 @@
 
 mod text;
 
-use crate::commands::location;
+use crate::commands::location::{self, Consent};
+use crate::commands::{health, info};
+use crate::watch::Watched;
+use crate::watch::health::HealthReport;
 use onode::{Class, Error, Result, Spec, Volume, human_size};
 use onode_object::powers::{Inspection, SegmentInfo, SegmentState, WearSpread};
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -29,6 +33,9 @@ const WEAR_STEPS: u32 = 8;
 pub struct Figures {
     pub spec: String,
     pub read_only: Option<String>,
+    /// One of an older version tells nothing of it.
+    #[serde(default)]
+    pub health: HealthReport,
     pub total_bytes: u64,
     pub available_bytes: u64,
     pub objects: u64,
@@ -117,8 +124,8 @@ pub struct Segment {
 }
 
 /// The figures of an image, a spec or the directory of a mount.
-pub fn of(target: &OsStr) -> Result<Figures> {
-    ask(target, Figures::of_looked_at, |directory| fetch(directory, "report"))
+pub fn of(target: &OsStr, consent: Consent) -> Result<Figures> {
+    ask(target, consent, Figures::of_looked_at, |directory| fetch(directory, "report"))
 }
 
 /// The figures and the segment map of an image, a spec or the directory of a mount.
@@ -127,7 +134,7 @@ pub fn with_segments(target: &OsStr) -> Result<(Figures, Vec<SegmentInfo>)> {
         let segments = volume.device().inspect().map(|inspect| inspect.segments());
         (Figures::of_looked_at(volume), segments.unwrap_or_default())
     };
-    ask(target, from_volume, |directory| {
+    ask(target, Consent::default(), from_volume, |directory| {
         let figures = fetch(directory, "report")?;
         let mut segments: Vec<SegmentInfo> = Vec::new();
         loop {
@@ -140,21 +147,33 @@ pub fn with_segments(target: &OsStr) -> Result<(Figures, Vec<SegmentInfo>)> {
     })
 }
 
-/// What the mount of `volume` answers when asked for the view `name`.
-pub fn view(volume: &Volume, name: &str) -> Option<Vec<u8>> {
-    if name == "report" {
-        return serde_json::to_vec(&Figures::of(volume)).ok();
+/// What the mount of a volume answers when asked for the view `name`.
+pub fn view(watched: &Watched, name: &str) -> Option<Vec<u8>> {
+    match name {
+        "report" => return serde_json::to_vec(&watched.figures()).ok(),
+        "info" => {
+            let mut report = info::Report::of(watched.volume());
+            report.health = watched.health().into();
+            return serde_json::to_vec(&report).ok();
+        }
+        "health" => return serde_json::to_vec(&HealthReport::from(watched.health())).ok(),
+        _ => {}
     }
     let from: usize = name.strip_prefix("segments.")?.parse().ok()?;
-    let all = volume.device().inspect()?.segments();
+    let all = watched.volume().device().inspect()?.segments();
     let piece: Vec<Segment> = all.into_iter().skip(from).take(PIECE).map(Segment::from).collect();
     serde_json::to_vec(&piece).ok()
 }
 
 /// Asks the mount if `target` is mounted or is where something is mounted, else the volume itself.
-fn ask<T>(target: &OsStr, volume: impl FnOnce(&Volume) -> T, mount: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+pub fn ask<T>(
+    target: &OsStr,
+    consent: Consent,
+    volume: impl FnOnce(&Volume) -> T,
+    mount: impl FnOnce(&Path) -> Result<T>,
+) -> Result<T> {
     let directory = Path::new(target);
-    if directory.is_dir() {
+    if directory.is_dir() || onode_fuse::is_dead(directory) {
         if !onode_fuse::mounted_at(directory)?.is_some_and(|mounted| mounted.is_ours()) {
             let what = format!("cannot show {}", directory.display());
             return Err(Error::new(Class::MountPoint, what, "no Onode volume is mounted there")
@@ -162,7 +181,7 @@ fn ask<T>(target: &OsStr, volume: impl FnOnce(&Volume) -> T, mount: impl FnOnce(
         }
         return mount(directory);
     }
-    match location::open(target, true) {
+    match location::open(target, true, consent) {
         Ok(opened) => Ok(volume(&opened)),
         Err(error) if error.class == Class::InUse => match onode_fuse::mount_of(&Spec::from_argument(target)?) {
             Some(mounted) => mount(&mounted.directory),
@@ -172,12 +191,25 @@ fn ask<T>(target: &OsStr, volume: impl FnOnce(&Volume) -> T, mount: impl FnOnce(
     }
 }
 
-fn fetch<T: DeserializeOwned>(directory: &Path, view: &str) -> Result<T> {
+/// The health of the volume that is mounted at `directory`.
+pub fn health_of(directory: &Path) -> Result<HealthReport> {
+    fetch(directory, "health")
+}
+
+/// What the mount at `directory` answers when asked for a view.
+pub fn fetch<T: DeserializeOwned>(directory: &Path, view: &str) -> Result<T> {
     let what = format!("cannot show {}", directory.display());
     let name = format!("{}{view}", onode_fuse::VIEW_PREFIX);
     let mut value = vec![0; VIEW_BYTES_MAX];
-    let length = rustix::fs::getxattr(directory, name, value.as_mut_slice())
-        .map_err(|errno| Error::host(&what, &errno.into()))?;
+    let length = rustix::fs::getxattr(directory, name, value.as_mut_slice()).map_err(|errno| match errno {
+        Errno::OPNOTSUPP | Errno::NODATA => {
+            Error::new(Class::General, &what, "its server is of another version, which does not tell this")
+                .hint(format!("unmount it and mount it again: onode umount {}", directory.display()))
+        }
+        Errno::NOTCONN => Error::new(Class::General, &what, "its server was killed")
+            .hint(format!("take the dead mount away: onode umount {}", directory.display())),
+        errno => Error::host(&what, &errno.into()),
+    })?;
     serde_json::from_slice(value.get(..length).unwrap_or_default())
         .map_err(|error| Error::new(Class::General, what, format!("the mount answers strangely: {error}")))
 }
@@ -185,10 +217,11 @@ fn fetch<T: DeserializeOwned>(directory: &Path, view: &str) -> Result<T> {
 impl Figures {
     /// Of a volume that was opened for this look alone: that it is read-only now says nothing.
     fn of_looked_at(volume: &Volume) -> Self {
-        Self { read_only: None, ..Self::of(volume) }
+        Self { read_only: None, health: health::of(volume).into(), ..Self::of(volume) }
     }
 
-    fn of(volume: &Volume) -> Self {
+    /// Of an open volume.
+    pub fn of(volume: &Volume) -> Self {
         let space = volume.device().space();
         let statistics = volume.files().statistics();
         let inspect = volume.device().inspect();
@@ -211,6 +244,7 @@ impl Figures {
         Self {
             spec: volume.spec().to_string(),
             read_only: volume.device().info().read_only,
+            health: volume.health().into(),
             total_bytes: space.total,
             available_bytes: space.available,
             objects: space.objects,
@@ -262,6 +296,13 @@ impl Figures {
         let size = |name: &str| human_size(count(name).unwrap_or(0) * TIER_BLOCK_BYTES);
         let (copied, promoted) = (size("fast.blocks_copied"), size("fast.blocks_promoted"));
         Some(format!("{hit} of {reads} reads hit, {copied} copied, {promoted} promoted"))
+    }
+
+    /// What is wrong, each in a line; that it is read-only is said already.
+    pub fn health_lines(&self) -> String {
+        let is_said = |code: &str| code == "read-only" && self.read_only.is_some();
+        let conditions = self.health.conditions.iter().filter(|one| !is_said(&one.code));
+        conditions.map(|one| format!("{one}\n")).collect()
     }
 
     /// Operations on the medium for all purposes.
