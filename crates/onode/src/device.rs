@@ -12,6 +12,7 @@ use crate::memory::{self, Users};
 use crate::missing::{refuse_missing, refuse_missing_devices};
 use crate::nand::{self, Place, medium_error, open_nand};
 use crate::raw;
+use crate::region::{self, Site};
 use crate::spec::{Beside, Medium, Memory, Shape, Spec};
 use crate::tiers;
 use onode_flash::FlashDevice;
@@ -115,7 +116,10 @@ pub(crate) fn create(
 ) -> Result<()> {
     check_distinct("make", spec)?;
     refuse_missing_devices(&format!("cannot make {spec}"), spec)?;
-    if let Spec::Scm(Memory { path: Some(path), .. }) = spec {
+    if let Spec::Scm(memory @ Memory { path: Some(path), .. }) = spec {
+        if let Site::Space(space) = region::site(spec, memory, path, replace)? {
+            return region::create(spec, memory, space, uuid, fill);
+        }
         if std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_char_device()) {
             return memory::create_on_device(spec, path, replace, uuid, fill);
         }

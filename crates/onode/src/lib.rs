@@ -21,6 +21,7 @@ mod missing;
 mod nand;
 mod partition;
 mod raw;
+mod region;
 mod signature;
 mod size;
 mod spaces;

@@ -36,7 +36,7 @@ pub(crate) enum Users {
 }
 
 /// The name of the space that a new volume's objects lie in.
-const OBJECTS: &str = "objects";
+pub(crate) const OBJECTS: &str = "objects";
 
 /// A device in a space of a region.
 pub type Device = ScmDevice<MappedSpace>;
@@ -127,9 +127,18 @@ fn space_for_objects(spec: &Spec, path: &Path, mapped: Arc<MappedPmem>, access: 
     };
     let Some(space) = region.list().into_iter().find(|space| space.kind == Kind::Manager) else {
         return Err(Error::new(Class::NotAnImage, what(), "it has no space for objects")
-            .hint(format!("`onode spaces list {}` shows what it has", path.display())));
+            .hint(format!(
+                "`onode spaces create {} {OBJECTS} --kind manager --size SIZE` and `onode mkfs scm:{0}` make a volume there",
+                path.display()
+            )));
     };
-    region.space(&space.name).map_err(|error| medium_error(what(), path, &error))
+    let space = region.space(&space.name).map_err(|error| medium_error(what(), path, &error))?;
+    if !holds_volume(&space) {
+        let why = format!("its space for objects, {}, holds no volume yet", space.name());
+        return Err(Error::new(Class::NotAnImage, what(), why)
+            .hint(format!("`onode mkfs scm:{}` makes one there; the other spaces stay", path.display())));
+    }
+    Ok(space)
 }
 
 /// The region of a memory whose table of spaces is lost, if a device is found in it. With consent: nothing is known of other
@@ -221,6 +230,11 @@ pub(crate) fn create_on_device(
     device.close().map_err(|error| volume_error(what(), &error))
 }
 
+/// Whether a space for objects holds a volume, be it damaged: it reads as zeros before.
+pub(crate) fn holds_volume(space: &MappedSpace) -> bool {
+    is_used(space) || find_device(space).is_some()
+}
+
 /// Whether the start of a memory holds anything. One that was never written has zeros, or ones where it is a kind of flash.
 pub(crate) fn is_used(memory: &dyn Pmem) -> bool {
     /// File systems begin within so many bytes.
@@ -237,6 +251,12 @@ fn format(spec: &Spec, memory: &Memory, mapped: MappedPmem, uuid: [u8; 16], is_z
         region.create(OBJECTS, Kind::Manager, length)
     });
     let space = space.map_err(|error| Error::medium(what(), &error))?;
+    format_in(spec, memory, space, uuid)
+}
+
+/// Makes the device in a space of a region.
+pub(crate) fn format_in(spec: &Spec, memory: &Memory, space: MappedSpace, uuid: [u8; 16]) -> Result<Device> {
+    let what = || format!("cannot make {spec}");
     let options = FormatOptions { uuid, chunk_bytes: memory.chunk, mode: memory.mode };
     ScmDevice::format(space, &options).map_err(|error| {
         let class = match error.kind {

@@ -3,19 +3,22 @@
 //! It looks before it changes: a file that holds something else is not made a region unless that is asked for. What the
 //! spaces hold is not its business.
 
+use crate::device::Access;
 use crate::error::{Class, Error, Result};
 use crate::host::random_bytes;
-use crate::memory::is_used;
+use crate::memory::{holds_volume, is_used};
 use crate::missing::refuse_missing;
 use crate::size::human_size;
+use crate::spec::{Memory, Spec};
 use onode_media::real::{MappedOptions, MappedPmem, Opening};
 use onode_media::spaces::{self, Kind, SpaceInfo};
-use onode_media::{MediaErrorKind, Pmem, Region, Space};
+use onode_media::{MediaErrorKind, Pmem, Region};
+use onode_object::{ObjectDevice, Space};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A space as a memory of its own, which may be shared by whoever needs it.
-pub type MappedSpace = Space<Arc<MappedPmem>>;
+pub type MappedSpace = onode_media::Space<Arc<MappedPmem>>;
 
 /// An open region.
 pub struct Spaces {
@@ -159,7 +162,16 @@ impl Spaces {
             let why = format!("it holds objects in {}, and such a space only grows", human_size(space.length));
             return Err(Error::new(Class::BadSize, what, why).hint("make a new volume and copy what you need"));
         }
-        self.region.resize(name, bytes).map_err(|error| self.of_space("resize", name, &error))
+        self.region.resize(name, bytes).map_err(|error| match error.kind {
+            MediaErrorKind::NoSpace => {
+                let what = format!("cannot resize space {name} of {}", self.path.display());
+                let longest = human_size(self.region.largest_free());
+                let why = format!("there is no room for {}: the longest free part has {longest}", human_size(bytes));
+                Error::new(Class::VolumeFull, what, why)
+                    .hint("`onode spaces resize REGION --size SIZE` makes the region longer")
+            }
+            _ => self.of_space("resize", name, &error),
+        })
     }
 
     /// Removes a space and what it holds.
@@ -168,6 +180,24 @@ impl Spaces {
     /// There is none of that name, or somebody uses it.
     pub fn remove(&self, name: &str) -> Result<()> {
         self.region.remove(name).map_err(|error| self.of_space("remove", name, &error))
+    }
+
+    /// Opens a region and removes one of its spaces; one that holds a volume only with `force`.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open) and [`remove`](Self::remove); `Exists` with what the volume is.
+    pub fn remove_from(path: &Path, name: &str, force: bool) -> Result<Self> {
+        let spaces = Self::open(path, false)?;
+        let is_for_objects = |space: &SpaceInfo| space.name == name && space.kind == Kind::Manager;
+        if !force && spaces.list().iter().any(is_for_objects) && holds_volume(&spaces.space(name)?) {
+            // Whoever looks at the volume needs the region to himself.
+            drop(spaces);
+            let what = format!("cannot remove space {name} of {}", path.display());
+            return Err(Error::new(Class::Exists, what, holdings(path))
+                .hint("--force removes it with the volume and all its files; the other spaces stay"));
+        }
+        spaces.remove(name)?;
+        Ok(spaces)
     }
 
     /// Makes the region longer.
@@ -192,6 +222,21 @@ impl Spaces {
             }
             _ => made,
         }
+    }
+}
+
+/// What the volume in a region is, in words.
+fn holdings(path: &Path) -> String {
+    let memory = Memory { path: Some(path.into()), ..Memory::default() };
+    let spec = Spec::Scm(memory.clone());
+    match crate::memory::mount(&spec, &memory, path, Access::LOOK).map(|device| device.space()) {
+        Ok(Space { total, available, objects }) => {
+            // One is the volume itself, and one its root directory.
+            let files = objects.saturating_sub(2);
+            let (whole, used) = (human_size(total), human_size(total.saturating_sub(available)));
+            format!("it holds a volume of {whole} with {files} files and directories, {used} of it used")
+        }
+        Err(error) => format!("it holds a volume, which cannot be opened now: {}", error.why),
     }
 }
 

@@ -109,3 +109,102 @@ fn mistakes_are_told_and_change_nothing() {
     damaged[4096 + 40] ^= 1;
     is_clear(&onode!("spaces", "list", place.file("damaged", &damaged)).fails(11), &one_lost);
 }
+
+/// An empty space for objects is what `mkfs` makes a volume in, and everybody says so before.
+#[test]
+fn a_volume_is_made_in_a_space_and_the_others_stay() {
+    let place = Place::new("spaces-mkfs");
+    let region = place.path("scm");
+    let spec = format!("scm:{}", region.display());
+    let kept = place.file("kept", &[9; 5000]);
+    onode!("spaces", "create", &region, "--size", "64M").succeeds();
+    onode!("spaces", "create", &region, "keep", "--kind", "boot", "--image", &kept).succeeds();
+    // Without a space for objects nothing is dropped for one.
+    let refused = onode!("mkfs", &spec).fails(21);
+    assert!(refused.contains("without a space for objects") && refused.contains("--kind manager"), "{refused}");
+    let refused = onode!("check", &spec).fails(10);
+    assert!(refused.contains("no space for objects"), "{refused}");
+    onode!("spaces", "create", &region, "man", "--kind", "manager", "--size", "32M").succeeds();
+    for command in [&["check"][..], &["repair", "--drop-damaged"], &["ls"], &["info"]] {
+        let refused = common::onode().args(command).arg(&spec).fails(10);
+        assert!(refused.contains("no volume yet") && refused.contains("onode mkfs"), "{command:?}: {refused}");
+    }
+    onode!("mkfs", format!("{spec},size=1G")).fails(19);
+    onode!("mkfs", format!("{spec},objects=1M")).fails(19);
+    onode!("mkfs", &spec).succeeds();
+    let content = place.file("content", &[5; 1 << 20]);
+    onode!("put", &spec, &content, "/file").succeeds();
+    onode!("check", &spec).succeeds();
+    let json = list(&region);
+    assert!(json.contains("\"keep\"") && json.contains("\"man\"") && json.contains("\"bytes\": 67108864"), "{json}");
+    // A volume goes only if that is asked for, and the others stay then, too.
+    let refused = onode!("mkfs", &spec).fails(21);
+    assert!(refused.contains("holds a volume already") && refused.contains("keep"), "{refused}");
+    onode!("check", &spec).succeeds();
+    onode!("mkfs", "--force", &spec).succeeds();
+    assert!(!onode!("ls", &spec).succeeds().contains("file"));
+    assert!(list(&region).contains("\"keep\""));
+    assert!(fs::read(&region).expect("region").windows(5000).any(|bytes| bytes == [9; 5000]));
+}
+
+/// A region without any space becomes a volume as a new file does.
+#[test]
+fn an_empty_region_becomes_a_volume() {
+    let place = Place::new("spaces-empty");
+    let region = place.path("scm");
+    let spec = format!("scm:{}", region.display());
+    onode!("spaces", "create", &region, "--size", "16M").succeeds();
+    onode!("mkfs", &spec).succeeds();
+    onode!("check", &spec).succeeds();
+    assert_eq!(fs::metadata(&region).expect("region").len(), 16 << 20);
+}
+
+#[test]
+fn a_space_with_a_volume_is_removed_only_by_force() {
+    let place = Place::new("spaces-remove");
+    let region = place.path("scm");
+    let spec = format!("scm:{}", region.display());
+    onode!("mkfs", format!("{spec},size=64M,objects=16M")).succeeds();
+    onode!("put", &spec, place.file("content", &[5; 1 << 20]), "/file").succeeds();
+    let refused = onode!("spaces", "remove", &region, "objects").fails(21);
+    assert!(
+        refused.contains("holds a volume of") && refused.contains(" with 1 ") && refused.contains("--force"),
+        "{refused}"
+    );
+    assert!(onode!("ls", &spec).succeeds().contains("file"));
+    onode!("spaces", "remove", "--force", &region, "objects").succeeds();
+    onode!("ls", &spec).fails(10);
+    // An empty one goes unasked.
+    onode!("spaces", "create", &region, "man", "--kind", "manager", "--size", "32M").succeeds();
+    onode!("spaces", "remove", &region, "man").succeeds();
+    onode!("spaces", "create", &region, "man", "--kind", "manager", "--size", "32M").succeeds();
+    onode!("mkfs", &spec).succeeds();
+    onode!("check", &spec).succeeds();
+}
+
+/// The example of the README: a volume grows although another space lies behind it.
+#[test]
+fn a_volume_grows_over_the_place_of_another_space() {
+    let place = Place::new("spaces-readme");
+    let region = place.path("scm");
+    let spec = format!("scm:{}", region.display());
+    onode!("mkfs", format!("{spec},size=16M,objects=8M")).succeeds();
+    let content = place.file("content", &[5; 1 << 20]);
+    onode!("put", &spec, &content, "/kept").succeeds();
+    let image: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
+    onode!("spaces", "create", &region, "disk", "--kind", "boot", "--image", place.file("image", &image)).succeeds();
+    let refused = onode!("spaces", "resize", &region, "objects", "--size", "1536M").fails(15);
+    assert!(refused.contains("1.5 GiB") && refused.contains("MiB"), "{refused}");
+    onode!("spaces", "resize", &region, "--size", "32M").succeeds();
+    onode!("spaces", "resize", &region, "objects", "--size", "24M").succeeds();
+    let large = place.file("large", &[6; 12 << 20]);
+    onode!("put", &spec, &large, "/large").succeeds();
+    onode!("check", &spec).succeeds();
+    for (name, was) in [("/kept", &content), ("/large", &large)] {
+        let there = place.path("there");
+        onode!("get", &spec, name, &there).succeeds();
+        assert!(fs::read(&there).expect("content") == fs::read(was).expect("content"), "{name}");
+        fs::remove_file(&there).expect("file");
+    }
+    assert!(fs::read(&region).expect("region").windows(image.len()).any(|bytes| bytes == image));
+}

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 A region is a file in memory (/dev/shm/x), a file or device of persistent memory (/dev/dax0.0)
 or a plain file. Its spaces are memories of their own:
-  boot     an image that is executed in place
-  mm       memory for a memory manager
+  boot     an image that may only be read: a kernel, firmware, a root file system
+  mm       plain memory, which a program uses as it likes
   fs       a block device for a traditional file system (mkfs.ext2, mkfs.vfat)
-  manager  memory and files as one object (the SCM manager)
+  manager  memory and files as one object (the SCM manager): `onode mkfs scm:REGION` makes a volume in it
 
 Examples:
   onode spaces create /dev/shm/scm --size 1G                           (the region itself)
@@ -90,13 +90,17 @@ struct Resize {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  onode spaces remove /dev/shm/scm disk")]
+#[command(after_help = "Examples:\n  onode spaces remove /dev/shm/scm disk\n  \
+    onode spaces remove --force /dev/shm/scm objects   (with the volume and all its files)")]
 struct Remove {
     /// The file or device; `scm:` before it is understood.
     #[arg(value_parser = OsStringValueParser::new().try_map(region))]
     region: PathBuf,
     /// The name of the space.
     name: String,
+    /// Remove also a space for objects that holds a volume, with all its files.
+    #[arg(short, long)]
+    force: bool,
 }
 
 /// The file of a region, also as volumes on it name it.
@@ -203,11 +207,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
             }
             spaces
         }
-        Verb::Remove(remove) => {
-            let spaces = Spaces::open(&remove.region, false)?;
-            spaces.remove(&remove.name)?;
-            spaces
-        }
+        Verb::Remove(remove) => Spaces::remove_from(&remove.region, &remove.name, remove.force)?,
     };
     if let Some(warning) = spaces.region().warning() {
         output.warning(&warning);
