@@ -8,6 +8,7 @@
 mod format;
 mod place;
 mod region;
+mod restore;
 mod space;
 mod table;
 #[cfg(test)]

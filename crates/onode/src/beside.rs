@@ -6,6 +6,7 @@
 use crate::device::{Access, Opened, flash_options, format_options, in_its_place, lock_replaced, volume_error};
 use crate::error::{Class, Error, Result};
 use crate::memory::is_used;
+use crate::missing::refuse_missing;
 use crate::nand::{medium_error, open_nand};
 use crate::size::{exact_size, human_size};
 use crate::spec::{Beside, Shape, Spec};
@@ -161,12 +162,8 @@ fn try_open(
     let path = beside.path.as_deref().unwrap_or(Path::new("memory"));
     let bytes = beside.bytes(nand.geometry().bytes());
     let is_missing = !path.exists();
-    // A file there would be gone with the next start of the host.
-    if is_missing && path.parent() == Some(Path::new("/dev")) {
-        let why = format!("there is no device {} for the memory beside the flash", path.display());
-        let hint = "`cat /proc/mtd` and `ls /dev/dax*` list the memories there are; \
-                    without one, name a file: it is filled from the flash";
-        return Err(Error::new(Class::NotFound, what(), why).hint(hint).into());
+    if is_missing {
+        refuse_missing(&what(), path)?;
     }
     let memory = match (is_missing, read_only) {
         (false, false) => open_memory(Opening::Existing, Some(path), bytes),

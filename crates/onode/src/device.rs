@@ -9,6 +9,7 @@ use crate::error::{Class, Error, Result};
 use crate::face::BlockFace;
 use crate::host::random_bytes;
 use crate::memory::{self, Users};
+use crate::missing::{refuse_missing, refuse_missing_devices};
 use crate::nand::{self, Place, medium_error, open_nand};
 use crate::raw;
 use crate::spec::{Beside, Medium, Memory, Shape, Spec};
@@ -113,6 +114,7 @@ pub(crate) fn create(
     fill: impl FnOnce(&dyn ObjectDevice) -> Result<()>,
 ) -> Result<()> {
     check_distinct("make", spec)?;
+    refuse_missing_devices(&format!("cannot make {spec}"), spec)?;
     if let Spec::Scm(Memory { path: Some(path), .. }) = spec {
         if std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_char_device()) {
             return memory::create_on_device(spec, path, replace, uuid, fill);
@@ -191,7 +193,10 @@ pub(crate) fn in_its_place(path: &Path, replaces: bool, make: impl FnOnce(&Path)
 /// The file that is to be replaced, locked so that nobody uses it; `None` if there is none.
 pub(crate) fn lock_replaced(path: &Path, replace: bool) -> Result<Option<File>> {
     let what = format!("cannot make {}", path.display());
-    let Ok(metadata) = std::fs::metadata(path) else { return Ok(None) };
+    let Ok(metadata) = std::fs::metadata(path) else {
+        refuse_missing(&what, path)?;
+        return Ok(None);
+    };
     if !metadata.is_file() {
         return Err(Error::new(Class::Exists, what, "something that is not a file has that name")
             .hint("choose a name of its own for the image"));

@@ -1,5 +1,6 @@
 //! What lies on a medium below its objects: check, repair and dumps, without a mount.
 
+use crate::clock::SystemClock;
 use crate::device::Access;
 use crate::error::{Class, Error, Result};
 use crate::memory;
@@ -8,10 +9,13 @@ use crate::spec::{Memory, Spec, Tiers};
 use crate::tiers;
 use onode_flash::check::{CheckOptions, Finding, Severity};
 use onode_flash::repair::{Action, RepairOptions};
+use onode_fs::{FileSystem, Options as MountOptions};
 use onode_media::Nand;
 use onode_object::powers::ScrubReport;
 use onode_object::{ErrorKind, ObjectDevice, ObjectId};
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 pub use onode_flash::dump::{
     AttributeDump, ExtentDump, ItemDump, NodeDump, OnodeDump, PageDump, ReferenceDump, SegmentDump, SuperblockContent,
@@ -50,6 +54,8 @@ pub struct MediumReport {
     pub pages_read: u64,
     /// Bytes of content that were read and verified.
     pub bytes_verified: u64,
+    /// What a check of this medium cannot verify, one phrase each.
+    pub unverified: Vec<String>,
 }
 
 /// Checks the medium of `spec` by a walk of its own over the raw pages; changes nothing. `progress` hears
@@ -72,6 +78,7 @@ pub fn check_medium(spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<M
         pages_read: report.pages_read,
         bytes_verified: report.bytes_verified,
         findings: report.findings.iter().map(MediumFinding::of).collect(),
+        unverified: Vec::new(),
     })
 }
 
@@ -83,7 +90,8 @@ fn check_disks(spec: &Spec, disks: &Tiers, progress: &mut dyn FnMut(u64, u64)) -
         MediumFinding { severity, kind, place, object, range: None, message }
     };
     let mut report = MediumReport { is_closed: true, is_mountable: true, ..MediumReport::default() };
-    let device = match tiers::mount(spec, disks, Access::LOOK, Default::default()) {
+    let mut missing = None;
+    let device = match look(&mut missing, |access| tiers::mount(spec, disks, access, Default::default())) {
         Ok(device) => device,
         Err(error) if error.class == Class::Damaged => {
             report.findings.push(finding("fatal", None, error.why));
@@ -92,6 +100,7 @@ fn check_disks(spec: &Spec, disks: &Tiers, progress: &mut dyn FnMut(u64, u64)) -
         }
         Err(error) => return Err(error),
     };
+    report.findings.extend(missing.map(|why| finding("error", None, why)));
     if let Err(error) = device.verify() {
         report.findings.push(finding("error", None, error.to_string()));
     }
@@ -114,6 +123,17 @@ fn check_disks(spec: &Spec, disks: &Tiers, progress: &mut dyn FnMut(u64, u64)) -
     Ok(report)
 }
 
+/// Opens what is there. That something is missing is a finding, and the rest is looked at all the same.
+fn look<D>(missing: &mut Option<String>, mount: impl Fn(Access) -> Result<D>) -> Result<D> {
+    match mount(Access::LOOK) {
+        Err(error) if error.class == Class::Loss => {
+            *missing = Some(error.why);
+            mount(Access { accept_loss: true, ..Access::LOOK })
+        }
+        other => other,
+    }
+}
+
 /// Objects verified between two looks at the clock.
 const OBJECTS_A_STEP: usize = 64;
 
@@ -121,29 +141,32 @@ const OBJECTS_A_STEP: usize = 64;
 fn check_memory(spec: &Spec, path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<MediumReport> {
     let Spec::Scm(memory) = spec else { return Ok(MediumReport::default()) };
     progress(0, 1);
-    let found = match memory::mount(spec, memory, path, Access::LOOK) {
-        Ok(device) => device.verify().map_err(|what| ("error", what)),
-        Err(error) if error.class == Class::Damaged => Err(("fatal", error.why)),
+    let finding = |severity, object: Option<u64>, message: String| {
+        let (kind, place) = ("Damaged".to_owned(), path.display().to_string());
+        MediumFinding { severity, kind, place, object, range: None, message }
+    };
+    let mut report = MediumReport { is_closed: true, is_mountable: true, ..MediumReport::default() };
+    let mut missing = None;
+    match look(&mut missing, |access| memory::mount(spec, memory, path, access)) {
+        Ok(device) => {
+            report.is_closed = device.was_closed();
+            report.unverified.push("the content of files: this kind of device has no checksums of it".to_owned());
+            report.findings.extend(missing.map(|why| finding("error", None, why)));
+            report.findings.extend(device.mended().into_iter().map(|what| finding("warning", None, what)));
+            report.findings.extend(device.verify().err().map(|what| finding("error", None, what)));
+            let concerned = device.objects_of_losses().into_iter();
+            let files = concerned.map(|id| finding("error", Some(id.0), format!("{id} may lack what was lost")));
+            report.findings.extend(files);
+        }
+        Err(error) if error.class == Class::Damaged => {
+            report.findings.push(finding("fatal", None, error.why));
+            report.is_mountable = false;
+        }
         Err(error) => return Err(error),
-    };
+    }
     progress(1, 1);
-    let finding = |(severity, message): (&'static str, String)| MediumFinding {
-        severity,
-        kind: "Damaged".to_owned(),
-        place: path.display().to_string(),
-        object: None,
-        range: None,
-        message,
-    };
-    let findings: Vec<MediumFinding> = found.err().map(finding).into_iter().collect();
-    Ok(MediumReport {
-        is_sound: findings.is_empty(),
-        is_mountable: findings.iter().all(|finding| finding.severity != "fatal"),
-        is_closed: true,
-        pages_read: 0,
-        bytes_verified: 0,
-        findings,
-    })
+    report.is_sound = report.findings.iter().all(|finding| finding.severity == "warning");
+    Ok(report)
 }
 
 /// What a repair of a medium did, one line each, and whether anything is gone with it.
@@ -156,22 +179,19 @@ pub struct MediumRepaired {
 }
 
 /// Repairs the medium of `spec`. With `drop_damaged` also what cannot be read any more is dropped from the
-/// index; without it nothing is lost that can still be read.
+/// index; without it nothing is lost that can still be read. With `accept_loss` the repair goes on without what is missing.
 ///
 /// # Errors
-/// `Damaged` if more would have to be dropped than allowed; nothing was changed then.
-pub fn repair_medium(spec: &Spec, drop_damaged: bool) -> Result<MediumRepaired> {
+/// `Damaged` if more would have to be dropped than allowed, `Loss` if something is missing; nothing was changed then.
+pub fn repair_medium(spec: &Spec, drop_damaged: bool, accept_loss: bool) -> Result<MediumRepaired> {
+    let access = Access { accept_loss, ..Access::CHANGE };
     if let Spec::Scm(memory) = spec
         && let Some(path) = &memory.path
     {
-        // A mount makes everything anew that is not in the log; what is wrong with the log nothing can tell.
-        memory::mount(spec, memory, path, Access::CHANGE)?
-            .close()
-            .map_err(|error| Error::device("cannot close", &error))?;
-        return Ok(MediumRepaired::default());
+        return repair_memory(spec, memory, path, Access { accept_loss: accept_loss || drop_damaged, ..access });
     }
     if let Spec::Tier(disks) = spec {
-        return repair_disks(spec, disks);
+        return repair_disks(spec, disks, access);
     }
     let repaired = onode_flash::repair::repair(open(spec, false)?, &RepairOptions { drop_damaged });
     let actions = repaired.map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?.actions;
@@ -181,11 +201,45 @@ pub fn repair_medium(spec: &Spec, drop_damaged: bool) -> Result<MediumRepaired> 
     })
 }
 
+/// A mount makes everything anew that is not in the log. Where the log lacks something, with consent, it says again what is left.
+fn repair_memory(spec: &Spec, memory: &Memory, path: &Path, access: Access) -> Result<MediumRepaired> {
+    let device = Arc::new(memory::mount(spec, memory, path, access)?);
+    let mut done = MediumRepaired { actions: device.mended(), lost: false };
+    let losses = device.losses();
+    if !losses.is_empty() {
+        let concerned = device.objects_of_losses();
+        done.lost = true;
+        done.actions.extend(losses.into_iter().map(|what| format!("dropped what cannot be read: {what}")));
+        let files = names_of(&device, &concerned).into_iter();
+        done.actions.extend(files.map(|name| format!("restore from a backup: {name}")));
+    }
+    device.close().map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?;
+    Ok(done)
+}
+
+/// The paths of files, and the ids of those that no name leads to.
+fn names_of(device: &Arc<memory::Device>, objects: &[ObjectId]) -> Vec<String> {
+    let mut wanted: BTreeSet<u64> = objects.iter().map(|object| object.0).collect();
+    let mut names = Vec::new();
+    let options = MountOptions { read_only: true, ..MountOptions::default() };
+    if let Ok(files) = FileSystem::mount(Arc::clone(device) as Arc<dyn ObjectDevice>, Arc::new(SystemClock), options) {
+        // A damaged volume may hide some.
+        let _ = files.walk(b"/", &mut |path, attributes| {
+            if wanted.remove(&attributes.inode.0) {
+                names.push(String::from_utf8_lossy(path).into_owned());
+            }
+            Ok(!wanted.is_empty())
+        });
+    }
+    names.extend(wanted.into_iter().map(|object| ObjectId(object).to_string()));
+    names
+}
+
 /// What a mount can make good it makes good. Damaged blocks of the big disk are written again from their copies on the fast one; a
 /// block whose content is gone stays and says so.
-fn repair_disks(spec: &Spec, disks: &Tiers) -> Result<MediumRepaired> {
+fn repair_disks(spec: &Spec, disks: &Tiers, access: Access) -> Result<MediumRepaired> {
     let went = |error: onode_object::Error| Error::device(format!("cannot repair {spec}"), &error);
-    let device = tiers::mount(spec, disks, Access::CHANGE, Default::default())?;
+    let device = tiers::mount(spec, disks, access, Default::default())?;
     let (mut repaired, mut next) = (0, Some(ObjectId(0)));
     while let (Some(scrub), Some(from)) = (device.scrub(), next) {
         let step = scrub.scrub(from, OBJECTS_A_STEP).map_err(went)?;

@@ -7,12 +7,12 @@ use crate::nand::medium_error;
 use crate::spaces::MappedSpace;
 use crate::spec::{Memory, Spec};
 use onode_base::ErrorKind;
-use onode_media::Pmem;
 use onode_media::real::{Flushing, MappedOptions, MappedPmem, Opening};
 use onode_media::spaces::{Kind, Region};
+use onode_media::{MediaErrorKind, Pmem};
 use onode_object::ObjectDevice;
 use onode_scm::allocator::{Allocator, Process};
-use onode_scm::{FormatOptions, Mode, MountOptions, ScmDevice};
+use onode_scm::{FormatOptions, LostDevice, Mode, MountOptions, ScmDevice, find_device};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ pub(crate) fn mount(spec: &Spec, memory: &Memory, path: &Path, access: Access) -
     let opening = if access.read_only { Opening::ReadOnly } else { Opening::Existing };
     let mapped = MappedPmem::open(path, &options(memory, opening));
     let mapped = mapped.map_err(|error| medium_error(format!("cannot open {spec}"), path, &error))?;
-    let space = space_for_objects(spec, path, Arc::new(mapped))?;
+    let space = space_for_objects(spec, path, Arc::new(mapped), access)?;
     ScmDevice::mount(space, &mount_options(memory, access)).map_err(|error| device_error(spec, &error))
 }
 
@@ -97,7 +97,7 @@ fn share(spec: &Spec, memory: &Memory, path: &Path, access: Access) -> Result<De
     let failed = |error: &onode_media::Error| medium_error(format!("cannot open {spec}"), path, error);
     let options = MappedOptions { shared: true, ..options(memory, Opening::Existing) };
     let mapped = Arc::new(MappedPmem::open(path, &options).map_err(|error| failed(&error))?);
-    let space = space_for_objects(spec, path, Arc::clone(&mapped))?;
+    let space = space_for_objects(spec, path, Arc::clone(&mapped), access)?;
     let process =
         Process { id: mapped.take_seat().map_err(|error| failed(&error))?, started: std::process::id().into() };
     let seats = Arc::clone(&mapped);
@@ -117,14 +117,32 @@ fn share(spec: &Spec, memory: &Memory, path: &Path, access: Access) -> Result<De
 }
 
 /// The space of a region that its objects lie in.
-fn space_for_objects(spec: &Spec, path: &Path, mapped: Arc<MappedPmem>) -> Result<MappedSpace> {
+fn space_for_objects(spec: &Spec, path: &Path, mapped: Arc<MappedPmem>, access: Access) -> Result<MappedSpace> {
     let what = || format!("cannot open {spec}");
-    let region = Region::open(mapped).map_err(|error| medium_error(what(), path, &error))?;
+    let region = match Region::open(Arc::clone(&mapped)) {
+        Err(error) if matches!(error.kind, MediaErrorKind::NotAnImage | MediaErrorKind::Damaged) => {
+            region_anew(spec, mapped, access)?.ok_or_else(|| medium_error(what(), path, &error))?
+        }
+        opened => opened.map_err(|error| medium_error(what(), path, &error))?,
+    };
     let Some(space) = region.list().into_iter().find(|space| space.kind == Kind::Manager) else {
         return Err(Error::new(Class::NotAnImage, what(), "it has no space for objects")
             .hint(format!("`onode spaces list {}` shows what it has", path.display())));
     };
     region.space(&space.name).map_err(|error| medium_error(what(), path, &error))
+}
+
+/// The region of a memory whose table of spaces is lost, if a device is found in it. With consent: nothing is known of other
+/// spaces any more.
+fn region_anew(spec: &Spec, mapped: Arc<MappedPmem>, access: Access) -> Result<Option<Region<Arc<MappedPmem>>>> {
+    let what = || format!("cannot open {spec}");
+    let Some(LostDevice { place, uuid }) = find_device(&*mapped) else { return Ok(None) };
+    if !access.accept_loss {
+        let why = format!("its table of spaces is lost; a space for objects is there from byte {} on", place.start);
+        return Err(Error::new(Class::Loss, what(), why));
+    }
+    let region = Region::restore(mapped, uuid, (OBJECTS, Kind::Manager), place, !access.read_only);
+    region.map(Some).map_err(|error| Error::medium(what(), &error))
 }
 
 fn device_error(spec: &Spec, error: &onode_object::Error) -> Error {

@@ -6,6 +6,7 @@
 use crate::error::{Class, Error, Result};
 use crate::host::random_bytes;
 use crate::memory::is_used;
+use crate::missing::refuse_missing;
 use crate::size::human_size;
 use onode_media::real::{MappedOptions, MappedPmem, Opening};
 use onode_media::spaces::{self, Kind, SpaceInfo};
@@ -52,6 +53,7 @@ impl Spaces {
     /// Something is there, no size is known, the host is full.
     pub fn make(path: &Path, bytes: Option<u64>, force: bool) -> Result<Self> {
         let what = format!("cannot make a region of {}", path.display());
+        refuse_missing(&what, path)?;
         let was_there = std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0 || !metadata.is_file());
         let opening = match bytes {
             None if !was_there => {

@@ -14,13 +14,13 @@ use std::sync::Arc;
 
 pub use onode_fs::{Inodes, Options as MountOptions};
 
-/// Opens only the device of a volume, for checks and repairs below its files.
+/// Opens only the device of a volume, for checks and repairs below its files; with `accept_loss` also one that holds less than it
+/// promised.
 ///
 /// # Errors
 /// As [`Volume::open`].
-pub fn open_device(spec: &Spec, read_only: bool) -> Result<Arc<dyn ObjectDevice>> {
-    device::open(spec, Access { read_only, accept_loss: false }, Users::Alone, random_bytes()?)
-        .map(|opened| opened.device)
+pub fn open_device(spec: &Spec, read_only: bool, accept_loss: bool) -> Result<Arc<dyn ObjectDevice>> {
+    device::open(spec, Access { read_only, accept_loss }, Users::Alone, random_bytes()?).map(|opened| opened.device)
 }
 
 /// How to make a volume.

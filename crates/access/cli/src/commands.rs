@@ -7,8 +7,9 @@ mod copy;
 mod cp;
 mod divide;
 mod dump;
-mod figures;
+pub mod figures;
 mod get;
+mod health;
 mod info;
 mod lab;
 mod location;
@@ -34,7 +35,7 @@ mod up;
 
 use crate::output::Output;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use onode::{Class, Result};
+use onode::{Class, Error, Result};
 use std::ffi::OsString;
 use std::fmt::Write;
 
@@ -45,7 +46,7 @@ use std::fmt::Write;
 #[command(name = "onode", version, arg_required_else_help = true, subcommand_required = true)]
 #[command(max_term_width = 100, propagate_version = true)]
 pub struct Command {
-    /// Print reports as JSON.
+    /// Print reports as JSON, and errors as one line of JSON on standard error.
     #[arg(long, global = true)]
     pub json: bool,
 
@@ -67,6 +68,8 @@ enum Verb {
     Info(info::Arguments),
     /// Show space, counters and segments of an image or a mount, or the details of one file.
     Stat(stat::Arguments),
+    /// Tell whether volumes are well: mounts, or an image. The exit code says it, too.
+    Health(health::Arguments),
     /// Draw the segments of an image or a mount: what each holds and how full it is.
     Map(map::Arguments),
     /// Watch an image or a mount: throughput, write amplification, wear, memory, segments.
@@ -113,8 +116,13 @@ impl Command {
     pub fn parse(arguments: Vec<OsString>) -> std::result::Result<Self, u8> {
         let is_check = arguments.get(1).is_some_and(|verb| ["check", "fsck", "repair"].iter().any(|name| verb == name));
         let usage = if is_check { check::USAGE } else { Class::Usage.exit_code() };
+        let is_json = arguments.iter().any(|argument| argument == "--json");
         let parsed = Self::definition().try_get_matches_from(arguments);
         parsed.and_then(|matches| Self::from_arg_matches(&matches)).map_err(|error| {
+            if is_json && error.use_stderr() {
+                Output::new(true).error(&wrong_line(&error));
+                return usage;
+            }
             // If even this cannot be printed there is nobody to tell.
             let _ = error.print();
             if error.use_stderr() { usage } else { 0 }
@@ -135,6 +143,7 @@ impl Command {
             Verb::Umount(arguments) => umount::run(arguments, output),
             Verb::Info(arguments) => info::run(arguments, output),
             Verb::Stat(arguments) => stat::run(arguments, output),
+            Verb::Health(arguments) => health::run(arguments, output),
             Verb::Map(arguments) => map::run(arguments, output),
             Verb::Top(arguments) => top::run(arguments, output),
             Verb::Ls(arguments) => ls::run(arguments, output),
@@ -158,13 +167,23 @@ impl Command {
     }
 }
 
+/// What clap says about a command line, as an error of ours.
+fn wrong_line(error: &clap::Error) -> Error {
+    let text = error.render().to_string();
+    let mut paragraphs = text.split("\n\n").map(|lines| lines.split_whitespace().collect::<Vec<_>>().join(" "));
+    let why = paragraphs.next().unwrap_or_default();
+    let why = why.strip_prefix("error: ").unwrap_or(&why).to_owned();
+    let usage = paragraphs.find(|lines| lines.starts_with("Usage:")).unwrap_or_else(|| "see `onode --help`".to_owned());
+    Error::new(Class::Usage, "cannot understand the command line", why).hint(usage)
+}
+
 fn exit_codes() -> String {
     let mut text = "Exit codes:\n   0  success\n".to_owned();
     for class in Class::ALL {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {:2}  {}", class.exit_code(), class.describe());
     }
-    text.push_str("  `check` and `repair` use the codes of fsck(8), `mount.onode` those of mount(8).");
+    text.push_str("  `health` uses 3 notice, 4 degraded, 5 failed as well.\n  `check` and `repair` use the codes of fsck(8), `mount.onode` those of mount(8).");
     text
 }
 

@@ -8,7 +8,9 @@
 mod commands;
 mod output;
 mod panic;
+mod quote;
 mod signals;
+mod watch;
 
 use commands::Command;
 use onode::Class;

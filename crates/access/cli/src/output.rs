@@ -1,10 +1,12 @@
 //! What goes to standard output and standard error.
 //!
 //! Reports are text for people or, with `--json`, one JSON value. A reader that goes away (`| head`)
-//! ends a report early and is no error. Errors are always text: one sentence, one hint.
+//! ends a report early and is no error. Errors are one sentence and one hint, or one JSON value in one line.
 
+use crate::quote;
 use onode::{Class, Error, Result};
 use serde::Serialize;
+use serde_json::json;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
@@ -96,19 +98,31 @@ impl Output {
         }
     }
 
-    /// Tells about an error.
+    /// Tells about an error, on standard error: for people, or as one JSON value in one line.
     pub fn error(&self, error: &Error) {
-        let mut text = format!("onode: {error}\n");
-        if let Some(hint) = &error.hint {
-            text.push_str("hint: ");
-            text.push_str(hint);
-            text.push('\n');
-        }
+        let Error { class, what, why, hint } = error;
+        let mut text = match (self.json, hint) {
+            (true, _) => {
+                let (class, exit_code) = (class.describe(), class.exit_code());
+                let value = json!({ "class": class, "exit_code": exit_code, "what": what, "why": why, "hint": hint });
+                json!({ "error": value }).to_string()
+            }
+            (false, None) => format!("onode: {}", quote::message(&error.to_string())),
+            (false, Some(hint)) => {
+                format!("onode: {}\nhint: {}", quote::message(&error.to_string()), quote::message(hint))
+            }
+        };
+        text.push('\n');
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
 
-    /// Tells about something that went wrong without stopping the command.
+    /// Tells about something that went wrong without stopping the command, or that people should know.
     pub fn warning(&self, text: &str) {
-        let _ = writeln!(io::stderr().lock(), "onode: warning: {text}");
+        let line = if self.json {
+            json!({ "warning": text }).to_string()
+        } else {
+            format!("onode: warning: {}", quote::message(text))
+        };
+        let _ = writeln!(io::stderr().lock(), "{line}");
     }
 }

@@ -191,3 +191,43 @@ fn impossible_devices_are_refused() {
     let error = onode!("mkfs", &device.0).fails(19);
     is_clear(&error, &device.0);
 }
+
+/// That no file takes the place of a device that is missing: it would lie in memory, and be lost with the next start.
+#[test]
+fn a_missing_device_is_refused_for_every_kind() {
+    let place = Place::new("missing");
+    let (file, mnt) = (place.path("there.img"), place.path("mnt"));
+    let missing = |name: &str| format!("/dev/onode-missing-{}-{name}", std::process::id());
+    let there = file.display();
+    let none = missing("one");
+    for (kind, command) in [
+        ("flash", onode!("mkfs", &none)),
+        ("flash by kind", onode!("mkfs", format!("flash:{none},size=64M"))),
+        ("used like a device", onode!("mkfs", format!("flash:{none},direct,size=64M"))),
+        ("replaced", onode!("mkfs", "--force", &none)),
+        ("memory", onode!("mkfs", format!("scm:{none},size=16M"))),
+        ("flash with a memory", onode!("mkfs", format!("flash+scm:{there},{none},size=64M"))),
+        ("flash of a memory", onode!("mkfs", format!("flash+scm:{none},{there},size=64M"))),
+        ("fast disk", onode!("mkfs", format!("tier:{none},{there},size=64M,fast-size=16M"))),
+        ("big disk", onode!("mkfs", format!("tier:{there},{none},size=64M,fast-size=16M"))),
+        ("up", onode!("up", &mnt, &none)),
+        ("up with memory", onode!("up", &mnt, format!("scm:{none},size=16M"))),
+        ("spaces", onode!("spaces", "create", &none, "--size", "16M")),
+        ("a directory deeper", onode!("mkfs", "/dev/disk/by-id/onode-missing")),
+    ] {
+        let mut command = command;
+        let error = command.fails(20);
+        assert!(error.starts_with("onode: cannot "), "{kind}: {error}");
+        assert!(error.contains("there is no device /dev/") && error.contains("lsblk"), "{kind}: {error}");
+        assert!(!file.exists() && !Path::new(&none).exists() && !mnt.exists(), "{kind}: something was made");
+    }
+    // Of volumes that are there, with a part that is not: a new fast disk, and a memory that would be filled again.
+    let [fast, big] = ["ssd.img", "hdd.img"].map(|name| place.path(name));
+    onode!("mkfs", format!("tier:{},{},size=64M,fast-size=16M", fast.display(), big.display())).succeeds();
+    let error = onode!("put", format!("tier:{none},{},fast=new", big.display()), &big, "/f").fails(20);
+    assert!(error.contains("there is no device") && !Path::new(&none).exists(), "{error}");
+    // Files in memory have a place below /dev, too.
+    let shared = format!("/dev/shm/onode-cli-{}-there", std::process::id());
+    onode!("mkfs", "--size", "64M", &shared).succeeds();
+    std::fs::remove_file(&shared).expect("made");
+}

@@ -26,6 +26,8 @@ pub struct Mounted {
     pub source: OsString,
     /// Major and minor number of the device, as `0:42`.
     pub device: String,
+    /// The user who mounted it, if the file system tells.
+    pub owner: Option<u32>,
 }
 
 /// How the specs of devices with a path begin.
@@ -85,7 +87,13 @@ fn parse_line(line: &[u8]) -> Option<Mounted> {
         type_name: String::from_utf8_lossy(fields.get(dash + 1)?).into_owned(),
         source: unescape(fields.get(dash + 2)?),
         device: String::from_utf8_lossy(fields.get(2)?).into_owned(),
+        owner: fields.get(dash + 3).and_then(|options| owner_in(options)),
     })
+}
+
+fn owner_in(options: &[u8]) -> Option<u32> {
+    let owner = options.split(|byte| *byte == b',').find_map(|option| option.strip_prefix(b"user_id="))?;
+    std::str::from_utf8(owner).ok()?.parse().ok()
 }
 
 /// Blanks and backslashes stand as `\ooo` in the table.
@@ -287,11 +295,12 @@ mod tests {
 
     #[test]
     fn lines_of_the_table_are_read() {
-        let line = br"36 35 0:42 / /mnt/with\040blank rw,noatime shared:1 - fuse.onode a\134b.img rw";
+        let line =
+            br"36 35 0:42 / /mnt/with\040blank rw,noatime shared:1 - fuse.onode a\134b.img rw,user_id=7,group_id=0";
         let mounted = parse_line(line).expect("a line");
         assert_eq!(mounted.directory, Path::new("/mnt/with blank"));
         assert_eq!(mounted.source, OsString::from(r"a\b.img"));
-        assert_eq!(mounted.device, "0:42");
+        assert_eq!((mounted.device.as_str(), mounted.owner), ("0:42", Some(7)));
         assert!(mounted.is_ours());
         assert_eq!(parse_line(b"36 35 0:42 / /mnt"), None);
         assert_eq!(parse_line(b""), None);

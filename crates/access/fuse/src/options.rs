@@ -122,8 +122,8 @@ impl Options {
     fn apply_value(&mut self, option: &str) -> Result<()> {
         let wrong = |why: String| {
             Err(Error::new(Class::Usage, "cannot mount", why).hint(
-                "the options are ro, rw, noatime, relatime, strictatime, suid, dev, noexec, sync, allow_other, \
-                 noallow_other, writeback, threads=N and wear=POLICY",
+                "the options are ro, rw, noatime, relatime, strictatime, suid, dev, noexec, sync, allow_other, noallow_other, \
+                 writeback, threads=N, wear=POLICY, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
             ))
         };
         match option.split_once('=') {

@@ -105,7 +105,7 @@ fn misuse_is_an_error_and_changes_nothing() {
     assert_eq!(heap.allocate(1 << 40).expect_err("too much").kind, ErrorKind::NoSpace);
     // Others may share it, but nobody has it alone.
     let spec = onode::Spec::parse(&format!("scm:{}", place.0.display())).expect("a spec");
-    let in_use = onode::open_device(&spec, false).err().expect("in use");
+    let in_use = onode::open_device(&spec, false, false).err().expect("in use");
     assert_eq!(in_use.class, onode::Class::InUse, "{in_use}");
 }
 

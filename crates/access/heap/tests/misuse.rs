@@ -138,7 +138,7 @@ fn a_block_that_cannot_become_a_file_comes_back() {
     heap.mm_to_file(block, b"/x", &Caller::root(), 0o644).expect("where it belongs it can");
     assert_eq!(heap.files().read_file(b"/file").expect("as it was"), b"kept");
     let spec = onode::Spec::parse(&place.spec()).expect("a spec");
-    let class = onode::open_device(&spec, false).err().map(|error| error.class);
+    let class = onode::open_device(&spec, false, false).err().map(|error| error.class);
     assert_eq!(class, Some(onode::Class::InUse), "others share it, nobody has it alone");
 }
 

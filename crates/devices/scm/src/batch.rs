@@ -102,6 +102,12 @@ impl Batch {
         self.bytes.len().saturating_sub(HEAD)
     }
 
+    /// Bytes of an item.
+    pub(crate) fn bytes_of(&self, number: usize) -> usize {
+        let end = self.items.get(number + 1).map_or(self.bytes.len(), |next| next.start);
+        self.items.get(number).map_or(0, |item| end - item.start)
+    }
+
     /// Bytes of all items, in one record, at most.
     pub(crate) const fn bytes(&self) -> usize {
         self.item_bytes() + self.items.len() * NAME_BYTES_MAX

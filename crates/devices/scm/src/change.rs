@@ -417,6 +417,12 @@ impl<'a, P: Pmem> Change<'a, P> {
         self.core.objects = self.core.objects.saturating_add_signed(self.objects);
     }
 
+    /// Bytes of the log that count after the transaction.
+    pub(crate) fn live_after(&self) -> u64 {
+        let pending: usize = self.lists.pending.iter().map(|pending| self.lists.batch.bytes_of(pending.item)).sum();
+        self.core.live_log_bytes.saturating_add_signed(self.log_bytes) + pending as u64
+    }
+
     /// Takes everything back.
     pub(crate) fn undo(mut self) -> Result<()> {
         for (key, before) in std::mem::take(&mut self.lists.undo).into_iter().rev() {

@@ -4,7 +4,7 @@
 //! that say that something is gone are never repeated.
 
 use crate::batch::Batch;
-use crate::core::{Core, EXTENT_ITEM_BYTES, KEPT_SEGMENTS};
+use crate::core::{Core, KEPT_SEGMENTS};
 use crate::errors::damaged;
 use crate::format::{RECORD_HEADER, SegmentHead, salt_of};
 use crate::item::{Item, Objects};
@@ -47,19 +47,8 @@ impl<P: Pmem> Core<P> {
         if self.log.spare.len() < KEPT_SEGMENTS {
             self.refill_store();
         }
-        if must_fit && self.log.spare.len() < KEPT_SEGMENTS {
-            self.clean_log_to_bottom()?;
-        }
-        Ok(())
-    }
-
-    /// Cleans until the log is hardly longer than what it has to say.
-    pub(crate) fn clean_log_to_bottom(&mut self) -> Result<()> {
-        let most = self.log.segments.len();
-        for _ in 0..most {
-            if !self.log_is_long(1) || !self.clean_segment()? {
-                break;
-            }
+        if must_fit {
+            self.clean_for_store()?;
         }
         Ok(())
     }
@@ -74,18 +63,26 @@ impl<P: Pmem> Core<P> {
         self.log.begin(&mut batch);
         let mut repeated = Vec::new();
         let (bytes, head) = self.read_segment(oldest)?;
-        let records = Records::of_segment(&bytes, salt_of(&self.superblock.uuid), &head);
+        let mut records = Records::of_segment(&bytes, salt_of(&self.superblock.uuid), &head);
         let mut next = head.first_record;
-        for record in records {
-            next = record.head.sequence + 1;
-            self.repeat_record(oldest + record.start + RECORD_HEADER, record.items, &mut batch, &mut repeated)?;
+        loop {
+            for record in records.by_ref() {
+                next = record.head.sequence + 1;
+                self.repeat_record(oldest + record.start + RECORD_HEADER, record.items, &mut batch, &mut repeated)?;
+            }
+            if !self.salvages || records.resume().is_none() {
+                break;
+            }
         }
         let after = Chain::after(&*self.memory, oldest);
-        if next < self.read_segment(after)?.1.first_record {
+        if next < self.read_segment(after)?.1.first_record && !self.salvages {
             // What cannot be read must not be let go.
             return Err(damaged(format!("record {next} of the log, in the segment at byte {oldest}")));
         }
-        if self.log.segments_for(&batch) > self.log.spare.len() {
+        // Without a segment in store the log goes on in the one that this frees, once it is free.
+        let is_lent = self.log.next == oldest;
+        let in_store = self.log.spare.len() + usize::from(!is_lent);
+        if self.log.segments_for(&batch) > self.log.spare.len() && self.log.exact_segments_for(&batch) > in_store {
             return Ok(false);
         }
         let place_it = |number: usize, place: Place| {
@@ -93,7 +90,8 @@ impl<P: Pmem> Core<P> {
                 item.now = place;
             }
         };
-        if !batch.is_empty() && !self.log.append(&*self.memory, &mut batch, place_it) {
+        let lent = (!is_lent).then_some(oldest);
+        if !batch.is_empty() && !self.log.append_with(&*self.memory, &mut batch, lent, place_it) {
             return Err(self.fail(damaged("the log has no segment in store")));
         }
         for Repeated { entry, now } in &repeated {
@@ -112,10 +110,8 @@ impl<P: Pmem> Core<P> {
         self.log.segments.pop(&*self.memory);
         self.log.tail_sequence += 1;
         self.write_superblock(false)?;
-        if self.log.spare.len() < KEPT_SEGMENTS {
-            self.log.spare.push(&*self.memory, oldest);
-        } else {
-            self.blocks.release(oldest, self.chunk_bytes());
+        if self.log.next != oldest {
+            self.store_or_release(oldest);
         }
         Ok(true)
     }
@@ -193,11 +189,5 @@ impl<P: Pmem> Core<P> {
             }
             at = extent.end();
         }
-    }
-
-    /// What the log holds besides what it has to say, in segments.
-    pub(crate) fn log_surplus_bytes(&self) -> u64 {
-        let needed = self.live_log_bytes + self.live_log_bytes / 8 + EXTENT_ITEM_BYTES;
-        self.log.bytes().saturating_sub(needed + (KEPT_SEGMENTS as u64 + 3) * self.chunk_bytes())
     }
 }

@@ -60,7 +60,11 @@ impl<P: Pmem> Core<P> {
                     must_fit = true;
                     self.gather_log(true)?;
                 }
-                Err(error) if error.kind == ErrorKind::NoSpace && attempts < MOST_ATTEMPTS && self.gain_space()? => {
+                Err(error)
+                    if error.kind == ErrorKind::NoSpace
+                        && attempts < MOST_ATTEMPTS
+                        && self.gain_space(transaction)? =>
+                {
                     attempts += 1;
                 }
                 done => return done,
@@ -100,24 +104,6 @@ impl<P: Pmem> Core<P> {
         }
         change.record(durability)
     }
-
-    /// Space that a fence or the cleaner of the log can give back now; whether there was any.
-    fn gain_space(&mut self) -> Result<bool> {
-        let before = self.blocks.free_bytes();
-        self.release_all_held()?;
-        self.clean_log_to_bottom()?;
-        self.release_all_held()?;
-        self.refill_store();
-        Ok(self.blocks.free_bytes() > before)
-    }
-
-    /// Segments in store up to their usual number, if there is room.
-    pub(crate) fn refill_store(&mut self) {
-        while self.log.spare.len() < KEPT_SEGMENTS {
-            let Some(address) = self.blocks.allocate(self.chunk_bytes()) else { break };
-            self.log.spare.push(&*self.memory, address);
-        }
-    }
 }
 
 impl<P: Pmem> Change<'_, P> {
@@ -141,11 +127,14 @@ impl<P: Pmem> Change<'_, P> {
         Ok(checked)
     }
 
-    /// Has enough segments in store for the items.
+    /// Has enough segments in store for the items, and the log have as many as it needs to say them again.
     fn reserve_log(&mut self, must_fit: bool) -> Result<()> {
         let needed = self.core.log.segments_for(&self.lists.batch);
+        let (before, live) = (self.core.live_log_bytes, self.live_after());
+        let grows = !must_fit && (live > before || !self.lists.fresh.is_empty());
+        let wanted = if grows { self.core.segments_wanted(live, true) } else { 0 };
         let kept = if must_fit { 0 } else { KEPT_SEGMENTS };
-        while needed > 0 && self.core.log.spare.len() < needed + kept {
+        while needed > 0 && self.core.log.spare.len() < needed + kept || self.core.owned_segments() < wanted {
             match self.core.blocks.allocate(self.core.chunk_bytes()) {
                 Some(address) => self.core.log.spare.push(&*self.core.memory, address),
                 None if self.core.log.spare.len() >= needed && must_fit => break,

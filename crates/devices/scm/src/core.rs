@@ -3,11 +3,12 @@
 use crate::allocator::Allocator;
 use crate::doubt::Doubted;
 use crate::errors::from_media;
-use crate::format::{SUPERBLOCKS, Superblock};
+use crate::format::{FEATURE_COPY, SUPERBLOCKS, Superblock, copy_at};
 use crate::held::HeldBlocks;
 use crate::item::{Item, Objects, Onode};
 use crate::known::Known;
 use crate::log::{Log, Place};
+use crate::loss::Losses;
 use crate::mode::{Mode, Unflushed};
 use crate::node::{Key, NODE_BYTES, Value};
 use crate::scratch::Scratch;
@@ -76,6 +77,10 @@ pub(crate) struct Core<P: Pmem> {
     pub has_foreign: bool,
     /// Why nothing may change any more.
     pub read_only: Option<String>,
+    /// What was missing or damaged when it was opened.
+    pub losses: Losses,
+    /// The log is read as far as it is sound: what was lost in it is consented to.
+    pub salvages: bool,
     pub counters: Counters,
 }
 
@@ -129,6 +134,7 @@ impl<P: Pmem> Core<P> {
             return Err(self.fail(from_media("making changes durable", &error)));
         }
         self.log.note_fence();
+        self.log.leave_mark(&*self.memory);
         self.doubted.settle_below(&*self.memory, self.log.doubted_from);
         self.release_held();
         Ok(())
@@ -185,6 +191,9 @@ impl<P: Pmem> Core<P> {
         self.superblock.next_id = self.next_id;
         self.superblock.accepted = self.log.fenced.min(self.log.applied);
         store_superblock(&*self.memory, &self.superblock);
+        if closed {
+            store_copy(&*self.memory, &self.superblock);
+        }
         self.fence()?;
         self.doubted.settle_below(&*self.memory, self.superblock.accepted);
         self.release_held();
@@ -206,6 +215,13 @@ impl<P: Pmem> Core<P> {
 pub(crate) fn store_superblock<P: Pmem + ?Sized>(memory: &P, superblock: &Superblock) {
     let slot = SUPERBLOCKS[(superblock.generation % 2) as usize];
     memory.write_through(slot, &superblock.encode());
+}
+
+/// Writes the copy that lies far from both; durable after a fence.
+pub(crate) fn store_copy<P: Pmem + ?Sized>(memory: &P, superblock: &Superblock) {
+    if superblock.features & FEATURE_COPY != 0 {
+        memory.write_through(copy_at(superblock.length), &superblock.encode());
+    }
 }
 
 /// Segments of the log in store that only what frees space may use.

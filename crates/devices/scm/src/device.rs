@@ -16,8 +16,8 @@ use onode_media::Pmem;
 use onode_object::powers::{Inspect, Inspection, MapObjects, SegmentInfo, Share};
 use onode_object::validate;
 use onode_object::{
-    AttributeKey, DeviceInfo, Durability, Error, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result, Space,
-    SyncScope, Transaction,
+    AttributeKey, DeviceInfo, Durability, Error, Health, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result,
+    Space, SyncScope, Transaction,
 };
 use std::sync::Arc;
 
@@ -156,12 +156,13 @@ impl<P: Pmem> Core<P> {
 
     fn space(&self) -> Space {
         let held: u64 = self.held.iter(&*self.memory).map(|held| held.bytes).sum();
-        let kept = self.reserve_bytes() + 2 * self.chunk_bytes();
+        let kept = self.reserve_bytes() + (2 + self.segments_to_overwrite()) * self.chunk_bytes();
         let free = self.blocks.free_bytes() + held + self.log_surplus_bytes();
         // Nodes of the index, records and what allocation loses by rounding.
-        let usable = |bytes: u64| bytes.saturating_sub(kept) / 256 * 254;
-        let total = usable(self.blocks.capacity_bytes());
-        Space { total, available: usable(free).min(total), objects: self.objects }
+        let usable = |bytes: u64, kept: u64| bytes.saturating_sub(kept) / 256 * 254;
+        let total = usable(self.blocks.capacity_bytes(), kept);
+        let available = usable(free, self.reserve_bytes() + 2 * self.chunk_bytes() + self.log_shortage_bytes());
+        Space { total, available: available.min(total), objects: self.objects }
     }
 
     fn verify(&self) -> std::result::Result<(), String> {
@@ -340,6 +341,10 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
             return Ok(());
         }
         core.write_superblock(true)
+    }
+
+    fn health(&self) -> Health {
+        self.lock().health()
     }
 
     fn map_objects(&self) -> Option<&dyn MapObjects> {

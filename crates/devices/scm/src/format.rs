@@ -58,6 +58,15 @@ const _: () = assert!(size_of::<RawSuperblock>() == 128);
 const CLOSED: u32 = 1;
 /// Blocks are named by the words of slots, too.
 pub(crate) const FEATURE_SLOTS: u64 = 1;
+/// The last page of the memory is a copy of the superblock.
+pub(crate) const FEATURE_COPY: u64 = 2;
+const FEATURES: u64 = FEATURE_SLOTS | FEATURE_COPY;
+const PAGE_BYTES: u64 = 4096;
+
+/// Where the copy of the superblock lies in a memory of `length`: far from the others, behind the blocks.
+pub(crate) const fn copy_at(length: u64) -> u64 {
+    (length / PAGE_BYTES).saturating_sub(1) * PAGE_BYTES
+}
 
 /// A superblock in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +147,7 @@ impl Superblock {
         if crc32c(raw.as_bytes()) != crc {
             return Err(NoSuperblock::Damaged);
         }
-        if raw.version.get() > FORMAT_VERSION || raw.incompatible.get() & !FEATURE_SLOTS != 0 {
+        if raw.version.get() > FORMAT_VERSION || raw.incompatible.get() & !FEATURES != 0 {
             return Err(NoSuperblock::Newer(raw.version.get()));
         }
         Ok(Self {
@@ -169,12 +178,13 @@ struct RawSegment {
     next: U64,
     session: U64,
     salt: U64,
-    reserved: [u8; 16],
+    tail_sequence: U64,
+    reserved: [u8; 8],
 }
 const _: () = assert!(size_of::<RawSegment>() as u64 == FIRST_RECORD);
 
 /// The head of a segment in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SegmentHead {
     /// Its number; the next one's is higher by one.
     pub sequence: u64,
@@ -184,6 +194,8 @@ pub(crate) struct SegmentHead {
     pub next: u64,
     /// The session that opened it.
     pub session: u64,
+    /// The number of the oldest segment then; 0 from programs that did not tell.
+    pub tail_sequence: u64,
 }
 
 impl SegmentHead {
@@ -199,7 +211,8 @@ impl SegmentHead {
             next: self.next.into(),
             session: self.session.into(),
             salt: salt.into(),
-            reserved: [0; 16],
+            tail_sequence: self.tail_sequence.into(),
+            reserved: [0; 8],
         };
         raw.crc = crc32c(raw.as_bytes()).into();
         let mut bytes = [0; Self::BYTES];
@@ -218,6 +231,7 @@ impl SegmentHead {
             first_record: raw.first_record.get(),
             next: raw.next.get(),
             session: raw.session.get(),
+            tail_sequence: raw.tail_sequence.get(),
         })
     }
 }
@@ -348,7 +362,7 @@ mod tests {
         }
         assert_eq!(Superblock::decode(&[0; 128]), Err(NoSuperblock::Foreign));
 
-        let head = SegmentHead { sequence: 3, first_record: 17, next: 1 << 17, session: 2 };
+        let head = SegmentHead { sequence: 3, first_record: 17, next: 1 << 17, session: 2, tail_sequence: 1 };
         let bytes = head.encode(42);
         assert_eq!(SegmentHead::decode(&bytes, 42), Some(head));
         assert_eq!(SegmentHead::decode(&bytes, 43), None);

@@ -7,6 +7,7 @@
 use crate::batch::Batch;
 use crate::format::{FIRST_RECORD, RECORD_FRONT, RECORD_HEADER, RecordHead, SegmentHead, record_key};
 use crate::item::{Item, Objects};
+use crate::mark;
 use crate::stack::Stack;
 use onode_media::Pmem;
 use onode_media::pmem::LINE_BYTES;
@@ -115,6 +116,8 @@ pub(crate) struct Log {
     pub applied: u64,
     /// Changes in place of records below this number were flushed.
     pub flushed: u64,
+    /// What this process left as the mark.
+    marked: u64,
     /// The last record does not say of those from this number on that they are durable.
     pub doubted_from: u64,
     /// Memory for the next record.
@@ -144,7 +147,8 @@ impl Log {
             doubted_from: start.sequence,
             ..Self::nowhere(start.salt, start.segment_bytes)
         };
-        log.open_segment(memory).then_some(log)
+        let mut lent = Some(log.segments.first).filter(|_| count > 0);
+        log.open_segment(memory, &mut lent).then_some(log)
     }
 
     /// A log that is not known yet.
@@ -162,18 +166,21 @@ impl Log {
             fenced: 0,
             applied: 0,
             flushed: 0,
+            marked: 0,
             doubted_from: 0,
             record: Vec::new(),
             key: None,
         }
     }
 
-    /// Opens the next segment; false if there is none in store to follow it.
-    fn open_segment<P: Pmem + ?Sized>(&mut self, memory: &P) -> bool {
-        let Some(next) = self.spare.pop(memory) else { return false };
+    /// Opens the next segment; false if there is none in store to follow it, and none `lent`: the oldest segment, which the
+    /// opened one is about to repeat. Where that did not become durable, the opened one does not count.
+    fn open_segment<P: Pmem + ?Sized>(&mut self, memory: &P, lent: &mut Option<u64>) -> bool {
+        let Some(next) = self.spare.pop(memory).or_else(|| lent.take()) else { return false };
         let address = std::mem::replace(&mut self.next, next);
         let sequence = self.tail_sequence + self.segments.len() as u64;
-        let head = SegmentHead { sequence, first_record: self.sequence, next, session: self.session };
+        let (first_record, session, tail_sequence) = (self.sequence, self.session, self.tail_sequence);
+        let head = SegmentHead { sequence, first_record, next, session, tail_sequence };
         memory.write_through(address, &head.encode(self.salt));
         self.segments.push(address);
         self.position = address + FIRST_RECORD;
@@ -199,6 +206,23 @@ impl Log {
         1 + batch.bytes() / (self.most_value_bytes() - Item::HEAD_BYTES_MAX)
     }
 
+    /// How many it opens, by putting the items together as [`Log::append`] does.
+    pub(crate) fn exact_segments_for(&self, batch: &Batch) -> usize {
+        let most = (RECORD_HEADER + self.most_item_bytes()) as usize;
+        let (mut segments, mut record) = (0, Vec::new());
+        let mut objects = Objects::default();
+        for number in batch.fitting()..batch.len() {
+            batch.copy_to(number, &mut record, &mut objects);
+            if segments == 0 || RECORD_HEADER as usize + record.len() > most {
+                segments += 1;
+                record.clear();
+                objects = Objects::default();
+                batch.copy_to(number, &mut record, &mut objects);
+            }
+        }
+        segments
+    }
+
     fn end(&self) -> u64 {
         if self.segments.count == 0 { 0 } else { self.segments.last + self.segment_bytes }
     }
@@ -220,6 +244,17 @@ impl Log {
         &mut self,
         memory: &P,
         batch: &mut Batch,
+        placed: impl FnMut(usize, Place),
+    ) -> bool {
+        self.append_with(memory, batch, None, placed)
+    }
+
+    /// The same with a segment lent to follow the one that is opened, should none be in store.
+    pub(crate) fn append_with<P: Pmem + ?Sized>(
+        &mut self,
+        memory: &P,
+        batch: &mut Batch,
+        mut lent: Option<u64>,
         mut placed: impl FnMut(usize, Place),
     ) -> bool {
         if batch.is_empty() {
@@ -260,7 +295,7 @@ impl Log {
             }
             if number > first {
                 self.write_record(memory, &mut record, number < all);
-            } else if !self.open_segment(memory) {
+            } else if !self.open_segment(memory, &mut lent) {
                 return false;
             }
         }
@@ -294,6 +329,14 @@ impl Log {
         self.position += whole as u64;
         self.doubted_from = self.fenced;
         self.sequence += 1;
+    }
+
+    /// Leaves the mark of how far it is durable.
+    pub(crate) fn leave_mark<P: Pmem + ?Sized>(&mut self, memory: &P) {
+        if self.marked != self.fenced {
+            self.marked = self.fenced;
+            mark::store(memory, self.salt, self.session, self.fenced);
+        }
     }
 
     /// The session that appends.

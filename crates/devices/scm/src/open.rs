@@ -2,18 +2,21 @@
 
 use crate::allocator::reconcile::Named;
 use crate::allocator::{Allocator, Process};
-use crate::core::{Blocks, Core, Counters, KEPT_SEGMENTS, store_superblock};
+use crate::core::{Blocks, Core, Counters, KEPT_SEGMENTS, store_copy, store_superblock};
 use crate::device::{FormatOptions, MountOptions, ScmDevice};
 use crate::doubt::Doubted;
 use crate::errors::{damaged, from_media, no_space};
-use crate::format::{AREA_START, FORMAT_VERSION, NoSuperblock, SMALLEST_BYTES, SUPERBLOCKS, Superblock, salt_of};
+use crate::format::{AREA_START, FEATURE_COPY, SMALLEST_BYTES, SUPERBLOCKS, Superblock, copy_at, salt_of};
 use crate::held::HeldBlocks;
 use crate::known::Known;
 use crate::log::{Log, Start};
+use crate::loss::Losses;
+use crate::mark;
 use crate::mode::{Mode, Unflushed};
-use crate::recover::{Recovered, claim, recover};
+use crate::recover::{Recovered, Terms, claim, recover};
 use crate::shared::Words;
 use crate::stack::Stack;
+use crate::superblocks::{FoundSuperblock, find_superblock};
 use crate::tree::Tree;
 use crate::turn::Turn;
 use onode_base::ErrorKind;
@@ -35,23 +38,30 @@ const fn usual_chunk_bytes(length: u64) -> u32 {
 }
 
 /// Bytes of the blocks and their tables on a memory of `length`.
-const fn area_bytes(length: u64, chunk: u64) -> u64 {
-    length.saturating_sub(AREA_START) / chunk * chunk
+const fn area_bytes(length: u64, chunk: u64, features: u64) -> u64 {
+    let end = if features & FEATURE_COPY == 0 { length } else { copy_at(length) };
+    end.saturating_sub(AREA_START) / chunk * chunk
 }
 
-fn blocks_of<P: Pmem>(memory: &Arc<P>, made_length: u64, length: u64, chunk_bytes: u32) -> Result<Blocks<P>> {
+fn blocks_of<P: Pmem>(
+    memory: &Arc<P>,
+    made_length: u64,
+    length: u64,
+    chunk_bytes: u32,
+    features: u64,
+) -> Result<Blocks<P>> {
     let chunk = u64::from(chunk_bytes);
     if !chunk_bytes.is_power_of_two() || !(4096..=65536).contains(&chunk_bytes) || length < SMALLEST_BYTES {
         let detail = format!("a memory of {length} bytes with chunks of {chunk_bytes}");
         return Err(Error::new(ErrorKind::Invalid, detail));
     }
-    let (made_bytes, bytes) = (area_bytes(made_length, chunk), area_bytes(length, chunk));
+    let [made_bytes, bytes] = [made_length, length].map(|length| area_bytes(length, chunk, features));
     let blocks = Allocator::attach_grown(Arc::clone(memory), AREA_START, made_bytes, bytes, chunk);
     blocks.map_err(|error| from_media("blocks", &error))
 }
 
 pub(crate) fn blocks_of_superblock<P: Pmem>(memory: &Arc<P>, superblock: &Superblock) -> Result<Blocks<P>> {
-    blocks_of(memory, superblock.made_length, superblock.length, superblock.chunk_bytes)
+    blocks_of(memory, superblock.made_length, superblock.length, superblock.chunk_bytes, superblock.features)
 }
 
 /// What is true of a log that was just opened.
@@ -61,6 +71,7 @@ struct Opened {
     superblock: Superblock,
     objects: u64,
     live_log_bytes: u64,
+    losses: Losses,
 }
 
 impl<P: Pmem> ScmDevice<P> {
@@ -72,10 +83,11 @@ impl<P: Pmem> ScmDevice<P> {
         let memory = Arc::new(memory);
         let length = memory.length();
         let chunk_bytes = options.chunk_bytes.unwrap_or(usual_chunk_bytes(length));
-        let blocks = blocks_of(&memory, length, length, chunk_bytes)?;
-        for slot in SUPERBLOCKS {
+        let blocks = blocks_of(&memory, length, length, chunk_bytes, FEATURE_COPY)?;
+        for slot in SUPERBLOCKS.into_iter().chain([copy_at(length)]) {
             memory.write_through(slot, &[0; Superblock::BYTES]);
         }
+        mark::clear(&*memory);
         memory.fence().map_err(|error| from_media("making the device", &error))?;
         blocks.reset();
         let chunk = u64::from(chunk_bytes);
@@ -84,7 +96,7 @@ impl<P: Pmem> ScmDevice<P> {
         let superblock = Superblock {
             generation: 0,
             uuid: options.uuid,
-            features: 0,
+            features: FEATURE_COPY,
             length,
             made_length: length,
             chunk_bytes,
@@ -110,9 +122,12 @@ impl<P: Pmem> ScmDevice<P> {
         let log = Log::start(&*memory, &start, &[], spare);
         let log = log.ok_or_else(|| no_space("the memory is too small for a log"))?;
         memory.fence().map_err(|error| from_media("making the device", &error))?;
-        let mut core = Core::new(memory, blocks, Opened { tree, log, superblock, objects: 0, live_log_bytes: 0 });
+        let losses = Losses::default();
+        let opened = Opened { tree, log, superblock, objects: 0, live_log_bytes: 0, losses };
+        let mut core = Core::new(memory, blocks, opened);
         core.mode = options.mode;
         core.write_superblock(false)?;
+        store_copy(&*core.memory, &core.superblock);
         core.write_superblock(false)?;
         core.ready()
     }
@@ -124,18 +139,24 @@ impl<P: Pmem> ScmDevice<P> {
     /// `Invalid` if there is none, or one of a newer format; `Corrupt` if what it needs is damaged; `Media`.
     pub fn mount(memory: P, options: &MountOptions) -> Result<Self> {
         let memory = Arc::new(memory);
-        let mut superblock = sound_superblock(&*memory)?;
-        let mut blocks = blocks_of_superblock(&memory, &superblock)?;
+        let mut found = find_superblock(&*memory)?;
+        let superblock = &mut found.superblock;
+        let mut blocks = blocks_of_superblock(&memory, superblock)?;
         if !options.read_only && superblock.length < memory.length() {
             // What is added is free, and what is there stays where it is. Less than the tables need is no gain.
-            let longer = blocks_of(&memory, superblock.made_length, memory.length(), superblock.chunk_bytes)?;
+            let Superblock { made_length, chunk_bytes, features, .. } = *superblock;
+            let longer = blocks_of(&memory, made_length, memory.length(), chunk_bytes, features)?;
             if longer.capacity_bytes() > blocks.capacity_bytes() {
                 superblock.length = memory.length();
                 blocks = longer;
             }
         }
         let chunk = u64::from(superblock.chunk_bytes);
-        let opened = Opened::of_log(&memory, &blocks, superblock, options.read_only, 0, |recovered, next| {
+        let terms = Terms { read_only: options.read_only, accept_loss: options.accept_loss };
+        let opened = Opened::of_log(&memory, &blocks, found, terms, 0, |recovered, next| {
+            if recovered.scan.losses.is_loss() {
+                recovered.settle_owners(&blocks, next, chunk);
+            }
             blocks.reset();
             claim(&blocks, recovered, next, chunk)
         })?;
@@ -143,6 +164,9 @@ impl<P: Pmem> ScmDevice<P> {
         core.mode = options.mode;
         if options.read_only {
             core.read_only = Some("it is mounted read-only".to_owned());
+        } else {
+            core.say_all_again()?;
+            core.make_log_room()?;
         }
         core.ready()
     }
@@ -159,9 +183,10 @@ impl<P: Pmem> ScmDevice<P> {
         is_dead: impl Fn(Process) -> bool + Send + Sync + 'static,
     ) -> Result<Self> {
         let memory = Arc::new(memory);
-        let superblock = sound_superblock(&*memory)?;
+        let superblock = find_superblock(&*memory)?.superblock;
         let blocks = blocks_of_superblock(&memory, &superblock)?;
         let opened = Opened {
+            losses: Losses::default(),
             tree: Tree::default(),
             log: Log::nowhere(salt_of(&superblock.uuid), u64::from(superblock.chunk_bytes)),
             superblock,
@@ -214,7 +239,7 @@ impl<P: Pmem> Drop for ScmDevice<P> {
 
 impl<P: Pmem> Core<P> {
     fn new(memory: Arc<P>, blocks: Blocks<P>, opened: Opened) -> Self {
-        let Opened { tree, log, superblock, objects, live_log_bytes } = opened;
+        let Opened { tree, log, superblock, objects, live_log_bytes, losses } = opened;
         Self {
             memory,
             blocks,
@@ -241,6 +266,8 @@ impl<P: Pmem> Core<P> {
             others_commits: 0,
             has_foreign: false,
             read_only: None,
+            losses,
+            salvages: false,
             counters: Counters::default(),
         }
     }
@@ -278,22 +305,23 @@ impl<P: Pmem> Core<P> {
     }
 
     fn rebuild(&mut self) -> Result<()> {
-        let superblock = sound_superblock(&*self.memory)?;
-        let chunk = u64::from(superblock.chunk_bytes);
+        let found = find_superblock(&*self.memory)?;
+        let chunk = u64::from(found.superblock.chunk_bytes);
         if std::mem::take(&mut self.has_foreign) {
             self.memory.flush(0, self.memory.length());
         }
         let blocks = &self.blocks;
         // Ids that live processes have reserved are in no log.
         let next_id = self.next_id.max(Words::next_id(&*self.memory));
-        let opened = Opened::of_log(&self.memory, blocks, superblock, false, next_id, |recovered, next| {
+        let terms = Terms { read_only: false, accept_loss: false };
+        let opened = Opened::of_log(&self.memory, blocks, found, terms, next_id, |recovered, next| {
             let mut named: Vec<Named> = recovered.scan.segments.iter().map(|(address, _)| (*address, chunk)).collect();
-            named.push((next, chunk));
+            named.extend((next != 0).then_some((next, chunk)));
             named.extend(recovered.mapped.iter().map(|mapped| (mapped.address, mapped.length)));
             named.sort_unstable();
             blocks.reconcile(&named).map_err(|(at, why)| damaged(format!("the block at byte {at}: {why:?}")))
         })?;
-        let Opened { tree, log, superblock, objects, live_log_bytes } = opened;
+        let Opened { tree, log, superblock, objects, live_log_bytes, .. } = opened;
         (self.tree, self.log, self.superblock) = (tree, log, superblock);
         (self.objects, self.live_log_bytes, self.next_id) = (objects, live_log_bytes, superblock.next_id);
         self.known = Known::below(self.next_id);
@@ -304,7 +332,7 @@ impl<P: Pmem> Core<P> {
         self.commits += 1;
         self.others_commits += 1;
         self.sweep_dead();
-        Ok(())
+        self.make_log_room()
     }
 
     /// Frees what dead processes have left.
@@ -318,26 +346,42 @@ impl Opened {
     fn of_log<P: Pmem>(
         memory: &Arc<P>,
         blocks: &Blocks<P>,
-        mut superblock: Superblock,
-        read_only: bool,
+        found: FoundSuperblock,
+        terms: Terms,
         next_id: u64,
-        claim: impl FnOnce(&Recovered, u64) -> Result<()>,
+        claim: impl FnOnce(&mut Recovered, u64) -> Result<()>,
     ) -> Result<Self> {
+        let FoundSuperblock { mut superblock, damaged } = found;
         let chunk = u64::from(superblock.chunk_bytes);
-        let recovered = recover(&**memory, &superblock, area_of(&superblock), read_only)?;
-        let next = recovered.scan.segments.last().map_or(0, |(_, head)| head.next);
-        superblock.session += u64::from(!is_planted(Bug::ScmSessionNotCounted));
+        let mut recovered = recover(&**memory, &superblock, area_of(&superblock), terms)?;
+        recovered.scan.losses.note_all_mended(damaged.iter().copied());
+        let mut next = recovered.scan.segments.last().map_or(0, |(_, head)| head.next);
+        // Where the superblock is an older one the log knows of a later session.
+        let session = recovered.scan.segments.iter().map(|(_, head)| head.session).max().unwrap_or(0);
+        superblock.session = superblock.session.max(session) + u64::from(!is_planted(Bug::ScmSessionNotCounted));
         superblock.next_id = recovered.next_id.max(next_id);
-        if !read_only {
+        if recovered.scan.losses.is_loss() {
+            recovered.scan.join_segments(&mut superblock);
+        }
+        if !terms.read_only {
             // What the last records stand for is there now and need not stay as it is. Whatever is written from here on,
             // be it a node of the index, may take its place.
-            superblock.generation += 1;
             superblock.closed = false;
             superblock.accepted = recovered.scan.end();
-            store_superblock(&**memory, &superblock);
-            memory.fence().map_err(|error| from_media("recovering", &error))?;
+            for _ in 0..if damaged.is_empty() { 1 } else { 2 } {
+                superblock.generation += 1;
+                store_superblock(&**memory, &superblock);
+                store_copy(&**memory, &superblock);
+                memory.fence().map_err(|error| from_media("recovering", &error))?;
+            }
         }
-        claim(&recovered, next)?;
+        claim(&mut recovered, next)?;
+        if next == 0 {
+            // The head that named it is damaged.
+            next = blocks.allocate(chunk).ok_or_else(|| no_space("no room is left for the log"))?;
+            recovered.scan.follow_with(next);
+        }
+        recovered.scan.write_heads(&**memory, salt_of(&superblock.uuid));
         let start = Start {
             salt: salt_of(&superblock.uuid),
             session: superblock.session,
@@ -355,7 +399,8 @@ impl Opened {
         let segments: Vec<u64> = recovered.scan.segments.iter().map(|(address, _)| *address).collect();
         let log = Log::start(&**memory, &start, &segments, spare);
         let log = log.ok_or_else(|| no_space("no room is left for the log"))?;
-        Ok(Self { tree, log, superblock, objects, live_log_bytes })
+        let losses = recovered.scan.losses;
+        Ok(Self { tree, log, superblock, objects, live_log_bytes, losses })
     }
 }
 
@@ -371,41 +416,5 @@ fn store_segments<P: Pmem>(memory: &P, blocks: &Blocks<P>, chunk: u64, wanted: u
 
 /// Where blocks lie.
 const fn area_of(superblock: &Superblock) -> Range<u64> {
-    AREA_START..AREA_START + area_bytes(superblock.length, superblock.chunk_bytes as u64)
-}
-
-/// The superblock that counts, of a memory that is as long as it says.
-fn sound_superblock<P: Pmem + ?Sized>(memory: &P) -> Result<Superblock> {
-    let superblock = newest_superblock(memory)?;
-    if superblock.length > memory.length() {
-        let (length, there) = (superblock.length, memory.length());
-        return Err(damaged(format!("the device has {length} bytes, the memory only {there}: it was cut short")));
-    }
-    Ok(superblock)
-}
-
-fn newest_superblock<P: Pmem + ?Sized>(memory: &P) -> Result<Superblock> {
-    let mut newest: Option<Superblock> = None;
-    let mut trouble = NoSuperblock::Foreign;
-    if memory.length() < SMALLEST_BYTES {
-        return Err(Error::new(ErrorKind::Invalid, "there is no device on this memory"));
-    }
-    for slot in SUPERBLOCKS {
-        let mut bytes = [0; Superblock::BYTES];
-        memory.read(slot, &mut bytes);
-        match Superblock::decode(&bytes) {
-            Ok(found) if newest.is_none_or(|newest| found.generation > newest.generation) => newest = Some(found),
-            Ok(_) | Err(NoSuperblock::Foreign) => {}
-            Err(worse) => trouble = worse,
-        }
-    }
-    match (newest, trouble) {
-        (_, NoSuperblock::Newer(version)) => {
-            let detail = format!("the device has format {version}, this program knows formats up to {FORMAT_VERSION}");
-            Err(Error::new(ErrorKind::Invalid, detail))
-        }
-        (Some(newest), _) => Ok(newest),
-        (None, NoSuperblock::Damaged) => Err(damaged("both superblocks are damaged")),
-        (None, NoSuperblock::Foreign) => Err(Error::new(ErrorKind::Invalid, "there is no device on this memory")),
-    }
+    AREA_START..AREA_START + area_bytes(superblock.length, superblock.chunk_bytes as u64, superblock.features)
 }

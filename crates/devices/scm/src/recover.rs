@@ -6,9 +6,11 @@
 use crate::allocator::Allocator;
 use crate::core::Blocks;
 use crate::errors::{damaged, from_media};
-use crate::format::{RECORD_HEADER, Superblock};
+use crate::format::{RECORD_HEADER, Superblock, salt_of};
 use crate::item::{Item, Objects};
 use crate::log::Place;
+use crate::loss::Losses;
+use crate::mark;
 use crate::node::{Key, Value};
 use crate::resolve::{Events, GONE, Mapped};
 use crate::scan::{RecordAt, Scan};
@@ -35,16 +37,32 @@ struct Reader<'a, P: Pmem + ?Sized> {
     area: std::ops::Range<u64>,
 }
 
+/// What a recovery may do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// The memory is a private copy.
+    pub read_only: bool,
+    /// What was promised and is missing is consented to.
+    pub accept_loss: bool,
+}
+
 /// Reads the log and puts in place what had not been.
 pub(crate) fn recover<P: Pmem + ?Sized>(
     memory: &P,
     superblock: &Superblock,
     area: std::ops::Range<u64>,
-    read_only: bool,
+    Terms { read_only, accept_loss }: Terms,
 ) -> Result<Recovered> {
-    let mut scan = Scan::read(memory, superblock, area.start)?;
+    let marked = mark::load(memory, salt_of(&superblock.uuid), superblock.session);
+    let promised = superblock.accepted.max(marked);
+    let mut scan = Scan::read(memory, superblock, area.clone(), promised)?;
     let reader = Reader { memory, area };
-    reader.cut_unfinished(&mut scan, superblock.accepted)?;
+    let damaged = reader.cut_unfinished(&mut scan, superblock.accepted, promised)?;
+    if (scan.losses.is_loss() || !damaged.is_empty()) && !accept_loss {
+        // Nothing was changed so far.
+        reader.note_damaged(&mut scan.losses, damaged, &[]);
+        return Err(scan.losses.error());
+    }
     let mut events = Events::default();
     let mut next_id = superblock.next_id.max(ObjectId::FIRST_FREE.0);
     let put_from = scan.records.last().map_or(0, |last| last.head.sequence - u64::from(last.head.unapplied));
@@ -78,6 +96,12 @@ pub(crate) fn recover<P: Pmem + ?Sized>(
     }
     events.finish();
     let mut mapped = events.mapped();
+    reader.note_damaged(&mut scan.losses, damaged, &mapped);
+    if scan.losses.is_loss() {
+        for object in events.without_onode() {
+            scan.losses.note_object(object);
+        }
+    }
     if !is_planted(Bug::ScmSlotsForgotten) {
         reader.add_slots(u64::from(superblock.chunk_bytes), &mut mapped)?;
     }
@@ -112,8 +136,8 @@ impl<P: Pmem + ?Sized> Reader<'_, P> {
             let Mapped { object, offset, address, .. } = *page;
             self.check_range(address, PAGE_BYTES)?;
             for (slot, word) in words_of(self.memory, address, first_slot(offset)) {
-                let block = word.block(chunk_bytes).map(|(address, length)| (address, length, slot));
-                named.extend(block.map(|(address, length, offset)| Mapped { object, offset, address, length }));
+                let block = word.block(chunk_bytes);
+                named.extend(block.map(|(address, length)| Mapped { object, offset: slot, address, length, order: 0 }));
             }
         }
         mapped.append(&mut named);
@@ -143,9 +167,11 @@ impl<P: Pmem + ?Sized> Reader<'_, P> {
         Ok(())
     }
 
-    /// Ends the log before the first record whose content did not become durable with it.
-    fn cut_unfinished(&self, scan: &mut Scan, accepted: u64) -> Result<()> {
-        let Some(last) = scan.records.last().filter(|_| !is_planted(Bug::ScmChecksSkipped)) else { return Ok(()) };
+    /// Ends the log before the first record whose content did not become durable with it. Of records below `promised` that had
+    /// become durable, and is damaged: those bytes are returned.
+    fn cut_unfinished(&self, scan: &mut Scan, accepted: u64, promised: u64) -> Result<Vec<(u64, u64)>> {
+        let mut damaged = Vec::new();
+        let Some(last) = scan.records.last().filter(|_| !is_planted(Bug::ScmChecksSkipped)) else { return Ok(damaged) };
         let doubtful = accepted.max(last.head.sequence - u64::from(last.head.unfenced));
         let first = scan.records.partition_point(|record| record.head.sequence < doubtful);
         let mut bytes = Vec::new();
@@ -154,7 +180,11 @@ impl<P: Pmem + ?Sized> Reader<'_, P> {
             self.each_item(record, &mut bytes, |item, _| {
                 if let Item::Check { address, length, crc } = item {
                     self.check_range(address, length)?;
-                    sound &= self.checksum(address, length) == crc;
+                    let is_sound = self.checksum(address, length) == crc;
+                    if !is_sound && record.head.sequence < promised {
+                        damaged.push((address, length));
+                    }
+                    sound &= is_sound || record.head.sequence < promised;
                 }
                 Ok(())
             })?;
@@ -164,7 +194,17 @@ impl<P: Pmem + ?Sized> Reader<'_, P> {
                 break;
             }
         }
-        Ok(())
+        Ok(damaged)
+    }
+
+    /// Notes damaged content, and whose it is as far as that is known.
+    fn note_damaged(&self, losses: &mut Losses, damaged: Vec<(u64, u64)>, mapped: &[Mapped]) {
+        for (address, length) in damaged {
+            losses.note(format!("{length} bytes of content at byte {address}, which were durable, are damaged"));
+            let is_there =
+                |mapped: &&Mapped| mapped.address < address + length && address < mapped.address + mapped.length;
+            mapped.iter().filter(is_there).for_each(|mapped| losses.note_object(mapped.object));
+        }
     }
 
     fn checksum(&self, address: u64, length: u64) -> u32 {
@@ -181,6 +221,31 @@ impl<P: Pmem + ?Sized> Reader<'_, P> {
     }
 }
 
+impl Recovered {
+    /// Has every block have one owner, the one that was said last, where what took it from another one was lost.
+    pub(crate) fn settle_owners<P: Pmem>(&mut self, blocks: &Blocks<P>, next: u64, chunk_bytes: u64) {
+        blocks.reset();
+        let segments = self.scan.segments.iter().map(|(address, _)| *address);
+        for segment in segments.chain([next]) {
+            // Whatever lies there is not to be given away.
+            let _ = blocks.claim(segment, chunk_bytes);
+        }
+        self.mapped.sort_unstable_by_key(|mapped| std::cmp::Reverse(mapped.order));
+        let (events, losses) = (&mut self.events, &mut self.scan.losses);
+        self.mapped.retain(|mapped| {
+            let Mapped { object, offset, address, length, .. } = *mapped;
+            let is_its_own = blocks.claim(address, length).is_ok();
+            if !is_its_own {
+                events.push(Key::extent(object, offset), Value(GONE, length));
+                losses.note(format!("{length} bytes of {object} from {offset} on are not its own any more"));
+                losses.note_object(object);
+            }
+            is_its_own
+        });
+        events.finish();
+    }
+}
+
 /// Claims the log's segments and every mapped block; two owners of a block are damage.
 pub(crate) fn claim<P: Pmem>(blocks: &Blocks<P>, recovered: &Recovered, next: u64, chunk_bytes: u64) -> Result<()> {
     let claim = |address: u64, bytes: u64, what: &dyn Fn() -> String| {
@@ -190,8 +255,10 @@ pub(crate) fn claim<P: Pmem>(blocks: &Blocks<P>, recovered: &Recovered, next: u6
     for (address, head) in &recovered.scan.segments {
         claim(*address, chunk_bytes, &|| format!("segment {} of the log", head.sequence))?;
     }
-    claim(next, chunk_bytes, &|| "the log's next segment".to_owned())?;
-    for Mapped { object, offset, address, length } in &recovered.mapped {
+    if next != 0 {
+        claim(next, chunk_bytes, &|| "the log's next segment".to_owned())?;
+    }
+    for Mapped { object, offset, address, length, .. } in &recovered.mapped {
         claim(*address, *length, &|| format!("{object}, bytes from {offset} on,"))?;
     }
     Ok(())

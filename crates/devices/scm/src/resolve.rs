@@ -53,7 +53,12 @@ pub(crate) struct Mapped {
     pub offset: u64,
     pub address: u64,
     pub length: u64,
+    /// The number of the statement that says so.
+    pub order: u64,
 }
+
+/// A part of an object's map: offset, address, length, and the number of the statement that says so.
+type Part = (u64, u64, u64, u64);
 
 /// Statements that are looked for among those before, a power of two.
 const RECENT: usize = 64;
@@ -148,12 +153,8 @@ impl Events {
             if let Some(alive) = Alive::of(events) {
                 self.map_of(alive.extents, alive.from, &mut map);
                 let object = ObjectId(alive.onode.object);
-                all.extend(map.iter().map(|(offset, address, length)| Mapped {
-                    object,
-                    offset: *offset,
-                    address: *address,
-                    length: *length,
-                }));
+                let mapped = |(offset, address, length, order)| Mapped { object, offset, address, length, order };
+                all.extend(map.iter().copied().map(mapped));
             }
             Ok(())
         });
@@ -170,14 +171,14 @@ impl Events {
             let Some(alive) = Alive::of(events) else { return Ok(()) };
             objects += u64::from(alive.onode.object < FIRST_TABLE);
             self.map_of(alive.extents, alive.from, &mut map);
-            let allocated = map.iter().map(|(_, _, length)| length).sum();
+            let allocated = map.iter().map(|(_, _, length, _)| length).sum();
             let mut add = |key: Key, value: Value| {
                 live += log_bytes(&key, value);
                 with(key, value)
             };
             add(alive.onode.key(), Value(alive.onode.place, allocated))?;
             let object = ObjectId(alive.onode.object);
-            for (offset, address, length) in &map {
+            for (offset, address, length, _) in &map {
                 add(Key::extent(object, *offset), Value(*address, *length))?;
             }
             for versions in alive.attributes.chunk_by(|a, b| a.class() == b.class() && a.index == b.index) {
@@ -190,8 +191,20 @@ impl Events {
         Ok((objects, live))
     }
 
+    /// Objects of which something is said but not that they exist, or are gone: that was lost.
+    pub(crate) fn without_onode(&self) -> Vec<ObjectId> {
+        let mut all = Vec::new();
+        let done: Result<(), std::convert::Infallible> = self.each_object(|events| {
+            let is_said = events.iter().any(|event| event.key().is_onode());
+            all.extend(events.first().filter(|_| !is_said).map(|event| ObjectId(event.object)));
+            Ok(())
+        });
+        let Ok(()) = done;
+        all
+    }
+
     /// Where the bytes of an object lie after all that was said about it from `from` on: offsets, addresses, lengths.
-    fn map_of(&self, events: &[Event], from: u64, map: &mut Vec<(u64, u64, u64)>) {
+    fn map_of(&self, events: &[Event], from: u64, map: &mut Vec<Part>) {
         map.clear();
         let mut end = 0;
         for event in events {
@@ -201,11 +214,11 @@ impl Events {
                 return self.map_in_order(events, from, map);
             }
             end = event.index.saturating_add(length);
-            map.push((event.index, address, length));
+            map.push((event.index, address, length, event.order()));
         }
     }
 
-    fn map_in_order(&self, events: &[Event], from: u64, map: &mut Vec<(u64, u64, u64)>) {
+    fn map_in_order(&self, events: &[Event], from: u64, map: &mut Vec<Part>) {
         let mut in_order: Vec<&Event> = events.iter().filter(|event| event.order() >= from).collect();
         in_order.sort_unstable_by_key(|event| event.order());
         let mut pieces = BTreeMap::new();
@@ -213,11 +226,11 @@ impl Events {
             let Some((address, length)) = self.blocks.get(event.place as usize).copied() else { continue };
             take_out(&mut pieces, event.index, event.index.saturating_add(length));
             if address != GONE && length > 0 {
-                pieces.insert(event.index, (address, length));
+                pieces.insert(event.index, (address, length, event.order()));
             }
         }
         map.clear();
-        map.extend(pieces.into_iter().map(|(offset, (address, length))| (offset, address, length)));
+        map.extend(pieces.into_iter().map(|(offset, (address, length, order))| (offset, address, length, order)));
     }
 }
 
@@ -279,19 +292,19 @@ fn sorted(mut events: Vec<Event>) -> Vec<Event> {
 }
 
 /// Takes `start..end` out of a map, and leaves what lies before and behind.
-fn take_out(map: &mut BTreeMap<u64, (u64, u64)>, start: u64, end: u64) {
-    let before = map.range(..start).next_back().map(|(offset, (_, length))| offset.saturating_add(*length) > start);
+fn take_out(map: &mut BTreeMap<u64, (u64, u64, u64)>, start: u64, end: u64) {
+    let before = map.range(..start).next_back().map(|(offset, (_, length, _))| offset.saturating_add(*length) > start);
     let first =
         if before == Some(true) { map.range(..start).next_back().map_or(start, |(offset, _)| *offset) } else { start };
     let touched: Vec<u64> = map.range(first..end.max(first)).map(|(offset, _)| *offset).collect();
     for offset in touched {
-        let Some((address, length)) = map.remove(&offset) else { continue };
+        let Some((address, length, order)) = map.remove(&offset) else { continue };
         if offset < start {
-            map.insert(offset, (address, start - offset));
+            map.insert(offset, (address, start - offset, order));
         }
         let stop = offset.saturating_add(length);
         if stop > end {
-            map.insert(end, (address.saturating_add(end - offset), stop - end));
+            map.insert(end, (address.saturating_add(end - offset), stop - end, order));
         }
     }
 }

@@ -7,7 +7,7 @@
 //! put anything in place once more: no record follows that could say so.
 
 use crate::change::Change;
-use crate::core::{Blocks as Members, Core};
+use crate::core::{Blocks as Members, Core, store_copy};
 use crate::errors::{from_media, no_space};
 use crate::format::FEATURE_SLOTS;
 use crate::held::Held;
@@ -107,6 +107,7 @@ impl<P: Pmem> Core<P> {
         if self.superblock.features & FEATURE_SLOTS == 0 {
             // Who does not know of them must not take their blocks for free.
             self.superblock.features |= FEATURE_SLOTS;
+            store_copy(&*self.memory, &self.superblock);
             self.write_superblock(false)?;
         }
         let blocks = Blocks { slots: Some((object, slot)), ..Blocks::default() };

@@ -110,9 +110,12 @@ fn case_26_one_superblock_is_always_sound() {
         let device = mount(memory.crash_image(Survival::Words(cut))).unwrap_or_else(|error| panic!("{cut}: {error}"));
         assert_eq!(content(&device, object), [7; 700]);
     }
-    // Either is enough; without both it says that they are damaged.
+    // Each is enough, be it the copy at the end; without all of them it says that they are damaged.
     let closed = whole.durable_image();
-    for (damaged, is_lost) in [(&[0][..], false), (&[4096], false), (&[0, 4096], true)] {
+    let copy = (closed.len() / 4096 - 1) * 4096;
+    for (damaged, is_lost) in
+        [(&[0][..], false), (&[4096], false), (&[0, 4096], false), (&[0, copy], false), (&[0, 4096, copy], true)]
+    {
         let mut image = closed.clone();
         damaged.iter().for_each(|at| image[at + 50] ^= 1);
         match mount(image) {

@@ -20,8 +20,8 @@ use onode_base::sync::Mutex;
 /// The smallest region.
 pub const LENGTH_MIN: u64 = 64 << 10;
 /// From so many bytes on, spaces begin at large pages.
-const LARGE_REGION: u64 = 64 << 20;
-const LARGE_PAGE_BYTES: u64 = 2 << 20;
+pub(super) const LARGE_REGION: u64 = 64 << 20;
+pub(super) const LARGE_PAGE_BYTES: u64 = 2 << 20;
 /// Bytes that are copied or cleared at once.
 const CHUNK_BYTES: u64 = 64 << 10;
 
@@ -146,6 +146,16 @@ impl<P: Pmem> Region<P> {
     fn with(pmem: P, table: Table, first: usize, warning: Option<String>) -> Self {
         let state = State { table, first, warning, failed: false, open: BTreeMap::new() };
         Self { core: Arc::new(Core { pmem, state: Mutex::new(state) }) }
+    }
+
+    /// A region with this table, stored or only known.
+    pub(super) fn with_table(pmem: P, table: Table, store: bool) -> Result<Self> {
+        let warning = Some("both copies of the table were lost".to_string());
+        let region = Self::with(pmem, table.clone(), 0, warning);
+        if store {
+            region.core.commit(&mut region.core.state.lock(), table)?;
+        }
+        Ok(region)
     }
 
     /// The memory itself.

@@ -6,6 +6,7 @@
 
 use crate::commands::session::where_mounted;
 use crate::output::Output;
+use crate::watch::record::Left;
 use indicatif::{ProgressBar, ProgressStyle};
 use onode::medium::{MediumFinding, MediumReport, check_medium};
 use onode::{Class, Error, MountOptions, Result, Spec, Volume, human_size, open_device};
@@ -66,6 +67,8 @@ pub struct Report {
     spec: String,
     clean: bool,
     closed_in_order: bool,
+    /// How its last mount ended, if it did not end well.
+    last_mounts: Vec<String>,
     findings: Vec<Found>,
     objects: u64,
     files: u64,
@@ -73,6 +76,8 @@ pub struct Report {
     names: u64,
     pages_read: u64,
     verified_bytes: u64,
+    /// What a check of such a medium cannot verify.
+    unverified: Vec<String>,
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
@@ -98,11 +103,11 @@ pub const fn code_of(error: &Error) -> u8 {
 }
 
 /// Opens the device of an image.
-pub fn open(spec: &Spec, read_only: bool) -> Result<std::sync::Arc<dyn ObjectDevice>> {
+pub fn open(spec: &Spec, read_only: bool, accept_loss: bool) -> Result<std::sync::Arc<dyn ObjectDevice>> {
     if spec.image_path().is_none() {
         return Err(Error::new(Class::Usage, format!("cannot check {spec}"), "it lives in memory only"));
     }
-    open_device(spec, read_only).map_err(|error| explained(spec, error))
+    open_device(spec, read_only, accept_loss).map_err(|error| explained(spec, error))
 }
 
 fn explained(spec: &Spec, error: Error) -> Error {
@@ -117,7 +122,8 @@ impl Report {
         let mut files = onode_fs::check::Report::default();
         if medium.is_mountable {
             let what = format!("cannot check {spec}");
-            let checked = onode_fs::check::check(open(spec, true)?.as_ref());
+            // That something is missing is a finding: what is there is looked at all the same, and nothing is changed.
+            let checked = onode_fs::check::check(open(spec, true, true)?.as_ref());
             files = checked.map_err(|error| Volume::error(what, &error))?;
             name_files(spec, &mut findings);
         }
@@ -126,6 +132,7 @@ impl Report {
             spec: spec.to_string(),
             clean: medium.is_sound && medium.is_mountable && findings.iter().all(|found| found.harmless),
             closed_in_order: medium.is_closed,
+            last_mounts: Left::of(spec.image_path()).into_iter().map(|left| left.text).collect(),
             findings,
             objects: files.objects,
             files: files.files,
@@ -133,6 +140,7 @@ impl Report {
             names: files.names,
             pages_read: medium.pages_read,
             verified_bytes: medium.bytes_verified,
+            unverified: medium.unverified,
         })
     }
 
@@ -153,7 +161,7 @@ fn name_files(spec: &Spec, findings: &mut [Found]) {
     if wanted.is_empty() {
         return;
     }
-    let options = MountOptions { read_only: true, ..MountOptions::default() };
+    let options = MountOptions { read_only: true, accept_loss: true, ..MountOptions::default() };
     let Ok(volume) = Volume::open(spec, options) else { return };
     let _ = volume.files().walk(b"/", &mut |path, attributes| {
         for found in wanted.remove(&attributes.inode.0).unwrap_or_default() {
@@ -229,6 +237,12 @@ impl fmt::Display for Report {
         write!(f, "{}: {verdict}; {} objects, ", self.spec, self.objects)?;
         write!(f, "{} files, {} directories, {} names, ", self.files, self.directories, self.names)?;
         write!(f, "{} of content verified", human_size(self.verified_bytes))?;
+        for what in &self.unverified {
+            write!(f, "\nnot verified: {what}")?;
+        }
+        for last in &self.last_mounts {
+            write!(f, "\n{last}")?;
+        }
         if !self.closed_in_order {
             write!(f, "\nit was not closed in order; the next mount recovers it")?;
         }

@@ -1,7 +1,7 @@
 //! `onode cp`: copies files within an image or between two.
 
 use crate::commands::copy::{End, InVolume, copy};
-use crate::commands::location;
+use crate::commands::location::{self, Consent};
 use crate::output::Output;
 use onode::{Class, Error, Result};
 use std::ffi::{OsStr, OsString};
@@ -20,6 +20,8 @@ pub struct Arguments {
     /// Copy directories with all they hold.
     #[arg(short, long)]
     recursive: bool,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
@@ -30,13 +32,13 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
             let what = format!("cannot copy {} into itself", from.display());
             return Err(Error::new(Class::Usage, what, "").hint("choose a target outside of it"));
         }
-        location::change(to_image, |volume| {
+        location::change(to_image, arguments.consent, |volume| {
             let side = InVolume(volume);
             copy(End { side: &side, path: &from }, End { side: &side, path: &to }, arguments.recursive, output)
         })?
     } else {
-        let source = location::open(from_image, true)?;
-        location::change(to_image, |target| {
+        let source = location::open(from_image, true, arguments.consent)?;
+        location::change(to_image, arguments.consent, |target| {
             let from = End { side: &InVolume(&source), path: &from };
             copy(from, End { side: &InVolume(target), path: &to }, arguments.recursive, output)
         })?

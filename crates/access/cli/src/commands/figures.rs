@@ -6,7 +6,10 @@
 
 mod text;
 
-use crate::commands::location;
+use crate::commands::health;
+use crate::commands::location::{self, Consent};
+use crate::watch::Watched;
+use crate::watch::health::HealthReport;
 use onode::{Class, Error, Result, Spec, Volume, human_size};
 use onode_object::powers::{Inspection, SegmentInfo, SegmentState, WearSpread};
 use serde::de::DeserializeOwned;
@@ -29,6 +32,9 @@ const WEAR_STEPS: u32 = 8;
 pub struct Figures {
     pub spec: String,
     pub read_only: Option<String>,
+    /// One of an older version tells nothing of it.
+    #[serde(default)]
+    pub health: HealthReport,
     pub total_bytes: u64,
     pub available_bytes: u64,
     pub objects: u64,
@@ -117,8 +123,8 @@ pub struct Segment {
 }
 
 /// The figures of an image, a spec or the directory of a mount.
-pub fn of(target: &OsStr) -> Result<Figures> {
-    ask(target, Figures::of_looked_at, |directory| fetch(directory, "report"))
+pub fn of(target: &OsStr, consent: Consent) -> Result<Figures> {
+    ask(target, consent, Figures::of_looked_at, |directory| fetch(directory, "report"))
 }
 
 /// The figures and the segment map of an image, a spec or the directory of a mount.
@@ -127,7 +133,7 @@ pub fn with_segments(target: &OsStr) -> Result<(Figures, Vec<SegmentInfo>)> {
         let segments = volume.device().inspect().map(|inspect| inspect.segments());
         (Figures::of_looked_at(volume), segments.unwrap_or_default())
     };
-    ask(target, from_volume, |directory| {
+    ask(target, Consent::default(), from_volume, |directory| {
         let figures = fetch(directory, "report")?;
         let mut segments: Vec<SegmentInfo> = Vec::new();
         loop {
@@ -140,19 +146,26 @@ pub fn with_segments(target: &OsStr) -> Result<(Figures, Vec<SegmentInfo>)> {
     })
 }
 
-/// What the mount of `volume` answers when asked for the view `name`.
-pub fn view(volume: &Volume, name: &str) -> Option<Vec<u8>> {
-    if name == "report" {
-        return serde_json::to_vec(&Figures::of(volume)).ok();
+/// What the mount of a volume answers when asked for the view `name`.
+pub fn view(watched: &Watched, name: &str) -> Option<Vec<u8>> {
+    match name {
+        "report" => return serde_json::to_vec(&watched.figures()).ok(),
+        "health" => return serde_json::to_vec(&HealthReport::from(watched.health())).ok(),
+        _ => {}
     }
     let from: usize = name.strip_prefix("segments.")?.parse().ok()?;
-    let all = volume.device().inspect()?.segments();
+    let all = watched.volume().device().inspect()?.segments();
     let piece: Vec<Segment> = all.into_iter().skip(from).take(PIECE).map(Segment::from).collect();
     serde_json::to_vec(&piece).ok()
 }
 
 /// Asks the mount if `target` is mounted or is where something is mounted, else the volume itself.
-fn ask<T>(target: &OsStr, volume: impl FnOnce(&Volume) -> T, mount: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+fn ask<T>(
+    target: &OsStr,
+    consent: Consent,
+    volume: impl FnOnce(&Volume) -> T,
+    mount: impl FnOnce(&Path) -> Result<T>,
+) -> Result<T> {
     let directory = Path::new(target);
     if directory.is_dir() {
         if !onode_fuse::mounted_at(directory)?.is_some_and(|mounted| mounted.is_ours()) {
@@ -162,7 +175,7 @@ fn ask<T>(target: &OsStr, volume: impl FnOnce(&Volume) -> T, mount: impl FnOnce(
         }
         return mount(directory);
     }
-    match location::open(target, true) {
+    match location::open(target, true, consent) {
         Ok(opened) => Ok(volume(&opened)),
         Err(error) if error.class == Class::InUse => match onode_fuse::mount_of(&Spec::from_argument(target)?) {
             Some(mounted) => mount(&mounted.directory),
@@ -170,6 +183,11 @@ fn ask<T>(target: &OsStr, volume: impl FnOnce(&Volume) -> T, mount: impl FnOnce(
         },
         Err(error) => Err(error),
     }
+}
+
+/// The health of the volume that is mounted at `directory`.
+pub fn health_of(directory: &Path) -> Result<HealthReport> {
+    fetch(directory, "health")
 }
 
 fn fetch<T: DeserializeOwned>(directory: &Path, view: &str) -> Result<T> {
@@ -185,10 +203,11 @@ fn fetch<T: DeserializeOwned>(directory: &Path, view: &str) -> Result<T> {
 impl Figures {
     /// Of a volume that was opened for this look alone: that it is read-only now says nothing.
     fn of_looked_at(volume: &Volume) -> Self {
-        Self { read_only: None, ..Self::of(volume) }
+        Self { read_only: None, health: health::of(volume).into(), ..Self::of(volume) }
     }
 
-    fn of(volume: &Volume) -> Self {
+    /// Of an open volume.
+    pub fn of(volume: &Volume) -> Self {
         let space = volume.device().space();
         let statistics = volume.files().statistics();
         let inspect = volume.device().inspect();
@@ -211,6 +230,7 @@ impl Figures {
         Self {
             spec: volume.spec().to_string(),
             read_only: volume.device().info().read_only,
+            health: volume.health().into(),
             total_bytes: space.total,
             available_bytes: space.available,
             objects: space.objects,
@@ -262,6 +282,13 @@ impl Figures {
         let size = |name: &str| human_size(count(name).unwrap_or(0) * TIER_BLOCK_BYTES);
         let (copied, promoted) = (size("fast.blocks_copied"), size("fast.blocks_promoted"));
         Some(format!("{hit} of {reads} reads hit, {copied} copied, {promoted} promoted"))
+    }
+
+    /// What is wrong, each in a line; that it is read-only is said already.
+    pub fn health_lines(&self) -> String {
+        let is_said = |code: &str| code == "read-only" && self.read_only.is_some();
+        let conditions = self.health.conditions.iter().filter(|one| !is_said(&one.code));
+        conditions.map(|one| format!("{one}\n")).collect()
     }
 
     /// Operations on the medium for all purposes.

@@ -1,7 +1,7 @@
 //! `onode get`: copies files out of an image.
 
 use crate::commands::copy::{End, Host, InVolume, Stream, copy};
-use crate::commands::location;
+use crate::commands::location::{self, Consent};
 use crate::output::Output;
 use onode::{Class, Error, Result};
 use std::ffi::OsString;
@@ -21,10 +21,12 @@ pub struct Arguments {
     /// Copy directories with all they hold.
     #[arg(short, long)]
     recursive: bool,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    let volume = location::open(&arguments.image, true)?;
+    let volume = location::open(&arguments.image, true, arguments.consent)?;
     let local = arguments.local.clone().or_else(|| arguments.remote.file_name().map(PathBuf::from));
     let local = local.ok_or_else(|| {
         Error::new(Class::Usage, "cannot copy the root directory to a name of its own", "it has none")

@@ -1,9 +1,11 @@
 //! `onode info`: what an image is.
 
 use crate::commands::figures::beside_parts;
-use crate::commands::location;
+use crate::commands::health;
+use crate::commands::location::{self, Consent};
 use crate::commands::ls::date;
 use crate::output::Output;
+use crate::watch::health::HealthReport;
 use onode::{Inodes, Result, Volume, human_size};
 use onode_base::Timestamp;
 use serde::Serialize;
@@ -16,6 +18,8 @@ use std::os::unix::fs::MetadataExt;
 pub struct Arguments {
     /// The image or device spec.
     image: OsString,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 /// What an image is.
@@ -33,6 +37,7 @@ pub struct Report {
     available_bytes: u64,
     objects: u64,
     image_bytes_on_host: Option<u64>,
+    health: HealthReport,
     /// The memory beside flash by part; nothing without one.
     memory: Vec<Part>,
 }
@@ -70,6 +75,7 @@ impl Report {
             available_bytes: space.available,
             objects: space.objects,
             image_bytes_on_host: on_host.map(|metadata| metadata.blocks() * 512),
+            health: health::of(volume).into(),
             memory: memory_of(volume),
         }
     }
@@ -122,12 +128,12 @@ impl fmt::Display for Report {
                 part.bytes_per_gib.map_or_else(String::new, |bytes| format!(", {} per GiB of data", human_size(bytes)));
             writeln!(f, "{title:<11} {:<9} {}{per_gib}", part.name, human_size(part.bytes))?;
         }
-        Ok(())
+        if self.health.is_healthy() { Ok(()) } else { write!(f, "{}", self.health.lines("health      ")) }
     }
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    let volume = location::open(&arguments.image, true)?;
+    let volume = location::open(&arguments.image, true, arguments.consent)?;
     output.report(&Report::of(&volume))?;
     Ok(0)
 }

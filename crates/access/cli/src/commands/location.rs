@@ -10,10 +10,18 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
+/// Whether a command goes on although the volume holds less than it promised.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct Consent {
+    /// Go on although acknowledged data is missing: what is there is used, what is missing is given up. Copy the image first.
+    #[arg(long)]
+    pub accept_loss: bool,
+}
+
 /// Opens the volume of a command-line argument.
-pub fn open(image: &OsStr, read_only: bool) -> Result<Volume> {
+pub fn open(image: &OsStr, read_only: bool, consent: Consent) -> Result<Volume> {
     let spec = Spec::from_argument(image)?;
-    let options = MountOptions { read_only, ..MountOptions::default() };
+    let options = MountOptions { read_only, accept_loss: consent.accept_loss, ..MountOptions::default() };
     let opened = Volume::open(&spec, options.clone()).or_else(|error| match spec {
         // Memory that others use can be used together with them, but not looked at behind their backs.
         Spec::Scm(_) if read_only && error.class == Class::InUse => {
@@ -29,8 +37,8 @@ pub fn open(image: &OsStr, read_only: bool) -> Result<Volume> {
 }
 
 /// Lets `work` change the volume and closes it whatever happens.
-pub fn change<T>(image: &OsStr, work: impl FnOnce(&Volume) -> Result<T>) -> Result<T> {
-    let volume = open(image, false)?;
+pub fn change<T>(image: &OsStr, consent: Consent, work: impl FnOnce(&Volume) -> Result<T>) -> Result<T> {
+    let volume = open(image, false, consent)?;
     let outcome = work(&volume);
     volume.close()?;
     outcome

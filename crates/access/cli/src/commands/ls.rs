@@ -1,18 +1,23 @@
 //! `onode ls`: lists a directory of an image.
 
-use crate::commands::location::{self, entries, failed, resolve};
+use crate::commands::location::{self, Consent, entries, failed, resolve};
 use crate::output::Output;
+use crate::quote::{self, Style};
 use onode::{Result, Volume};
 use onode_base::Timestamp;
 use onode_fs::{Attributes, FileType};
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  onode ls disk.img\n  onode ls -l disk.img /photos\n  onode ls --json disk.img /")]
+#[command(
+    after_help = "A name with control characters, or with bytes that are no text, is shown in quotes that a shell understands. In JSON\n\
+    such bytes are in `name_bytes` as they are.\n\n\
+    Examples:\n  onode ls disk.img\n  onode ls -l disk.img /photos\n  onode ls --json disk.img /"
+)]
 pub struct Arguments {
     /// The image or device spec.
     image: OsString,
@@ -22,12 +27,23 @@ pub struct Arguments {
     /// Show type, permissions, links, owner, size and time too.
     #[arg(short, long)]
     long: bool,
+    /// Show names with escapes as in C, as `ls -b` does.
+    #[arg(short = 'b', long)]
+    escape: bool,
+    /// Show names in double quotes, with escapes as in C, as `ls -Q` does.
+    #[arg(short = 'Q', long, conflicts_with = "escape")]
+    quote_name: bool,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 /// What is known of one name.
 #[derive(Debug, Serialize)]
 struct Line {
     name: String,
+    /// Of a name that is no text, which JSON cannot hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name_bytes: Option<Vec<u8>>,
     inode: u64,
     #[serde(rename = "type")]
     file_type: &'static str,
@@ -41,6 +57,8 @@ struct Line {
     target: Option<String>,
     #[serde(skip)]
     long: bool,
+    #[serde(skip)]
+    shown: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -48,15 +66,21 @@ struct Line {
 struct Listing(Vec<Line>);
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    let volume = location::open(&arguments.image, true)?;
-    let listing = list(&volume, &arguments.path, arguments.long)?;
+    let volume = location::open(&arguments.image, true, arguments.consent)?;
+    let listing = list(&volume, arguments)?;
     if !listing.0.is_empty() || output.json() {
         output.report(&listing)?;
     }
     Ok(0)
 }
 
-fn list(volume: &Volume, path: &Path, long: bool) -> Result<Listing> {
+fn list(volume: &Volume, arguments: &Arguments) -> Result<Listing> {
+    let path = arguments.path.as_path();
+    let style = match (arguments.escape, arguments.quote_name) {
+        (true, _) => Style::Escape,
+        (false, true) => Style::Quoted,
+        (false, false) => Style::Shell,
+    };
     let files = volume.files();
     let node = resolve(files, path)?;
     let mut found = Vec::new();
@@ -77,15 +101,20 @@ fn list(volume: &Volume, path: &Path, long: bool) -> Result<Listing> {
             }
             _ => None,
         };
-        lines.push(Line::new(&name, &attributes, target, long));
+        lines.push(Line::new(&name, &attributes, target, (style, arguments.long)));
     }
     Ok(Listing(lines))
 }
 
 impl Line {
-    fn new(name: &[u8], attributes: &Attributes, target: Option<Vec<u8>>, long: bool) -> Self {
+    fn new(name: &[u8], attributes: &Attributes, target: Option<Vec<u8>>, (style, long): (Style, bool)) -> Self {
+        let mut shown = quote::name(name, style);
+        if let Some(target) = target.as_ref().filter(|_| long) {
+            shown = format!("{shown} -> {}", quote::name(target, style));
+        }
         Self {
-            name: shown(name.to_vec()),
+            name: String::from_utf8_lossy(name).into_owned(),
+            name_bytes: std::str::from_utf8(name).is_err().then(|| name.to_vec()),
             inode: attributes.inode.0,
             file_type: type_name(attributes.file_type),
             mode: mode(attributes),
@@ -95,14 +124,11 @@ impl Line {
             size: attributes.size,
             modified_seconds: attributes.modified.seconds,
             modified_nanoseconds: attributes.modified.nanoseconds,
-            target: target.map(shown),
+            target: target.map(|target| String::from_utf8_lossy(&target).into_owned()),
             long,
+            shown,
         }
     }
-}
-
-fn shown(name: Vec<u8>) -> String {
-    OsString::from_vec(name).display().to_string()
 }
 
 /// The name of a type in reports.
@@ -166,13 +192,9 @@ impl fmt::Display for Listing {
             if line.long {
                 let modified = date(Timestamp { seconds: line.modified_seconds, nanoseconds: 0 });
                 let (mode, links, uid, gid, size) = (&line.mode, line.links, line.uid, line.gid, line.size);
-                write!(f, "{mode} {links:>3} {uid:>5} {gid:>5} {size:>12} {modified} {}", line.name)?;
-                if let Some(target) = &line.target {
-                    write!(f, " -> {target}")?;
-                }
-                writeln!(f)?;
+                writeln!(f, "{mode} {links:>3} {uid:>5} {gid:>5} {size:>12} {modified} {}", line.shown)?;
             } else {
-                writeln!(f, "{}", line.name)?;
+                writeln!(f, "{}", line.shown)?;
             }
         }
         Ok(())

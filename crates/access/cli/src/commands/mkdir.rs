@@ -1,6 +1,6 @@
 //! `onode mkdir`: makes a directory in an image.
 
-use crate::commands::location::{self, Node, failed, find, parent, parts};
+use crate::commands::location::{self, Consent, Node, failed, find, parent, parts};
 use crate::output::Output;
 use onode::{Result, Volume};
 use onode_fs::Caller;
@@ -18,10 +18,12 @@ pub struct Arguments {
     /// Make its parents too; it is no error if it is there already.
     #[arg(short, long)]
     parents: bool,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 pub fn run(arguments: &Arguments, _output: &Output) -> Result<u8> {
-    location::change(&arguments.image, |volume| {
+    location::change(&arguments.image, arguments.consent, |volume| {
         if arguments.parents { make_all(volume, &arguments.path) } else { make(volume, &arguments.path) }
     })?;
     Ok(0)

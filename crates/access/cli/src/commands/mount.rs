@@ -3,14 +3,15 @@
 //! The background process is this program again, started with a pipe on its standard output. It says
 //! there that the mount is live, or why it is not, and then lets go of it.
 
-use crate::commands::session::Session;
+use crate::commands::session::{Manner, Session};
 use crate::commands::up::refuse_directory;
 use crate::output::Output;
+use crate::watch::settings::{Settings, TellingArguments};
 use onode::{Class, Error, Result, Spec};
-use onode_fuse::Options;
 use rustix::stdio::dup2_stdout;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -30,7 +31,11 @@ use std::process::{Command, Stdio};
     allow_other, noallow_other       all users reach the files; default for root, not for others\n  \
     writeback                        the kernel gathers writes first: faster for small writes\n  \
     threads=N                        threads that serve requests; default 1\n  \
-    wear=dynamic, static, off        how a flash device spreads wear from now on; default as it was made\n\n\
+    wear=dynamic, static, off        how a flash device spreads wear from now on; default as it was made\n  \
+    accept-loss                      open a volume although acknowledged data is missing (exit code 23 without it)\n  \
+    log=FILE, log-level=LEVEL        also log to a file; error, warn, info (default) or debug\n  \
+    metrics=FILE, hook=PROGRAM       figures for Prometheus; what is run when something is wrong (`onode health --help`)\n\n\
+    In the background it logs to the journal, or to syslog where there is no journal.\n\n\
     A line for /etc/fstab (after `ln -s $(which onode) /sbin/mount.onode`):\n  \
     /var/lib/disk.img  /mnt  onode  noatime,nofail  0  0")]
 pub struct Arguments {
@@ -47,6 +52,8 @@ pub struct Arguments {
     /// Of a volume on two disks, use the big one alone: the fast one is dead or away.
     #[arg(long)]
     without_fast: bool,
+    #[command(flatten)]
+    telling: TellingArguments,
     /// Stay in the foreground until unmounted.
     #[arg(short, long)]
     foreground: bool,
@@ -55,10 +62,17 @@ pub struct Arguments {
     serve: bool,
 }
 
+/// What is mounted where.
+#[derive(Debug, Serialize)]
+struct Report {
+    mounted: String,
+    directory: String,
+}
+
 /// What the background process tells its parent.
 #[derive(Debug, Serialize, Deserialize)]
 enum Outcome {
-    Live,
+    Live { notes: Vec<String> },
     Failed { exit_code: u8, what: String, why: String, hint: Option<String> },
 }
 
@@ -68,24 +82,23 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     }
     let (image, directory) = (arguments.image.display(), arguments.directory.display());
     refuse_directory(&arguments.image, format!("the image comes first: onode mount {directory} {image}"))?;
-    let mut options = Options::new();
-    for list in &arguments.options {
-        options.apply(list)?;
-    }
-    if let Some(wear) = &arguments.wear {
-        options.apply(&format!("wear={wear}"))?;
-    }
+    let settings = arguments.settings()?;
+    let spec = arguments.spec()?;
     if !arguments.foreground {
-        let wear = arguments.wear.iter().map(|wear| format!("wear={wear}"));
-        let options: Vec<String> = arguments.options.iter().cloned().chain(wear).collect();
-        let options = options.join(",");
-        let spec = arguments.spec()?.to_string();
-        let image = if arguments.without_fast { OsStr::new(&spec) } else { &arguments.image };
-        in_background(image, &arguments.directory, &options)?;
+        let more = arguments.wear.iter().map(|wear| format!("wear={wear}"));
+        let more = more.chain(arguments.telling.accept_loss.then(|| "accept-loss".to_owned()));
+        let options: Vec<String> = arguments.options.iter().cloned().chain(more).collect();
+        let text = spec.to_string();
+        let image = if arguments.without_fast { OsStr::new(&text) } else { &arguments.image };
+        in_background(image, &arguments.directory, &options.join(","), &settings, output)?;
+        if output.json() {
+            let directory = arguments.directory.display().to_string();
+            output.report(&Report { mounted: text, directory })?;
+        }
         return Ok(0);
     }
-    let spec = arguments.spec()?;
-    let session = Session::start(&spec, &arguments.directory, &options)?;
+    let session = Session::start(&spec, &arguments.directory, &settings, Manner::Foreground(*output))?;
+    session.notes().iter().for_each(|note| output.note(note));
     output.note(&format!("{spec} is mounted at {}", arguments.directory.display()));
     session.wait(output);
     session.finish()?;
@@ -93,7 +106,17 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     Ok(0)
 }
 
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is mounted at {}", self.mounted, self.directory)
+    }
+}
+
 impl Arguments {
+    fn settings(&self) -> Result<Settings> {
+        Settings::of(&self.options, self.wear.as_ref(), &self.telling)
+    }
+
     fn spec(&self) -> Result<Spec> {
         let spec = Spec::from_argument(&self.image)?;
         if self.without_fast { spec.without_fast() } else { Ok(spec) }
@@ -101,7 +124,13 @@ impl Arguments {
 }
 
 /// Starts the background process and waits until the mount is live.
-pub fn in_background(image: &OsStr, directory: &Path, options: &str) -> Result<()> {
+pub fn in_background(
+    image: &OsStr,
+    directory: &Path,
+    options: &str,
+    settings: &Settings,
+    output: &Output,
+) -> Result<()> {
     let what = "cannot start the background process";
     // An image is named by a path that holds whatever the working directory is.
     let spec = Spec::from_argument(image)?.with_absolute_paths();
@@ -124,7 +153,9 @@ pub fn in_background(image: &OsStr, directory: &Path, options: &str) -> Result<(
     let directory = directory.canonicalize().map_err(|error| Error::host_file("use", directory, &error))?;
     let program = std::env::current_exe().map_err(|error| Error::host(what, &error))?;
     let mut child = Command::new(program)
-        .args(["mount", "--serve", "-o", options, "--"])
+        .args(["mount", "--serve", "-o", options])
+        .args(settings.telling.as_flags())
+        .arg("--")
         .arg(image)
         .arg(directory)
         .current_dir("/")
@@ -138,7 +169,10 @@ pub fn in_background(image: &OsStr, directory: &Path, options: &str) -> Result<(
         pipe.read_to_end(&mut told).map_err(|error| Error::host(what, &error))?;
     }
     match serde_json::from_slice(&told) {
-        Ok(Outcome::Live) => Ok(()),
+        Ok(Outcome::Live { notes }) => {
+            notes.iter().for_each(|note| output.warning(note));
+            Ok(())
+        }
         Ok(Outcome::Failed { exit_code, what, why, hint }) => {
             let class = Class::ALL.into_iter().find(|class| class.exit_code() == exit_code);
             Err(Error { class: class.unwrap_or(Class::General), what, why, hint })
@@ -154,16 +188,12 @@ fn serve(arguments: &Arguments, output: &Output) -> Result<u8> {
     // and then there is nothing to leave.
     let _ = rustix::process::setsid();
     let started = (|| {
-        let mut options = Options::new();
-        for list in &arguments.options {
-            options.apply(list)?;
-        }
         let spec = Spec::from_argument(&arguments.image)?;
-        Session::start(&spec, &arguments.directory, &options)
+        Session::start(&spec, &arguments.directory, &arguments.settings()?, Manner::Background)
     })();
     match started {
         Ok(session) => {
-            tell(&Outcome::Live);
+            tell(&Outcome::Live { notes: session.notes().to_vec() });
             session.wait(output);
             session.finish()?;
             Ok(0)

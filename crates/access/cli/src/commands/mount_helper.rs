@@ -4,8 +4,8 @@
 
 use crate::commands::mount;
 use crate::output::Output;
+use crate::watch::settings::Settings;
 use onode::{Class, Error, Result};
-use onode_fuse::Options;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -84,12 +84,15 @@ impl Request {
     fn run(&self) -> Result<()> {
         let [image, directory] = self.operands.as_slice() else { return Err(usage("an image and a directory")) };
         let (remounts, others): (Vec<_>, Vec<_>) = self.options.split(',').partition(|option| *option == "remount");
-        let mut options = Options::new();
-        options.apply(&others.join(","))?;
+        let mut settings = Settings::default();
+        settings.apply(&others.join(","))?;
         match (self.fake, remounts.is_empty()) {
             (true, _) => Ok(()),
-            (false, true) => mount::in_background(OsStr::new(image), Path::new(directory), &self.options),
-            (false, false) => onode_fuse::remount(Path::new(directory), &options),
+            (false, true) => {
+                let output = Output::new(false);
+                mount::in_background(OsStr::new(image), Path::new(directory), &self.options, &settings, &output)
+            }
+            (false, false) => onode_fuse::remount(Path::new(directory), &settings.options),
         }
     }
 }

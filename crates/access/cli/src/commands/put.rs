@@ -1,7 +1,7 @@
 //! `onode put`: copies files into an image.
 
 use crate::commands::copy::{End, Host, InVolume, Stream, copy};
-use crate::commands::location;
+use crate::commands::location::{self, Consent};
 use crate::output::Output;
 use onode::{Class, Error, Result};
 use std::ffi::OsString;
@@ -21,6 +21,8 @@ pub struct Arguments {
     /// Copy directories with all they hold.
     #[arg(short, long)]
     recursive: bool,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
@@ -44,7 +46,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 }
 
 fn put(arguments: &Arguments, from: End<'_>, remote: &Path, output: &Output) -> Result<u8> {
-    let copied = location::change(&arguments.image, |volume| {
+    let copied = location::change(&arguments.image, arguments.consent, |volume| {
         copy(from, End { side: &InVolume(volume), path: remote }, arguments.recursive, output)
     })?;
     output.report(&copied)?;

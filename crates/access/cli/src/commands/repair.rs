@@ -5,6 +5,7 @@
 //! is made up, and nothing that can still be read is given up unless it is asked for.
 
 use crate::commands::check::{self, DAMAGED, Found, REPAIRED, Report, code_of};
+use crate::commands::location::Consent;
 use crate::output::Output;
 use onode::medium::{MediumRepaired, repair_medium};
 use onode::{Class, Error, Result, Spec, SystemClock, Volume};
@@ -23,6 +24,8 @@ pub struct Arguments {
     /// Give up what cannot be read any more, so that the rest can be used.
     #[arg(long)]
     drop_damaged: bool,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 /// What a repair did.
@@ -36,7 +39,7 @@ struct Outcome {
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    match Spec::from_argument(&arguments.image).and_then(|spec| repair(&spec, arguments.drop_damaged, output)) {
+    match Spec::from_argument(&arguments.image).and_then(|spec| repair(&spec, arguments, output)) {
         Ok(outcome) => {
             output.report(&outcome)?;
             Ok(match (outcome.after.is_clean(), outcome.fixed) {
@@ -52,15 +55,17 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     }
 }
 
-fn repair(spec: &Spec, drop_damaged: bool, output: &Output) -> Result<Outcome> {
+fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<Outcome> {
+    let Arguments { drop_damaged, consent: Consent { accept_loss }, .. } = *arguments;
     let what = || format!("cannot repair {spec}");
-    let MediumRepaired { actions, lost } = repair_medium(spec, drop_damaged).map_err(|error| match error.class {
-        Class::Damaged if !drop_damaged => {
-            error.hint("`onode repair --drop-damaged` gives up what is lost, so that the rest can be used")
-        }
-        _ => error,
-    })?;
-    let device = check::open(spec, false)?;
+    let MediumRepaired { actions, lost } =
+        repair_medium(spec, drop_damaged, accept_loss).map_err(|error| match error.class {
+            Class::Damaged | Class::Loss if !drop_damaged => {
+                error.hint("`onode repair --drop-damaged` gives up what is lost, so that the rest can be used")
+            }
+            _ => error,
+        })?;
+    let device = check::open(spec, false, accept_loss)?;
     let repaired = onode_fs::check::repair(device.as_ref(), SystemClock.now());
     let Repaired { before, fixed, .. } = repaired.map_err(|error| Volume::error(what(), &error))?;
     device.close().map_err(|error| Error::device(what(), &error))?;

@@ -1,6 +1,6 @@
 //! `onode rm`: removes files from an image.
 
-use crate::commands::location::{self, entries, failed, parent, resolve};
+use crate::commands::location::{self, Consent, entries, failed, parent, resolve};
 use crate::output::Output;
 use onode::{Class, Error, Result, Volume};
 use onode_fs::{DirectoryEntry, FileSystem, FileType, InodeNumber};
@@ -19,10 +19,12 @@ pub struct Arguments {
     /// Remove directories with all they hold.
     #[arg(short, long)]
     recursive: bool,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 pub fn run(arguments: &Arguments, _output: &Output) -> Result<u8> {
-    location::change(&arguments.image, |volume| {
+    location::change(&arguments.image, arguments.consent, |volume| {
         arguments.paths.iter().try_for_each(|path| remove(volume, path, arguments.recursive))
     })?;
     Ok(0)

@@ -3,6 +3,9 @@
 use crate::commands::figures;
 use crate::output::Output;
 use crate::signals;
+use crate::watch::record::{self, Left, Record};
+use crate::watch::settings::{Settings, Telling};
+use crate::watch::{Watch, Watched, log};
 use onode::{Class, Error, MountOptions, Result, Spec, Volume, human_size};
 use onode_fs::{AccessTimes, WriteMode};
 use onode_fuse::{Atime, Ending, Mount, Options};
@@ -26,29 +29,81 @@ pub enum Event {
     Asked(&'static str),
 }
 
+/// Who hears of a mount beside its log.
+#[derive(Clone, Copy, Debug)]
+pub enum Manner {
+    /// Whoever sees standard error of this process.
+    Foreground(Output),
+    /// Nobody: the log is that of the system.
+    Background,
+}
+
 /// A mount that is being served.
 #[derive(Debug)]
 pub struct Session {
     mount: Mount,
     events: Receiver<Event>,
+    watch: Watch,
+    record: Option<Record>,
+    notes: Vec<String>,
 }
 
 impl Session {
     /// Opens the volume and mounts it. Signals are listened to from before the mount on, so that
     /// none of them can leave a dead mount behind.
-    pub fn start(spec: &Spec, directory: &Path, options: &Options) -> Result<Self> {
+    pub fn start(spec: &Spec, directory: &Path, settings: &Settings, manner: Manner) -> Result<Self> {
+        let Settings { options, telling } = settings;
+        log::start(telling.log.as_deref(), telling.level, matches!(manner, Manner::Background))?;
+        let started = Self::begin(spec, directory, options, telling, manner);
+        if let Err(error) = &started {
+            tracing::error!("{error}");
+        }
+        started
+    }
+
+    fn begin(spec: &Spec, directory: &Path, options: &Options, telling: &Telling, manner: Manner) -> Result<Self> {
         onode_fuse::prepare(directory)?;
         let (sender, events) = channel();
         signals::forward(sender.clone(), Event::Asked)?;
         let spec = options.wear.map_or_else(|| Ok(spec.clone()), |wear| spec.clone().with_wear(wear))?;
         let volume = Arc::new(open_patiently(&spec, options)?);
-        let viewed = Arc::clone(&volume);
+        let left = Left::of(spec.image_path());
+        let watched = Arc::new(Watched::new(Arc::clone(&volume), &left));
+        let mut notes = volume.notes().to_vec();
+        notes.extend(left.iter().map(|left| left.text.clone()));
+        let viewed = Arc::clone(&watched);
         let views = Box::new(move |name: &str| figures::view(&viewed, name));
         let mount = Mount::start(volume, directory, options, views, move || {
             // If nobody listens any more, the end is under way already.
             let _ = sender.send(Event::Ended);
         })?;
-        Ok(Self { mount, events })
+        let record = match Record::begin(&spec.to_string(), spec.image_path(), directory) {
+            Ok(record) => Some(record),
+            Err(error) => {
+                notes.push(format!("{error}; `onode umount` will not know whether everything was saved"));
+                None
+            }
+        };
+        if !options.read_only {
+            left.iter().for_each(Left::forget);
+            record::sweep();
+        }
+        tracing::info!("{spec} is mounted at {}", directory.display());
+        notes.iter().for_each(|note| tracing::warn!("{spec}: {note}"));
+        let aloud = match manner {
+            Manner::Foreground(output) => Some(output),
+            Manner::Background => None,
+        };
+        match Watch::start(watched, directory, telling, aloud) {
+            Ok(watch) => Ok(Self { mount, events, watch, record, notes }),
+            Err(error) => {
+                mount.finish()?;
+                if let Some(record) = record {
+                    record.end(None);
+                }
+                Err(error)
+            }
+        }
     }
 
     /// The volume that is mounted.
@@ -56,11 +111,14 @@ impl Session {
         self.mount.volume()
     }
 
-    /// Waits for the end, with a live line of figures if `output` is a terminal. Tells once if the
-    /// device stops to accept changes.
+    /// What people should hear of how it was opened, and of how its last mount ended.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Waits for the end, with a live line of figures if `output` is a terminal.
     pub fn wait(&self, output: &Output) -> Event {
         let mut before = Figures::of(self.volume());
-        let mut told = before.read_only.is_some();
         loop {
             match self.events.recv_timeout(PERIOD) {
                 Ok(event) => {
@@ -73,10 +131,6 @@ impl Session {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             let now = Figures::of(self.volume());
-            if let Some(why) = now.read_only.as_ref().filter(|_| !told) {
-                output.warning(&format!("{} accepts no more changes: {why}", self.volume().spec()));
-                told = true;
-            }
             if output.is_live() {
                 output.live(&now.line(&before));
             }
@@ -84,9 +138,28 @@ impl Session {
         }
     }
 
-    /// Ends the mount.
+    /// Ends the mount, and tells how it ended: the log, whoever unmounted it, the hook and the metrics.
     pub fn finish(self) -> Result<Ending> {
-        self.mount.finish()
+        let Self { mount, watch, record, .. } = self;
+        let spec = mount.volume().spec().to_string();
+        // It must have let go of the volume when others hear that the mount has ended.
+        let last = watch.stop();
+        let outcome = mount.finish();
+        match &outcome {
+            Ok(Ending::Clean) => tracing::info!("{spec} is unmounted, everything is saved"),
+            Ok(Ending::Busy) => tracing::info!("{spec} is unmounted, everything is saved; some files were still open"),
+            Err(error) => {
+                let hint = error.hint.as_ref().map_or_else(String::new, |hint| format!("; {hint}"));
+                tracing::error!("{spec} is unmounted, but not everything is saved: {error}{hint}");
+            }
+        }
+        if let Some(record) = record {
+            record.end(outcome.as_ref().err());
+        }
+        if let Some(last) = last {
+            last.tell(outcome.as_ref().err());
+        }
+        outcome
     }
 }
 
@@ -145,7 +218,6 @@ struct Figures {
     read: u64,
     dirty: u64,
     moved: Option<u64>,
-    read_only: Option<String>,
 }
 
 impl Figures {
@@ -160,7 +232,6 @@ impl Figures {
             read: statistics.read_bytes,
             dirty: statistics.dirty_bytes,
             moved: counters.iter().find(|(name, _)| name == "bytes_moved").map(|(_, value)| *value),
-            read_only: volume.device().info().read_only,
         }
     }
 

@@ -1,7 +1,7 @@
 //! `onode stat`: space, counters and segments of a volume, mounted or not, or the details of one file.
 
 use crate::commands::figures;
-use crate::commands::location::{self, failed, resolve};
+use crate::commands::location::{self, Consent, failed, resolve};
 use crate::commands::ls::{date, mode, type_name};
 use crate::commands::tiers::Target;
 use crate::output::Output;
@@ -26,6 +26,8 @@ pub struct Arguments {
     /// Show counters that are 0, too.
     #[arg(long)]
     all: bool,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 /// The details of one file.
@@ -60,9 +62,9 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
             return Err(Error::new(Class::Usage, what, "a path can only be given for an image")
                 .hint("use stat(1) for a file of a mounted volume"));
         }
-        Some(path) => output.report(&of_file(&location::open(&arguments.image, true)?, path)?)?,
+        Some(path) => output.report(&of_file(&location::open(&arguments.image, true, arguments.consent)?, path)?)?,
         None => {
-            let mut found = figures::of(&arguments.image)?;
+            let mut found = figures::of(&arguments.image, arguments.consent)?;
             found.all = arguments.all;
             output.report(&found)?;
         }

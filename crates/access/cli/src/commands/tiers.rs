@@ -3,7 +3,7 @@
 //!
 //! Both ways go through the same attributes, so a command means the same on a mount and on disks that are not mounted.
 
-use crate::commands::location::{self, entries, find, resolve};
+use crate::commands::location::{self, Consent, entries, find, resolve};
 use onode::{Class, Error, Result, Volume};
 use onode_fs::placement::{MOVE, PLACEMENT, SECTIONS, WHEREABOUTS};
 use onode_fs::{Caller, DirectoryEntry, ErrorKind, FileType, InodeNumber, XattrFlags};
@@ -55,7 +55,8 @@ impl Target {
             }
             return work(&Files { volume: None, path });
         };
-        let files = Files { volume: Some(location::open(&self.target, read_only)?), path: path.clone() };
+        let files =
+            Files { volume: Some(location::open(&self.target, read_only, Consent::default())?), path: path.clone() };
         let outcome = work(&files);
         if let Some(volume) = files.volume.filter(|_| !read_only) {
             volume.close()?;

@@ -1,9 +1,10 @@
 //! `onode up`: from nothing to a mounted volume in one command.
 
-use crate::commands::session::{Event, Session};
+use crate::commands::session::{Event, Manner, Session};
 use crate::output::Output;
+use crate::watch::settings::{Settings, TellingArguments};
 use onode::{Class, CreateOptions, Error, Result, Spec, Volume, human_size};
-use onode_fuse::{Ending, Options};
+use onode_fuse::Ending;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -32,16 +33,12 @@ pub struct Arguments {
     /// Of a volume on two disks, use the big one alone: the fast one is dead or away.
     #[arg(long)]
     without_fast: bool,
+    #[command(flatten)]
+    telling: TellingArguments,
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    let mut options = Options::new();
-    for list in &arguments.options {
-        options.apply(list)?;
-    }
-    if let Some(wear) = &arguments.wear {
-        options.apply(&format!("wear={wear}"))?;
-    }
+    let settings = Settings::of(&arguments.options, arguments.wear.as_ref(), &arguments.telling)?;
     let directory = arguments.directory.as_path();
     let spec = match &arguments.image {
         Some(image) => {
@@ -53,7 +50,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     };
     let spec = if arguments.without_fast { spec.without_fast()? } else { spec };
     let made_directory = make_directory(directory)?;
-    let outcome = serve(&spec, directory, &options, output);
+    let outcome = serve(&spec, directory, &settings, output);
     if outcome.is_err() && made_directory {
         // It was empty and made for a mount that never came or has ended.
         let _ = std::fs::remove_dir(directory);
@@ -61,7 +58,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     outcome
 }
 
-fn serve(spec: &Spec, directory: &Path, options: &Options, output: &Output) -> Result<u8> {
+fn serve(spec: &Spec, directory: &Path, settings: &Settings, output: &Output) -> Result<u8> {
     if onode_fuse::prepare(directory)? {
         output.note(&format!("took away the dead mount at {}; its files are recovered now", directory.display()));
     }
@@ -71,8 +68,8 @@ fn serve(spec: &Spec, directory: &Path, options: &Options, output: &Output) -> R
         Volume::create(spec, &owned_by_caller())?;
         output.note(&format!("made {spec}"));
     }
-    let session = Session::start(spec, directory, options)?;
-    session.volume().notes().iter().for_each(|note| output.note(note));
+    let session = Session::start(spec, directory, settings, Manner::Foreground(*output))?;
+    session.notes().iter().for_each(|note| output.note(note));
     let space = session.volume().device().space();
     output.note(&format!(
         "{spec} is mounted at {} with {} free; Ctrl-C unmounts",
@@ -127,7 +124,13 @@ fn make_directory(directory: &Path) -> Result<bool> {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => {
             let what = format!("cannot make the mount point {}", directory.display());
-            Err(Error::new(Class::MountPoint, what, error.to_string()).hint("make its parent directory first"))
+            let (class, hint) = match error.kind() {
+                std::io::ErrorKind::PermissionDenied => {
+                    (Class::Permission, "choose a directory of your own, or run it as root")
+                }
+                _ => (Class::MountPoint, "make its parent directory first"),
+            };
+            Err(Error::new(class, what, error.to_string()).hint(hint))
         }
     }
 }

@@ -14,6 +14,7 @@ impl fmt::Display for Figures {
         if let Some(why) = &self.read_only {
             writeln!(f, "READ-ONLY: {why}")?;
         }
+        write!(f, "{}", self.health_lines())?;
         writeln!(f, "{}", self.space_line())?;
         self.counters(f)?;
         self.pages(f)?;

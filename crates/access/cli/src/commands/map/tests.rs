@@ -26,6 +26,7 @@ pub fn figures() -> Figures {
     Figures {
         spec: "flash:a<b>&\"c\u{1}.img".to_owned(),
         read_only: None,
+        health: Default::default(),
         total_bytes: 8000,
         available_bytes: 5900,
         objects: 3,

@@ -70,6 +70,7 @@ impl Frame {
         if let Some(why) = &figures.read_only {
             text.push_str(&format!("READ-ONLY: {why}\n"));
         }
+        text.push_str(&figures.health_lines());
         let waiting = human_size(figures.file_system("dirty_bytes"));
         match &self.rates {
             Some(rates) => text.push_str(&format!(

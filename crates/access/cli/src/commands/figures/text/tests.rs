@@ -14,6 +14,7 @@ fn figures() -> Figures {
     Figures {
         spec: "tier:a,b".to_owned(),
         read_only: None,
+        health: Default::default(),
         total_bytes: 1 << 20,
         available_bytes: 1 << 19,
         objects: 3,
@@ -56,4 +57,12 @@ fn counters_stand_under_their_groups_and_those_at_zero_are_counted() {
 fn a_device_that_does_not_wear_has_no_table_of_it() {
     let text = figures().to_string();
     assert!(!text.contains("wear") && !text.contains("pages for") && !text.contains("segments"), "{text}");
+}
+
+#[test]
+fn what_is_wrong_stands_at_the_top() {
+    let condition = onode::Condition::new("fast-disk-away", onode::Severity::Degraded, "it is away").remedy("look");
+    let health = onode::Health { conditions: vec![condition] };
+    let text = Figures { health: health.into(), ..figures() }.to_string();
+    assert_eq!(text.lines().nth(1), Some("DEGRADED: it is away (fast-disk-away); look"), "{text}");
 }

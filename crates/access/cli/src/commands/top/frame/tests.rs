@@ -10,6 +10,7 @@ fn figures(programs: u64, written: u64) -> Figures {
     Figures {
         spec: "flash:disk.img".to_owned(),
         read_only: None,
+        health: Default::default(),
         total_bytes: 1 << 20,
         available_bytes: 1 << 19,
         objects: 3,

@@ -1,0 +1,237 @@
+//! What is wrong is told: by the end of a mount, its log, its metrics, its hook, and by `onode health`.
+
+mod common;
+
+use common::{Expect, Place, Running, has_fuse, is_clear, is_mounted, is_root, wait_until};
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A file system of the host that is soon full; gone at the end with the place it is in.
+struct Small {
+    place: Place,
+    directory: PathBuf,
+    image: PathBuf,
+    mnt: PathBuf,
+}
+
+impl Small {
+    /// `None`, with a word why, where it cannot be had.
+    fn new(name: &str) -> Option<Self> {
+        if !has_fuse() || !is_root() {
+            return None;
+        }
+        let place = Place::new(name);
+        let (directory, mnt) = (place.directory("host"), place.directory("mnt"));
+        let made = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8M", "tmpfs"]).arg(&directory).status();
+        assert!(made.expect("mount").success());
+        let image = directory.join("disk.img");
+        onode!("mkfs", "--size", "64M", &image).succeeds();
+        Some(Self { place, directory, image, mnt })
+    }
+
+    /// Fills the host, and then writes what cannot be saved.
+    fn lose_something(&self) {
+        let mut other = fs::File::create(self.directory.join("other")).expect("create");
+        while other.write_all(&[1; 64 << 10]).is_ok() {}
+        // It is taken by the cache, or refused if the device has seen by then that the host is full.
+        let _ = fs::write(self.mnt.join("lost"), noise(1 << 20));
+    }
+
+    fn make_room(&self) {
+        fs::remove_file(self.directory.join("other")).expect("remove");
+    }
+}
+
+fn noise(bytes: u32) -> Vec<u8> {
+    (0..bytes).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+}
+
+#[test]
+fn umount_tells_that_not_everything_was_saved() {
+    let Some(small) = Small::new("notsaved") else { return };
+    onode!("mount", &small.image, &small.mnt).succeeds();
+    fs::write(small.mnt.join("important"), b"content").expect("write");
+    small.lose_something();
+    let error = onode!("umount", &small.mnt).fails(16);
+    assert!(error.starts_with("onode: cannot ") && error.contains("no space left on the host"), "{error}");
+    assert!(error.contains("\nhint: "), "{error}");
+    assert!(!is_mounted(&small.mnt));
+    // Whoever comes next hears of it, too, until the volume is in use again.
+    let told = |text: &str| assert!(text.contains("could not save everything"), "{text}");
+    small.make_room();
+    told(&onode!("check", &small.image).succeeds());
+    let health = onode!("health", &small.image).output().expect("it runs");
+    assert_eq!(health.status.code(), Some(5));
+    told(&String::from_utf8_lossy(&health.stdout));
+    let mount = onode!("mount", &small.image, &small.mnt).output().expect("it runs");
+    assert_eq!(mount.status.code(), Some(0));
+    told(&String::from_utf8_lossy(&mount.stderr));
+    let health = onode!("health", &small.mnt).output().expect("it runs");
+    assert_eq!(health.status.code(), Some(3), "it happened and is over");
+    onode!("umount", &small.mnt).succeeds();
+    assert_eq!(onode!("health", &small.image).succeeds().lines().count(), 1);
+}
+
+#[test]
+fn an_unmount_by_others_is_told_by_the_next_command() {
+    let Some(small) = Small::new("umount8") else { return };
+    let log = small.place.path("log");
+    onode!("mount", "--log", &log, &small.image, &small.mnt).succeeds();
+    small.lose_something();
+    assert!(Command::new("umount").arg(&small.mnt).status().expect("umount").success());
+    wait_until("the log has it", || fs::read_to_string(&log).is_ok_and(|log| log.contains("not everything is saved")));
+    small.make_room();
+    wait_until("the server has ended", || {
+        let check = onode!("check", &small.image).output().expect("it runs");
+        String::from_utf8_lossy(&check.stdout).contains("could not save everything")
+    });
+}
+
+#[test]
+fn a_killed_server_is_told() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("told-killed");
+    let (image, mnt) = (place.image("disk.img"), place.directory("mnt"));
+    let up = Running::up(&mnt, &image);
+    up.signal("KILL");
+    up.end();
+    let health = onode!("health", &mnt).output().expect("it runs");
+    assert_eq!(health.status.code(), Some(5), "the server is gone");
+    let error = onode!("umount", &mnt).fails(1);
+    is_clear(&error, &mnt);
+    assert!(error.contains("killed") && !is_mounted(&mnt), "{error}");
+    let check = onode!("check", &image).succeeds();
+    assert!(check.contains("ended without unmounting"), "{check}");
+    let mount = onode!("mount", &image, &mnt).output().expect("it runs");
+    assert!(String::from_utf8_lossy(&mount.stderr).contains("ended without unmounting"));
+    onode!("umount", &mnt).succeeds();
+    let check = onode!("check", &image).succeeds();
+    assert!(!check.contains("ended without"), "{check}");
+}
+
+/// The server dies in the middle of the unmount: here because what it lies on does.
+#[test]
+fn a_medium_that_goes_away_is_told_by_umount() {
+    if !has_fuse() || !is_root() {
+        return;
+    }
+    let place = Place::new("gone");
+    let (below, mnt) = (place.directory("below"), place.directory("mnt"));
+    let outer = Running::start(&mut onode!("up", &below, "ram:size=96M"));
+    wait_until("the mount below is live", || is_mounted(&below));
+    let spec = format!("tier:{},{}", place.path("ssd.img").display(), below.join("hdd.img").display());
+    onode!("mkfs", format!("{spec},size=64M,fast-size=16M")).succeeds();
+    onode!("mount", &spec, &mnt).succeeds();
+    fs::write(mnt.join("x"), noise(3_000_000)).expect("write");
+    outer.signal("KILL");
+    outer.end();
+    let output = onode!("umount", &mnt).output().expect("it runs");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && error.starts_with("onode: cannot "), "{error}");
+}
+
+#[test]
+fn health_says_what_is_wrong_in_a_word_and_a_code() {
+    let Some(small) = Small::new("health") else { return };
+    let [log, metrics, hook, heard] = ["log", "metrics.prom", "hook", "heard"].map(|name| small.place.path(name));
+    let script =
+        format!("#!/bin/sh\necho \"$ONODE_SEVERITY $ONODE_CODE $ONODE_MOUNT $ONODE_TEXT\" >>{}\n", heard.display());
+    fs::write(&hook, script).expect("hook");
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("executable");
+    let mut mount = onode!("mount", "--log", &log, "--metrics", &metrics, "--hook", &hook, &small.image, &small.mnt);
+    mount.succeeds();
+    assert!(onode!("health", &small.mnt).succeeds().starts_with("healthy: "));
+    assert!(onode!("health", &small.image).succeeds().contains(" at "), "the mount is asked");
+    let json = onode!("health", "--json", &small.mnt).succeeds();
+    assert!(json.contains("\"state\": \"healthy\"") && json.contains("\"conditions\": []"), "{json}");
+    let has = |path: &Path, text: &str| fs::read_to_string(path).is_ok_and(|content| content.contains(text));
+    assert!(has(&metrics, "\nonode_mounted{") && has(&metrics, "\nonode_device_"));
+    small.lose_something();
+    // The device notices when it writes; then it accepts no more changes.
+    wait_until("it failed", || onode!("health", &small.mnt).status().expect("it runs").code() == Some(5));
+    let said = onode!("health", "--all").output().expect("it runs");
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.contains("failed: ") && said.contains("(read-only)"), "{said}");
+    for report in [onode!("stat", &small.mnt), onode!("top", "--once", &small.mnt)] {
+        let mut report = report;
+        assert!(report.succeeds().contains("READ-ONLY"));
+    }
+    wait_until("the log has it", || has(&log, "ERROR") && has(&log, "(read-only)"));
+    wait_until("the metrics have it", || has(&metrics, "code=\"read-only\",severity=\"failed\"} 1"));
+    wait_until("the hook was run", || has(&heard, &format!("failed read-only {}", small.mnt.display())));
+    onode!("umount", &small.mnt).fails(16);
+    wait_until("the metrics say that it ended", || has(&metrics, "\nonode_saved{"));
+    wait_until("the hook heard of the end", || has(&heard, "failed not-saved"));
+    assert!(has(&log, "not everything is saved"));
+}
+
+#[test]
+fn a_hook_that_hangs_holds_up_nothing() {
+    let Some(small) = Small::new("hook") else { return };
+    let hook = small.place.file("hook", b"#!/bin/sh\nexec sleep 1000\n");
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("executable");
+    onode!("mount", "-o", format!("hook={}", hook.display()), &small.image, &small.mnt).succeeds();
+    small.lose_something();
+    wait_until("it failed", || onode!("health", &small.mnt).status().expect("it runs").code() == Some(5));
+    assert!(fs::read_dir(&small.mnt).is_ok());
+    onode!("umount", &small.mnt).fails(16);
+}
+
+#[test]
+fn who_is_told_must_be_there() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("log");
+    let (image, mnt) = (place.image("disk.img"), place.directory("mnt"));
+    let nowhere = place.path("no/where");
+    is_clear(&onode!("mount", "--log", &nowhere, &image, &mnt).fails(20), &nowhere);
+    is_clear(&onode!("mount", "--metrics", &nowhere, &image, &mnt).fails(20), &nowhere);
+    is_clear(&onode!("mount", "--log-level", "loud", &image, &mnt).fails(2), "loud");
+    assert!(!is_mounted(&mnt));
+    onode!("mount", &image, &mnt).succeeds();
+    onode!("umount", &mnt).succeeds();
+}
+
+#[test]
+fn errors_are_json_when_reports_are() {
+    let place = Place::new("json");
+    let missing = place.path("none.img");
+    let error = onode!("--json", "ls", &missing).fails(20);
+    let value: serde_json::Value = serde_json::from_str(&error).expect("JSON");
+    let of = |key: &str| &value["error"][key];
+    assert_eq!(of("exit_code"), 20);
+    assert!(of("what").as_str().is_some_and(|what| what.contains("none.img")), "{error}");
+    assert!(of("hint").is_string() && of("class").is_string() && of("why").is_string());
+    let error = onode!("--json", "mkfs", "--colour", &missing).fails(2);
+    let value: serde_json::Value = serde_json::from_str(&error).expect("JSON");
+    assert_eq!(value["error"]["exit_code"], 2);
+    assert!(value["error"]["why"].as_str().is_some_and(|why| why.contains("--colour")), "{error}");
+}
+
+#[test]
+fn names_cannot_reach_the_terminal() {
+    let place = Place::new("escape");
+    let image = place.image("disk.img");
+    let name = "e\u{1b}[31mred";
+    onode!("put", &image, place.file("f", b"x"), format!("/{name}")).succeeds();
+    onode!("put", &image, place.file("f", b"x"), "/two\nlines").succeeds();
+    let listed = onode!("ls", &image).succeeds();
+    assert_eq!(listed, "'e'$'\\033''[31mred'\n'two'$'\\n''lines'\n");
+    assert_eq!(onode!("ls", "-b", &image).succeeds(), "e\\033[31mred\ntwo\\nlines\n");
+    assert_eq!(onode!("ls", "-Q", &image).succeeds(), "\"e\\033[31mred\"\n\"two\\nlines\"\n");
+    let json: serde_json::Value = serde_json::from_str(&onode!("ls", "--json", &image).succeeds()).expect("JSON");
+    assert_eq!(json[0]["name"], name);
+    assert!(!onode!("ls", "-l", &image).succeeds().contains('\u{1b}'));
+    let error = onode!("ls", &image, format!("/{name}x")).fails(20);
+    assert!(!error.contains('\u{1b}') && error.contains("[31mred"), "{error}");
+    // What the content of a damaged file is called goes through the same.
+    let file = fs::OpenOptions::new().write(true).open(&image).expect("open");
+    file.write_all_at(b"?", 24).expect("damage");
+    assert!(!onode!("check", &image).output().expect("it runs").stdout.contains(&0x1b));
+}

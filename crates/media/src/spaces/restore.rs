@@ -1,0 +1,53 @@
+//! A table made anew, where both copies are lost and somebody knows where a space lies.
+
+use super::format::{HEADERS_END, PAGE_BYTES};
+use super::region::{LARGE_PAGE_BYTES, LARGE_REGION, LENGTH_MIN, Region};
+use super::table::{Kind, SpaceInfo, Table, check_name};
+use crate::error::{Error, MediaErrorKind, Result};
+use crate::pmem::Pmem;
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec;
+use core::ops::Range;
+
+impl<P: Pmem> Region<P> {
+    /// The region of a memory whose table is lost, with the one space that is known of; what lies outside of it is free.
+    /// With `store` its table is stored, else the memory stays as it is until the next change.
+    ///
+    /// # Errors
+    /// `Invalid` if no such space can be, and those of the memory.
+    pub fn restore(
+        pmem: P,
+        uuid: [u8; 16],
+        (name, kind): (&str, Kind),
+        place: Range<u64>,
+        store: bool,
+    ) -> Result<Self> {
+        check_name(name)?;
+        let length = pmem.length() - pmem.length() % PAGE_BYTES;
+        let info = SpaceInfo {
+            id: 1,
+            name: name.to_string(),
+            kind,
+            read_only: false,
+            start: place.start,
+            length: place.end.saturating_sub(place.start),
+        };
+        let table = Table {
+            uuid,
+            generation: 0,
+            length,
+            alignment: if length >= LARGE_REGION { LARGE_PAGE_BYTES } else { PAGE_BYTES },
+            fresh_from: length,
+            next_id: 2,
+            lists: [HEADERS_END, HEADERS_END + PAGE_BYTES],
+            list_bytes: PAGE_BYTES,
+            spaces: vec![info],
+        };
+        let wrong = if length < LENGTH_MIN { Some(format!("{length} bytes")) } else { table.contradiction() };
+        match wrong {
+            Some(what) => Err(Error::new(MediaErrorKind::Invalid, what)),
+            None => Self::with_table(pmem, table, store),
+        }
+    }
+}
