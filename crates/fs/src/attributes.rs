@@ -81,12 +81,12 @@ fn apply(inode: &mut Inode, caller: &Caller, change: &SetAttributes, now: Timest
     // Linux asks for a chown to the present owner and group by a change that names nothing.
     let named_nothing = SetAttributes { changed: change.changed, ..SetAttributes::default() } == *change;
     if change.uid.is_some() || change.gid.is_some() || named_nothing {
-        inode.uid = change.uid.unwrap_or(inode.uid);
-        inode.gid = change.gid.unwrap_or(inode.gid);
         // Programs lose what they could do in the name of the old owner, also if root gives them away.
         if !inode.is_directory() {
-            drop_set_bits(inode);
+            drop_set_bits(inode, caller);
         }
+        inode.uid = change.uid.unwrap_or(inode.uid);
+        inode.gid = change.gid.unwrap_or(inode.gid);
     }
     if let Some(permissions) = change.permissions {
         inode.permissions = permissions & 0o7777;

@@ -4,6 +4,7 @@
 //! Small sequential writes grow one range; a rewritten byte is held once. It knows no device and no
 //! budget; the owner adds up [`DirtyRanges::bytes`].
 
+use onode_object::Demand;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -12,12 +13,27 @@ use std::ops::Range;
 pub(crate) struct DirtyRanges {
     ranges: BTreeMap<u64, Vec<u8>>,
     bytes: usize,
+    /// Blocks that the ranges lie in, those of each for themselves.
+    blocks: u64,
+}
+
+/// Blocks that a range lies in.
+pub(crate) const fn blocks_of(start: u64, length: usize) -> u64 {
+    if length == 0 {
+        return 0;
+    }
+    (start + length as u64).div_ceil(Demand::BLOCK_BYTES) - start / Demand::BLOCK_BYTES
 }
 
 impl DirtyRanges {
     /// Bytes held.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Blocks that hold a byte of them, those of each range for themselves.
+    pub(crate) const fn blocks(&self) -> u64 {
+        self.blocks
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -61,6 +77,7 @@ impl DirtyRanges {
             held.extend_from_slice(&tail);
         }
         self.bytes += held.len() - old_length;
+        self.blocks = self.blocks + blocks_of(start, held.len()) - blocks_of(start, old_length);
         held.len()
     }
 
@@ -70,6 +87,7 @@ impl DirtyRanges {
         while let Some((&next, _)) = self.ranges.range(start + 1..=end).next() {
             let Some(held) = self.ranges.remove(&next) else { break };
             self.bytes -= held.len();
+            self.blocks -= blocks_of(next, held.len());
             let skip = (end - next) as usize;
             if skip < held.len() {
                 // Only the last range can reach past `end`.
@@ -92,6 +110,7 @@ impl DirtyRanges {
             let Some(mut held) = self.ranges.remove(&start) else { continue };
             let end = start + held.len() as u64;
             self.bytes -= held.len();
+            self.blocks -= blocks_of(start, held.len());
             if end > range.end && start < range.end {
                 let rest = held.split_off((range.end - start) as usize);
                 self.insert(range.end, rest);
@@ -106,6 +125,7 @@ impl DirtyRanges {
     fn insert(&mut self, start: u64, held: Vec<u8>) {
         if !held.is_empty() {
             self.bytes += held.len();
+            self.blocks += blocks_of(start, held.len());
             self.ranges.insert(start, held);
         }
     }
@@ -113,7 +133,7 @@ impl DirtyRanges {
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         self.ranges.clear();
-        self.bytes = 0;
+        (self.bytes, self.blocks) = (0, 0);
     }
 
     /// Copies what is held of `offset..offset + buffer.len()` into `buffer`; returns the ranges of the

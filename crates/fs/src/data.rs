@@ -7,7 +7,7 @@ use crate::access;
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::inode::Inode;
-use crate::namespace::{SET_GROUP, SET_USER};
+use crate::namespace::{GROUP_EXECUTE, SET_GROUP, SET_USER};
 use crate::options::AccessTimes;
 use crate::state::State;
 use crate::types::{Caller, FileType, InodeNumber};
@@ -24,13 +24,27 @@ impl FileSystem {
     /// # Errors
     /// `IsDirectory`, `Invalid` for a file without bytes; `Corrupt` if bytes of the range are lost.
     pub fn read(&self, number: InodeNumber, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.read_renewing(number, offset, buffer, true)
+    }
+
+    /// [`read`](Self::read) for who wants to leave the access time as it is (`O_NOATIME`).
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_noatime(&self, number: InodeNumber, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.read_renewing(number, offset, buffer, false)
+    }
+
+    fn read_renewing(&self, number: InodeNumber, offset: u64, buffer: &mut [u8], renews: bool) -> Result<usize> {
         let (length, valid, gaps) = {
             let state = &mut *self.lock();
             if let Some(length) = self.read_in_place(state, number, offset, buffer) {
                 return Ok(length);
             }
             self.check_regular(state, number)?;
-            self.touch_accessed(state, number);
+            if renews {
+                self.touch_accessed(state, number);
+            }
             let node = self.node(state, number)?;
             let length = usize::try_from(node.size.saturating_sub(offset)).unwrap_or(usize::MAX).min(buffer.len());
             let gaps = if length == 0 { Vec::new() } else { node.dirty.read(offset, &mut buffer[..length]) };
@@ -87,11 +101,17 @@ impl FileSystem {
         {
             return Ok(written);
         }
-        let length = self.reserve(state, data.len())?;
+        let length = match self.reserve(state, number, offset, data.len()) {
+            Ok(length) => length,
+            Err(error) if error.kind == ErrorKind::NoSpace => {
+                return self.overwrite_when_full(state, caller, number, offset, data)?.ok_or(error);
+            }
+            Err(error) => return Err(error),
+        };
         self.make_cache_room(state, length);
-        let now = self.now();
         let node = self.node(state, number)?;
         let before = node.inode;
+        let now = self.content_time(&before);
         let held = node.dirty.bytes();
         let contiguous = node.dirty.write(offset, &data[..length]);
         let grown = node.dirty.bytes() - held;
@@ -107,6 +127,7 @@ impl FileSystem {
         state.statistics.written_bytes += length as u64;
         state.statistics.changes += 1;
         state.mark_dirty(number.0, now);
+        state.promise(self.device.as_ref(), number.0);
         if self.keeps_nothing_back() {
             self.write_through(state, number, before)?;
         } else if contiguous >= stream_bytes
@@ -188,7 +209,7 @@ impl FileSystem {
 
     /// Renews the access time if the mount wants it.
     pub(crate) fn touch_accessed(&self, state: &mut State, number: InodeNumber) {
-        if self.options.access_times == AccessTimes::Never || self.options.read_only {
+        if self.options.access_times == AccessTimes::Never || self.is_read_only() {
             return;
         }
         let now = self.now();
@@ -213,17 +234,18 @@ fn is_access_time_due(inode: &Inode, now: Timestamp) -> bool {
         || now.seconds.saturating_sub(inode.accessed.seconds) >= SECONDS_A_DAY
 }
 
-/// A write by anyone but the super-user takes the setuid and setgid bits from a program.
+/// A write by anyone but the super-user takes the setuid and setgid bits away.
 pub(crate) fn drop_privileges(inode: &mut Inode, caller: &Caller) {
     if caller.uid != 0 {
-        drop_set_bits(inode);
+        drop_set_bits(inode, caller);
     }
 }
 
-/// Clears setuid, and setgid where it does not mean mandatory locking.
-pub(crate) fn drop_set_bits(inode: &mut Inode) {
+/// Clears setuid, and setgid of a program. Where the group may not execute, which once meant mandatory locks, those who
+/// may set the bit leave it.
+pub(crate) fn drop_set_bits(inode: &mut Inode, caller: &Caller) {
     inode.permissions &= !SET_USER;
-    if inode.permissions & 0o010 != 0 {
+    if inode.permissions & GROUP_EXECUTE != 0 || !caller.may_set_group_bit(inode.gid) {
         inode.permissions &= !SET_GROUP;
     }
 }

@@ -11,11 +11,14 @@ use crate::file_system::FileSystem;
 use crate::options::AccessTimes;
 use crate::state::{Node, Place, State};
 use crate::types::{Caller, InodeNumber};
+use onode_base::ErrorKind;
 use onode_object::Transaction;
 use onode_object::powers::MapObjects;
 
 /// More than that is read without the lock.
 const MOST_IN_PLACE_BYTES: usize = 64 << 10;
+/// More than that is not overwritten at once on a full device.
+const MOST_WHEN_FULL_BYTES: usize = 64 << 10;
 
 /// Where the bytes of a file lie that are as the device has them.
 fn block_of(mapping: &dyn MapObjects, number: InodeNumber, node: &mut Node) -> Option<u64> {
@@ -45,7 +48,7 @@ impl FileSystem {
         let address = block_of(mapping, number, node)?;
         node.used = true;
         let length = usize::try_from(node.size - offset).unwrap_or(usize::MAX).min(buffer.len());
-        mapping.look(address + offset, &mut buffer[..length]);
+        mapping.look(address + offset, &mut buffer[..length]).ok()?;
         state.statistics.read_bytes += length as u64;
         Some(length)
     }
@@ -75,7 +78,7 @@ impl FileSystem {
         }
         let Some(address) = block_of(mapping, number, node) else { return Ok(None) };
         mapping.overwrite(address + offset, data)?;
-        let now = self.now();
+        let now = self.content_time(&node.inode);
         (node.inode.modified, node.inode.changed) = (now, now);
         drop_privileges(&mut node.inode, caller);
         node.inode_dirty = true;
@@ -102,18 +105,57 @@ impl FileSystem {
             return Ok(None);
         }
         node.used = true;
-        let length = self.reserve(state, data.len())?;
-        let now = self.now();
+        let length = match self.reserve(state, number, offset, data.len()) {
+            Ok(length) => length,
+            Err(error) if error.kind == ErrorKind::NoSpace => {
+                return self.overwrite_when_full(state, caller, number, offset, data);
+            }
+            Err(error) => return Err(error),
+        };
+        self.commit_write(state, caller, number, offset, &data[..length])
+    }
+
+    /// On a full device: writes over bytes of a file that the device has, at once. They need space only until what they
+    /// replace is given up, and the device keeps some for that. `None` if the bytes would take more space than there was.
+    pub(crate) fn overwrite_when_full(
+        &self,
+        state: &mut State,
+        caller: &Caller,
+        number: InodeNumber,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<Option<usize>> {
+        let data = &data[..data.len().min(MOST_WHEN_FULL_BYTES)];
+        if !self.is_stored(state, number, offset, data.len())? {
+            return Ok(None);
+        }
+        match self.commit_write(state, caller, number, offset, data) {
+            Err(error) if error.kind == ErrorKind::NoSpace => Ok(None),
+            done => done,
+        }
+    }
+
+    /// Writes to a file that has nothing in the cache, in one transaction; `None` if it has.
+    fn commit_write(
+        &self,
+        state: &mut State,
+        caller: &Caller,
+        number: InodeNumber,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<Option<usize>> {
+        let length = data.len();
         let Some(node) = state.nodes.get_mut(&number.0).filter(|node| node.is_as_on_device()) else { return Ok(None) };
         let mut inode = node.inode;
+        let now = self.content_time(&inode);
         (inode.modified, inode.changed) = (now, now);
         drop_privileges(&mut inode, caller);
         let object = number.object();
         let mut transaction = Transaction { mutations: Vec::with_capacity(3) };
-        transaction.write(object, offset, data[..length].to_vec());
+        transaction.write(object, offset, data.to_vec());
         let accessed = access::take_back(&mut transaction, object, node, &inode);
         self.inodes.store(&mut transaction, object, &inode);
-        self.commit(state, transaction)?;
+        self.commit_promised(state, transaction)?;
         if let Some(node) = state.nodes.get_mut(&number.0) {
             node.inode = inode;
             node.size = node.size.max(offset + length as u64);

@@ -107,7 +107,7 @@ impl FileSystem {
                 // A name whose inode is damaged is still listed.
                 attributes = self.attributes_of(state, inode).ok();
                 if attributes.is_some() {
-                    self.node(state, inode)?.lookups += 1;
+                    state.lookups.add(inode.0);
                 }
             }
             let (file_type, name) = (entry.file_type, entry.name.to_vec());

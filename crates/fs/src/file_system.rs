@@ -19,10 +19,11 @@ use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::Mutex;
 use onode_base::{Clock, ErrorKind, Timestamp};
 use onode_object::{
-    AttributeKind, Durability, Hints, Maintenance, ObjectDevice, ObjectId, ObjectKind, ObjectStat, SyncScope,
-    Transaction,
+    AttributeKey, AttributeKind, Demand, Durability, Hints, Maintenance, Mutation, ObjectDevice, ObjectId, ObjectKind,
+    ObjectStat, SyncScope, Transaction,
 };
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const IDS_AT_ONCE: u64 = 256;
 pub(crate) const BLOCK_BYTES: u32 = 4096;
@@ -39,6 +40,8 @@ pub struct FileSystem {
     pub(crate) hash: NameHash,
     pub(crate) transaction_bytes: usize,
     pub(crate) state: Mutex<State>,
+    /// The device takes no changes any more, as far as was heard.
+    device_read_only: AtomicBool,
 }
 
 impl std::fmt::Debug for FileSystem {
@@ -81,7 +84,9 @@ impl FileSystem {
         let state = Mutex::new(State::new(&options));
         let inodes = volume.inodes();
         let transaction_bytes = info.transaction_bytes.max(BLOCK_BYTES as usize);
-        let file_system = Self { device, clock, options, volume, inodes, hash, transaction_bytes, state };
+        let device_read_only = AtomicBool::new(false);
+        let file_system =
+            Self { device, clock, options, volume, inodes, hash, transaction_bytes, state, device_read_only };
         file_system.node(&mut file_system.lock(), InodeNumber::ROOT)?;
         // Files without names may be in use by others.
         let is_alone = file_system.device.share().is_none_or(|share| !share.has_others());
@@ -126,7 +131,7 @@ impl FileSystem {
 
     /// Waits until everything is durable; `moves` were the renames of directories before.
     pub(crate) fn sync_everything(&self, moves: u64) -> Result<()> {
-        self.device.sync(SyncScope::All)?;
+        self.heard(self.device.sync(SyncScope::All))?;
         let mut state = self.lock();
         state.directory_moves_synced = state.directory_moves_synced.max(moves);
         Ok(())
@@ -140,6 +145,7 @@ impl FileSystem {
         if self.options.read_only {
             return;
         }
+        self.look_whether_writable();
         let now = self.clock.now();
         let moves = {
             let state = &mut *self.lock();
@@ -153,7 +159,9 @@ impl FileSystem {
         };
         if self.sync_everything(moves).is_err() {
             // The device stays as it is; the next tick and every fsync try again and tell.
-            self.lock().unsynced_since.get_or_insert(now);
+            let mut state = self.lock();
+            state.unsynced_since.get_or_insert(now);
+            state.statistics.write_back_errors += 1;
         }
     }
 
@@ -173,13 +181,13 @@ impl FileSystem {
         if self.options.read_only {
             return Ok(Maintenance::default());
         }
-        Ok(self.device.maintain(budget)?)
+        self.heard(self.device.maintain(budget))
     }
 
     /// Space and numbers of the whole volume.
     #[must_use]
     pub fn statfs(&self) -> StatFs {
-        let dirty = self.lock().dirty_bytes as u64;
+        let dirty = self.lock().promised;
         let space = self.device.space();
         let left = space.available.saturating_sub(dirty);
         // What is left for names and inodes once nothing more can be written is no promise.
@@ -235,29 +243,73 @@ impl FileSystem {
         self.clock.now()
     }
 
+    /// When a content changes. Others of a shared device see by the time whether what they know is old, so it is later
+    /// than that of the change before, unless somebody has set that one far ahead.
+    pub(crate) fn content_time(&self, inode: &Inode) -> Timestamp {
+        let (now, before) = (self.now(), inode.modified);
+        let is_ahead = now <= before && before.seconds.saturating_sub(now.seconds) <= 1;
+        if !is_ahead || self.device.share().is_none() {
+            return now;
+        }
+        match before.nanoseconds {
+            999_999_999 => Timestamp { seconds: before.seconds.saturating_add(1), nanoseconds: 0 },
+            nanoseconds => Timestamp { nanoseconds: nanoseconds + 1, ..before },
+        }
+    }
+
     pub(crate) fn writes_through(&self) -> bool {
         self.options.write_mode == WriteMode::WriteThrough
+    }
+
+    /// Whether nothing can be changed, as far as was heard.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.options.read_only || self.device_read_only.load(Ordering::Relaxed)
     }
 
     pub(crate) fn check_writable(&self) -> Result<()> {
         if self.options.read_only {
             return Err(Error::new(ErrorKind::ReadOnly, "mounted read-only"));
         }
+        // What is only noted in memory would be lost, however well it went.
+        if self.device_read_only.load(Ordering::Relaxed) {
+            let why = self.device.info().read_only.unwrap_or_else(|| "the device takes no changes".into());
+            return Err(Error::new(ErrorKind::ReadOnly, why));
+        }
         Ok(())
     }
 
-    /// Gives a change to the device.
-    pub(crate) fn commit(&self, state: &mut State, mut transaction: Transaction) -> Result<()> {
+    /// What the device answered; after a failure it is asked whether it takes changes at all.
+    pub(crate) fn heard<T>(&self, answer: onode_object::Result<T>) -> Result<T> {
+        if answer.is_err() {
+            self.look_whether_writable();
+        }
+        Ok(answer?)
+    }
+
+    fn look_whether_writable(&self) {
+        self.device_read_only.store(self.device.info().read_only.is_some(), Ordering::Relaxed);
+    }
+
+    /// Gives a change to the device that leaves it room for what is dirty.
+    pub(crate) fn commit(&self, state: &mut State, transaction: Transaction) -> Result<()> {
+        if let Some(demand) = growth_of(&transaction) {
+            self.leave_room(state, &demand)?;
+        }
+        self.commit_promised(state, transaction)
+    }
+
+    /// Gives a change to the device for which space was set aside, or which frees some.
+    pub(crate) fn commit_promised(&self, state: &mut State, mut transaction: Transaction) -> Result<()> {
         if transaction.is_empty() {
             return Ok(());
         }
         let waits = self.writes_through() && !is_planted(Bug::WriteThroughBuffered);
         if is_planted(Bug::NamesInTwo) && transaction.mutations.len() > 1 {
             let first = Transaction { mutations: transaction.mutations.drain(..1).collect() };
-            self.device.commit(first, if waits { Durability::Durable } else { Durability::Buffered })?;
+            self.heard(self.device.commit(first, if waits { Durability::Durable } else { Durability::Buffered }))?;
         }
         let durability = if waits { Durability::Durable } else { Durability::Buffered };
-        self.device.commit(transaction, durability)?;
+        self.heard(self.device.commit(transaction, durability))?;
         state.statistics.transactions += 1;
         if durability == Durability::Buffered && state.unsynced_since.is_none() {
             state.unsynced_since = Some(self.now());
@@ -365,4 +417,30 @@ impl FileSystem {
         };
         Hints { kind, locality: Some(ObjectId(parent.0)), ..Hints::default() }
     }
+}
+
+/// What a change of names or attributes adds to the device; `None` if it takes something away or puts as much in its place.
+fn growth_of(transaction: &Transaction) -> Option<Demand> {
+    let is_listed = |key: &AttributeKey| [AttributeKind::ENTRY, AttributeKind::XATTR].contains(&key.kind);
+    let mut demand = Demand::default();
+    let mut grows = false;
+    for mutation in &transaction.mutations {
+        match mutation {
+            Mutation::Remove { .. } => return None,
+            Mutation::RemoveAttribute { key, .. } if is_listed(key) => return None,
+            Mutation::Create { .. } => (grows, demand.entries) = (true, demand.entries + 1),
+            Mutation::SetAttribute { key, value, .. } => {
+                grows |= is_listed(key);
+                demand.entries += 1;
+                demand.entry_bytes += value.len() as u64;
+            }
+            Mutation::Write { data, .. } => demand.entry_bytes += data.len() as u64,
+            Mutation::RemoveAttribute { .. }
+            | Mutation::Truncate { .. }
+            | Mutation::Punch { .. }
+            | Mutation::SetHints { .. }
+            | Mutation::SetAccessTime { .. } => {}
+        }
+    }
+    grows.then_some(demand)
 }

@@ -125,7 +125,7 @@ impl FileSystem {
         let result = match moves {
             // A directory on the way may have a new name since the file's last commit.
             Some(moves) => self.sync_everything(moves),
-            None => self.device.sync(SyncScope::Object(number.object())).map_err(Error::from),
+            None => self.heard(self.device.sync(SyncScope::Object(number.object()))),
         };
         if let Err(error) = &result {
             let state = &mut *self.lock();

@@ -26,6 +26,7 @@ mod handles;
 mod hash;
 pub mod inode;
 pub mod inodes;
+mod lookups;
 mod memory;
 mod names;
 mod namespace;

@@ -8,8 +8,8 @@ use crate::file_system::FileSystem;
 use crate::namespace::Removal;
 use crate::orphan::Ended;
 use crate::state::State;
-use crate::types::{Caller, FileType, InodeNumber};
-use onode_base::ErrorKind;
+use crate::types::{Caller, FileHandle, FileType, InodeNumber};
+use onode_base::{ErrorKind, Timestamp};
 use onode_object::powers::{Content, MapObjects, Placed};
 use onode_object::{Durability, ObjectId, Transaction};
 
@@ -54,10 +54,39 @@ impl FileSystem {
     /// `NotSupported` on other devices; `Busy` if the file is open or has other names; `Invalid` if its content is not one
     /// block; as [`unlink`](Self::unlink).
     pub fn withdraw(&self, parent: InodeNumber, name: &[u8]) -> Result<Block> {
+        self.withdraw_held(parent, name, None)
+    }
+
+    /// The same for somebody who has the file open: the handle is given back with it, and stays open if this fails.
+    ///
+    /// # Errors
+    /// As [`withdraw`](Self::withdraw), but `Busy` only if others have it open; `Stale` if the handle is one of another file.
+    pub fn withdraw_open(&self, parent: InodeNumber, name: &[u8], handle: FileHandle) -> Result<Block> {
+        self.withdraw_held(parent, name, Some(handle))
+    }
+
+    fn withdraw_held(&self, parent: InodeNumber, name: &[u8], handle: Option<FileHandle>) -> Result<Block> {
         self.mapping()?;
-        let content = self.remove_name(parent, name, Removal::ToMemory)?;
+        let content = self.remove_name(parent, name, Removal::ToMemory(handle))?;
         let content = content.ok_or_else(|| Error::new(ErrorKind::Invalid, "the file has no block"))?;
         Ok(Block { address: content.address, bytes: content.bytes, is_durable: true })
+    }
+
+    /// Has the content of a regular file lie in one block. The file stays what it is, times and attributes included; whoever
+    /// knows where its blocks lay must ask anew.
+    ///
+    /// # Errors
+    /// `NotSupported` on other devices; `NoSpace` if there is no such block beside those that hold it now; as
+    /// [`read`](Self::read); the device's errors.
+    pub fn gather(&self, number: InodeNumber) -> Result<()> {
+        let mapping = self.mapping()?;
+        self.check_writable()?;
+        let state = &mut *self.lock();
+        self.settle_content(state, number)?;
+        mapping.gather(number.object())?;
+        state.statistics.transactions += 1;
+        self.node(state, number)?.device_changed();
+        Ok(())
     }
 
     /// The object of a regular file as one that has a table of slots ([`MapObjects::fill_slot`]); the table is made if there is
@@ -108,8 +137,22 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Whether a file may become memory now; writes out what the device does not know of it.
-    pub(crate) fn check_withdrawable(&self, state: &mut State, number: InodeNumber) -> Result<()> {
+    /// Whether a file may become memory now, open through nothing but one handle, if one is given; writes out what the device
+    /// does not know of it.
+    pub(crate) fn check_withdrawable(
+        &self,
+        state: &mut State,
+        number: InodeNumber,
+        handle: Option<FileHandle>,
+    ) -> Result<()> {
+        let is_other = |handle| state.handles.get(handle).is_none_or(|open| open.inode != number.0);
+        if handle.is_some_and(is_other) {
+            return Err(Error::of(
+                ErrorKind::Stale,
+                number,
+                "the name leads to another file than the one that is open",
+            ));
+        }
         let node = self.node(state, number)?;
         if node.inode.file_type != FileType::Regular {
             return Err(Error::of(ErrorKind::Invalid, number, "only the bytes of a regular file can be memory"));
@@ -117,7 +160,8 @@ impl FileSystem {
         if node.inode.links > 1 {
             return Err(Error::of(ErrorKind::Busy, number, "the file has other names"));
         }
-        if node.is_referenced() {
+        let opens = node.opens;
+        if state.lookups.of(number.0) > 0 || opens > u64::from(handle.is_some()) {
             return Err(Error::of(ErrorKind::Busy, number, "the file is in use"));
         }
         self.write_back_file(state, number)
@@ -137,5 +181,31 @@ impl FileSystem {
         let content = self.mapping()?.withdraw(transaction, number.object())?;
         state.statistics.transactions += 1;
         Ok(content)
+    }
+
+    /// Takes the last name of a file that becomes memory; a handle that it is open through is closed with it, or with nothing.
+    pub(crate) fn take_link_to_memory(
+        &self,
+        state: &mut State,
+        number: InodeNumber,
+        handle: Option<FileHandle>,
+        now: Timestamp,
+        mut transaction: Transaction,
+    ) -> Result<Content> {
+        self.check_withdrawable(state, number, handle)?;
+        let held = u64::from(handle.is_some());
+        self.node(state, number)?.opens -= held;
+        let taken = self.take_link(state, number, now, &mut transaction);
+        let content = taken.and_then(|ended| self.commit_withdrawal(state, number, transaction, ended));
+        match (&content, handle) {
+            (Ok(_), Some(handle)) => _ = state.handles.close(handle),
+            (Err(_), Some(_)) => {
+                if let Some(node) = state.nodes.get_mut(&number.0) {
+                    node.opens += held;
+                }
+            }
+            (_, None) => {}
+        }
+        content
     }
 }

@@ -10,9 +10,10 @@ use crate::file_system::FileSystem;
 use crate::inode::Inode;
 use crate::memory::Block;
 use crate::names::CachedName;
+use crate::orphan::Ended;
 use crate::slots::Slot;
 use crate::state::{Node, Place, State};
-use crate::types::{Attributes, Caller, FileType, InodeNumber};
+use crate::types::{Attributes, Caller, FileHandle, FileType, InodeNumber};
 use onode_base::{ErrorKind, Timestamp};
 use onode_object::powers::Content;
 use onode_object::{Hints, Transaction};
@@ -26,7 +27,7 @@ pub const LINKS_MAX: u32 = 65_000;
 
 pub(crate) const SET_USER: u16 = 0o4000;
 pub(crate) const SET_GROUP: u16 = 0o2000;
-const GROUP_EXECUTE: u16 = 0o010;
+pub(crate) const GROUP_EXECUTE: u16 = 0o010;
 
 /// What a name is taken away for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +36,8 @@ pub(crate) enum Removal {
     File,
     /// To remove a directory.
     Directory,
-    /// To have the content of a file as memory.
-    ToMemory,
+    /// To have the content of a file as memory, which whoever asks may have open.
+    ToMemory(Option<FileHandle>),
 }
 
 /// What kind of file to make.
@@ -59,7 +60,7 @@ impl New<'_> {
 }
 
 impl FileSystem {
-    /// The file a name leads to. `.` and `..` work. Counts as one use, to be given back by
+    /// The file a name leads to. `.` and `..` work; `.` is any file itself. Counts as one use, to be given back by
     /// [`forget`](Self::forget).
     ///
     /// # Errors
@@ -71,11 +72,12 @@ impl FileSystem {
         let known = |node: &&mut Box<Node>| node.seen == seen && node.allocated.is_some();
         if let Some(node) = state.nodes.get_mut(&number.0).filter(known) {
             node.used = true;
-            node.lookups += 1;
-            return Ok(node.attributes(number.0));
+            let attributes = node.attributes(number.0);
+            state.lookups.add(number.0);
+            return Ok(attributes);
         }
         let attributes = self.attributes_of(state, number)?;
-        self.node(state, number)?.lookups += 1;
+        state.lookups.add(number.0);
         Ok(attributes)
     }
 
@@ -83,11 +85,9 @@ impl FileSystem {
     /// handle goes away.
     pub fn forget(&self, number: InodeNumber, count: u64) {
         let mut state = self.state.lock();
-        if let Some(node) = state.nodes.get_mut(&number.0) {
-            node.lookups = node.lookups.saturating_sub(count);
-            if node.removed || node.inode.links == 0 {
-                self.let_go(&mut self.take_turn(state), number);
-            }
+        state.lookups.take(number.0, count);
+        if state.nodes.get(&number.0).is_some_and(|node| node.removed || node.inode.links == 0) {
+            self.let_go(&mut self.take_turn(state), number);
         }
     }
 
@@ -167,7 +167,7 @@ impl FileSystem {
         permissions: u16,
     ) -> Result<InodeNumber> {
         self.check_writable()?;
-        let made = self.make_locked(&mut self.lock(), caller, parent, name, New::Memory(block), permissions, 0)?;
+        let made = self.make_locked(&mut self.lock(), caller, parent, name, New::Memory(block), permissions, false)?;
         Ok(made.inode)
     }
 
@@ -181,11 +181,11 @@ impl FileSystem {
     ) -> Result<Attributes> {
         self.check_writable()?;
         let state = &mut *self.lock();
-        let made = self.make_locked(state, caller, parent, name, new, permissions, 1)?;
+        let made = self.make_locked(state, caller, parent, name, new, permissions, true)?;
         if made.size == 0 { Ok(made) } else { self.attributes_of(state, made.inode) }
     }
 
-    /// Makes a file that begins with so many lookups counted; its attributes without the space that it takes.
+    /// Makes a file, which begins with a lookup if that is to be counted; its attributes without the space that it takes.
     #[expect(clippy::too_many_arguments, reason = "one place makes every new file")]
     fn make_locked(
         &self,
@@ -195,7 +195,7 @@ impl FileSystem {
         name: &[u8],
         new: New<'_>,
         permissions: u16,
-        lookups: u64,
+        is_lookup: bool,
     ) -> Result<Attributes> {
         check_name(name)?;
         let mut directory = self.live_directory(state, parent)?;
@@ -225,7 +225,7 @@ impl FileSystem {
         }
         self.set_inode(state, parent, directory);
         state.names.insert(parent.0, home, name, CachedName { inode: number.0, file_type: inode.file_type });
-        Ok(Self::admit_new(state, number, inode, new, lookups))
+        Ok(Self::admit_new(state, number, inode, new, is_lookup))
     }
 
     /// Makes a regular file without a name in the directory `parent`, which goes away with its last
@@ -245,7 +245,8 @@ impl FileSystem {
         Self::add_orphan(&mut transaction, number);
         self.commit(state, transaction)?;
         inode.links = 0;
-        Ok(Self::admit_new(state, number, inode, new, 1))
+        state.orphans += 1;
+        Ok(Self::admit_new(state, number, inode, new, true))
     }
 
     /// Adds the new object with its inode, target and inherited ACLs to the transaction.
@@ -302,14 +303,13 @@ impl FileSystem {
     }
 
     /// Takes a file that was just made into memory; its attributes without the space that it takes.
-    fn admit_new(state: &mut State, number: InodeNumber, inode: Inode, new: New<'_>, lookups: u64) -> Attributes {
+    fn admit_new(state: &mut State, number: InodeNumber, inode: Inode, new: New<'_>, is_lookup: bool) -> Attributes {
         let size = match new {
             New::Link(target) => target.len() as u64,
             New::Memory(block) => block.bytes,
             New::Plain(_) | New::Device(..) => 0,
         };
         let mut node = Node::new(inode, size);
-        node.lookups = lookups;
         node.allocated = (size == 0).then_some(0);
         if let New::Memory(block) = new {
             node.place = Place::Block(block.address);
@@ -317,6 +317,9 @@ impl FileSystem {
         state.statistics.changes += 1;
         let attributes = node.attributes(number.0);
         state.insert(number.0, node);
+        if is_lookup {
+            state.lookups.add(number.0);
+        }
         attributes
     }
 
@@ -347,7 +350,8 @@ impl FileSystem {
         self.write_back_file(state, number)?;
         let now = self.now();
         let mut transaction = Transaction::new();
-        if inode.links == 0 {
+        let was_orphan = inode.links == 0;
+        if was_orphan {
             Self::remove_orphan_mark(&mut transaction, number);
         }
         inode.links += 1;
@@ -363,7 +367,8 @@ impl FileSystem {
         self.set_inode(state, number, inode);
         self.cache_name(state, parent, name, CachedName { inode: number.0, file_type: inode.file_type });
         state.statistics.changes += 1;
-        self.node(state, number)?.lookups += 1;
+        state.orphans = state.orphans.saturating_sub(u64::from(was_orphan));
+        state.lookups.add(number.0);
         self.attributes_of(state, number)
     }
 
@@ -411,15 +416,12 @@ impl FileSystem {
         directory.links = directory.links.saturating_sub(u32::from(as_directory));
         (directory.modified, directory.changed) = (now, now);
         self.inodes.store(&mut transaction, parent.object(), &directory);
-        if removal == Removal::ToMemory {
-            self.check_withdrawable(state, number)?;
-        }
-        let ended = self.take_link(state, number, now, &mut transaction)?;
-        let content = if removal == Removal::ToMemory {
-            Some(self.commit_withdrawal(state, number, transaction, ended)?)
+        let (content, ended) = if let Removal::ToMemory(handle) = removal {
+            (Some(self.take_link_to_memory(state, number, handle, now, transaction)?), Ended::Removed)
         } else {
+            let ended = self.take_link(state, number, now, &mut transaction)?;
             self.commit_removal(state, number, transaction, ended)?;
-            None
+            (None, ended)
         };
         self.set_inode(state, parent, directory);
         self.forget_name(state, parent, name);
@@ -438,9 +440,13 @@ impl FileSystem {
 
     /// Where a name leads, `.` and `..` included.
     pub(crate) fn resolve_name(&self, state: &mut State, parent: InodeNumber, name: &[u8]) -> Result<InodeNumber> {
+        // Who has a handle from long ago (NFS, `open_by_handle_at`) asks so whether a file of any type is there.
+        if name == b"." {
+            let node = self.node(state, parent)?;
+            return if node.removed { Err(ErrorKind::NotFound.into()) } else { Ok(parent) };
+        }
         let directory = self.directory(state, parent)?;
         match name {
-            b"." => Ok(parent),
             b".." => Ok(InodeNumber(directory.parent)),
             _ => Ok(InodeNumber(self.find_name(state, parent, name)?.ok_or(ErrorKind::NotFound)?.inode)),
         }

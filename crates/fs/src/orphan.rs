@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
-use crate::state::{Node, State};
+use crate::state::State;
 use crate::types::InodeNumber;
 use crate::volume::VOLUME;
 use crate::xattr;
@@ -13,6 +13,8 @@ use onode_base::{ErrorKind, Timestamp};
 use onode_object::{AttributeKey, AttributeKind, Durability, Mutation, ObjectDevice, ObjectId, SyncScope, Transaction};
 
 const ORPHANS_AT_ONCE: usize = 64;
+/// How long it is likely that a file without a name is about to go.
+const EXPECTED_SECONDS: i64 = 1;
 
 /// What became of a file that lost a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +47,20 @@ impl FileSystem {
     }
 
     /// Whether the object of a file without a name must stay for those who use it.
-    fn is_in_use(&self, node: &Node) -> bool {
+    fn is_in_use(&self, state: &State, number: InodeNumber) -> bool {
+        let Some(node) = state.nodes.get(&number.0) else { return false };
         // Nobody reads a removed directory's object: it was empty.
-        !node.inode.is_directory() && (node.opens > 0 || (!self.options.opens_are_counted && node.lookups > 0))
+        let is_known = || !self.options.opens_are_counted && state.lookups.of(number.0) > 0;
+        !node.inode.is_directory() && (node.opens > 0 || is_known())
+    }
+
+    /// Whether a file that has lost its name lately is still in use: the kernel says some time after the call that took
+    /// the name that it has forgotten the file, and only then there is space.
+    #[must_use]
+    pub fn is_space_expected(&self) -> bool {
+        let state = self.state.lock();
+        let since = |at: Timestamp| self.now().seconds.saturating_sub(at.seconds);
+        state.orphans > 0 && state.last_orphan.is_some_and(|at| (0..=EXPECTED_SECONDS).contains(&since(at)))
     }
 
     /// Adds to the transaction what it means that the file loses one name. A directory must be empty.
@@ -58,23 +71,22 @@ impl FileSystem {
         now: Timestamp,
         transaction: &mut Transaction,
     ) -> Result<Ended> {
-        let node = self.node(state, number)?;
-        if node.inode.is_directory() {
-            if node.inode.entries > 0 {
+        let inode = self.node(state, number)?.inode;
+        if inode.is_directory() {
+            if inode.entries > 0 {
                 return Err(Error::of(ErrorKind::NotEmpty, number, ""));
             }
-        } else if node.inode.links > 1 {
-            let mut inode = node.inode;
+        } else if inode.links > 1 {
+            let mut inode = inode;
             inode.links -= 1;
             inode.changed = now;
             self.inodes.store(transaction, number.object(), &inode);
             return Ok(Ended::No);
-        } else if self.is_in_use(node) {
+        } else if self.is_in_use(state, number) {
             Self::add_orphan(transaction, number);
             return Ok(Ended::Orphan);
         }
-        let has_xattrs = node.inode.has_xattrs;
-        self.remove_file(number.object(), has_xattrs, transaction)?;
+        self.remove_file(number.object(), inode.has_xattrs, transaction)?;
         Ok(Ended::Removed)
     }
 
@@ -106,7 +118,11 @@ impl FileSystem {
         node.inode.changed = now;
         match ended {
             Ended::No => node.inode.links = node.inode.links.saturating_sub(1),
-            Ended::Orphan => node.inode.links = 0,
+            Ended::Orphan => {
+                node.inode.links = 0;
+                state.orphans += 1;
+                state.last_orphan = Some(now);
+            }
             Ended::Removed => {
                 node.inode.links = 0;
                 self.object_gone(state, number);
@@ -119,32 +135,33 @@ impl FileSystem {
     fn object_gone(&self, state: &mut State, number: InodeNumber) {
         let Some(node) = state.nodes.get_mut(&number.0) else { return };
         node.removed = true;
-        let (dropped, referenced) = (node.dirty.bytes() as u64, node.is_referenced());
-        state.statistics.dropped_bytes += dropped;
+        state.statistics.dropped_bytes += node.dirty.bytes() as u64;
         state.clean(number.0);
-        if !referenced {
+        if !state.is_referenced(number.0) {
             state.drop_node(number.0);
         }
     }
 
     /// Called when a use or handle was given back.
     pub(crate) fn let_go(&self, state: &mut State, number: InodeNumber) {
-        let Some(node) = state.nodes.get_mut(&number.0) else { return };
-        if node.removed {
-            if !node.is_referenced() {
+        let Some(node) = state.nodes.get(&number.0) else { return };
+        let (removed, inode) = (node.removed, node.inode);
+        if removed {
+            if !state.is_referenced(number.0) {
                 state.drop_node(number.0);
             }
             return;
         }
-        if node.inode.links > 0 || self.is_in_use(node) {
+        if inode.links > 0 || self.is_in_use(state, number) {
             return;
         }
-        let has_xattrs = node.inode.has_xattrs;
+        let has_xattrs = inode.has_xattrs;
         let mut transaction = Transaction::new();
         let prepared = self.remove_file(number.object(), has_xattrs, &mut transaction);
         Self::remove_orphan_mark(&mut transaction, number);
         // If the device refuses, the orphan stays listed and the next mount removes it.
         if prepared.is_ok() && self.commit(state, transaction).is_ok() {
+            state.orphans = state.orphans.saturating_sub(1);
             self.object_gone(state, number);
         }
     }

@@ -64,6 +64,11 @@ impl FileSystem {
         Locked { state, share }
     }
 
+    /// A number that is another one than the time before if others have changed something since.
+    pub fn changes_of_others(&self) -> u64 {
+        self.lock().seen
+    }
+
     /// Whether every change goes to the device at once.
     pub(crate) fn keeps_nothing_back(&self) -> bool {
         self.writes_through() || self.device.share().is_some()
@@ -101,7 +106,7 @@ impl FileSystem {
                 state.clean(number.0);
                 let Some(node) = state.nodes.get_mut(&number.0) else { return Ok(()) };
                 (node.inode.links, node.removed, node.seen) = (0, true, seen);
-                if !node.is_referenced() {
+                if !state.is_referenced(number.0) {
                     state.drop_node(number.0);
                 }
                 Ok(())

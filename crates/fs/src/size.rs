@@ -17,9 +17,12 @@ impl FileSystem {
         if size > Transaction::MAX_OBJECT_BYTES {
             return Err(Error::of(ErrorKind::TooLarge, number, ""));
         }
-        let now = self.now();
+        if size > self.node(state, number)?.size {
+            self.reserve(state, number, size, 0)?;
+        }
         let node = self.node(state, number)?;
         let before = node.inode;
+        let now = self.content_time(&before);
         let held = node.dirty.bytes();
         node.dirty.discard(size..u64::MAX);
         let dropped = held - node.dirty.bytes();
@@ -32,6 +35,7 @@ impl FileSystem {
         state.dirty_bytes -= dropped;
         state.statistics.dropped_bytes += dropped as u64;
         state.mark_dirty(number.0, now);
+        state.promise(self.device.as_ref(), number.0);
         if self.keeps_nothing_back() { self.write_through(state, number, before) } else { Ok(()) }
     }
 
@@ -89,9 +93,8 @@ impl FileSystem {
         hole: Option<(u64, u64)>,
         size: Option<u64>,
     ) -> Result<()> {
-        let now = self.now();
-        let node = self.node(state, number)?;
-        let mut inode = node.inode;
+        let mut inode = self.node(state, number)?.inode;
+        let now = self.content_time(&inode);
         if hole.is_some() {
             inode.modified = now;
         }
@@ -132,7 +135,7 @@ impl FileSystem {
                 position = stop.max(position + 1);
             }
         }
-        if needed > self.device.space().available.saturating_sub(state.dirty_bytes as u64) {
+        if needed > self.device.space().available.saturating_sub(state.promised) {
             return Err(Error::of(ErrorKind::NoSpace, number, ""));
         }
         Ok(())

@@ -1,17 +1,21 @@
 //! What the file system holds in memory: nodes (inodes in use or cached), names, handles, counters.
 //!
-//! A node that is dirty, open or known to the kernel stays; the others are kept while there is room.
-//! Everything here can be rebuilt from the device, except what is dirty.
+//! A node that is dirty, open or without a name stays; the others are kept while there is room, whatever the kernel
+//! knows. Everything here can be rebuilt from the device, except what is dirty.
 
-use crate::cluster::DirtyRanges;
+use crate::cluster::{DirtyRanges, blocks_of};
 use crate::handles::{Handles, OpenFile};
 use crate::hash::NumberMap;
 use crate::inode::Inode;
+use crate::lookups::Lookups;
 use crate::names::NameCache;
 use crate::options::Options;
 use crate::types::{Attributes, FileHandle, FileType, InodeNumber, Statistics};
 use onode_base::{ErrorKind, Timestamp};
+use onode_object::{Demand, ObjectDevice};
 use std::collections::VecDeque;
+
+const INODES_LEAST: usize = 64;
 
 /// Where a device whose objects are memory has the bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +45,8 @@ pub(crate) struct Node {
     pub place: Place,
     /// Bytes the device does not have yet.
     pub dirty: DirtyRanges,
+    /// Space that is set aside for what the device does not have yet.
+    pub promised: u64,
     /// The inode differs from the device's.
     pub inode_dirty: bool,
     /// The access time differs from the device's, and nothing else of the inode does.
@@ -49,8 +55,6 @@ pub(crate) struct Node {
     pub device_accessed: u64,
     /// Since when anything is dirty, and the place in the order of dirty files.
     pub dirty_since: Option<(Timestamp, u64)>,
-    /// Entries handed to the kernel and not forgotten.
-    pub lookups: u64,
     /// Handles open.
     pub opens: u64,
     /// Its content was cut to nothing and is being written anew: closing it writes it out.
@@ -80,11 +84,11 @@ impl Node {
             allocated: None,
             place: Place::Unknown,
             dirty: DirtyRanges::default(),
+            promised: 0,
             inode_dirty: false,
             access_dirty: false,
             device_accessed: 0,
             dirty_since: None,
-            lookups: 0,
             opens: 0,
             rewritten: false,
             failures: 0,
@@ -121,15 +125,31 @@ impl Node {
             || self.size != self.device_size
     }
 
+    /// What the device will be given of its content if `range`, another one, becomes dirty as well.
+    pub(crate) fn demand(&self, range: Option<(u64, usize)>) -> Demand {
+        let (offset, length) = range.unwrap_or((0, 0));
+        // A file that only grows may need a block for what it had.
+        let grows = u64::from(self.size > self.device_size && self.dirty.is_empty());
+        Demand {
+            ranges: self.dirty.count() as u64 + u64::from(range.is_some()).max(grows),
+            bytes: (self.dirty.bytes() + length) as u64,
+            blocks: self.dirty.blocks() + blocks_of(offset, length).max(grows),
+            object_bytes: self.size.max(self.device_size).max(offset + length as u64),
+            is_new: self.device_size == 0,
+            ..Demand::default()
+        }
+    }
+
     /// Whether it was read since the device heard of it, and nothing else.
     pub(crate) fn is_read_only_since(&self) -> bool {
         let is_written = self.inode_dirty || !self.dirty.is_empty();
         self.access_dirty && !is_written && self.valid == self.device_size && self.size == self.device_size
     }
 
-    /// Whether somebody outside holds on to it.
-    pub(crate) const fn is_referenced(&self) -> bool {
-        self.lookups > 0 || self.opens > 0
+    /// Whether all that is known of it can be read again.
+    fn can_go(&self) -> bool {
+        let is_whole = !self.removed && self.inode.links > 0 && self.failures_told == self.failures;
+        is_whole && self.opens == 0 && !self.is_dirty() && self.dirty_since.is_none() && !self.rewritten
     }
 
     pub(crate) fn attributes(&self, number: u64) -> Attributes {
@@ -160,6 +180,11 @@ impl Node {
 #[derive(Debug)]
 pub(crate) struct State {
     pub nodes: NumberMap<u64, Box<Node>>,
+    /// Entries handed to the kernel and not forgotten.
+    pub lookups: Lookups,
+    /// Files without a name that are still in use, and when the last of them lost its name.
+    pub orphans: u64,
+    pub last_orphan: Option<Timestamp>,
     /// Nodes in the order in which the sweep looks at them.
     sweep: VecDeque<u64>,
     cached_inodes: usize,
@@ -170,8 +195,9 @@ pub(crate) struct State {
     next_dirty: u64,
     /// Bytes in the write-clustering cache.
     pub dirty_bytes: usize,
-    /// Bytes that may still become dirty before the device must be asked for its space.
-    pub space_budget: u64,
+    /// Space that there is at least as far as the device was asked, and what of it is set aside for dirty files.
+    pub space: u64,
+    pub promised: u64,
     /// Ids reserved and not yet used.
     pub ids: std::ops::Range<u64>,
     pub handles: Handles,
@@ -189,14 +215,19 @@ impl State {
     pub(crate) fn new(options: &Options) -> Self {
         Self {
             nodes: NumberMap::default(),
+            lookups: Lookups::default(),
+            orphans: 0,
+            last_orphan: None,
             sweep: VecDeque::new(),
-            cached_inodes: options.cached_inodes,
+            // What one call works with never goes before it is done.
+            cached_inodes: options.cached_inodes.max(INODES_LEAST),
             names: NameCache::new(options.name_cache_bytes),
             dirty_order: VecDeque::new(),
             dirty_files: 0,
             next_dirty: 0,
             dirty_bytes: 0,
-            space_budget: 0,
+            space: 0,
+            promised: 0,
             ids: 0..0,
             handles: Handles::default(),
             directory_moves: 0,
@@ -222,19 +253,18 @@ impl State {
             }
             let Some(candidate) = self.sweep.pop_front() else { break };
             let Some(node) = self.nodes.get_mut(&candidate) else { continue };
-            if !too_many
-                || candidate == number
-                || node.used
-                || node.is_referenced()
-                || node.is_dirty()
-                || node.dirty_since.is_some()
-            {
+            if !too_many || candidate == number || node.used || !node.can_go() {
                 node.used &= !too_many;
                 self.sweep.push_back(candidate);
             } else {
                 self.nodes.remove(&candidate);
             }
         }
+    }
+
+    /// Whether somebody outside holds on to a file.
+    pub(crate) fn is_referenced(&self, number: u64) -> bool {
+        self.lookups.of(number) > 0 || self.nodes.get(&number).is_some_and(|node| node.opens > 0)
     }
 
     /// Lets go of everything known of a file.
@@ -257,6 +287,30 @@ impl State {
                 self.dirty_order.retain(|place| is_dirty(nodes, *place));
             }
         }
+    }
+
+    /// Space that is neither used nor set aside.
+    pub(crate) const fn budget(&self) -> u64 {
+        self.space.saturating_sub(self.promised)
+    }
+
+    /// What is dirty of a file has changed: sets aside for it what it needs now.
+    pub(crate) fn promise(&mut self, device: &dyn ObjectDevice, number: u64) {
+        let Some(node) = self.nodes.get_mut(&number) else { return };
+        let needs = if node.dirty.is_empty() && node.size <= node.device_size {
+            0
+        } else {
+            device.space_for(&node.demand(None))
+        };
+        self.promised = self.promised - node.promised + needs;
+        node.promised = needs;
+    }
+
+    /// The device has what was set aside for a file, or a part of it: that space is used now.
+    pub(crate) fn keep_promise(&mut self, device: &dyn ObjectDevice, number: u64) {
+        let before = self.promised;
+        self.promise(device, number);
+        self.space = self.space.saturating_sub(before.saturating_sub(self.promised));
     }
 
     /// How many files are dirty.
@@ -286,6 +340,7 @@ impl State {
     pub(crate) fn clean(&mut self, number: u64) {
         if let Some(node) = self.nodes.get_mut(&number) {
             self.dirty_bytes -= node.dirty.bytes();
+            self.promised -= std::mem::take(&mut node.promised);
             node.dirty.clear();
             node.inode_dirty = false;
             node.access_dirty = false;
@@ -304,7 +359,7 @@ impl State {
     pub(crate) fn forget_caches(&mut self) {
         self.names.clear();
         self.sweep.retain(|number| {
-            let stays = self.nodes.get(number).is_some_and(|node| node.is_referenced() || node.is_dirty());
+            let stays = self.nodes.get(number).is_some_and(|node| !node.can_go());
             if !stays {
                 self.nodes.remove(number);
             } else if let Some(node) = self.nodes.get_mut(number) {
@@ -339,11 +394,13 @@ mod tests {
         }
         assert!(state.nodes.len() <= 101 && state.sweep.len() <= 110);
         let mut held = node();
-        held.lookups = 1;
+        held.opens = 1;
         state.insert(1_000_000, held);
+        (0..10_000).for_each(|number| state.lookups.add(number));
         for number in 0..10_000 {
             state.insert(number, node());
         }
         assert!(state.nodes.contains_key(&1_000_000), "what is in use stays");
+        assert!(state.nodes.len() <= 102, "{} files in memory because the kernel knows them", state.nodes.len());
     }
 }

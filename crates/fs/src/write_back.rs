@@ -15,18 +15,17 @@ use crate::inodes::Inodes;
 use crate::state::{Node, State};
 use crate::types::InodeNumber;
 use onode_base::{ErrorKind, Timestamp};
-use onode_object::{Mutation, Transaction};
+use onode_object::{Demand, Mutation, Transaction};
 use std::ops::Range;
 
-/// What a range in the cache may cost the device besides its bytes.
-const RANGE_COST_BYTES: u64 = 128;
 /// Memory that a dirty file takes besides its bytes.
 const FILE_COST_BYTES: usize = 512;
 /// Space that writes leave for names and inodes.
 pub(crate) const MARGIN_BYTES: u64 = 8192;
 const MARGIN_PART: u64 = 64;
 /// A write that does not fit is cut to a multiple of this.
-const SHORT_WRITE_BYTES: u64 = 4096;
+const SHORT_WRITE_BYTES: usize = 4096;
+const EXTENTS_AT_ONCE: usize = 64;
 
 /// One transaction's worth of one dirty file.
 struct Plan {
@@ -93,13 +92,13 @@ impl FileSystem {
             let before = node.device_accessed;
             let mut plan = plan(self.inodes, number, node, self.transaction_bytes);
             let is_access_only = matches!(&plan.mutations[..], [Mutation::SetAccessTime { .. }]);
-            match self.commit(state, Transaction { mutations: std::mem::take(&mut plan.mutations) }) {
+            match self.commit_promised(state, Transaction { mutations: std::mem::take(&mut plan.mutations) }) {
                 Ok(()) => {}
                 // Nobody hears of a read on a full device.
                 Err(error) if is_access_only && error.kind == ErrorKind::NoSpace => plan.accessed = before,
                 Err(error) => return Err(error),
             }
-            written_back(state, number, &plan);
+            self.written_back(state, number, &plan);
             if plan.complete {
                 return Ok(());
             }
@@ -149,10 +148,10 @@ impl FileSystem {
                 plans.push((number, plan));
                 rest = others;
             }
-            let together = self.commit(state, transaction);
+            let together = self.commit_promised(state, transaction);
             for (number, plan) in plans {
                 let done = if together.is_ok() {
-                    written_back(state, number, &plan);
+                    self.written_back(state, number, &plan);
                     if plan.complete { Ok(()) } else { self.write_back_file(state, number) }
                 } else {
                     // One file's failure must not be every file's.
@@ -193,55 +192,102 @@ impl FileSystem {
         }
     }
 
-    /// Sets space aside for a write of `bytes`; returns how many of them fit.
+    /// Finds room for a write of `length` bytes; returns how many of them fit.
     ///
-    /// So `write` says that there is no space, not a later `fsync`.
-    pub(crate) fn reserve(&self, state: &mut State, bytes: usize) -> Result<usize> {
-        let cost = bytes as u64 + RANGE_COST_BYTES;
-        if cost > state.space_budget {
-            self.refresh_budget(state);
+    /// So `write` says that there is no space, not a later `fsync`: what the device needs for all that is dirty stays set aside
+    /// until it has it, and a name or another write gets only what is left ([`leave_room`](Self::leave_room)).
+    pub(crate) fn reserve(&self, state: &mut State, number: InodeNumber, offset: u64, length: usize) -> Result<usize> {
+        if self.fits(state, number, offset, length) {
+            return Ok(length);
         }
-        if cost > state.space_budget && state.dirty_files() > 0 {
+        self.refresh_space(state);
+        if !self.fits(state, number, offset, length) && state.dirty_files() > 0 {
             // What is dirty may be overwrites and truncations that need no space in the end.
             self.write_back_all(state)?;
-            self.refresh_budget(state);
+            self.refresh_space(state);
         }
-        if cost <= state.space_budget {
-            state.space_budget -= cost;
-            return Ok(bytes);
+        let mut part = length;
+        while part > 0 && !self.fits(state, number, offset, part) {
+            part = part / 2 / SHORT_WRITE_BYTES * SHORT_WRITE_BYTES;
         }
-        let part = state.space_budget.saturating_sub(RANGE_COST_BYTES) / SHORT_WRITE_BYTES * SHORT_WRITE_BYTES;
-        if part == 0 {
+        let is_refused = part == 0 && (length > 0 || !self.fits(state, number, offset, 0));
+        if is_refused { Err(Error::new(ErrorKind::NoSpace, "")) } else { Ok(part) }
+    }
+
+    /// Whether a write has room beside all that is dirty.
+    fn fits(&self, state: &State, number: InodeNumber, offset: u64, length: usize) -> bool {
+        let Some(node) = state.nodes.get(&number.0) else { return false };
+        let needs = self.device.space_for(&node.demand(Some((offset, length))));
+        needs.saturating_sub(node.promised) <= state.budget()
+    }
+
+    /// Leaves room for what is dirty before a change that the device gets at once: if that is not there any more the dirty
+    /// files go first.
+    pub(crate) fn leave_room(&self, state: &mut State, demand: &Demand) -> Result<()> {
+        let needs = self.device.space_for(demand);
+        if needs > state.budget() {
+            self.refresh_space(state);
+        }
+        if needs > state.budget() && state.dirty_files() > 0 {
+            // Who is refused hears of it from the file.
+            let _ = self.write_back_all(state);
+            self.refresh_space(state);
+        }
+        // With nothing set aside the device knows best.
+        if needs > state.budget() && state.promised > 0 {
             return Err(Error::new(ErrorKind::NoSpace, ""));
         }
-        state.space_budget = 0;
-        Ok(part as usize)
+        state.space = state.space.saturating_sub(needs);
+        Ok(())
     }
 
-    fn refresh_budget(&self, state: &mut State) {
-        let ranges: u64 =
-            state.dirty().filter_map(|number| state.nodes.get(&number)).map(|node| node.dirty.count() as u64 + 1).sum();
+    /// Whether the device has content in the whole range, so that writing there needs no more space than there was.
+    pub(crate) fn is_stored(&self, state: &State, number: InodeNumber, offset: u64, length: usize) -> Result<bool> {
+        let end = offset + length as u64;
+        let is_inside = |node: &Node| node.is_as_on_device() && end <= node.size;
+        if !state.nodes.get(&number.0).is_some_and(|node| is_inside(node)) {
+            return Ok(false);
+        }
+        let mut position = offset;
+        while position < end {
+            let extents = self.device.extents(number.object(), position, EXTENTS_AT_ONCE)?;
+            let before = position;
+            for (start, length) in extents {
+                if start > position {
+                    break;
+                }
+                position = position.max(start.saturating_add(length));
+            }
+            if position == before {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn refresh_space(&self, state: &mut State) {
         let available = self.device.space().available;
-        let promised = state.dirty_bytes as u64 + ranges * RANGE_COST_BYTES;
-        state.space_budget = available.saturating_sub(available / MARGIN_PART + MARGIN_BYTES).saturating_sub(promised);
+        state.space = available.saturating_sub(available / MARGIN_PART + MARGIN_BYTES);
     }
-}
 
-/// Takes into memory what a plan's commit did.
-fn written_back(state: &mut State, number: InodeNumber, plan: &Plan) {
-    let Some(node) = state.nodes.get_mut(&number.0) else { return };
-    node.device_size = plan.device_size;
-    node.valid = plan.device_size;
-    node.device_changed();
-    state.statistics.written_back_bytes += plan.bytes as u64;
-    if plan.complete {
-        node.device_accessed = plan.accessed;
-        state.clean(number.0);
-        return;
+    /// Takes into memory what a plan's commit did.
+    fn written_back(&self, state: &mut State, number: InodeNumber, plan: &Plan) {
+        let Some(node) = state.nodes.get_mut(&number.0) else { return };
+        node.device_size = plan.device_size;
+        node.valid = plan.device_size;
+        node.device_changed();
+        state.statistics.written_back_bytes += plan.bytes as u64;
+        if plan.complete {
+            node.device_accessed = plan.accessed;
+            state.space = state.space.saturating_sub(node.promised);
+            state.clean(number.0);
+            return;
+        }
+        let before = node.dirty.bytes();
+        for range in &plan.written {
+            node.dirty.discard(range.clone());
+        }
+        state.dirty_bytes -= before - node.dirty.bytes();
+        state.keep_promise(self.device.as_ref(), number.0);
     }
-    let before = node.dirty.bytes();
-    for range in &plan.written {
-        node.dirty.discard(range.clone());
-    }
-    state.dirty_bytes -= before - node.dirty.bytes();
 }

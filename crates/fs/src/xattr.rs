@@ -336,7 +336,10 @@ fn check_name(name: &[u8]) -> Result<()> {
     if name.is_empty() || name.len() > XATTR_NAME_BYTES_MAX {
         return Err(Error::new(ErrorKind::Range, "name of an extended attribute"));
     }
-    let in_namespace = |prefix: &[u8]| name.len() > prefix.len() && name.starts_with(prefix);
+    if NAMESPACES.contains(&name) {
+        return Err(Error::new(ErrorKind::Invalid, "a namespace is no name of an extended attribute"));
+    }
+    let in_namespace = |prefix: &[u8]| name.starts_with(prefix);
     if name == acl::ACCESS || name == acl::DEFAULT || NAMESPACES.iter().any(|prefix| in_namespace(prefix)) {
         return Ok(());
     }

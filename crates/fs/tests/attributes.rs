@@ -162,6 +162,70 @@ fn set_bits_follow_directory_caller_and_owner() {
 }
 
 #[test]
+fn only_members_leave_the_set_group_bit_where_the_group_may_not_execute() {
+    let (_volume, fs) = mounted();
+    let file = create(&fs, ROOT, "f");
+    let owner = SetAttributes { gid: Some(50), ..SetAttributes::default() };
+    fs.set_attributes(&root(), file, &owner).unwrap();
+    let stranger = Caller { groups: Some(vec![7]), ..user(1000, 1000) };
+    let member = Caller { groups: Some(vec![7, 50]), ..user(1000, 1000) };
+    let cut = SetAttributes { size: Some(1), ..SetAttributes::default() };
+    type Change<'a> = &'a dyn Fn(&Caller) -> Result<()>;
+    let changes: [Change<'_>; 5] = [
+        &|caller| fs.write(caller, file, 0, b"content").map(drop),
+        &|caller| fs.set_attributes(caller, file, &cut).map(drop),
+        &|caller| fs.allocate(caller, file, 0, 10, Allocate::Extend),
+        &|caller| fs.allocate(caller, file, 0, 1, Allocate::PunchHole),
+        &|caller| fs.set_attributes(caller, file, &owner).map(drop),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        for (caller, after) in [(&stranger, 0o666), (&member, 0o2666)] {
+            chmod(&fs, &root(), file, 0o6666);
+            change(caller).unwrap();
+            assert_eq!(fs.attributes(file).unwrap().permissions, after, "change {number} by {caller:?}");
+        }
+        if number < 4 {
+            chmod(&fs, &root(), file, 0o6777);
+            change(&root()).unwrap();
+            assert_eq!(fs.attributes(file).unwrap().permissions, 0o6777, "change {number} by root");
+        }
+    }
+}
+
+#[test]
+fn the_dot_of_any_file_is_the_file_as_long_as_there_is_one() {
+    let volume = Volume::of_size(16 << 20);
+    let fs = volume.mount_with(Options { opens_are_counted: false, ..Options::default() });
+    let file = create(&fs, ROOT, "f");
+    let link = fs.make_symbolic_link(&root(), ROOT, b"l", b"f").unwrap().inode;
+    fs.unmount().unwrap();
+    let fs = volume.mount_with(Options { opens_are_counted: false, ..Options::default() });
+    for number in [file, link, ROOT] {
+        assert_eq!(lookup(&fs, number, ".").unwrap().inode, number);
+    }
+    assert_eq!(kind(fs.lookup(file, b"..")), ErrorKind::NotDirectory);
+    assert_eq!(kind(fs.lookup(file, b"f")), ErrorKind::NotDirectory);
+    fs.unlink(ROOT, b"f").unwrap();
+    let gone = kind(fs.lookup(file, b"."));
+    assert!(matches!(gone, ErrorKind::Stale | ErrorKind::NotFound), "{gone:?}");
+}
+
+#[test]
+fn who_reads_without_a_time_leaves_it() {
+    let volume = Volume::of_size(16 << 20);
+    let fs = volume.mount_with(Options { access_times: AccessTimes::Strict, ..Options::default() });
+    let file = create(&fs, ROOT, "f");
+    write(&fs, file, 0, b"x");
+    let before = fs.attributes(file).unwrap().accessed;
+    volume.clock.advance(SECOND);
+    let mut buffer = [0];
+    assert_eq!((fs.read_noatime(file, 0, &mut buffer).unwrap(), &buffer), (1, b"x"));
+    assert_eq!(fs.attributes(file).unwrap().accessed, before);
+    fs.read(file, 0, &mut buffer).unwrap();
+    assert_ne!(fs.attributes(file).unwrap().accessed, before);
+}
+
+#[test]
 fn umask_counts_unless_there_is_a_default_acl() {
     let (_volume, fs) = mounted();
     let caller = Caller { umask: 0o077, ..user(5, 5) };
@@ -205,6 +269,11 @@ fn extended_attributes_have_limits_and_flags() {
     set(b"user.a", b"1", XattrFlags::Create).unwrap();
     assert_eq!(kind(set(b"user.a", b"1", XattrFlags::Create)), ErrorKind::Exists);
     assert_eq!(kind(set(b"other.a", b"1", XattrFlags::Any)), ErrorKind::NotSupported);
+    for namespace in [&b"user."[..], b"trusted.", b"security."] {
+        assert_eq!(kind(set(namespace, b"1", XattrFlags::Any)), ErrorKind::Invalid);
+        assert_eq!(kind(fs.get_xattr(file, namespace)), ErrorKind::Invalid);
+        assert_eq!(kind(fs.remove_xattr(file, namespace)), ErrorKind::Invalid);
+    }
     assert_eq!(kind(set(&[b"user.".to_vec(), vec![b'n'; 251]].concat(), b"", XattrFlags::Any)), ErrorKind::Range);
     assert_eq!(kind(set(b"user.big", &vec![1; 65_537], XattrFlags::Any)), ErrorKind::TooLarge);
     for size in [0, 1, 580, 600, 4096, 65_536, 3] {

@@ -339,6 +339,88 @@ fn a_refused_change_changes_nothing() {
 }
 
 #[test]
+fn a_device_that_takes_no_changes_is_told_at_every_change() {
+    let (device, _, fs) = recorded(64 << 20);
+    let file = create(&fs, ROOT, "f");
+    write(&fs, file, 0, b"content");
+    fsync(&fs, file);
+    device.is_read_only.store(true, Ordering::Relaxed);
+    assert_eq!(kind(fs.create(&root(), ROOT, b"g", 0o644)), ErrorKind::ReadOnly);
+    let before = fs.attributes(file).unwrap();
+    let time = Some(SetTime::At(Timestamp::default()));
+    for change in [
+        SetAttributes { size: Some(0), ..SetAttributes::default() },
+        SetAttributes { size: Some(100), ..SetAttributes::default() },
+        SetAttributes { modified: time, accessed: time, ..SetAttributes::default() },
+        SetAttributes { permissions: Some(0o600), ..SetAttributes::default() },
+    ] {
+        assert_eq!(kind(fs.set_attributes(&root(), file, &change)), ErrorKind::ReadOnly, "{change:?}");
+    }
+    let truncate = OpenFlags { write: true, truncate: true };
+    assert_eq!(kind(fs.open(&root(), file, truncate)), ErrorKind::ReadOnly);
+    assert_eq!(kind(fs.write(&root(), file, 0, b"x")), ErrorKind::ReadOnly);
+    assert_eq!(kind(fs.allocate(&root(), file, 0, 10, Allocate::KeepSize)), ErrorKind::ReadOnly);
+    assert_eq!((fs.attributes(file).unwrap(), content(&fs, file)), (before, b"content".to_vec()));
+    // Who mends it lets it be changed again.
+    device.is_read_only.store(false, Ordering::Relaxed);
+    fs.tick();
+    write(&fs, file, 0, b"C");
+    assert_eq!(content(&fs, file), b"Content");
+    // Nothing else need happen for it to be heard.
+    device.is_read_only.store(true, Ordering::Relaxed);
+    fs.tick();
+    truncated_refused(&fs, file);
+}
+
+fn truncated_refused(fs: &FileSystem, file: InodeNumber) {
+    let change = SetAttributes { size: Some(0), ..SetAttributes::default() };
+    assert_eq!(kind(fs.set_attributes(&root(), file, &change)), ErrorKind::ReadOnly);
+}
+
+#[test]
+fn what_the_kernel_knows_takes_no_memory_and_is_not_forgotten() {
+    let volume = Volume::of_size(64 << 20);
+    let fs = volume.mount_with(Options { opens_are_counted: false, cached_inodes: 100, ..Options::default() });
+    let number = |name: u32| format!("f{name}");
+    let files: Vec<InodeNumber> = (0..5000).map(|name| create(&fs, ROOT, &number(name))).collect();
+    let known = fs.statistics().cached_inodes;
+    assert!(known < 200, "{known} files in memory of which nobody needs to know anything");
+    // The kernel knows all of them, so one that loses its name lives on until it is forgotten.
+    write(&fs, files[7], 0, b"open");
+    fs.sync().unwrap();
+    for name in 100..5000 {
+        fs.lookup(ROOT, number(name).as_bytes()).unwrap();
+    }
+    fs.unlink(ROOT, b"f7").unwrap();
+    (8..100).for_each(|name| fs.unlink(ROOT, number(name).as_bytes()).unwrap());
+    assert_eq!(content(&fs, files[7]), b"open");
+    fs.forget(files[7], 1);
+    assert_eq!(kind(fs.attributes(files[7])), ErrorKind::Stale);
+    // Looked up twice, given back once.
+    fs.unlink(ROOT, b"f200").unwrap();
+    fs.forget(files[200], 1);
+    fs.attributes(files[200]).unwrap();
+    fs.forget(files[200], 1);
+    assert_eq!(kind(fs.attributes(files[200])), ErrorKind::Stale);
+}
+
+#[test]
+fn space_is_expected_as_long_as_a_file_without_a_name_may_go() {
+    let volume = Volume::of_size(16 << 20);
+    let fs = volume.mount_with(Options { opens_are_counted: false, ..Options::default() });
+    let (one, two) = (create(&fs, ROOT, "one"), create(&fs, ROOT, "two"));
+    assert!(!fs.is_space_expected());
+    fs.unlink(ROOT, b"one").unwrap();
+    assert!(fs.is_space_expected());
+    fs.forget(one, 1);
+    assert!(!fs.is_space_expected());
+    fs.unlink(ROOT, b"two").unwrap();
+    volume.clock.advance(3 * SECOND);
+    assert!(!fs.is_space_expected(), "it stays in use");
+    fs.forget(two, 1);
+}
+
+#[test]
 fn a_full_volume_says_so_at_write_and_can_be_emptied() {
     let volume = Volume::of_size(4 << 20);
     let fs = volume.mount();

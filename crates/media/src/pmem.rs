@@ -1,6 +1,6 @@
 //! Byte-addressable persistent memory: loads and stores, lines that are flushed, fences.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use core::ptr::NonNull;
 #[cfg(target_has_atomic = "64")]
 use core::sync::atomic::AtomicU64;
@@ -86,6 +86,12 @@ pub trait Pmem: Send + Sync {
     /// `Host`, `HostFull` from media that are files. What was flushed since the fence before may then be durable or not.
     fn fence(&self) -> Result<()>;
 
+    /// What is wrong with the memory for good: a part of it is gone and reads as zeros, whatever it held. Whoever believes what
+    /// it read asks afterwards; from then on every [`fence`](Pmem::fence) fails.
+    fn failure(&self) -> Option<Error> {
+        None
+    }
+
     /// Makes the memory at least `length` bytes long; what is there stays where it is, and the new part reads as zeros.
     /// Durable when it returns.
     ///
@@ -151,6 +157,10 @@ macro_rules! forward {
             }
             fn fence(&self) -> Result<()> {
                 (**self).fence()
+            }
+            #[inline]
+            fn failure(&self) -> Option<Error> {
+                (**self).failure()
             }
             fn grow(&self, length: u64) -> Result<()> {
                 (**self).grow(length)

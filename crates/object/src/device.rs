@@ -55,6 +55,30 @@ pub struct Space {
     pub objects: u64,
 }
 
+/// What somebody will write, so that the device can say how much of its [`Space`] must be left for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// Objects and attributes that are new or grow.
+    pub entries: u64,
+    /// Bytes of these attributes.
+    pub entry_bytes: u64,
+    /// Ranges of the content of one object.
+    pub ranges: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// Blocks of [`BLOCK_BYTES`](Self::BLOCK_BYTES) that hold a byte of them, those of each range for themselves.
+    pub blocks: u64,
+    /// Bytes of that object, the more of before and after.
+    pub object_bytes: u64,
+    /// The device has no content of it.
+    pub is_new: bool,
+}
+
+impl Demand {
+    /// The unit of `blocks`.
+    pub const BLOCK_BYTES: u64 = 4096;
+}
+
 /// What a device is, for reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceInfo {
@@ -154,6 +178,14 @@ pub trait ObjectDevice: Send + Sync {
 
     /// Space now.
     fn space(&self) -> Space;
+
+    /// How many bytes of [`Space::available`] must be left for that, so that it is not refused for space. An upper bound: who
+    /// accepts data before the device has them sets so much aside.
+    fn space_for(&self, demand: &Demand) -> u64 {
+        const ENTRY_BYTES: u64 = 64;
+        const RANGE_BYTES: u64 = 128;
+        demand.entry_bytes + demand.entries * ENTRY_BYTES + demand.bytes + demand.ranges * RANGE_BYTES
+    }
 
     /// Background work (cleaning, checkpoints) of about `budget` units. Never needed for progress.
     ///

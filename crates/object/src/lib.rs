@@ -25,7 +25,7 @@ pub mod transaction;
 pub mod validate;
 pub mod wire;
 
-pub use device::{DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectStat, Space, SyncScope};
+pub use device::{Demand, DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectStat, Space, SyncScope};
 pub use error::{Error, ErrorKind, Result};
 pub use health::{Condition, Health, Severity};
 pub use hints::{Compression, Hints, Lifetime, ObjectKind, Temperature};

@@ -33,6 +33,15 @@ pub trait MapObjects {
     /// As [`commit`](crate::ObjectDevice::commit); `Invalid` if the object is not one block.
     fn withdraw(&self, transaction: Transaction, object: ObjectId) -> Result<Content>;
 
+    /// Brings the content of an object together in one block, holes as zeros, if it is not there already. Nothing about the
+    /// object changes but where it lies; what looked at its former blocks must not do so any more. All or nothing, and
+    /// durable on return.
+    ///
+    /// # Errors
+    /// `NotFound`; `NoSpace` if there is no such block beside those that hold it now; as
+    /// [`commit`](crate::ObjectDevice::commit).
+    fn gather(&self, object: ObjectId) -> Result<()>;
+
     /// Makes a table of [`SLOTS`] empty slots for an object, if it has none: each can hold a block of memory. The table is no
     /// content of the object and goes with it, with all that its slots hold then.
     ///
@@ -63,7 +72,10 @@ pub trait MapObjects {
 
     /// Copies bytes of an object out of the block that [`whole`](Self::whole) told. Waits for nobody. Panics past the end
     /// of the memory.
-    fn look(&self, address: u64, buffer: &mut [u8]);
+    ///
+    /// # Errors
+    /// `Media` if part of the memory is gone.
+    fn look(&self, address: u64, buffer: &mut [u8]) -> Result<()>;
 
     /// Whether content may be overwritten where it lies: [`overwrite`](Self::overwrite) is for such devices only.
     fn overwrites(&self) -> bool;

@@ -23,15 +23,18 @@ impl Volume {
         }
         // Devices tell of their opening themselves; what they leave out comes as it was noted.
         if health.conditions.iter().all(|condition| condition.severity > Severity::Notice) {
-            let notes = self.notes().iter();
-            health.conditions.extend(notes.map(|note| Condition::new("opened", Severity::Notice, note.clone())));
+            let is_told = |note: &&String| health.conditions.iter().any(|told| told.text == **note);
+            let notes: Vec<&String> = self.notes().iter().filter(|note| !is_told(note)).collect();
+            let conditions = notes.into_iter().map(|note| Condition::new("opened", Severity::Notice, note.clone()));
+            health.conditions.extend(conditions);
         }
         health
     }
 }
 
 fn write_back_failed(times: u64, dirty_bytes: u64) -> Condition {
-    let text = format!("content could not be written out {times} times");
+    let often = if times == 1 { "once".to_owned() } else { format!("{times} times") };
+    let text = format!("content could not be written out {often}");
     match dirty_bytes {
         0 => Condition::new("write-back-failed", Severity::Notice, text),
         bytes => {

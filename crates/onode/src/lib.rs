@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod beside;
+mod budget;
 mod clock;
 mod device;
 mod distinct;
@@ -27,6 +28,7 @@ mod spec;
 mod tiers;
 mod volume;
 
+pub use budget::{cache_bytes, memory_limit};
 pub use clock::SystemClock;
 pub use error::{Class, Error, Result};
 pub use face::BlockFace;

@@ -12,7 +12,7 @@ use onode_flash::repair::{Action, RepairOptions};
 use onode_fs::{FileSystem, Options as MountOptions};
 use onode_media::Nand;
 use onode_object::powers::ScrubReport;
-use onode_object::{ErrorKind, ObjectDevice, ObjectId};
+use onode_object::{Durability, ErrorKind, ObjectDevice, ObjectId, Transaction};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -82,7 +82,8 @@ pub fn check_medium(spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<M
     })
 }
 
-/// Replays the log in memory, has the tree compared with the blocks in use, and reads all content of the big disk.
+/// Replays the logs of both disks in memory, has the tree compared with the blocks in use, and reads all content of the big disk and
+/// all copies on the fast one.
 fn check_disks(spec: &Spec, disks: &Tiers, progress: &mut dyn FnMut(u64, u64)) -> Result<MediumReport> {
     let place = spec.image_path().map(|path| path.display().to_string()).unwrap_or_default();
     let finding = |severity, object: Option<u64>, message: String| {
@@ -93,7 +94,7 @@ fn check_disks(spec: &Spec, disks: &Tiers, progress: &mut dyn FnMut(u64, u64)) -
     let mut missing = None;
     let device = match look(&mut missing, |access| tiers::mount(spec, disks, access, Default::default())) {
         Ok(device) => device,
-        Err(error) if error.class == Class::Damaged => {
+        Err(error) if [Class::Damaged, Class::Loss].contains(&error.class) => {
             report.findings.push(finding("fatal", None, error.why));
             report.is_mountable = false;
             return Ok(report);
@@ -120,6 +121,11 @@ fn check_disks(spec: &Spec, disks: &Tiers, progress: &mut dyn FnMut(u64, u64)) -
     }
     progress(objects, objects);
     report.is_sound = report.findings.is_empty();
+    // What is told of the disks is no damage of the volume; of a fast disk that is away nothing was verified.
+    let told = device.health().conditions.into_iter().filter(|told| told.code != "blocks-damaged");
+    report
+        .findings
+        .extend(told.map(|told| MediumFinding { kind: told.code.into_owned(), ..finding("warning", None, told.text) }));
     Ok(report)
 }
 
@@ -191,7 +197,7 @@ pub fn repair_medium(spec: &Spec, drop_damaged: bool, accept_loss: bool) -> Resu
         return repair_memory(spec, memory, path, Access { accept_loss: accept_loss || drop_damaged, ..access });
     }
     if let Spec::Tier(disks) = spec {
-        return repair_disks(spec, disks, access);
+        return repair_disks(spec, disks, access, drop_damaged);
     }
     let repaired = onode_flash::repair::repair(open(spec, false)?, &RepairOptions { drop_damaged });
     let actions = repaired.map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?.actions;
@@ -236,18 +242,33 @@ fn names_of(device: &Arc<memory::Device>, objects: &[ObjectId]) -> Vec<String> {
 }
 
 /// What a mount can make good it makes good. Damaged blocks of the big disk are written again from their copies on the fast one; a
-/// block whose content is gone stays and says so.
-fn repair_disks(spec: &Spec, disks: &Tiers, access: Access) -> Result<MediumRepaired> {
+/// block whose content is gone stays and says so, or becomes a hole with `drop_damaged`. Damaged copies are given up.
+fn repair_disks(spec: &Spec, disks: &Tiers, access: Access, drop_damaged: bool) -> Result<MediumRepaired> {
     let went = |error: onode_object::Error| Error::device(format!("cannot repair {spec}"), &error);
     let device = tiers::mount(spec, disks, access, Default::default())?;
     let (mut repaired, mut next) = (0, Some(ObjectId(0)));
+    let mut done = MediumRepaired::default();
     while let (Some(scrub), Some(from)) = (device.scrub(), next) {
         let step = scrub.scrub(from, OBJECTS_A_STEP).map_err(went)?;
         repaired += step.repaired;
         next = step.next;
+        for damage in &step.damaged {
+            let (Some(object), Some(range), true) = (damage.object, &damage.range, drop_damaged) else { continue };
+            let mut hole = Transaction::new();
+            hole.punch(object, range.start, range.end - range.start);
+            device.commit(hole, Durability::Buffered).map_err(went)?;
+            done.lost = true;
+            done.actions.push(format!(
+                "zeroed bytes {} to {} of object {}, whose content was damaged: restore it from a backup",
+                range.start, range.end, object.0
+            ));
+        }
     }
+    let copies = device.damaged_copies();
     device.close().map_err(went)?;
-    let mut done = MediumRepaired::default();
+    if copies > 0 {
+        done.actions.push(format!("gave up {copies} damaged blocks of copies on the fast disk; the big disk has them"));
+    }
     if repaired > 0 {
         done.actions.push(format!("wrote {repaired} damaged bytes of the big disk again from the fast disk"));
     }

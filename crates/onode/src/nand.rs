@@ -90,6 +90,11 @@ fn check_shape(what: &str, geometry: &Geometry, said: &Shape) -> Result<()> {
     Ok(())
 }
 
+/// Whether not even the directory is there that a file would be in.
+fn has_no_directory(path: &Path) -> bool {
+    path.parent().is_some_and(|parent| !parent.as_os_str().is_empty() && !parent.exists())
+}
+
 /// The error for people of a medium at `path`.
 pub(crate) fn medium_error(what: String, path: &Path, error: &onode_media::Error) -> Error {
     let made = Error::medium(what, error);
@@ -99,6 +104,9 @@ pub(crate) fn medium_error(what: String, path: &Path, error: &onode_media::Error
     match made.class {
         Class::NotFound if place.to_string().starts_with("/dev/") && !path.starts_with("/dev/shm") => {
             made.hint("`lsblk` and `cat /proc/mtd` list the devices there are")
+        }
+        Class::NotFound if has_no_directory(path) => {
+            made.hint(format!("make its directory first: mkdir -p {}", path.parent().unwrap_or(path).display()))
         }
         Class::NotFound => made.hint("`onode mkfs IMAGE` makes one, `onode up DIR IMAGE` makes and mounts one"),
         Class::NotAnImage if is_device => {

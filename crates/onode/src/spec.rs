@@ -525,6 +525,7 @@ impl fmt::Display for Spec {
     }
 }
 
+mod again;
 mod memory;
 mod tiers;
 

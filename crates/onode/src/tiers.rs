@@ -3,6 +3,7 @@
 //! The big disk has everything. The fast one is disposable, but never without a word: a disk that is not there may only
 //! not be plugged in, so whoever uses the big one alone, or gives a fast one up, says so in the spec.
 
+use crate::budget::cache_bytes;
 use crate::clock::SystemClock;
 use crate::device::{Access, Opened, in_its_place, lock_replaced, volume_error};
 use crate::error::{Class, Error, Result};
@@ -26,13 +27,15 @@ use std::sync::Arc;
 /// A section for files below a few extents and one for larger ones.
 const USUAL_SECTIONS: [(&str, u64, u32); 2] = [("small", 64 << 10, 1), ("large", 1 << 20, 3)];
 
+const LEAST_CACHE_BYTES: u64 = 2 << 20;
+
 fn format_options(tiers: &Tiers, uuid: [u8; 16]) -> FormatOptions {
     let acknowledge = tiers.acknowledge.unwrap_or(Acknowledge::Safe);
     FormatOptions { uuid, log_bytes: tiers.log, acknowledge, ..FormatOptions::default() }
 }
 
-fn new_fast(tiers: &Tiers, disk: Box<dyn BlockDev>, uuid: [u8; 16]) -> NewFast {
-    let options = fast_options(tiers, &*disk);
+fn new_fast(tiers: &Tiers, disk: Box<dyn BlockDev>, uuid: [u8; 16], before: Option<FastOptions>) -> NewFast {
+    let options = fast_options(tiers, &*disk, before);
     NewFast { disk, uuid, options }
 }
 
@@ -41,10 +44,23 @@ fn mount_options(tiers: &Tiers, access: Access) -> MountOptions {
     let fast = FastSettings { discard, ..FastSettings::default() };
     let acknowledge = tiers.acknowledge.unwrap_or_default();
     let Access { read_only, accept_loss } = access;
-    MountOptions { read_only, accept_loss, acknowledge, fast, discard, ..MountOptions::default() }
+    let usual = MountOptions::default();
+    let fitting = |bytes| cache_bytes(bytes).max(LEAST_CACHE_BYTES);
+    MountOptions {
+        read_only,
+        accept_loss,
+        acknowledge,
+        fast,
+        discard,
+        node_cache_bytes: fitting(usual.node_cache_bytes),
+        pending_bytes: fitting(usual.pending_bytes),
+        tail_bytes: fitting(usual.tail_bytes),
+        ..usual
+    }
 }
 
-fn fast_options(tiers: &Tiers, disk: &dyn BlockDev) -> FastOptions {
+/// How a new fast disk is divided: as was said, else as the one `before` it was, else as usual.
+fn fast_options(tiers: &Tiers, disk: &dyn BlockDev, before: Option<FastOptions>) -> FastOptions {
     let scheme = if tiers.as_in_paper { Scheme::Paper } else { Scheme::Exact };
     let section = |name: &str, weight, extent| SectionOptions { scheme, ..SectionOptions::new(name, weight, extent) };
     let usual = || USUAL_SECTIONS.iter().map(|(name, extent, share)| section(name, *share, *extent)).collect();
@@ -55,11 +71,22 @@ fn fast_options(tiers: &Tiers, disk: &dyn BlockDev) -> FastOptions {
     };
     // What the device tells of itself, unless it is too large for the room that there is.
     let told = disk.stripe_bytes().filter(|stripe| *stripe <= disk.bytes() / 64);
-    let stripe_bytes = tiers.erase_block.map(u64::from).or(told).unwrap_or(defaults.stripe_bytes);
+    // A smaller disk cannot have as much of a log as a larger one had.
+    let most = disk.bytes() / 4;
+    let kept = before.as_ref().map(|before| (before.ring_bytes.min(most), before.stripe_bytes));
+    let (ring_bytes, stripe_bytes) = kept.unwrap_or((defaults.ring_bytes, told.unwrap_or(defaults.stripe_bytes)));
+    let sections = match before {
+        _ if !said.is_empty() => said,
+        Some(before) if tiers.as_in_paper => {
+            before.sections.into_iter().map(|it| SectionOptions { scheme, ..it }).collect()
+        }
+        Some(before) => before.sections,
+        None => usual(),
+    };
     FastOptions {
-        ring_bytes: tiers.log.unwrap_or(defaults.ring_bytes),
-        stripe_bytes,
-        sections: if said.is_empty() { usual() } else { said },
+        ring_bytes: tiers.log.unwrap_or(ring_bytes),
+        stripe_bytes: tiers.erase_block.map_or(stripe_bytes, u64::from),
+        sections,
     }
 }
 
@@ -144,7 +171,7 @@ fn format(
     fast: Option<Box<dyn BlockDev>>,
     [uuid, of_fast]: [[u8; 16]; 2],
 ) -> Result<TierDevice> {
-    let fast = fast.map(|disk| new_fast(tiers, disk, of_fast));
+    let fast = fast.map(|disk| new_fast(tiers, disk, of_fast, None));
     let made = TierDevice::format(big, fast, &format_options(tiers, uuid), &mount_options(tiers, Access::CHANGE));
     made.map_err(|error| {
         let class = if error.kind == ErrorKind::Invalid { Class::BadSize } else { Class::of_device(&error) };
@@ -175,7 +202,7 @@ pub(crate) fn mount(spec: &Spec, tiers: &Tiers, access: Access, uuids: [[u8; 16]
         Ok(disk) => Ok(disk.with_requests_in_flight()),
         Err(error) => Err(medium_error(what(), path, &error)),
     };
-    let big = Box::new(disk(big_path)?);
+    let mut big = Box::new(disk(big_path)?);
     let device = match tiers.fast {
         Fast::Away => TierDevice::mount(big, None, &options),
         Fast::Used => {
@@ -189,10 +216,18 @@ pub(crate) fn mount(spec: &Spec, tiers: &Tiers, access: Access, uuids: [[u8; 16]
             return Err(Error::new(Class::Usage, what(), "a fast disk cannot be made anew and nothing be changed"));
         }
         Fast::New => {
+            let known = |error: onode_object::Error| volume_error(what(), &error);
+            let before = TierDevice::division_of_fast(&mut *big).map_err(known)?;
+            if TierDevice::needs_fast(&mut *big).map_err(known)? {
+                // Of the disk that is given up, if it can be read.
+                drop(big);
+                bring_home(disk(fast_path).ok(), disk(big_path)?, &options)?;
+                big = Box::new(disk(big_path)?);
+            }
             let mut made = None;
             let size = tiers.fast_size.map_or(Size::Usual((big.bytes() / 8).next_multiple_of(4096)), Size::Said);
             in_place(spec, fast_path, size, true, |fast| {
-                let attached = TierDevice::attach(big, new_fast(tiers, Box::new(fast), uuids[1]), &options);
+                let attached = TierDevice::attach(big, new_fast(tiers, Box::new(fast), uuids[1], before), &options);
                 made = Some(attached.map_err(|error| volume_error(what(), &error))?);
                 Ok(())
             })?;
@@ -201,11 +236,23 @@ pub(crate) fn mount(spec: &Spec, tiers: &Tiers, access: Access, uuids: [[u8; 16]
         }
     };
     device.map_err(|error| match error.kind {
+        ErrorKind::Loss if tiers.fast == Fast::Away => volume_error(what(), &error).hint(
+            "mount it once with its fast disk, which brings home what only that has; or say that this loss is accepted",
+        ),
         ErrorKind::Invalid if error.detail.contains("fast disk") => {
             without_it(Error::new(Class::Usage, what(), error.detail), "cannot be used")
         }
         _ => volume_error(what(), &error),
     })
+}
+
+/// Mounts the volume with the fast disk that is to be given up, so that the big disk gets what only that has. Whatever stands in the
+/// way of it, whoever makes the new one is asked for consent.
+fn bring_home(fast: Option<DeviceFile>, big: DeviceFile, options: &MountOptions) -> Result<()> {
+    let Some(fast) = fast else { return Ok(()) };
+    let careful = MountOptions { accept_loss: false, ..options.clone() };
+    let Ok(device) = TierDevice::mount(Box::new(big), Some(Box::new(fast)), &careful) else { return Ok(()) };
+    device.close().map_err(|error| volume_error("cannot bring home what the fast disk has".to_owned(), &error))
 }
 
 fn without_it(error: Error, state: &str) -> Error {

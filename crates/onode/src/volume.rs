@@ -1,6 +1,6 @@
 //! A volume: a device and the file system on it, opened and closed together.
 
-use crate::clock::SystemClock;
+use crate::clock::{SystemClock, clock_for};
 use crate::device::{self, Access};
 use crate::error::{Class, Error, Result};
 use crate::face::BlockFace;
@@ -14,13 +14,14 @@ use std::sync::Arc;
 
 pub use onode_fs::{Inodes, Options as MountOptions};
 
-/// Opens only the device of a volume, for checks and repairs below its files; with `accept_loss` also one that holds less than it
-/// promised.
+/// Opens only the device of a volume, for checks and repairs below its files, and tells what people should hear of how it was
+/// opened. With `accept_loss` also one that holds less than it promised.
 ///
 /// # Errors
 /// As [`Volume::open`].
-pub fn open_device(spec: &Spec, read_only: bool, accept_loss: bool) -> Result<Arc<dyn ObjectDevice>> {
-    device::open(spec, Access { read_only, accept_loss }, Users::Alone, random_bytes()?).map(|opened| opened.device)
+pub fn open_device(spec: &Spec, read_only: bool, accept_loss: bool) -> Result<(Arc<dyn ObjectDevice>, Vec<String>)> {
+    let opened = device::open(spec, Access { read_only, accept_loss }, Users::Alone, random_bytes()?)?;
+    Ok((opened.device, opened.notes))
 }
 
 /// How to make a volume.
@@ -66,7 +67,8 @@ impl Volume {
         if spec.image_path().is_none() {
             format(spec, device.as_ref(), &CreateOptions::default())?;
         }
-        let files = FileSystem::mount(device, Arc::new(SystemClock), options);
+        let clock = clock_for(device.as_ref());
+        let files = FileSystem::mount(device, clock, options);
         let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
         Ok(Self { spec: spec.clone(), files, faces, notes })
     }
@@ -86,7 +88,8 @@ impl Volume {
         }
         let heap = HeapMemory::of(&device)?;
         let faces = memory::faces_beside(spec, &device, options.read_only)?;
-        let files = FileSystem::mount(device, Arc::new(SystemClock), options);
+        let clock = clock_for(device.as_ref());
+        let files = FileSystem::mount(device, clock, options);
         let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
         Ok((Self { spec: spec.clone(), files, faces, notes: Vec::new() }, heap))
     }

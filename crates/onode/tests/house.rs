@@ -145,6 +145,7 @@ fn media_hold_unsafe_code_only_where_they_call_the_kernel() {
             "in_flight.rs",
             "ioctl.rs",
             "lock.rs",
+            "pmem/lost.rs",
             "pmem/mapping.rs",
             "pmem/pieces.rs",
             "pmem/range.rs",

@@ -111,7 +111,9 @@ typedef struct onode_name {
 extern "C" {
 #endif // __cplusplus
 
-// Opens the heap `spec` names, such as "scm:/dev/shm/heap,size=1G", and makes it if there is none.
+// Opens the heap `spec` names, such as "scm:/dev/shm/heap,size=1G", and makes it if there is none. What is made in it belongs
+// to the effective user and group of the process. No permissions are asked for: whoever may write to the memory may read
+// and change every file in it.
 //
 // # Safety
 // `spec` is a string.
@@ -129,11 +131,19 @@ int onode_close_heap(struct onode_heap *heap);
 // `heap` came from `onode_open_heap` and stays open as long as those are called.
 int onode_use(struct onode_heap *heap);
 
-// A block of at least `bytes`.
+// A block of at least `bytes`. It holds anything, as that of `malloc` does: a file that is made of it shows what the memory
+// held before wherever nothing was stored since. `onode_calloc` clears it.
 //
 // # Safety
 // `heap` is an open heap.
-void *onode_alloc(struct onode_heap *heap, size_t bytes);
+void *onode_alloc(struct onode_heap *heap,
+                  size_t bytes);
+
+// A block for `count` things of `bytes` each, all zeros.
+//
+// # Safety
+// `heap` is an open heap.
+void *onode_calloc(struct onode_heap *heap, size_t count, size_t bytes);
 
 // Another size for a block, which may move; NULL with the block as it was if there is no room.
 //
@@ -174,8 +184,9 @@ uint64_t onode_offset(struct onode_heap *heap,
 // `heap` is an open heap.
 void *onode_pointer(struct onode_heap *heap, uint64_t offset);
 
-// Makes the first `bytes` of a block a file, all of it if 0, and returns a descriptor of the file. No byte is copied, and
-// the file is durable, name and content, on return. `flags` as for `open`; the file must not be there.
+// Makes the first `bytes` of a block a file, as many as were asked for if 0, and returns a descriptor of the file. No byte is
+// copied, and the file is durable, name and content, on return. It belongs to the process's effective user and group, with
+// the permissions 0666 as far as the umask leaves them. `flags` as for `open`; the file must not be there.
 //
 // # Safety
 // `heap` is an open heap, `path` a string, and nobody uses the block through its pointer any more unless this fails.
@@ -186,8 +197,9 @@ int onode_mm_to_file(struct onode_heap *heap,
                      int flags);
 
 // The content of a file as memory. With ONODE_DROP the file is removed, its descriptor closed, and the block is the
-// caller's; with ONODE_KEEP the file stays and the memory is given back with `onode_unmap`. The file must be in one
-// piece, as those are that were blocks; another one is copied together first.
+// caller's; with ONODE_KEEP the file stays and the memory is given back with `onode_unmap`. A file that is not in one piece,
+// as those are that were blocks, is brought together first, where it is: it stays the same file, and a hole becomes zeros.
+// If the call fails the file and the descriptor are as they were.
 //
 // # Safety
 // `heap` is an open heap.
@@ -195,7 +207,9 @@ void *onode_file_to_mm(struct onode_heap *heap,
                        int descriptor,
                        int flags);
 
-// The content of the file at `path` as memory, which stays a file; `bytes` gets its size. Given back with `onode_unmap`.
+// The content of the file at `path` as memory, which stays the same file; `bytes` gets its size. One that is not in one piece
+// is brought together first, as with `onode_file_to_mm`. Given back with `onode_unmap`. The memory is that of the file as
+// long as its size stays and no hole is made in it.
 //
 // # Safety
 // `heap` is an open heap, `path` a string, `bytes` NULL or a place for a number.
@@ -396,13 +410,17 @@ int onode_list_checkpoints(struct onode_heap *heap,
 // `arena` is an open arena, `name` a string.
 int onode_remove_checkpoint(struct onode_arena *arena, const char *name);
 
-// Opens a file; `flags` and `mode` as for `open(2)`.
+// Opens a file; `flags` and `mode` as for `open(2)`: a file that is made belongs to the process's effective user and group and
+// has the permissions of `mode` as far as the umask leaves them. O_CREAT, O_EXCL, O_TRUNC, O_APPEND and the access mode count.
 //
 // # Safety
 // `heap` is an open heap, `path` a string.
-int onode_open(struct onode_heap *heap, const char *path, int flags, uint32_t mode);
+int onode_open(struct onode_heap *heap,
+               const char *path,
+               int flags,
+               uint32_t mode);
 
-// Makes a file, or cuts it to nothing, and opens it for writing.
+// Makes a file, or cuts it to nothing, and opens it for writing; `mode` as for `onode_open`.
 //
 // # Safety
 // As [`onode_open`].
@@ -470,7 +488,7 @@ int onode_fsync(struct onode_heap *heap, int descriptor);
 // As [`onode_open`].
 int onode_unlink(struct onode_heap *heap, const char *path);
 
-// Makes a directory.
+// Makes a directory; `mode` as for `onode_open`.
 //
 // # Safety
 // As [`onode_open`].

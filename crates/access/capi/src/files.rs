@@ -6,15 +6,15 @@ use crate::error::{Failure, Outcome, answer};
 use crate::memory::{OnodeHeap, heap_of, text_of};
 use onode_base::ErrorKind;
 use onode_fs::{FileHandle, FileSystem, FileType, Follow, InodeNumber, OpenFlags, RenameFlags, SetAttributes};
-use onode_heap::{Caller, Heap};
+use onode_heap::{Caller, Heap, caller};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_long, c_void};
 use std::sync::{Mutex, PoisonError};
 
-/// Open files.
-#[derive(Default)]
+/// Open files, and who opened the heap.
 pub(crate) struct Files {
     open: Mutex<BTreeMap<c_int, OpenFile>>,
+    user: Caller,
 }
 
 #[derive(Clone)]
@@ -71,6 +71,21 @@ fn mode_of(file_type: FileType) -> u32 {
 }
 
 impl Files {
+    /// None open, for the user of this process.
+    pub(crate) fn of_process() -> Self {
+        Self { open: Mutex::default(), user: caller() }
+    }
+
+    /// Number and handle of an open file.
+    pub(crate) fn handle_of(&self, descriptor: c_int) -> Outcome<(InodeNumber, FileHandle)> {
+        self.get(descriptor).map(|file| (file.inode, file.handle))
+    }
+
+    /// Ends a descriptor whose handle is gone.
+    pub(crate) fn forget(&self, descriptor: c_int) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&descriptor);
+    }
+
     fn insert(&self, file: OpenFile) -> c_int {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let descriptor = (0..).find(|number| !open.contains_key(number)).unwrap_or_default();
@@ -109,7 +124,7 @@ impl Files {
             Ok(inode) => inode,
             Err(error) if error.kind == ErrorKind::NotFound && flags & libc::O_CREAT != 0 => {
                 let (parent, name) = files.resolve_parent(path)?;
-                let made = files.create(&Caller::root(), parent, name, (mode & 0o7777) as u16)?;
+                let made = files.create(&caller(), parent, name, (mode & 0o7777) as u16)?;
                 files.forget(made.inode, 1);
                 made.inode
             }
@@ -121,7 +136,7 @@ impl Files {
     fn open_known(&self, files: &FileSystem, inode: InodeNumber, path: &[u8], flags: c_int) -> Outcome<c_int> {
         let write = flags & libc::O_ACCMODE != libc::O_RDONLY;
         let how = OpenFlags { write, truncate: write && flags & libc::O_TRUNC != 0 };
-        let handle = files.open(&Caller::root(), inode, how)?;
+        let handle = files.open(&self.user, inode, how)?;
         Ok(self.insert(OpenFile { inode, handle, path: path.to_vec(), offset: 0, flags }))
     }
 
@@ -145,7 +160,8 @@ impl Files {
     }
 }
 
-/// Opens a file; `flags` and `mode` as for `open(2)`.
+/// Opens a file; `flags` and `mode` as for `open(2)`: a file that is made belongs to the process's effective user and group and
+/// has the permissions of `mode` as far as the umask leaves them. O_CREAT, O_EXCL, O_TRUNC, O_APPEND and the access mode count.
 ///
 /// # Safety
 /// `heap` is an open heap, `path` a string.
@@ -158,7 +174,7 @@ pub unsafe extern "C" fn onode_open(heap: *mut OnodeHeap, path: *const c_char, f
     })
 }
 
-/// Makes a file, or cuts it to nothing, and opens it for writing.
+/// Makes a file, or cuts it to nothing, and opens it for writing; `mode` as for `onode_open`.
 ///
 /// # Safety
 /// As [`onode_open`].
@@ -203,7 +219,7 @@ unsafe fn write_at(opened: &OnodeHeap, file: &OpenFile, from: *const c_void, byt
     }
     // SAFETY: the caller of the C function gives `bytes` bytes to read.
     let data = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes.min(isize::MAX as usize)) };
-    Ok(opened.heap.files().write(&Caller::root(), file.inode, at, data)?)
+    Ok(opened.heap.files().write(&opened.files.user, file.inode, at, data)?)
 }
 
 /// Reads from where the descriptor stands.
@@ -326,7 +342,7 @@ pub unsafe extern "C" fn onode_truncate(heap: *mut OnodeHeap, descriptor: c_int,
         let opened = unsafe { heap_of(heap) }?;
         let file = opened.files.get(descriptor)?;
         let change = SetAttributes { size: Some(size), ..SetAttributes::default() };
-        opened.heap.files().set_attributes(&Caller::root(), file.inode, &change)?;
+        opened.heap.files().set_attributes(&opened.files.user, file.inode, &change)?;
         Ok(0)
     })
 }
@@ -361,7 +377,7 @@ pub unsafe extern "C" fn onode_unlink(heap: *mut OnodeHeap, path: *const c_char)
     })
 }
 
-/// Makes a directory.
+/// Makes a directory; `mode` as for `onode_open`.
 ///
 /// # Safety
 /// As [`onode_open`].
@@ -372,7 +388,7 @@ pub unsafe extern "C" fn onode_mkdir(heap: *mut OnodeHeap, path: *const c_char, 
         let (opened, path) = unsafe { (heap_of(heap)?, text_of(path)?) };
         let files = opened.heap.files();
         let (parent, name) = files.resolve_parent(path)?;
-        let made = files.make_directory(&Caller::root(), parent, name, (mode & 0o7777) as u16)?;
+        let made = files.make_directory(&caller(), parent, name, (mode & 0o7777) as u16)?;
         files.forget(made.inode, 1);
         Ok(0)
     })

@@ -23,9 +23,9 @@ pub use files::{
     onode_read, onode_readdir, onode_rename, onode_stat_path, onode_truncate, onode_unlink, onode_write,
 };
 pub use memory::{
-    ONODE_DROP, ONODE_KEEP, OnodeHeap, file_to_mm, mm_to_file, onode_alloc, onode_block_size, onode_close_heap,
-    onode_file_to_mm, onode_free, onode_heap_start, onode_map, onode_mm_to_file, onode_offset, onode_open_heap,
-    onode_pointer, onode_realloc, onode_unmap, onode_use,
+    ONODE_DROP, ONODE_KEEP, OnodeHeap, file_to_mm, mm_to_file, onode_alloc, onode_block_size, onode_calloc,
+    onode_close_heap, onode_file_to_mm, onode_free, onode_heap_start, onode_map, onode_mm_to_file, onode_offset,
+    onode_open_heap, onode_pointer, onode_realloc, onode_unmap, onode_use,
 };
 pub use roots::{onode_remove_root, onode_root, onode_set_root};
 pub use slots::{OnodeSlots, onode_close_slots, onode_fill_slot, onode_open_slots, onode_slot, onode_take_slot};

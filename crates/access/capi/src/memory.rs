@@ -3,7 +3,8 @@
 use crate::error::{Failure, Outcome, answer};
 use crate::files::Files;
 use onode_base::ErrorKind;
-use onode_heap::{Block, Caller, Heap, Mapping};
+use onode_fs::Follow;
+use onode_heap::{Block, Heap, InodeNumber, Mapping, caller};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::NonNull;
@@ -50,25 +51,31 @@ pub(crate) fn block_pointer(pointer: *mut c_void) -> Outcome<NonNull<u8>> {
     NonNull::new(pointer.cast()).ok_or_else(|| Failure::new(ErrorKind::Invalid, "the block is NULL"))
 }
 
-/// A block that its owner gives up, cut to its first `bytes` if that is not 0. It stays the owner's if this fails.
+/// A block that its owner gives up: its first `bytes`, or as many as it was made for if that is 0. It stays the owner's if
+/// this fails.
 ///
 /// # Safety
 /// The caller owns `block`, which is one of `heap`, or it is null.
 pub(crate) unsafe fn owned_block(heap: &Heap, block: *mut c_void, bytes: usize) -> Outcome<Block> {
+    let pointer = block_pointer(block)?;
+    if bytes == 0 {
+        // SAFETY: the caller's promise.
+        return Ok(unsafe { heap.from_raw(pointer) }?);
+    }
     // SAFETY: the caller's promise.
-    let mut memory = unsafe { heap.from_raw(block_pointer(block)?) }?;
+    let mut memory = unsafe { heap.from_raw_whole(pointer) }?;
     if bytes > memory.len() {
         let words = format!("the block has {} bytes, not {bytes}", memory.len());
-        let _ = memory.into_raw();
+        memory.leave();
         return Err(Failure::new(ErrorKind::Invalid, words));
     }
-    if bytes > 0 {
-        memory.shorten(bytes);
-    }
+    memory.shorten(bytes);
     Ok(memory)
 }
 
-/// Opens the heap `spec` names, such as "scm:/dev/shm/heap,size=1G", and makes it if there is none.
+/// Opens the heap `spec` names, such as "scm:/dev/shm/heap,size=1G", and makes it if there is none. What is made in it belongs
+/// to the effective user and group of the process. No permissions are asked for: whoever may write to the memory may read
+/// and change every file in it.
 ///
 /// # Safety
 /// `spec` is a string.
@@ -78,7 +85,7 @@ pub unsafe extern "C" fn onode_open_heap(spec: *const c_char) -> *mut OnodeHeap 
         // SAFETY: the caller's promise.
         let spec = unsafe { text_of(spec) }?;
         let heap = Heap::open(&String::from_utf8_lossy(spec))?;
-        let opened = OnodeHeap { heap, files: Files::default(), mappings: Mutex::default() };
+        let opened = OnodeHeap { heap, files: Files::of_process(), mappings: Mutex::default() };
         Ok(Box::into_raw(Box::new(opened)))
     })
 }
@@ -125,7 +132,8 @@ fn used() -> *mut OnodeHeap {
     *USED.read().unwrap_or_else(PoisonError::into_inner) as *mut OnodeHeap
 }
 
-/// A block of at least `bytes`.
+/// A block of at least `bytes`. It holds anything, as that of `malloc` does: a file that is made of it shows what the memory
+/// held before wherever nothing was stored since. `onode_calloc` clears it.
 ///
 /// # Safety
 /// `heap` is an open heap.
@@ -133,6 +141,22 @@ fn used() -> *mut OnodeHeap {
 pub unsafe extern "C" fn onode_alloc(heap: *mut OnodeHeap, bytes: usize) -> *mut c_void {
     // SAFETY: the caller's promise.
     answer(|| Ok(unsafe { heap_of(heap) }?.heap.allocate_raw(bytes)?.as_ptr().cast()))
+}
+
+/// A block for `count` things of `bytes` each, all zeros.
+///
+/// # Safety
+/// `heap` is an open heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_calloc(heap: *mut OnodeHeap, count: usize, bytes: usize) -> *mut c_void {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let heap = &unsafe { heap_of(heap) }?.heap;
+        let too_many =
+            || Failure::new(ErrorKind::NoSpace, format!("{count} times {bytes} bytes are more than there are"));
+        let whole = count.checked_mul(bytes).ok_or_else(too_many)?;
+        Ok(heap.allocate_zeroed(whole)?.into_raw().as_ptr().cast())
+    })
 }
 
 /// Another size for a block, which may move; NULL with the block as it was if there is no room.
@@ -148,12 +172,13 @@ pub unsafe extern "C" fn onode_realloc(heap: *mut OnodeHeap, block: *mut c_void,
     answer(|| {
         // SAFETY: the caller's promise.
         let heap = &unsafe { heap_of(heap) }?.heap;
-        // SAFETY: the caller's promise.
-        let block = unsafe { heap.from_raw(block_pointer(block)?) }?;
+        // SAFETY: the caller's promise. All of it is kept: a program may have asked how much there is.
+        let block = unsafe { heap.from_raw_whole(block_pointer(block)?) }?;
         match heap.reallocate(block, bytes) {
             Ok(block) => Ok(block.into_raw().as_ptr().cast()),
-            Err((block, error)) => {
-                let _ = block.into_raw();
+            Err(refused) => {
+                let (block, error) = refused.into_parts();
+                block.leave();
                 Err(error.into())
             }
         }
@@ -234,8 +259,9 @@ pub unsafe extern "C" fn onode_pointer(heap: *mut OnodeHeap, offset: u64) -> *mu
     })
 }
 
-/// Makes the first `bytes` of a block a file, all of it if 0, and returns a descriptor of the file. No byte is copied, and
-/// the file is durable, name and content, on return. `flags` as for `open`; the file must not be there.
+/// Makes the first `bytes` of a block a file, as many as were asked for if 0, and returns a descriptor of the file. No byte is
+/// copied, and the file is durable, name and content, on return. It belongs to the process's effective user and group, with
+/// the permissions 0666 as far as the umask leaves them. `flags` as for `open`; the file must not be there.
 ///
 /// # Safety
 /// `heap` is an open heap, `path` a string, and nobody uses the block through its pointer any more unless this fails.
@@ -252,10 +278,11 @@ pub unsafe extern "C" fn onode_mm_to_file(
         let (opened, path) = unsafe { (heap_of(heap)?, text_of(path)?) };
         // SAFETY: the caller's promise.
         let memory = unsafe { owned_block(&opened.heap, block, bytes) }?;
-        match opened.heap.mm_to_file(memory, path, &Caller::root(), 0o666) {
+        match opened.heap.mm_to_file(memory, path, &caller(), 0o666) {
             Ok(inode) => opened.files.open_made(&opened.heap, inode, path, flags),
-            Err((memory, error)) => {
-                let _ = memory.into_raw();
+            Err(refused) => {
+                let (memory, error) = refused.into_parts();
+                memory.leave();
                 Err(error.into())
             }
         }
@@ -263,8 +290,9 @@ pub unsafe extern "C" fn onode_mm_to_file(
 }
 
 /// The content of a file as memory. With ONODE_DROP the file is removed, its descriptor closed, and the block is the
-/// caller's; with ONODE_KEEP the file stays and the memory is given back with `onode_unmap`. The file must be in one
-/// piece, as those are that were blocks; another one is copied together first.
+/// caller's; with ONODE_KEEP the file stays and the memory is given back with `onode_unmap`. A file that is not in one piece,
+/// as those are that were blocks, is brought together first, where it is: it stays the same file, and a hole becomes zeros.
+/// If the call fails the file and the descriptor are as they were.
 ///
 /// # Safety
 /// `heap` is an open heap.
@@ -274,22 +302,25 @@ pub unsafe extern "C" fn onode_file_to_mm(heap: *mut OnodeHeap, descriptor: c_in
         // SAFETY: the caller's promise.
         let opened = unsafe { heap_of(heap) }?;
         let path = opened.files.path_of(&opened.heap, descriptor)?;
+        let (inode, handle) = opened.files.handle_of(descriptor)?;
         if flags == ONODE_DROP {
-            opened.files.close(&opened.heap, descriptor)?;
-            let block = match opened.heap.file_to_mm(&path) {
+            let block = match opened.heap.open_file_to_mm(&path, handle) {
                 Err(error) if error.kind == ErrorKind::Invalid => {
                     opened.heap.compact(&path)?;
-                    opened.heap.file_to_mm(&path)?
+                    opened.heap.open_file_to_mm(&path, handle)?
                 }
                 other => other?,
             };
+            opened.files.forget(descriptor);
             return Ok(block.into_raw().as_ptr().cast());
         }
-        opened.map(&path)
+        opened.map(inode, &path)
     })
 }
 
-/// The content of the file at `path` as memory, which stays a file; `bytes` gets its size. Given back with `onode_unmap`.
+/// The content of the file at `path` as memory, which stays the same file; `bytes` gets its size. One that is not in one piece
+/// is brought together first, as with `onode_file_to_mm`. Given back with `onode_unmap`. The memory is that of the file as
+/// long as its size stays and no hole is made in it.
 ///
 /// # Safety
 /// `heap` is an open heap, `path` a string, `bytes` NULL or a place for a number.
@@ -298,7 +329,8 @@ pub unsafe extern "C" fn onode_map(heap: *mut OnodeHeap, path: *const c_char, by
     answer(|| {
         // SAFETY: the caller's promise.
         let (opened, path) = unsafe { (heap_of(heap)?, text_of(path)?) };
-        let pointer = opened.map(path)?;
+        let inode = opened.heap.files().resolve(path, Follow::Yes)?;
+        let pointer = opened.map(inode, path)?;
         // SAFETY: the caller's promise.
         if let Some(bytes) = unsafe { bytes.as_mut() } {
             *bytes = opened.mapped_bytes(pointer);
@@ -324,14 +356,8 @@ pub unsafe extern "C" fn onode_unmap(heap: *mut OnodeHeap, memory: *mut c_void) 
 }
 
 impl OnodeHeap {
-    fn map(&self, path: &[u8]) -> Outcome<*mut c_void> {
-        let mapping = match self.heap.map(path) {
-            Err(error) if error.kind == ErrorKind::Invalid => {
-                self.heap.compact(path)?;
-                self.heap.map(path)?
-            }
-            other => other?,
-        };
+    fn map(&self, inode: InodeNumber, path: &[u8]) -> Outcome<*mut c_void> {
+        let mapping = self.heap.map_whole(inode, path)?;
         let pointer = mapping.as_ptr().as_ptr();
         let mut mappings = self.mappings.lock().unwrap_or_else(PoisonError::into_inner);
         mappings.entry(pointer as usize).or_default().push(mapping);

@@ -65,8 +65,9 @@ pub unsafe extern "C" fn onode_fill_slot(slots: *mut OnodeSlots, slot: u64, bloc
         let memory = unsafe { owned_block(&table.heap, block, bytes) }?;
         match table.slots.fill(slot, memory, bytes == 0) {
             Ok(()) => Ok(0),
-            Err((memory, error)) => {
-                let _ = memory.into_raw();
+            Err(refused) => {
+                let (memory, error) = refused.into_parts();
+                memory.leave();
                 Err(error.into())
             }
         }

@@ -69,6 +69,26 @@ fn table_1_of_paper_2_in_c() {
 }
 
 #[test]
+fn conversion_in_c() {
+    let program = compile("conversion");
+    let heap = Place::new("conversion");
+    for step in ["look", "keep", "drop", "modes", "sizes"] {
+        run(&program, &[&heap.spec(), step]);
+    }
+    // What is made belongs to whoever made it; as root it is tried as somebody else.
+    let heap = Place::new("owner");
+    let output = Command::new(&program).args([&heap.spec(), "owner"]).output().expect("it starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let heap = onode_heap::Heap::open(&heap.spec()).expect("it opens");
+    let files = heap.files();
+    let number = files.resolve(b"/mine", onode_fs::Follow::Yes).expect("it was made");
+    for number in [number, onode_heap::InodeNumber::ROOT] {
+        let made = files.attributes(number).expect("it is there");
+        assert_eq!(format!("{}:{}\n", made.uid, made.gid), String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+#[test]
 fn arenas_and_roots_in_c() {
     let program = compile("arena");
     let heap = Place::new("arena");

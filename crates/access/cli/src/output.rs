@@ -103,7 +103,7 @@ impl Output {
         let Error { class, what, why, hint } = error;
         let mut text = match (self.json, hint) {
             (true, _) => {
-                let (class, exit_code) = (class.describe(), class.exit_code());
+                let (class, exit_code) = (format!("{class:?}"), class.exit_code());
                 let value = json!({ "class": class, "exit_code": exit_code, "what": what, "why": why, "hint": hint });
                 json!({ "error": value }).to_string()
             }

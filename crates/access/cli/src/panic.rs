@@ -6,8 +6,10 @@ use std::panic::PanicHookInfo;
 /// Makes every panic, in any thread, say what it is. The exit code follows where the panic ends.
 pub fn install_hook() {
     std::panic::set_hook(Box::new(|info| {
+        let message = message(info);
+        tracing::error!("{}", message.trim_end().replace('\n', "; "));
         // The message must come out even if standard error is closed: then there is nobody to tell.
-        let _ = std::io::stderr().lock().write_all(message(info).as_bytes());
+        let _ = std::io::stderr().lock().write_all(message.as_bytes());
     }));
 }
 

@@ -28,6 +28,9 @@ use std::time::Duration;
 
 /// Between two looks.
 const PERIOD: Duration = Duration::from_secs(1);
+/// How long the end of a mount waits for a look that is under way.
+const PATIENCE: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(2);
 /// Looks between two files of metrics.
 const LOOKS: u32 = 10;
 
@@ -128,8 +131,19 @@ impl Watch {
     /// Ends before the mount does; what it knows of the volume then is taken along, and the volume let go of.
     pub fn stop(mut self) -> Option<Last> {
         drop(self.stop.take());
+        let thread = self.thread.take()?;
+        let mut waited = Duration::ZERO;
+        while !thread.is_finished() {
+            // It may hang in a hook's file system or in a device; what can be saved is saved without it.
+            if waited >= PATIENCE {
+                tracing::warn!("the watch hangs: the end of the mount is not told to the hook and in the metrics");
+                return None;
+            }
+            std::thread::sleep(POLL);
+            waited += POLL;
+        }
         // A panic in it was reported by the panic hook already.
-        let mut watcher = self.thread.take()?.join().ok()?;
+        let mut watcher = thread.join().ok()?;
         watcher.look();
         let Watcher { watched, hook, metrics, .. } = watcher;
         let figures = metrics.is_some().then(|| watched.figures());
@@ -222,6 +236,9 @@ impl Watcher {
         let failure = metrics.write(&self.watched.figures(), State::Mounted).err().map(|error| error.to_string());
         if let Some(why) = failure.as_ref().filter(|why| self.metrics_error.as_ref() != Some(*why)) {
             tracing::warn!("{why}");
+        }
+        if failure.is_none() {
+            tracing::debug!("{}: the metrics are written", self.watched.volume().spec());
         }
         self.metrics_error = failure;
     }

@@ -42,6 +42,10 @@ fn every_command_works_on_the_pair() {
     fs::write(&memory, &old).expect("memory");
     assert!(onode!("ls", &volume, "/").succeeds().contains("small"));
     fs::remove_file(&memory).expect("memory");
+    let check = onode!("check", &volume).succeeds();
+    assert!(check.contains("it was not there; nothing is kept in it"), "{check}");
+    let health = onode!("health", &volume).output().expect("it runs");
+    assert_eq!(health.status.code(), Some(3), "{}", String::from_utf8_lossy(&health.stdout));
     assert!(onode!("ls", &volume, "/").succeeds().contains("small"));
     onode!("mkdir", &volume, "/e").succeeds();
     assert!(memory.exists());

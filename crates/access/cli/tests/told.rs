@@ -156,12 +156,12 @@ fn health_says_what_is_wrong_in_a_word_and_a_code() {
     wait_until("it failed", || onode!("health", &small.mnt).status().expect("it runs").code() == Some(5));
     let said = onode!("health", "--all").output().expect("it runs");
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
-    assert!(said.contains("failed: ") && said.contains("(read-only)"), "{said}");
+    assert!(said.contains("failed: ") && said.contains("FAILED read-only: "), "{said}");
     for report in [onode!("stat", &small.mnt), onode!("top", "--once", &small.mnt)] {
         let mut report = report;
         assert!(report.succeeds().contains("READ-ONLY"));
     }
-    wait_until("the log has it", || has(&log, "ERROR") && has(&log, "(read-only)"));
+    wait_until("the log has it", || has(&log, "ERROR") && has(&log, "FAILED read-only: "));
     wait_until("the metrics have it", || has(&metrics, "code=\"read-only\",severity=\"failed\"} 1"));
     wait_until("the hook was run", || has(&heard, &format!("failed read-only {}", small.mnt.display())));
     onode!("umount", &small.mnt).fails(16);
@@ -234,4 +234,32 @@ fn names_cannot_reach_the_terminal() {
     let file = fs::OpenOptions::new().write(true).open(&image).expect("open");
     file.write_all_at(b"?", 24).expect("damage");
     assert!(!onode!("check", &image).output().expect("it runs").stdout.contains(&0x1b));
+}
+
+/// A volume that accepts no more changes refuses them all, also those that would have waited in memory.
+#[test]
+fn a_volume_gone_read_only_refuses_every_change() {
+    let Some(small) = Small::new("readonly") else { return };
+    onode!("mount", &small.image, &small.mnt).succeeds();
+    let kept = small.mnt.join("kept");
+    fs::write(&kept, noise(5000)).expect("write");
+    let file = fs::File::options().write(true).open(&kept).expect("open");
+    file.sync_all().expect("sync");
+    small.lose_something();
+    wait_until("it failed", || onode!("health", &small.mnt).status().expect("it runs").code() == Some(5));
+    let refused = |what: &str, result: std::io::Result<()>| {
+        let error = result.expect_err(what);
+        assert_eq!(error.kind(), std::io::ErrorKind::ReadOnlyFilesystem, "{what}: {error}");
+    };
+    refused("truncate", file.set_len(10));
+    refused("utime", file.set_modified(std::time::SystemTime::UNIX_EPOCH));
+    refused("O_TRUNC", fs::File::create(&kept).map(drop));
+    refused("write", file.write_all_at(b"x", 0));
+    refused("unlink", fs::remove_file(&kept));
+    assert!(fs::read(&kept).expect("read") == noise(5000));
+    drop(file);
+    onode!("umount", &small.mnt).fails(16);
+    small.make_room();
+    onode!("get", &small.image, "/kept", small.place.path("out")).succeeds();
+    assert!(fs::read(small.place.path("out")).expect("out") == noise(5000));
 }

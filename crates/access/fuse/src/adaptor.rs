@@ -1,19 +1,22 @@
 //! The adaptor: FUSE requests in, calls of the file system out. Nothing else that serves
 //! files knows the FUSE crate, so another one takes another adaptor.
 //!
-//! This mount is the only writer of its volume, so the kernel may remember names, attributes and
-//! content as long as it likes. Files are not opened at all: every request names its inode, and a
-//! file without a name lives until the kernel forgets it. Permissions are the kernel's business
-//! (`default_permissions`); what the file system must know of the caller travels in [`Caller`].
+//! Where this mount is the only writer of its volume the kernel may remember names, attributes and
+//! content as long as it likes, and files are not opened at all: every request names its inode, and a
+//! file without a name lives until the kernel forgets it. What holds elsewhere is said by [`Opening`].
+//! Permissions are the kernel's business (`default_permissions`); what the file system must know of the
+//! caller travels in [`Caller`].
 
 use crate::answer::{
-    answer_attributes, answer_done, answer_empty, answer_entry, answer_shown, answer_value, answer_written,
-    generation_of,
+    Answer, answer_attributes, answer_done, answer_empty, answer_entry, answer_shown, answer_value, generation_of,
 };
 use crate::convert::{attributes, errno, errno_of, inode, no_attributes, set_time, timestamp};
+use crate::credentials::{caller, caller_with_groups, is_administrator};
 use crate::directory;
 use crate::faces::Faces;
-use crate::options::Options;
+use crate::opening::Opening;
+use crate::options::{Atime, Options};
+use crate::page_cache::PageCache;
 use crate::patience;
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
@@ -21,14 +24,16 @@ use fuser::{
     ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
     ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
+use onode::Result;
 use onode_base::ErrorKind;
 use onode_fs::{Allocate, Caller, FileSystem, Seek, SetAttributes, XattrFlags};
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// How long the kernel may believe what it knows; it drops what it changes itself.
@@ -36,6 +41,12 @@ const TTL: Duration = Duration::from_secs(3600);
 /// The largest request; more pages than the kernel's usual limit bring nothing.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
 const SET_ID_BITS: u16 = 0o6000;
+/// Attributes of administrators.
+const TRUSTED: &[u8] = b"trusted.";
+const ACCESS_LIST: &str = "system.posix_acl_access";
+const CAPABILITIES: &str = "security.capability";
+/// So many threads may be between the two requests by which the kernel takes the capabilities of a file away.
+const DISARMED_MAX: usize = 64;
 /// Attributes of the root directory whose names begin so are views of the mount. They can be read and are
 /// not listed.
 pub const VIEW_PREFIX: &str = "onode.";
@@ -56,9 +67,17 @@ pub(crate) struct Adaptor {
     views: Views,
     faces: Faces,
     writeback: bool,
+    is_shared: bool,
+    /// Every read of a link comes here, too.
+    keeps_links: bool,
     /// How long the kernel may believe what it knows. Where others change the files without it: not at all.
     ttl: Duration,
+    opening: Opening,
+    page_cache: Arc<PageCache>,
     notifier: LateNotifier,
+    /// The last files from which the kernel took the capabilities, and for whom, before it says that nothing else of
+    /// them changes.
+    disarmed: Mutex<VecDeque<(INodeNo, u32)>>,
 }
 
 impl Adaptor {
@@ -68,30 +87,69 @@ impl Adaptor {
         views: Views,
         faces: Faces,
         notifier: LateNotifier,
-    ) -> Self {
+    ) -> Result<Self> {
         let is_shared = files.device().share().is_some();
-        let ttl = if is_shared { Duration::ZERO } else { TTL };
-        Self { files, views, faces, writeback: options.writeback && !is_shared, ttl, notifier }
+        let opening = Opening::wanted(is_shared, options);
+        Ok(Self {
+            writeback: options.writeback && !is_shared,
+            is_shared,
+            keeps_links: !is_shared && (options.atime != Atime::Strict || options.read_only),
+            ttl: if is_shared { Duration::ZERO } else { TTL },
+            opening,
+            page_cache: Arc::new(PageCache::start(&files, Arc::clone(&notifier))?),
+            files,
+            views,
+            faces,
+            notifier,
+            disarmed: Mutex::default(),
+        })
     }
 
-    /// Does `change`, which takes the set-id bits away if `caller` is not root. The kernel left that to
+    fn has_set_id_bits(&self, number: INodeNo) -> bool {
+        self.files.attributes(inode(number)).is_ok_and(|found| found.permissions & SET_ID_BITS != 0)
+    }
+
+    /// Does `change`, which takes the set-id bits away unless whoever asks may leave them. The kernel left that to
     /// us, so it must be told when the mode it remembers is not true any more.
-    fn taking_bits<T>(&self, caller: &Caller, number: INodeNo, change: impl FnOnce() -> T) -> T {
-        let had_bits = caller.uid != 0
-            && self.files.attributes(inode(number)).is_ok_and(|found| found.permissions & SET_ID_BITS != 0);
-        let done = change();
-        if had_bits && let Some(notifier) = self.notifier.get() {
+    fn taking_bits<T>(&self, request: &Request, number: INodeNo, change: impl FnOnce(&Caller) -> T) -> T {
+        if !self.has_set_id_bits(number) {
+            return change(&caller(request, 0));
+        }
+        let done = change(&caller_with_groups(request));
+        if let Some(notifier) = self.notifier.get() {
             // A negative offset concerns attributes only. A kernel that knows nothing of the file any
             // more has nothing to forget.
             let _ = notifier.inval_inode(number, -1, 0);
         }
         done
     }
+
+    /// Takes note that the kernel takes the capabilities of a file away. Before a write it does so for everybody and then
+    /// asks for a change of nothing, which is how it asks for a change of the owner to the present one, too.
+    fn disarm(&self, number: INodeNo, request: &Request) {
+        let mut disarmed = self.disarmed.lock().unwrap_or_else(PoisonError::into_inner);
+        if disarmed.len() == DISARMED_MAX {
+            disarmed.pop_front();
+        }
+        disarmed.push_back((number, request.pid()));
+    }
+
+    /// Whether a change of nothing is the end of that.
+    fn was_disarmed(&self, number: INodeNo, request: &Request) -> bool {
+        let mut disarmed = self.disarmed.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = disarmed.iter().position(|one| *one == (number, request.pid()));
+        found.is_some_and(|index| disarmed.remove(index).is_some())
+    }
 }
 
-/// Who asks. The kernel has checked the groups already.
-fn caller(request: &Request, umask: u32) -> Caller {
-    Caller { uid: request.uid(), gid: request.gid(), umask, groups: None }
+/// The names of a list, each ended by a zero byte, that whoever asks may see.
+fn shown(request: &Request, names: Vec<u8>) -> Vec<u8> {
+    let is_hidden = |name: &[u8]| name.starts_with(TRUSTED);
+    let each = || names.split_inclusive(|byte| *byte == 0);
+    if !each().any(is_hidden) || is_administrator(request) {
+        return names;
+    }
+    each().filter(|name| !is_hidden(name)).flatten().copied().collect()
 }
 
 impl Filesystem for Adaptor {
@@ -103,20 +161,17 @@ impl Filesystem for Adaptor {
             | InitFlags::FUSE_DO_READDIRPLUS
             | InitFlags::FUSE_READDIRPLUS_AUTO
             | InitFlags::FUSE_PARALLEL_DIROPS
-            | InitFlags::FUSE_ASYNC_DIO
-            | InitFlags::FUSE_NO_OPEN_SUPPORT
             | InitFlags::FUSE_EXPORT_SUPPORT
             | InitFlags::FUSE_POSIX_ACL
             | InitFlags::FUSE_HANDLE_KILLPRIV_V2;
         if self.writeback {
             wanted |= InitFlags::FUSE_WRITEBACK_CACHE;
         }
-        wanted |= if self.ttl.is_zero() {
-            // Content that it remembers is good only as long as size and time of the change are the same.
-            InitFlags::FUSE_AUTO_INVAL_DATA
-        } else {
-            InitFlags::FUSE_CACHE_SYMLINKS | InitFlags::FUSE_EXPLICIT_INVAL_DATA
-        };
+        if self.keeps_links {
+            wanted |= InitFlags::FUSE_CACHE_SYMLINKS;
+        }
+        self.opening = self.opening.with(config.capabilities(), self.is_shared);
+        wanted |= self.opening.flags();
         // What an older kernel does not know it does not need.
         let offered = wanted & config.capabilities();
         let _ = config.add_capabilities(offered);
@@ -182,6 +237,13 @@ impl Filesystem for Adaptor {
                 reply,
             );
         }
+        if (mode, uid, gid, size) == (None, None, None, None)
+            && accessed.is_none()
+            && modified.is_none()
+            && self.was_disarmed(number, request)
+        {
+            return answer_attributes(&self.ttl, self.files.attributes(inode(number)), reply);
+        }
         let change = SetAttributes {
             permissions: mode.map(|mode| (mode & 0o7777) as u16),
             uid,
@@ -191,7 +253,10 @@ impl Filesystem for Adaptor {
             modified: modified.map(set_time),
             changed: changed.map(timestamp),
         };
-        answer_attributes(&self.ttl, self.files.set_attributes(&caller(request, 0), inode(number), &change), reply);
+        let takes_bits = size.is_some() || uid.is_some() || gid.is_some();
+        let caller =
+            if takes_bits && self.has_set_id_bits(number) { caller_with_groups(request) } else { caller(request, 0) };
+        answer_attributes(&self.ttl, self.files.set_attributes(&caller, inode(number), &change), reply);
     }
 
     fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
@@ -284,9 +349,13 @@ impl Filesystem for Adaptor {
         answer_entry(&self.ttl, self.files.link(inode(number), inode(parent), name.as_bytes()), reply);
     }
 
-    /// No opens: after this answer the kernel never asks again and keeps what it has cached.
-    fn open(&self, _request: &Request, _number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        reply.error(Errno::ENOSYS);
+    fn open(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        match self.opening.of_file() {
+            // After this answer the kernel never asks again and keeps what it has cached.
+            None => reply.error(Errno::ENOSYS),
+            Some(_) if Faces::owns(number) => reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE),
+            Some(flags) => reply.opened(FileHandle(0), flags),
+        }
     }
 
     fn create(
@@ -305,7 +374,7 @@ impl Filesystem for Adaptor {
         let permissions = (mode & 0o7777) as u16;
         match self.files.create(&caller(request, umask), inode(parent), name.as_bytes(), permissions) {
             Ok(made) => {
-                let flags = FopenFlags::FOPEN_KEEP_CACHE;
+                let flags = self.opening.of_file().unwrap_or(FopenFlags::FOPEN_KEEP_CACHE);
                 reply.created(&self.ttl, &attributes(&made), generation_of(&made), FileHandle(0), flags);
             }
             Err(error) => reply.error(errno(&error)),
@@ -319,10 +388,15 @@ impl Filesystem for Adaptor {
         _handle: FileHandle,
         offset: u64,
         size: u32,
-        _flags: OpenFlags,
-        _owner: Option<LockOwner>,
+        flags: OpenFlags,
+        owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        // The kernel names the owner of what goes to a program right away, not of what it keeps.
+        if owner.is_none() {
+            self.page_cache.filled(number);
+        }
+        let renews = flags.0 & libc::O_NOATIME == 0;
         BUFFER.with_borrow_mut(|buffer| {
             let size = size as usize;
             if buffer.len() < size {
@@ -330,7 +404,14 @@ impl Filesystem for Adaptor {
             }
             let read = match Faces::owns(number) {
                 true => self.faces.read(number, offset, &mut buffer[..size]),
-                false => self.files.read(inode(number), offset, &mut buffer[..size]).map_err(|error| errno(&error)),
+                false => {
+                    let buffer = &mut buffer[..size];
+                    let read = match renews {
+                        true => self.files.read(inode(number), offset, buffer),
+                        false => self.files.read_noatime(inode(number), offset, buffer),
+                    };
+                    read.map_err(|error| errno(&error))
+                }
             };
             match read {
                 Ok(length) => reply.data(&buffer[..length]),
@@ -348,7 +429,7 @@ impl Filesystem for Adaptor {
         data: &[u8],
         write_flags: WriteFlags,
         _flags: OpenFlags,
-        _owner: Option<LockOwner>,
+        owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
         if Faces::owns(number) {
@@ -360,13 +441,17 @@ impl Filesystem for Adaptor {
         // The kernel says whether this write takes the set-id bits away; the caller of a write from
         // its cache is unknown.
         let takes_bits = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-        let caller = if takes_bits { Caller { uid: request.uid().max(1), ..Caller::root() } } else { Caller::root() };
-        let written = self.taking_bits(&caller, number, || self.files.write(&caller, inode(number), offset, data));
+        // One that has an owner passed the kernel's cache, which may still hold what was there before.
+        let page_cache = owner.is_some().then(|| Arc::clone(&self.page_cache));
+        let answer = Answer { number, offset, page_cache, reply };
+        let write = |caller: &Caller| (self.files.write(caller, inode(number), offset, data), caller.clone());
+        let (written, caller) =
+            if takes_bits { self.taking_bits(request, number, write) } else { write(&Caller::root()) };
         match written {
-            Err(error) if error.kind == ErrorKind::NoSpace => {
-                patience::write(&self.files, caller, inode(number), offset, data, reply);
+            Err(error) if error.kind == ErrorKind::NoSpace && self.files.is_space_expected() => {
+                patience::write(&self.files, caller, data, answer);
             }
-            written => answer_written(written, reply),
+            written => answer.written(written),
         }
     }
 
@@ -445,7 +530,8 @@ impl Filesystem for Adaptor {
             libc::XATTR_REPLACE => XattrFlags::Replace,
             _ => return reply.error(Errno::EINVAL),
         };
-        let caller = caller(request, 0);
+        // An access list sets the mode, too, and whether that may keep its set-group bit the kernel leaves to us.
+        let caller = if name == ACCESS_LIST { caller_with_groups(request) } else { caller(request, 0) };
         answer_empty(self.files.set_xattr(&caller, inode(number), name.as_bytes(), value, how), reply);
     }
 
@@ -463,21 +549,25 @@ impl Filesystem for Adaptor {
         }
     }
 
-    fn listxattr(&self, _request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
+    fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
         if Faces::owns(number) {
             return answer_value(&[], size, reply);
         }
         match self.files.list_xattrs(inode(number)) {
-            Ok(names) => answer_value(&names, size, reply),
+            Ok(names) => answer_value(&shown(request, names), size, reply),
             Err(error) => reply.error(errno(&error)),
         }
     }
 
-    fn removexattr(&self, _request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+    fn removexattr(&self, request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         if Faces::owns(number) {
             return reply.error(Errno::EPERM);
         }
-        answer_empty(self.files.remove_xattr(inode(number), name.as_bytes()), reply);
+        let removed = self.files.remove_xattr(inode(number), name.as_bytes());
+        if removed.is_ok() && name == CAPABILITIES {
+            self.disarm(number, request);
+        }
+        answer_empty(removed, reply);
     }
 
     fn access(&self, _request: &Request, _number: INodeNo, _mask: AccessFlags, reply: ReplyEmpty) {
@@ -510,9 +600,8 @@ impl Filesystem for Adaptor {
             ZERO_KEEP => Allocate::ZeroRangeKeepSize,
             _ => return reply.error(Errno::EOPNOTSUPP),
         };
-        let caller = caller(request, 0);
-        let allocate = || self.files.allocate(&caller, inode(number), offset, length, what);
-        answer_empty(self.taking_bits(&caller, number, allocate), reply);
+        let allocate = |caller: &Caller| self.files.allocate(caller, inode(number), offset, length, what);
+        answer_empty(self.taking_bits(request, number, allocate), reply);
     }
 
     fn lseek(
@@ -560,9 +649,9 @@ impl Filesystem for Adaptor {
         }
         // The answer has 32 bits; whoever wants more asks again.
         let length = length.min(u64::from(u32::MAX >> 1));
-        let caller = caller(request, 0);
-        let copy = || self.files.copy_range(&caller, (inode(from), from_offset), (inode(to), to_offset), length);
-        match self.taking_bits(&caller, to, copy) {
+        let copy =
+            |caller: &Caller| self.files.copy_range(caller, (inode(from), from_offset), (inode(to), to_offset), length);
+        match self.taking_bits(request, to, copy) {
             Ok(copied) => reply.written(copied as u32),
             Err(error) => reply.error(errno(&error)),
         }

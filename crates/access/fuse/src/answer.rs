@@ -1,9 +1,11 @@
 //! Answers to the kernel from what a call of the file system came to.
 
 use crate::convert::{attributes, errno, errno_of};
-use fuser::{Errno, FileAttr, Generation, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyWrite, ReplyXattr};
+use crate::page_cache::PageCache;
+use fuser::{Errno, FileAttr, Generation, INodeNo, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyWrite, ReplyXattr};
 use onode_base::ErrorKind;
 use onode_fs::Attributes;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) fn generation_of(of: &Attributes) -> Generation {
@@ -31,11 +33,25 @@ pub(crate) fn answer_empty(result: onode_fs::Result<()>, reply: ReplyEmpty) {
     }
 }
 
-pub(crate) fn answer_written(written: onode_fs::Result<usize>, reply: ReplyWrite) {
-    match written {
-        // A request carries at most a mebibyte.
-        Ok(length) => reply.written(length as u32),
-        Err(error) => reply.error(errno(&error)),
+/// The answer to a write that is under way.
+pub(crate) struct Answer {
+    pub(crate) number: INodeNo,
+    pub(crate) offset: u64,
+    /// Where the kernel may hold what was there before.
+    pub(crate) page_cache: Option<Arc<PageCache>>,
+    pub(crate) reply: ReplyWrite,
+}
+
+impl Answer {
+    /// Tells what it came to.
+    pub(crate) fn written(self, written: onode_fs::Result<usize>) {
+        let Self { number, offset, page_cache, reply } = self;
+        match (written, page_cache) {
+            // A request carries at most a mebibyte.
+            (Ok(length), Some(page_cache)) => page_cache.written(number, offset, length as u32, reply),
+            (Ok(length), None) => reply.written(length as u32),
+            (Err(error), _) => reply.error(errno(&error)),
+        }
     }
 }
 

@@ -9,11 +9,14 @@
 mod adaptor;
 mod answer;
 mod convert;
+mod credentials;
 mod directory;
 mod faces;
 mod keeper;
 mod mountpoint;
+mod opening;
 mod options;
+mod page_cache;
 mod patience;
 mod session;
 

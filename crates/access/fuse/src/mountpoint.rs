@@ -28,6 +28,8 @@ pub struct Mounted {
     pub device: String,
     /// The user who mounted it, if the file system tells.
     pub owner: Option<u32>,
+    /// The kernel's options of it, as `rw,nosuid,noatime`.
+    pub options: String,
 }
 
 /// How the specs of devices with a path begin.
@@ -46,7 +48,12 @@ impl Mounted {
         let source = self.source.as_bytes();
         let of_kind = |kind: &&[u8]| source.strip_prefix(*kind);
         let path = self.is_ours().then(|| KINDS.iter().find_map(of_kind))??;
-        Some(PathBuf::from(OsString::from_vec(path.to_vec())))
+        // A name of a file that is there may have commas; others end at one.
+        let path = PathBuf::from(OsString::from_vec(path.to_vec()));
+        if path.exists() {
+            return Some(path);
+        }
+        Spec::parse(self.source.to_str()?).ok()?.image_path().map(Path::to_owned)
     }
 }
 
@@ -88,6 +95,7 @@ fn parse_line(line: &[u8]) -> Option<Mounted> {
         source: unescape(fields.get(dash + 2)?),
         device: String::from_utf8_lossy(fields.get(2)?).into_owned(),
         owner: fields.get(dash + 3).and_then(|options| owner_in(options)),
+        options: String::from_utf8_lossy(fields.get(5)?).into_owned(),
     })
 }
 
@@ -195,18 +203,34 @@ pub fn detach(directory: &Path) -> Result<()> {
     take_away(directory, UnmountFlags::DETACH)
 }
 
-/// Gives a mount of ours the kernel's part of `options`: read-only, set-id bits, devices, programs.
+/// Gives a mount of ours the kernel's part of `options`: read-only, set-id bits, devices, programs. Access times stay
+/// what its server was told.
 ///
 /// # Errors
 /// `MountPoint` if no volume of ours is mounted there, `Permission`, `InUse` if files are open for
 /// writing that may not change any more.
 pub fn remount(directory: &Path, options: &Options) -> Result<()> {
     let what = format!("cannot change the mount at {}", directory.display());
-    if !mounted_at(directory)?.is_some_and(|mounted| mounted.is_ours()) {
+    let Some(mounted) = mounted_at(directory)?.filter(Mounted::is_ours) else {
         return Err(Error::new(Class::MountPoint, what, "no Onode volume is mounted there")
             .hint("`findmnt -t fuse.onode` lists the mounts"));
-    }
-    let mut flags = MountFlags::empty();
+    };
+    let has = |option| mounted.options.split(',').any(|one| one == option);
+    let access_times = match (has("noatime"), has("relatime")) {
+        (true, _) => MountFlags::NOATIME,
+        (false, true) => MountFlags::RELATIME,
+        (false, false) => MountFlags::STRICTATIME,
+    };
+    mount_again(directory, options, access_times, what)
+}
+
+/// Has the kernel's table tell that every read renews the access time. Only root may; without it everything works as well.
+pub(crate) fn show_strict_access_times(directory: &Path, options: &Options) {
+    let _ = mount_again(directory, options, MountFlags::STRICTATIME, String::new());
+}
+
+fn mount_again(directory: &Path, options: &Options, access_times: MountFlags, what: String) -> Result<()> {
+    let mut flags = access_times;
     for (wanted, flag) in [
         (options.read_only, MountFlags::RDONLY),
         (!options.suid, MountFlags::NOSUID),
@@ -271,22 +295,15 @@ pub(crate) fn raise_read_ahead(directory: &Path) {
     }
 }
 
-/// What the kernel's table shows as the source of a mount: the kind of device and, for an image, its
-/// full path. The settings are left out, and so is all from a comma on, which would end the option.
+/// What the kernel's table shows as the source of a mount: the spec to mount it with again.
 pub(crate) fn source_name(spec: &Spec) -> String {
-    let text = match spec.image_path() {
-        Some(path) => {
-            let kind = match spec {
-                Spec::Scm(_) => "scm",
-                Spec::Tier(_) => "tier",
-                Spec::Flash { beside: Some(_), .. } => "flash+scm",
-                _ => "flash",
-            };
-            format!("{kind}:{}", path.canonicalize().unwrap_or_else(|_| path.to_owned()).display())
-        }
-        None => spec.to_string(),
-    };
-    text.split([',', '\n']).next().unwrap_or_default().to_owned()
+    let text = spec.clone().again().to_string();
+    let line = text.split('\n').next().unwrap_or_default();
+    if rustix::process::geteuid().is_root() {
+        return line.to_owned();
+    }
+    // The helper of FUSE gets it in a list with commas.
+    line.chars().flat_map(|char| ['\\', char].into_iter().skip(usize::from(!matches!(char, ',' | '\\')))).collect()
 }
 
 #[cfg(test)]
@@ -301,9 +318,27 @@ mod tests {
         assert_eq!(mounted.directory, Path::new("/mnt/with blank"));
         assert_eq!(mounted.source, OsString::from(r"a\b.img"));
         assert_eq!((mounted.device.as_str(), mounted.owner), ("0:42", Some(7)));
+        assert_eq!(mounted.options, "rw,noatime");
         assert!(mounted.is_ours());
         assert_eq!(parse_line(b"36 35 0:42 / /mnt"), None);
         assert_eq!(parse_line(b""), None);
+    }
+
+    #[test]
+    fn the_source_leads_to_the_image() {
+        let of = |source: &str| {
+            let line = format!("36 35 0:42 / /mnt rw,noatime shared:1 - fuse.onode {source} rw");
+            parse_line(line.as_bytes()).unwrap().image_path()
+        };
+        assert_eq!(of("flash:/x/disk.img"), Some(PathBuf::from("/x/disk.img")));
+        assert_eq!(of("flash+scm:/x/disk.img,/x/index,buffer=on"), Some(PathBuf::from("/x/disk.img")));
+        assert_eq!(of("tier:/x/ssd,/x/hdd,fast=none"), Some(PathBuf::from("/x/hdd")));
+        assert_eq!(of("scm:/x/heap,mode=mem"), Some(PathBuf::from("/x/heap")));
+        assert_eq!(of("ram:size=16777216"), None);
+        let file = std::env::temp_dir().join(format!("onode,comma,{}", std::process::id()));
+        std::fs::write(&file, b"").unwrap();
+        assert_eq!(of(&format!("flash:{}", file.display())).as_ref(), Some(&file));
+        std::fs::remove_file(&file).unwrap();
     }
 
     #[test]

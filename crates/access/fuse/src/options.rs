@@ -113,7 +113,10 @@ impl Options {
             | "silent"
             | "loud"
             | "lazytime"
-            | "nolazytime" => {}
+            | "nolazytime"
+            // What is done anyway.
+            | "discard"
+            | "errors=remount-ro" => {}
             _ => return self.apply_value(option),
         }
         Ok(())

@@ -8,7 +8,7 @@ use crate::adaptor::{Adaptor, LateNotifier, Views};
 use crate::faces::Faces;
 use crate::keeper::Keeper;
 use crate::mountpoint;
-use crate::options::Options;
+use crate::options::{Atime, Options};
 use fuser::{Config, MountOption, Session, SessionACL};
 use onode::{Class, Error, Result, Volume};
 use std::io;
@@ -57,7 +57,7 @@ impl Mount {
         let directory = directory.canonicalize().map_err(|error| Error::host_file("use", directory, &error))?;
         let notifier = LateNotifier::default();
         let faces = Faces::new(volume.block_faces().to_vec());
-        let adaptor = Adaptor::new(Arc::clone(volume.files()), options, views, faces, Arc::clone(&notifier));
+        let adaptor = Adaptor::new(Arc::clone(volume.files()), options, views, faces, Arc::clone(&notifier))?;
         let session = Session::new(adaptor, &directory, &configuration(&volume, options))
             .map_err(|error| mount_error(&directory, &error))?;
         // The first and only one: nobody else sets it.
@@ -72,6 +72,9 @@ impl Mount {
             })
             .map_err(|error| Error::new(Class::General, "cannot start a thread", error.to_string()))?;
         mountpoint::raise_read_ahead(&directory);
+        if options.atime == Atime::Strict {
+            mountpoint::show_strict_access_times(&directory, options);
+        }
         Ok(Self { directory, volume, keeper, server })
     }
 
@@ -146,6 +149,7 @@ fn configuration(volume: &Volume, options: &Options) -> Config {
         choose(options.dev, MountOption::Dev, MountOption::NoDev),
         choose(options.exec, MountOption::Exec, MountOption::NoExec),
         choose(options.sync, MountOption::Sync, MountOption::Async),
+        choose(options.atime == Atime::Never, MountOption::NoAtime, MountOption::Atime),
     ];
     config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
     config.n_threads = Some(options.threads);
@@ -174,6 +178,10 @@ fn mount_error(directory: &Path, error: &io::Error) -> Error {
     if text.contains("user_allow_other") {
         return Error::new(Class::Permission, what, "only root may use allow_other")
             .hint("leave it out, or put user_allow_other into /etc/fuse.conf");
+    }
+    if text.contains("no write access") {
+        return Error::new(Class::Permission, what, "you may not write to that directory")
+            .hint("choose a directory of your own, or run it as root");
     }
     if error.kind() == io::ErrorKind::PermissionDenied || text.contains("ermission denied") {
         return Error::new(Class::Permission, what, text);

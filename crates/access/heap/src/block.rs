@@ -36,6 +36,11 @@ impl Block {
     /// The pointer, for a program that keeps pointers itself; [`Heap::free`] takes it back.
     #[must_use]
     pub fn into_raw(self) -> NonNull<u8> {
+        self.shared.sizes().note(self.address, self.bytes);
+        self.leak()
+    }
+
+    fn leak(self) -> NonNull<u8> {
         let block = ManuallyDrop::new(self);
         let pointer = block.as_ptr();
         // SAFETY: `block` is never dropped, so the reference is taken out of it once.
@@ -43,9 +48,9 @@ impl Block {
         pointer
     }
 
-    /// Gives up ownership without freeing.
-    pub(crate) fn forget(self) {
-        let _ = self.into_raw();
+    /// Gives up ownership without freeing: the block is whose it was before it was this value.
+    pub fn leave(self) {
+        let _ = self.leak();
     }
 }
 

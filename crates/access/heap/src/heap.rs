@@ -2,17 +2,20 @@
 
 use crate::block::Block;
 use crate::cache::{Gate, with_cache};
+use crate::caller::owner;
 use crate::checkpoint::{Claim, Claims};
-use crate::error::{Error, Result};
+use crate::error::{BlockError, Error, Result};
+use crate::sizes::Sizes;
 use onode::memory::HeapMemory;
 use onode::{MappedSpace, MountOptions, Spec, Volume};
 use onode_base::ErrorKind;
-use onode_fs::{Caller, FileSystem, Follow, InodeNumber, WriteMode};
+use onode_fs::{Caller, FileHandle, FileSystem, Follow, InodeNumber, WriteMode};
 use onode_media::Pmem;
 use onode_scm::allocator::{Allocator, Misuse};
+use std::collections::HashMap;
 use std::path::Path;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What blocks, mappings and the caches of threads need of a heap.
 pub(crate) struct Shared {
@@ -20,6 +23,9 @@ pub(crate) struct Shared {
     volume: Volume,
     gate: Arc<Gate>,
     arenas: Claims,
+    sizes: Sizes,
+    /// Files that are looked at as memory, and how often.
+    looks: Mutex<HashMap<InodeNumber, usize>>,
 }
 
 // SAFETY: `base` is the only part that is not Send or Sync by itself; it is a number that is added to, and who may touch
@@ -56,6 +62,17 @@ impl Shared {
     pub(crate) fn pointer(&self, address: u64) -> NonNull<u8> {
         // SAFETY: addresses come from the allocator or were checked against it, so they lie within the mapping.
         unsafe { self.memory.base.add(address as usize) }
+    }
+
+    /// How many bytes were asked for, of blocks without a [`Block`].
+    #[inline]
+    pub(crate) const fn sizes(&self) -> &Sizes {
+        &self.sizes
+    }
+
+    /// Files that are looked at as memory, and how often.
+    pub(crate) fn looks(&self) -> MutexGuard<'_, HashMap<InodeNumber, usize>> {
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn address_of(&self, pointer: NonNull<u8>) -> Option<u64> {
@@ -114,12 +131,16 @@ impl Heap {
             return Err(Error::new(ErrorKind::Invalid, why));
         }
         if spec.image_path().is_some_and(|path: &Path| !path.exists()) {
-            Volume::create(&spec, &onode::CreateOptions::default()).map_err(failed)?;
+            let Caller { uid, gid, .. } = owner();
+            let options = onode::CreateOptions { uid, gid, ..onode::CreateOptions::default() };
+            Volume::create(&spec, &options).map_err(failed)?;
         }
         // Every call is durable when it returns.
         let options = MountOptions { write_mode: WriteMode::WriteThrough, ..MountOptions::default() };
         let (volume, memory) = Volume::open_memory(&spec, options).map_err(failed)?;
-        Ok(Self { shared: Arc::new(Shared { memory, volume, gate: Gate::new(), arenas: Claims::default() }) })
+        let sizes = Sizes::of_memory(memory.memory.length())?;
+        let (gate, arenas, looks) = (Gate::new(), Claims::default(), Mutex::default());
+        Ok(Self { shared: Arc::new(Shared { memory, volume, gate, arenas, sizes, looks }) })
     }
 
     pub(crate) const fn shared(&self) -> &Arc<Shared> {
@@ -139,6 +160,16 @@ impl Heap {
     pub fn allocate(&self, bytes: usize) -> Result<Block> {
         let address = self.allocate_address(bytes)?;
         Ok(Block { shared: Arc::clone(&self.shared), address, bytes })
+    }
+
+    /// The same, all zeros: nothing that the memory held before is in it, nor in a file that is made of it.
+    ///
+    /// # Errors
+    /// `NoSpace`.
+    pub fn allocate_zeroed(&self, bytes: usize) -> Result<Block> {
+        let mut block = self.allocate(bytes)?;
+        block.fill(0);
+        Ok(block)
     }
 
     #[inline]
@@ -164,7 +195,9 @@ impl Heap {
     /// As there.
     #[inline]
     pub fn allocate_raw(&self, bytes: usize) -> Result<NonNull<u8>> {
-        Ok(self.shared.pointer(self.allocate_address(bytes)?))
+        let address = self.allocate_address(bytes)?;
+        self.shared.sizes().note(address, bytes);
+        Ok(self.shared.pointer(address))
     }
 
     /// Frees a block by its pointer.
@@ -188,14 +221,32 @@ impl Heap {
             .map_err(|why| misuse("free", address, why))
     }
 
-    /// The block behind a pointer that [`allocate_raw`](Self::allocate_raw) or [`Block::into_raw`] gave, whole.
+    /// The block behind a pointer that [`allocate_raw`](Self::allocate_raw) or [`Block::into_raw`] gave, with as many bytes as
+    /// were asked for then.
+    ///
+    /// # Errors
+    /// As [`from_raw_whole`](Self::from_raw_whole).
+    ///
+    /// # Safety
+    /// The caller owns the block.
+    pub unsafe fn from_raw(&self, pointer: NonNull<u8>) -> Result<Block> {
+        // SAFETY: the caller's promise.
+        let mut block = unsafe { self.from_raw_whole(pointer) }?;
+        let asked = self.shared.sizes().get(block.address);
+        if asked > 0 {
+            block.shorten(usize::try_from(asked).unwrap_or(usize::MAX));
+        }
+        Ok(block)
+    }
+
+    /// The same with all the bytes that the block has, which may be more than were asked for.
     ///
     /// # Errors
     /// `Invalid` if no block of the heap begins there, it was freed before, or it belongs to a file.
     ///
     /// # Safety
     /// The caller owns the block.
-    pub unsafe fn from_raw(&self, pointer: NonNull<u8>) -> Result<Block> {
+    pub unsafe fn from_raw_whole(&self, pointer: NonNull<u8>) -> Result<Block> {
         let foreign = || Error::new(ErrorKind::Invalid, format!("no block of the heap begins at {pointer:p}"));
         let address = self.shared.address_of(pointer).ok_or_else(foreign)?;
         let bytes = self.shared.blocks().check_owned(address).map_err(|why| misuse("use", address, why))?;
@@ -206,7 +257,7 @@ impl Heap {
     ///
     /// # Errors
     /// `NoSpace`, and the block is as it was: it comes back with the error.
-    pub fn reallocate(&self, mut block: Block, bytes: usize) -> std::result::Result<Block, (Block, Error)> {
+    pub fn reallocate(&self, mut block: Block, bytes: usize) -> std::result::Result<Block, BlockError> {
         let usable = self.shared.blocks().usable_bytes(block.bytes.max(1) as u64) as usize;
         if bytes <= usable && bytes * 4 >= usable
             || bytes > block.bytes
@@ -221,7 +272,7 @@ impl Heap {
                 moved[..count].copy_from_slice(&block[..count]);
                 Ok(moved)
             }
-            Err(error) => Err((block, error)),
+            Err(error) => Err(BlockError::new(block, error)),
         }
     }
 
@@ -265,10 +316,10 @@ impl Heap {
         path: &[u8],
         caller: &Caller,
         permissions: u16,
-    ) -> std::result::Result<InodeNumber, (Block, Error)> {
+    ) -> std::result::Result<InodeNumber, BlockError> {
         if !Arc::ptr_eq(&block.shared, &self.shared) {
             let why = "the block is one of another heap: a file and its memory lie in the same one";
-            return Err((block, Error::new(ErrorKind::CrossDevice, why)));
+            return Err(BlockError::new(block, Error::new(ErrorKind::CrossDevice, why)));
         }
         let content = onode_fs::Block { address: block.address, bytes: block.bytes as u64, is_durable: false };
         let files = self.files();
@@ -277,12 +328,12 @@ impl Heap {
             .and_then(|(parent, name)| files.publish(caller, parent, name, permissions, content));
         match made {
             Ok(inode) => {
-                block.forget();
+                block.leave();
                 Ok(inode)
             }
             Err(error) => {
                 let what = format!("cannot make the memory the file {}", String::from_utf8_lossy(path));
-                Err((block, Error::of_files(&what, &error)))
+                Err(BlockError::new(block, Error::of_files(&what, &error)))
             }
         }
     }
@@ -293,8 +344,23 @@ impl Heap {
     /// `Busy` if the file is open or has other names, `Invalid` if it lies in several blocks ([`Heap::compact`] makes
     /// them one), `NotFound`, ...
     pub fn file_to_mm(&self, path: &[u8]) -> Result<Block> {
-        let files = self.files();
-        let block = files.resolve_parent(path).and_then(|(parent, name)| files.withdraw(parent, name));
+        self.taken(
+            path,
+            self.files().resolve_parent(path).and_then(|(parent, name)| self.files().withdraw(parent, name)),
+        )
+    }
+
+    /// The same for a file that the caller has open: the handle goes with the file, and stays open if this fails.
+    ///
+    /// # Errors
+    /// As [`file_to_mm`](Self::file_to_mm), but `Busy` only if others have the file open; `Stale` if `path` leads to another
+    /// file by now.
+    pub fn open_file_to_mm(&self, path: &[u8], handle: FileHandle) -> Result<Block> {
+        let parent = self.files().resolve_parent(path);
+        self.taken(path, parent.and_then(|(parent, name)| self.files().withdraw_open(parent, name, handle)))
+    }
+
+    fn taken(&self, path: &[u8], block: onode_fs::Result<onode_fs::Block>) -> Result<Block> {
         let block = block.map_err(|error| Self::failed("make the file memory", path, &error))?;
         // From now on it dies with this process, unless it lies among blocks of another one.
         let _ = self.shared.blocks().unpublish(block.address);
@@ -302,29 +368,27 @@ impl Heap {
         Ok(Block { shared: Arc::clone(&self.shared), address: block.address, bytes: block.bytes as usize })
     }
 
-    /// Makes a file that lies in several blocks lie in one, by a copy of it that takes its name.
+    /// Has a file that has holes or lies in several blocks lie in one. It stays the same file with all its names, attributes
+    /// and times, and whoever has it open goes on reading and writing it.
     ///
     /// # Errors
-    /// `NoSpace`, `NotFound`, ...
+    /// `Busy` if this process looks at the file as memory; `NoSpace` if there is no such block beside those that hold it;
+    /// `NotFound`, ...
     pub fn compact(&self, path: &[u8]) -> Result<()> {
-        let files = self.files();
-        let failed = |error: onode_fs::Error| Self::failed("compact", path, &error);
-        let inode = files.resolve(path, Follow::Yes).map_err(failed)?;
-        let attributes = files.attributes(inode).map_err(failed)?;
-        let mut block = self.allocate(attributes.size as usize)?;
-        let mut done = 0;
-        while done < block.len() {
-            match files.read(inode, done as u64, &mut block[done..]).map_err(failed)? {
-                0 => break,
-                count => done += count,
-            }
+        let inode = self.files().resolve(path, Follow::Yes);
+        self.gather(inode.map_err(|error| Self::failed("compact", path, &error))?, path)
+    }
+
+    /// The same; `path` is for words.
+    pub(crate) fn gather(&self, inode: InodeNumber, path: &[u8]) -> Result<()> {
+        // Held, so that nobody begins to look at blocks that are about to be free.
+        let looks = self.shared.looks();
+        if looks.contains_key(&inode) {
+            let path = String::from_utf8_lossy(path);
+            let why = format!("cannot compact {path}: a program looks at it where it lies");
+            return Err(Error::new(ErrorKind::Busy, why));
         }
-        let caller = Caller { uid: attributes.uid, gid: attributes.gid, ..Caller::root() };
-        let (parent, name) = files.resolve_parent(path).map_err(failed)?;
-        let between = [path, b".compact"].concat();
-        self.mm_to_file(block, &between, &caller, attributes.permissions).map_err(|(_, error)| error)?;
-        let (_, between) = files.resolve_parent(&between).map_err(failed)?;
-        files.rename(parent, between, parent, name, onode_fs::RenameFlags::default()).map_err(failed)
+        self.files().gather(inode).map_err(|error| Self::failed("compact", path, &error))
     }
 
     fn failed(what: &str, path: &[u8], error: &onode_fs::Error) -> Error {

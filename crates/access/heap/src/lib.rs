@@ -12,23 +12,26 @@
 
 mod block;
 mod cache;
+mod caller;
 pub mod checkpoint;
 mod error;
 mod heap;
 mod mapping;
 mod reference;
 mod roots;
+mod sizes;
 mod slots;
 mod stitched;
 mod whole;
 
 pub use block::Block;
+pub use caller::caller;
 pub use checkpoint::{Arena, Checkpoint, Frozen, Report, Tracking};
-pub use error::{Error, Result};
+pub use error::{BlockError, Error, Result};
 pub use heap::Heap;
 pub use mapping::Mapping;
 pub use onode_base::ErrorKind;
-pub use onode_fs::{Attributes, Caller, DirectoryEntry, FileSystem, InodeNumber};
+pub use onode_fs::{Attributes, Caller, DirectoryEntry, FileHandle, FileSystem, InodeNumber};
 pub use onode_heap_derive::Plain;
 #[doc(hidden)]
 pub use reference::layout_of;

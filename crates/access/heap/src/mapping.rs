@@ -58,6 +58,14 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        let mut looks = self.shared.looks();
+        if let Some(count) = looks.get_mut(&self.inode) {
+            *count -= 1;
+            if *count == 0 {
+                looks.remove(&self.inode);
+            }
+        }
+        drop(looks);
         // The handle is this value's own.
         let _ = self.shared.files().release(self.handle);
     }

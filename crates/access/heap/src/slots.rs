@@ -5,11 +5,12 @@
 //! after, and no block is lost or held twice.
 
 use crate::block::Block;
-use crate::error::{Error, Result};
+use crate::caller::owner;
+use crate::error::{BlockError, Error, Result};
 use crate::heap::Heap;
 use crate::whole::check_name;
 use onode_base::ErrorKind;
-use onode_fs::{Caller, Follow, OpenFlags};
+use onode_fs::{Follow, OpenFlags};
 use onode_object::ObjectId;
 use onode_object::powers::{Content, MapObjects, SLOT_BYTES_MAX, SLOTS};
 use std::sync::Arc;
@@ -44,9 +45,9 @@ impl Slots {
     ///
     /// # Errors
     /// `Invalid` for a slot that there is not or a block of more than 4 GiB, `NoSpace`, ...: the block comes back.
-    pub fn fill(&self, slot: u64, block: Block, is_durable: bool) -> std::result::Result<(), (Block, Error)> {
+    pub fn fill(&self, slot: u64, block: Block, is_durable: bool) -> std::result::Result<(), BlockError> {
         if !Arc::ptr_eq(&block.shared, self.heap.shared()) {
-            return Err((block, Error::new(ErrorKind::CrossDevice, "the block is one of another heap")));
+            return Err(BlockError::new(block, Error::new(ErrorKind::CrossDevice, "the block is one of another heap")));
         }
         let content = Content { object: self.table, address: block.address, bytes: block.bytes as u64, is_durable };
         let filled = self
@@ -54,10 +55,10 @@ impl Slots {
             .and_then(|memory| memory.fill_slot(&content, slot).map_err(|error| Self::failed(slot, error)));
         match filled {
             Ok(()) => {
-                block.forget();
+                block.leave();
                 Ok(())
             }
-            Err(error) => Err((block, error)),
+            Err(error) => Err(BlockError::new(block, error)),
         }
     }
 
@@ -106,14 +107,14 @@ impl Heap {
     pub fn slots(&self, name: &[u8]) -> Result<Slots> {
         check_name("a table of slots", name)?;
         let files = self.files();
-        let root = Caller::root();
+        let owner = owner();
         let path = [ROOM, b"/", name].concat();
         let failed = |error: onode_fs::Error| Error::of_files("cannot open a table of slots", &error);
         let table = match files.resolve(&path, Follow::Yes) {
             Err(error) if error.kind == ErrorKind::NotFound => {
                 self.make_directories(ROOM)?;
                 let (parent, name) = files.resolve_parent(&path).map_err(failed)?;
-                match files.create(&root, parent, name, 0o600) {
+                match files.create(&owner, parent, name, 0o600) {
                     Ok(made) => {
                         files.forget(made.inode, 1);
                         made.inode
@@ -127,7 +128,7 @@ impl Heap {
             }
             found => found.map_err(failed)?,
         };
-        let handle = files.open(&root, table, OpenFlags::default()).map_err(failed)?;
+        let handle = files.open(&owner, table, OpenFlags::default()).map_err(failed)?;
         let slots = files.table_of_slots(table).map(|object| Slots { heap: self.clone(), table: object, handle });
         if slots.is_err() {
             // It was opened for reading only: nothing is left to be told.

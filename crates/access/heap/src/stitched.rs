@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::heap::Heap;
 use crate::mapping::Mapping;
 use onode_base::ErrorKind;
-use onode_fs::{Caller, Follow, OpenFlags};
+use onode_fs::{Caller, Follow, InodeNumber, OpenFlags};
 use onode_media::real::Stitched;
 use onode_object::powers::Placed;
 use std::ptr::NonNull;
@@ -27,19 +27,50 @@ fn why_not(parts: &[Placed], size: u64) -> Option<&'static str> {
     (!whole).then_some("its blocks do not begin and end at pages")
 }
 
+fn cannot_map(path: &[u8]) -> String {
+    format!("cannot map {}", String::from_utf8_lossy(path))
+}
+
 impl Heap {
     /// A file's content where it lies, as one range; the file stays. One that lies in several blocks is stitched together
     /// from them without a copy.
     ///
+    /// What is mapped are the blocks that the file has now. It is theirs to be looked at as long as the file keeps them: a file
+    /// that grows, is cut or has a hole made may lie elsewhere afterwards, and is mapped anew.
+    ///
     /// # Errors
     /// `Invalid` if it has holes, or blocks that are no whole pages ([`Heap::compact`] makes them one); `NotFound`, ...
     pub fn map(&self, path: &[u8]) -> Result<Mapping> {
+        let inode = self.files().resolve(path, Follow::Yes);
+        let inode = inode.map_err(|error| Error::of_files(&cannot_map(path), &error))?;
+        self.map_inode(inode, path)
+    }
+
+    /// The same for a file that has holes or lies in blocks that are no whole pages, too: it is brought together in one block
+    /// first, where it is, as [`compact`](Self::compact) does.
+    ///
+    /// # Errors
+    /// `NotFound`; those of [`compact`](Self::compact).
+    pub fn map_whole(&self, inode: InodeNumber, path: &[u8]) -> Result<Mapping> {
+        match self.map_inode(inode, path) {
+            Err(error) if error.kind == ErrorKind::Invalid => {
+                self.gather(inode, path)?;
+                self.map_inode(inode, path)
+            }
+            other => other,
+        }
+    }
+
+    /// `path` is for words.
+    fn map_inode(&self, inode: InodeNumber, path: &[u8]) -> Result<Mapping> {
         let files = self.files();
-        let what = || format!("cannot map {}", String::from_utf8_lossy(path));
-        let failed = |error: onode_fs::Error| Error::of_files(&what(), &error);
-        let inode = files.resolve(path, Follow::Yes).map_err(failed)?;
+        let failed = |error: onode_fs::Error| Error::of_files(&cannot_map(path), &error);
+        // Held, so that nobody gathers the blocks meanwhile.
+        let mut looks = self.shared().looks();
         // Open, its blocks stay.
         let handle = files.open(&Caller::root(), inode, OpenFlags::default()).map_err(failed)?;
+        *looks.entry(inode).or_default() += 1;
+        drop(looks);
         let mut mapping = Mapping {
             shared: Arc::clone(self.shared()),
             handle,
@@ -59,7 +90,7 @@ impl Heap {
                 mapping.base = self.pointer(part.address);
             }
             _ => {
-                let refused = |why: &str| Error::new(ErrorKind::Invalid, format!("{}: {why}", what()));
+                let refused = |why: &str| Error::new(ErrorKind::Invalid, format!("{}: {why}", cannot_map(path)));
                 if let Some(why) = why_not(&parts, size) {
                     return Err(refused(why));
                 }

@@ -2,10 +2,11 @@
 //!
 //! A replacement is made beside the file and takes its name: bytes of a file may be overwritten where they lie.
 
+use crate::caller::owner;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
 use onode_base::ErrorKind;
-use onode_fs::{Caller, RenameFlags};
+use onode_fs::RenameFlags;
 
 /// What the name of a file begins with that is about to replace another.
 const NEW: &[u8] = b"new-";
@@ -25,7 +26,7 @@ impl Heap {
         let make = |path: &[u8]| {
             let mut block = self.allocate(bytes.len())?;
             block.copy_from_slice(bytes);
-            self.mm_to_file(block, path, &Caller::root(), 0o600).map(drop).map_err(|(_, error)| error)
+            self.mm_to_file(block, path, &owner(), 0o600).map(drop).map_err(Error::from)
         };
         match make(path) {
             Err(error) if error.kind == ErrorKind::Exists => {}
@@ -53,7 +54,7 @@ impl Heap {
 
     /// Makes the directory at `path` and those on the way to it.
     pub(crate) fn make_directories(&self, path: &[u8]) -> Result<()> {
-        let made = self.files().make_directories(&Caller::root(), path, 0o700);
+        let made = self.files().make_directories(&owner(), path, 0o700);
         made.map(drop).map_err(|error| {
             Error::of_files(&format!("cannot make the directory {}", String::from_utf8_lossy(path)), &error)
         })

@@ -55,7 +55,8 @@ fn what_no_file_has_is_gone_with_the_process_and_leaks_nothing() {
         }
         heap.mm_to_file(kept.pop().expect("one"), b"/one", &Caller::root(), 0o644).expect("a file");
         let again = heap.allocate(10).expect("room");
-        let (block, error) = heap.mm_to_file(again, b"/one", &Caller::root(), 0o644).expect_err("the name is taken");
+        let refused = heap.mm_to_file(again, b"/one", &Caller::root(), 0o644).expect_err("the name is taken");
+        let (block, error) = refused.into_parts();
         assert_eq!(error.kind, ErrorKind::Exists, "{error}");
         drop(block);
         if round % 2 == 0 {
@@ -97,7 +98,8 @@ fn misuse_is_an_error_and_changes_nothing() {
     let elsewhere = Place::new("misuse-other");
     let other = elsewhere.open();
     let foreign = other.allocate(64).expect("room");
-    let (foreign, error) = heap.mm_to_file(foreign, b"/x", &Caller::root(), 0o644).expect_err("two regions");
+    let (foreign, error) =
+        heap.mm_to_file(foreign, b"/x", &Caller::root(), 0o644).expect_err("two regions").into_parts();
     assert_eq!(error.kind, ErrorKind::CrossDevice);
     drop(foreign);
     assert_eq!(Heap::open("flash:x.img").err().map(|error| error.kind), Some(ErrorKind::Invalid));

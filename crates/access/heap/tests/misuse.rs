@@ -99,8 +99,8 @@ fn a_pointer_that_is_no_block_is_refused_whatever_is_asked_of_it() {
         // SAFETY: the blocks are this test's.
         unsafe {
             let block = heap.from_raw(own).expect("it is there still");
-            let block = heap.reallocate(block, bytes * 2).map_err(|(_, error)| error).expect("room");
-            let (block, full) = heap.reallocate(block, 1 << 40).expect_err("there is not so much");
+            let block = heap.reallocate(block, bytes * 2).expect("room");
+            let (block, full) = heap.reallocate(block, 1 << 40).expect_err("there is not so much").into_parts();
             assert_eq!(full.kind, ErrorKind::NoSpace, "{full}");
             drop(block);
             other.free(foreign).expect("a block");
@@ -128,12 +128,14 @@ fn a_block_that_cannot_become_a_file_comes_back() {
     let mut block = heap.allocate(1000).expect("room");
     block.fill(7);
     for (path, kind) in cases {
-        let (back, error) = heap.mm_to_file(block, path, &Caller::root(), 0o644).expect_err("it cannot be");
+        let refused = heap.mm_to_file(block, path, &Caller::root(), 0o644).expect_err("it cannot be");
+        let (back, error) = refused.into_parts();
         assert_eq!(error.kind, kind, "{}: {error}", String::from_utf8_lossy(path));
         assert!(back.iter().all(|byte| *byte == 7));
         block = back;
     }
-    let (block, error) = other.mm_to_file(block, b"/x", &Caller::root(), 0o644).expect_err("across regions");
+    let refused = other.mm_to_file(block, b"/x", &Caller::root(), 0o644).expect_err("across regions");
+    let (block, error) = refused.into_parts();
     assert_eq!(error.kind, ErrorKind::CrossDevice, "{error}");
     heap.mm_to_file(block, b"/x", &Caller::root(), 0o644).expect("where it belongs it can");
     assert_eq!(heap.files().read_file(b"/file").expect("as it was"), b"kept");
@@ -164,8 +166,8 @@ fn a_full_region_refuses_and_goes_on_when_something_is_freed() {
         // Without room for its name the block stays one.
         match heap.mm_to_file(block, format!("/block {i}").as_bytes(), &Caller::root(), 0o644) {
             Ok(_) => {}
-            Err((_, error)) => {
-                assert_eq!(error.kind, ErrorKind::NoSpace, "{error}");
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
                 refused += 1;
             }
         }

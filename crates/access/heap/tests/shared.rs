@@ -36,7 +36,7 @@ fn name_of(file: &str) -> Vec<u8> {
 fn make(heap: &Heap, file: &str, bytes: usize, byte: u8) {
     let mut block = heap.allocate(bytes).expect("room");
     block.fill(byte);
-    heap.mm_to_file(block, &name_of(file), &Caller::root(), 0o644).map_err(|(_, error)| error).expect("a file");
+    heap.mm_to_file(block, &name_of(file), &Caller::root(), 0o644).expect("a file");
 }
 
 fn read(heap: &Heap, file: &str) -> Option<Vec<u8>> {

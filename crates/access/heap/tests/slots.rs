@@ -65,7 +65,7 @@ fn a_block_is_held_once() {
     let error = unsafe { heap.free(pointer) }.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Invalid);
     let block = heap.allocate(64).expect("room");
-    let (block, error) = slots.fill(Slots::COUNT, block, false).unwrap_err();
+    let (block, error) = slots.fill(Slots::COUNT, block, false).unwrap_err().into_parts();
     assert_eq!(error.kind, ErrorKind::Invalid);
     slots.fill(1, block, true).expect("a slot");
     assert_ne!(slots.address(0).unwrap(), slots.address(1).unwrap());

@@ -161,7 +161,7 @@ pub fn look_into_slots(fs: &FileSystem, object: ObjectId, slots: &[u64]) -> BTre
     let look = |slot: &u64| {
         let (address, length) = memory.slot(object, *slot)?;
         let mut bytes = vec![0; length as usize];
-        memory.look(address, &mut bytes);
+        memory.look(address, &mut bytes).ok()?;
         Some((*slot, bytes))
     };
     slots.iter().filter_map(look).collect()

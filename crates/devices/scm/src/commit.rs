@@ -116,6 +116,9 @@ impl<P: Pmem> Change<'_, P> {
         for content in blocks.published {
             self.adopt(content)?;
         }
+        if let Some(object) = blocks.gathered {
+            self.gather(object)?;
+        }
         if let Some((object, slot)) = blocks.slots {
             self.make_slots(object, slot)?;
         }

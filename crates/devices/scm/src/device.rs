@@ -62,7 +62,9 @@ impl<P: Pmem> ScmDevice<P> {
         }
         let broken = self.turn.take();
         let mut core = self.core.lock();
-        core.arrive(broken);
+        if self.memory.failure().is_none() {
+            core.arrive(broken);
+        }
         Guard::new(core, &self.turn, true)
     }
 
@@ -226,7 +228,7 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     }
 
     fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
-        let mut core = self.lock();
+        let mut core = self.lock_sound()?;
         core.check_writable()?;
         let (first, next) = validate::reserve(ObjectId(core.next_id), count)?;
         core.next_id = next.0;
@@ -234,11 +236,11 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     }
 
     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
-        self.lock().commit(&transaction, durability)
+        self.lock_sound()?.commit(&transaction, durability)
     }
 
     fn sync(&self, _scope: SyncScope) -> Result<()> {
-        let mut core = self.lock();
+        let mut core = self.lock_sound()?;
         if core.read_only.is_some() || core.log.fenced == core.log.sequence && core.unflushed.is_empty() {
             return core.check_writable();
         }
@@ -247,22 +249,23 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     }
 
     fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.lock().read(object, offset, buffer)
+        let read = self.lock_sound()?.read(object, offset, buffer);
+        self.believe(read)
     }
 
     fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
-        let core = self.lock();
-        match core.tree.get_or_neighbour(&*core.memory, Key::attribute(object, key)) {
+        let core = self.lock_sound()?;
+        self.believe(match core.tree.get_or_neighbour(&*core.memory, Key::attribute(object, key)) {
             Ok(Value(place, _)) => core.value_at(Place(place), object).map(Some),
             // What has entries is there.
             Err(true) => Ok(None),
             Err(false) => core.require(object).map(|()| None),
-        }
+        })
     }
 
     fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
-        let core = self.lock();
-        core.require(object)?;
+        let core = self.lock_sound()?;
+        self.believe(core.require(object))?;
         let mut places = Vec::new();
         if limit > 0 {
             core.tree.scan(&*core.memory, Key::attribute(object, from), |key, value| {
@@ -271,16 +274,17 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
                 attribute.is_some() && places.len() < limit
             });
         }
-        places.into_iter().map(|(key, place)| Ok((key, core.value_at(place, object)?))).collect()
+        self.believe(places.into_iter().map(|(key, place)| Ok((key, core.value_at(place, object)?))).collect())
     }
 
     fn stat(&self, object: ObjectId) -> Result<ObjectStat> {
-        let (onode, allocated) = self.lock().onode(object)?;
+        let found = self.lock_sound()?.onode(object);
+        let (onode, allocated) = self.believe(found)?;
         Ok(ObjectStat { size: onode.size, allocated, hints: onode.hints, accessed: onode.accessed })
     }
 
     fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
-        let core = self.lock();
+        let core = self.lock_sound()?;
         let mut found = Vec::new();
         let mut next = Some(from);
         while let Some(from) = next.filter(|_| found.len() < limit) {
@@ -293,12 +297,12 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
                 false
             });
         }
-        Ok(found)
+        self.believe(Ok(found))
     }
 
     fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
-        let core = self.lock();
-        let (onode, _) = core.onode(object)?;
+        let core = self.lock_sound()?;
+        let (onode, _) = self.believe(core.onode(object))?;
         let mut found = Vec::new();
         let mut at = offset;
         while found.len() < limit && at < onode.size {
@@ -307,7 +311,7 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
             found.push((start, extent.end().min(onode.size) - start));
             at = extent.end();
         }
-        Ok(found)
+        self.believe(Ok(found))
     }
 
     fn space(&self) -> Space {
@@ -315,7 +319,7 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     }
 
     fn maintain(&self, budget: u32) -> Result<Maintenance> {
-        let mut core = self.lock();
+        let mut core = self.lock_sound()?;
         core.check_writable()?;
         core.sweep_dead();
         // Nobody waits now, and a heap may be short of what transactions gave up.
@@ -330,7 +334,7 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     }
 
     fn close(&self) -> Result<()> {
-        let mut core = self.lock();
+        let mut core = self.lock_sound()?;
         if core.read_only.is_some() {
             return Ok(());
         }
@@ -344,7 +348,11 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     }
 
     fn health(&self) -> Health {
-        self.lock().health()
+        match self.condition_of_memory() {
+            // To ask the index is to touch the memory.
+            Some(condition) => Health { conditions: vec![condition] },
+            None => self.lock().health(),
+        }
     }
 
     fn map_objects(&self) -> Option<&dyn MapObjects> {

@@ -21,12 +21,14 @@ pub(crate) struct Blocks<'a> {
     pub withdrawn: Option<ObjectId>,
     /// The object that gets a table of slots, if it has none, and a slot that gets a page.
     pub slots: Option<(ObjectId, Option<u64>)>,
+    /// The object whose content is moved to one block.
+    pub gathered: Option<ObjectId>,
 }
 
 impl Blocks<'_> {
     /// Whether there is nothing to do.
     pub(crate) const fn is_empty(&self) -> bool {
-        self.published.is_empty() && self.slots.is_none()
+        self.published.is_empty() && self.slots.is_none() && self.gathered.is_none()
     }
 }
 
@@ -108,7 +110,7 @@ impl<P: Pmem> Core<P> {
 impl<P: Pmem> MapObjects for ScmDevice<P> {
     fn publish(&self, transaction: Transaction, contents: &[Content], durability: Durability) -> Result<()> {
         let blocks = Blocks { published: contents, ..Blocks::default() };
-        let mut core = self.lock();
+        let mut core = self.lock_sound()?;
         core.check_writable()?;
         core.flush_blocks(contents)?;
         core.commit_with(&transaction, durability, blocks)?;
@@ -122,7 +124,7 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
 
     fn withdraw(&self, transaction: Transaction, object: ObjectId) -> Result<Content> {
         let members = &self.turn.members;
-        let mut core = self.lock();
+        let mut core = self.lock_sound()?;
         core.check_writable()?;
         let content = core.whole_block(object)?;
         if members.can_unpublish(content.address) == Ok(false) {
@@ -137,20 +139,24 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
         Ok(content)
     }
 
+    fn gather(&self, object: ObjectId) -> Result<()> {
+        self.gather_object(object)
+    }
+
     fn whole(&self, object: ObjectId, length: u64) -> Option<u64> {
-        let core = self.lock();
+        let core = self.lock_sound().ok()?;
         let Value(address, bytes) = core.tree.get(&*core.memory, Key::extent(object, 0))?;
-        (bytes >= length).then_some(address)
+        (bytes >= length && self.check_memory().is_ok()).then_some(address)
     }
 
     fn make_slots(&self, object: ObjectId) -> Result<()> {
-        let mut core = self.lock();
+        let mut core = self.lock_sound()?;
         core.check_writable()?;
         core.make_slots(object, None)
     }
 
     fn fill_slot(&self, content: &Content, slot: u64) -> Result<()> {
-        let mut core = self.lock();
+        let mut core = self.lock_sound()?;
         core.check_writable()?;
         match core.unshared().fill_at_once(content, slot) {
             None => core.fill_slot(content, slot),
@@ -160,17 +166,18 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
     }
 
     fn take_slot(&self, object: ObjectId, slot: u64) -> Result<Content> {
-        let mut core = self.lock();
+        let mut core = self.lock_sound()?;
         core.check_writable()?;
         core.take_slot(&self.turn.members, object, slot)
     }
 
     fn slot(&self, object: ObjectId, slot: u64) -> Option<(u64, u64)> {
-        self.lock().slot(object, slot)
+        self.lock_sound().ok()?.slot(object, slot)
     }
 
-    fn look(&self, address: u64, buffer: &mut [u8]) {
+    fn look(&self, address: u64, buffer: &mut [u8]) -> Result<()> {
         self.memory.read(address, buffer);
+        self.check_memory()
     }
 
     fn overwrites(&self) -> bool {
@@ -178,17 +185,17 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
     }
 
     fn overwrite(&self, address: u64, bytes: &[u8]) -> Result<()> {
-        let mut core = self.lock();
+        let mut core = self.lock_sound()?;
         if core.overwrites_at_once(address, bytes.len() as u64) {
             core.unshared().counters.bytes_written += bytes.len() as u64;
             core.memory.write(address, bytes);
-            return Ok(());
+            return self.check_memory();
         }
         core.overwrite(address, bytes)
     }
 
     fn placement(&self, object: ObjectId) -> Result<Vec<Placed>> {
-        let mut core = self.lock();
+        let mut core = self.lock_sound()?;
         let (onode, _) = core.onode(object)?;
         let mut parts: Vec<Placed> = Vec::new();
         let mut at = 0;
@@ -203,6 +210,6 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
                 core.settle(part.address, part.length)?;
             }
         }
-        Ok(parts)
+        self.believe(Ok(parts))
     }
 }

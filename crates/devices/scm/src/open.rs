@@ -229,9 +229,12 @@ impl<P: Pmem> Drop for ScmDevice<P> {
     fn drop(&mut self) {
         if self.turn.members.member() != 0 {
             let broken = self.turn.take();
-            self.core.get_mut().arrive(broken);
-            self.turn.members.leave();
-            self.core.get_mut().leave_words();
+            // Nothing that is shared can be believed of a memory that is gone, nor is anything of it left to anybody.
+            if self.memory.failure().is_none() {
+                self.core.get_mut().arrive(broken);
+                self.turn.members.leave();
+                self.core.get_mut().leave_words();
+            }
             self.turn.give_back();
         }
     }

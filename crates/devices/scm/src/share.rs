@@ -12,6 +12,10 @@ impl<P: Pmem> Share for ScmDevice<P> {
     #[inline]
     fn begin(&self) -> u64 {
         let broken = self.turn.take();
+        if self.memory.failure().is_some() {
+            // Nothing that is shared can be believed any more, and every call says so.
+            return u64::MAX;
+        }
         if let Some(known) = self.turn.unchanged().filter(|_| !broken) {
             return known;
         }

@@ -41,7 +41,7 @@ fn after_cuts(scm: &Scm, object: ObjectId) -> Vec<Option<u8>> {
         device.verify().unwrap_or_else(|what| panic!("cut {seed}: {what}"));
         let mut found = [0; 700];
         let (address, _) = device.slot(object, SLOT)?;
-        device.look(address, &mut found);
+        device.look(address, &mut found).unwrap();
         assert!(found.iter().all(|byte| *byte == found[0]), "cut {seed}: bytes of two blocks");
         Some(found[0])
     };

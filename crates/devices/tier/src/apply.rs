@@ -209,6 +209,7 @@ impl Core {
                 inline.resize(BLOCK_BYTES, 0);
                 self.pending.put(object.0, 0, inline);
                 onode.blocks = 1;
+                self.mark_extents(object, 0, 1)?;
             }
         }
         Ok(())
@@ -254,6 +255,15 @@ impl Core {
         onode.blocks -= self.drop_extents(object, first, last)?.min(onode.blocks);
         for (block, bytes) in new {
             onode.blocks += u64::from(self.pending.put(object.0, block, bytes));
+        }
+        self.mark_extents(object, first, last)
+    }
+
+    /// The leaves that get the extents of pending blocks change at the checkpoint: they count as changed now, so that nothing
+    /// else takes the blocks that they need.
+    fn mark_extents(&mut self, object: ObjectId, first: u64, last: u64) -> Result<()> {
+        for block in [first, last.saturating_sub(1)] {
+            self.tree.mark(&mut self.io, &Key::extent(object.0, block))?;
         }
         Ok(())
     }

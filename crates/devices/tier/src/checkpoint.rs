@@ -11,6 +11,7 @@ use crate::extent::{Extent, MOST_BLOCKS};
 use crate::fast::Piece;
 use crate::flight::Snapshot;
 use crate::layout::BLOCK_BYTES;
+use crate::mount::far_copy;
 use crate::node::Key;
 use crate::pending::{Logged, Run};
 use crate::waiting::Placed;
@@ -36,6 +37,7 @@ impl Core {
     pub fn begin_checkpoint(&mut self) -> Result<Snapshot> {
         self.write_pending()?;
         self.hold_old_nodes();
+        self.tree.pack();
         let space = &mut self.space;
         let nodes = self.tree.settle(&mut || space.allocate_node().ok_or_else(no_room))?;
         let layout = self.io.layout;
@@ -123,6 +125,42 @@ impl Core {
             self.disks.flush()?;
         }
         self.write_second_copy(first)
+    }
+
+    /// The same, with the copy at the end of the disk, and waits for all of them.
+    ///
+    /// # Errors
+    /// `Media`.
+    pub fn write_all_superblocks(&mut self) -> Result<()> {
+        self.write_superblock()?;
+        let far = far_copy(self.disks.big.lock().bytes(), &self.io.layout);
+        match far {
+            Some(far) => {
+                self.disks.write(far, &self.superblock.encode(), IoTag::Anchor)?;
+                self.disks.flush()
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Says that the volume is closed in order: the big disk has everything.
+    ///
+    /// # Errors
+    /// `Media`.
+    pub fn write_closed(&mut self) -> Result<()> {
+        (self.superblock.is_closed, self.superblock.fast.leans) = (true, false);
+        self.write_all_superblocks()
+    }
+
+    /// Something changes after the volume was closed: no superblock says that it is, before that change is durable.
+    ///
+    /// # Errors
+    /// `Media`.
+    pub fn reopen(&mut self) -> Result<()> {
+        if !core::mem::take(&mut self.superblock.is_closed) {
+            return Ok(());
+        }
+        self.write_all_superblocks().map_err(|error| self.fail(error))
     }
 
     /// Writes a newer superblock over the copy that may not be durable: the second write of the time before needed no

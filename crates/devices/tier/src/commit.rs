@@ -10,7 +10,7 @@ use crate::log::Log;
 use crate::pending::Content;
 use alloc::vec::Vec;
 use onode_base::sync::Mutex;
-use onode_object::validate::{never_needs_space, validate};
+use onode_object::validate::validate;
 use onode_object::{Acknowledge, Durability, Error, ErrorKind, Mutation, ObjectId, Result, Transaction};
 
 /// A volume: the state and the log, each behind its lock. Who takes both takes the log's first.
@@ -62,6 +62,10 @@ impl Volume {
             core.check_writable()?;
             // Losing the fast disk while it was read, say.
             log.notice_loss(&mut core)?;
+            core.reopen()?;
+            if need.either && log.fast.is_some() && !core.superblock.fast.leans {
+                core.lean_on_fast().map_err(|error| core.fail(error))?;
+            }
             let has_placed = core.group.has_placed;
             if log.make_room(&mut core, need)? {
                 return Ok(());
@@ -136,13 +140,9 @@ impl Core {
         let cost = self.prepare(transaction)?;
         let reserve = self.io.layout.reserve_blocks();
         if !self.fits(&cost, reserve) {
-            let takes_reserve = never_needs_space(transaction, self)? && self.fits(&cost, 0);
-            let must_checkpoint = can_retry && self.can_make_room();
-            if must_checkpoint {
-                return Ok(Applied::NeedsCheckpoint);
-            }
-            if !takes_reserve {
-                return Err(no_space());
+            let kept = self.kept_from(transaction, &cost)?;
+            if kept == reserve || !self.fits(&cost, kept) {
+                return if can_retry && self.can_make_room() { Ok(Applied::NeedsCheckpoint) } else { Err(no_space()) };
             }
         }
         self.need = Need::default();

@@ -17,7 +17,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use onode_object::{Acknowledge, Error, ErrorKind, Mutation, ObjectId, Placement, Result, Transaction};
+use onode_base::Clock;
+use onode_object::{Acknowledge, Condition, Error, ErrorKind, Mutation, ObjectId, Placement, Result, Transaction};
 
 /// Which logs must have a commit before it returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -137,9 +138,11 @@ pub struct Core {
     /// Content is read from the big disk, to see whether it is sound there.
     pub is_scrubbing: bool,
     /// What was found at the mount that people should know.
-    pub reports: Vec<String>,
+    pub reports: Vec<Condition>,
     /// Bytes that the log of the fast disk has room for.
     pub log_room: u64,
+    /// What a fast disk takes the time from.
+    pub clock: Option<Arc<dyn Clock>>,
     /// Something changed since the last checkpoint.
     pub is_dirty: bool,
     /// Figures.

@@ -1,26 +1,30 @@
 //! The object device over the volume.
 
 use crate::commit::Volume;
+use crate::consent::what_is_missing;
+use crate::core::Core;
 use crate::discard::AT_CLOSE;
 use crate::errors::{damaged, invalid};
-use crate::fast::{Fast, Identity};
+use crate::fast::{Fast, FastOptions, FastSettings, Identity, has_map_of};
 use crate::layout::BLOCK;
 use crate::mount::{format_big, mount, read_superblock};
 use crate::node::{Key, Space as Part};
 use crate::options::{FormatOptions, MountOptions, NewFast};
+use crate::ring;
 use crate::slot::FastSlot;
+use crate::superblock::Superblock;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use onode_base::Clock;
-use onode_media::BlockDev;
+use onode_media::{BlockDev, IoTag};
 use onode_object::powers::{Inspect, Place, Scrub};
 use onode_object::validate::reserve;
 use onode_object::{
-    AttributeKey, DeviceInfo, Durability, Error, ErrorKind, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result,
-    Space, SyncScope, Transaction,
+    AttributeKey, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance, ObjectDevice, ObjectId,
+    ObjectStat, Result, Space, SyncScope, Transaction,
 };
 
 /// A fast and a big disk, or the big one alone, as an object device.
@@ -55,9 +59,10 @@ impl TierDevice {
     pub fn mount(mut big: Box<dyn BlockDev>, fast: Option<Box<dyn BlockDev>>, options: &MountOptions) -> Result<Self> {
         let Some(fast) = fast else { return Ok(Self { volume: mount(big, FastSlot::default(), options)? }) };
         let (superblock, _) = read_superblock(&mut *big)?;
-        let slot = match Fast::open(fast, superblock.uuid, &options.fast) {
+        let slot = match open_fast(fast, &superblock, &options.fast) {
             Ok(fast) => FastSlot::of(fast),
             Err(error) if error.kind == ErrorKind::Invalid => return Err(error),
+            // The mount finds out whether anything is lost with it.
             Err(error) => {
                 let mut slot = FastSlot::default();
                 slot.lose(format!("{error}"));
@@ -76,22 +81,38 @@ impl TierDevice {
             return Err(invalid("a fast disk cannot be attached read-only"));
         }
         let (superblock, _) = read_superblock(&mut *big)?;
+        if let Some(what) =
+            what_is_missing(&superblock, "the fast disk is to be replaced").filter(|_| !options.accept_loss)
+        {
+            // Before the new one is written to: it may be the old one.
+            return Err(Error::new(ErrorKind::Loss, what));
+        }
         let volume = superblock.uuid;
         let identity = Identity { volume, own: new.uuid, session: 0 };
         let fast = Fast::format(new.disk, &identity, &new.options, &options.fast)?;
         Ok(Self { volume: mount(big, FastSlot::of(fast), options)? })
     }
 
-    /// What was found at the mount that people should know: dropped records, disks that lost what they had said was
-    /// durable, why the fast disk is away.
+    /// How the fast disk of the volume on `big` is or was divided, so that a new one gets the same.
+    ///
+    /// # Errors
+    /// As [`mount`](Self::mount).
+    pub fn division_of_fast(big: &mut dyn BlockDev) -> Result<Option<FastOptions>> {
+        Ok(read_superblock(big)?.0.division.as_ref().map(FastOptions::of))
+    }
+
+    /// Whether the fast disk of the volume on `big` may hold changes that were acknowledged and that the big disk has not.
+    ///
+    /// # Errors
+    /// As [`mount`](Self::mount).
+    pub fn needs_fast(big: &mut dyn BlockDev) -> Result<bool> {
+        Ok(what_is_missing(&read_superblock(big)?.0, "").is_some())
+    }
+
+    /// Blocks of copies on the fast disk that were found damaged since the mount; they are given up.
     #[must_use]
-    pub fn reports(&self) -> Vec<String> {
-        let core = self.volume.core.lock();
-        let mut all = core.reports.clone();
-        let lost = core.disks.fast.lock().lost.clone();
-        all.extend(lost.map(|why| format!("the fast disk is away: {why}")));
-        all.dedup();
-        all
+    pub fn damaged_copies(&self) -> u32 {
+        self.volume.core.lock().disks.fast.lock().mismatches
     }
 
     /// Whether the fast disk takes part.
@@ -102,10 +123,37 @@ impl TierDevice {
 
     /// Takes the time, by which daily budgets and the ageing of what is collected go, from `clock` from now on.
     pub fn set_clock(&self, clock: Arc<dyn Clock>) {
-        if let Some(fast) = self.volume.core.lock().disks.fast.lock().get() {
-            fast.set_clock(clock);
+        let mut core = self.volume.core.lock();
+        if let Some(fast) = core.disks.fast.lock().get() {
+            fast.set_clock(Arc::clone(&clock));
         }
+        core.clock = Some(clock);
     }
+}
+
+/// The fast disk of a volume. If its superblocks are damaged the big disk knows what they said, and its map or its log shows
+/// that it is the one.
+pub(crate) fn open_fast(mut fast: Box<dyn BlockDev>, superblock: &Superblock, settings: &FastSettings) -> Result<Fast> {
+    let state = superblock.fast;
+    let is_damaged = match Fast::identify(&mut *fast) {
+        Ok(found) => found.is_none(),
+        Err(error) => error.kind == ErrorKind::Corrupt,
+    };
+    let Some(division) = superblock.division.as_ref().filter(|_| is_damaged && state.is_attached) else {
+        return Fast::open(fast, superblock.uuid, settings);
+    };
+    let disk = &mut *fast;
+    let has_map = division.blocks <= disk.bytes() / BLOCK && has_map_of(disk, &state.uuid, division);
+    let (first, blocks) = (division.ring_first, division.ring_blocks);
+    let mut read = |block: u64, out: &mut [u8]| disk.read_at(block * BLOCK, out, IoTag::Recovery).is_ok();
+    let is_ours = has_map
+        || ring::stands(first, blocks, state.last, &mut read)
+        || !ring::scan((first, blocks, 0, division.stripe), state.tail, &mut read).is_empty();
+    if !is_ours {
+        return Fast::open(fast, superblock.uuid, settings);
+    }
+    let identity = Identity { volume: superblock.uuid, own: state.uuid, session: state.session };
+    Fast::restore(fast, &identity, division, settings)
 }
 
 /// How requests reach a disk, behind its size.
@@ -217,6 +265,10 @@ impl ObjectDevice for TierDevice {
         self.volume.core.lock().user_space()
     }
 
+    fn space_for(&self, demand: &Demand) -> u64 {
+        Core::space_for(demand)
+    }
+
     fn maintain(&self, budget: u32) -> Result<Maintenance> {
         self.volume.core.lock().check_writable()?;
         let (steps, is_under_way) = self.volume.bring_home(budget)?;
@@ -242,7 +294,18 @@ impl ObjectDevice for TierDevice {
         self.volume.checkpoint()?;
         self.volume.core.lock().tell_big(AT_CLOSE);
         self.volume.core.lock().disks.fast.lock().with(Fast::close);
-        self.volume.log.lock().notice_loss(&mut self.volume.core.lock())
+        let mut log = self.volume.log.lock();
+        let core = &mut *self.volume.core.lock();
+        log.notice_loss(core)?;
+        // Somebody may have changed something meanwhile.
+        if core.is_dirty || log.is_under_way() {
+            return Ok(());
+        }
+        core.write_closed().map_err(|error| core.fail(error))
+    }
+
+    fn health(&self) -> Health {
+        self.conditions()
     }
 
     fn place(&self) -> Option<&dyn Place> {

@@ -17,7 +17,7 @@ mod admission;
 mod collection;
 mod divide;
 pub mod extent;
-mod format;
+pub mod format;
 mod map;
 pub mod mover;
 pub mod options;
@@ -31,6 +31,7 @@ mod store;
 pub use options::{FastOptions, FastSettings, Identity, SectionOptions};
 pub use piece::{Piece, Refusal};
 pub use report::Copied;
+pub(crate) use snapshot::has_map_of;
 
 use crate::discard::AT_CLOSE;
 use crate::errors::{damaged, from_media, invalid};
@@ -42,7 +43,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use collection::Collection;
-use format::{Superblock, VERSION};
+use format::{Division, Superblock, VERSION};
 use map::Map;
 use mover::Mover;
 use onode_base::Clock;
@@ -54,6 +55,9 @@ use section::Section;
 use store::Taken;
 
 const BLOCK: u64 = SECTOR_BYTES as u64;
+
+/// The sequence of a superblock that was damaged: higher than what any copy says that becomes readable again.
+const RESTORED: u64 = 1 << 48;
 
 /// A fast disk that takes part in a volume.
 pub struct Fast {
@@ -149,6 +153,36 @@ impl Fast {
         let mut fast = Self::empty(disk, superblock, settings);
         fast.read_snapshot()?;
         Ok(fast)
+    }
+
+    /// Takes up a fast disk whose superblocks are damaged, with what the big disk knows of it. That it is the one is for the
+    /// caller to see.
+    ///
+    /// # Errors
+    /// `Media`.
+    pub fn restore(
+        disk: Box<dyn BlockDev>,
+        identity: &Identity,
+        division: &Division,
+        settings: &FastSettings,
+    ) -> Result<Self> {
+        let Identity { volume, own, session } = *identity;
+        let superblock = Superblock { volume, own, sequence: RESTORED, session, division: division.clone() };
+        let mut fast = Self::empty(disk, superblock, settings);
+        fast.read_snapshot()?;
+        Ok(fast)
+    }
+
+    /// Whether its superblocks are damaged.
+    #[must_use]
+    pub const fn is_restored(&self) -> bool {
+        self.superblock.sequence == RESTORED
+    }
+
+    /// How it is divided.
+    #[must_use]
+    pub const fn layout(&self) -> &Division {
+        &self.superblock.division
     }
 
     fn empty(disk: Box<dyn BlockDev>, superblock: Superblock, settings: &FastSettings) -> Self {
@@ -297,12 +331,13 @@ impl Fast {
         }
     }
 
-    /// The copy of a block did not match its checksum: it is dropped.
-    pub fn damaged(&mut self, block: u64) {
-        if let Some((key, _)) = self.map.find(block) {
-            self.counts.damaged += 1;
-            self.drop_copy(key);
-        }
+    /// The copy of a block did not match its checksum: it is dropped. Whether it was made since the mount, so that the disk did
+    /// not keep what it was just given.
+    pub fn damaged(&mut self, block: u64) -> bool {
+        let Some((key, is_new)) = self.map.find(block).map(|(key, copy)| (key, copy.is_new)) else { return false };
+        self.counts.damaged += 1;
+        self.drop_copy(key);
+        is_new
     }
 
     /// Content was read from the big disk: is it worth a copy? Then [`promote`](Self::promote) it.
@@ -492,12 +527,16 @@ impl Fast {
         Ok(Maintenance { done, more: done == budget && self.sections.iter().any(more) })
     }
 
+    /// Writes both copies, one when the other is durable: what one of them says counts only if it is sound.
     fn write_superblock(&mut self) -> Result<()> {
         self.superblock.sequence += 1;
         let bytes = self.superblock.encode();
-        let slot = self.superblock.sequence % 2;
-        let wrote = self.disk.write_at(slot * BLOCK, &bytes, IoTag::Anchor).and_then(|()| self.disk.flush());
-        wrote.map_err(|error| from_media("writing the superblock of the fast disk", &error))
+        let first = self.superblock.sequence % 2;
+        for slot in [first, 1 - first] {
+            let wrote = self.disk.write_at(slot * BLOCK, &bytes, IoTag::Anchor).and_then(|()| self.disk.flush());
+            wrote.map_err(|error| from_media("writing the superblock of the fast disk", &error))?;
+        }
+        Ok(())
     }
 
     /// What `stat --why` says of the copy of a block.

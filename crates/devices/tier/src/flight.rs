@@ -98,6 +98,7 @@ impl Log {
     /// # Errors
     /// `NoSpace`, `Media`, after which nothing may change any more.
     pub fn begin(&mut self, core: &mut Core) -> Result<()> {
+        core.reopen()?;
         let tail = Mark { position: self.big.mark(), ..self.newest };
         // Who needs these records on the big disk waits for the checkpoint.
         self.big.take_backlog();

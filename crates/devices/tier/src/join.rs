@@ -6,6 +6,7 @@
 
 use crate::core::Core;
 use crate::log::Log;
+use crate::record::Header;
 use crate::ring::{self, Found, Ring};
 use crate::superblock::{FastState, Mark};
 use alloc::format;
@@ -13,7 +14,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
-use onode_object::Result;
+use onode_object::{Condition, Result, Severity};
 
 /// What the fast disk brings.
 #[derive(Debug, Default)]
@@ -31,42 +32,58 @@ pub struct Joined {
 }
 
 /// Compares the logs of both disks. `said_by_big` is the last record that the big disk's log calls durable there.
-pub fn compare(core: &mut Core, on_big: &[Found], said_by_big: u64) -> Joined {
+///
+/// # Errors
+/// `Loss` if less is there than was promised, and that is not consented to.
+pub fn compare(core: &mut Core, on_big: &[Found], said_by_big: u64) -> Result<Joined> {
     let (state, tail) = (core.superblock.fast, core.superblock.tail);
     let mut slot = core.disks.fast.lock();
     let lost = slot.lost.clone();
     let Some(fast) = slot.get() else {
         drop(slot);
-        core.reports.extend(lost.map(|why| format!("mounted without the fast disk: {why}")));
-        check_big(core, on_big, said_by_big);
-        return Joined::default();
+        let why =
+            lost.map_or_else(|| String::from("the fast disk is left away"), |why| format!("the fast disk: {why}"));
+        check_big(core, on_big, said_by_big, newest_of(on_big, tail.sequence))?;
+        core.miss_fast(&why)?;
+        return Ok(Joined::default());
     };
     let (identity, (first, blocks), stripe) = (fast.identity(), fast.ring(), fast.stripe_blocks());
+    let is_restored = fast.is_restored();
     let disk = fast.disk();
     let bytes = crate::layout::BLOCK;
     let mut read = |block: u64, out: &mut [u8]| disk.read_at(block * bytes, out, IoTag::Recovery).is_ok();
     let found = if state.is_known { ring::scan((first, blocks, 0, stripe), state.tail, &mut read) } else { Vec::new() };
     let last_stands = state.last.sequence > 0 && ring::stands(first, blocks, state.last, &mut read);
+    let (newest, session) = (newest_of(&found, tail.sequence), session_of(core, &found));
+    let says = |header: &Header| header.fast_durable;
+    // If nobody else has what it was given, its log must have no gap.
+    let said_by_fast = if state.leans && identity.own == state.uuid {
+        let mut pieces = ring::Pieces::new(first, blocks, &mut read);
+        ring::said_durable((first, blocks), (newest, session), says, &mut |block, out| pieces.read(block, out))
+    } else {
+        0
+    };
     drop(slot);
 
-    let is_current = state.is_attached && identity.own == state.uuid && identity.session == state.session;
+    let is_same = identity.own == state.uuid;
+    // A superblock of an earlier join is one that was damaged since: the records say themselves that they go on from here.
+    let is_current = state.is_attached && is_same && identity.session <= state.session;
     let mut joined = Joined { session: identity.session, first, ..Joined::default() };
     if identity.session > core.superblock.session {
         let (theirs, ours) = (identity.session, core.superblock.session);
-        let report = format!("the big disk is older (session {ours}) than the last join of the fast disk ({theirs})");
-        tell_lie(core, report);
+        core.figures.lies += 1;
+        core.miss(format!("the big disk is older (session {ours}) than the last join of the fast disk ({theirs})"))?;
     }
     if !is_current {
         let known = if state.is_attached { tail.sequence } else { state.detached_at };
-        let is_same = identity.own == state.uuid;
         let dropped = if is_same { count_behind(&found, known) } else { 0 };
         drop_records(core, dropped, "the big disk went on without it");
-        check_big(core, on_big, said_by_big);
-        return joined;
+        check_big(core, on_big, said_by_big, newest_of(on_big, tail.sequence))?;
+        core.miss_fast("the fast disk is not the one that took part last")?;
+        return Ok(joined);
     }
     let end = found.last().map_or(state.tail.position, |it| it.next);
     let on_fast: Vec<Found> = found.into_iter().filter(|it| it.header.sequence > tail.sequence).collect();
-    check_claims(core, on_big, &on_fast, last_stands, said_by_big);
     // The histories must be one: the same records as far as both go.
     let mut before = tail.chain;
     let mut same = 0;
@@ -78,6 +95,16 @@ pub fn compare(core: &mut Core, on_big: &[Found], said_by_big: u64) -> Joined {
         before = record.header.crc;
         same = number + 1;
     }
+    let newest = newest_of(on_big, tail.sequence).max(newest_of(on_fast.get(..same).unwrap_or_default(), 0));
+    check_claims(core, on_big, &on_fast, last_stands, (said_by_big, newest))?;
+    miss_records(core, said_by_fast, newest)?;
+    let is_earlier = identity.session < state.session && on_fast.iter().all(|it| it.header.session < state.session);
+    if is_restored && on_fast.is_empty() {
+        core.miss_fast("the superblocks of the fast disk are damaged, and its log is empty or damaged as well")?;
+    }
+    if is_earlier {
+        core.miss_fast("the fast disk is as it was in an earlier session")?;
+    }
     drop_records(core, (on_fast.len() - same) as u64, "they belong to another history");
     if same == on_fast.len() {
         joined.position = end;
@@ -85,7 +112,16 @@ pub fn compare(core: &mut Core, on_big: &[Found], said_by_big: u64) -> Joined {
     }
     joined.records = on_fast;
     joined.records.truncate(if is_planted(Bug::TierSurplusDropped) { same.min(on_big.len()) } else { same });
-    joined
+    Ok(joined)
+}
+
+/// The session of what stands in a log: what is older than its newest record, or than the checkpoint, is of no more use.
+pub fn session_of(core: &Core, found: &[Found]) -> u64 {
+    found.last().map_or(0, |it| it.header.session).max(core.superblock.checkpoint >> 32)
+}
+
+fn newest_of(found: &[Found], otherwise: u64) -> u64 {
+    found.last().map_or(otherwise, |it| it.header.sequence)
 }
 
 const fn mark_of(found: &Found) -> Mark {
@@ -96,42 +132,63 @@ fn count_behind(found: &[Found], sequence: u64) -> u64 {
     found.iter().filter(|it| it.header.sequence > sequence).count() as u64
 }
 
-/// Whether each disk has what the other one's records say was durable on it.
-fn check_claims(core: &mut Core, on_big: &[Found], on_fast: &[Found], last_stands: bool, said_by_big: u64) {
+/// Whether each disk has what the other one's records say was durable on it, and one of them the `newest` that was said to be.
+fn check_claims(
+    core: &mut Core,
+    on_big: &[Found],
+    on_fast: &[Found],
+    last_stands: bool,
+    (said_by_big, newest): (u64, u64),
+) -> Result<()> {
     let last = core.superblock.fast.last.sequence;
-    let newest = |found: &[Found], otherwise| found.last().map_or(otherwise, |it| it.header.sequence);
-    let fast_has = newest(on_fast, if last_stands { last } else { 0 });
+    let fast_has = newest_of(on_fast, if last_stands { last } else { 0 });
     let fast_said = on_big.iter().map(|it| it.header.fast_durable).max().unwrap_or(0).max(last);
     if fast_has < fast_said {
-        let report = format!(
+        let text = format!(
             "the fast disk lost records it had made durable ({fast_said}, has {fast_has}): rolled back, or it lies about flushes"
         );
-        tell_lie(core, report);
+        tell_lie(core, "fast-disk-lying", text);
+        miss_records(core, fast_said, newest)?;
     }
     let big_said = on_fast.iter().map(|it| it.header.big_durable).max().unwrap_or(0);
-    check_big(core, on_big, big_said.max(said_by_big));
+    check_big(core, on_big, big_said.max(said_by_big), newest)
 }
 
-/// Whether the big disk has what was said to be durable on it.
-fn check_big(core: &mut Core, on_big: &[Found], said: u64) {
-    let has = on_big.last().map_or(core.superblock.tail.sequence, |it| it.header.sequence);
+/// Whether the big disk has what was said to be durable on it, or the fast one instead of it.
+fn check_big(core: &mut Core, on_big: &[Found], said: u64, newest: u64) -> Result<()> {
+    let has = newest_of(on_big, core.superblock.tail.sequence);
     if has < said {
-        let report = format!(
+        let text = format!(
             "the big disk lost records it had made durable ({said}, has {has}): damaged, rolled back, or it lies about flushes"
         );
-        tell_lie(core, report);
+        tell_lie(core, "big-disk-lying", text);
+        miss_records(core, said, newest)?;
     }
+    Ok(())
 }
 
-fn tell_lie(core: &mut Core, report: String) {
+/// Records up to `said` were durable, and there are only those up to `newest`.
+fn miss_records(core: &mut Core, said: u64, newest: u64) -> Result<()> {
+    if newest >= said {
+        return Ok(());
+    }
+    let count = said - newest;
+    core.miss(format!(
+        "at least {count} records of the log that were durable (up to number {said}) are on neither disk"
+    ))
+}
+
+fn tell_lie(core: &mut Core, code: &'static str, text: String) {
     core.figures.lies += 1;
-    core.reports.push(report);
+    let told = Condition::new(code, Severity::Degraded, text);
+    core.reports.push(told.remedy("look at the disk and how it is connected; replace it if that happens again"));
 }
 
 fn drop_records(core: &mut Core, count: u64, why: &str) {
     if count > 0 {
         core.figures.records_dropped += count;
-        core.reports.push(format!("{count} records of the fast disk were dropped: {why}"));
+        let text = format!("{count} records of the fast disk were dropped: {why}");
+        core.reports.push(Condition::new("records-dropped", Severity::Notice, text));
     }
 }
 
@@ -140,13 +197,11 @@ fn drop_records(core: &mut Core, count: u64, why: &str) {
 /// # Errors
 /// `Media` of the big disk.
 pub fn attach(core: &mut Core, log: &mut Log, joined: &Joined) -> Result<()> {
-    let found = core
-        .disks
-        .fast
-        .lock()
-        .get()
-        .map(|fast| (fast.identity(), fast.ring(), fast.stripe_blocks(), fast.section_names()));
-    let Some((identity, (first, blocks), stripe, names)) = found else { return Ok(()) };
+    let found =
+        core.disks.fast.lock().get().map(|fast| {
+            (fast.identity(), fast.ring(), fast.stripe_blocks(), fast.section_names(), fast.layout().clone())
+        });
+    let Some((identity, (first, blocks), stripe, names, division)) = found else { return Ok(()) };
     let session = core.superblock.session;
     let mut ring = Ring::new(first, blocks, joined.position, 0);
     ring.durable = joined.last;
@@ -157,15 +212,20 @@ pub fn attach(core: &mut Core, log: &mut Log, joined: &Joined) -> Result<()> {
     core.superblock.fast = FastState {
         is_attached: true,
         is_known: true,
+        leans: false,
         uuid: identity.own,
         session,
         tail,
         last: ring.durable,
         detached_at: 0,
     };
-    core.superblock.sections = names;
+    (core.superblock.sections, core.superblock.division) = (names, Some(division));
     core.write_superblock()?;
     core.disks.fast.lock().with(|fast| fast.join(session));
+    if core.leans_on_fast() && core.disks.fast.lock().is_there() {
+        // Only now: a fast disk that does not name this session has no records of it.
+        core.lean_on_fast()?;
+    }
     log.stripe_blocks = stripe.max(1);
     log.fast = Some(ring);
     log.note_room(core);

@@ -44,7 +44,8 @@ impl Layout {
     /// # Errors
     /// `Invalid` if the disk is too small for it.
     pub fn new(bytes: u64, log_bytes: Option<u64>, log_gap_bytes: Option<u64>) -> Result<Self> {
-        let blocks = bytes / BLOCK;
+        // The last one is for a superblock far from the others.
+        let blocks = (bytes / BLOCK).saturating_sub(1);
         let usual = USUAL_RING.min(blocks / 16).max(LARGE_RING.min(blocks / 64)).max(LEAST_RING);
         let ring_blocks = log_bytes.map_or(usual, |bytes| (bytes / BLOCK).max(LEAST_RING));
         let usual = if ring_blocks >= SPARSE_RING { GAP } else { 0 };
@@ -105,6 +106,13 @@ impl Layout {
     pub const fn reserve_blocks(&self) -> u64 {
         let share = 40 + self.usable_blocks() / 128;
         if share > 16_384 { 16_384 } else { share }
+    }
+
+    /// Blocks kept back so that a change that fits finds room for the nodes on its way, whose old blocks stay until a checkpoint.
+    #[must_use]
+    pub const fn working_blocks(&self) -> u64 {
+        let share = 24 + self.usable_blocks() / 256;
+        if share > 4096 { 4096 } else { share }
     }
 
     /// Whether `count` blocks from `first` on can hold nodes or content.

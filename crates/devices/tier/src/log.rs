@@ -271,7 +271,7 @@ impl Log {
             }
             let disks = alloc::sync::Arc::clone(&core.disks);
             self.catch_up(&disks).map_err(|error| core.fail(error))?;
-            core.superblock.fast.is_attached = false;
+            (core.superblock.fast.is_attached, core.superblock.fast.leans) = (false, false);
             core.superblock.fast.detached_at = self.newest.sequence;
             core.write_superblock().map_err(|error| core.fail(error))?;
         }

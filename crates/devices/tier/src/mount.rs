@@ -8,13 +8,14 @@ use crate::core::{Core, Figures, Group, Need};
 use crate::disks::Disks;
 use crate::errors::{damaged, from_media, invalid};
 use crate::extent::Extent;
+use crate::fast::Fast;
 use crate::join::{self, Joined};
 use crate::layout::{BLOCK, BLOCK_BYTES, Layout};
 use crate::log::Log;
 use crate::node::Space as Part;
 use crate::options::{FormatOptions, MountOptions};
 use crate::pending::Pending;
-use crate::record::HEADER_BYTES;
+use crate::record::{HEADER_BYTES, Header};
 use crate::ring::{self, Found, Ring};
 use crate::slot::FastSlot;
 use crate::space::Space;
@@ -30,7 +31,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::sync::Mutex;
 use onode_media::{BlockDev, IoTag};
-use onode_object::{ObjectId, Result};
+use onode_object::{Condition, ObjectId, Result, Severity};
 
 /// Writes an empty volume onto the big disk.
 ///
@@ -55,6 +56,8 @@ pub fn format_big(big: &mut dyn BlockDev, options: &FormatOptions) -> Result<()>
         fast: FastState::default(),
         acknowledge: options.acknowledge,
         sections: Vec::new(),
+        division: None,
+        is_closed: true,
     };
     let pages = bitmap.settle(superblock.checkpoint);
     let superblock = Superblock { bitmap_digest: bitmap.digest(), ..superblock };
@@ -68,23 +71,45 @@ pub fn format_big(big: &mut dyn BlockDev, options: &FormatOptions) -> Result<()>
     let bytes = superblock.encode();
     big.write_at(0, &bytes, IoTag::Anchor).map_err(failed)?;
     big.write_at(BLOCK, &bytes, IoTag::Anchor).map_err(failed)?;
+    if let Some(far) = far_copy(big.bytes(), &layout) {
+        big.write_at(far * BLOCK, &bytes, IoTag::Anchor).map_err(failed)?;
+    }
     big.flush().map_err(failed)
 }
 
-/// The newest sound superblock of a big disk, and the block it lies in.
+/// Where the copy of the superblock lies that is far from the others: at the end of the disk, if the volume leaves that free.
+#[must_use]
+pub const fn far_copy(bytes: u64, layout: &Layout) -> Option<u64> {
+    let blocks = bytes / BLOCK;
+    if blocks > layout.blocks { Some(blocks - 1) } else { None }
+}
+
+/// The newest sound superblock of a big disk, and the block it lies in. The one at the end counts only if those at the start
+/// are damaged.
 ///
 /// # Errors
-/// `Invalid` if this is no volume of this kind or one of another version, `Corrupt` if both copies are damaged.
+/// `Invalid` if this is no volume of this kind or one of another version, `Corrupt` if all copies are damaged.
 pub fn read_superblock(big: &mut dyn BlockDev) -> Result<(Superblock, u64)> {
     let mut found: Option<(Superblock, u64)> = None;
+    // Sound, and of a format that is not known: what this version left at the end is not the state of the volume.
+    let mut is_newer = false;
     let mut version = None;
-    for block in 0..2 {
+    let end = (big.bytes() / BLOCK).saturating_sub(1);
+    for block in [0, 1, end] {
         let mut bytes = vec![0; BLOCK_BYTES];
-        if (block + 1) * BLOCK > big.bytes() || big.read_at(block * BLOCK, &mut bytes, IoTag::Recovery).is_err() {
+        let is_far = block > 1;
+        if (is_far && (found.is_some() || is_newer))
+            || (block + 1) * BLOCK > big.bytes()
+            || big.read_at(block * BLOCK, &mut bytes, IoTag::Recovery).is_err()
+        {
             continue;
         }
-        version = version.or(Superblock::version_of(&bytes));
-        if let Some(one) = Superblock::decode(&bytes)
+        let one = Superblock::decode(&bytes).filter(|one| !is_far || far_copy(big.bytes(), &one.layout) == Some(block));
+        if !is_far || one.is_some() {
+            is_newer |= Superblock::is_of_another_version(&bytes);
+            version = version.or(Superblock::version_of(&bytes));
+        }
+        if let Some(one) = one
             && found.as_ref().is_none_or(|(best, _)| best.sequence < one.sequence)
         {
             found = Some((one, block));
@@ -96,11 +121,19 @@ pub fn read_superblock(big: &mut dyn BlockDev) -> Result<(Superblock, u64)> {
             Err(damaged(format!("the big disk was cut short: {have} bytes of {want}")))
         }
         (Some(found), _) => Ok(found),
-        (None, Some(VERSION)) => Err(damaged("both superblocks of the big disk are damaged")),
+        (None, Some(VERSION)) => Err(damaged("all superblocks of the big disk are damaged")),
         (None, Some(version)) => {
             Err(invalid(format!("format {version} of tier is not known to this version ({VERSION})")))
         }
-        (None, None) => Err(invalid("the big disk holds no tier volume")),
+        (None, None) => Err(invalid(no_volume(big))),
+    }
+}
+
+/// Why that is not the big disk of a volume.
+fn no_volume(big: &mut dyn BlockDev) -> String {
+    match Fast::identify(big) {
+        Ok(Some(_)) => format!("{} is a fast disk: the disks are swapped", big.name()),
+        _ => format!("{} holds no tier volume", big.name()),
     }
 }
 
@@ -112,12 +145,13 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions)
     let superblock = read_superblock(&mut *big)?;
     let disks = Arc::new(Disks::new(big, fast));
     let mut core = open(disks, superblock, options)?;
+    find_the_start_damaged(&mut core)?;
     let on_big = scan_big(&core);
     let layout = core.io.layout;
     let position = on_big.last().map_or(core.superblock.tail.position, |it| it.next);
     let ring = Ring::new(layout.ring_first(), layout.ring_blocks, position, layout.ring_gap);
     let said = said_by_big(&core, &on_big);
-    let joined = join::compare(&mut core, &on_big, said);
+    let joined = join::compare(&mut core, &on_big, said)?;
     core.figures.recovered_from_fast = joined.records.len().saturating_sub(on_big.len()) as u64;
     let newest = replay(&mut core, &on_big, &joined)?;
     core.io.tag = IoTag::Index;
@@ -129,18 +163,37 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions)
     core.superblock.session = core.superblock.session.max(joined.session) + 1;
     core.epoch = core.superblock.session << 32 | 1;
     if !core.disks.fast.lock().is_there() && core.superblock.fast.is_attached {
-        core.superblock.fast.is_attached = false;
+        (core.superblock.fast.is_attached, core.superblock.fast.leans) = (false, false);
         core.superblock.fast.detached_at = newest.sequence;
     }
+    core.superblock.is_closed = false;
     // What was read may still be in the disk's cache, if only the program ended and not the power.
     core.disks.flush()?;
-    core.write_superblock()?;
+    core.write_all_superblocks()?;
     let mut log = Log::new(ring, core.superblock.session, newest, options.either_bytes);
     if core.is_dirty {
         log.checkpoint(&mut core)?;
     }
     join::attach(&mut core, &mut log, &joined)?;
     Ok(Volume { log: Mutex::new(log), core: Mutex::new(core) })
+}
+
+/// Only the superblock at the end of the disk is left: it is as old as the last mount, unless that ended in order.
+fn find_the_start_damaged(core: &mut Core) -> Result<()> {
+    if core.durable_superblock < 2 {
+        return Ok(());
+    }
+    core.durable_superblock = 1;
+    let text = "both superblocks at the start of the big disk are damaged; the one at its end was used";
+    core.reports.push(Condition::new("superblocks-damaged", Severity::Notice, text));
+    if core.superblock.is_closed {
+        return Ok(());
+    }
+    let checkpoint = core.superblock.checkpoint & u64::from(u32::MAX);
+    let session = core.superblock.session;
+    core.miss(format!(
+        "{text}; the volume was not closed since session {session} began, and changes since then (checkpoint {checkpoint}) may be lost"
+    ))
 }
 
 /// The state at the last checkpoint.
@@ -180,6 +233,7 @@ fn open(
         is_scrubbing: false,
         reports: Vec::new(),
         log_room: 0,
+        clock: None,
         is_dirty: false,
         figures: Figures::default(),
     };
@@ -239,29 +293,16 @@ fn scan_big(core: &Core) -> Vec<Found> {
     ring::scan(ring, core.superblock.tail, &mut read)
 }
 
-/// Blocks of the ring that are read at once.
-const PIECE_BLOCKS: u64 = 256;
-
 /// The last record that the big disk's own log calls durable on it.
 fn said_by_big(core: &Core, on_big: &[Found]) -> u64 {
     let newest = on_big.last().map_or(core.superblock.tail.sequence, |it| it.header.sequence);
     let layout = core.io.layout;
-    // It is looked through at every mount: in large requests, and not in memory all at once.
-    let (mut first, mut piece, mut failed) = (0, Vec::new(), false);
-    let mut read = |block: u64, out: &mut [u8]| {
-        let blocks = out.len() as u64 / BLOCK;
-        if block < first || (block + blocks - first) * BLOCK > piece.len() as u64 {
-            let count = PIECE_BLOCKS.max(blocks).min(layout.ring_blocks.saturating_sub(block));
-            first = block;
-            piece = vec![0; (count * BLOCK) as usize];
-            failed |= core.disks.read(layout.ring_first() + first, &mut piece, IoTag::Recovery).is_err();
-        }
-        let from = ((block - first) * BLOCK) as usize;
-        let found = piece.get(from..from + out.len()).filter(|_| !failed);
-        found.map(|bytes| out.copy_from_slice(bytes)).is_some()
-    };
-    let said = ring::said_durable(0, layout.ring_blocks, newest, &mut read);
-    if failed { 0 } else { said }
+    let ring = (layout.ring_first(), layout.ring_blocks);
+    let mut read = |block: u64, out: &mut [u8]| core.disks.read(block, out, IoTag::Recovery).is_ok();
+    // It is looked through at every mount.
+    let mut pieces = ring::Pieces::new(ring.0, ring.1, &mut read);
+    let says = |header: &Header| header.big_durable;
+    ring::said_durable(ring, (newest, join::session_of(core, on_big)), says, &mut |block, out| pieces.read(block, out))
 }
 
 /// Applies the records, one at a time in memory, and lets go of content that the log of the fast disk has, which stays as it is

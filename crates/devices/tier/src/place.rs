@@ -32,10 +32,10 @@ impl Place for TierDevice {
     fn divide(&self, sections: &[SectionSize]) -> Result<()> {
         let mut core = self.volume.core.lock();
         core.check_writable()?;
-        let names = {
+        let (names, division) = {
             let mut slot = core.disks.fast.lock();
             let fast = slot.get().ok_or_else(|| invalid("there is no fast disk"))?;
-            let divided = fast.divide(sections).map(|()| fast.section_names());
+            let divided = fast.divide(sections).map(|()| (fast.section_names(), fast.layout().clone()));
             if let Err(error) = &divided
                 && error.kind != ErrorKind::Invalid
             {
@@ -43,7 +43,7 @@ impl Place for TierDevice {
             }
             divided?
         };
-        core.superblock.sections = names;
+        (core.superblock.sections, core.superblock.division) = (names, Some(division));
         core.write_superblock().map_err(|error| core.fail(error))
     }
 

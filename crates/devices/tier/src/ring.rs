@@ -206,21 +206,65 @@ pub fn scan(
     }
 }
 
-/// The last record that those in the ring behind `newest` call durable: more than `newest` if one of them was lost.
-pub fn said_durable(first: u64, blocks: u64, newest: u64, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> u64 {
+/// The last record that those in the ring behind `newest` call durable, as `says` tells of their headers: more than `newest` if
+/// one of them was lost. Records of sessions before `session` are left from a history that was given up.
+pub fn said_durable(
+    (first, blocks): (u64, u64),
+    (newest, session): (u64, u64),
+    says: fn(&Header) -> u64,
+    read: &mut dyn FnMut(u64, &mut [u8]) -> bool,
+) -> u64 {
     let mut said = 0;
     let mut bytes = vec![0; BLOCK_BYTES];
     for position in 0..blocks {
         if !read(first + position, &mut bytes) {
             continue;
         }
-        let Some(header) = record::header(&bytes).filter(|header| header.sequence > newest) else { continue };
+        let header = record::header(&bytes).filter(|it| it.sequence > newest && it.session >= session);
+        let Some(header) = header else { continue };
         let before = Mark { position: 0, sequence: header.sequence - 1, chain: header.chain };
         if let Some(found) = read_record(first, blocks, position, before, read) {
-            said = said.max(found.header.big_durable);
+            said = said.max(says(&found.header));
         }
     }
     said
+}
+
+/// Reads a ring block by block in large requests, and not all of it at once in memory.
+pub struct Pieces<'a> {
+    ring: (u64, u64),
+    first: u64,
+    piece: Vec<u8>,
+    read: &'a mut dyn FnMut(u64, &mut [u8]) -> bool,
+}
+
+impl<'a> Pieces<'a> {
+    /// Blocks of the ring that are read at once.
+    const BLOCKS: u64 = 256;
+
+    /// Of the ring of `blocks` from `first` on.
+    pub fn new(first: u64, blocks: u64, read: &'a mut dyn FnMut(u64, &mut [u8]) -> bool) -> Self {
+        Self { ring: (first, blocks), first, piece: Vec::new(), read }
+    }
+
+    /// Reads blocks of it; false if they cannot be read.
+    pub fn read(&mut self, block: u64, out: &mut [u8]) -> bool {
+        let blocks = out.len() as u64 / BLOCK;
+        if block < self.first || (block + blocks - self.first) * BLOCK > self.piece.len() as u64 {
+            let (first, all) = self.ring;
+            let count = Self::BLOCKS.max(blocks).min((first + all).saturating_sub(block));
+            self.first = block;
+            self.piece = vec![0; (count * BLOCK) as usize];
+            if !(self.read)(block, &mut self.piece) {
+                self.piece.clear();
+                // One block of it may be what cannot be read.
+                return (self.read)(block, out);
+            }
+        }
+        let from = ((block - self.first) * BLOCK) as usize;
+        let found = self.piece.get(from..from + out.len());
+        found.map(|bytes| out.copy_from_slice(bytes)).is_some()
+    }
 }
 
 /// Whether that very record stands where it is said to.

@@ -7,18 +7,25 @@ use crate::core::Core;
 use crate::layout::{BLOCK, BLOCK_BYTES};
 use crate::node::{CAPACITY, Key, Space as Part};
 use crate::onode::{INLINE_BYTES, Onode};
-use onode_object::validate::Stored;
-use onode_object::{AttributeKey, Mutation, ObjectId, Result, Space, Transaction};
+use crate::tree::Ways;
+use onode_object::validate::{Stored, never_needs_space};
+use onode_object::{AttributeKey, Demand, Mutation, ObjectId, Result, Space, Transaction};
 
 /// What a transaction may cost at most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Blocks of content.
     pub blocks: u64,
-    /// Bytes that the entries of the tree grow by.
+    /// Those of them that are in no place of ones that are given up.
+    pub new_blocks: u64,
+    /// Entries of the tree that are put.
+    pub puts: u64,
+    /// Bytes that they grow by.
     pub bytes: u64,
-    /// Places of the tree that change.
-    pub touches: u64,
+    /// Content in the tree that grows, or may become blocks.
+    pub grows_inline: bool,
+    /// Nodes that change.
+    pub ways: Ways,
 }
 
 /// Bytes of an extent of one block, with its key.
@@ -41,63 +48,94 @@ impl Core {
     fn prepare_one(&mut self, mutation: &Mutation, cost: &mut Cost) -> Result<()> {
         let object = mutation.object();
         let onode = self.onode(object)?.unwrap_or_default();
-        self.tree.get(&mut self.io, &Key::of(object.0, Part::Inline))?;
-        cost.touches += 2;
+        let is_cut = matches!(
+            mutation,
+            Mutation::Remove { .. }
+                | Mutation::Truncate { .. }
+                | Mutation::Punch { .. }
+                | Mutation::RemoveAttribute { .. }
+        );
+        for part in [Part::Onode, Part::Inline] {
+            self.tree.way(&mut self.io, &Key::of(object.0, part), is_cut, &mut cost.ways)?;
+        }
+        cost.puts += 1;
         match mutation {
             Mutation::Create { .. } => cost.bytes += 90,
             Mutation::SetHints { .. } | Mutation::SetAccessTime { .. } => cost.bytes += 40,
-            Mutation::Remove { .. } => {
-                cost.touches += 4;
-                let mut from = Key::of(object.0, Part::Onode);
-                while let Some((key, _)) = self.tree.next(&mut self.io, &from)? {
-                    if key.object != object.0 {
-                        break;
-                    }
-                    from = key;
-                    match from.index.checked_add(1) {
-                        Some(next) => from.index = next,
-                        None => (from.kind, from.index) = (from.kind.saturating_add(1), 0),
-                    }
-                }
-            }
+            Mutation::Remove { .. } => self.prepare_removal(object, cost)?,
             Mutation::Write { offset, data, .. } => {
                 let end = offset + data.len() as u64;
                 if onode.size.max(end) > INLINE_BYTES || onode.has_blocks {
                     let (first, last) = (offset / BLOCK, end.div_ceil(BLOCK));
-                    let blocks = last - first + 1;
+                    let blocks = last - first + u64::from(!onode.has_blocks);
                     cost.blocks += blocks;
-                    cost.bytes += EXTENT_BYTES * (blocks + 2);
-                    self.prefetch(object, *offset, end, first, last)?;
+                    cost.new_blocks += blocks - self.stored_blocks(object, first, last)?.min(blocks);
+                    cost.bytes += 3 * EXTENT_BYTES;
+                    cost.puts += 3;
+                    self.prefetch(object, *offset, end, first, last, cost)?;
                 } else {
+                    cost.grows_inline |= end > self.inline(object)?.len() as u64;
                     cost.bytes += end + 60;
+                    cost.puts += 1;
                 }
             }
             Mutation::Truncate { size, .. } => {
-                self.prefetch(object, *size, onode.size.max(*size), size / BLOCK, u64::MAX)?;
+                self.prefetch(object, *size, onode.size.max(*size), size / BLOCK, u64::MAX, cost)?;
                 (cost.blocks, cost.bytes) = (cost.blocks + 1, cost.bytes + 2 * EXTENT_BYTES);
+                cost.puts += 2;
             }
             Mutation::Punch { offset, length, .. } => {
                 let end = offset.saturating_add(*length).min(onode.size).max(*offset);
-                self.prefetch(object, *offset, end, offset / BLOCK, end.div_ceil(BLOCK))?;
+                // The last block goes whole.
+                let end = if end == onode.size { end.next_multiple_of(BLOCK) } else { end };
+                self.prefetch(object, *offset, end, offset / BLOCK, end.div_ceil(BLOCK), cost)?;
                 (cost.blocks, cost.bytes) = (cost.blocks + 2, cost.bytes + 4 * EXTENT_BYTES);
-                cost.touches += 2;
+                cost.puts += 3;
             }
             Mutation::SetAttribute { key, value, .. } => {
-                self.tree.get(&mut self.io, &Key::attribute(object.0, *key))?;
-                cost.bytes += value.len() as u64 + 20;
+                let key = Key::attribute(object.0, *key);
+                let before = self.tree.get(&mut self.io, &key)?.map(<[u8]>::len);
+                self.tree.way(&mut self.io, &key, false, &mut cost.ways)?;
+                if before != Some(value.len()) {
+                    cost.bytes += value.len() as u64 + 20;
+                    cost.puts += 1;
+                }
             }
             Mutation::RemoveAttribute { key, .. } => {
-                self.tree.get(&mut self.io, &Key::attribute(object.0, *key))?;
+                self.tree.way(&mut self.io, &Key::attribute(object.0, *key), true, &mut cost.ways)?;
             }
         }
         Ok(())
     }
 
+    /// Reads all entries of an object that goes. Nodes between the first and the last go with it.
+    fn prepare_removal(&mut self, object: ObjectId, cost: &mut Cost) -> Result<()> {
+        let mut from = Key::of(object.0, Part::Onode);
+        while let Some((key, _)) = self.tree.next(&mut self.io, &from)? {
+            if key.object != object.0 {
+                break;
+            }
+            from = key;
+            match from.index.checked_add(1) {
+                Some(next) => from.index = next,
+                None => (from.kind, from.index) = (from.kind.saturating_add(1), 0),
+            }
+        }
+        self.tree.way(&mut self.io, &from, true, &mut cost.ways)
+    }
+
+    /// How many blocks in `first..last` the object has, in their places or without one.
+    fn stored_blocks(&mut self, object: ObjectId, first: u64, last: u64) -> Result<u64> {
+        let pending = self.pending.range(object.0, first, last).count() as u64;
+        let within = |(at, extent): &(u64, crate::extent::Extent)| (at + extent.blocks()).min(last) - (*at).max(first);
+        Ok(pending + self.extents(object, first, last)?.iter().map(within).sum::<u64>())
+    }
+
     /// Reads the nodes of the extents in `first..last`, and the blocks that `from` and `to` lie within.
-    fn prefetch(&mut self, object: ObjectId, from: u64, to: u64, first: u64, last: u64) -> Result<()> {
+    fn prefetch(&mut self, object: ObjectId, from: u64, to: u64, first: u64, last: u64, cost: &mut Cost) -> Result<()> {
         let extents = self.extents(object, first, last)?;
-        for key in [first, last] {
-            self.tree.get(&mut self.io, &Key::extent(object.0, key))?;
+        for key in extents.first().map(|(at, _)| *at).into_iter().chain([first, last]) {
+            self.tree.way(&mut self.io, &Key::extent(object.0, key), true, &mut cost.ways)?;
         }
         for edge in [from, to] {
             let block = edge / BLOCK;
@@ -121,21 +159,42 @@ impl Core {
         Ok(())
     }
 
-    /// Blocks that a checkpoint now would need at most, if `more` were applied before.
+    /// Blocks that a checkpoint now would need at most, if `more` were applied before: those of content, one for each node that
+    /// changed, and those of nodes that are split. Each leaf may be split as soon as something is put into it, and again
+    /// when it grew by a quarter; leaves that get the extents of pending content are among those that changed.
     fn needed(&self, more: &Cost) -> u64 {
-        let counts = self.tree.counts();
         let path = self.tree.height() + 1;
-        let pending = self.pending.count();
-        let clean = counts.nodes.saturating_sub(counts.dirty);
-        let touched = (more.touches + more.blocks + pending).saturating_mul(path).min(clean);
-        let grown = (more.bytes + pending * EXTENT_BYTES).div_ceil(CAPACITY as u64 / 2);
-        pending + counts.dirty + touched + grown + path + 2
+        let pending = self.pending.count() + more.blocks;
+        let changed = self.tree.counts().dirty + more.ways.clean();
+        let leaves = changed + more.ways.leaves();
+        let grown = (4 * more.bytes + 3 * EXTENT_BYTES * pending).div_ceil(CAPACITY as u64);
+        let splits = (more.puts + pending).min(2 * leaves) + grown;
+        pending + changed + splits + splits / 16 + path + 2
     }
 
     /// Whether the transaction fits and `reserve` blocks stay free.
     #[must_use]
     pub fn fits(&self, cost: &Cost, reserve: u64) -> bool {
-        self.needed(cost).saturating_add(cost.blocks).saturating_add(reserve) <= self.space.free()
+        self.needed(cost).saturating_add(reserve) <= self.space.free()
+    }
+
+    /// Blocks that a transaction leaves free: none if it must not be refused for space, half of those kept back if it puts
+    /// as much in the place of what it gives up, all of them otherwise.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Media`.
+    pub fn kept_from(&mut self, transaction: &Transaction, cost: &Cost) -> Result<u64> {
+        let reserve = self.io.layout.reserve_blocks();
+        if never_needs_space(transaction, self)? {
+            return Ok(0);
+        }
+        if cost.new_blocks > 0 || cost.grows_inline {
+            return Ok(reserve);
+        }
+        let is_write = |one: &Mutation| matches!(one, Mutation::Write { .. });
+        let others = transaction.mutations.iter().filter(|one| !is_write(one)).cloned().collect();
+        let replaces = never_needs_space(&Transaction { mutations: others }, self)?;
+        Ok(if replaces { reserve / 2 } else { reserve })
     }
 
     /// Whether a checkpoint would make room.
@@ -147,13 +206,33 @@ impl Core {
     /// Space for users.
     #[must_use]
     pub fn user_space(&self) -> Space {
-        let reserve = self.io.layout.reserve_blocks();
+        let layout = &self.io.layout;
+        let kept = layout.reserve_blocks() + layout.working_blocks();
         // What extents take in the tree.
         let users = |blocks: u64| (blocks - blocks.div_ceil(128)) * BLOCK;
         let left = self.space.free() + self.space.held();
-        let available = users(left.saturating_sub(self.needed(&Cost::default()) + reserve));
-        let total = users(self.io.layout.usable_blocks().saturating_sub(reserve));
+        let pending = self.pending.count();
+        let needed = pending + pending / 64 + self.tree.counts().dirty + self.tree.height() + 3;
+        let available = users(left.saturating_sub(needed + kept));
+        let total = users(layout.usable_blocks().saturating_sub(kept));
         Space { total, available: available.min(total), objects: self.objects }
+    }
+
+    /// What must be left of that for `demand`. What lies in the tree takes up to four times its bytes, in nodes that were split
+    /// just now; the nodes on the way are in what is kept back.
+    #[must_use]
+    pub fn space_for(demand: &Demand) -> u64 {
+        const ENTRY_BYTES: u64 = 48;
+        let entries = demand.entry_bytes + demand.entries * ENTRY_BYTES;
+        if demand.ranges == 0 {
+            return 4 * entries;
+        }
+        if demand.is_new && demand.object_bytes <= INLINE_BYTES {
+            return 4 * (entries + demand.object_bytes + ENTRY_BYTES);
+        }
+        // A block for what was in the tree, and for each range but the first a node on its way.
+        let blocks = demand.blocks + u64::from(!demand.is_new) + demand.ranges - 1;
+        4 * (entries + EXTENT_BYTES * (demand.blocks + 2)) + blocks * BLOCK
     }
 }
 

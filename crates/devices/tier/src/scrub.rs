@@ -1,9 +1,11 @@
-//! Scrub: every block of an object is read and compared with its checksum.
+//! Scrub: every block of an object is read and compared with its checksum, on both disks.
 
 use crate::core::Core;
 use crate::device::TierDevice;
+use crate::fast::Piece;
 use crate::layout::BLOCK;
 use crate::node::{Key, Space as Part};
+use crate::wanted::Wanted;
 use alloc::vec;
 use onode_object::powers::{Scrub, ScrubReport};
 use onode_object::{Error, ErrorKind, ObjectId, Result};
@@ -27,6 +29,8 @@ impl Scrub for TierDevice {
             core.is_scrubbing = true;
             scrub_object(core, object, &mut report);
             core.is_scrubbing = false;
+            // What is wrong with an extent was told of its content.
+            _ = scrub_copies(core, object);
             report.repaired += (core.figures.repaired_blocks - repaired) * BLOCK;
             report.objects += 1;
             next = object.0.checked_add(1);
@@ -34,6 +38,22 @@ impl Scrub for TierDevice {
         report.next = next.map(ObjectId);
         Ok(report)
     }
+}
+
+/// Reads the copies of an object; one that is damaged is given up.
+fn scrub_copies(core: &mut Core, object: ObjectId) -> Result<()> {
+    let last = core.known(object)?.size.div_ceil(BLOCK);
+    let mut from = 0;
+    while let Some((index, extent)) = core.next_extent(object, from, last)? {
+        from = index + extent.blocks();
+        let (block, born, blocks) = (extent.block, extent.born, extent.blocks() as u32);
+        let piece = Piece { block, born, blocks, object: object.0, index, class: 0 };
+        let mut slot = core.disks.fast.lock();
+        if slot.get().is_some_and(|fast| fast.copied(&piece) > 0) {
+            slot.read(&mut [Wanted::new(index, extent)]);
+        }
+    }
+    Ok(())
 }
 
 fn scrub_object(core: &mut Core, object: ObjectId, report: &mut ScrubReport) {

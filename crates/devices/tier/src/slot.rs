@@ -12,7 +12,8 @@ use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::Result;
 
-/// Copies that do not match their checksums until the fast disk is given up.
+/// Copies made since the mount that do not match their checksums until the fast disk is given up. Older ones are dropped, and the
+/// blocks written anew.
 const MOST_MISMATCHES: u32 = 64;
 
 /// The fast disk, if there is one.
@@ -21,14 +22,17 @@ pub struct FastSlot {
     fast: Option<Fast>,
     /// Why it is away, if it was there in this session.
     pub lost: Option<String>,
-    mismatches: u32,
+    /// Copies that did not match their checksums.
+    pub mismatches: u32,
+    /// Those of them that were made since the mount.
+    new_mismatches: u32,
 }
 
 impl FastSlot {
     /// The fast disk takes its place.
     #[must_use]
     pub const fn of(fast: Fast) -> Self {
-        Self { fast: Some(fast), lost: None, mismatches: 0 }
+        Self { fast: Some(fast), lost: None, mismatches: 0, new_mismatches: 0 }
     }
 
     /// The fast disk.
@@ -95,12 +99,11 @@ impl FastSlot {
     }
 
     fn mismatch(&mut self, block: u64) {
-        if let Some(fast) = self.fast.as_mut() {
-            fast.damaged(block);
-        }
+        let is_new = self.fast.as_mut().is_some_and(|fast| fast.damaged(block));
         self.mismatches += 1;
-        if self.mismatches >= MOST_MISMATCHES {
-            self.lose(format!("{} copies did not match their checksums", self.mismatches));
+        self.new_mismatches += u32::from(is_new);
+        if self.new_mismatches >= MOST_MISMATCHES {
+            self.lose(format!("{} copies did not match their checksums", self.new_mismatches));
         }
     }
 

@@ -1,6 +1,8 @@
 //! The superblock: where the last checkpoint and the log behind it are. Two copies, the newest sound one counts.
 
 use crate::bytes::{put_u32, put_u64, take, take_array, take_u8, take_u32, take_u64};
+use crate::fast::extent::Scheme;
+use crate::fast::format::{Division, SectionPlace};
 use crate::layout::{BLOCK_BYTES, Layout};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -32,6 +34,8 @@ pub struct FastState {
     pub is_attached: bool,
     /// There was one at some time.
     pub is_known: bool,
+    /// It may hold changes that were acknowledged and that the big disk has not.
+    pub leans: bool,
     /// Its own number.
     pub uuid: [u8; 16],
     /// The session in which it joined last.
@@ -77,6 +81,10 @@ pub struct Superblock {
     pub acknowledge: Acknowledge,
     /// Names of the fast disk's sections, so that they are known while it is away.
     pub sections: Vec<String>,
+    /// How the fast disk is divided, so that it is known while it is away or says nothing itself.
+    pub division: Option<Division>,
+    /// The volume was closed in order, and nothing was changed since.
+    pub is_closed: bool,
 }
 
 impl Superblock {
@@ -99,7 +107,9 @@ impl Superblock {
             put_u64(&mut out, number);
         }
         put_mark(&mut out, self.tail);
-        out.push(u8::from(self.fast.is_attached) | u8::from(self.fast.is_known) << 1);
+        let FastState { is_attached, is_known, leans, .. } = self.fast;
+        let flags = [is_attached, is_known, leans, self.is_closed];
+        out.push((0..).zip(flags).fold(0, |all, (bit, flag)| all | u8::from(flag) << bit));
         out.extend_from_slice(&self.fast.uuid);
         put_u64(&mut out, self.fast.session);
         put_mark(&mut out, self.fast.tail);
@@ -112,6 +122,10 @@ impl Superblock {
             out.push(name.len() as u8);
             out.extend_from_slice(name);
         }
+        put_division(
+            &mut out,
+            self.division.as_ref().filter(|division| division.sections.len() == self.sections.len()),
+        );
         out.resize(BLOCK_BYTES - 4, 0);
         let sum = crc32c(&out);
         put_u32(&mut out, sum);
@@ -123,6 +137,14 @@ impl Superblock {
     pub fn version_of(block: &[u8]) -> Option<u32> {
         let mut rest = block.strip_prefix(&MAGIC)?;
         take_u32(&mut rest)
+    }
+
+    /// Whether `block` is a sound superblock that this version does not know.
+    #[must_use]
+    pub fn is_of_another_version(block: &[u8]) -> bool {
+        let sound =
+            block.split_at_checked(BLOCK_BYTES - 4).is_some_and(|(body, sum)| crc32c(body).to_le_bytes() == sum);
+        sound && Self::version_of(block).is_some_and(|version| version != VERSION)
     }
 
     /// What `block` says; `None` if it is no sound superblock of this version.
@@ -147,6 +169,7 @@ impl Superblock {
         let fast = FastState {
             is_attached: flags & 1 != 0,
             is_known: flags & 2 != 0,
+            leans: flags & 4 != 0,
             uuid: take_array(input)?,
             session: take_u64(input)?,
             tail: take_mark(input)?,
@@ -166,6 +189,7 @@ impl Superblock {
             take(input, usize::from(length)).map(|name| String::from_utf8_lossy(name).into_owned())
         };
         let sections = (0..count).map(|_| take_name(input)).collect::<Option<Vec<_>>>()?;
+        let division = take_division(input, &sections);
         let sound = layout.is_sound()
             && tail.position <= layout.ring_blocks
             && nodes <= layout.blocks
@@ -186,9 +210,49 @@ impl Superblock {
             fast,
             acknowledge,
             sections,
+            division,
+            is_closed: flags & 8 != 0,
         };
         sound.then_some(all)
     }
+}
+
+/// A byte that says whether there is one, the places, and those of the sections, whose names stand before.
+fn put_division(out: &mut Vec<u8>, division: Option<&Division>) {
+    let Some(division) = division else { return out.push(0) };
+    out.push(1);
+    let Division { blocks, stripe, ring_first, ring_blocks, slot_first, slot_blocks, sections } = division;
+    for number in [blocks, stripe, ring_first, ring_blocks, slot_first, slot_blocks] {
+        put_u64(out, *number);
+    }
+    for section in sections {
+        put_u64(out, section.first);
+        put_u64(out, section.blocks);
+        put_u32(out, section.extent_blocks);
+        out.push(section.scheme as u8);
+    }
+}
+
+/// The division of sections with these names; `None` if there is none, or none that can be.
+fn take_division(input: &mut &[u8], names: &[String]) -> Option<Division> {
+    if take_u8(input)? != 1 {
+        return None;
+    }
+    let mut division = Division {
+        blocks: take_u64(input)?,
+        stripe: take_u64(input)?,
+        ring_first: take_u64(input)?,
+        ring_blocks: take_u64(input)?,
+        slot_first: take_u64(input)?,
+        slot_blocks: take_u64(input)?,
+        sections: Vec::new(),
+    };
+    for name in names {
+        let (first, blocks, extent_blocks) = (take_u64(input)?, take_u64(input)?, take_u32(input)?);
+        let scheme = Scheme::from_byte(take_u8(input)?)?;
+        division.sections.push(SectionPlace { name: name.clone(), first, blocks, extent_blocks, scheme });
+    }
+    division.is_sound(division.blocks).then_some(division)
 }
 
 fn put_mark(out: &mut Vec<u8>, mark: Mark) {

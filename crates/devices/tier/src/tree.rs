@@ -8,10 +8,13 @@
 //! again unless something was evicted in between: so looking at everything first makes a series of changes safe.
 
 mod edit;
+mod pack;
 #[cfg(test)]
 mod tests;
+mod way;
 mod write;
 
+pub use way::Ways;
 pub use write::Visited;
 
 use crate::errors::damaged;

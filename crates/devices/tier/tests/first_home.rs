@@ -162,6 +162,11 @@ fn a_cut_loses_nothing_of_it() {
     }
 }
 
+/// Who mounts without the fast disk cannot know what only that had.
+fn consenting(pair: &Pair) -> MountOptions {
+    MountOptions { accept_loss: true, ..pair.options.clone() }
+}
+
 #[test]
 fn who_needs_the_big_disk_gets_all_of_it_there() {
     let mut pair = pair();
@@ -171,7 +176,7 @@ fn who_needs_the_big_disk_gets_all_of_it_there() {
     store(device, safe, 0, Acknowledge::Safe);
     // The fast disk is lost, and what the big one did not flush.
     pair.big = pair.big.content().after_cut(|_, _| false).into_disk(&pair.big);
-    pair.device = Some(TierDevice::mount(Box::new(pair.big.clone()), None, &pair.options).unwrap());
+    pair.device = Some(TierDevice::mount(Box::new(pair.big.clone()), None, &consenting(&pair)).unwrap());
     let device = pair.device.as_ref().unwrap();
     device.verify().unwrap();
     objects.iter().for_each(|object| check(device, *object, 0));
@@ -195,7 +200,7 @@ fn a_fast_disk_that_dies_with_it_leaves_the_volume_of_before() {
     device.sync(SyncScope::All).unwrap_err();
     // What the big disk has is read as before.
     kept.iter().for_each(|object| check(device, *object, 0));
-    let device = TierDevice::mount(Box::new(pair.big.clone()), None, &pair.options).unwrap();
+    let device = TierDevice::mount(Box::new(pair.big.clone()), None, &consenting(&pair)).unwrap();
     device.verify().unwrap();
     kept.iter().for_each(|object| check(&device, *object, 0));
     let more = new_objects(&device, 3);

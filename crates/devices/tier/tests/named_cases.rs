@@ -59,8 +59,11 @@ fn both(fast: &SimDisk, big: &SimDisk, options: &MountOptions) -> TierDevice {
     TierDevice::mount(Box::new(big.clone()), Some(Box::new(fast.clone())), options).unwrap()
 }
 
+/// Who goes on without the fast disk where changes wait for that alone consents to their loss.
 fn alone(big: &SimDisk, options: &MountOptions) -> TierDevice {
-    TierDevice::mount(Box::new(big.clone()), None, options).unwrap()
+    let accept_loss = options.accept_loss || options.acknowledge == Acknowledge::Either;
+    let options = MountOptions { accept_loss, ..options.clone() };
+    TierDevice::mount(Box::new(big.clone()), None, &options).unwrap()
 }
 
 /// Moves what is pending to its home, and promotes it.
@@ -243,7 +246,8 @@ fn case_41_both_logs_differ() {
     write(device(&pair), 1);
     // The fast disk is away for a while, with what only it had.
     let (fast, big) = (copy(&pair.fast, false), copy(&pair.big, false));
-    let without = alone(&big, &MountOptions::default());
+    // What that is nobody knows without it: whoever goes on consents to the loss.
+    let without = alone(&big, &MountOptions { accept_loss: true, ..MountOptions::default() });
     write(&without, 2);
     drop(without);
     let device = both(&fast, &big, &MountOptions::default());

@@ -155,7 +155,11 @@ fn mount(fast: Option<&SimDisk>, big: &SimDisk, options: &MountOptions) -> TierD
     let big: Box<dyn BlockDev> = Box::new(big.clone());
     match fast {
         Some(fast) => TierDevice::mount(big, Some(Box::new(fast.clone())), options).unwrap(),
-        None => TierDevice::mount(big, None, options).unwrap(),
+        // Where changes wait for the fast disk alone, who leaves it away consents to their loss.
+        None => {
+            let accept_loss = options.acknowledge == Acknowledge::Either;
+            TierDevice::mount(big, None, &MountOptions { accept_loss, ..options.clone() }).unwrap()
+        }
     }
 }
 

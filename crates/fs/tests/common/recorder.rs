@@ -13,6 +13,8 @@ pub struct Recorder {
     pub history: Mutex<Vec<Transaction>>,
     pub fail_commits: AtomicBool,
     pub fail_syncs: AtomicBool,
+    /// It takes no change any more and says so.
+    pub is_read_only: AtomicBool,
     /// There is no space to list an orphan.
     pub no_space_for_orphans: AtomicBool,
     /// Reading anything of this object fails.
@@ -32,6 +34,7 @@ impl Recorder {
             history: Mutex::default(),
             fail_commits: AtomicBool::default(),
             fail_syncs: AtomicBool::default(),
+            is_read_only: AtomicBool::default(),
             no_space_for_orphans: AtomicBool::default(),
             corrupt: Mutex::default(),
             has_sections: AtomicBool::default(),
@@ -64,7 +67,8 @@ impl Recorder {
 
 impl ObjectDevice for Recorder {
     fn info(&self) -> DeviceInfo {
-        self.inner.info()
+        let read_only = self.is_read_only.load(Ordering::Relaxed).then(|| "made to be".into());
+        DeviceInfo { read_only, ..self.inner.info() }
     }
 
     fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
@@ -74,6 +78,9 @@ impl ObjectDevice for Recorder {
     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
         if self.fail_commits.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Media, "made to fail"));
+        }
+        if self.is_read_only.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::ReadOnly, "made to be"));
         }
         let lists_orphan = |mutation: &Mutation| matches!(mutation, Mutation::SetAttribute { key, .. } if key.kind == AttributeKind::ORPHAN);
         if self.no_space_for_orphans.load(Ordering::Relaxed) && transaction.mutations.iter().any(lists_orphan) {

@@ -30,7 +30,7 @@ fn own(blocks: usize, rounds: usize) -> Result<f64> {
                 let mut block = heap.allocate(BLOCK_BYTES).map_err(|error| failed("no block", error))?;
                 block[0] = 1;
                 // As with the peer, only what says that it is there is durable; its bytes are the program's business.
-                slots.fill(slot, block, true).map_err(|(_, error)| failed("a slot", error))?;
+                slots.fill(slot, block, true).map_err(|error| failed("a slot", error))?;
             }
             Ok(())
         })?;

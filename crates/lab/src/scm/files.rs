@@ -130,7 +130,7 @@ fn memory_to_files(
     timed(table, to, count, |i| {
         let Some(block) = blocks.pop() else { return Ok(()) };
         let made = heap.mm_to_file(block, paths[i].as_bytes(), &root, 0o644);
-        made.map(drop).map_err(|(_, error)| failed("mm_to_file", error))
+        made.map(drop).map_err(|error| failed("mm_to_file", error))
     })?;
     timed(table, back, count, |i| {
         blocks.push(heap.file_to_mm(paths[i].as_bytes()).map_err(|error| failed("file_to_mm", error))?);

@@ -124,6 +124,10 @@ fn of_open(path: &Path, write: bool, error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::NotFound => Error::new(MediaErrorKind::NotFound, place.to_string()),
         io::ErrorKind::AlreadyExists => Error::new(MediaErrorKind::Exists, place.to_string()),
+        // No file is there, and none may be made.
+        io::ErrorKind::PermissionDenied if !path.exists() => {
+            Error::new(MediaErrorKind::Denied, format!("{place} cannot be made ({error})"))
+        }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem if write => {
             let detail = format!("{place} cannot be written ({error}); open it read-only or change its permissions");
             Error::new(MediaErrorKind::ReadOnly, detail)
@@ -138,6 +142,7 @@ fn of_io(path: &Path, verb: &str, error: &io::Error) -> Error {
             MediaErrorKind::HostFull
         }
         io::ErrorKind::ReadOnlyFilesystem => MediaErrorKind::ReadOnly,
+        io::ErrorKind::PermissionDenied => MediaErrorKind::Denied,
         _ => MediaErrorKind::Host,
     };
     Error::new(kind, format!("cannot {verb} {}: {error}", path.display()))
@@ -156,9 +161,12 @@ mod tests {
         assert_eq!(of(Errno::FBIG), MediaErrorKind::HostFull);
         assert_eq!(of(Errno::ROFS), MediaErrorKind::ReadOnly);
         assert_eq!(of(Errno::IO), MediaErrorKind::Host);
+        assert_eq!(of(Errno::ACCESS), MediaErrorKind::Denied);
         let opening = |errno: Errno, write| of_open(path, write, &errno.into()).kind;
-        assert_eq!(opening(Errno::ACCESS, true), MediaErrorKind::ReadOnly);
-        assert_eq!(opening(Errno::ACCESS, false), MediaErrorKind::Host);
+        let opening_there = |errno: Errno, write| of_open(Path::new("/"), write, &errno.into()).kind;
+        assert_eq!(opening_there(Errno::ACCESS, true), MediaErrorKind::ReadOnly);
+        assert_eq!(opening_there(Errno::ACCESS, false), MediaErrorKind::Denied);
+        assert_eq!(opening(Errno::ACCESS, true), MediaErrorKind::Denied);
         assert_eq!(opening(Errno::NOENT, true), MediaErrorKind::NotFound);
         assert_eq!(opening(Errno::EXIST, true), MediaErrorKind::Exists);
     }

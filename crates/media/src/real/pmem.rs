@@ -2,11 +2,13 @@
 //! sync for every fence, any plain file.
 //!
 //! It finds out what the medium needs, keeps the space of the file allocated so that no store meets a full host, keeps
-//! others out, and never moves: address space for growth is reserved at the start. It does not outlive somebody who
-//! shortens the file below it; the kernel ends a process that touches what is gone.
+//! others out, and never moves: address space for growth is reserved at the start. If somebody shortens the file below it, or
+//! a page of the device goes bad, what is gone reads as zeros in this process, and the memory says that it
+//! [failed](Pmem::failure) and makes nothing durable any more.
 
 mod ahead;
 mod file;
+mod lost;
 mod mapping;
 mod medium;
 mod options;
@@ -234,8 +236,17 @@ impl MappedPmem {
         if parts.is_empty() {
             return Err(Error::new(MediaErrorKind::OutOfRange, "no part of the memory".to_string()));
         }
-        Stitched::map(self.file.file(), parts, self.access())
+        Stitched::map(self.file.file(), parts, self.access(), page)
             .map_err(|errno| self.file.failed("map parts of", errno, MediaErrorKind::Host))
+    }
+
+    #[cold]
+    fn gone(&self) -> Error {
+        let detail = format!(
+            "part of {} is gone: the file was cut short under it, or a page of the device is bad",
+            self.file.name()
+        );
+        Error::new(MediaErrorKind::Host, detail)
     }
 
     fn check_room(&self, length: u64) -> Result<()> {
@@ -343,6 +354,9 @@ impl Pmem for MappedPmem {
             let detail = format!("{} is open for reading only", self.file.name());
             return Err(Error::new(MediaErrorKind::ReadOnly, detail));
         }
+        if let Some(gone) = self.failure() {
+            return Err(gone);
+        }
         if self.domain != Domain::Sync {
             return Ok(());
         }
@@ -357,6 +371,11 @@ impl Pmem for MappedPmem {
             self.failed.store(true, Ordering::Release);
             self.file.failed("sync", errno, MediaErrorKind::Host)
         })
+    }
+
+    #[inline]
+    fn failure(&self) -> Option<Error> {
+        if self.mapping.is_lost() { Some(self.gone()) } else { None }
     }
 
     fn grow(&self, length: u64) -> Result<()> {

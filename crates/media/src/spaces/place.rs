@@ -1,5 +1,7 @@
 //! Where there is room between what is taken.
 
+use alloc::vec::Vec;
+
 /// A part of the region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
@@ -11,6 +13,19 @@ impl Extent {
     pub(super) const fn end(&self) -> u64 {
         self.start + self.length
     }
+}
+
+/// The same bytes as extents in order that do not overlap.
+pub(super) fn joined(mut taken: Vec<Extent>) -> Vec<Extent> {
+    taken.sort_unstable_by_key(|extent| extent.start);
+    let mut joined: Vec<Extent> = Vec::with_capacity(taken.len());
+    for extent in taken {
+        match joined.last_mut() {
+            Some(last) if extent.start < last.end() => last.length = last.length.max(extent.end() - last.start),
+            _ => joined.push(extent),
+        }
+    }
+    joined
 }
 
 /// The parts between extents, which are in order and do not overlap.
@@ -44,6 +59,15 @@ pub(super) fn next_taken(taken: &[Extent], end: u64, start: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn overlapping_extents_are_joined() {
+        let extents = |all: &[(u64, u64)]| -> Vec<Extent> {
+            all.iter().map(|(start, length)| Extent { start: *start, length: *length }).collect()
+        };
+        assert_eq!(joined(extents(&[(50, 5), (2, 40), (10, 5), (30, 15)])), extents(&[(2, 43), (50, 5)]));
+        assert_eq!(joined(extents(&[(0, 4), (4, 4)])), extents(&[(0, 4), (4, 4)]));
+    }
 
     #[test]
     fn gaps_are_found_and_aligned() {

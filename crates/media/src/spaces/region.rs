@@ -285,14 +285,18 @@ impl<P: Pmem> Region<P> {
         self.core.commit(&mut state, table)
     }
 
-    /// Makes a space longer or shorter. A longer one may move, and what is added reads as zeros.
+    /// Makes a space longer or shorter. A longer one may move, or have those behind it moved; what is added reads as zeros.
     ///
     /// # Errors
-    /// `NoSuchSpace`, `Invalid`, `NoSpace`, `InUse` (a space that somebody uses grows only where it lies),
-    /// `ReadOnly`, and those of the memory.
+    /// `NoSuchSpace`, `Invalid`, `NoSpace`, `InUse` (a space that somebody uses stays where it lies), `ReadOnly`, and those
+    /// of the memory.
     pub fn resize(&self, name: &str, length: u64) -> Result<()> {
         let length = whole_pages(length)?;
         let mut state = self.core.state.lock();
+        let way = state.table.position(name).ok().and_then(|position| state.table.way_for(position, length));
+        for (id, start) in way.into_iter().flatten() {
+            self.core.relocate(&mut state, id, start)?;
+        }
         let position = state.table.position(name)?;
         let info = state.table.spaces[position].clone();
         if info.read_only {
@@ -427,6 +431,19 @@ impl<P: Pmem> Core<P> {
             at += part;
         }
         table.fresh_from = table.fresh_from.max(end);
+    }
+
+    /// Moves a space that nobody uses to free bytes. A cut leaves it at the one place or the other, whole.
+    fn relocate(&self, state: &mut State, id: u64, start: u64) -> Result<()> {
+        let mut table = state.table.clone();
+        let Some(space) = table.spaces.iter_mut().find(|space| space.id == id) else { return Ok(()) };
+        state.check_unused(space)?;
+        let (from, length) = (core::mem::replace(&mut space.start, start), space.length);
+        let known = Table { fresh_from: table.fresh_from.max(start + length), ..state.table.clone() };
+        self.forget_fresh(state, &known)?;
+        table.fresh_from = known.fresh_from;
+        self.copy(from, start, length);
+        self.commit(state, table)
     }
 
     fn copy(&self, from: u64, to: u64, length: u64) {

@@ -198,6 +198,11 @@ impl<P: Pmem> Pmem for Space<P> {
         self.pmem().fence()
     }
 
+    #[inline]
+    fn failure(&self) -> Option<Error> {
+        self.pmem().failure()
+    }
+
     fn grow(&self, length: u64) -> Result<()> {
         if length <= self.open.length() {
             return Ok(());

@@ -1,7 +1,7 @@
 //! The partition table as a value: which spaces there are, and whether they can be.
 
 use super::format::{ENTRY_BYTES, HEADERS_END, PAGE_BYTES, SPACES_MAX};
-use super::place::{Extent, first_fit};
+use super::place::{Extent, first_fit, joined};
 use crate::error::{Error, MediaErrorKind, Result};
 use alloc::format;
 use alloc::string::String;
@@ -101,6 +101,33 @@ impl Table {
     /// A place for a new space.
     pub(super) fn place(&self, length: u64) -> Option<u64> {
         first_fit(&self.taken(), self.length, length, self.alignment)
+    }
+
+    /// Which spaces have to go where, as (number, start), so that one of them can be `length` bytes long where it lies. Nothing
+    /// if it can be so now, or elsewhere; `None` if there is no way.
+    pub(super) fn way_for(&self, position: usize, length: u64) -> Option<Vec<(u64, u64)>> {
+        let own = self.spaces.get(position)?;
+        let wanted = Extent { start: own.start, length };
+        let end = wanted.start.checked_add(length).filter(|end| *end <= self.length)?;
+        let is_in_the_way = |space: &&SpaceInfo| (own.start + 1..end).contains(&space.start);
+        let mut others: Vec<&SpaceInfo> = self.spaces.iter().filter(is_in_the_way).collect();
+        if others.is_empty() || self.place(length).is_some() {
+            return Some(Vec::new());
+        }
+        let mut taken = self.taken();
+        taken.retain(|extent| extent.start != own.start);
+        taken.push(wanted);
+        // The largest is the hardest to place.
+        others.sort_unstable_by_key(|space| core::cmp::Reverse(space.length));
+        let mut way = Vec::new();
+        for space in others {
+            let start = first_fit(&joined(taken.clone()), self.length, space.length, self.alignment)?;
+            way.push((space.id, start));
+            taken.push(Extent { start, length: space.length });
+        }
+        // What is no space stays where it is.
+        let is_free = self.lists.iter().all(|start| !(own.start..end).contains(start));
+        is_free.then_some(way)
     }
 
     pub(super) fn position(&self, name: &str) -> Result<usize> {

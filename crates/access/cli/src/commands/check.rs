@@ -6,6 +6,7 @@
 
 use crate::commands::session::where_mounted;
 use crate::output::Output;
+use crate::watch::health::ConditionReport;
 use crate::watch::record::Left;
 use indicatif::{ProgressBar, ProgressStyle};
 use onode::medium::{MediumFinding, MediumReport, check_medium};
@@ -16,6 +17,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
+use std::sync::Arc;
 
 /// Exit codes of fsck(8).
 pub const CLEAN: u8 = 0;
@@ -67,8 +69,8 @@ pub struct Report {
     spec: String,
     clean: bool,
     closed_in_order: bool,
-    /// How its last mount ended, if it did not end well.
-    last_mounts: Vec<String>,
+    /// What was noticed when it was opened, and how its last mount ended if it did not end well.
+    notes: Vec<String>,
     findings: Vec<Found>,
     objects: u64,
     files: u64,
@@ -102,8 +104,8 @@ pub const fn code_of(error: &Error) -> u8 {
     }
 }
 
-/// Opens the device of an image.
-pub fn open(spec: &Spec, read_only: bool, accept_loss: bool) -> Result<std::sync::Arc<dyn ObjectDevice>> {
+/// Opens the device of an image, with what people should hear of how it was opened.
+pub fn open(spec: &Spec, read_only: bool, accept_loss: bool) -> Result<(Arc<dyn ObjectDevice>, Vec<String>)> {
     if spec.image_path().is_none() {
         return Err(Error::new(Class::Usage, format!("cannot check {spec}"), "it lives in memory only"));
     }
@@ -120,19 +122,26 @@ impl Report {
         let medium = on_medium(spec, output)?;
         let mut findings: Vec<Found> = medium.findings.iter().map(Found::in_medium).collect();
         let mut files = onode_fs::check::Report::default();
+        let mut notes = Vec::new();
         if medium.is_mountable {
             let what = format!("cannot check {spec}");
             // That something is missing is a finding: what is there is looked at all the same, and nothing is changed.
-            let checked = onode_fs::check::check(open(spec, true, true)?.as_ref());
+            let (device, told) = open(spec, true, true)?;
+            notes = told;
+            let conditions = device.health().conditions.into_iter().map(ConditionReport::from);
+            notes.extend(conditions.map(|condition| condition.to_string()));
+            let checked = onode_fs::check::check(device.as_ref());
+            drop(device);
             files = checked.map_err(|error| Volume::error(what, &error))?;
             name_files(spec, &mut findings);
         }
         findings.extend(files.findings.iter().map(Found::in_files));
+        notes.extend(Left::of(spec.image_path()).into_iter().map(|left| left.text));
         Ok(Self {
             spec: spec.to_string(),
             clean: medium.is_sound && medium.is_mountable && findings.iter().all(|found| found.harmless),
             closed_in_order: medium.is_closed,
-            last_mounts: Left::of(spec.image_path()).into_iter().map(|left| left.text).collect(),
+            notes,
             findings,
             objects: files.objects,
             files: files.files,
@@ -240,8 +249,8 @@ impl fmt::Display for Report {
         for what in &self.unverified {
             write!(f, "\nnot verified: {what}")?;
         }
-        for last in &self.last_mounts {
-            write!(f, "\n{last}")?;
+        for note in &self.notes {
+            write!(f, "\n{note}")?;
         }
         if !self.closed_in_order {
             write!(f, "\nit was not closed in order; the next mount recovers it")?;

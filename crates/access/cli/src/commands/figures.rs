@@ -6,12 +6,13 @@
 
 mod text;
 
-use crate::commands::health;
 use crate::commands::location::{self, Consent};
+use crate::commands::{health, info};
 use crate::watch::Watched;
 use crate::watch::health::HealthReport;
 use onode::{Class, Error, Result, Spec, Volume, human_size};
 use onode_object::powers::{Inspection, SegmentInfo, SegmentState, WearSpread};
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -150,6 +151,11 @@ pub fn with_segments(target: &OsStr) -> Result<(Figures, Vec<SegmentInfo>)> {
 pub fn view(watched: &Watched, name: &str) -> Option<Vec<u8>> {
     match name {
         "report" => return serde_json::to_vec(&watched.figures()).ok(),
+        "info" => {
+            let mut report = info::Report::of(watched.volume());
+            report.health = watched.health().into();
+            return serde_json::to_vec(&report).ok();
+        }
         "health" => return serde_json::to_vec(&HealthReport::from(watched.health())).ok(),
         _ => {}
     }
@@ -160,14 +166,14 @@ pub fn view(watched: &Watched, name: &str) -> Option<Vec<u8>> {
 }
 
 /// Asks the mount if `target` is mounted or is where something is mounted, else the volume itself.
-fn ask<T>(
+pub fn ask<T>(
     target: &OsStr,
     consent: Consent,
     volume: impl FnOnce(&Volume) -> T,
     mount: impl FnOnce(&Path) -> Result<T>,
 ) -> Result<T> {
     let directory = Path::new(target);
-    if directory.is_dir() {
+    if directory.is_dir() || onode_fuse::is_dead(directory) {
         if !onode_fuse::mounted_at(directory)?.is_some_and(|mounted| mounted.is_ours()) {
             let what = format!("cannot show {}", directory.display());
             return Err(Error::new(Class::MountPoint, what, "no Onode volume is mounted there")
@@ -190,12 +196,20 @@ pub fn health_of(directory: &Path) -> Result<HealthReport> {
     fetch(directory, "health")
 }
 
-fn fetch<T: DeserializeOwned>(directory: &Path, view: &str) -> Result<T> {
+/// What the mount at `directory` answers when asked for a view.
+pub fn fetch<T: DeserializeOwned>(directory: &Path, view: &str) -> Result<T> {
     let what = format!("cannot show {}", directory.display());
     let name = format!("{}{view}", onode_fuse::VIEW_PREFIX);
     let mut value = vec![0; VIEW_BYTES_MAX];
-    let length = rustix::fs::getxattr(directory, name, value.as_mut_slice())
-        .map_err(|errno| Error::host(&what, &errno.into()))?;
+    let length = rustix::fs::getxattr(directory, name, value.as_mut_slice()).map_err(|errno| match errno {
+        Errno::OPNOTSUPP | Errno::NODATA => {
+            Error::new(Class::General, &what, "its server is of another version, which does not tell this")
+                .hint(format!("unmount it and mount it again: onode umount {}", directory.display()))
+        }
+        Errno::NOTCONN => Error::new(Class::General, &what, "its server was killed")
+            .hint(format!("take the dead mount away: onode umount {}", directory.display())),
+        errno => Error::host(&what, &errno.into()),
+    })?;
     serde_json::from_slice(value.get(..length).unwrap_or_default())
         .map_err(|error| Error::new(Class::General, what, format!("the mount answers strangely: {error}")))
 }

@@ -1,29 +1,30 @@
 //! `onode info`: what an image is.
 
-use crate::commands::figures::beside_parts;
+use crate::commands::figures::{self, beside_parts};
 use crate::commands::health;
-use crate::commands::location::{self, Consent};
+use crate::commands::location::Consent;
 use crate::commands::ls::date;
 use crate::output::Output;
 use crate::watch::health::HealthReport;
 use onode::{Inodes, Result, Volume, human_size};
 use onode_base::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  onode info disk.img\n  onode info --json disk.img")]
+#[command(after_help = "Examples:\n  onode info disk.img\n  onode info /mnt\n  onode info --json disk.img")]
 pub struct Arguments {
-    /// The image or device spec.
+    /// The image or device spec, or the directory where it is mounted.
     image: OsString,
     #[command(flatten)]
     consent: Consent,
 }
 
 /// What an image is.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Report {
     spec: String,
     device: String,
@@ -32,18 +33,18 @@ pub struct Report {
     label: String,
     created_seconds: i64,
     format_version: u32,
-    inodes: &'static str,
+    inodes: String,
     total_bytes: u64,
     available_bytes: u64,
     objects: u64,
     image_bytes_on_host: Option<u64>,
-    health: HealthReport,
+    pub health: HealthReport,
     /// The memory beside flash by part; nothing without one.
     memory: Vec<Part>,
 }
 
 /// A part of the memory beside flash.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Part {
     name: String,
     bytes: u64,
@@ -70,7 +71,8 @@ impl Report {
             inodes: match settings.inodes() {
                 Inodes::Embedded => "embedded",
                 Inodes::Separate => "separate",
-            },
+            }
+            .to_owned(),
             total_bytes: space.total,
             available_bytes: space.available,
             objects: space.objects,
@@ -133,7 +135,7 @@ impl fmt::Display for Report {
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    let volume = location::open(&arguments.image, true, arguments.consent)?;
-    output.report(&Report::of(&volume))?;
+    let of_mount = |directory: &Path| figures::fetch(directory, "info");
+    output.report(&figures::ask(&arguments.image, arguments.consent, Report::of, of_mount)?)?;
     Ok(0)
 }

@@ -12,6 +12,12 @@ use std::path::Path;
 const USAGE: u8 = 1;
 const BUG: u8 = 4;
 const FAILED: u8 = 32;
+/// What mount(8) keeps to itself because it is what mounts usually have; of what is not so it tells the helper.
+const USUAL_OF_MOUNT: &str = "suid,dev,exec,async";
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
 
 /// Whether the program was called by that name. mount(8) knows a mount that is there already as
 /// `fuse.onode` and looks for the helper of that name to change its options.
@@ -84,13 +90,14 @@ impl Request {
     fn run(&self) -> Result<()> {
         let [image, directory] = self.operands.as_slice() else { return Err(usage("an image and a directory")) };
         let (remounts, others): (Vec<_>, Vec<_>) = self.options.split(',').partition(|option| *option == "remount");
+        let list = [USUAL_OF_MOUNT].into_iter().filter(|_| is_root()).chain(others).collect::<Vec<_>>().join(",");
         let mut settings = Settings::default();
-        settings.apply(&others.join(","))?;
+        settings.apply(&list)?;
         match (self.fake, remounts.is_empty()) {
             (true, _) => Ok(()),
             (false, true) => {
                 let output = Output::new(false);
-                mount::in_background(OsStr::new(image), Path::new(directory), &self.options, &settings, &output)
+                mount::in_background(OsStr::new(image), Path::new(directory), &list, &settings, &output)
             }
             (false, false) => onode_fuse::remount(Path::new(directory), &settings.options),
         }

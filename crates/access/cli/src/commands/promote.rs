@@ -1,8 +1,8 @@
 //! `onode promote` and `onode demote`: copies content to the fast disk, or gives the copy up.
 
-use crate::commands::tiers::Target;
+use crate::commands::tiers::{NO_ROOM, Target};
 use crate::output::Output;
-use onode::Result;
+use onode::{Class, Error, Result};
 use serde::Serialize;
 use std::fmt;
 
@@ -32,6 +32,14 @@ struct Report {
     fast_bytes: u64,
     big_bytes: u64,
     waits: bool,
+    /// What the fast disk has no room for; the rest was moved all the same.
+    refused: Vec<Refused>,
+}
+
+#[derive(Debug, Serialize)]
+struct Refused {
+    path: String,
+    why: String,
 }
 
 pub fn promote(arguments: &PromoteArguments, output: &Output) -> Result<u8> {
@@ -48,7 +56,13 @@ fn report(target: &Target, how: &str, output: &Output) -> Result<u8> {
         let path = files.path().display().to_string();
         let mut report = Report { path, waits: how != "promote-later", ..Report::default() };
         for path in files.all(true)? {
-            files.move_content(&path, how)?;
+            match files.move_content(&path, how) {
+                Err(error) if error.class == Class::VolumeFull => {
+                    report.refused.push(Refused { path: path.display().to_string(), why: error.why });
+                    continue;
+                }
+                moved => moved?,
+            }
             let why = files.why(&path)?;
             report.files += 1;
             report.fast_bytes += why.fast_bytes;
@@ -57,12 +71,19 @@ fn report(target: &Target, how: &str, output: &Output) -> Result<u8> {
         Ok(report)
     })?;
     output.report(&report)?;
-    Ok(0)
+    match report.refused.first() {
+        None => Ok(0),
+        Some(Refused { path, why }) => {
+            let what =
+                format!("cannot {how} {} of {}", report.refused.len(), report.refused.len() as u64 + report.files);
+            Err(Error::new(Class::VolumeFull, what, format!("{path}: {why}")).hint(NO_ROOM))
+        }
+    }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, files, fast_bytes, big_bytes, waits } = self;
+        let Self { path, files, fast_bytes, big_bytes, waits, refused: _ } = self;
         let things = if *files == 1 { "file or directory" } else { "files and directories" };
         let later = if *waits { "" } else { "; the rest follows in the background" };
         write!(f, "{path}: {files} {things}, {fast_bytes} of {big_bytes} bytes on the fast disk{later}")

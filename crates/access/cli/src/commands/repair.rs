@@ -65,7 +65,7 @@ fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<Outcome
             }
             _ => error,
         })?;
-    let device = check::open(spec, false, accept_loss)?;
+    let (device, _) = check::open(spec, false, accept_loss)?;
     let repaired = onode_fs::check::repair(device.as_ref(), SystemClock.now());
     let Repaired { before, fixed, .. } = repaired.map_err(|error| Volume::error(what(), &error))?;
     device.close().map_err(|error| Error::device(what(), &error))?;

@@ -6,7 +6,7 @@ use crate::signals;
 use crate::watch::record::{self, Left, Record};
 use crate::watch::settings::{Settings, Telling};
 use crate::watch::{Watch, Watched, log};
-use onode::{Class, Error, MountOptions, Result, Spec, Volume, human_size};
+use onode::{Class, Error, MountOptions, Result, Spec, Volume, cache_bytes, human_size};
 use onode_fs::{AccessTimes, WriteMode};
 use onode_fuse::{Atime, Ending, Mount, Options};
 use std::path::Path;
@@ -19,6 +19,10 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// How long to wait for a mount that is just being ended to let go of the image.
 const PATIENCE: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(50);
+/// Files of which more is known than their number.
+const INODES_MAX: usize = 65_536;
+/// What is known of a file, about.
+const INODE_BYTES: usize = 400;
 
 /// What can happen to a mount.
 #[derive(Debug)]
@@ -89,6 +93,7 @@ impl Session {
             record::sweep();
         }
         tracing::info!("{spec} is mounted at {}", directory.display());
+        tracing::debug!("{spec}: {options:?}, {telling:?}");
         notes.iter().for_each(|note| tracing::warn!("{spec}: {note}"));
         let aloud = match manner {
             Manner::Foreground(output) => Some(output),
@@ -122,6 +127,9 @@ impl Session {
         loop {
             match self.events.recv_timeout(PERIOD) {
                 Ok(event) => {
+                    if let Event::Asked(why) = &event {
+                        tracing::info!("{}: {why}", self.volume().spec());
+                    }
                     if output.is_live() {
                         output.live("");
                     }
@@ -195,6 +203,8 @@ pub fn where_mounted(spec: &Spec, error: Error) -> Error {
 }
 
 fn mount_options(options: &Options) -> MountOptions {
+    let usual = MountOptions::default();
+    let fitting = |bytes: usize| usize::try_from(cache_bytes(bytes as u64)).unwrap_or(bytes);
     MountOptions {
         read_only: options.read_only,
         accept_loss: options.accept_loss,
@@ -206,7 +216,10 @@ fn mount_options(options: &Options) -> MountOptions {
         },
         // The mount answers no open calls, which makes opening a file almost free.
         opens_are_counted: false,
-        ..MountOptions::default()
+        write_cache_bytes: fitting(usual.write_cache_bytes).max(usual.stream_bytes),
+        name_cache_bytes: fitting(usual.name_cache_bytes),
+        cached_inodes: fitting(INODES_MAX * INODE_BYTES) / INODE_BYTES,
+        ..usual
     }
 }
 

@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 const VALUE_BYTES_MAX: usize = 64 << 10;
 const ASK: &str = "`onode place` without options shows the placement; `onode stat` the sections";
 
+/// What to do when the fast disk has no room.
+pub const NO_ROOM: &str = "`onode divide MOUNT` shows the sections and their sizes; `onode demote` gives copies up";
+
 /// What a command is about: one argument names a file of a mount, two the disks and a path in the volume.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Target {
@@ -202,6 +205,9 @@ fn of_host(what: String, errno: rustix::io::Errno) -> Error {
         }
         // What the file system would say in words comes as a number through the mount.
         rustix::io::Errno::INVAL => Error::new(Class::Usage, what, "no such section, or it cannot be moved").hint(ASK),
+        rustix::io::Errno::NOSPC => {
+            Error::new(Class::VolumeFull, what, "its section of the fast disk has no room for it").hint(NO_ROOM)
+        }
         errno => Error::host(what, &io::Error::from(errno)),
     }
 }

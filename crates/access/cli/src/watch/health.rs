@@ -68,7 +68,7 @@ impl From<Condition> for ConditionReport {
 impl fmt::Display for ConditionReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { code, severity, text, remedy } = self;
-        write!(f, "{}: {text} ({code})", severity.to_uppercase())?;
+        write!(f, "{} {code}: {text}", severity.to_uppercase())?;
         match remedy {
             Some(remedy) => write!(f, "; {remedy}"),
             None => Ok(()),
@@ -88,7 +88,7 @@ mod tests {
         ];
         let report = HealthReport::from(Health { conditions });
         assert_eq!((report.state.as_str(), report.rank()), ("failed", 3));
-        assert_eq!(report.lines("  "), "  FAILED: it is (bad); do it\n  NOTICE: it was (old)\n");
+        assert_eq!(report.lines("  "), "  FAILED bad: it is; do it\n  NOTICE old: it was\n");
         assert_eq!((HealthReport::default().state.as_str(), HealthReport::default().rank()), (HEALTHY, 0));
     }
 }

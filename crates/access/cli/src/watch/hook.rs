@@ -56,7 +56,10 @@ impl Hook {
             .process_group(0)
             .spawn();
         match started {
-            Ok(child) => self.running.push((child, Duration::ZERO)),
+            Ok(child) => {
+                tracing::debug!("the hook {program} runs for `{}` as process {}", condition.code, child.id());
+                self.running.push((child, Duration::ZERO));
+            }
             Err(error) => tracing::warn!("the hook {program} cannot be run: {error}"),
         }
     }
@@ -73,7 +76,7 @@ impl Hook {
                     tracing::warn!("the hook {program} was ended: it ran for longer than {} seconds", TIME.as_secs());
                 }
                 Ok(Some(status)) if !status.success() => tracing::warn!("the hook {program} failed: {status}"),
-                Ok(Some(_)) => {}
+                Ok(Some(_)) => tracing::debug!("the hook {program} of process {} is done", child.id()),
                 Err(error) => tracing::warn!("the hook {program} is out of sight: {error}"),
             }
             false

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -19,8 +20,12 @@ impl Syslog {
     /// # Errors
     /// If nobody listens.
     pub fn connect() -> io::Result<Self> {
+        Self::connect_to(Path::new(SOCKET))
+    }
+
+    fn connect_to(path: &Path) -> io::Result<Self> {
         let socket = UnixDatagram::unbound()?;
-        socket.connect(SOCKET)?;
+        socket.connect(path)?;
         // A daemon that does not read must not hold up what it is told of.
         socket.set_nonblocking(true)?;
         Ok(Self { socket })
@@ -64,5 +69,34 @@ impl<'a> MakeWriter<'a> for Syslog {
             Level::DEBUG | Level::TRACE => 7,
         };
         Line { socket: &self.socket, severity }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing_subscriber::layer::SubscriberExt;
+
+    #[test]
+    fn each_line_is_a_datagram_with_its_severity() {
+        let path = std::env::temp_dir().join(format!("onode-syslog-{}", std::process::id()));
+        let daemon = UnixDatagram::bind(&path).expect("bound");
+        let syslog = Syslog::connect_to(&path).expect("connected");
+        std::fs::remove_file(&path).expect("cleaned");
+        let lines =
+            tracing_subscriber::fmt::layer().with_ansi(false).with_target(false).with_level(false).without_time();
+        let subscriber = tracing_subscriber::registry().with(lines.with_writer(syslog));
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::error!("it is lost");
+            tracing::info!("it is saved");
+        });
+        let heard = || {
+            let mut line = [0; 100];
+            let length = daemon.recv(&mut line).expect("a line");
+            String::from_utf8_lossy(&line[..length]).into_owned()
+        };
+        let process = std::process::id();
+        assert_eq!(heard(), format!("<27>onode[{process}]: it is lost"));
+        assert_eq!(heard(), format!("<30>onode[{process}]: it is saved"));
     }
 }

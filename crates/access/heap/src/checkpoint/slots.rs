@@ -5,12 +5,12 @@
 
 use super::memory::PAGE_BYTES;
 use super::record::Saved;
+use crate::caller::owner;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
 use crate::mapping::Mapping;
 use onode_base::ErrorKind;
 use onode_base::checksum::crc32c;
-use onode_fs::Caller;
 use onode_media::Pmem;
 
 pub(crate) struct Slots {
@@ -72,9 +72,9 @@ impl Slots {
         let files = self.heap.files();
         let made = files
             .resolve_parent(&path)
-            .and_then(|(parent, name)| files.publish(&Caller::root(), parent, name, 0o600, content));
+            .and_then(|(parent, name)| files.publish(&owner(), parent, name, 0o600, content));
         made.map_err(|error| Error::of_files("cannot make room for a checkpoint", &error))?;
-        block.forget();
+        block.leave();
         self.segments.push(self.heap.map(&path)?);
         let first = self.count() - self.segment_slots;
         let fresh = (first..self.count()).rev().map(|slot| slot as u32);

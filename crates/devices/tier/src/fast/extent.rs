@@ -77,6 +77,16 @@ pub enum Scheme {
 }
 
 impl Scheme {
+    /// The scheme that a superblock names.
+    #[must_use]
+    pub const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(Self::Exact),
+            1 => Some(Self::Paper),
+            _ => None,
+        }
+    }
+
     /// The name in options and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {

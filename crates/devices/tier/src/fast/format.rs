@@ -76,7 +76,7 @@ impl Division {
     }
 
     /// Whether all parts lie in order on a disk of `disk_blocks`.
-    fn is_sound(&self, disk_blocks: u64) -> bool {
+    pub fn is_sound(&self, disk_blocks: u64) -> bool {
         let mut end = self.sections_first();
         let in_order = self.sections.iter().all(|section| {
             let fits = section.first >= end && section.end() <= self.blocks && section.blocks > 0;
@@ -185,11 +185,7 @@ impl Superblock {
 fn take_section(input: &mut &[u8]) -> Option<SectionPlace> {
     let (first, blocks) = (take_u64(input)?, take_u64(input)?);
     let extent_blocks = take_u32(input)?;
-    let scheme = match take_u8(input)? {
-        0 => Scheme::Exact,
-        1 => Scheme::Paper,
-        _ => return None,
-    };
+    let scheme = Scheme::from_byte(take_u8(input)?)?;
     let length = take_u8(input)?;
     let name = String::from(core::str::from_utf8(take(input, usize::from(length))?).ok()?);
     Some(SectionPlace { name, first, blocks, extent_blocks, scheme })

@@ -14,6 +14,8 @@ pub(super) struct Copy {
     pub fast: u64,
     pub object: u64,
     pub pinned: bool,
+    /// It was made since the mount.
+    pub is_new: bool,
 }
 
 /// A copy, or a part of one, that was taken out of the map.

@@ -118,6 +118,23 @@ impl FastOptions {
         Self { ring_bytes: (bytes / 4).min(512 << 20).max(usual.ring_bytes), ..usual }
     }
 
+    /// What makes a division like that of another disk.
+    #[must_use]
+    pub fn of(division: &Division) -> Self {
+        // Shares have 32 bits.
+        let most = division.sections.iter().map(|section| section.blocks).max().unwrap_or(0);
+        let shift = (u64::BITS - most.leading_zeros()).saturating_sub(u32::BITS);
+        let section = |place: &SectionPlace| SectionOptions {
+            scheme: place.scheme,
+            ..SectionOptions::new(&place.name, (place.blocks >> shift) as u32, u64::from(place.extent_blocks) * BLOCK)
+        };
+        Self {
+            ring_bytes: division.ring_blocks * BLOCK,
+            stripe_bytes: division.stripe * BLOCK,
+            sections: division.sections.iter().map(section).collect(),
+        }
+    }
+
     /// Divides a disk of `bytes`.
     pub(super) fn divide(&self, bytes: u64) -> Result<Division> {
         if !self.stripe_bytes.is_power_of_two() || self.stripe_bytes < BLOCK || self.stripe_bytes > 1 << 30 {

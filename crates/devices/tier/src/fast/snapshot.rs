@@ -3,7 +3,7 @@
 //! A snapshot is a hint that ages: its entries are checked against the tree and the checksums on the big disk before they
 //! count. What makes an old one harmless is that blocks given up after it stay as they were until the next is durable.
 
-use super::format::{ENTRY_BYTES, MapEntry, SnapshotHead};
+use super::format::{Division, ENTRY_BYTES, MapEntry, SnapshotHead};
 use super::map::Copy;
 use super::{BLOCK, Fast};
 use crate::discard::AT_ONCE;
@@ -115,7 +115,7 @@ impl Fast {
         while let Some(entry) = MapEntry::decode(input) {
             let blocks = u32::from(entry.blocks);
             let MapEntry { born, fast, object, pinned, .. } = entry;
-            let copy = Copy { born, blocks, fast, object, pinned };
+            let copy = Copy { born, blocks, fast, object, pinned, is_new: false };
             let number = self.sections.iter().position(|section| section.holds(fast, blocks));
             let is_possible = blocks > 0 && !self.map.overlaps(entry.block, &copy);
             let taken = number.filter(|_| is_possible).and_then(|number| self.sections.get_mut(number));
@@ -136,6 +136,15 @@ impl Fast {
             self.map.insert(entry.block, copy);
         }
     }
+}
+
+/// Whether there is a map of the disk with that number.
+pub fn has_map_of(disk: &mut dyn BlockDev, own: &[u8; 16], division: &Division) -> bool {
+    [division.slot_first, division.slot_first + division.slot_blocks].into_iter().any(|slot| {
+        let mut block = alloc::vec![0; BLOCK as usize];
+        let is_read = disk.read_at(slot * BLOCK, &mut block, IoTag::Recovery).is_ok();
+        SnapshotHead::decode(&block).is_some_and(|head| is_read && head.own == *own)
+    })
 }
 
 /// The entries behind a head, if they are what it says.

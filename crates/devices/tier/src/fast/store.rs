@@ -62,7 +62,8 @@ impl Fast {
         let (mut block, mut rest) = (piece.block, data);
         for place in places {
             let (own, more) = rest.split_at(place.blocks as usize * BLOCK as usize);
-            let copy = Copy { born: piece.born, blocks: place.blocks, fast: place.start, object: piece.object, pinned };
+            let Run { start: fast, blocks, .. } = place;
+            let copy = Copy { born: piece.born, blocks, fast, object: piece.object, pinned, is_new: true };
             self.add(number, block, copy);
             self.collection.put(place.start, own, self.now);
             block += u64::from(place.blocks);

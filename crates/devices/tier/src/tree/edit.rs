@@ -66,7 +66,7 @@ impl Tree {
 }
 
 /// A node that was changed, and so has no block, goes.
-const fn drop_dirty(counts: &mut Counts) {
+pub(super) const fn drop_dirty(counts: &mut Counts) {
     counts.nodes = counts.nodes.saturating_sub(1);
     counts.dirty = counts.dirty.saturating_sub(1);
     counts.cached = counts.cached.saturating_sub(1);
@@ -74,7 +74,7 @@ const fn drop_dirty(counts: &mut Counts) {
 
 impl Walk<'_> {
     /// The node will be changed: it gives up its block.
-    fn touch(&mut self, child: &mut Child) {
+    pub(super) fn touch(&mut self, child: &mut Child) {
         if child.block != 0 {
             self.freed.push(child.block);
             child.block = 0;

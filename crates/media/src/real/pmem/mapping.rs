@@ -108,7 +108,8 @@ impl Mapping {
         loop {
             let bytes = to_usize(room)?.checked_add(align).ok_or(Errno::NOMEM)?;
             match Range::reserve(bytes) {
-                Ok(range) => {
+                Ok(mut range) => {
+                    range.guard(page_bytes);
                     let start = range.start().addr().get();
                     // SAFETY: this is less than `align`, by which the reservation is longer than `room`.
                     let base = unsafe { range.start().add(start.next_multiple_of(align) - start) };
@@ -160,6 +161,12 @@ impl Mapping {
     #[inline]
     pub(super) fn length(&self) -> u64 {
         self.length.load(Ordering::Acquire)
+    }
+
+    /// Whether anything that was mapped is gone from the file.
+    #[inline]
+    pub(super) fn is_lost(&self) -> bool {
+        self.range.is_lost()
     }
 
     pub(super) const fn reserved(&self) -> u64 {

@@ -4,6 +4,7 @@
 //! memory, and the file is left out.
 #![allow(unsafe_code, reason = "mmap(2) has no safe face")]
 
+use super::lost::Guard;
 use core::ptr::NonNull;
 use rustix::io::Errno;
 use std::fs::File;
@@ -19,6 +20,7 @@ pub(super) fn last_errno() -> Errno {
 pub(super) struct Range {
     start: NonNull<u8>,
     bytes: usize,
+    guard: Option<Guard>,
 }
 
 // SAFETY: a range of its own, touched through pointers only, by whoever may touch what is mapped there.
@@ -33,6 +35,19 @@ impl Range {
 
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// From now on what is gone from the file below a part of the range is told by [`is_lost`](Self::is_lost), and ends no
+    /// process. Parts are mapped in pages of `page_bytes`.
+    pub(super) fn guard(&mut self, page_bytes: u64) {
+        let page_bytes = usize::try_from(page_bytes).unwrap_or(usize::MAX);
+        self.guard = Some(Guard::of(self.start, self.bytes, page_bytes));
+    }
+
+    /// Whether anything was gone when it was touched.
+    #[inline]
+    pub(super) fn is_lost(&self) -> bool {
+        self.guard.as_ref().is_some_and(Guard::is_lost)
     }
 }
 
@@ -52,7 +67,7 @@ impl Range {
         // SAFETY: a new mapping at a place that the kernel chooses; nothing else is touched.
         let at = unsafe { libc::mmap(core::ptr::null_mut(), bytes, protection, flags, file, offset) };
         match NonNull::new(at.cast::<u8>()).filter(|_| at != libc::MAP_FAILED) {
-            Some(start) => Ok(Self { start, bytes }),
+            Some(start) => Ok(Self { start, bytes, guard: None }),
             None => Err(last_errno()),
         }
     }
@@ -91,6 +106,8 @@ impl Range {
 #[cfg(not(miri))]
 impl Drop for Range {
     fn drop(&mut self) {
+        // Before somebody else can have something mapped there.
+        self.guard = None;
         // SAFETY: what was reserved, with files over parts of it; the last user of it is being dropped.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
@@ -105,7 +122,7 @@ impl Range {
     pub(super) fn reserve(bytes: usize) -> Result<Self, Errno> {
         // SAFETY: no range is empty.
         let start = unsafe { std::alloc::alloc_zeroed(Self::layout(bytes)) };
-        Ok(Self { start: NonNull::new(start).ok_or(Errno::NOMEM)?, bytes })
+        Ok(Self { start: NonNull::new(start).ok_or(Errno::NOMEM)?, bytes, guard: None })
     }
 
     pub(super) fn of_file(bytes: usize, _: (i32, i32), _: &File, _: u64) -> Result<Self, Errno> {

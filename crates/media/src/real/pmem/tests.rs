@@ -40,6 +40,100 @@ fn kind_of(path: &Path, opening: Opening) -> MediaErrorKind {
     MappedPmem::open(path, &options(opening)).map(|_| ()).unwrap_err().kind
 }
 
+/// Cuts a file short under its mapping.
+fn cut(path: &Path, length: u64) {
+    std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(length).unwrap();
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri knows no signals")]
+fn memory_that_is_cut_short_is_told_and_ends_nobody() {
+    for place in Place::all() {
+        let memory = MappedPmem::open(&place.0, &options(Opening::New(1 << 20))).unwrap();
+        let other = MappedPmem::anonymous(1 << 20, &options(Opening::New(1 << 20))).unwrap();
+        memory.write_through(0, &[7; 100]);
+        memory.store(600_000, 5);
+        memory.flush(600_000, 8);
+        memory.fence().unwrap();
+        assert_eq!(memory.failure(), None);
+        cut(&place.0, 512 << 10);
+        // What is left is as it was.
+        let mut there = [0; 100];
+        memory.read(0, &mut there);
+        assert_eq!((there, memory.failure()), ([7; 100], None));
+        // What is gone reads as zeros and may be stored to, in every way, by every thread.
+        assert_eq!(memory.load(600_000), 0);
+        assert!(memory.failure().unwrap().detail.contains("gone"));
+        std::thread::scope(|threads| {
+            for part in 0..4_u64 {
+                let memory = &memory;
+                threads.spawn(move || {
+                    let at = (512 << 10) + part * (128 << 10);
+                    memory.store(at, 1);
+                    memory.write_through(at + 4096, &[1; 8000]);
+                    memory.zero(at + 16_384, 4096);
+                    assert_eq!(memory.compare_exchange(at + 32_768, 0, 9), Ok(0));
+                    memory.flush(at, 64 << 10);
+                });
+            }
+        });
+        assert_eq!(memory.load(512 << 10), 1);
+        // Nothing is durable any more, and nothing reaches the file.
+        assert_eq!(memory.fence().unwrap_err().kind, MediaErrorKind::Host);
+        memory.read(0, &mut there);
+        assert_eq!(there, [7; 100]);
+        assert_eq!(other.failure(), None);
+        other.store(0, 1);
+        other.fence().unwrap();
+        drop(memory);
+        let left = std::fs::read(&place.0).unwrap();
+        assert_eq!((left.len(), &left[..100]), (512 << 10, &[7; 100][..]));
+        // The next one is what it is.
+        let memory = MappedPmem::open(&place.0, &options(Opening::Existing)).unwrap();
+        assert_eq!((memory.load(0), memory.failure()), (0x0707_0707_0707_0707, None));
+        memory.fence().unwrap();
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri knows no signals")]
+fn a_view_of_memory_that_is_cut_short_ends_nobody() {
+    let place = Place::in_memory();
+    let memory = MappedPmem::open(&place.0, &options(Opening::New(64 << 10))).unwrap();
+    memory.write(8192, &[3; 4096]);
+    let stitched = memory.stitched(&[(8192, 4096), (0, 4096)]).unwrap();
+    cut(&place.0, 0);
+    // SAFETY: mapped as long as the value lives.
+    assert_eq!(unsafe { stitched.address().as_ptr().read_volatile() }, 0);
+}
+
+/// A fault that is nobody's here ends the process as it would have; run in a process of its own.
+#[test]
+#[cfg_attr(miri, ignore = "Miri starts no processes")]
+fn a_fault_elsewhere_ends_the_process() {
+    const CHILD: &str = "ONODE_TEST_FAULT_ELSEWHERE";
+    let place = Place::in_memory();
+    if let Some(path) = std::env::var_os(CHILD) {
+        let file = std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path).unwrap();
+        file.set_len(8192).unwrap();
+        let _guarded = MappedPmem::anonymous(4096, &options(Opening::New(4096))).unwrap();
+        let how = (libc::PROT_READ, libc::MAP_SHARED);
+        let foreign = range::Range::of_file(8192, how, &file, 0).unwrap();
+        file.set_len(0).unwrap();
+        // SAFETY: mapped; that the file is gone is what is tested.
+        let read = unsafe { foreign.start().as_ptr().read_volatile() };
+        panic!("it read {read}");
+    }
+    let name = "real::pmem::tests::a_fault_elsewhere_ends_the_process";
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([name, "--exact", "--nocapture", "--test-threads=1"])
+        .env(CHILD, &place.0)
+        .output()
+        .unwrap();
+    let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
+    assert_eq!(signal, Some(libc::SIGBUS), "{}", std::string::String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn what_is_stored_is_there_when_opened_again() {
     for place in Place::all() {

@@ -35,9 +35,10 @@ pub struct Stitched(Range);
 
 impl Stitched {
     /// Maps the parts, each whole pages from a page on, one behind the other.
-    pub(super) fn map(file: &File, parts: &[(u64, u64)], access: Access) -> Result<Self, Errno> {
+    pub(super) fn map(file: &File, parts: &[(u64, u64)], access: Access, page_bytes: u64) -> Result<Self, Errno> {
         let length = parts.iter().try_fold(0_u64, |sum, (_, length)| sum.checked_add(*length));
-        let range = Range::reserve(to_usize(length.ok_or(Errno::NOMEM)?)?)?;
+        let mut range = Range::reserve(to_usize(length.ok_or(Errno::NOMEM)?)?)?;
+        range.guard(page_bytes);
         let mut done = 0;
         for (offset, bytes) in parts {
             let bytes = to_usize(*bytes)?;

@@ -64,5 +64,5 @@ fn what_is_wrong_stands_at_the_top() {
     let condition = onode::Condition::new("fast-disk-away", onode::Severity::Degraded, "it is away").remedy("look");
     let health = onode::Health { conditions: vec![condition] };
     let text = Figures { health: health.into(), ..figures() }.to_string();
-    assert_eq!(text.lines().nth(1), Some("DEGRADED: it is away (fast-disk-away); look"), "{text}");
+    assert_eq!(text.lines().nth(1), Some("DEGRADED fast-disk-away: it is away; look"), "{text}");
 }

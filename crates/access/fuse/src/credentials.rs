@@ -1,0 +1,73 @@
+//! Who asks. A request tells the user and the group; what else the process may do stands in its folder of `/proc`, which
+//! is looked at only where that decides.
+
+use fuser::Request;
+use onode_fs::Caller;
+
+const CAP_FSETID: u32 = 4;
+const CAP_SYS_ADMIN: u32 = 21;
+
+/// Who asks, for what the kernel has checked already.
+pub(crate) fn caller(request: &Request, umask: u32) -> Caller {
+    Caller { uid: request.uid(), gid: request.gid(), umask, groups: None }
+}
+
+/// Who asks, for what depends on all groups and on whether set-id bits may stay: the super-user, or a user with groups.
+pub(crate) fn caller_with_groups(request: &Request) -> Caller {
+    let found = Credentials::of(request);
+    if request.uid() == 0 && found.as_ref().is_none_or(|found| found.can(CAP_FSETID)) {
+        return Caller::root();
+    }
+    // Who is not known to be in a group is not.
+    let groups = found.map_or_else(Vec::new, |found| found.groups);
+    Caller { uid: request.uid().max(1), gid: request.gid(), umask: 0, groups: Some(groups) }
+}
+
+/// Whether who asks may know of the attributes of administrators. A capability of other users is one of a name space
+/// of theirs.
+pub(crate) fn is_administrator(request: &Request) -> bool {
+    request.uid() == 0 && Credentials::of(request).is_none_or(|found| found.can(CAP_SYS_ADMIN))
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Credentials {
+    groups: Vec<u32>,
+    effective: u64,
+}
+
+impl Credentials {
+    /// Those of the thread that asks; `None` if it cannot be seen from here.
+    fn of(request: &Request) -> Option<Self> {
+        let status = match request.pid() {
+            0 => return None,
+            id => std::fs::read_to_string(format!("/proc/{id}/status")).ok()?,
+        };
+        Self::parse(&status)
+    }
+
+    fn parse(status: &str) -> Option<Self> {
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+        let groups = field("Groups:")?.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+        let effective = u64::from_str_radix(field("CapEff:")?.trim(), 16).ok()?;
+        Some(Self { groups, effective })
+    }
+
+    const fn can(&self, capability: u32) -> bool {
+        self.effective & 1 << capability != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_proc_tells_is_understood() {
+        let status = "Name:\tcat\nUid:\t1\t1\t1\t1\nGroups:\t4 24 1000 \nCapEff:\t0000000000200000\n";
+        let found = Credentials::parse(status).unwrap();
+        assert_eq!(found, Credentials { groups: vec![4, 24, 1000], effective: 1 << 21 });
+        assert!(found.can(CAP_SYS_ADMIN) && !found.can(CAP_FSETID));
+        assert_eq!(Credentials::parse("Groups:\t\nCapEff:\t0\n"), Some(Credentials::default()));
+        assert_eq!((Credentials::parse(""), Credentials::parse("Groups:\tx\nCapEff:\t0\n")), (None, None));
+    }
+}

@@ -1,0 +1,153 @@
+//! Content that the kernel keeps although the file has another one by now, and how it is made to let go of it.
+//!
+//! Two cases the kernel does not see to. It forgets what it keeps of a file before a write that passes its cache
+//! (`O_DIRECT`), but not after one that nobody waits for (AIO, io_uring): what a reader brought in meanwhile would stay for
+//! good. And it cannot know of changes that others make on a memory that this mount shares: what it keeps there for
+//! mappings is given up once a second.
+//!
+//! Letting go waits for pages that are being read, and those wait for this server. So a thread of its own does it, and
+//! answers the write when it is done: after the answer no reader finds the old bytes.
+
+use crate::adaptor::LateNotifier;
+use fuser::{INodeNo, ReplyWrite};
+use onode::{Class, Error, Result};
+use onode_fs::FileSystem;
+use std::collections::BTreeSet;
+use std::mem::take;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How old at most what a mapping shows of a shared memory may be.
+const PERIOD: Duration = Duration::from_secs(1);
+/// Files of a shared memory whose content the kernel may keep; one more and all are given up at once.
+const FILES_MAX: usize = 4096;
+
+/// A write that is done and not answered yet.
+struct Written {
+    number: INodeNo,
+    offset: i64,
+    length: u32,
+    reply: ReplyWrite,
+}
+
+enum Task {
+    Written(Written),
+    /// Everything that was brought in shall go.
+    GiveUp,
+}
+
+/// The files of which the kernel may keep content that others change.
+type Filled = Arc<Mutex<BTreeSet<u64>>>;
+
+/// The thread that makes the kernel let go of content; it ends when this is dropped.
+pub(crate) struct PageCache {
+    tasks: Sender<Task>,
+    filled: Option<Filled>,
+}
+
+impl PageCache {
+    /// Starts the thread for a mount of `files`.
+    pub(crate) fn start(files: &Arc<FileSystem>, notifier: LateNotifier) -> Result<Self> {
+        let (tasks, received) = channel();
+        let filled = files.device().share().is_some().then(Filled::default);
+        let keeper = Keeper { notifier, shared: filled.clone().map(|filled| (Arc::clone(files), filled)) };
+        std::thread::Builder::new()
+            .name("page cache".to_owned())
+            .spawn(move || keeper.run(&received))
+            .map_err(|error| Error::new(Class::General, "cannot start a thread", error.to_string()))?;
+        Ok(Self { tasks, filled })
+    }
+
+    /// Answers a write past the kernel's cache once the kernel has let go of what it keeps of the range.
+    pub(crate) fn written(&self, number: INodeNo, offset: u64, length: u32, reply: ReplyWrite) {
+        if !self.may_hold(number) {
+            return reply.written(length);
+        }
+        // The kernel has no larger offsets either.
+        let offset = i64::try_from(offset).unwrap_or(i64::MAX);
+        self.give(Task::Written(Written { number, offset, length, reply }));
+    }
+
+    /// Takes note that the kernel keeps content of a file from now on.
+    pub(crate) fn filled(&self, number: INodeNo) {
+        let Some(filled) = &self.filled else { return };
+        let mut filled = filled.lock().unwrap_or_else(PoisonError::into_inner);
+        filled.insert(number.0);
+        if filled.len() > FILES_MAX {
+            drop(filled);
+            self.give(Task::GiveUp);
+        }
+    }
+
+    /// Whether the kernel may hold content of a file. What it keeps for good nobody counts.
+    fn may_hold(&self, number: INodeNo) -> bool {
+        let Some(filled) = &self.filled else { return true };
+        filled.lock().unwrap_or_else(PoisonError::into_inner).contains(&number.0)
+    }
+
+    fn give(&self, task: Task) {
+        // Without the thread nobody waits for it: the mount is broken, and says so by then.
+        if let Err(std::sync::mpsc::SendError(Task::Written(done))) = self.tasks.send(task) {
+            done.reply.written(done.length);
+        }
+    }
+}
+
+struct Keeper {
+    notifier: LateNotifier,
+    shared: Option<(Arc<FileSystem>, Filled)>,
+}
+
+impl Keeper {
+    fn run(&self, tasks: &Receiver<Task>) {
+        let mut due = Instant::now() + PERIOD;
+        let mut seen = 0;
+        loop {
+            let wait = match &self.shared {
+                Some(_) => due.saturating_duration_since(Instant::now()),
+                None => Duration::MAX,
+            };
+            match tasks.recv_timeout(wait) {
+                Ok(Task::Written(done)) => {
+                    self.let_go(done.number, done.offset, i64::from(done.length));
+                    done.reply.written(done.length);
+                }
+                Ok(Task::GiveUp) => self.give_up(),
+                Err(RecvTimeoutError::Timeout) => {
+                    if self.may_have_changed(&mut seen) {
+                        self.give_up();
+                    }
+                    due = Instant::now() + PERIOD;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// A length of nothing means all from the offset on. A kernel that knows nothing of the file any more has nothing
+    /// to let go of.
+    fn let_go(&self, number: INodeNo, offset: i64, length: i64) {
+        if let Some(notifier) = self.notifier.get() {
+            let _ = notifier.inval_inode(number, offset, length);
+        }
+    }
+
+    /// Whether others may have changed something since the time before. Of what they store through pointers nobody
+    /// hears.
+    fn may_have_changed(&self, seen: &mut u64) -> bool {
+        let Some((files, _)) =
+            self.shared.as_ref().filter(|(_, filled)| !filled.lock().is_ok_and(|set| set.is_empty()))
+        else {
+            return false;
+        };
+        let before = std::mem::replace(seen, files.changes_of_others());
+        *seen != before || files.device().share().is_some_and(|share| share.has_others())
+    }
+
+    fn give_up(&self) {
+        let Some((_, filled)) = &self.shared else { return };
+        let filled = take(&mut *filled.lock().unwrap_or_else(PoisonError::into_inner));
+        filled.into_iter().for_each(|number| self.let_go(INodeNo(number), 0, 0));
+    }
+}

@@ -1,0 +1,83 @@
+//! The fast disk of a mounted volume comes and goes.
+//!
+//! It goes when the big disk has everything. It comes back as one that joins at a mount does: with its copies, which are compared
+//! with checksums as always, and with an empty log.
+
+use crate::core::Core;
+use crate::device::{TierDevice, open_fast};
+use crate::errors::invalid;
+use crate::fast::{Fast, Identity};
+use crate::join::{self, Joined};
+use crate::log::Log;
+use crate::options::NewFast;
+use crate::slot::FastSlot;
+use alloc::boxed::Box;
+use alloc::string::String;
+use onode_media::BlockDev;
+use onode_object::{ErrorKind, Result};
+
+impl TierDevice {
+    /// Brings everything to the big disk and goes on without the fast one, which can be taken away then.
+    ///
+    /// # Errors
+    /// `Invalid` if there is none; `Media`, `ReadOnly`.
+    pub fn detach_fast(&self) -> Result<()> {
+        let mut log = self.volume.log.lock();
+        let core = &mut *self.volume.core.lock();
+        if !core.disks.fast.lock().is_there() {
+            return Err(invalid("there is no fast disk to detach"));
+        }
+        log.checkpoint(core)?;
+        let mut slot = core.disks.fast.lock();
+        // If that fails it is away all the same.
+        slot.with(Fast::close);
+        slot.lose(String::from("it was detached"));
+        drop(slot);
+        log.notice_loss(core)
+    }
+
+    /// The fast disk of this volume takes part from now on, after it failed or was detached. Its copies are used, as far as what
+    /// they are of did not change.
+    ///
+    /// # Errors
+    /// `Invalid` if there is one already, or if it is not a fast disk of this volume; `Corrupt`, `Media`, `ReadOnly`.
+    pub fn attach_fast(&self, disk: Box<dyn BlockDev>) -> Result<()> {
+        self.take_fast(|core| open_fast(disk, &core.superblock, &core.options.fast))
+    }
+
+    /// The same with an empty fast disk. What was on it is gone.
+    ///
+    /// # Errors
+    /// As [`attach_fast`](Self::attach_fast).
+    pub fn attach_new_fast(&self, new: NewFast) -> Result<()> {
+        self.take_fast(|core| {
+            let identity = Identity { volume: core.superblock.uuid, own: new.uuid, session: 0 };
+            Fast::format(new.disk, &identity, &new.options, &core.options.fast)
+        })
+    }
+
+    fn take_fast(&self, open: impl FnOnce(&Core) -> Result<Fast>) -> Result<()> {
+        let mut log = self.volume.log.lock();
+        let core = &mut *self.volume.core.lock();
+        // One that failed just now is given up first, with everything on the big disk.
+        log.checkpoint(core)?;
+        if core.disks.fast.lock().is_there() {
+            return Err(invalid("there is a fast disk already"));
+        }
+        let mut fast = open(core)?;
+        if let Some(clock) = &core.clock {
+            fast.set_clock(alloc::sync::Arc::clone(clock));
+        }
+        *core.disks.fast.lock() = FastSlot::of(fast);
+        join_now(core, &mut log)
+    }
+}
+
+/// The fast disk that took its place joins the session. Its log begins empty.
+fn join_now(core: &mut Core, log: &mut Log) -> Result<()> {
+    let joined = join::attach(core, log, &Joined::default());
+    match joined {
+        Err(error) if error.kind == ErrorKind::Media => Err(core.fail(error)),
+        joined => joined,
+    }
+}
