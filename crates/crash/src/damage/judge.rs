@@ -154,7 +154,7 @@ impl Judge<'_> {
             return Ok(());
         }
         let spec = self.lay_out()?;
-        if let Err(error) = repair_medium(&spec, true) {
+        if let Err(error) = repair_medium(&spec, true, true) {
             no_bug("repair", &error)?;
             let is_small = !self.hurt.is_whole && self.hurt.bytes <= SMALL_BYTES;
             return if is_small && error.class == Class::Damaged {
