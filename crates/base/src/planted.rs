@@ -184,6 +184,44 @@ bugs! {
     ScmSlotNotFlushed,
     /// scm: a recovery does not look at what slots hold.
     ScmSlotsForgotten,
+    /// flash: on a full volume what only frees is refused like anything else.
+    FullFlashUnlinkRefused,
+    /// flash: what is removed gives back half of its space.
+    FullFlashSpaceLeaked,
+    /// scm: on a full volume what only frees is refused like anything else.
+    FullScmUnlinkRefused,
+    /// scm: blocks that an object gave up stay in use.
+    FullScmSpaceLeaked,
+    /// scm: nothing is kept back for what frees and for the cleaner of the log.
+    FullScmReserveIgnored,
+    /// tier: on a full volume what only frees is refused like anything else.
+    FullTierUnlinkRefused,
+    /// tier: nothing is kept back for the checkpoint that frees.
+    FullTierReserveIgnored,
+    /// tier: blocks that are not needed any more are never free again.
+    FullTierSpaceLeaked,
+    /// flash: the checksums of pages with content are not compared.
+    DamagedFlashDataBelieved,
+    /// flash: the checksums of journal pages are not compared.
+    DamagedFlashJournalBelieved,
+    /// flash: the checksums of pages of the tree are not compared.
+    DamagedFlashIndexBelieved,
+    /// flash: the check does not tell of content that cannot be read.
+    DamagedFlashCheckSkips,
+    /// flash+scm: the checksums of parts of the index in the memory are not compared.
+    DamagedBesideBlobBelieved,
+    /// flash+scm: the checksums of entries of the write buffer are not compared.
+    DamagedBesideBufferBelieved,
+    /// scm: the checksums of records are not compared.
+    DamagedScmRecordBelieved,
+    /// scm: the end of the log that is found is not compared with what was promised.
+    DamagedScmEndNotCompared,
+    /// tier: the checksums of blocks with content are not compared.
+    DamagedTierBlockBelieved,
+    /// tier: the checksums of nodes of the tree are not compared.
+    DamagedTierNodeBelieved,
+    /// tier: the checksums of records of both logs are not compared.
+    DamagedTierRecordBelieved,
 }
 
 #[cfg(feature = "mutants")]

@@ -6,8 +6,9 @@
 //! Recoveries are cut again. `docs/testing.md` tells how to run it and how to replay what it finds.
 //!
 //! It sees everything and nothing sees it. Not covered: failures that the medium reports (the tests of
-//! the devices do that) and decay of what was once written well.
+//! the devices do that). Decay of what was once written well is what [`damage`] is for.
 
+pub mod damage;
 pub mod explore;
 pub mod files;
 pub mod geometry;

@@ -4,6 +4,7 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 use onode_base::Prng;
+use onode_crash::damage;
 use onode_crash::files::cases::CASES;
 use onode_crash::geometry::{MEMORY_SHAPES, SHAPES};
 use onode_crash::kind::variant::VARIANTS;
@@ -61,6 +62,27 @@ enum Command {
     Replay {
         /// The line that a failure printed: LEVEL.WORKLOAD.SHAPE.SEED[:K:V[:K:V]].
         spec: Spec,
+    },
+    /// Damage volumes in every way and judge what is said of them.
+    Damage {
+        /// Which kind of medium.
+        #[arg(long, value_enum, default_value_t = MediumName::Nand)]
+        medium: MediumName,
+        /// Damaged images.
+        #[arg(long, default_value_t = 2000)]
+        images: u64,
+        /// Seed of the volumes.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Number of the first image.
+        #[arg(long, default_value_t = 0)]
+        first: u64,
+        /// Threads.
+        #[arg(long, default_value_t = 2)]
+        jobs: usize,
+        /// Violations of one volume after which it ends.
+        #[arg(long, default_value_t = 5)]
+        violations: usize,
     },
     /// Plant one bug after the other and find each (needs the feature `mutants`).
     #[cfg(feature = "mutants")]
@@ -149,6 +171,10 @@ fn main() -> ExitCode {
                 ExitCode::from(2)
             }
         },
+        Command::Damage { medium, images, seed, first, jobs, violations } => {
+            let medium = Media::from(medium).name().into();
+            damaged(&damage::Plan { medium, seed, first, images, jobs, most_violations: violations })
+        }
         #[cfg(feature = "mutants")]
         Command::Mutants { only, states, jobs } => mutants::run(&only, states, jobs),
         Command::List => {
@@ -168,6 +194,27 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
     }
+}
+
+/// Judges damaged media and tells of it.
+fn damaged(plan: &damage::Plan) -> ExitCode {
+    let outcome = match damage::run(plan) {
+        Ok(outcome) => outcome,
+        Err(why) => {
+            eprintln!("onode-crash: without any damage: {why}");
+            return ExitCode::FAILURE;
+        }
+    };
+    for (image, what, why) in &outcome.violations {
+        println!("{}\n    {what}\n    {why}", damage::line(plan, *image));
+    }
+    let damage::Outcome { images, told, opened, repaired, .. } = outcome;
+    let violations = outcome.violations.len();
+    println!(
+        "{}: {images} damaged images, {told} of them told, {opened} opened, {repaired} repaired, {violations} violations",
+        plan.medium
+    );
+    ExitCode::from(u8::from(violations > 0 || images == 0))
 }
 
 /// When to stop.

@@ -1,7 +1,9 @@
 //! The test of the tests: every planted bug must be found.
 
 use onode_base::planted::{Bug, plant};
-use onode_crash::spec::Spec;
+use onode_crash::damage::{self, Plan};
+use onode_crash::object::brim;
+use onode_crash::spec::{RunName, Spec};
 use onode_crash::task::{self, LEVELS, Media};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::AtomicUsize;
@@ -11,6 +13,10 @@ use std::sync::atomic::Ordering::Relaxed;
 const ROUNDS: [(u64, u64); 2] = [(1, 50), (1, RUN_STATES)];
 /// Most states of one run in the rounds behind.
 const RUN_STATES: u64 = 2500;
+
+/// Images damaged with a bug before it is taken away to look at them without, and in all.
+const DAMAGED_AT_ONCE: u64 = 150;
+const DAMAGED_IMAGES: u64 = 15_000;
 
 /// Plants the bugs whose name contains `only`, or is it if `=` stands before, each until it is found or `states` were
 /// judged. A bug is planted in a whole process, so `jobs` of them at a time are as many processes.
@@ -28,9 +34,26 @@ pub fn run(only: &str, states: u64, jobs: usize) -> ExitCode {
     ExitCode::from(u8::from(found < bugs.len() || bugs.is_empty()))
 }
 
+/// The medium on which a bug of this name is searched for.
+fn medium_of(name: &str) -> Media {
+    let name = name.trim_start_matches("Full").trim_start_matches("Damaged");
+    match () {
+        () if name.starts_with("Scm") => Media::Scm,
+        () if name.starts_with("Beside") => Media::Beside,
+        () if name.starts_with("Tier") => Media::Tier,
+        () => Media::Nand,
+    }
+}
+
 /// Looks for one bug and tells of it.
 fn look_for(bug: Bug, states: u64) -> bool {
-    match find(bug, states) {
+    let name = format!("{bug:?}");
+    let found = if name.starts_with("Damaged") {
+        find_by_damage(bug, medium_of(&name), states.min(DAMAGED_IMAGES))
+    } else {
+        find(bug, states).map(|(judged, spec, text)| (judged, spec.to_string(), text))
+    };
+    match found {
         Ok((judged, spec, text)) => println!("found     {bug:?} after {judged} states: {spec}  {text}"),
         Err(judged) => {
             println!("SURVIVED  {bug:?}: {judged} states");
@@ -66,27 +89,50 @@ fn child(bug: Bug, states: u64) -> std::io::Result<bool> {
     Ok(output.status.success())
 }
 
+/// Damages volumes with the bug until a violation that is not there without it.
+fn find_by_damage(bug: Bug, medium: Media, images: u64) -> Result<(u64, String, String), u64> {
+    let of = |first: u64, images: u64| Plan {
+        medium: medium.name().into(),
+        seed: 1,
+        first,
+        images,
+        jobs: 1,
+        most_violations: usize::MAX,
+    };
+    for first in (0..images).step_by(DAMAGED_AT_ONCE as usize) {
+        plant(Some(bug));
+        let outcome = damage::run(&of(first, DAMAGED_AT_ONCE));
+        plant(None);
+        // A bug that shows without any damage is found, too.
+        let found = outcome.map_or_else(|why| vec![(first, String::new(), why)], |outcome| outcome.violations);
+        for (image, _, why) in found {
+            let plan = of(image, 1);
+            if damage::run(&plan).is_ok_and(|outcome| outcome.violations.is_empty()) {
+                return Ok((image + 1, damage::line(&plan, image), why));
+            }
+        }
+    }
+    Err(images)
+}
+
 /// Explores with the bug until a violation that is not there without it.
 fn find(bug: Bug, states: u64) -> Result<(u64, Spec, String), u64> {
     let mut judged = 0;
-    let of_files = bug >= Bug::FsyncWithoutSync;
-    let levels: Vec<&str> = LEVELS.into_iter().filter(|level| (*level != "object") == of_files).collect();
     let name = format!("{bug:?}");
-    let media = match () {
-        () if name.starts_with("Scm") => Media::Scm,
-        () if name.starts_with("Beside") => Media::Beside,
-        () if name.starts_with("Tier") => Media::Tier,
-        () => Media::Nand,
-    };
+    // Those of full volumes show on any level, where volumes are filled.
+    let (is_full, of_files) = (name.starts_with("Full"), bug >= Bug::FsyncWithoutSync);
+    let levels: Vec<&str> = LEVELS.into_iter().filter(|level| is_full || (*level != "object") == of_files).collect();
+    let media = medium_of(&name);
     // Bugs of one mode show on the shapes of that mode only, which are few among many.
     let mode = match () {
         () if name.starts_with("ScmMeta") => "scm-mode-meta",
         () if name.starts_with("ScmOverwrite") => "scm-mode-",
         () => "",
     };
+    let is_wanted = |run: &RunName| run.shape.contains(mode) && (!is_full || run.workload == brim::NAME);
     let more = (2..).map(|seed| (seed, RUN_STATES));
     for (seed, run_states) in ROUNDS.into_iter().chain(more) {
-        for run in task::round(media, &levels, seed).into_iter().filter(|run| run.shape.contains(mode)) {
+        for run in task::round(media, &levels, seed).into_iter().filter(|run| is_wanted(run)) {
             plant(Some(bug));
             let explored = task::explore(&run, run_states);
             plant(None);

@@ -26,7 +26,7 @@ impl Core {
         // A little of what a mount deferred, so that it is not all left to one who asks for much.
         self.settle_some(1)?;
         self.forget_times_of_remade(&transaction)?;
-        let freeing = never_needs_space(&transaction, self)?;
+        let freeing = never_needs_space(&transaction, self)? && !is_planted(Bug::FullFlashUnlinkRefused);
         self.pay_and_make_room(&transaction, freeing)?;
         let result = self.commit_in_room(transaction, durability);
         if let Err(error) = &result {

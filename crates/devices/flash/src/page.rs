@@ -76,7 +76,13 @@ pub fn verify(
     let Ok((trailer, spare)) = PageTrailer::read_from_prefix(trailer) else { return Err(PageFault::Checksum) };
     let spare_bytes = usize::from(trailer.spare_bytes);
     let expected_checksum = spare.get(..spare_bytes).map(|spare| checksum(seed, address, &trailer, payload, spare));
-    if expected_checksum != Some(trailer.checksum.get()) && !is_planted(Bug::ChecksumIgnored) {
+    let believed = match PageKind::from_byte(trailer.kind) {
+        Some(PageKind::Data | PageKind::Cold) => is_planted(Bug::DamagedFlashDataBelieved),
+        Some(PageKind::Journal) => is_planted(Bug::DamagedFlashJournalBelieved),
+        Some(PageKind::Index) => is_planted(Bug::DamagedFlashIndexBelieved),
+        _ => false,
+    };
+    if expected_checksum != Some(trailer.checksum.get()) && !believed && !is_planted(Bug::ChecksumIgnored) {
         let erased = trailer.as_bytes().iter().chain(payload).all(|&byte| byte == 0xff);
         return Err(if erased { PageFault::Erased } else { PageFault::Checksum });
     }

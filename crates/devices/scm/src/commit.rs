@@ -55,7 +55,8 @@ impl<P: Pmem> Core<P> {
                 Err(error)
                     if error.kind == ErrorKind::NoSpace
                         && !must_fit
-                        && validate::never_needs_space(transaction, &mut Lookup(self))? =>
+                        && validate::never_needs_space(transaction, &mut Lookup(self))?
+                        && !is_planted(Bug::FullScmUnlinkRefused) =>
                 {
                     must_fit = true;
                     self.gather_log(true)?;

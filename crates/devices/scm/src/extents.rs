@@ -286,7 +286,7 @@ impl<P: Pmem> Change<'_, P> {
         self.core.blocks.free_bytes()
     }
 
-    const fn kept_back(&self) -> u64 {
+    fn kept_back(&self) -> u64 {
         self.core.reserve_bytes()
     }
 

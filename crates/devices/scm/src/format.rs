@@ -309,6 +309,7 @@ impl RecordHead {
     /// Whether the whole record is what was sealed with this head and this key.
     pub(crate) fn is_sound(&self, record: &[u8], key: u32) -> bool {
         match record.split_first_chunk::<4>() {
+            Some(_) if is_planted(Bug::DamagedScmRecordBelieved) => true,
             Some((crc, rest)) => checksum_of(rest, self.sequence, key) == u32::from_le_bytes(*crc),
             None => false,
         }

@@ -70,6 +70,9 @@ impl<P: Pmem> Core<P> {
                 break;
             }
             self.held.first += 1;
+            if is_planted(Bug::FullScmSpaceLeaked) {
+                continue;
+            }
             if held.part {
                 self.blocks.release_part(held.address, held.bytes);
             } else {

@@ -54,7 +54,7 @@ pub(crate) fn recover<P: Pmem + ?Sized>(
     Terms { read_only, accept_loss }: Terms,
 ) -> Result<Recovered> {
     let marked = mark::load(memory, salt_of(&superblock.uuid), superblock.session);
-    let promised = superblock.accepted.max(marked);
+    let promised = if is_planted(Bug::DamagedScmEndNotCompared) { 0 } else { superblock.accepted.max(marked) };
     let mut scan = Scan::read(memory, superblock, area.clone(), promised)?;
     let reader = Reader { memory, area };
     let damaged = reader.cut_unfinished(&mut scan, superblock.accepted, promised)?;

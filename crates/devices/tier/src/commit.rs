@@ -9,6 +9,7 @@ use crate::layout::{BLOCK, BLOCK_BYTES};
 use crate::log::Log;
 use crate::pending::Content;
 use alloc::vec::Vec;
+use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::Mutex;
 use onode_object::validate::validate;
 use onode_object::{Acknowledge, Durability, Error, ErrorKind, Mutation, ObjectId, Result, Transaction};
@@ -138,10 +139,12 @@ impl Core {
             return Ok(Applied::Done { commit: self.commits, need: Need::ALL, is_large: false });
         }
         let cost = self.prepare(transaction)?;
-        let reserve = self.io.layout.reserve_blocks();
+        let ignored = is_planted(Bug::FullTierReserveIgnored);
+        let reserve = if ignored { 0 } else { self.io.layout.reserve_blocks() };
         if !self.fits(&cost, reserve) {
             let kept = self.kept_from(transaction, &cost)?;
-            if kept == reserve || !self.fits(&cost, kept) {
+            let is_refused = is_planted(Bug::FullTierUnlinkRefused);
+            if is_refused || kept == reserve || !self.fits(&cost, kept) {
                 return if can_retry && self.can_make_room() { Ok(Applied::NeedsCheckpoint) } else { Err(no_space()) };
             }
         }

@@ -63,7 +63,7 @@ impl Space {
     pub fn give_up(&mut self, first: u64, count: u64) {
         if is_planted(Bug::TierHeldReused) {
             self.bitmap.release(first, count);
-        } else if count > 0 {
+        } else if count > 0 && !is_planted(Bug::FullTierSpaceLeaked) {
             self.held.push((first, count));
             self.held_blocks += count;
         }

@@ -6,6 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use onode_base::checksum::crc32c;
+use onode_base::planted::{Bug, is_planted};
 use onode_media::{BlockDev, IoTag};
 
 /// Blocks in a row of an object, and what was found of them.
@@ -69,6 +70,7 @@ impl Wanted {
     pub fn verify(&mut self, number: usize) -> bool {
         let sum = self.extent.sums.get(number).copied();
         let matches = self.block(number).is_some_and(|bytes| sum == Some(crc32c(bytes)));
+        let matches = matches || is_planted(Bug::DamagedTierBlockBelieved);
         self.note(number, matches);
         matches
     }

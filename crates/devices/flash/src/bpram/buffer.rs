@@ -215,7 +215,8 @@ impl WriteBuffer {
         }
         let mut bytes = vec![0; (content + frames) as usize];
         memory.read(at + HEADER_BYTES, &mut bytes);
-        if checksum(self.seed, at, &header, &bytes) != header.checksum.get() {
+        let is_sound = checksum(self.seed, at, &header, &bytes) == header.checksum.get();
+        if !is_sound && !is_planted(Bug::DamagedBesideBufferBelieved) {
             return None;
         }
         let frames = bytes.split_off(content as usize);

@@ -14,6 +14,7 @@ use super::buffer::Area;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::checksum::{crc32c, crc32c_append};
+use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -202,7 +203,8 @@ pub fn blob_at(memory: &dyn Pmem, seed: u32, granule: u32) -> Option<Blob> {
     }
     let mut bytes = vec![0; length as usize];
     memory.read(begin, &mut bytes);
-    let crc = checksum(seed, granule, &header, &bytes);
+    let is_believed = is_planted(Bug::DamagedBesideBlobBelieved);
+    let crc = if is_believed { header.checksum.get() } else { checksum(seed, granule, &header, &bytes) };
     if crc != header.checksum.get() {
         return None;
     }

@@ -12,6 +12,7 @@ use crate::policy::Stream;
 use crate::segments::SegmentState;
 use alloc::collections::BTreeMap;
 use alloc::format;
+use onode_base::planted::{Bug, is_planted};
 
 /// Checks the state at the newest checkpoint against what that checkpoint says of itself.
 pub(crate) fn checkpoint(
@@ -78,6 +79,7 @@ fn verify(medium: &mut Medium<'_>, table: &Table, claim: &Claim, owner: (u64, u6
         let range = offset + u64::from(done)..offset + u64::from(done + count);
         match medium.bytes(claim.location + u64::from(done), u64::from(count), sequence) {
             Ok(_) => context.report.bytes_verified += u64::from(count),
+            Err(_) if is_planted(Bug::DamagedFlashCheckSkips) => {}
             Err(fault) => match &mut pending {
                 Some(Finding { range: Some(before), .. }) if before.end == range.start => before.end = range.end,
                 _ => {
