@@ -227,9 +227,15 @@ impl Log {
         if self.segments.count == 0 { 0 } else { self.segments.last + self.segment_bytes }
     }
 
+    /// Segments in use, the one to come unless that is the oldest one, and those in store.
+    pub(crate) const fn owned(&self) -> u64 {
+        let is_lent = self.segments.count > 0 && self.next == self.segments.first;
+        self.segments.count + self.spare.count + if is_lent { 0 } else { 1 }
+    }
+
     /// Bytes of all segments.
     pub(crate) fn bytes(&self) -> u64 {
-        (self.segments.len() + self.spare.len() + 1) as u64 * self.segment_bytes
+        self.owned() * self.segment_bytes
     }
 
     /// Has the items of a batch put together for where the next record goes.

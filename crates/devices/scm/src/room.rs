@@ -22,7 +22,7 @@ const OVERWRITE_BYTES_MAX: u64 = 256 << 10;
 impl<P: Pmem> Core<P> {
     /// Segments that the log has: those in use, the one to come, and those in store.
     pub(crate) const fn owned_segments(&self) -> u64 {
-        self.log.segments.count + 1 + self.log.spare.count
+        self.log.owned()
     }
 
     /// Segments that the log has to have if items of `live` bytes count: so many hold them, written one after another, and
