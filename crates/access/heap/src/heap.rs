@@ -118,6 +118,7 @@ impl Heap {
                 onode::Class::NotFound => ErrorKind::NotFound,
                 onode::Class::HostFull | onode::Class::VolumeFull => ErrorKind::NoSpace,
                 onode::Class::Damaged => ErrorKind::Corrupt,
+                onode::Class::Loss => ErrorKind::Loss,
                 onode::Class::Permission => ErrorKind::AccessDenied,
                 onode::Class::ReadOnly => ErrorKind::ReadOnly,
                 _ => ErrorKind::Invalid,
