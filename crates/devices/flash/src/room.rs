@@ -91,18 +91,13 @@ impl Core {
         // Where everything goes to the journal, as many pages without records as with some.
         let pages = self.checkpoint_pages * if self.is_combined() { 2 } else { 1 };
         let journal = pages.div_ceil(self.log.store.layout.segment_pages) + 1;
-        self.reserve_segments() + self.checkpoint_segments() + journal + 2 + self.replacing_segments()
+        self.reserve_segments() + self.checkpoint_segments() + journal + 2
     }
 
-    /// Segments that only what replaces content may fill, which a full volume still takes: parts of what it replaces have
-    /// extents of their own.
-    const fn replacing_segments(&self) -> u32 {
-        1 + self.log.store.layout.segments / 128
-    }
-
-    /// Bytes beyond what users may fill, for what replaces content.
+    /// Bytes beyond what users may fill, which only what replaces content may: a full volume still takes that, and parts of
+    /// what it replaces have extents of their own. Whole segments would be a good part of a small volume.
     fn replacing_bytes(&self) -> u64 {
-        u64::from(self.replacing_segments()) * self.filled_bytes()
+        u64::from(self.log.store.layout.segments) * self.filled_bytes() / 128
     }
 
     /// Whether content and index share the journal's segments.
@@ -115,7 +110,7 @@ impl Core {
         let table = &self.log.table;
         let bad = table.in_state(SegmentState::Bad) + table.in_state(SegmentState::Failing);
         let segments = self.log.store.layout.segments.saturating_sub(bad + self.overhead_segments());
-        u64::from(segments) * self.filled_bytes()
+        (u64::from(segments) * self.filled_bytes()).saturating_sub(self.replacing_bytes())
     }
 
     /// Bytes that are filled: what is referred to, what the next checkpoint writes, and the room that
