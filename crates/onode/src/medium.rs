@@ -13,6 +13,7 @@ use onode_media::Nand;
 use onode_object::powers::ScrubReport;
 use onode_object::{Durability, ErrorKind, ObjectDevice, ObjectId, Transaction};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::Path;
 
 pub use onode_flash::dump::{
@@ -265,8 +266,7 @@ fn repair_disks(spec: &Spec, disks: &Tiers, access: Access, drop_damaged: bool) 
         let step = scrub.scrub(from, OBJECTS_A_STEP).map_err(went)?;
         repaired += step.repaired;
         next = step.next;
-        for damage in &step.damaged {
-            let (Some(object), Some(range), true) = (damage.object, &damage.range, drop_damaged) else { continue };
+        for (object, range) in damaged_ranges(&step.damaged).into_iter().filter(|_| drop_damaged) {
             let mut hole = Transaction::new();
             hole.punch(object, range.start, range.end - range.start);
             device.commit(hole, Durability::Buffered).map_err(went)?;
@@ -286,6 +286,19 @@ fn repair_disks(spec: &Spec, disks: &Tiers, access: Access, drop_damaged: bool) 
         done.actions.push(format!("wrote {repaired} damaged bytes of the big disk again from the fast disk"));
     }
     Ok(done)
+}
+
+/// The bytes that damage concerns, neighbours of one object as one range.
+fn damaged_ranges(damage: &[onode_object::Error]) -> Vec<(ObjectId, Range<u64>)> {
+    let mut ranges: Vec<(ObjectId, Range<u64>)> = Vec::new();
+    for one in damage {
+        let (Some(object), Some(range)) = (one.object, one.range.clone()) else { continue };
+        match ranges.last_mut() {
+            Some((last, before)) if *last == object && before.end == range.start => before.end = range.end,
+            _ => ranges.push((object, range)),
+        }
+    }
+    ranges
 }
 
 /// Every page of the superblock area that was programmed.

@@ -282,6 +282,7 @@ fn a_full_volume_says_so_and_recovers() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "patience is time, and there is none to be had")]
 fn a_full_volume_says_so_at_once() {
     if !has_fuse() {
         return;

@@ -10,14 +10,15 @@
 use crate::answer::{
     Answer, answer_attributes, answer_done, answer_empty, answer_entry, answer_shown, answer_value, generation_of,
 };
-use crate::convert::{attributes, errno, errno_of, inode, no_attributes, set_time, timestamp};
-use crate::credentials::{caller, caller_with_groups, is_administrator};
+use crate::convert::{allocation, attributes, errno, errno_of, inode, no_attributes, set_time, timestamp};
+use crate::credentials::{caller, caller_with_groups, names_shown};
 use crate::directory;
 use crate::faces::Faces;
 use crate::opening::Opening;
 use crate::options::{Atime, Options};
 use crate::page_cache::PageCache;
 use crate::patience;
+use crate::set_id::SetId;
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
     InitFlags, KernelConfig, LockOwner, Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
@@ -26,27 +27,21 @@ use fuser::{
 };
 use onode::Result;
 use onode_base::ErrorKind;
-use onode_fs::{Allocate, Caller, FileSystem, Seek, SetAttributes, XattrFlags};
+use onode_fs::{Caller, FileSystem, Seek, SetAttributes, XattrFlags};
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 /// How long the kernel may believe what it knows; it drops what it changes itself.
 const TTL: Duration = Duration::from_secs(3600);
 /// The largest request; more pages than the kernel's usual limit bring nothing.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
-const SET_ID_BITS: u16 = 0o6000;
-/// Attributes of administrators.
-const TRUSTED: &[u8] = b"trusted.";
 const ACCESS_LIST: &str = "system.posix_acl_access";
 const CAPABILITIES: &str = "security.capability";
-/// So many threads may be between the two requests by which the kernel takes the capabilities of a file away.
-const DISARMED_MAX: usize = 64;
 /// Attributes of the root directory whose names begin so are views of the mount. They can be read and are
 /// not listed.
 pub const VIEW_PREFIX: &str = "onode.";
@@ -74,10 +69,7 @@ pub(crate) struct Adaptor {
     ttl: Duration,
     opening: Opening,
     page_cache: Arc<PageCache>,
-    notifier: LateNotifier,
-    /// The last files from which the kernel took the capabilities, and for whom, before it says that nothing else of
-    /// them changes.
-    disarmed: Mutex<VecDeque<(INodeNo, u32)>>,
+    set_id: SetId,
 }
 
 impl Adaptor {
@@ -97,59 +89,12 @@ impl Adaptor {
             ttl: if is_shared { Duration::ZERO } else { TTL },
             opening,
             page_cache: Arc::new(PageCache::start(&files, Arc::clone(&notifier))?),
+            set_id: SetId::new(&files, notifier),
             files,
             views,
             faces,
-            notifier,
-            disarmed: Mutex::default(),
         })
     }
-
-    fn has_set_id_bits(&self, number: INodeNo) -> bool {
-        self.files.attributes(inode(number)).is_ok_and(|found| found.permissions & SET_ID_BITS != 0)
-    }
-
-    /// Does `change`, which takes the set-id bits away unless whoever asks may leave them. The kernel left that to
-    /// us, so it must be told when the mode it remembers is not true any more.
-    fn taking_bits<T>(&self, request: &Request, number: INodeNo, change: impl FnOnce(&Caller) -> T) -> T {
-        if !self.has_set_id_bits(number) {
-            return change(&caller(request, 0));
-        }
-        let done = change(&caller_with_groups(request));
-        if let Some(notifier) = self.notifier.get() {
-            // A negative offset concerns attributes only. A kernel that knows nothing of the file any
-            // more has nothing to forget.
-            let _ = notifier.inval_inode(number, -1, 0);
-        }
-        done
-    }
-
-    /// Takes note that the kernel takes the capabilities of a file away. Before a write it does so for everybody and then
-    /// asks for a change of nothing, which is how it asks for a change of the owner to the present one, too.
-    fn disarm(&self, number: INodeNo, request: &Request) {
-        let mut disarmed = self.disarmed.lock().unwrap_or_else(PoisonError::into_inner);
-        if disarmed.len() == DISARMED_MAX {
-            disarmed.pop_front();
-        }
-        disarmed.push_back((number, request.pid()));
-    }
-
-    /// Whether a change of nothing is the end of that.
-    fn was_disarmed(&self, number: INodeNo, request: &Request) -> bool {
-        let mut disarmed = self.disarmed.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = disarmed.iter().position(|one| *one == (number, request.pid()));
-        found.is_some_and(|index| disarmed.remove(index).is_some())
-    }
-}
-
-/// The names of a list, each ended by a zero byte, that whoever asks may see.
-fn shown(request: &Request, names: Vec<u8>) -> Vec<u8> {
-    let is_hidden = |name: &[u8]| name.starts_with(TRUSTED);
-    let each = || names.split_inclusive(|byte| *byte == 0);
-    if !each().any(is_hidden) || is_administrator(request) {
-        return names;
-    }
-    each().filter(|name| !is_hidden(name)).flatten().copied().collect()
 }
 
 impl Filesystem for Adaptor {
@@ -240,7 +185,7 @@ impl Filesystem for Adaptor {
         if (mode, uid, gid, size) == (None, None, None, None)
             && accessed.is_none()
             && modified.is_none()
-            && self.was_disarmed(number, request)
+            && self.set_id.was_disarmed(number, request)
         {
             return answer_attributes(&self.ttl, self.files.attributes(inode(number)), reply);
         }
@@ -254,8 +199,7 @@ impl Filesystem for Adaptor {
             changed: changed.map(timestamp),
         };
         let takes_bits = size.is_some() || uid.is_some() || gid.is_some();
-        let caller =
-            if takes_bits && self.has_set_id_bits(number) { caller_with_groups(request) } else { caller(request, 0) };
+        let caller = if takes_bits { self.set_id.caller(request, number) } else { caller(request, 0) };
         answer_attributes(&self.ttl, self.files.set_attributes(&caller, inode(number), &change), reply);
     }
 
@@ -467,7 +411,7 @@ impl Filesystem for Adaptor {
             (written, caller.clone())
         };
         let (written, caller) =
-            if takes_bits { self.taking_bits(request, number, write) } else { write(&Caller::root()) };
+            if takes_bits { self.set_id.taking_bits(request, number, write) } else { write(&Caller::root()) };
         match written {
             Err(error) if error.kind == ErrorKind::NoSpace && !appends && self.files.is_space_expected() => {
                 patience::write(&self.files, caller, data, answer);
@@ -575,7 +519,7 @@ impl Filesystem for Adaptor {
             return answer_value(&[], size, reply);
         }
         match self.files.list_xattrs(inode(number)) {
-            Ok(names) => answer_value(&shown(request, names), size, reply),
+            Ok(names) => answer_value(&names_shown(request, names), size, reply),
             Err(error) => reply.error(errno(&error)),
         }
     }
@@ -586,7 +530,7 @@ impl Filesystem for Adaptor {
         }
         let removed = self.files.remove_xattr(inode(number), name.as_bytes());
         if removed.is_ok() && name == CAPABILITIES {
-            self.disarm(number, request);
+            self.set_id.disarm(number, request);
         }
         answer_empty(removed, reply);
     }
@@ -609,20 +553,9 @@ impl Filesystem for Adaptor {
         if Faces::owns(number) {
             return answer_done(self.faces.allocate(number, offset, length, mode), reply);
         }
-        const KEEP: i32 = libc::FALLOC_FL_KEEP_SIZE;
-        const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | KEEP;
-        const ZERO: i32 = libc::FALLOC_FL_ZERO_RANGE;
-        const ZERO_KEEP: i32 = ZERO | KEEP;
-        let what = match mode {
-            0 => Allocate::Extend,
-            KEEP => Allocate::KeepSize,
-            PUNCH_HOLE => Allocate::PunchHole,
-            ZERO => Allocate::ZeroRange,
-            ZERO_KEEP => Allocate::ZeroRangeKeepSize,
-            _ => return reply.error(Errno::EOPNOTSUPP),
-        };
+        let Some(what) = allocation(mode) else { return reply.error(Errno::EOPNOTSUPP) };
         let allocate = |caller: &Caller| self.files.allocate(caller, inode(number), offset, length, what);
-        answer_empty(self.taking_bits(request, number, allocate), reply);
+        answer_empty(self.set_id.taking_bits(request, number, allocate), reply);
     }
 
     fn lseek(
@@ -672,7 +605,7 @@ impl Filesystem for Adaptor {
         let length = length.min(u64::from(u32::MAX >> 1));
         let copy =
             |caller: &Caller| self.files.copy_range(caller, (inode(from), from_offset), (inode(to), to_offset), length);
-        match self.taking_bits(request, to, copy) {
+        match self.set_id.taking_bits(request, to, copy) {
             Ok(copied) => reply.written(copied as u32),
             Err(error) => reply.error(errno(&error)),
         }

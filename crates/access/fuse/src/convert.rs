@@ -2,7 +2,7 @@
 
 use fuser::{Errno, FileAttr, INodeNo, TimeOrNow};
 use onode_base::{ErrorKind, Timestamp};
-use onode_fs::{Attributes, FileType, InodeNumber, SetTime};
+use onode_fs::{Allocate, Attributes, FileType, InodeNumber, SetTime};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The unit in which programs do well to read and write: a whole cluster.
@@ -102,6 +102,22 @@ pub(crate) fn timestamp(from: SystemTime) -> Timestamp {
                 nanoseconds: (1_000_000_000 - before.subsec_nanos()) % 1_000_000_000,
             }
         }
+    }
+}
+
+/// What a mode of `fallocate` asks for; `None` if that is not offered.
+pub(crate) const fn allocation(mode: i32) -> Option<Allocate> {
+    const KEEP: i32 = libc::FALLOC_FL_KEEP_SIZE;
+    const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | KEEP;
+    const ZERO: i32 = libc::FALLOC_FL_ZERO_RANGE;
+    const ZERO_KEEP: i32 = ZERO | KEEP;
+    match mode {
+        0 => Some(Allocate::Extend),
+        KEEP => Some(Allocate::KeepSize),
+        PUNCH_HOLE => Some(Allocate::PunchHole),
+        ZERO => Some(Allocate::ZeroRange),
+        ZERO_KEEP => Some(Allocate::ZeroRangeKeepSize),
+        _ => None,
     }
 }
 

@@ -6,6 +6,8 @@ use onode_fs::Caller;
 
 const CAP_FSETID: u32 = 4;
 const CAP_SYS_ADMIN: u32 = 21;
+/// Attributes of administrators.
+const TRUSTED: &[u8] = b"trusted.";
 
 /// Who asks, for what the kernel has checked already.
 pub(crate) fn caller(request: &Request, umask: u32) -> Caller {
@@ -25,8 +27,18 @@ pub(crate) fn caller_with_groups(request: &Request) -> Caller {
 
 /// Whether who asks may know of the attributes of administrators. A capability of other users is one of a name space
 /// of theirs.
-pub(crate) fn is_administrator(request: &Request) -> bool {
+fn is_administrator(request: &Request) -> bool {
     request.uid() == 0 && Credentials::of(request).is_none_or(|found| found.can(CAP_SYS_ADMIN))
+}
+
+/// The names of a list, each ended by a zero byte, that whoever asks may see.
+pub(crate) fn names_shown(request: &Request, names: Vec<u8>) -> Vec<u8> {
+    let is_hidden = |name: &[u8]| name.starts_with(TRUSTED);
+    let each = || names.split_inclusive(|byte| *byte == 0);
+    if !each().any(is_hidden) || is_administrator(request) {
+        return names;
+    }
+    each().filter(|name| !is_hidden(name)).flatten().copied().collect()
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -19,6 +19,7 @@ mod options;
 mod page_cache;
 mod patience;
 mod session;
+mod set_id;
 
 pub use adaptor::{VIEW_PREFIX, Views};
 pub use mountpoint::{
