@@ -8,9 +8,12 @@
 //! caller travels in [`Caller`].
 
 use crate::answer::{
-    Answer, answer_attributes, answer_done, answer_empty, answer_entry, answer_shown, answer_value, generation_of,
+    Answer, answer_attributes, answer_done, answer_empty, answer_entry, answer_shown, answer_space, answer_value,
+    generation_of,
 };
-use crate::convert::{allocation, attributes, errno, errno_of, inode, no_attributes, set_time, timestamp};
+use crate::convert::{
+    allocation, attributes, errno, errno_of, inode, no_attributes, set_time, sought, timestamp, xattr_flags,
+};
 use crate::credentials::{caller, caller_with_groups, names_shown};
 use crate::directory;
 use crate::faces::Faces;
@@ -27,7 +30,7 @@ use fuser::{
 };
 use onode::Result;
 use onode_base::ErrorKind;
-use onode_fs::{Caller, FileSystem, Seek, SetAttributes, XattrFlags};
+use onode_fs::{Caller, FileSystem, SetAttributes};
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io;
@@ -463,17 +466,7 @@ impl Filesystem for Adaptor {
     }
 
     fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {
-        let stat = self.files.statfs();
-        reply.statfs(
-            stat.blocks,
-            stat.blocks_free,
-            stat.blocks_free,
-            stat.files,
-            stat.files_free,
-            stat.block_bytes,
-            stat.name_bytes_max,
-            stat.block_bytes,
-        );
+        answer_space(&self.files.statfs(), reply);
     }
 
     fn setxattr(
@@ -489,12 +482,7 @@ impl Filesystem for Adaptor {
         if Faces::owns(number) {
             return reply.error(Errno::EPERM);
         }
-        let how = match flags {
-            0 => XattrFlags::Any,
-            libc::XATTR_CREATE => XattrFlags::Create,
-            libc::XATTR_REPLACE => XattrFlags::Replace,
-            _ => return reply.error(Errno::EINVAL),
-        };
+        let Some(how) = xattr_flags(flags) else { return reply.error(Errno::EINVAL) };
         // An access list sets the mode, too, and whether that may keep its set-group bit the kernel leaves to us.
         let caller = if name == ACCESS_LIST { caller_with_groups(request) } else { caller(request, 0) };
         answer_empty(self.files.set_xattr(&caller, inode(number), name.as_bytes(), value, how), reply);
@@ -567,11 +555,7 @@ impl Filesystem for Adaptor {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        let what = match whence {
-            libc::SEEK_DATA => Seek::Data,
-            libc::SEEK_HOLE => Seek::Hole,
-            _ => return reply.error(Errno::EINVAL),
-        };
+        let Some(what) = sought(whence) else { return reply.error(Errno::EINVAL) };
         let Ok(from) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
         let found = match Faces::owns(number) {
             true => self.faces.seek(number, from, whence),

@@ -2,9 +2,11 @@
 
 use crate::convert::{attributes, errno, errno_of};
 use crate::page_cache::PageCache;
-use fuser::{Errno, FileAttr, Generation, INodeNo, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyWrite, ReplyXattr};
+use fuser::{
+    Errno, FileAttr, Generation, INodeNo, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyStatfs, ReplyWrite, ReplyXattr,
+};
 use onode_base::ErrorKind;
-use onode_fs::Attributes;
+use onode_fs::{Attributes, StatFs};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +33,19 @@ pub(crate) fn answer_empty(result: onode_fs::Result<()>, reply: ReplyEmpty) {
         Ok(()) => reply.ok(),
         Err(error) => reply.error(errno(&error)),
     }
+}
+
+pub(crate) fn answer_space(stat: &StatFs, reply: ReplyStatfs) {
+    reply.statfs(
+        stat.blocks,
+        stat.blocks_free,
+        stat.blocks_free,
+        stat.files,
+        stat.files_free,
+        stat.block_bytes,
+        stat.name_bytes_max,
+        stat.block_bytes,
+    );
 }
 
 /// The answer to a write that is under way.

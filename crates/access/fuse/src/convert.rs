@@ -2,7 +2,7 @@
 
 use fuser::{Errno, FileAttr, INodeNo, TimeOrNow};
 use onode_base::{ErrorKind, Timestamp};
-use onode_fs::{Allocate, Attributes, FileType, InodeNumber, SetTime};
+use onode_fs::{Allocate, Attributes, FileType, InodeNumber, Seek, SetTime, XattrFlags};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The unit in which programs do well to read and write: a whole cluster.
@@ -102,6 +102,25 @@ pub(crate) fn timestamp(from: SystemTime) -> Timestamp {
                 nanoseconds: (1_000_000_000 - before.subsec_nanos()) % 1_000_000_000,
             }
         }
+    }
+}
+
+/// How `setxattr` treats an attribute that is there or not; `None` for flags that mean nothing.
+pub(crate) const fn xattr_flags(flags: i32) -> Option<XattrFlags> {
+    match flags {
+        0 => Some(XattrFlags::Any),
+        libc::XATTR_CREATE => Some(XattrFlags::Create),
+        libc::XATTR_REPLACE => Some(XattrFlags::Replace),
+        _ => None,
+    }
+}
+
+/// What `lseek` looks for; `None` if the kernel answers that itself.
+pub(crate) const fn sought(whence: i32) -> Option<Seek> {
+    match whence {
+        libc::SEEK_DATA => Some(Seek::Data),
+        libc::SEEK_HOLE => Some(Seek::Hole),
+        _ => None,
     }
 }
 
