@@ -95,9 +95,12 @@ impl Core {
     }
 
     /// Bytes beyond what users may fill, which only what replaces content may: a full volume still takes that, and parts of
-    /// what it replaces have extents of their own. Whole segments would be a good part of a small volume.
+    /// what it replaces have extents of their own. Whole segments would be a good part of a small volume; but of short
+    /// ones, which nodes fill badly, it is one at least.
     fn replacing_bytes(&self) -> u64 {
-        u64::from(self.log.store.layout.segments) * self.filled_bytes() / 128
+        const LEAST_BYTES: u64 = 64 << 10;
+        let share = u64::from(self.log.store.layout.segments) * self.filled_bytes() / 128;
+        share.max(self.filled_bytes().min(LEAST_BYTES))
     }
 
     /// Whether content and index share the journal's segments.
