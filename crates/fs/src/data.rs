@@ -125,7 +125,7 @@ impl FileSystem {
         let length = match self.reserve(state, number, offset, data.len()) {
             Ok(length) => length,
             Err(error) if error.kind == ErrorKind::NoSpace => {
-                return self.overwrite_when_full(state, caller, number, offset, data)?.ok_or(error);
+                return self.write_when_full(state, caller, number, offset, data)?.ok_or(error);
             }
             Err(error) => return Err(error),
         };

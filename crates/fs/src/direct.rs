@@ -11,6 +11,7 @@ use crate::file_system::FileSystem;
 use crate::options::AccessTimes;
 use crate::state::{Node, Place, State};
 use crate::types::{Caller, InodeNumber};
+use crate::write_back::SHORT_WRITE_BYTES;
 use onode_base::ErrorKind;
 use onode_object::Transaction;
 use onode_object::powers::MapObjects;
@@ -108,16 +109,17 @@ impl FileSystem {
         let length = match self.reserve(state, number, offset, data.len()) {
             Ok(length) => length,
             Err(error) if error.kind == ErrorKind::NoSpace => {
-                return self.overwrite_when_full(state, caller, number, offset, data);
+                return self.write_when_full(state, caller, number, offset, data);
             }
             Err(error) => return Err(error),
         };
         self.commit_write(state, caller, number, offset, &data[..length])
     }
 
-    /// On a full device: writes over bytes of a file that the device has, at once. They need space only until what they
-    /// replace is given up, and the device keeps some for that. `None` if the bytes would take more space than there was.
-    pub(crate) fn overwrite_when_full(
+    /// When nothing can be set aside any more: writes at once, as much as the device takes, over bytes of a file that it has, or
+    /// into space that it gives only to data in hand. What is written over needs space only until it is given up, and the
+    /// device keeps some for that. `None` if there is no room.
+    pub(crate) fn write_when_full(
         &self,
         state: &mut State,
         caller: &Caller,
@@ -125,14 +127,20 @@ impl FileSystem {
         offset: u64,
         data: &[u8],
     ) -> Result<Option<usize>> {
-        let data = &data[..data.len().min(MOST_WHEN_FULL_BYTES)];
-        if !self.is_stored(state, number, offset, data.len())? {
+        let mut length = data.len().min(MOST_WHEN_FULL_BYTES);
+        let is_given_at_once = || self.device.space().available > self.device.promisable();
+        if !self.is_stored(state, number, offset, length)? && !is_given_at_once() {
             return Ok(None);
         }
-        match self.commit_write(state, caller, number, offset, data) {
-            Err(error) if error.kind == ErrorKind::NoSpace => Ok(None),
-            done => done,
+        while length > 0 {
+            match self.commit_write(state, caller, number, offset, &data[..length]) {
+                Err(error) if error.kind == ErrorKind::NoSpace => {
+                    length = length / 2 / SHORT_WRITE_BYTES * SHORT_WRITE_BYTES;
+                }
+                done => return done,
+            }
         }
+        Ok(None)
     }
 
     /// Writes to a file that has nothing in the cache, in one transaction; `None` if it has.

@@ -24,7 +24,7 @@ const FILE_COST_BYTES: usize = 512;
 pub(crate) const MARGIN_BYTES: u64 = 8192;
 const MARGIN_PART: u64 = 64;
 /// A write that does not fit is cut to a multiple of this.
-const SHORT_WRITE_BYTES: usize = 4096;
+pub(crate) const SHORT_WRITE_BYTES: usize = 4096;
 const EXTENTS_AT_ONCE: usize = 64;
 
 /// One transaction's worth of one dirty file.
@@ -266,7 +266,7 @@ impl FileSystem {
     }
 
     fn refresh_space(&self, state: &mut State) {
-        let available = self.device.space().available;
+        let available = self.device.promisable();
         state.space = available.saturating_sub(available / MARGIN_PART + MARGIN_BYTES);
     }
 

@@ -187,6 +187,12 @@ pub trait ObjectDevice: Send + Sync {
         demand.entry_bytes + demand.entries * ENTRY_BYTES + demand.bytes + demand.ranges * RANGE_BYTES
     }
 
+    /// How much of [`Space::available`] may be set aside for what [`space_for`](Self::space_for) says. Less than all of it if some
+    /// is in pieces that only certain data fit into: that space the device gives only to what it is given at once.
+    fn promisable(&self) -> u64 {
+        self.space().available
+    }
+
     /// Background work (cleaning, checkpoints) of about `budget` units. Never needed for progress.
     ///
     /// # Errors

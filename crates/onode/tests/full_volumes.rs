@@ -30,6 +30,8 @@ const BESIDE: Device = Device { name: "flash+scm", spec: "flash+scm:DIR/disk.img
 const BUFFERED: Device =
     Device { name: "flash+scm-buffer", spec: "flash+scm:DIR/disk.img,DIR/disk.index,buffer=on", bytes: 2 << 20 };
 const SCM: Device = Device { name: "scm", spec: "scm:DIR/heap", bytes: 4 << 20 };
+/// A memory of few chunks: blocks of one size are no room for another there.
+const CHUNKS: Device = Device { name: "scm-chunks", spec: "scm:DIR/heap", bytes: 1 << 20 };
 const TIER: Device = Device { name: "tier", spec: "tier:DIR/fast,DIR/big", bytes: 16 << 20 };
 
 /// In which order files are removed.
@@ -88,6 +90,7 @@ impl Use {
         let shape = match device.name {
             "tier" => format!(",fast-size={}", (bytes / 2).max(8 << 20)),
             "scm" => String::new(),
+            "scm-chunks" => ",chunk=16K".into(),
             // Many small erase blocks, as a large chip has.
             _ => ",page=2K,pages-per-block=16".into(),
         };
@@ -228,6 +231,19 @@ impl Use {
         assert_eq!(names, made.len(), "{}, {when}: names", self.what);
     }
 
+    /// Writes another content over that of a file, in pieces.
+    fn overwrite(&mut self, made: &mut Made, piece_bytes: usize) {
+        self.pass();
+        made.seed = self.draw.below(PERIOD as u64) as usize;
+        let mut offset = 0;
+        while offset < made.accepted {
+            let piece = self.content(made.seed, offset, (made.accepted - offset).min(piece_bytes));
+            let written = self.files().write(&CALLER, made.number, offset as u64, piece);
+            offset += written.unwrap_or_else(|error| panic!("{}: {} at {offset}: {error}", self.what, made.name));
+        }
+        self.sync_one(made);
+    }
+
     fn unlink(&mut self, made: &Made, left: usize) {
         self.pass();
         let gone = self.files().unlink(ROOT, made.name.as_bytes());
@@ -286,6 +302,23 @@ fn rounds(device: &Device, shape: &str, lengths: &[usize]) {
     }
 }
 
+/// A memory that is full takes other content in the place of what is there, in pieces of every size.
+#[test]
+fn what_fills_a_memory_can_be_overwritten() {
+    for (shape, length) in [("small overwritten", 1000), ("overwritten", 64 << 10), ("one overwritten", 1 << 30)] {
+        let mut it = Use::new(&SCM, shape);
+        let mut made = it.fill(&[length]);
+        for piece_bytes in [PIECE_BYTES, 4096, 5000] {
+            for one in &mut made {
+                it.overwrite(one, piece_bytes);
+            }
+            it.verify(&made, &format!("overwritten in pieces of {piece_bytes}"));
+        }
+        it.reopen(&mut made);
+        it.verify(&made, "overwritten and opened again");
+    }
+}
+
 /// Tests of one device: each of them with files of some lengths.
 macro_rules! devices {
     ($($module:ident: $device:ident),+ $(,)?) => {
@@ -340,5 +373,6 @@ devices! {
     flash_beside_memory: BESIDE,
     flash_beside_a_write_buffer: BUFFERED,
     memory: SCM,
+    memory_of_few_chunks: CHUNKS,
     two_disks: TIER,
 }

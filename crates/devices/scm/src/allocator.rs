@@ -454,6 +454,23 @@ impl<P: Pmem> Allocator<P> {
         classes.into_iter().find(first).map_or(0, |class| u64::from(table.classes.get(class).bytes))
     }
 
+    /// Bytes of the chunks that are free as a whole. Walks over all pieces.
+    pub(crate) fn free_chunk_bytes(&self) -> u64 {
+        let table = &self.table;
+        let _guard = self.lock();
+        let mut free = 0;
+        table.free_rows(|_, chunks| {
+            free += chunks;
+            false
+        });
+        free << table.layout.chunk_shift
+    }
+
+    /// How many sizes of blocks smaller than a chunk there are.
+    pub(crate) fn class_count(&self) -> u64 {
+        (0..class::CLASSES_MAX).filter(|class| self.table.classes.get(*class).blocks > 0).count() as u64
+    }
+
     /// Proves that table, bitmaps, lists and counts agree.
     ///
     /// # Errors

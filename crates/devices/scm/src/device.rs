@@ -7,6 +7,7 @@ use crate::log::Place;
 use crate::mode::Mode;
 use crate::node::{Key, Value};
 use crate::open::blocks_of_superblock;
+use crate::promise::space_for;
 use crate::ranges::Ranges;
 use crate::slot::{FIRST_TABLE, first_slot, words_of};
 use crate::turn::{Guard, Turn};
@@ -16,8 +17,8 @@ use onode_media::Pmem;
 use onode_object::powers::{Inspect, Inspection, MapObjects, SegmentInfo, Share};
 use onode_object::validate;
 use onode_object::{
-    AttributeKey, DeviceInfo, Durability, Error, Health, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result,
-    Space, SyncScope, Transaction,
+    AttributeKey, Demand, DeviceInfo, Durability, Error, Health, Maintenance, ObjectDevice, ObjectId, ObjectStat,
+    Result, Space, SyncScope, Transaction,
 };
 use std::sync::Arc;
 
@@ -51,6 +52,7 @@ pub struct ScmDevice<P: Pmem> {
     pub(crate) memory: Arc<P>,
     pub(crate) mode: Mode,
     pub(crate) domain: &'static str,
+    pub(crate) chunk_bytes: u64,
 }
 
 impl<P: Pmem> ScmDevice<P> {
@@ -156,7 +158,7 @@ impl<P: Pmem> Core<P> {
         Ok(count)
     }
 
-    fn space(&self) -> Space {
+    pub(crate) fn space(&self) -> Space {
         let held: u64 = self.held.iter(&*self.memory).map(|held| held.bytes).sum();
         let kept = self.reserve_bytes() + (2 + self.segments_to_overwrite()) * self.chunk_bytes();
         let free = self.blocks.free_bytes() + held + self.log_surplus_bytes();
@@ -316,6 +318,14 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
 
     fn space(&self) -> Space {
         self.lock().space()
+    }
+
+    fn space_for(&self, demand: &Demand) -> u64 {
+        space_for(demand, self.chunk_bytes)
+    }
+
+    fn promisable(&self) -> u64 {
+        self.lock().promisable()
     }
 
     fn maintain(&self, budget: u32) -> Result<Maintenance> {

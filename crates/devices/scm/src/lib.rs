@@ -30,6 +30,7 @@ mod mark;
 mod mode;
 mod node;
 mod open;
+mod promise;
 mod ranges;
 mod recover;
 mod resolve;

@@ -203,9 +203,9 @@ impl<P: Pmem> ScmDevice<P> {
     fn of(core: Core<P>) -> Result<Self> {
         let memory = Arc::clone(&core.memory);
         let members = blocks_of_superblock(&memory, &core.superblock)?;
-        let (mode, domain) = (core.mode, memory.domain().name());
+        let (mode, domain, chunk_bytes) = (core.mode, memory.domain().name(), core.chunk_bytes());
         let turn = Turn::new(Arc::clone(&memory), members);
-        Ok(Self { turn, core: Mutex::new(core), memory, mode, domain })
+        Ok(Self { turn, core: Mutex::new(core), memory, mode, domain, chunk_bytes })
     }
 
     /// Lets other processes use the device at the same time, from the moment that they may open the memory: this one is
