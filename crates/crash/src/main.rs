@@ -87,7 +87,8 @@ enum Command {
     /// Plant one bug after the other and find each (needs the feature `mutants`).
     #[cfg(feature = "mutants")]
     Mutants {
-        /// Only bugs whose name contains this; with a `=` before it, only the one of this name.
+        /// Only bugs whose name contains this; with a `=` before it, only the one of this name. Bugs of full and of
+        /// damaged volumes (`Full`, `Damaged`) have to be named.
         #[arg(long, default_value = "")]
         only: String,
         /// States judged before a bug counts as not found.
