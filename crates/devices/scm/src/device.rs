@@ -325,7 +325,9 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     }
 
     fn promisable(&self) -> u64 {
-        self.lock().promisable()
+        let core = self.lock();
+        // Where others make files, too, nothing is kept back, and their blocks cannot be set aside.
+        if self.turn.members.has_others() { core.space().available } else { core.promisable() }
     }
 
     fn maintain(&self, budget: u32) -> Result<Maintenance> {
