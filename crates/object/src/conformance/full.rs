@@ -10,7 +10,6 @@ use crate::error::ErrorKind;
 use crate::hints::{Hints, ObjectKind};
 use crate::id::{AttributeKey, AttributeKind, ObjectId};
 use crate::transaction::Transaction;
-use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::Prng;
