@@ -3,9 +3,9 @@
 //! Pairs of placement, victim and wear policy, extents, small-object buffer, bytes of a page, pages of a
 //! block and spare area. Lists of policies are read from the device: a new one is covered by being there.
 //! Each row runs the whole suite but for what takes long and differs little: of the random histories one
-//! with crashes and one without, a different one in each row (every policy meets all of them), and tiny objects until nothing fits only where
-//! erase blocks, and with them the smallest volume, are small. What a combination is known not to keep is
-//! named in [`Combination::deviation`] and counted as skipped.
+//! with crashes and one without, a different one in each row (every policy meets all of them), tiny objects until nothing
+//! fits only where erase blocks, and with them the smallest volume, are small, and full volumes of files only if asked for.
+//! What a combination is known not to keep is named in [`Combination::deviation`] and counted as skipped.
 
 mod common;
 
@@ -39,6 +39,11 @@ struct Combination {
     options: MountOptions,
     shape: Geometry,
     what: String,
+}
+
+/// Whether full volumes of many files are asked for too.
+fn asked_full() -> bool {
+    std::env::var_os("ONODE_FULL_COMBINATIONS").is_some()
 }
 
 fn levels() -> [usize; 8] {
@@ -128,7 +133,10 @@ impl Combination {
             let history = HISTORIES[history];
             let is_other_history = case.name.starts_with("differential::") && !case.name.ends_with(history);
             let is_large = self.block_bytes() > TINY_BLOCK_BYTES_MAX;
-            if is_other_history || (is_large && case.name == "space::fill_with_tiny_objects") {
+            // Full volumes take minutes in a row: `ONODE_FULL_COMBINATIONS` asks for them, as scripts/soak does.
+            let is_left_to_the_soak = case.name.starts_with("full::") && !asked_full();
+            let is_other_size = is_large && case.name == "space::fill_with_tiny_objects";
+            if is_other_history || is_other_size || is_left_to_the_soak {
                 continue;
             }
             match self.deviation(case.name) {

@@ -52,7 +52,8 @@ impl Layout {
         let ring_gap = log_gap_bytes.map_or(usual, |bytes| bytes.div_ceil(BLOCK).min(ring_blocks / 4));
         let layout = Self { blocks, ring_blocks, ring_gap };
         if blocks < LEAST_BLOCKS || ring_blocks > blocks / 2 || layout.first_free() + LEAST_BLOCKS / 2 > blocks {
-            let least = LEAST_BLOCKS * BLOCK;
+            // At most half of a disk is log.
+            let least = LEAST_BLOCKS.max(2 * ring_blocks + 1) * BLOCK;
             return Err(invalid(format!(
                 "{bytes} bytes are too few for a log of {ring_blocks} blocks (least: {least})"
             )));

@@ -24,7 +24,9 @@ impl Alone {
 
     /// The same, mounted in some way.
     pub fn with(bytes: u64, log_bytes: u64, options: MountOptions) -> Self {
-        let big = SimDisk::new("big", bytes + bytes / 32 + log_bytes + (90 << 12));
+        // At most half of a disk is log.
+        let least = 2 * log_bytes + (2 << 12);
+        let big = SimDisk::new("big", (bytes + bytes / 32 + log_bytes + (90 << 12)).max(least));
         let format = FormatOptions { log_bytes: Some(log_bytes), ..FormatOptions::default() };
         let device = TierDevice::format(Box::new(big.clone()), None, &format, &options).unwrap();
         Self { big, device: Some(device), options, prng: Prng::new(bytes) }
