@@ -407,7 +407,14 @@ impl<P: Pmem> Allocator<P> {
 
     /// Bytes that no block and no cache of a thread has.
     pub fn free_bytes(&self) -> u64 {
+        let _guard = self.lock();
         self.table.free_bytes()
+    }
+
+    /// Whether there are at least `bytes` of them. Only who finds too few waits for others: while counts are made anew after
+    /// the death of a process they are too low.
+    pub(crate) fn has_free(&self, bytes: u64) -> bool {
+        self.table.free_bytes() >= bytes || self.free_bytes() >= bytes
     }
 
     /// Where the side tables lie.

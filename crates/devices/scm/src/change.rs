@@ -262,7 +262,7 @@ impl<'a, P: Pmem> Change<'a, P> {
 
     /// Takes a block of at least `bytes`.
     pub(crate) fn take(&mut self, bytes: u64) -> Option<u64> {
-        if bytes.saturating_add(self.core.reserve_bytes()) > self.core.blocks.free_bytes() {
+        if !self.core.blocks.has_free(bytes.saturating_add(self.core.reserve_bytes())) {
             return None;
         }
         let address = self.core.blocks.allocate(bytes)?;

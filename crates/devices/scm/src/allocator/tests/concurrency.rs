@@ -63,3 +63,23 @@ fn two_threads_share_blocks_and_lose_none() {
     allocator.check().unwrap();
     assert_eq!(allocator.free_bytes(), allocator.capacity_bytes());
 }
+
+/// After the death of a process counts are made anew; a mount beside it was told that a memory with 248 MiB free is full.
+#[test]
+fn counts_that_are_made_anew_refuse_nobody() {
+    let allocator = fresh(700 << 12, 4 << 10, Classes::Halves);
+    let all = allocator.capacity_bytes();
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..2_000 {
+                allocator.reconcile(&[]).unwrap();
+            }
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        while !over.load(std::sync::atomic::Ordering::Relaxed) {
+            assert!(allocator.has_free(all));
+            assert_eq!(allocator.free_bytes(), all);
+        }
+    });
+}
