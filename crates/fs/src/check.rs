@@ -6,6 +6,7 @@
 
 mod judge;
 mod repair;
+mod settings;
 mod walk;
 
 use crate::error::{Error, Result};

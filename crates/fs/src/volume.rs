@@ -13,7 +13,7 @@ pub(crate) const VOLUME: ObjectId = ObjectId(2);
 /// Where the settings are.
 pub(crate) const VOLUME_KEY: AttributeKey = AttributeKey::new(AttributeKind::VOLUME, 0);
 
-const MAGIC: &[u8; 8] = b"onodefs\n";
+pub(crate) const MAGIC: &[u8; 8] = b"onodefs\n";
 const LABEL_BYTES_MAX: usize = 255;
 
 /// The format this code writes. Raised when older code could not even read the settings.
@@ -53,6 +53,19 @@ pub struct VolumeInfo {
 }
 
 impl VolumeInfo {
+    /// Those of a new volume.
+    pub(crate) fn new(options: &FormatOptions, now: Timestamp) -> Self {
+        let separate = if options.inodes == Inodes::Separate { SEPARATE_INODES } else { 0 };
+        Self {
+            format_version: FORMAT_VERSION,
+            features: Features { incompatible: DENSE_INODES | separate, ..Features::default() },
+            uuid: options.uuid,
+            hash_key: options.hash_key,
+            created: now,
+            label: options.label.clone(),
+        }
+    }
+
     /// Where the volume keeps its inodes.
     #[must_use]
     pub const fn inodes(&self) -> Inodes {
@@ -107,10 +120,16 @@ impl VolumeInfo {
             Err(error) => return Err(error.into()),
         };
         let Some(bytes) = bytes else {
-            return Err(Error::new(ErrorKind::Invalid, "the device holds no file system; make one with mkfs"));
+            let objects = device.space().objects;
+            return Err(if objects == 0 {
+                Error::new(ErrorKind::Invalid, "the device holds no file system; make one with mkfs")
+            } else {
+                let why = format!("the settings of the volume are lost, {objects} objects are there; run onode repair");
+                Error::new(ErrorKind::Corrupt, why)
+            });
         };
         let Some(info) = Self::decode(&bytes) else {
-            return Err(Error::new(ErrorKind::Corrupt, "the settings of the volume are damaged; run fsck"));
+            return Err(Error::new(ErrorKind::Corrupt, "the settings of the volume are damaged; run onode repair"));
         };
         if info.format_version != FORMAT_VERSION {
             let why = format!("volume has format version {}, this program knows {FORMAT_VERSION}", info.format_version);
@@ -138,17 +157,7 @@ pub fn format(device: &dyn ObjectDevice, options: &FormatOptions, now: Timestamp
     if options.label.len() > LABEL_BYTES_MAX {
         return Err(Error::new(ErrorKind::Invalid, format!("a label has at most {LABEL_BYTES_MAX} bytes")));
     }
-    let info = VolumeInfo {
-        format_version: FORMAT_VERSION,
-        features: Features {
-            incompatible: DENSE_INODES | if options.inodes == Inodes::Separate { SEPARATE_INODES } else { 0 },
-            ..Features::default()
-        },
-        uuid: options.uuid,
-        hash_key: options.hash_key,
-        created: now,
-        label: options.label.clone(),
-    };
+    let info = VolumeInfo::new(options, now);
     let mut root = Inode::new(FileType::Directory, 0o755, now);
     (root.uid, root.gid, root.parent, root.is_dense) = (options.uid, options.gid, InodeNumber::ROOT.0, true);
     let directory = Hints { kind: ObjectKind::Directory, ..Hints::default() };

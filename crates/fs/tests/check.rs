@@ -3,7 +3,7 @@
 mod common;
 use check::{Finding, FindingKind, Severity, check, repair};
 use common::*;
-use onode_base::Timestamp;
+use onode_base::{ErrorKind, Timestamp};
 use onode_fs::inode::Inode;
 use onode_fs::*;
 use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, ObjectId, ObjectKind, Transaction};
@@ -85,10 +85,23 @@ impl Sample {
         ObjectId(if INODES == Inodes::Separate { object.0 + 2 } else { object.0 + 1 })
     }
 
+    /// Every name leads where it did.
+    fn is_whole(&self) {
+        let fs = self.volume.mount();
+        for name in [b"/d/file".as_slice(), b"/second", b"/link"] {
+            let number = fs.resolve(name, Follow::Yes).unwrap();
+            assert_eq!(number.object(), self.file);
+        }
+        assert_eq!(fs.resolve(b"/d/sub", Follow::Yes).unwrap().object(), self.sub);
+        let file = InodeNumber(self.file.0);
+        assert_eq!(fs.get_xattr(file, b"user.small").unwrap(), b"1");
+        assert_eq!(fs.get_xattr(file, b"user.large").unwrap(), [9; 5000]);
+    }
+
     /// The check finds exactly that; after the repair nothing.
     pub(crate) fn expect(&self, expected: &[Finding]) -> FileSystem {
         assert_eq!(self.findings(), expected);
-        let repaired = repair(self.volume.device.as_ref(), Timestamp::default()).unwrap();
+        let repaired = repair(self.volume.device.as_ref(), Timestamp::default(), [0; 16]).unwrap();
         assert_eq!(repaired.before.findings, expected);
         assert_eq!(repaired.after.findings, []);
         assert!(repaired.fixed > 0);
@@ -122,8 +135,36 @@ fn volume_damaged() {
         t.set_attribute(VOLUME, AttributeKey::new(AttributeKind::VOLUME, 0), vec![1, 2, 3]);
     });
     assert_eq!(sample.findings(), [finding(FindingKind::VolumeDamaged, VOLUME)]);
-    let after = repair(sample.volume.device.as_ref(), Timestamp::default()).unwrap();
-    assert_eq!((after.fixed, after.after.worst()), (0, Some(Severity::Fatal)));
+    let repaired = repair(sample.volume.device.as_ref(), Timestamp::default(), *b"another a secret").unwrap();
+    assert_eq!(repaired.after.findings, []);
+    sample.is_whole();
+}
+
+/// Damage took the object of the settings: every name is still found, and the files have what they had.
+#[test]
+fn volume_lost() {
+    let sample = Sample::new();
+    sample.change(|t| _ = t.remove(VOLUME));
+    let refused = FileSystem::mount(sample.volume.device.clone(), sample.volume.clock.clone(), Options::default());
+    let error = refused.err().expect("without its settings it is not mounted");
+    assert_eq!(error.kind, ErrorKind::Corrupt);
+    assert!(error.to_string().contains("onode repair"), "{error}");
+    let repaired = repair(sample.volume.device.as_ref(), Timestamp::default(), *b"another a secret").unwrap();
+    assert_eq!(repaired.before.worst(), Some(Severity::Fatal));
+    assert_eq!(repaired.after.findings, []);
+    sample.is_whole();
+}
+
+/// Settings of a later format are nobody's to overwrite, and an empty device has none to be made anew.
+#[test]
+fn volume_of_a_later_format() {
+    let sample = Sample::new();
+    let later = [b"onodefs\n".as_slice(), &[2, 0xff]].concat();
+    sample.change(|t| _ = t.set_attribute(VOLUME, AttributeKey::new(AttributeKind::VOLUME, 0), later));
+    let error = repair(sample.volume.device.as_ref(), Timestamp::default(), [0; 16]).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Invalid);
+    let empty = onode_object::ram::RamDevice::new(1 << 20);
+    assert_eq!(repair(&empty, Timestamp::default(), [0; 16]).unwrap().fixed, 0);
 }
 
 #[test]

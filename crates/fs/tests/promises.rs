@@ -550,7 +550,7 @@ fn unreadable_objects_are_findings_and_the_rest_stays_usable() {
     let report = check(device.as_ref()).unwrap();
     let found: Vec<_> = report.findings.iter().map(|finding| (finding.kind, finding.object)).collect();
     assert_eq!(found, [(FindingKind::Unreadable, bad.object())]);
-    assert_eq!(repair(device.as_ref(), Timestamp::default()).unwrap().fixed, 0);
+    assert_eq!(repair(device.as_ref(), Timestamp::default(), [0; 16]).unwrap().fixed, 0);
     let fs = FileSystem::mount(device.clone(), Arc::new(ManualClock::at(START)), Options::default()).unwrap();
     assert_eq!(kind(fs.read_file(b"/bad")), ErrorKind::Corrupt);
     assert_eq!(fs.read_file(b"/good").unwrap(), b"y");

@@ -40,4 +40,4 @@ pub use onode_object::{Condition, Health, Severity};
 pub use size::{exact_size, human_size, parse_size};
 pub use spaces::{MappedSpace, Spaces};
 pub use spec::{Fast, Medium, Memory, Section, Shape, Spec, Tiers, wear_of};
-pub use volume::{CreateOptions, Inodes, MountOptions, Volume, open_device};
+pub use volume::{CreateOptions, Inodes, MountOptions, Volume, open_device, repair_files};

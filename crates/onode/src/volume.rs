@@ -139,6 +139,15 @@ impl Volume {
     }
 }
 
+/// Checks and repairs the names and inodes on a device that nobody has mounted.
+///
+/// # Errors
+/// `Damaged` if it cannot go on, `Full` if there is no room for a repair, and those of the device.
+pub fn repair_files(spec: &Spec, device: &dyn ObjectDevice) -> Result<onode_fs::check::Repaired> {
+    let repaired = onode_fs::check::repair(device, SystemClock.now(), random_bytes()?);
+    repaired.map_err(|error| Volume::error(format!("cannot repair {spec}"), &error))
+}
+
 fn format(spec: &Spec, device: &dyn ObjectDevice, options: &CreateOptions) -> Result<()> {
     let settings = onode_fs::FormatOptions {
         uuid: device.info().uuid,

@@ -4,7 +4,7 @@
 //! repairs alternate until nothing more can be done. Nothing that holds bytes is removed: files without
 //! a name go to `/lost+found`, named `#` and their number.
 
-use super::{Finding, FindingKind, Report, check, load_settings};
+use super::{Finding, FindingKind, Report, check, load_settings, settings};
 use crate::entry::Entry;
 use crate::error::Result;
 use crate::inode::Inode;
@@ -32,14 +32,19 @@ pub struct Repaired {
     pub fixed: u64,
 }
 
-/// Checks and repairs the file system on a device that nobody has mounted.
+/// Checks and repairs the file system on a device that nobody has mounted. If the settings of the volume are lost, `hash_key`, 16
+/// random bytes, is the secret of its names from then on.
 ///
 /// # Errors
 /// As [`check`]; `NoSpace` if there is no room for a repair.
-pub fn repair(device: &dyn ObjectDevice, now: Timestamp) -> Result<Repaired> {
+pub fn repair(device: &dyn ObjectDevice, now: Timestamp, hash_key: [u8; 16]) -> Result<Repaired> {
     let before = check(device)?;
     let mut after = before.clone();
     let mut fixed = 0;
+    if load_settings(device)?.is_none() && settings::make_anew(device, now, hash_key)? {
+        fixed += 1;
+        after = check(device)?;
+    }
     let Some((hash, inodes)) = load_settings(device)? else { return Ok(Repaired { before, after, fixed }) };
     let repair = Repair { device, hash, inodes, now };
     for _ in 0..ROUNDS_MAX {
@@ -102,7 +107,7 @@ impl Repair<'_> {
             FindingKind::OrphanMissing | FindingKind::OrphanNamed => {
                 transaction.remove_attribute(VOLUME, AttributeKey::new(AttributeKind::ORPHAN, object.0));
             }
-            // The next mount does it; or nobody can.
+            // The next mount does it; it is done already; or nobody can.
             FindingKind::Orphan | FindingKind::VolumeDamaged | FindingKind::Unreadable => {}
         }
         Ok(())

@@ -8,8 +8,7 @@ use crate::commands::check::{self, DAMAGED, Found, REPAIRED, Report, code_of};
 use crate::commands::location::Consent;
 use crate::output::Output;
 use onode::medium::{MediumRepaired, repair_medium};
-use onode::{Class, Error, Result, Spec, SystemClock, Volume};
-use onode_base::Clock;
+use onode::{Class, Error, Result, Spec, repair_files};
 use onode_fs::check::Repaired;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -59,7 +58,6 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 
 fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<Outcome> {
     let Arguments { drop_damaged, consent: Consent { accept_loss }, .. } = *arguments;
-    let what = || format!("cannot repair {spec}");
     let MediumRepaired { actions, lost, losers } =
         repair_medium(spec, drop_damaged, accept_loss).map_err(|error| match error.class {
             Class::Damaged | Class::Loss if !drop_damaged => {
@@ -68,9 +66,8 @@ fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<Outcome
             _ => error,
         })?;
     let (device, _) = check::open(spec, false, accept_loss)?;
-    let repaired = onode_fs::check::repair(device.as_ref(), SystemClock.now());
-    let Repaired { before, fixed, .. } = repaired.map_err(|error| Volume::error(what(), &error))?;
-    device.close().map_err(|error| Error::device(what(), &error))?;
+    let Repaired { before, fixed, .. } = repair_files(spec, device.as_ref())?;
+    device.close().map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?;
     drop(device);
     Ok(Outcome {
         fixed: fixed + actions.len() as u64,
