@@ -103,6 +103,8 @@ impl Core {
             if let Err(error) = self.replay_page(&page, &mut assembler, &mut cursor, &mut traces) {
                 match error.kind {
                     ErrorKind::Corrupt => {}
+                    // All before what a write buffer has was durable: content that is missing there was lost since.
+                    ErrorKind::Stale if self.is_held_behind(&cursor) => {}
                     // Content of a commit that was never flushed is lost: the commit never happened.
                     ErrorKind::Stale => break PageFault::Checksum,
                     _ => return Err(error),
@@ -221,6 +223,12 @@ impl Core {
             return Ok(());
         }
         self.log.waiting_pages.add(&layout, layout.location(at, 0), content)
+    }
+
+    /// Whether the write buffer has a page behind the last one that was read.
+    fn is_held_behind(&self, cursor: &Cursor) -> bool {
+        let place = self.held.as_ref().map(|held| held.place);
+        place.is_some_and(|place| (place.sequence, place.at.page) >= (cursor.sequence, cursor.at.page))
     }
 
     /// Where the replay begins.
