@@ -7,7 +7,7 @@
 use crate::core::Core;
 use crate::items::{Item, Owner};
 use crate::log::Writer;
-use crate::policy::{Stream, VictimPolicy};
+use crate::policy::Stream;
 use crate::record::Piece;
 use crate::segments::SegmentState;
 use crate::tree::Key;
@@ -69,7 +69,7 @@ impl Cleaning {
 }
 
 impl Core {
-    /// Cleans the segment that the victim policy names or, if `greedy`, the one that gives back most, if there is
+    /// Cleans the segment that the victim policy names or, if `greedy`, the one that gives back most at once, if there is
     /// one with at most `budget_bytes` to be moved. False if there is none.
     pub fn clean_one(&mut self, greedy: bool, budget_bytes: u64) -> Result<bool> {
         if greedy {
@@ -91,17 +91,16 @@ impl Core {
         }
         self.cleaning = None;
         let journal_sequence = self.log.journal_position().1.min(self.checkpoint_state.journal_sequence);
-        let capacity_bytes = self.log.store.layout.segment_bytes() as u32;
         let (stuck, emptied) = (&self.stuck, &self.emptied);
         let candidates = self
             .log
             .table
             .candidates(journal_sequence)
-            .filter(|one| !stuck.contains(&one.segment) && !emptied.contains(&one.segment))
-            .filter(|one| u64::from(one.live_bytes) <= budget_bytes);
+            .filter(|one| !stuck.contains(&one.segment) && !emptied.contains(&one.segment));
         let victim = if greedy {
-            VictimPolicy::Greedy.choose(capacity_bytes, candidates)
+            self.cheapest(candidates, budget_bytes)
         } else {
+            let candidates = candidates.filter(|one| u64::from(one.live_bytes) <= budget_bytes);
             self.victim.choose(candidates)
         };
         let Some(victim) = victim else { return Ok(false) };
@@ -162,12 +161,12 @@ impl Core {
                 }
                 Err(error) => return Err(error),
             }
-            let limit = self.cleaning_dirty_limit();
+            let limit = self.emptying_dirty_limit();
             let is_due = self.dirty_bytes() > limit;
             if is_due && (bytes == u64::MAX || limit < self.dirty_limit) {
                 self.checkpoint(false)?;
             }
-            if self.reserve_ends() {
+            if self.reserve_ends(segment) {
                 // Only a checkpoint gets further from here, if anything does.
                 self.cleaning = Some(cleaning);
                 return Ok(true);
@@ -191,11 +190,11 @@ impl Core {
         Ok(true)
     }
 
-    /// Whether moving on could take the segments that the next checkpoint needs.
-    fn reserve_ends(&self) -> bool {
-        let layout = &self.log.store.layout;
-        self.log.table.allocatable() <= self.checkpoint_cost()
-            && self.moving_room() < u64::from(MOVED_PAGES * layout.payload_bytes)
+    /// Whether moving on with `segment` could take the segments that the next checkpoint needs.
+    fn reserve_ends(&self, segment: u32) -> bool {
+        let step = u64::from(MOVED_PAGES * self.log.store.layout.payload_bytes);
+        let opens = self.log.table.get(segment).stream != Stream::Index && self.moving_room() < step;
+        !self.can_write_nodes(0, u32::from(opens))
     }
 
     /// Moves what is still needed of `item`, which lies at `location`, to rest on a worn segment if `levels`.

@@ -67,6 +67,7 @@ mod room;
 mod segments;
 mod stall;
 mod store;
+mod tight;
 mod tree;
 
 pub use beside::{MemoryOptions, MountPath};

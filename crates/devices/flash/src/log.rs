@@ -238,6 +238,12 @@ impl Log {
         self.store.layout.segment_pages.saturating_sub(at.page + summary_pages)
     }
 
+    /// Bytes of nodes that the open segment of the index stream is sure to take.
+    pub fn index_room(&self) -> u64 {
+        let node_pages = self.store.layout.node_bytes().div_ceil(self.payload()) as u32;
+        u64::from(self.pages_left(Stream::Index).saturating_sub(node_pages)) * self.payload() as u64 / 32 * 31
+    }
+
     /// Makes sure that the open segment of `stream` takes content, with at least `pages` pages left.
     fn prepare(&mut self, stream: Stream, pages: u32) -> Result<()> {
         if self.open[stream as usize].is_some() && self.pages_left(stream) < pages.max(1) {

@@ -35,6 +35,9 @@ const EXTENT_ITEM_BYTES: u64 = 40;
 /// segment that is cleaned gets back the nodes that its content changes, so tiny contents have to leave more room.
 const EXTENT_MIXED_BYTES: u64 = 64;
 
+/// The index beyond this part of what users may fill counts twice.
+const INDEX_PART: u64 = 4;
+
 /// Bytes of the index for an extent of one page, if each has its own: key and value in a node that splits
 /// have left partly empty.
 const PAGE_ENTRY_BYTES: u64 = 24;
@@ -46,7 +49,7 @@ impl Core {
 
     /// Bytes of a segment that are sure to be filled: a tree node is not divided, so up to the length of one
     /// is left at the end, and a share goes to summaries.
-    fn filled_bytes(&self) -> u64 {
+    pub fn filled_bytes(&self) -> u64 {
         (self.segment_bytes() - self.node_bytes as u64) / 32 * 31
     }
 
@@ -75,7 +78,7 @@ impl Core {
         if free > self.overhead_segments() {
             return self.dirty_limit;
         }
-        let fits = u64::from(free.saturating_sub(3)) * self.filled_bytes() / 2;
+        let fits = (u64::from(free.saturating_sub(3)) * self.filled_bytes() / 2).max(self.index_fits(1) / 2);
         let fits = usize::try_from(fits.min(self.segment_bytes())).unwrap_or(usize::MAX);
         if free > self.checkpoint_segments() { fits.max(self.dirty_limit) } else { fits.max(4 * self.node_bytes) }
     }
@@ -119,7 +122,11 @@ impl Core {
     /// Bytes that are filled: what is referred to, what the next checkpoint writes, and the room that
     /// each extent takes in a summary.
     fn used_bytes(&self) -> u64 {
-        self.log.table.live_bytes() + self.dirty_bytes() as u64 + self.extents * self.extent_bytes()
+        let index_bytes = self.log.table.index_bytes() + self.dirty_bytes() as u64;
+        // Who cleans a segment of nodes writes those above them, too: where the index is a good part of what there is, more
+        // than is gained before segments are filled to the end.
+        let above = index_bytes.saturating_sub(self.usable_bytes() / INDEX_PART);
+        self.log.table.live_bytes() + self.dirty_bytes() as u64 + above + self.extents * self.extent_bytes()
     }
 
     /// Bytes that an extent takes beside its content and its entry of the index.
@@ -184,7 +191,9 @@ impl Core {
             // What was cleaned before may only wait for a checkpoint. Policies look ahead; what gives back most
             // at once is taken when they do not help.
             let waits = without_progress % 2 == 0 && self.may_have_room(needed);
-            let gained = if waits { self.set_free()? } else { self.gain(without_progress > 0)? };
+            // Of the reserve only what is cheapest may take.
+            let greedy = without_progress > 0 || !self.has_room(0);
+            let gained = if waits { self.set_free()? } else { self.gain(greedy)? };
             let gained = gained && self.free_bytes() > best;
             best = best.max(self.free_bytes());
             without_progress = if gained { 0 } else { without_progress + 1 };
@@ -353,6 +362,10 @@ impl Core {
                 break;
             }
             cleaned = true;
+        }
+        if !cleaned && self.log.table.reclaimable(self.log.journal_position().1) == 0 {
+            // A checkpoint would only fill more.
+            return Ok(false);
         }
         Ok(self.set_free()? || cleaned)
     }

@@ -95,6 +95,8 @@ pub struct SegmentTable {
     dirty: Vec<bool>,
     piece_entries: usize,
     live_bytes: u64,
+    /// The part of them that lies on segments for nodes alone.
+    index_bytes: u64,
     /// Erases of all sound segments.
     erases: u64,
     /// Which free segment is opened next.
@@ -125,6 +127,7 @@ impl SegmentTable {
             dirty: vec![true; pieces],
             piece_entries,
             live_bytes: 0,
+            index_bytes: 0,
             erases: 0,
             choice: choice::Choice::default(),
             next_sequence: 1,
@@ -169,6 +172,7 @@ impl SegmentTable {
         self.counts[before.state as usize] -= 1;
         self.counts[entry.state as usize] += 1;
         self.erases = self.erases - before.erases_of_sound() + entry.erases_of_sound();
+        self.index_bytes = self.index_bytes - before.index_bytes() + entry.index_bytes();
     }
 
     /// Opens a segment for `stream` under a new sequence number, which it returns.
@@ -198,6 +202,11 @@ impl SegmentTable {
     /// Bytes referred to on all segments.
     pub const fn live_bytes(&self) -> u64 {
         self.live_bytes
+    }
+
+    /// Bytes referred to on segments for nodes alone.
+    pub const fn index_bytes(&self) -> u64 {
+        self.index_bytes
     }
 
     /// `length` more bytes of `segment` are referred to.
@@ -383,6 +392,10 @@ impl Segment {
 
     const fn erases_of_sound(&self) -> u64 {
         if matches!(self.state, SegmentState::Bad) { 0 } else { self.erases as u64 }
+    }
+
+    const fn index_bytes(&self) -> u64 {
+        if matches!(self.stream, Stream::Index) { self.live_bytes as u64 } else { 0 }
     }
 
     const fn is_dead(&self, journal_sequence: u32) -> bool {
