@@ -355,7 +355,6 @@ fn empty_files() {
 }
 
 #[test]
-#[ignore = "known fault: on 2 MiB full of files of 100 bytes, overwritten and mounted again, an unlink is refused for space"]
 fn files_of_100_bytes() {
     tiny("flash, 100", &[100]);
 }
@@ -407,7 +406,6 @@ fn buffer_900() {
 }
 
 #[test]
-#[ignore = "known fault: on 2 MiB full of small files, overwritten and mounted again, an unlink ends in a volume that is read-only"]
 fn buffer_refuse_300() {
     let beside = Beside { bytes: 16 << 10, options: BUFFER_REFUSE };
     rounds(Volume::new("buffer refuse, 300", small(), Some(beside)), &[300], 1);

@@ -321,18 +321,16 @@ fn what_fills_a_memory_can_be_overwritten() {
 
 /// Tests of one device: each of them with files of some lengths.
 macro_rules! devices {
-    ($($module:ident: $device:ident $(, tiny files: $tiny:meta)?;)+) => {
+    ($($module:ident: $device:ident;)+) => {
         $(mod $module {
             use super::{$device as DEVICE, rounds};
 
             #[test]
-            $(#[$tiny])?
             fn files_of_0_bytes() {
                 rounds(&DEVICE, "0 bytes", &[0]);
             }
 
             #[test]
-            $(#[$tiny])?
             fn files_of_100_bytes() {
                 rounds(&DEVICE, "100 bytes", &[100]);
             }
@@ -371,9 +369,9 @@ macro_rules! devices {
 }
 
 devices! {
-    flash: FLASH, tiny files: ignore = "known fault: on 2 MiB of flash a removal is refused for space, and df is wrong";
-    flash_beside_memory: BESIDE, tiny files: ignore = "known fault: as on flash";
-    flash_beside_a_write_buffer: BUFFERED, tiny files: ignore = "known fault: as on flash";
+    flash: FLASH;
+    flash_beside_memory: BESIDE;
+    flash_beside_a_write_buffer: BUFFERED;
     memory: SCM;
     memory_of_few_chunks: CHUNKS;
     two_disks: TIER;

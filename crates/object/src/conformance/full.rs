@@ -10,18 +10,21 @@ use crate::error::ErrorKind;
 use crate::hints::{Hints, ObjectKind};
 use crate::id::{AttributeKey, AttributeKind, ObjectId};
 use crate::transaction::Transaction;
+use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::Prng;
 
 suite! { "full":
     Nothing files_of_0_bytes,
+    Nothing files_of_100_bytes,
     Nothing files_of_300_bytes,
     Nothing files_of_1000_bytes,
     Nothing files_of_4_kib,
     Nothing files_of_64_kib,
     Nothing files_of_any_size,
     Nothing one_big_file,
+    Nothing small_files_are_overwritten_in_place,
     Crash a_full_volume_is_emptied_across_crashes,
 }
 
@@ -214,6 +217,10 @@ fn files_of_0_bytes(make: Maker<'_>) {
     rounds(make, FEW_BYTES, &[0], &[Order::Listed]);
 }
 
+fn files_of_100_bytes(make: Maker<'_>) {
+    rounds(make, FEW_BYTES, &[100], &[Order::Drawn]);
+}
+
 fn files_of_300_bytes(make: Maker<'_>) {
     rounds(make, FEW_BYTES, &[300], &[Order::Made]);
 }
@@ -262,6 +269,30 @@ fn one_big_file(make: Maker<'_>) {
         files.it.commit(|t| t.remove(object));
         let after = files.it.device().space();
         assert!(after.available + before.total / 64 >= before.available, "round {round}: {before:?} {after:?}");
+    }
+}
+
+/// As many bytes over those that are there, as small as the contract names them, at 100 %.
+fn small_files_are_overwritten_in_place(make: Maker<'_>) {
+    for length in [100, 256] {
+        let mut files = Files::new(make, FEW_BYTES);
+        files.fill(&[length]);
+        let count = files.files.len();
+        for turn in 0..300 {
+            let index = turn * 7 % count;
+            if files.files[index].length == 0 {
+                continue;
+            }
+            let (object, seed) = (files.files[index].object, files.draw.next_u64());
+            let durability = if turn % 3 == 0 { Durability::Durable } else { Durability::Buffered };
+            let fitted = files.fits(durability, |t| _ = t.write(object, 0, pattern(seed, length)));
+            assert!(fitted, "overwrite {turn} of {length} bytes found no room");
+            files.files[index].seed = seed;
+        }
+        files.it.harness.reopen();
+        files.verify(&format!("{length} bytes overwritten"));
+        files.remove_some(Order::Listed, count);
+        files.verify("empty");
     }
 }
 
