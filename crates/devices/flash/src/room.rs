@@ -43,7 +43,7 @@ const INDEX_PART: u64 = 4;
 const PAGE_ENTRY_BYTES: u64 = 24;
 
 impl Core {
-    fn segment_bytes(&self) -> u64 {
+    pub fn segment_bytes(&self) -> u64 {
         self.log.store.layout.segment_bytes()
     }
 
@@ -54,7 +54,7 @@ impl Core {
     }
 
     /// Segments that the most expensive checkpoint may fill.
-    fn checkpoint_segments(&self) -> u32 {
+    pub fn checkpoint_segments(&self) -> u32 {
         self.segments_for_nodes(self.dirty_limit + self.dirty_limit / 2)
     }
 
@@ -69,20 +69,6 @@ impl Core {
         (((node_bytes + table) as u64).div_ceil(self.filled_bytes()) + 1) as u32
     }
 
-    /// Bytes of changed nodes at which the cleaner stops for a checkpoint: so few while few segments are free
-    /// that the checkpoint itself always fits, but on a full volume more than usual, up to a segment. Each
-    /// checkpoint writes inner nodes and the segment table again; after every few nodes that costs as
-    /// much as cleaning segments of the index gains.
-    pub fn cleaning_dirty_limit(&self) -> usize {
-        let free = self.log.table.allocatable();
-        if free > self.overhead_segments() {
-            return self.dirty_limit;
-        }
-        let fits = (u64::from(free.saturating_sub(3)) * self.filled_bytes() / 2).max(self.index_fits(1) / 2);
-        let fits = usize::try_from(fits.min(self.segment_bytes())).unwrap_or(usize::MAX);
-        if free > self.checkpoint_segments() { fits.max(self.dirty_limit) } else { fits.max(4 * self.node_bytes) }
-    }
-
     /// Segments that must be free on the medium at any moment.
     pub fn reserve_segments(&self) -> u32 {
         self.checkpoint_segments() + self.stream_segments()
@@ -90,7 +76,7 @@ impl Core {
 
     /// Segments that users can never fill: the reserve, what waits for a checkpoint to be reusable, the
     /// journal since the last one, and working room for the cleaner.
-    fn overhead_segments(&self) -> u32 {
+    pub fn overhead_segments(&self) -> u32 {
         // Where everything goes to the journal, as many pages without records as with some.
         let pages = self.checkpoint_pages * if self.is_combined() { 2 } else { 1 };
         let journal = pages.div_ceil(self.log.store.layout.segment_pages) + 1;

@@ -59,6 +59,20 @@ impl Core {
         candidates.filter_map(|one| Some((ranked(&one)?, one))).min_by_key(|(rank, _)| *rank).map(|(_, one)| one)
     }
 
+    /// Bytes of changed nodes at which the cleaner stops for a checkpoint: so few while few segments are free
+    /// that the checkpoint itself always fits, but on a full volume more than usual, up to a segment. Each
+    /// checkpoint writes inner nodes and the segment table again; after every few nodes that costs as
+    /// much as cleaning segments of the index gains.
+    pub fn cleaning_dirty_limit(&self) -> usize {
+        let free = self.log.table.allocatable();
+        if free > self.overhead_segments() {
+            return self.dirty_limit;
+        }
+        let fits = (u64::from(free.saturating_sub(3)) * self.filled_bytes() / 2).max(self.index_fits(1) / 2);
+        let fits = usize::try_from(fits.min(self.segment_bytes())).unwrap_or(usize::MAX);
+        if free > self.checkpoint_segments() { fits.max(self.dirty_limit) } else { fits.max(4 * self.node_bytes) }
+    }
+
     /// Bytes of changed nodes at which the cleaner stops for a checkpoint while it empties a segment. Below the reserve it goes
     /// on as long as a checkpoint can write them: each one writes the nodes above and the segment table again.
     pub fn emptying_dirty_limit(&self) -> usize {
@@ -66,7 +80,7 @@ impl Core {
         if self.log.table.allocatable() >= self.reserve_segments() {
             return usual;
         }
-        let most = 2 * self.log.store.layout.segment_bytes();
+        let most = 2 * self.segment_bytes();
         usual.max(usize::try_from(self.index_fits(0).min(most)).unwrap_or(usize::MAX))
     }
 }
