@@ -148,6 +148,17 @@ impl FileSystem {
         flags: XattrFlags,
     ) -> Result<()> {
         if placement::is_ours(name) {
+            // Whoever may write to the top of a volume need not be the one who looks after its disks.
+            if name == placement::FAST.as_bytes() && caller.uid != 0 {
+                let owner = self.attributes(number)?.uid;
+                if caller.uid != owner {
+                    return Err(Error::of(
+                        ErrorKind::NotPermitted,
+                        number,
+                        "only root and the owner of the volume may",
+                    ));
+                }
+            }
             return self.set_placement_xattr(number, name, value);
         }
         self.check_writable()?;

@@ -146,7 +146,7 @@ fn volume_lost() {
     let sample = Sample::new();
     sample.change(|t| _ = t.remove(VOLUME));
     let refused = FileSystem::mount(sample.volume.device.clone(), sample.volume.clock.clone(), Options::default());
-    let error = refused.err().expect("without its settings it is not mounted");
+    let error = refused.expect_err("without its settings it is not mounted");
     assert_eq!(error.kind, ErrorKind::Corrupt);
     assert!(error.to_string().contains("onode repair"), "{error}");
     let repaired = repair(sample.volume.device.as_ref(), Timestamp::default(), *b"another a secret").unwrap();

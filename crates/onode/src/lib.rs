@@ -13,6 +13,7 @@ mod device;
 mod distinct;
 mod error;
 mod face;
+mod finder;
 mod health;
 mod host;
 pub mod medium;

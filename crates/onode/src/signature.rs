@@ -11,10 +11,15 @@ use std::path::Path;
 /// Bytes from the start in which all marks lie.
 const HEAD_BYTES: u64 = 68 << 10;
 
+/// What is told of the fast disk of a volume on two.
+pub(crate) const FAST_DISK: &str = "the fast disk of an Onode volume";
+
 /// Where a mark lies, the mark, and what it tells.
-const MARKS: [(usize, &[u8], &str); 24] = [
+const MARKS: [(usize, &[u8], &str); 26] = [
     (0, b"ONODNAND", "an Onode image"),
     (0, b"ONODEFL\x01", "an Onode volume"),
+    (0, b"ONODTIER", "an Onode volume"),
+    (0, b"ONODFAST", FAST_DISK),
     (512, b"EFI PART", "a partition table (GPT)"),
     (4096, b"EFI PART", "a partition table (GPT)"),
     (0x438, b"\x53\xef", "an ext2, ext3 or ext4 file system"),

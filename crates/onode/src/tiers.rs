@@ -7,6 +7,7 @@ use crate::budget::cache_bytes;
 use crate::clock::SystemClock;
 use crate::device::{Access, Opened, in_its_place, lock_replaced, volume_error};
 use crate::error::{Class, Error, Result};
+use crate::finder::FastFinder;
 use crate::nand::{Place, medium_error, place_to_make};
 use crate::raw::refuse_content;
 use crate::signature;
@@ -34,7 +35,7 @@ fn format_options(tiers: &Tiers, uuid: [u8; 16]) -> FormatOptions {
     FormatOptions { uuid, log_bytes: tiers.log, acknowledge, ..FormatOptions::default() }
 }
 
-fn new_fast(tiers: &Tiers, disk: Box<dyn BlockDev>, uuid: [u8; 16], before: Option<FastOptions>) -> NewFast {
+pub(crate) fn new_fast(tiers: &Tiers, disk: Box<dyn BlockDev>, uuid: [u8; 16], before: Option<FastOptions>) -> NewFast {
     let options = fast_options(tiers, &*disk, before);
     NewFast { disk, uuid, options }
 }
@@ -183,6 +184,9 @@ fn format(
 pub(crate) fn open(spec: &Spec, tiers: &Tiers, access: Access, uuids: [[u8; 16]; 2]) -> Result<Opened> {
     let device = mount(spec, tiers, access, uuids)?;
     device.set_clock(Arc::new(SystemClock));
+    if let Some((fast, _)) = &tiers.disks {
+        device.set_finder(Arc::new(FastFinder::new(tiers.clone(), fast.clone())));
+    }
     let notes = device.reports();
     Ok(Opened { device: Arc::new(device), faces: Vec::new(), notes })
 }

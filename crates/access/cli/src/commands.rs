@@ -1,6 +1,7 @@
 //! The commands: one per file, and this list, from which help, completions, man pages and dispatch
 //! all come.
 
+mod attach;
 mod check;
 mod completions;
 mod copy;
@@ -99,6 +100,10 @@ enum Verb {
     Demote(promote::DemoteArguments),
     /// Show the sections of the fast disk and their sizes, or divide it anew.
     Divide(divide::Arguments),
+    /// Let the fast disk of a mounted volume take part again, after it was detached or failed.
+    Attach(attach::AttachArguments),
+    /// Bring everything to the big disk of a mounted volume and go on without the fast one.
+    Detach(attach::DetachArguments),
     /// Divide storage-class memory into spaces: list, create, resize, remove.
     Spaces(spaces::Arguments),
     /// Measure what workloads cost on simulated devices.
@@ -158,6 +163,8 @@ impl Command {
             Verb::Promote(arguments) => promote::promote(arguments, output),
             Verb::Demote(arguments) => promote::demote(arguments, output),
             Verb::Divide(arguments) => divide::run(arguments, output),
+            Verb::Attach(arguments) => attach::attach(arguments, output),
+            Verb::Detach(arguments) => attach::detach(arguments, output),
             Verb::Spaces(arguments) => spaces::run(arguments, output),
             Verb::Lab(arguments) => lab::run(arguments, output),
             Verb::Dump(arguments) => dump::run(arguments, output),

@@ -6,17 +6,56 @@
 use crate::core::Core;
 use crate::device::{TierDevice, open_fast};
 use crate::errors::invalid;
-use crate::fast::{Fast, Identity};
+use crate::fast::{Fast, FastOptions, Identity};
 use crate::join::{self, Joined};
 use crate::log::Log;
 use crate::options::NewFast;
 use crate::slot::FastSlot;
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::sync::Arc;
 use onode_media::BlockDev;
-use onode_object::{ErrorKind, Result};
+use onode_object::{Error, ErrorKind, Result};
+
+/// Finds the fast disk of a volume again while that is mounted.
+pub trait FindFast: Send + Sync {
+    /// The disk with what is on it.
+    ///
+    /// # Errors
+    /// Those of opening it; `Invalid` for what is no disk.
+    fn known(&self) -> Result<Box<dyn BlockDev>>;
+
+    /// The disk as an empty one, divided as it was `before`.
+    ///
+    /// # Errors
+    /// As [`known`](Self::known); `Invalid` also if there is something on it that people would not like to lose.
+    fn empty(&self, before: Option<FastOptions>) -> Result<NewFast>;
+}
 
 impl TierDevice {
+    /// Says who finds the fast disk when it is to take part again.
+    pub fn set_finder(&self, finder: Arc<dyn FindFast>) {
+        self.volume.core.lock().finder = Some(finder);
+    }
+
+    /// The fast disk that the finder knows takes part from now on.
+    ///
+    /// # Errors
+    /// As [`attach_fast`](Self::attach_fast); `NotSupported` without a finder.
+    pub(crate) fn attach_found(&self, empty: bool) -> Result<()> {
+        let (finder, before) = {
+            let core = self.volume.core.lock();
+            core.check_writable()?;
+            if core.disks.fast.lock().is_there() {
+                return Err(invalid("there is a fast disk already"));
+            }
+            (core.finder.clone(), core.superblock.division.as_ref().map(FastOptions::of))
+        };
+        let why = "nobody knows where the fast disk is";
+        let finder = finder.ok_or_else(|| Error::new(ErrorKind::NotSupported, why))?;
+        if empty { self.attach_new_fast(finder.empty(before)?) } else { self.attach_fast(finder.known()?) }
+    }
+
     /// Brings everything to the big disk and goes on without the fast one, which can be taken away then.
     ///
     /// # Errors
@@ -66,7 +105,7 @@ impl TierDevice {
         }
         let mut fast = open(core)?;
         if let Some(clock) = &core.clock {
-            fast.set_clock(alloc::sync::Arc::clone(clock));
+            fast.set_clock(Arc::clone(clock));
         }
         *core.disks.fast.lock() = FastSlot::of(fast);
         join_now(core, &mut log)

@@ -1,6 +1,7 @@
 //! The state of a mounted volume: tree, pending content, free space and the group of commits that the log lacks.
 
 use crate::ahead::NodeReader;
+use crate::attach::FindFast;
 use crate::change::Change;
 use crate::disks::Disks;
 use crate::errors::damaged;
@@ -143,6 +144,8 @@ pub struct Core {
     pub log_room: u64,
     /// What a fast disk takes the time from.
     pub clock: Option<Arc<dyn Clock>>,
+    /// Who finds a fast disk that is to take part again.
+    pub finder: Option<Arc<dyn FindFast>>,
     /// Something changed since the last checkpoint.
     pub is_dirty: bool,
     /// Figures.

@@ -62,5 +62,6 @@ mod verify;
 mod waiting;
 mod wanted;
 
+pub use attach::FindFast;
 pub use device::TierDevice;
 pub use options::{FormatOptions, MountOptions, NewFast};

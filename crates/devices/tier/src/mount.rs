@@ -234,6 +234,7 @@ fn open(
         reports: Vec::new(),
         log_room: 0,
         clock: None,
+        finder: None,
         is_dirty: false,
         figures: Figures::default(),
     };

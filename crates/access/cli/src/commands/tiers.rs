@@ -5,7 +5,7 @@
 
 use crate::commands::location::{self, Consent, entries, find, resolve};
 use onode::{Class, Error, Result, Volume};
-use onode_fs::placement::{MOVE, PLACEMENT, SECTIONS, WHEREABOUTS};
+use onode_fs::placement::{FAST, MOVE, PLACEMENT, SECTIONS, WHEREABOUTS};
 use onode_fs::{Caller, DirectoryEntry, ErrorKind, FileType, InodeNumber, XattrFlags};
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};
@@ -150,6 +150,11 @@ impl Files {
     /// Divides the fast disk anew.
     pub fn divide(&self, words: &str) -> Result<()> {
         self.set(&self.path, SECTIONS, words)
+    }
+
+    /// Lets the fast disk go or come.
+    pub fn change_fast(&self, how: &str) -> Result<()> {
+        self.set(&self.path, FAST, how)
     }
 
     /// Where the content of a file is, and why.
