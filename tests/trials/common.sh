@@ -37,7 +37,7 @@ mounts() {
     "$ONODE" mount -f "$@" "$(volume_of "$IMAGE")" "$MNT" >"$WORK/answer" 2>&1 &
     SERVER=$!
     for _ in $(seq 600); do
-        if mountpoint -q "$MNT" 2>/dev/null; then return 0; fi
+        if is_served; then return 0; fi
         if ! kill -0 "$SERVER" 2>/dev/null; then
             ANSWER=0
             wait "$SERVER" || ANSWER=$?
