@@ -4,7 +4,7 @@ use crate::damage::hurt::Hurt;
 use crate::damage::media::Scratch;
 use crate::damage::volume::{Images, Made, Promised};
 use onode::medium::{check_medium, repair_medium};
-use onode::{Class, Error, MountOptions, Severity, Spec, Volume};
+use onode::{Class, Error, MountOptions, Severity, Spec, Volume, open_device, repair_files};
 use onode_fs::{ErrorKind, FileSystem, FileType, InodeNumber};
 use std::collections::BTreeMap;
 
@@ -148,7 +148,7 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Repairs with leave to drop; what is left is sound and has no wrong bytes.
+    /// Repairs with leave to drop, medium and files as `onode repair` does; what is left is sound and has no wrong bytes.
     fn repair(&self, checked: Checked, verdict: &mut Verdict) -> Result<(), String> {
         if checked != Checked::Unsound {
             return Ok(());
@@ -163,6 +163,12 @@ impl Judge<'_> {
                 Ok(())
             };
         }
+        let (device, _) = open_device(&spec, false, true).map_err(|error| format!("open after the repair: {error}"))?;
+        if let Err(error) = repair_files(&spec, device.as_ref()) {
+            no_bug("repair of the files", &error)?;
+        }
+        device.close().map_err(|error| format!("close after the repair: {error}"))?;
+        drop(device);
         let report = check_medium(&spec, &mut |_, _| {}).map_err(|error| format!("check after the repair: {error}"))?;
         if !report.is_sound {
             let first = report.findings.first().map(|finding| finding.message.clone()).unwrap_or_default();
