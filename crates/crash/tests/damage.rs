@@ -12,6 +12,26 @@ fn nothing_is_silent(medium: &str) {
     assert!(outcome.told > 50 && outcome.opened > 50, "{outcome:?}");
 }
 
+fn is_mended(medium: &str, image: u64) {
+    let plan = Plan { medium: medium.into(), seed: 1, first: image, images: 1, jobs: 1, most_violations: 1 };
+    let outcome = run(&plan).unwrap();
+    assert_eq!(outcome.violations.first().map(|(_, what, why)| format!("{what}\n{why}")), None);
+    assert_eq!(outcome.repaired, 1);
+}
+
+/// A flash that was replaced by the one of a session ago: repairs changed nothing, for the flash agrees with itself, and
+/// the memory beside it said for ever that something is missing.
+#[test]
+fn a_memory_that_knows_more_than_its_flash_is_given_up_with_consent() {
+    is_mended("beside", 308);
+}
+
+/// A flipped bit in the attributes of the settings: no name was found any more.
+#[test]
+fn lost_settings_of_a_volume_in_memory_are_made_anew() {
+    is_mended("scm", 637);
+}
+
 #[test]
 #[ignore = "known faults: some repairs leave damage, and two silent losses; `onode-crash damage` names them"]
 fn damage_of_flash_is_told() {

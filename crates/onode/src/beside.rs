@@ -123,6 +123,16 @@ fn is_blank_or_ours(start: &[u8]) -> bool {
     is_blank || start.chunks(64).take(2).any(|anchor| anchor.starts_with(MAGIC))
 }
 
+/// Empties the memory of `beside`: whatever it says of the flash counts no more, and the next mount fills it from there.
+pub(crate) fn give_up(spec: &Spec, beside: &Beside) -> Result<()> {
+    let Some(path) = &beside.path else { return Ok(()) };
+    let failed = |error| memory_error(format!("cannot repair {spec}"), path, &error);
+    let memory = open_memory(Opening::Existing, Some(path), 0).map_err(failed)?;
+    memory.zero(0, memory.length());
+    memory.flush(0, memory.length());
+    memory.fence().map_err(failed)
+}
+
 /// Opens a volume and the memory beside it.
 pub(crate) fn open(spec: &Spec, image: &Path, (shape, beside): (&Shape, &Beside), access: Access) -> Result<Opened> {
     let (device, notes) = open_flash(spec, image, (shape, beside), access)?;

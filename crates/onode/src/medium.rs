@@ -237,11 +237,31 @@ pub fn repair_medium(spec: &Spec, drop_damaged: bool, accept_loss: bool) -> Resu
     let repaired = onode_flash::repair::repair(open(spec, false)?, &RepairOptions { drop_damaged });
     let actions = repaired.map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?.actions;
     let losers: BTreeSet<u64> = actions.iter().filter_map(Action::object).map(|object| object.0).collect();
-    Ok(MediumRepaired {
+    let mut done = MediumRepaired {
         lost: actions.iter().any(Action::is_loss),
         losers: losers.into_iter().collect(),
         actions: actions.iter().map(ToString::to_string).collect(),
-    })
+    };
+    if accept_loss && let Some(why) = give_up_memory(spec)? {
+        done.actions.push(format!("lost: {why}"));
+        done.lost = true;
+    }
+    Ok(done)
+}
+
+/// Gives up a memory beside the flash that has to do with more than the flash has; says what is lost with it. The flash is what is left then.
+fn give_up_memory(spec: &Spec) -> Result<Option<String>> {
+    let (Spec::Flash { shape, beside: Some(memory), .. }, Some(image)) = (spec, spec.image_path()) else {
+        return Ok(None);
+    };
+    match beside::open_flash(spec, image, (shape, memory), Access::LOOK) {
+        Err(error) if error.class == Class::Loss => {
+            beside::give_up(spec, memory)?;
+            Ok(Some(error.why))
+        }
+        // What else is wrong with the memory costs nothing, and the next mount tells it.
+        _ => Ok(None),
+    }
 }
 
 /// A mount makes everything anew that is not in the log. Where the log lacks something, with consent, it says again what is left.

@@ -171,7 +171,8 @@ impl Judge<'_> {
         drop(device);
         let report = check_medium(&spec, &mut |_, _| {}).map_err(|error| format!("check after the repair: {error}"))?;
         if !report.is_sound {
-            let first = report.findings.first().map(|finding| finding.message.clone()).unwrap_or_default();
+            let worse = report.findings.iter().find(|finding| finding.severity != "warning");
+            let first = worse.map(|finding| finding.message.clone()).unwrap_or_default();
             return Err(format!("a repair that may drop leaves damage: {first}"));
         }
         let volume = Volume::open(&spec, MountOptions::default());
