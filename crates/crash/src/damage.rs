@@ -18,6 +18,7 @@ use hurt::Hurt;
 use media::Scratch;
 use onode_base::Prng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use volume::Made;
@@ -44,6 +45,8 @@ pub struct Plan {
     pub jobs: usize,
     /// Violations after which it ends.
     pub most_violations: usize,
+    /// A folder that gets the images that violate a promise, each in one named by its number.
+    pub keep: Option<PathBuf>,
 }
 
 /// What was done.
@@ -111,6 +114,7 @@ fn of_one_volume(plan: &Plan, number: u64) -> Result<Outcome, String> {
         if outcome.violations.len() >= plan.most_violations {
             break;
         }
+        let violations = outcome.violations.len();
         let mut prng = Prng::new(seed ^ (image + 1).wrapping_mul(0xda3e_39cb_94b9_5bdb));
         let mut images = made.now.clone();
         let hurt = Hurt::draw(&made, &mut images, &mut prng);
@@ -131,6 +135,10 @@ fn of_one_volume(plan: &Plan, number: u64) -> Result<Outcome, String> {
                 let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_string()));
                 outcome.violations.push((image, what.clone(), format!("panic: {}", text.unwrap_or_default())));
             }
+        }
+        if let Some(folder) = plan.keep.as_ref().filter(|_| outcome.violations.len() > violations) {
+            let kept = media::write_to(&folder.join(image.to_string()), &images);
+            kept.map_err(|error| format!("cannot keep images in {}: {error}", folder.display()))?;
         }
         if memory_kib() > MOST_MEMORY_KIB {
             outcome.violations.push((image, what, format!("{} KiB of memory are in use", memory_kib())));

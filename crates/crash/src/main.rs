@@ -12,6 +12,7 @@ use onode_crash::object::brim;
 use onode_crash::report::Report;
 use onode_crash::spec::{RunName, Spec};
 use onode_crash::task::{self, LEVELS, Media};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -83,6 +84,9 @@ enum Command {
         /// Violations of one volume after which it ends.
         #[arg(long, default_value_t = 5)]
         violations: usize,
+        /// Keep the images that violate a promise in this folder, each in one named by its number.
+        #[arg(long, value_name = "DIR")]
+        keep: Option<PathBuf>,
     },
     /// Plant one bug after the other and find each (needs the feature `mutants`).
     #[cfg(feature = "mutants")]
@@ -172,9 +176,9 @@ fn main() -> ExitCode {
                 ExitCode::from(2)
             }
         },
-        Command::Damage { medium, images, seed, first, jobs, violations } => {
+        Command::Damage { medium, images, seed, first, jobs, violations, keep } => {
             let medium = Media::from(medium).name().into();
-            damaged(&damage::Plan { medium, seed, first, images, jobs, most_violations: violations })
+            damaged(&damage::Plan { medium, seed, first, images, jobs, most_violations: violations, keep })
         }
         #[cfg(feature = "mutants")]
         Command::Mutants { only, states, jobs } => mutants::run(&only, states, jobs),

@@ -103,6 +103,7 @@ fn find_by_damage(bug: Bug, medium: Media, images: u64) -> Result<(u64, String, 
         images,
         jobs: 1,
         most_violations: usize::MAX,
+        keep: None,
     };
     for first in (0..images).step_by(DAMAGED_AT_ONCE as usize) {
         plant(Some(bug));

@@ -95,14 +95,22 @@ impl Scratch {
     /// The host's.
     pub fn lay_out(&self, images: &BTreeMap<&'static str, Option<Image>>) -> io::Result<()> {
         fs::remove_dir_all(&self.0)?;
-        fs::create_dir_all(&self.0)?;
-        for (name, image) in images {
-            if let Some(image) = image {
-                image.write(&self.0.join(name))?;
-            }
-        }
-        Ok(())
+        write_to(&self.0, images)
     }
+}
+
+/// Writes these files into `folder`.
+///
+/// # Errors
+/// The host's.
+pub fn write_to(folder: &Path, images: &BTreeMap<&'static str, Option<Image>>) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    for (name, image) in images {
+        if let Some(image) = image {
+            image.write(&folder.join(name))?;
+        }
+    }
+    Ok(())
 }
 
 impl Drop for Scratch {
