@@ -6,12 +6,11 @@
 use crate::error::{Class, Error, Result};
 use crate::spec::{Shape, Spec};
 use onode_media::image::{ImageNand, OpenMode};
-use onode_media::real::block::is_labelled;
+use onode_media::real::block::{has_far_label, is_labelled};
 use onode_media::real::{BlockNand, Kind, MtdNand, ZonedNand, identify};
 use onode_media::{Geometry, MediaErrorKind, Nand};
 use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 
 /// What a path is, for who wants to put a volume there.
@@ -46,7 +45,7 @@ pub(crate) fn open_nand(spec: &Spec, path: &Path, shape: &Shape, read_only: bool
     let what = format!("cannot open {spec}");
     let mode = if read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
     let opened: onode_media::Result<Box<dyn Nand>> = match identify(path) {
-        Ok(Kind::File) if !begins_with_label(path) => ImageNand::open(path, mode).map(|nand| Box::new(nand) as _),
+        Ok(Kind::File) if !is_like_a_device(path) => ImageNand::open(path, mode).map(|nand| Box::new(nand) as _),
         Ok(Kind::File | Kind::Block) => BlockNand::open(path, mode).map(|nand| Box::new(nand) as _),
         Ok(Kind::Mtd) => MtdNand::open(path, mode).map(|nand| Box::new(nand) as _),
         Ok(Kind::Zoned) => ZonedNand::open(path, mode).map(|nand| Box::new(nand) as _),
@@ -63,10 +62,19 @@ pub(crate) fn is_chip(path: &Path) -> bool {
     identify(path) == Ok(Kind::Mtd)
 }
 
-/// Whether a file is one that is used like a device. One that cannot be read is not; opening it tells why.
-fn begins_with_label(path: &Path) -> bool {
-    let mut first = [0; 8];
-    File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && is_labelled(&first)
+/// Whether a file is one that is used like a device, also if its start is gone. One that cannot be read is not; opening it
+/// tells why.
+fn is_like_a_device(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let read = |offset| {
+        let mut first = [0; 8];
+        file.read_exact_at(&mut first, offset).is_ok().then_some(first)
+    };
+    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+    match read(0) {
+        Some(first) if first == [0; 8] => has_far_label(bytes, read),
+        first => first.is_some_and(|first| is_labelled(&first)),
+    }
 }
 
 fn not_a_device(what: String) -> Error {

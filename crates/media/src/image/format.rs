@@ -1,11 +1,15 @@
-//! The bytes of a NAND image, format version 1.
+//! The bytes of a NAND image, format version 2.
 //!
 //! ```text
 //! 0        header page, 4,096 bytes
 //! 4096     block table, 16 bytes an erase block        rounded up to 4,096
-//! ..       spare region, all spare bytes, inverted     rounded up to 4,096
-//! ..       data region, all pages one after another
+//! ..       erase blocks: pages, then their spare bytes, inverted; each rounded up to 4,096
+//! ..       block table as it was at the last flush     rounded up to 4,096
+//! ..       header page again
 //! ```
+//! In version 1 the spare bytes of all pages are one region behind the table, the pages of all blocks another one, and there
+//! are no copies.
+//!
 //! Decoding trusts nothing: every field is checked before it is used.
 
 use crate::error::{Error, MediaErrorKind, Result};
@@ -17,7 +21,9 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 pub(super) const MAGIC: [u8; 8] = *b"ONODNAND";
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
+/// The version without copies at the end.
+const VERSION_WITHOUT_COPIES: u32 = 1;
 pub(super) const HEADER_BYTES: usize = 4096;
 pub(super) const ENTRY_BYTES: usize = 16;
 const ALIGNMENT: u64 = 4096;
@@ -41,7 +47,10 @@ pub(super) struct Header {
     data_offset: U64,
     file_bytes: U64,
     uuid: [u8; 16],
-    reserved: [u8; 4004],
+    /// Zero in version 1, as the next one.
+    copy_offset: U64,
+    block_stride: U64,
+    reserved: [u8; 3988],
     crc: U32,
 }
 
@@ -50,31 +59,85 @@ const _: () = assert!(offset_of!(Header, table_offset) == 40);
 const _: () = assert!(offset_of!(Header, uuid) == 72);
 const _: () = assert!(offset_of!(Header, crc) == 4092);
 
-/// Where the regions of an image lie.
+/// Where things are in an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) table: u64,
+    /// The spare bytes of the first block.
     pub(super) spare: u64,
+    /// The pages of the first block.
     pub(super) data: u64,
+    /// From the pages of a block to those of the next one.
+    pub(super) data_stride: u64,
+    /// From the spare bytes of a block to those of the next one.
+    pub(super) spare_stride: u64,
+    /// The copies of table and header, in images that have them.
+    pub(super) copies: Option<Copies>,
     pub(super) end: u64,
 }
 
+/// What stands at the end of an image, too: whatever becomes of its start, the blocks are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Copies {
+    pub(super) table: u64,
+    pub(super) header: u64,
+}
+
 impl Layout {
-    /// For a geometry that is valid; its bounds keep every sum below 2^56.
+    /// Of a new image with a geometry that is valid; its bounds keep every sum below 2^57.
     pub(super) const fn of(shape: Geometry) -> Self {
+        let table_bytes = (shape.blocks as u64 * ENTRY_BYTES as u64).next_multiple_of(ALIGNMENT);
+        let table = HEADER_BYTES as u64;
+        let data = table + table_bytes;
+        let spare = data + block_bytes(&shape);
+        let spare_bytes = shape.pages_per_block as u64 * shape.spare_bytes as u64;
+        let stride = (block_bytes(&shape) + spare_bytes).next_multiple_of(ALIGNMENT);
+        let copy = data + shape.blocks as u64 * stride;
+        let copies = Copies { table: copy, header: copy + table_bytes };
+        let end = copies.header + HEADER_BYTES as u64;
+        Self { table, spare, data, data_stride: stride, spare_stride: stride, copies: Some(copies), end }
+    }
+
+    /// Of an image of version 1.
+    const fn without_copies(shape: Geometry) -> Self {
         let table = HEADER_BYTES as u64;
         let spare = (table + shape.blocks as u64 * ENTRY_BYTES as u64).next_multiple_of(ALIGNMENT);
         let data = (spare + shape.pages() * shape.spare_bytes as u64).next_multiple_of(ALIGNMENT);
-        Self { table, spare, data, end: data + shape.bytes() }
+        let spare_stride = shape.pages_per_block as u64 * shape.spare_bytes as u64;
+        let (data_stride, end) = (block_bytes(&shape), data + shape.bytes());
+        Self { table, spare, data, data_stride, spare_stride, copies: None, end }
     }
+
+    const fn of_version(shape: Geometry, version: u32) -> Self {
+        if version <= VERSION_WITHOUT_COPIES { Self::without_copies(shape) } else { Self::of(shape) }
+    }
+
+    /// Where the data of page `index` of `block` lies.
+    pub(super) const fn data(&self, shape: &Geometry, block: u32, index: u32) -> u64 {
+        self.data + block as u64 * self.data_stride + index as u64 * shape.page_bytes as u64
+    }
+
+    /// Where its spare bytes lie.
+    pub(super) const fn spare(&self, shape: &Geometry, block: u32, index: u32) -> u64 {
+        self.spare + block as u64 * self.spare_stride + index as u64 * shape.spare_bytes as u64
+    }
+}
+
+const fn block_bytes(shape: &Geometry) -> u64 {
+    shape.pages_per_block as u64 * shape.page_bytes as u64
 }
 
 impl Header {
     pub(super) fn new(shape: Geometry, uuid: [u8; 16]) -> Self {
-        let layout = Layout::of(shape);
+        Self::of_version(shape, uuid, VERSION)
+    }
+
+    fn of_version(shape: Geometry, uuid: [u8; 16], version: u32) -> Self {
+        let layout = Layout::of_version(shape, version);
+        let stride = if layout.copies.is_some() { layout.data_stride } else { 0 };
         let mut header = Self {
             magic: MAGIC,
-            version: VERSION.into(),
+            version: version.into(),
             header_bytes: (HEADER_BYTES as u32).into(),
             page_bytes: shape.page_bytes.into(),
             spare_bytes: shape.spare_bytes.into(),
@@ -87,7 +150,9 @@ impl Header {
             data_offset: layout.data.into(),
             file_bytes: layout.end.into(),
             uuid,
-            reserved: [0; 4004],
+            copy_offset: layout.copies.map_or(0, |copies| copies.table).into(),
+            block_stride: stride.into(),
+            reserved: [0; 3988],
             crc: 0.into(),
         };
         header.crc = header.checksum().into();
@@ -98,11 +163,11 @@ impl Header {
         crc32c(&self.as_bytes()[..offset_of!(Self, crc)])
     }
 
-    /// The shape and identity that a header page tells, if all of it holds.
+    /// The shape, identity and layout that a header page tells, if all of it holds.
     ///
     /// # Errors
     /// `NotAnImage`, `NewerFormat`, `Damaged`.
-    pub(super) fn decode(bytes: &[u8]) -> Result<(Geometry, [u8; 16])> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<(Geometry, [u8; 16], Layout)> {
         let damaged = |what| Err(Error::new(MediaErrorKind::Damaged, what));
         if !bytes.starts_with(&MAGIC) {
             return Err(Error::new(MediaErrorKind::NotAnImage, "it does not begin as a NAND image does"));
@@ -130,10 +195,10 @@ impl Header {
             return damaged(format!("the header tells an impossible {}", error.detail));
         }
         // Everything else follows from the shape: one comparison checks offsets, sizes and reserved bytes.
-        if header.as_bytes() != Self::new(shape, header.uuid).as_bytes() {
+        if header.as_bytes() != Self::of_version(shape, header.uuid, version).as_bytes() {
             return damaged("the header contradicts itself".into());
         }
-        Ok((shape, header.uuid))
+        Ok((shape, header.uuid, Layout::of_version(shape, version)))
     }
 }
 
@@ -206,10 +271,18 @@ mod tests {
     #[test]
     fn version_1_keeps_its_bytes() {
         let uuid = core::array::from_fn(|i| i as u8);
-        let header = Header::new(SHAPE, uuid);
+        let header = Header::of_version(SHAPE, uuid, 1);
         assert_eq!(header.crc.get(), 0x484c_4f05);
-        assert_eq!(Header::decode(header.as_bytes()), Ok((SHAPE, uuid)));
-        assert_eq!(Layout::of(SHAPE), Layout { table: 4096, spare: 20480, data: 4214784, end: 138432512 });
+        let layout = Layout {
+            table: 4096,
+            spare: 20480,
+            data: 4214784,
+            data_stride: 131072,
+            spare_stride: 4096,
+            copies: None,
+            end: 138432512,
+        };
+        assert_eq!(Header::decode(header.as_bytes()), Ok((SHAPE, uuid, layout)));
 
         let state = BlockState { erases: 5, written_pages: 7, bad: true };
         let entry = TableEntry::encode(3, state);
@@ -217,6 +290,25 @@ mod tests {
         assert_eq!(entry.crc.get(), 0x8222_d155);
         assert_eq!(entry.decode(3, SHAPE), Some(state));
         assert_eq!(entry.decode(4, SHAPE), None);
+    }
+
+    #[test]
+    fn version_2_keeps_its_bytes() {
+        let uuid = core::array::from_fn(|i| i as u8);
+        let header = Header::new(SHAPE, uuid);
+        assert_eq!(header.crc.get(), 0x0bd7_ef2d);
+        let layout = Layout {
+            table: 4096,
+            spare: 151552,
+            data: 20480,
+            data_stride: 135168,
+            spare_stride: 135168,
+            copies: Some(Copies { table: 138432512, header: 138448896 }),
+            end: 138452992,
+        };
+        assert_eq!(Header::decode(header.as_bytes()), Ok((SHAPE, uuid, layout)));
+        assert_eq!(layout.data(&SHAPE, 1023, 63), 138432512 - 4096 - 2048);
+        assert_eq!(layout.spare(&SHAPE, 1023, 63), 138432512 - 64);
     }
 
     #[test]

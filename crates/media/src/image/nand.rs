@@ -5,7 +5,8 @@
 //! the entry says so, which leaves at worst what a cut erase leaves; a run of pages is one write for
 //! the data and one for the spare bytes. After a failure of the *host*, everything before the last
 //! [`flush`](Nand::flush) is there, and what came later may be there in part and in any order: who
-//! moved content must flush before erasing its old place. Virtual time is not kept; wrap it in
+//! moved content must flush before erasing its old place. Header and block table stand at the end of the file, too, the table as it was at the
+//! last flush: with the start of the file gone everything else is still found. Virtual time is not kept; wrap it in
 //! [`Latency`](crate::wrap::Latency) for that.
 
 use super::format::{BlockState, ENTRY_BYTES, HEADER_BYTES, Header, Layout, TableEntry};
@@ -15,6 +16,7 @@ use crate::error::{Error, MediaErrorKind, Result};
 use crate::nand::{BlockAddress, Geometry, Nand, PageAddress};
 use crate::tag::IoTag;
 use crate::wear::Wear;
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -72,6 +74,8 @@ pub struct ImageNand {
     layout: Layout,
     uuid: [u8; 16],
     blocks: Vec<OpenBlock>,
+    /// Blocks whose entry in the copy of the table is older than the one in the table.
+    not_copied: BTreeSet<u32>,
     /// Spare bytes in the inverted form of the file.
     inverted: Vec<u8>,
     counters: Counters,
@@ -98,8 +102,12 @@ impl ImageNand {
         let written = (|| {
             file.set_bytes(0)?;
             file.set_bytes(layout.end)?;
+            let header = Header::new(geometry, options.uuid);
+            if let Some(copies) = layout.copies {
+                file.write(copies.header, header.as_bytes())?;
+            }
             // Last, so that an image that was not finished is not taken for one.
-            file.write(0, Header::new(geometry, options.uuid).as_bytes())?;
+            file.write(0, header.as_bytes())?;
             file.sync_all()
         })();
         if let Err(error) = written {
@@ -111,7 +119,7 @@ impl ImageNand {
         }
         let block = OpenBlock { state: BlockState::default(), lost: false, spare_is_clean: true };
         let blocks = vec![block; geometry.blocks as usize];
-        Ok(Self::of(file, OpenMode::ReadWrite, geometry, options.uuid, blocks))
+        Ok(Self::of(file, OpenMode::ReadWrite, (geometry, options.uuid, layout), blocks))
     }
 
     /// Opens an image.
@@ -124,30 +132,62 @@ impl ImageNand {
         let write = mode == OpenMode::ReadWrite;
         let file = HostFile::open(path, OpenOptions::new().read(true).write(write), write)?;
         let bytes = file.bytes()?;
-        let mut header = [0; HEADER_BYTES];
-        let there = usize::try_from(bytes).unwrap_or(HEADER_BYTES).min(HEADER_BYTES);
-        file.read(0, &mut header[..there])?;
-        let (geometry, uuid) = Header::decode(&header[..there])
+        let header = read_header(&file, bytes)
             .map_err(|error| Error::new(error.kind, format!("{}: {}", path.display(), error.detail)))?;
-        let layout = Layout::of(geometry);
+        let (geometry, _, layout) = header;
         if bytes < layout.end {
             let detail = format!("{} is cut short: {bytes} bytes of {}", path.display(), layout.end);
             return Err(Error::new(MediaErrorKind::Damaged, detail));
         }
-        let mut table = vec![0; geometry.blocks as usize * ENTRY_BYTES];
-        file.read(layout.table, &mut table)?;
-        let decode = |(block, bytes): (usize, &[u8])| {
-            let found = TableEntry::read_from_bytes(bytes).ok().and_then(|entry| entry.decode(block as u32, geometry));
+        let table = read_table(&file, layout.table, geometry)?;
+        let copy = layout.copies.map_or(Ok(table.clone()), |copies| read_table(&file, copies.table, geometry))?;
+        let states: Vec<_> = table.iter().zip(&copy).map(|(state, copy)| newer(*state, *copy)).collect();
+        let open = |state: Option<BlockState>| {
             let lost = BlockState { written_pages: geometry.pages_per_block, ..BlockState::default() };
-            OpenBlock { state: found.unwrap_or(lost), lost: found.is_none(), spare_is_clean: false }
+            OpenBlock { state: state.unwrap_or(lost), lost: state.is_none(), spare_is_clean: false }
         };
-        let blocks = table.chunks_exact(ENTRY_BYTES).enumerate().map(decode).collect();
-        Ok(Self::of(file, mode, geometry, uuid, blocks))
+        let mut image = Self::of(file, mode, header, states.iter().copied().map(open).collect());
+        let differ = |of: &[Option<BlockState>]| {
+            (0..).zip(of).zip(&states).filter(|((_, one), state)| one != state).map(|((block, _), _)| block).collect()
+        };
+        let behind: BTreeSet<u32> = differ(&table);
+        image.not_copied = differ(&copy);
+        if mode == OpenMode::ReadWrite {
+            image.heal(behind)?;
+        }
+        Ok(image)
     }
 
-    fn of(file: HostFile, mode: OpenMode, geometry: Geometry, uuid: [u8; 16], blocks: Vec<OpenBlock>) -> Self {
-        let layout = Layout::of(geometry);
-        Self { file, mode, geometry, layout, uuid, blocks, inverted: Vec::new(), counters: Counters::default() }
+    /// Writes what is damaged of one end as the other end has it; `behind` are the blocks whose entry at the start is.
+    fn heal(&mut self, behind: BTreeSet<u32>) -> Result<()> {
+        let Some(copies) = self.layout.copies else { return Ok(()) };
+        let header = Header::new(self.geometry, self.uuid);
+        let mut there = [0; HEADER_BYTES];
+        for offset in [0, copies.header] {
+            self.file.read(offset, &mut there)?;
+            if there != header.as_bytes() {
+                self.file.write(offset, header.as_bytes())?;
+            }
+        }
+        for block in behind.into_iter().map(BlockAddress) {
+            // One that neither end knows stays as it is until the block is erased.
+            if let Ok(open) = self.block(block)
+                && !open.lost
+            {
+                self.set_state(block, open)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn of(
+        file: HostFile,
+        mode: OpenMode,
+        (geometry, uuid, layout): (Geometry, [u8; 16], Layout),
+        blocks: Vec<OpenBlock>,
+    ) -> Self {
+        let (not_copied, inverted, counters) = (BTreeSet::new(), Vec::new(), Counters::default());
+        Self { file, mode, geometry, layout, uuid, blocks, not_copied, inverted, counters }
     }
 
     /// The identity given when the image was made.
@@ -199,12 +239,14 @@ impl ImageNand {
         self.mode.check_writable(self.path().display())
     }
 
-    const fn data_offset(&self, page: PageAddress) -> u64 {
-        self.layout.data + page.0 * self.geometry.page_bytes as u64
+    fn data_offset(&self, page: PageAddress) -> u64 {
+        let shape = &self.geometry;
+        self.layout.data(shape, shape.block_of(page).0, shape.index_in_block(page))
     }
 
-    const fn spare_offset(&self, page: PageAddress) -> u64 {
-        self.layout.spare + page.0 * self.geometry.spare_bytes as u64
+    fn spare_offset(&self, page: PageAddress) -> u64 {
+        let shape = &self.geometry;
+        self.layout.spare(shape, shape.block_of(page).0, shape.index_in_block(page))
     }
 
     /// Writes the table entry of a block and then believes it.
@@ -213,6 +255,22 @@ impl ImageNand {
         self.file.write(self.layout.table + u64::from(address.0) * ENTRY_BYTES as u64, entry.as_bytes())?;
         if let Some(slot) = self.blocks.get_mut(address.0 as usize) {
             *slot = block;
+        }
+        if self.layout.copies.is_some() {
+            self.not_copied.insert(address.0);
+        }
+        Ok(())
+    }
+
+    /// Brings the copy of the table to what the table says.
+    fn copy_table(&mut self) -> Result<()> {
+        let Some(copies) = self.layout.copies else { return Ok(()) };
+        while let Some(&block) = self.not_copied.first() {
+            if let Some(open) = self.blocks.get(block as usize) {
+                let entry = TableEntry::encode(block, open.state);
+                self.file.write(copies.table + u64::from(block) * ENTRY_BYTES as u64, entry.as_bytes())?;
+            }
+            self.not_copied.pop_first();
         }
         Ok(())
     }
@@ -298,6 +356,49 @@ impl ImageNand {
     }
 }
 
+/// The header of an image of `bytes`. The one at the end counts where the start is zeros or damaged, not where somebody wrote
+/// something else.
+fn read_header(file: &HostFile, bytes: u64) -> Result<(Geometry, [u8; 16], Layout)> {
+    let mut header = [0; HEADER_BYTES];
+    let there = usize::try_from(bytes).unwrap_or(HEADER_BYTES).min(HEADER_BYTES);
+    file.read(0, &mut header[..there])?;
+    let error = match Header::decode(&header[..there]) {
+        Ok(header) => return Ok(header),
+        Err(error) => error,
+    };
+    let is_wiped = header.iter().all(|byte| *byte == 0);
+    let at_end = bytes / HEADER_BYTES as u64 * HEADER_BYTES as u64;
+    if (is_wiped || error.kind == MediaErrorKind::Damaged) && at_end > HEADER_BYTES as u64 {
+        let offset = at_end - HEADER_BYTES as u64;
+        file.read(offset, &mut header)?;
+        if let Ok(copy) = Header::decode(&header)
+            && copy.2.copies.is_some_and(|copies| copies.header == offset)
+        {
+            return Ok(copy);
+        }
+    }
+    Err(error)
+}
+
+/// What a table says of each block; nothing where its entry is damaged.
+fn read_table(file: &HostFile, offset: u64, geometry: Geometry) -> Result<Vec<Option<BlockState>>> {
+    let mut table = vec![0; geometry.blocks as usize * ENTRY_BYTES];
+    file.read(offset, &mut table)?;
+    let decode = |(block, bytes): (u32, &[u8])| {
+        TableEntry::read_from_bytes(bytes).ok().and_then(|entry| entry.decode(block, geometry))
+    };
+    Ok((0..).zip(table.chunks_exact(ENTRY_BYTES)).map(decode).collect())
+}
+
+/// The later one of two states of a block: it is erased and written, and nothing of that is ever taken back. An entry of zeros,
+/// as of a block that was never used, may be what is left of a damaged table.
+fn newer(one: Option<BlockState>, copy: Option<BlockState>) -> Option<BlockState> {
+    let (Some(state), Some(of_copy)) = (one, copy) else { return one.or(copy) };
+    let age = |state: &BlockState| (state.erases, state.written_pages);
+    let newer = if age(&of_copy) > age(&state) { of_copy } else { state };
+    Some(BlockState { bad: state.bad || of_copy.bad, ..newer })
+}
+
 impl Nand for ImageNand {
     fn geometry(&self) -> Geometry {
         self.geometry
@@ -346,7 +447,10 @@ impl Nand for ImageNand {
 
     fn flush(&mut self) -> Result<()> {
         match self.mode {
-            OpenMode::ReadWrite => self.file.sync(),
+            OpenMode::ReadWrite => {
+                self.copy_table()?;
+                self.file.sync()
+            }
             OpenMode::ReadOnly => Ok(()),
         }
     }

@@ -42,8 +42,14 @@ pub struct BlockNand<S = DeviceFile> {
 #[must_use]
 pub fn blocks_that_fit(bytes: u64, page_bytes: u32, pages_per_block: u32) -> Option<u32> {
     let block_bytes = u64::from(page_bytes) * u64::from(pages_per_block);
-    let blocks = bytes.checked_sub(DATA_OFFSET)?.checked_div(block_bytes)?;
+    let blocks = bytes.checked_sub(DATA_OFFSET + SECTOR_BYTES as u64)?.checked_div(block_bytes)?;
     Some(u32::try_from(blocks).unwrap_or(u32::MAX))
+}
+
+/// Whether a file of `bytes` whose start was wiped has the label of [`BlockNand::create`] at its end; `read` reads 8 bytes at an
+/// offset.
+pub fn has_far_label(bytes: u64, read: impl FnOnce(u64) -> Option<[u8; 8]>) -> bool {
+    bytes >= DATA_OFFSET && read(far_label(bytes)).is_some_and(|first| is_labelled(&first))
 }
 
 /// Whether something that begins with `first` was divided by [`BlockNand::create`].
@@ -52,10 +58,15 @@ pub fn is_labelled(first: &[u8]) -> bool {
     first.starts_with(&LABEL_MAGIC)
 }
 
-/// Bytes that a device or file must have to hold `geometry`.
+/// Bytes that a device or file must have to hold `geometry`, and the label at its end.
 #[must_use]
 pub const fn bytes_for(geometry: &Geometry) -> u64 {
-    DATA_OFFSET + geometry.bytes()
+    DATA_OFFSET + geometry.bytes() + SECTOR_BYTES as u64
+}
+
+/// Where the label at the end of something of `bytes` lies.
+const fn far_label(bytes: u64) -> u64 {
+    (bytes / SECTOR_BYTES as u64).saturating_sub(1) * SECTOR_BYTES as u64
 }
 
 impl BlockNand {
@@ -100,9 +111,7 @@ impl<S: BlockDev> BlockNand<S> {
         // What was there before must not be found again, least of all the start of another file system.
         storage.zero(0, DATA_OFFSET)?;
         storage.discard(DATA_OFFSET, geometry.bytes())?;
-        for copy in 0..LABEL_COPIES {
-            storage.write_at(copy * SECTOR_BYTES as u64, &label.encode(), IoTag::Anchor)?;
-        }
+        write_labels(&mut storage, &label)?;
         storage.flush()?;
         Ok(Self::of(storage, OpenMode::ReadWrite, label, Order::erased(&geometry), BadBlocks::default()))
     }
@@ -112,13 +121,16 @@ impl<S: BlockDev> BlockNand<S> {
     /// # Errors
     /// `NotAnImage`, `NewerFormat`, `Damaged`, `Uncorrectable`, `Host`.
     pub fn open_on(mut storage: S, mode: OpenMode) -> Result<Self> {
-        let label = read_label(&mut storage)?;
+        let (label, from_the_end) = read_label(&mut storage)?;
         if storage.bytes() < label.end() {
             let (name, bytes) = (storage.name(), storage.bytes());
             let detail = format!("{name} is cut short: {bytes} bytes of {}", label.end());
             return Err(Error::new(MediaErrorKind::Damaged, detail));
         }
         let bad = read_bad_blocks(&mut storage, &label)?;
+        if from_the_end && mode == OpenMode::ReadWrite {
+            write_labels(&mut storage, &label)?;
+        }
         Ok(Self::of(storage, mode, label, Order::unknown(&label.geometry), bad))
     }
 
@@ -289,27 +301,50 @@ impl<S: BlockDev> Nand for BlockNand<S> {
     }
 }
 
-/// The label. Its second copy counts only if the first is damaged: where somebody wrote something else, the
-/// volume is gone.
-fn read_label<S: BlockDev>(storage: &mut S) -> Result<Label> {
-    let read = |storage: &mut S, copy: u64| {
+/// Writes the label to all its places, from the end on: what is not finished begins with none. Where the last block reaches to the
+/// end there is no room for one behind it.
+fn write_labels<S: BlockDev>(storage: &mut S, label: &Label) -> Result<()> {
+    let at_end = far_label(storage.bytes());
+    let at_start = (0..LABEL_COPIES).rev().map(|copy| copy * SECTOR_BYTES as u64);
+    for offset in (at_end >= label.end()).then_some(at_end).into_iter().chain(at_start) {
+        storage.write_at(offset, &label.encode(), IoTag::Anchor)?;
+    }
+    Ok(())
+}
+
+/// The label, and whether it is the one at the end. Its copies count only if the first is damaged or gone: where somebody wrote
+/// something else, the volume is gone.
+fn read_label<S: BlockDev>(storage: &mut S) -> Result<(Label, bool)> {
+    let read = |storage: &mut S, offset: u64| {
         let mut bytes = [0; SECTOR_BYTES];
-        storage.read_at(copy * SECTOR_BYTES as u64, &mut bytes, IoTag::Recovery)?;
+        storage.read_at(offset, &mut bytes, IoTag::Recovery)?;
         Label::decode(&bytes)
     };
     if storage.bytes() < DATA_OFFSET {
         return Err(Error::new(MediaErrorKind::NotAnImage, format!("{} is too short for a volume", storage.name())));
     }
     let error = match read(storage, 0) {
-        Ok(label) => return Ok(label),
+        Ok(label) => return Ok((label, false)),
         Err(error) => error,
     };
-    if matches!(error.kind, MediaErrorKind::Damaged | MediaErrorKind::Uncorrectable)
-        && let Ok(label) = read(storage, 1)
+    let is_damaged = matches!(error.kind, MediaErrorKind::Damaged | MediaErrorKind::Uncorrectable);
+    if is_damaged && let Ok(label) = read(storage, SECTOR_BYTES as u64) {
+        return Ok((label, false));
+    }
+    let at_end = far_label(storage.bytes());
+    if (is_damaged || is_wiped(storage))
+        && let Ok(label) = read(storage, at_end)
+        && label.end() <= at_end
     {
-        return Ok(label);
+        return Ok((label, true));
     }
     Err(Error::new(error.kind, format!("{}: {}", storage.name(), error.detail)))
+}
+
+/// Whether the place of labels and lists is all zeros: other file systems leave their marks there.
+fn is_wiped<S: BlockDev>(storage: &mut S) -> bool {
+    let mut start = vec![0; DATA_OFFSET as usize];
+    storage.read_at(0, &mut start, IoTag::Recovery).is_ok() && start.iter().all(|byte| *byte == 0)
 }
 
 /// The newest list of bad blocks. A slot that cannot be read is none: a cut may have hit it.

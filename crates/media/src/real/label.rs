@@ -6,6 +6,7 @@
 //! 4096     the label again
 //! 8192     254 slots of 4,096 bytes for the list of bad blocks, used in turn
 //! 1 MiB    erase block 0
+//! ..       label, in the last 4,096 bytes of the device
 //! ```
 //! A block device tells nothing of pages and erase blocks, so the label does. Decoding trusts nothing.
 

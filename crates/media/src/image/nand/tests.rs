@@ -40,6 +40,14 @@ impl TestFile {
             header[4092..].copy_from_slice(&crc.to_le_bytes());
         }
         self.raw().write_all_at(&header, 0).unwrap();
+        self.raw().write_all_at(&header, Layout::of(SHAPE).copies.unwrap().header).unwrap();
+    }
+
+    /// Changes bytes of the table at both ends.
+    fn patch_table(&self, offset: u64, bytes: &[u8]) {
+        for table in [HEADER_BYTES as u64, Layout::of(SHAPE).copies.unwrap().table] {
+            self.raw().write_all_at(bytes, table + offset).unwrap();
+        }
     }
 
     fn open_kind(&self) -> MediaErrorKind {
@@ -277,8 +285,8 @@ fn every_damaged_header_byte_is_found() {
 
 #[test]
 fn a_header_that_lies_with_a_good_checksum_is_refused() {
-    // Page bytes, spare bytes, pages a block, blocks, chips, entry bytes, offsets, file bytes, reserved.
-    let lies: [(usize, &[u8]); 9] = [
+    // Page bytes, spare bytes, pages a block, blocks, chips, entry bytes, offsets, file bytes, copies, stride, reserved.
+    let lies: [(usize, &[u8]); 11] = [
         (16, &[1, 0, 0, 0]),
         (20, &[255; 4]),
         (24, &[0; 4]),
@@ -287,6 +295,8 @@ fn a_header_that_lies_with_a_good_checksum_is_refused() {
         (36, &[17, 0, 0, 0]),
         (40, &[0; 8]),
         (64, &[0; 8]),
+        (88, &[0; 8]),
+        (96, &[0; 8]),
         (2000, &[1]),
     ];
     for (offset, bytes) in lies {
@@ -300,6 +310,7 @@ fn a_header_that_lies_with_a_good_checksum_is_refused() {
     drop(test.create());
     let huge = Geometry { blocks: 1 << 24, pages_per_block: 4096, page_bytes: 65536, ..SHAPE };
     test.raw().write_all_at(Header::new(huge, [0; 16]).as_bytes(), 0).unwrap();
+    test.raw().write_all_at(&[0; HEADER_BYTES], Layout::of(SHAPE).copies.unwrap().header).unwrap();
     assert_eq!(test.open_kind(), MediaErrorKind::Damaged);
 }
 
@@ -328,29 +339,69 @@ fn a_damaged_table_entry_loses_its_block_and_no_other() {
     let mut nand = test.create();
     put(&mut nand, 0, 1);
     put(&mut nand, 16, 2);
+    nand.flush().unwrap();
     drop(nand);
     for byte in 0..ENTRY_BYTES as u64 {
-        let offset = HEADER_BYTES as u64 + ENTRY_BYTES as u64 + byte;
+        let offset = ENTRY_BYTES as u64 + byte;
         let mut before = [0];
-        test.raw().read_exact_at(&mut before, offset).unwrap();
-        test.raw().write_all_at(&[before[0] ^ 0x40], offset).unwrap();
+        test.raw().read_exact_at(&mut before, HEADER_BYTES as u64 + offset).unwrap();
+        test.patch_table(offset, &[before[0] ^ 0x40]);
         let mut nand = test.open().unwrap();
         assert_eq!(nand.lost_blocks().collect::<Vec<_>>(), [BlockAddress(1)]);
         assert_eq!(get(&mut nand, 0), (1, 1));
         let lost = nand.read(PageAddress(16), &mut [0; 2048], &mut [], IoTag::Data);
         assert_eq!(kind(lost), MediaErrorKind::Uncorrectable);
         drop(nand);
-        test.raw().write_all_at(&before, offset).unwrap();
+        test.patch_table(offset, &before);
     }
     // An entry of another block is not taken either, and an erase makes the block whole again.
     let mut entry = [0; ENTRY_BYTES];
     test.raw().read_exact_at(&mut entry, HEADER_BYTES as u64).unwrap();
-    test.raw().write_all_at(&entry, HEADER_BYTES as u64 + ENTRY_BYTES as u64).unwrap();
+    test.patch_table(ENTRY_BYTES as u64, &entry);
     let mut nand = test.open().unwrap();
     assert_eq!(nand.lost_blocks().count(), 1);
     nand.erase(BlockAddress(1), IoTag::Data).unwrap();
     put(&mut nand, 16, 3);
     assert_eq!((get(&mut nand, 16), nand.lost_blocks().count()), ((3, 3), 0));
+}
+
+/// An image whose first bytes were overwritten with zeros was no image any more.
+#[test]
+fn either_end_of_an_image_may_be_lost() {
+    let copies = Layout::of(SHAPE).copies.unwrap();
+    let wipe = |test: &TestFile, at_start: bool| {
+        let offset = if at_start { 0 } else { copies.table };
+        test.raw().write_all_at(&[0; 2 * HEADER_BYTES], offset).unwrap();
+    };
+    for at_start in [true, false] {
+        let test = TestFile::new(&format!("one-end-{at_start}"));
+        let mut nand = test.create();
+        put(&mut nand, 0, 1);
+        nand.erase(BlockAddress(0), IoTag::Cleaning).unwrap();
+        put(&mut nand, 0, 2);
+        nand.mark_bad(BlockAddress(5)).unwrap();
+        nand.flush().unwrap();
+        drop(nand);
+        let expect = |nand: &mut ImageNand| {
+            assert_eq!(
+                (nand.geometry(), nand.uuid(), get(nand, 0), get(nand, 1)),
+                (SHAPE, [7; 16], (2, 2), (0xff, 0xff))
+            );
+            assert_eq!((nand.erase_count(BlockAddress(0)), nand.is_bad(BlockAddress(5))), (Some(1), Ok(true)));
+        };
+        wipe(&test, at_start);
+        expect(&mut ImageNand::open(&test.0, OpenMode::ReadOnly).unwrap());
+        // Whoever may write heals it, and the other end may be lost then.
+        let mut nand = test.open().unwrap();
+        nand.flush().unwrap();
+        drop(nand);
+        wipe(&test, !at_start);
+        expect(&mut test.open().unwrap());
+        // Something else at the start is something else.
+        wipe(&test, at_start);
+        test.raw().write_all_at(b"This is a letter to my aunt.", 0).unwrap();
+        assert_eq!(test.open_kind(), MediaErrorKind::NotAnImage);
+    }
 }
 
 #[test]

@@ -165,14 +165,43 @@ fn a_damaged_label_has_a_copy_and_a_foreign_one_has_not() {
     let mut both = fresh();
     both.bytes[100] ^= 1;
     both.bytes[4096 + 100] ^= 1;
-    assert_eq!(kind(both), Err(MediaErrorKind::Damaged));
+    assert_eq!(kind(both), Ok(()));
+    let mut all = fresh();
+    let end = all.bytes.len() - 4096;
+    for label in [0, 4096, end] {
+        all.bytes[label + 100] ^= 1;
+    }
+    assert_eq!(kind(all), Err(MediaErrorKind::Damaged));
     let mut foreign = fresh();
     foreign.bytes[..8].fill(0);
     assert_eq!(kind(foreign), Err(MediaErrorKind::NotAnImage));
     let mut short = fresh();
-    short.bytes.truncate(short.bytes.len() - 4096);
+    short.bytes.truncate(short.bytes.len() - 2 * 4096);
     assert_eq!(kind(short), Err(MediaErrorKind::Damaged));
     assert_eq!(kind(Forgetful::new(4096)), Err(MediaErrorKind::NotAnImage));
+}
+
+/// Zeros over the start of a device were the end of the volume.
+#[test]
+fn a_wiped_start_has_a_copy_at_the_end() {
+    let mut nand = made();
+    put(&mut nand, 96, 7).unwrap();
+    nand.flush().unwrap();
+    let mut storage = nand.into_storage();
+    storage.bytes[..DATA_OFFSET as usize].fill(0);
+    let mut nand = BlockNand::open_on(storage, OpenMode::ReadWrite).unwrap();
+    assert_eq!((nand.geometry(), nand.uuid(), byte_of(&mut nand, 96)), (SHAPE, [7; 16], 7));
+    // Whoever may write heals it.
+    let mut storage = nand.into_storage();
+    let end = storage.bytes.len() - 4096;
+    storage.bytes[end..].fill(0);
+    BlockNand::open_on(storage, OpenMode::ReadWrite).unwrap();
+    // Another file system begins with zeros, too.
+    let mut storage = made().into_storage();
+    storage.bytes[..DATA_OFFSET as usize].fill(0);
+    storage.bytes[0x438] = 0x53;
+    let refused = BlockNand::open_on(storage, OpenMode::ReadOnly).map(drop).map_err(|error| error.kind);
+    assert_eq!(refused, Err(MediaErrorKind::NotAnImage));
 }
 
 #[test]
