@@ -62,7 +62,13 @@ fn a_damaged_header_is_damaged() {
     let place = Place::new("header");
     let image = place.image("disk.img");
     let file = OpenOptions::new().write(true).open(&image).expect("open");
+    // The copy at its end stands in for the one at its start.
     file.write_all_at(b"?", 24).expect("write");
+    onode!("info", &image).succeeds();
+    let length = file.metadata().expect("metadata").len();
+    for header in [0, length - 4096] {
+        file.write_all_at(b"?", header + 24).expect("write");
+    }
     all_refuse(&place, &image, 11, "damaged");
     onode!("repair", &image).fails(4);
 }
@@ -73,8 +79,10 @@ fn an_image_without_superblock_is_damaged() {
     let image = place.image("disk.img");
     let file = OpenOptions::new().read(true).write(true).open(&image).expect("open");
     let length = file.metadata().expect("metadata").len();
-    // The data of the first blocks: every superblock is there.
-    file.write_all_at(&vec![0x5a; 8 * 64 * 4096], length - (64 << 20)).expect("write");
+    // The data of the first and of the last blocks: every superblock is there. Behind them are table and header, a page each.
+    for from in [length - 2 * 4096 - (64 << 20), length - 2 * 4096 - 8 * 64 * 4096] {
+        file.write_all_at(&vec![0x5a; 8 * 64 * 4096], from).expect("write");
+    }
     all_refuse(&place, &image, 11, "");
 }
 

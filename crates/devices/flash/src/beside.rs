@@ -260,7 +260,7 @@ impl Core {
             return Err(Error::new(ErrorKind::Stale, detail));
         }
         // A superblock that the memory alone knows gives its number to the next one, or the two would part further.
-        self.ring.stands_at(newest.block, found);
+        self.ring.stands_at(&newest);
         self.unconfirmed = false;
         Ok(())
     }

@@ -2,9 +2,9 @@
 //! it byte by byte.
 //!
 //! ```text
-//! +--------------------+-----------+-----------+-- ... --+-----------+
-//! | superblock blocks  | segment 0 | segment 1 |         | segment n |
-//! +--------------------+-----------+-----------+-- ... --+-----------+
+//! +-------------+-----------+-----------+-- ... --+-----------+--------+-------------+
+//! | superblocks | segment 0 | segment 1 |         | segment n | unused | superblocks |
+//! +-------------+-----------+-----------+-- ... --+-----------+--------+-------------+
 //!
 //! page      = payload ................................. | trailer (16 bytes, in the spare if it fits)
 //! payload   = content from the front ... | free | ... commit record frames up to the end
@@ -23,7 +23,7 @@ pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"ONODEFL\x01";
 /// Incompatible changes raise the major number: older code refuses the medium.
 pub const FORMAT_MAJOR: u16 = 2;
 /// Compatible additions raise the minor number.
-pub const FORMAT_MINOR: u16 = 4;
+pub const FORMAT_MINOR: u16 = 5;
 /// Incompatible feature: segments may belong to streams beyond the first four.
 pub const FEATURE_CLASSES: u32 = 1;
 /// Incompatible feature: journal pages go on in the spare area, and records name the bytes of an attribute
@@ -37,13 +37,16 @@ pub const FEATURE_WAITING_PAGES: u32 = 16;
 pub const FEATURE_MEMORY: u32 = 32;
 /// Incompatible feature: changes wait to be applied to the tree; a reference to them follows those to the segment table.
 pub const FEATURE_DEFERRED: u32 = 64;
+/// Incompatible feature: superblocks stand at both ends of the medium.
+pub const FEATURE_FAR_SUPERBLOCKS: u32 = 128;
 /// All incompatible features that this code knows.
 pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES
     | FEATURE_COMPACT_RECORDS
     | FEATURE_ACCESS_TIMES
     | FEATURE_WAITING_PAGES
     | FEATURE_MEMORY
-    | FEATURE_DEFERRED;
+    | FEATURE_DEFERRED
+    | FEATURE_FAR_SUPERBLOCKS;
 /// Compatible features: the wear policy that was chosen, one of these. None is set if none was chosen.
 pub const FEATURE_WEAR_OFF: u32 = 1;
 /// See [`FEATURE_WEAR_OFF`].
@@ -145,7 +148,7 @@ pub const NOWHERE: u64 = u64::MAX;
 
 /// The fixed part of a superblock; `table_pieces` [`BlobReference`]s follow it, and with [`FEATURE_DEFERRED`] one more.
 ///
-/// A superblock is one page. It is written at every checkpoint, into the superblock blocks in turn,
+/// A superblock is one page. It is written at every checkpoint, at both ends of the medium into the superblock blocks in turn,
 /// and is never rewritten in place. The valid one with the highest `generation` counts.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]

@@ -1,6 +1,7 @@
 //! What is wrong with the volume now, and what happened to it at its mount.
 
 use crate::core::Core;
+use crate::layout::End;
 use crate::segments::SegmentState;
 use alloc::format;
 use onode_object::{Condition, Health, Severity};
@@ -24,6 +25,17 @@ impl Core {
             let text = format!("{} of {segments} segments are retired or about to be", bad + failing);
             let remedy = "copy the data to another medium before it wears out";
             conditions.push(Condition::new("bad-blocks", Severity::Degraded, text).remedy(remedy));
+        }
+        let known = End::ALL.into_iter().any(|end| self.ring.is_at(end));
+        if known
+            && self.log.store.layout.superblocks.at_both_ends()
+            && let Some(end) = End::ALL.into_iter().find(|end| !self.ring.is_at(*end))
+        {
+            let place = if end == End::Start { "start" } else { "end" };
+            let text = format!("the superblock at the {place} of the medium is not there: only the other one is left");
+            let remedy =
+                "a mount that may write writes it at the next change; if that does not help its blocks are bad";
+            conditions.push(Condition::new("superblock-missing", Severity::Degraded, text).remedy(remedy));
         }
         let damaged = self.log.store.damaged_reads();
         if damaged > 0 || !self.stuck.is_empty() {

@@ -6,6 +6,10 @@ use onode_base::ErrorKind;
 use onode_media::{BlockAddress, Geometry, PageAddress};
 use onode_object::{Error, Result};
 
+mod superblocks;
+
+pub use superblocks::{End, SuperblockBlocks};
+
 /// The division of a medium. Follows from the geometry, the segment size and the use of the spare area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -13,8 +17,8 @@ pub struct Layout {
     pub geometry: Geometry,
     /// Erase blocks of a segment.
     pub blocks_per_segment: u32,
-    /// Erase blocks at the start that hold superblocks.
-    pub superblock_blocks: u32,
+    /// Erase blocks that hold superblocks.
+    pub superblocks: SuperblockBlocks,
     /// Number of segments.
     pub segments: u32,
     /// Bytes of a page that carry content.
@@ -41,19 +45,26 @@ impl Layout {
     /// The fewest segments a volume can work with.
     pub const MIN_SEGMENTS: u32 = 16;
 
-    /// Divides a medium of `geometry` into segments of `blocks_per_segment`.
+    /// Divides a medium of `geometry` into segments of `blocks_per_segment`, as new volumes are divided.
     ///
     /// # Errors
     /// `Invalid` if the shape cannot carry a volume.
     pub fn new(geometry: Geometry, blocks_per_segment: u16) -> Result<Self> {
+        Self::divided(geometry, blocks_per_segment, SuperblockBlocks::of_new(&geometry))
+    }
+
+    /// The same with superblocks in these blocks.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn divided(geometry: Geometry, blocks_per_segment: u16, superblocks: SuperblockBlocks) -> Result<Self> {
         let invalid = |detail| Error::new(ErrorKind::Invalid, detail);
         geometry.validate().map_err(|error| invalid(format!("{error}")))?;
         let blocks_per_segment = u32::from(blocks_per_segment);
-        let superblock_blocks = Self::superblock_blocks(&geometry);
         if blocks_per_segment == 0 {
             return Err(invalid("a segment has at least one erase block".into()));
         }
-        let segments = (geometry.blocks - superblock_blocks) / blocks_per_segment;
+        let segments = geometry.blocks.saturating_sub(superblocks.count()) / blocks_per_segment;
         if segments < Self::MIN_SEGMENTS {
             return Err(invalid(format!(
                 "{} erase blocks make {segments} segments of {blocks_per_segment}; at least {} are needed",
@@ -69,7 +80,7 @@ impl Layout {
         let layout = Self {
             geometry,
             blocks_per_segment,
-            superblock_blocks,
+            superblocks,
             segments,
             payload_bytes,
             segment_pages,
@@ -97,12 +108,6 @@ impl Layout {
     #[must_use]
     pub const fn journal_bytes(&self) -> usize {
         (self.payload_bytes + self.spare_record_bytes) as usize
-    }
-
-    /// Superblock blocks of a medium: four, on tiny ones two.
-    #[must_use]
-    pub const fn superblock_blocks(geometry: &Geometry) -> u32 {
-        if geometry.blocks >= 64 { 4 } else { 2 }
     }
 
     /// Whether the page trailer lies in the spare area.
@@ -136,7 +141,7 @@ impl Layout {
     /// The page of the medium behind page `at`. On several chips the blocks of a segment are striped.
     #[must_use]
     pub const fn address(&self, at: SegmentPage) -> PageAddress {
-        let first = self.superblock_blocks + at.segment * self.blocks_per_segment;
+        let first = self.superblocks.first_other() + at.segment * self.blocks_per_segment;
         let (block, page) = if self.geometry.chips > 1 {
             (first + at.page % self.blocks_per_segment, at.page / self.blocks_per_segment)
         } else {
@@ -156,7 +161,7 @@ impl Layout {
 
     /// The erase blocks of a segment.
     pub fn blocks(&self, segment: u32) -> impl Iterator<Item = BlockAddress> + use<> {
-        let first = self.superblock_blocks + segment * self.blocks_per_segment;
+        let first = self.superblocks.first_other() + segment * self.blocks_per_segment;
         (first..first + self.blocks_per_segment).map(BlockAddress)
     }
 
@@ -192,6 +197,7 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     fn shape(chips: u32, spare_bytes: u32) -> Geometry {
         Geometry { page_bytes: 512, spare_bytes, pages_per_block: 8, blocks: 66, chips }
@@ -201,7 +207,7 @@ mod tests {
     fn every_page_has_one_address_and_blocks_are_filled_in_order() {
         for chips in [1, 2] {
             let layout = Layout::new(shape(chips, 0), 2).unwrap();
-            assert_eq!((layout.segments, layout.payload_bytes, layout.superblock_blocks), (31, 496, 4));
+            assert_eq!((layout.segments, layout.payload_bytes, layout.superblocks.count()), (31, 496, 4));
             let mut seen = alloc::collections::BTreeSet::new();
             for segment in 0..layout.segments {
                 let mut next = alloc::collections::BTreeMap::new();
@@ -233,5 +239,25 @@ mod tests {
         assert!(Layout::new(shape(1, 0), 0).is_err());
         assert!(Layout::new(shape(1, 0), 8).is_err());
         assert!(Layout::new(Geometry { page_bytes: 500, ..shape(1, 0) }, 1).is_err());
+    }
+
+    #[test]
+    fn superblocks_are_at_both_ends_and_no_segment_has_their_blocks() {
+        for blocks in [24, 63, 64, 65, 100, 1023, 1024, 1025] {
+            let shape = Geometry { page_bytes: 2048, blocks, ..shape(1, 64) };
+            for superblocks in [SuperblockBlocks::of_new(&shape), SuperblockBlocks::at_start(&shape)] {
+                let layout = Layout::divided(shape, 1, superblocks).unwrap();
+                let of_segments: Vec<u32> =
+                    (0..layout.segments).flat_map(|segment| layout.blocks(segment)).map(|block| block.0).collect();
+                let ends = End::ALL.map(|end| superblocks.at(end).collect::<Vec<_>>());
+                assert_eq!(ends[1].is_empty(), !superblocks.at_both_ends());
+                for (end, blocks) in End::ALL.into_iter().zip(&ends) {
+                    assert!(blocks.iter().all(|&block| superblocks.end_of(block) == end));
+                }
+                let mut all: Vec<u32> = ends.into_iter().flatten().chain(of_segments).collect();
+                all.sort_unstable();
+                assert_eq!(all, (0..blocks).collect::<Vec<_>>());
+            }
+        }
     }
 }

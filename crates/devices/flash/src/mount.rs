@@ -8,8 +8,10 @@ use crate::core::{CheckpointState, Core, Statistics};
 use crate::costliest::Costliest;
 use crate::deferred::Deferred;
 use crate::errors::from_media;
-use crate::format::{FEATURE_COMPACT_RECORDS, FEATURE_DEFERRED, FEATURE_MEMORY, FEATURE_WAITING_PAGES};
-use crate::layout::Layout;
+use crate::format::{
+    FEATURE_COMPACT_RECORDS, FEATURE_DEFERRED, FEATURE_FAR_SUPERBLOCKS, FEATURE_MEMORY, FEATURE_WAITING_PAGES,
+};
+use crate::layout::{End, Layout, SuperblockBlocks};
 use crate::levelling::Levelling;
 use crate::log::Log;
 use crate::options::{FormatOptions, MountOptions, Policies};
@@ -43,7 +45,8 @@ impl Core {
         let shape = nand.geometry();
         let layout = Layout::new(shape, options.blocks_per_segment(&shape))?.with_records_in_spare();
         // No superblock of an earlier volume may outlive the new one.
-        for block in 0..layout.superblock_blocks {
+        let at_start = SuperblockBlocks::at_start(&shape).at(End::Start);
+        for block in at_start.chain(layout.superblocks.at(End::Far)) {
             let block = onode_media::BlockAddress(block);
             if !nand.is_bad(block).map_err(|error| from_media("look for bad blocks", &error))?
                 && nand.erase(block, IoTag::Anchor).is_err()
@@ -166,7 +169,7 @@ impl Core {
         let policies = Policies::stored(superblock, options);
         let mut core = Self::assemble(nand, layout, superblock.uuid, table, tree, policies, options);
         // Segments of an earlier placement may still be there.
-        let of_format = FEATURE_COMPACT_RECORDS | FEATURE_WAITING_PAGES | FEATURE_MEMORY;
+        let of_format = FEATURE_COMPACT_RECORDS | FEATURE_WAITING_PAGES | FEATURE_MEMORY | FEATURE_FAR_SUPERBLOCKS;
         core.incompatible = core.incompatible & !of_format | superblock.incompatible.get() & !FEATURE_DEFERRED;
         core.log.copies_waiting = core.incompatible & FEATURE_WAITING_PAGES != 0;
         core.ring = Ring::after_mount(found);
@@ -233,6 +236,7 @@ impl Core {
         // Pages that carry their trailers themselves divide what hosts write in powers of two.
         let copies_waiting = !Layout::trailer_in_spare(&layout.geometry);
         let waiting = if copies_waiting { FEATURE_WAITING_PAGES } else { 0 };
+        let far = if layout.superblocks.at_both_ends() { FEATURE_FAR_SUPERBLOCKS } else { 0 };
         // On small media more of it: names that are spread change a node each, and a checkpoint after every few of them writes
         // inner nodes and segment table again.
         let by_size = (bytes / 512).clamp(16 << 10, 1 << 20).max((bytes / 128).min(256 << 10)) as usize;
@@ -254,7 +258,7 @@ impl Core {
             policies,
             placement: Classifier::new(policies.placement(), layout.segments),
             victim: Chooser::new(policies.victim(), layout.segment_bytes() as u32),
-            incompatible: policies.features() | FEATURE_COMPACT_RECORDS | waiting,
+            incompatible: policies.features() | FEATURE_COMPACT_RECORDS | waiting | far,
             node_bytes: layout.node_bytes(),
             dirty_limit: options.dirty_node_bytes.unwrap_or(by_size),
             checkpoint_pages: options.checkpoint_pages.unwrap_or((layout.geometry.pages() / 128).clamp(16, 512) as u32),

@@ -107,7 +107,8 @@ fn nothing_is_scanned_for_the_first_write() {
             let (reads, programs) = first_write(&flash, *object);
             let what = format!("{blocks} blocks, {fill_percent} % full, write {number}");
             eprintln!("{what}: {reads} reads, {programs} programs");
-            assert!(reads <= 8 && programs <= 3, "{what}: {reads} reads, {programs} programs");
+            // A superblock at either end of the medium, the content and its record.
+            assert!(reads <= 8 && programs <= 4, "{what}: {reads} reads, {programs} programs");
         }
     }
 }

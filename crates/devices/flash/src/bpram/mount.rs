@@ -7,7 +7,7 @@ use super::heap::Heap;
 use super::{Bpram, Bucket, CACHE_BYTES, Piece};
 use crate::errors::from_media;
 use crate::page;
-use crate::ring::{Found, parse_superblock};
+use crate::ring::{Found, Turn, parse_superblock};
 use crate::tree::Key;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -214,7 +214,8 @@ impl Bpram {
             self.clear(&left_over);
         }
         let table = table.into_iter().collect::<Option<Vec<_>>>()?;
-        Some((Found { superblock, pieces, deferred, block: u32::MAX }, table))
+        let turns = [Turn::NONE; 2];
+        Some((Found { superblock, pieces, deferred, block: u32::MAX, turns }, table))
     }
 
     /// Clears the headers of blobs that were given up, and those that a fold which never counted left, before a coming one

@@ -7,7 +7,7 @@ use super::medium::Medium;
 use crate::format::{
     BlobReference, FEATURES_KNOWN, FORMAT_MAJOR, FORMAT_MINOR, PageKind, SUPERBLOCK_MAGIC, Superblock,
 };
-use crate::layout::Layout;
+use crate::layout::{End, Layout, SuperblockBlocks};
 use crate::page::{self, PageFault};
 use crate::ring;
 use crate::segments::SegmentTable;
@@ -16,7 +16,7 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_media::{BlockAddress, IoTag, MediaErrorKind, Nand, PageAddress};
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 /// A superblock as it was found.
 #[derive(Clone, Debug)]
@@ -71,11 +71,31 @@ pub(crate) fn read_slot(nand: &mut dyn Nand, block: u32, page: u32) -> Slot {
     }
 }
 
+/// The blocks that hold superblocks, at the start and at the end of the medium.
+pub(crate) fn blocks(nand: &mut dyn Nand) -> onode_object::Result<[Vec<u32>; 2]> {
+    let superblocks = ring::superblocks_of(nand)?;
+    let mut blocks = [Vec::new(), Vec::new()];
+    for end in End::ALL {
+        blocks[end as usize] = ring::in_use(nand, superblocks, end)
+            .map_err(|error| crate::errors::from_media("look for bad blocks", &error))?;
+    }
+    Ok(blocks)
+}
+
 /// All superblocks in order of generation; findings about the area go to `context`.
 pub(crate) fn scan(nand: &mut dyn Nand, context: &mut Context<'_>) -> Vec<Located> {
     let shape = nand.geometry();
     let mut all: Vec<Located> = Vec::new();
-    for block in 0..Layout::superblock_blocks(&shape) {
+    let blocks = match blocks(nand) {
+        Ok(blocks) => blocks,
+        Err(error) => {
+            let finding =
+                Finding::new(Severity::Fatal, FindingKind::MediumFailed, Place::Superblock { block: 0, page: 0 });
+            context.add(finding.found(format!("{error}")));
+            return Vec::new();
+        }
+    };
+    for &block in blocks.iter().flatten() {
         let mut last: Option<u32> = None;
         for page in 0..shape.pages_per_block {
             let place = Place::Superblock { block, page };
@@ -105,7 +125,24 @@ pub(crate) fn scan(nand: &mut dyn Nand, context: &mut Context<'_>) -> Vec<Locate
             }
         }
     }
+    for of_end in blocks.iter().filter(|_| !all.is_empty()) {
+        if let Some(&block) = of_end.first()
+            && !all.iter().any(|one| of_end.contains(&one.block))
+        {
+            let finding = Finding::new(
+                Severity::Warning,
+                FindingKind::SuperblockUnreadable,
+                Place::Superblock { block, page: 0 },
+            );
+            context.add(finding.found("no superblock at this end of the medium; the next change writes it again"));
+        }
+    }
     all.sort_by_key(|one| one.superblock.generation.get());
+    // Each stands at both ends.
+    all.dedup_by(|later, earlier| {
+        let at_one_end = blocks.iter().any(|of_end| of_end.contains(&later.block) && of_end.contains(&earlier.block));
+        !at_one_end && later.superblock.as_bytes() == earlier.superblock.as_bytes() && later.pieces == earlier.pieces
+    });
     for pair in all.windows(2) {
         compare(&pair[0], &pair[1], context);
     }
@@ -166,7 +203,8 @@ pub(crate) fn judge(newest: &Located, nand: &dyn Nand, context: &mut Context<'_>
         context.add(finding.found(format!("{real:?} (page bytes, pages per block, blocks, chips)")));
         return None;
     }
-    let layout = match Layout::new(shape, superblock.blocks_per_segment.get()) {
+    let superblocks = SuperblockBlocks::of_features(&shape, superblock.incompatible.get());
+    let layout = match Layout::divided(shape, superblock.blocks_per_segment.get(), superblocks) {
         Ok(layout) => layout,
         Err(error) => {
             context.add(fatal(FindingKind::SuperblockMalformed).found(error.detail));

@@ -3,7 +3,7 @@
 use super::*;
 use crate::options::{FormatOptions, MountOptions};
 use alloc::boxed::Box;
-use onode_media::{Geometry, SimNand, SimOptions};
+use onode_media::{Geometry, Nand, SimNand, SimOptions};
 
 fn core_of(blocks: u32) -> Core {
     let shape = Geometry { page_bytes: 2048, spare_bytes: 64, pages_per_block: 16, blocks, chips: 1 };
@@ -26,11 +26,12 @@ fn the_newest_is_found_with_any_guess() {
             let before = reads(&core);
             let found = find(core.log.store.nand(), expected).unwrap().unwrap();
             assert_eq!(found.superblock.generation.get(), newest, "{expected:?}");
-            assert_eq!(found.block, core.ring.block, "{expected:?}");
+            assert_eq!(found.turns.map(|turn| turn.block), core.ring.turns.map(|turn| turn.block), "{expected:?}");
             let reads = reads(&core) - before;
-            // Four first pages, the one behind what is expected and that one, or the one before; or a bisection of sixteen.
+            // Four first pages, the one behind what is expected and that one, or the one before; or a bisection of sixteen. At
+            // the other end the one behind what was found, and that one.
             let ahead = expected.map(|expected| expected.wrapping_sub(newest));
-            let most = ahead.filter(|ahead| *ahead < 2).map_or(12, |ahead| 6 + u64::from(ahead));
+            let most = ahead.filter(|ahead| *ahead < 2).map_or(14, |ahead| 8 + u64::from(ahead));
             assert!(
                 reads <= most,
                 "{reads} reads, {written} written, {newest} is the newest, {expected:?} was expected"
@@ -87,14 +88,79 @@ impl Nand for ReadableOnce<'_> {
 #[test]
 fn one_that_begins_a_block_has_to_be_read_twice() {
     let mut core = core_of(48);
-    while core.ring.next_page != Some(1) || core.ring.generation < 20 {
+    while core.ring.turn(End::Start).next_page != Some(1) || core.ring.generation < 20 {
         core.write_superblock(false).unwrap();
     }
     let newest = core.ring.generation;
-    let page = core.log.store.layout.geometry.first_page(BlockAddress(core.ring.block));
+    let page = core.log.store.layout.geometry.first_page(BlockAddress(core.ring.turn(End::Start).block));
     for expected in [None, Some(newest), Some(newest + 1), Some(newest - 1)] {
         let nand = core.log.store.nand();
         let found = find(&mut ReadableOnce { nand, page, was_read: false }, expected).unwrap().unwrap();
         assert_eq!(found.superblock.generation.get(), newest - 1, "{expected:?}");
+    }
+}
+
+/// Damages the blocks of superblocks at one end: all zeros, or erased.
+fn wipe(core: &mut Core, end: End, zeros: bool) {
+    let layout = core.log.store.layout;
+    let nand = core.log.store.nand();
+    for block in layout.superblocks.at(end).map(BlockAddress) {
+        nand.erase(block, IoTag::Anchor).unwrap();
+        for page in (0..layout.geometry.pages_per_block).filter(|_| zeros) {
+            let address = PageAddress(layout.geometry.first_page(block).0 + u64::from(page));
+            let shape = layout.geometry;
+            let (data, spare) = (vec![0; shape.page_bytes as usize], vec![0; shape.spare_bytes as usize]);
+            nand.program(address, &data, &spare, IoTag::Anchor).unwrap();
+        }
+    }
+}
+
+/// Zeros over the start of a medium were the end of the volume.
+#[test]
+fn either_end_may_be_lost() {
+    for blocks in [64, 128, 1024] {
+        for (end, zeros) in [(End::Start, true), (End::Start, false), (End::Far, true), (End::Far, false)] {
+            let mut core = core_of(blocks);
+            for _ in 0..20 {
+                core.write_superblock(false).unwrap();
+            }
+            let newest = core.ring.generation;
+            wipe(&mut core, end, zeros);
+            let nand = core.log.store.nand();
+            let found = find(nand, None).unwrap().unwrap();
+            assert_eq!(found.superblock.generation.get(), newest, "{blocks} {end:?} {zeros}");
+            assert_eq!(find_all(nand).unwrap().last().unwrap().superblock.generation.get(), newest);
+            assert_eq!(found.turns[end as usize], Turn::NONE);
+            // A session writes it at both ends again, and does so before the other end can be lost.
+            core.ring = Ring::after_mount(&found);
+            core.write_superblock(false).unwrap();
+            assert!(End::ALL.into_iter().all(|end| core.ring.is_at(end)));
+            wipe(&mut core, end.other(), zeros);
+            let found = find(core.log.store.nand(), None).unwrap().unwrap();
+            assert_eq!(found.superblock.generation.get(), newest + 1, "{blocks} {end:?} {zeros}");
+        }
+    }
+}
+
+/// With one sound block at each end, or all of them at one end, superblocks are written, and at no time there is none.
+#[test]
+fn two_sound_blocks_are_enough() {
+    let core = core_of(128);
+    let superblocks = core.log.store.layout.superblocks;
+    let all: Vec<u32> = End::ALL.into_iter().flat_map(|end| superblocks.at(end)).collect();
+    for pair in [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]] {
+        let mut core = core_of(128);
+        for &block in all.iter().filter(|block| !pair.iter().any(|&sound| all[sound] == **block)) {
+            core.log.store.nand().mark_bad(BlockAddress(block)).unwrap();
+        }
+        for session in 0..40 {
+            core.write_superblock(false).unwrap();
+            let newest = core.ring.generation;
+            let found = find(core.log.store.nand(), None).unwrap().unwrap();
+            assert_eq!(found.superblock.generation.get(), newest, "{pair:?}, session {session}");
+            if session % 3 == 0 {
+                core.ring = Ring::after_mount(&found);
+            }
+        }
     }
 }
