@@ -162,19 +162,39 @@ fn heads(nand: &mut dyn Nand, superblocks: SuperblockBlocks, end: End) -> Result
     Ok(heads)
 }
 
-/// The newest superblock in the blocks that begin with `heads`. Blocks are filled in turn, so the youngest readable one holds it.
+/// The newest superblock in the blocks that begin with `heads`. Blocks are filled in turn, so the youngest readable one holds it, or one
+/// whose head cannot be read: a cut may have hit that, or damage one of long ago.
 fn newest(nand: &mut dyn Nand, heads: Vec<Head>, expected: Option<u32>) -> Result<Option<Found>> {
+    let mut newest: Option<Found> = None;
+    let generation = |found: &Found| found.superblock.generation.get();
     for Head { block, found: head } in heads.into_iter().rev() {
-        let (mut last, found) = last_programmed(nand, block, head, expected)?;
-        if found.is_some() {
-            return Ok(found);
+        let had_head = head.is_some();
+        let found = newest_of_block(nand, block, head, expected)?;
+        // A head that cannot be read a second time may have been all that there was.
+        let holds_it = had_head && found.is_some();
+        newest = newest.into_iter().chain(found).max_by_key(generation);
+        if holds_it {
+            break;
         }
-        while let Some(page) = last {
-            if let Ok(found) = read_superblock(nand, block, page)? {
-                return Ok(Some(found));
-            }
-            last = page.checked_sub(1);
+    }
+    Ok(newest)
+}
+
+fn newest_of_block(
+    nand: &mut dyn Nand,
+    block: u32,
+    head: Option<Found>,
+    expected: Option<u32>,
+) -> Result<Option<Found>> {
+    let (mut last, found) = last_programmed(nand, block, head, expected)?;
+    if found.is_some() {
+        return Ok(found);
+    }
+    while let Some(page) = last {
+        if let Ok(found) = read_superblock(nand, block, page)? {
+            return Ok(Some(found));
         }
+        last = page.checked_sub(1);
     }
     Ok(None)
 }

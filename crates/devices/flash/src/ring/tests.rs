@@ -142,6 +142,28 @@ fn either_end_may_be_lost() {
     }
 }
 
+/// A superblock of long ago that cannot be read, at the start of its block: what follows it there was taken for the newest one, and the
+/// session that began with it erased those that were.
+#[test]
+fn damage_to_an_old_one_brings_no_old_one_back() {
+    for blocks in [48, 64, 1024] {
+        let mut core = core_of(blocks);
+        let layout = core.log.store.layout;
+        while core.ring.generation < 200 {
+            core.write_superblock(false).unwrap();
+        }
+        let newest = core.ring.generation;
+        for end in End::ALL {
+            let others = layout.superblocks.at(end).filter(|block| *block != core.ring.turn(end).block);
+            for address in others.map(|block| layout.geometry.first_page(BlockAddress(block))).collect::<Vec<_>>() {
+                let nand = core.log.store.nand();
+                let found = find(&mut ReadableOnce { nand, page: address, was_read: true }, None).unwrap().unwrap();
+                assert_eq!(found.superblock.generation.get(), newest, "{blocks} {end:?} {address:?}");
+            }
+        }
+    }
+}
+
 /// With one sound block at each end, or all of them at one end, superblocks are written, and at no time there is none.
 #[test]
 fn two_sound_blocks_are_enough() {
