@@ -34,25 +34,25 @@ fn lost_settings_of_a_volume_in_memory_are_made_anew() {
 }
 
 #[test]
-#[ignore = "known faults: some repairs leave damage, and two silent losses; `onode-crash damage` names them"]
+#[ignore = "known faults: some repairs leave damage, and a stale block of a memory is not seen; `onode-crash damage` names them"]
 fn damage_of_flash_is_told() {
     nothing_is_silent("nand");
 }
 
 #[test]
-#[ignore = "known faults: some repairs leave damage, and two silent losses; `onode-crash damage` names them"]
+#[ignore = "known faults: some repairs leave damage, and a stale block of a memory is not seen; `onode-crash damage` names them"]
 fn damage_of_flash_and_its_memory_is_told() {
     nothing_is_silent("beside");
 }
 
 #[test]
-#[ignore = "known faults: some repairs leave damage, and two silent losses; `onode-crash damage` names them"]
+#[ignore = "known faults: some repairs leave damage, and a stale block of a memory is not seen; `onode-crash damage` names them"]
 fn damage_of_memory_is_told() {
     nothing_is_silent("scm");
 }
 
 #[test]
-#[ignore = "known faults: some repairs leave damage, and two silent losses; `onode-crash damage` names them"]
+#[ignore = "known faults: some repairs leave damage, and a stale block of a memory is not seen; `onode-crash damage` names them"]
 fn damage_of_two_disks_is_told() {
     nothing_is_silent("tier");
 }

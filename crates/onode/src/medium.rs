@@ -234,6 +234,7 @@ pub fn repair_medium(spec: &Spec, drop_damaged: bool, accept_loss: bool) -> Resu
     if let Spec::Tier(disks) = spec {
         return repair_disks(spec, disks, access, drop_damaged);
     }
+    let missing = missing_by_memory(spec).filter(|_| accept_loss || drop_damaged);
     let repaired = onode_flash::repair::repair(open(spec, false)?, &RepairOptions { drop_damaged });
     let actions = repaired.map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?.actions;
     let losers: BTreeSet<u64> = actions.iter().filter_map(Action::object).map(|object| object.0).collect();
@@ -242,25 +243,24 @@ pub fn repair_medium(spec: &Spec, drop_damaged: bool, accept_loss: bool) -> Resu
         losers: losers.into_iter().collect(),
         actions: actions.iter().map(ToString::to_string).collect(),
     };
-    if accept_loss && let Some(why) = give_up_memory(spec)? {
+    if let Some(why) = missing {
+        // What the flash has is what is left, and the memory would say for ever that more was promised.
+        if let Spec::Flash { beside: Some(memory), .. } = spec {
+            beside::give_up(spec, memory)?;
+        }
         done.actions.push(format!("lost: {why}"));
         done.lost = true;
     }
     Ok(done)
 }
 
-/// Gives up a memory beside the flash that has to do with more than the flash has; says what is lost with it. The flash is what is left then.
-fn give_up_memory(spec: &Spec) -> Result<Option<String>> {
-    let (Spec::Flash { shape, beside: Some(memory), .. }, Some(image)) = (spec, spec.image_path()) else {
-        return Ok(None);
-    };
-    match beside::open_flash(spec, image, (shape, memory), Access::LOOK) {
-        Err(error) if error.class == Class::Loss => {
-            beside::give_up(spec, memory)?;
-            Ok(Some(error.why))
-        }
+/// What the flash should have, as the memory beside it knows.
+fn missing_by_memory(spec: &Spec) -> Option<String> {
+    let Spec::Flash { shape, beside: Some(memory), .. } = spec else { return None };
+    match beside::open_flash(spec, spec.image_path()?, (shape, memory), Access::LOOK) {
+        Err(error) if error.class == Class::Loss => Some(error.why),
         // What else is wrong with the memory costs nothing, and the next mount tells it.
-        _ => Ok(None),
+        _ => None,
     }
 }
 

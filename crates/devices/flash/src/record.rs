@@ -256,7 +256,7 @@ pub fn first_record(frames: &[u8]) -> Option<Record> {
 }
 
 /// Puts the frames of page after page together to records.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Assembler {
     partial: Option<Vec<u8>>,
 }

@@ -100,11 +100,12 @@ impl Core {
             self.statistics.pages_replayed += 1;
             traces.last.clear();
             traces.sure = self.statistics.pages_replayed <= sure_pages;
+            let before = assembler.clone();
             if let Err(error) = self.replay_page(&page, &mut assembler, &mut cursor, &mut traces) {
                 match error.kind {
                     ErrorKind::Corrupt => {}
                     // All before what a write buffer has was durable: content that is missing there was lost since.
-                    ErrorKind::Stale if self.is_held_behind(&cursor) => {}
+                    ErrorKind::Stale if self.is_held_behind(&cursor) || self.is_held_there(&cursor, before) => {}
                     // Content of a commit that was never flushed is lost: the commit never happened.
                     ErrorKind::Stale => break PageFault::Checksum,
                     _ => return Err(error),
@@ -229,6 +230,21 @@ impl Core {
     fn is_held_behind(&self, cursor: &Cursor) -> bool {
         let place = self.held.as_ref().map(|held| held.place);
         place.is_some_and(|place| (place.sequence, place.at.page) >= (cursor.sequence, cursor.at.page))
+    }
+
+    /// Whether the write buffer has the page that was read last, as it was at the last sync, with a commit that is not replayed yet.
+    /// The assembler is the one of before that page.
+    fn is_held_there(&self, cursor: &Cursor, mut assembler: Assembler) -> bool {
+        let is_this = |place: PagePlace| (place.sequence, place.at.page + 1) == (cursor.sequence, cursor.at.page);
+        let Some(held) = self.held.as_ref().filter(|held| is_this(held.place)) else { return false };
+        let mut last = 0;
+        let read = assembler.page(&held.frames, &mut |record| {
+            if let Record::Commit { transaction, .. } = record {
+                last = transaction;
+            }
+            Ok(())
+        });
+        read.is_ok() && last > self.log.transaction
     }
 
     /// Where the replay begins.
