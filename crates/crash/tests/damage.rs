@@ -20,8 +20,8 @@ fn is_mended(medium: &str, image: u64) {
     assert_eq!(outcome.repaired, 1);
 }
 
-/// A flash that was replaced by the one of a session ago: repairs changed nothing, for the flash agrees with itself, and
-/// the memory beside it said for ever that something is missing.
+/// A flash that was replaced by the one of a session ago: repairs changed nothing, for the flash
+/// agrees with itself, and the memory beside it said for ever that something is missing.
 #[test]
 fn a_memory_that_knows_more_than_its_flash_is_given_up_with_consent() {
     is_mended("beside", 308);

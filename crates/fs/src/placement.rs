@@ -4,9 +4,9 @@
 //! is kept in the hints of the object, so a file knows its own and no list of prefixes is ever searched: the longest
 //! prefix is the directory a file was made in.
 //!
-//! Programs reach it through attributes that no listing shows: [`PLACEMENT`] is read and set, [`WHEREABOUTS`] is
-//! read, [`MOVE`] is set to `promote`, `promote-later` or `demote`, [`SECTIONS`] is the division of the fast device, and by
-//! [`FAST`] that goes or comes.
+//! Programs reach it through attributes that no listing shows: [`PLACEMENT`] is read and set,
+//! [`WHEREABOUTS`] is read, [`MOVE`] is set to `promote`, `promote-later` or `demote`, [`SECTIONS`]
+//! is the division of the fast device, and by [`FAST`] that goes or comes.
 
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
@@ -28,7 +28,8 @@ pub const MOVE: &str = "onode.move";
 /// fast device anew, in proportion to the bytes.
 pub const SECTIONS: &str = "onode.sections";
 
-/// The attribute of the topmost directory that is set to `detach`, `attach` or `attach-empty`: the fast device goes or comes.
+/// The attribute of the topmost directory that is set to `detach`, `attach` or `attach-empty`: the
+/// fast device goes or comes.
 pub const FAST: &str = "onode.fast";
 
 pub(crate) fn is_ours(name: &[u8]) -> bool {

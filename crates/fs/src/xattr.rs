@@ -148,7 +148,8 @@ impl FileSystem {
         flags: XattrFlags,
     ) -> Result<()> {
         if placement::is_ours(name) {
-            // Whoever may write to the top of a volume need not be the one who looks after its disks.
+            // Whoever may write to the top of a volume need not be the one who looks after its
+            // disks.
             if name == placement::FAST.as_bytes() && caller.uid != 0 {
                 let owner = self.attributes(number)?.uid;
                 if caller.uid != owner {

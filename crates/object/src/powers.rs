@@ -169,16 +169,17 @@ pub trait Place {
     /// # Errors
     /// `NotFound`, `Corrupt`.
     fn why(&self, object: ObjectId) -> Result<Whereabouts>;
-    /// Brings everything to the big device and goes on without the fast one, which can be taken away then.
+    /// Brings everything to the big device and goes on without the fast one, which can be taken
+    /// away then.
     ///
     /// # Errors
     /// `Invalid` if there is none; `Media`, `ReadOnly`.
     fn detach(&self) -> Result<()>;
-    /// The fast device takes part again after it was detached or failed. An `empty` one gives up what was on it.
+    /// The fast device takes part again after it was detached or failed. An `empty` one gives up
+    /// what was on it.
     ///
-    /// # Errors
-    /// `Invalid` if one takes part already, or if what is found is no fast device of this volume; `NotSupported` if nobody
-    /// knows where it is; `Corrupt`, `Media`, `ReadOnly`.
+    /// # Errors `Invalid` if one takes part already, or if what is found is no fast device of this
+    /// volume; `NotSupported` if nobody knows where it is; `Corrupt`, `Media`, `ReadOnly`.
     fn attach(&self, empty: bool) -> Result<()>;
 }
 

@@ -123,7 +123,8 @@ fn is_blank_or_ours(start: &[u8]) -> bool {
     is_blank || start.chunks(64).take(2).any(|anchor| anchor.starts_with(MAGIC))
 }
 
-/// Empties the memory of `beside`: whatever it says of the flash counts no more, and the next mount fills it from there.
+/// Empties the memory of `beside`: whatever it says of the flash counts no more, and the next mount
+/// fills it from there.
 pub(crate) fn give_up(spec: &Spec, beside: &Beside) -> Result<()> {
     let Some(path) = &beside.path else { return Ok(()) };
     let failed = |error| memory_error(format!("cannot repair {spec}"), path, &error);

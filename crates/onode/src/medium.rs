@@ -234,7 +234,7 @@ pub fn repair_medium(spec: &Spec, drop_damaged: bool, accept_loss: bool) -> Resu
     if let Spec::Tier(disks) = spec {
         return repair_disks(spec, disks, access, drop_damaged);
     }
-    let missing = missing_by_memory(spec).filter(|_| accept_loss || drop_damaged);
+    let missing = if accept_loss || drop_damaged { missing_by_memory(spec) } else { None };
     let repaired = onode_flash::repair::repair(open(spec, false)?, &RepairOptions { drop_damaged });
     let actions = repaired.map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?.actions;
     let losers: BTreeSet<u64> = actions.iter().filter_map(Action::object).map(|object| object.0).collect();
@@ -243,22 +243,21 @@ pub fn repair_medium(spec: &Spec, drop_damaged: bool, accept_loss: bool) -> Resu
         losers: losers.into_iter().collect(),
         actions: actions.iter().map(ToString::to_string).collect(),
     };
-    if let Some(why) = missing {
-        // What the flash has is what is left, and the memory would say for ever that more was promised.
-        if let Spec::Flash { beside: Some(memory), .. } = spec {
-            beside::give_up(spec, memory)?;
-        }
+    if let Some((memory, why)) = missing {
+        // What the flash has is what is left, and the memory would say for ever that more was
+        // promised.
+        beside::give_up(spec, memory)?;
         done.actions.push(format!("lost: {why}"));
         done.lost = true;
     }
     Ok(done)
 }
 
-/// What the flash should have, as the memory beside it knows.
-fn missing_by_memory(spec: &Spec) -> Option<String> {
+/// The memory beside the flash and what the flash should have, as that memory knows.
+fn missing_by_memory(spec: &Spec) -> Option<(&Beside, String)> {
     let Spec::Flash { shape, beside: Some(memory), .. } = spec else { return None };
     match beside::open_flash(spec, spec.image_path()?, (shape, memory), Access::LOOK) {
-        Err(error) if error.class == Class::Loss => Some(error.why),
+        Err(error) if error.class == Class::Loss => Some((memory, error.why)),
         // What else is wrong with the memory costs nothing, and the next mount tells it.
         _ => None,
     }

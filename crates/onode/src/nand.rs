@@ -62,19 +62,13 @@ pub(crate) fn is_chip(path: &Path) -> bool {
     identify(path) == Ok(Kind::Mtd)
 }
 
-/// Whether a file is one that is used like a device, also if its start is gone. One that cannot be read is not; opening it
-/// tells why.
+/// Whether a file is one that is used like a device, also if its start is gone. One that cannot be
+/// read is not; opening it tells why.
 fn is_like_a_device(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
-    let read = |offset| {
-        let mut first = [0; 8];
-        file.read_exact_at(&mut first, offset).is_ok().then_some(first)
-    };
-    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-    match read(0) {
-        Some(first) if first == [0; 8] => has_far_label(bytes, read),
-        first => first.is_some_and(|first| is_labelled(&first)),
-    }
+    let mut first = [0; 8];
+    let is_there = file.read_exact_at(&mut first, 0).is_ok();
+    is_there && (is_labelled(&first) || first == [0; 8] && has_far_label(&file))
 }
 
 fn not_a_device(what: String) -> Error {

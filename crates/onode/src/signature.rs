@@ -1,13 +1,12 @@
 //! What a device holds, as far as its first bytes tell: the marks of file systems, volumes and partition
 //! tables that people would not like to lose.
 //!
-//! It does not promise to know everything, and it looks at the start of a device only; where that is empty, also for a volume of Onode that
-//! lost its start.
+//! It does not promise to know everything, and it looks at the start of a device only; where that
+//! is empty, also for a volume of Onode that lost its start.
 
 use onode_media::real::block::{has_far_label, is_labelled};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Bytes from the start in which all marks lie.
@@ -51,14 +50,10 @@ const MARKS: [(usize, &[u8], &str); 26] = [
 /// # Errors
 /// If it cannot be opened or read.
 pub(crate) fn of_device(path: &Path) -> io::Result<Option<&'static str>> {
-    let found = of_part(path, 0)?;
-    let mut file = File::open(path)?;
-    let bytes = file.seek(SeekFrom::End(0))?;
-    let read = |offset| {
-        let mut first = [0; 8];
-        file.read_exact_at(&mut first, offset).is_ok().then_some(first)
-    };
-    Ok(found.or_else(|| has_far_label(bytes, read).then_some("an Onode volume whose beginning is gone")))
+    if let Some(found) = of_part(path, 0)? {
+        return Ok(Some(found));
+    }
+    Ok(has_far_label(&File::open(path)?).then_some("an Onode volume whose beginning is gone"))
 }
 
 /// What a bare chip with such erase blocks holds: a superblock of ours may lie in any of the first four.

@@ -79,7 +79,8 @@ fn an_image_without_superblock_is_damaged() {
     let image = place.image("disk.img");
     let file = OpenOptions::new().read(true).write(true).open(&image).expect("open");
     let length = file.metadata().expect("metadata").len();
-    // The data of the first and of the last blocks: every superblock is there. Behind them are table and header, a page each.
+    // The data of the first and of the last blocks: every superblock is there. Behind them are
+    // table and header, a page each.
     for from in [length - 2 * 4096 - (64 << 20), length - 2 * 4096 - 8 * 64 * 4096] {
         file.write_all_at(&vec![0x5a; 8 * 64 * 4096], from).expect("write");
     }

@@ -148,7 +148,8 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Repairs with leave to drop, medium and files as `onode repair` does; what is left is sound and has no wrong bytes.
+    /// Repairs with leave to drop, medium and files as `onode repair` does; what is left is sound
+    /// and has no wrong bytes.
     fn repair(&self, checked: Checked, verdict: &mut Verdict) -> Result<(), String> {
         if checked != Checked::Unsound {
             return Ok(());

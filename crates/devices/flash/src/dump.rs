@@ -159,7 +159,7 @@ impl fmt::Display for SuperblockDump {
 pub fn superblocks(nand: &mut dyn Nand) -> Result<Vec<SuperblockDump>> {
     let shape = nand.geometry();
     let mut all = Vec::new();
-    for block in superblocks::blocks(nand)?.into_iter().flatten() {
+    for block in crate::ring::blocks_of(nand)?.into_iter().flatten() {
         for page in 0..shape.pages_per_block {
             let content = match superblocks::read_slot(nand, block, page) {
                 Slot::Erased => continue,

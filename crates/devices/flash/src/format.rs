@@ -148,8 +148,9 @@ pub const NOWHERE: u64 = u64::MAX;
 
 /// The fixed part of a superblock; `table_pieces` [`BlobReference`]s follow it, and with [`FEATURE_DEFERRED`] one more.
 ///
-/// A superblock is one page. It is written at every checkpoint, at both ends of the medium into the superblock blocks in turn,
-/// and is never rewritten in place. The valid one with the highest `generation` counts.
+/// A superblock is one page. It is written at every checkpoint, at both ends of the medium into the
+/// superblock blocks in turn, and is never rewritten in place. The valid one with the highest
+/// `generation` counts.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Superblock {

@@ -45,7 +45,8 @@ impl Layout {
     /// The fewest segments a volume can work with.
     pub const MIN_SEGMENTS: u32 = 16;
 
-    /// Divides a medium of `geometry` into segments of `blocks_per_segment`, as new volumes are divided.
+    /// Divides a medium of `geometry` into segments of `blocks_per_segment`, as new volumes are
+    /// divided.
     ///
     /// # Errors
     /// `Invalid` if the shape cannot carry a volume.

@@ -100,12 +100,12 @@ impl Core {
             self.statistics.pages_replayed += 1;
             traces.last.clear();
             traces.sure = self.statistics.pages_replayed <= sure_pages;
-            let before = assembler.clone();
+            let synced = self.synced_by_buffer(&cursor, &assembler);
             if let Err(error) = self.replay_page(&page, &mut assembler, &mut cursor, &mut traces) {
                 match error.kind {
                     ErrorKind::Corrupt => {}
                     // All before what a write buffer has was durable: content that is missing there was lost since.
-                    ErrorKind::Stale if self.is_held_behind(&cursor) || self.is_held_there(&cursor, before) => {}
+                    ErrorKind::Stale if self.log.transaction < synced => {}
                     // Content of a commit that was never flushed is lost: the commit never happened.
                     ErrorKind::Stale => break PageFault::Checksum,
                     _ => return Err(error),
@@ -226,25 +226,28 @@ impl Core {
         self.log.waiting_pages.add(&layout, layout.location(at, 0), content)
     }
 
-    /// Whether the write buffer has a page behind the last one that was read.
-    fn is_held_behind(&self, cursor: &Cursor) -> bool {
-        let place = self.held.as_ref().map(|held| held.place);
-        place.is_some_and(|place| (place.sequence, place.at.page) >= (cursor.sequence, cursor.at.page))
-    }
-
-    /// Whether the write buffer has the page that was read last, as it was at the last sync, with a commit that is not replayed yet.
-    /// The assembler is the one of before that page.
-    fn is_held_there(&self, cursor: &Cursor, mut assembler: Assembler) -> bool {
-        let is_this = |place: PagePlace| (place.sequence, place.at.page + 1) == (cursor.sequence, cursor.at.page);
-        let Some(held) = self.held.as_ref().filter(|held| is_this(held.place)) else { return false };
+    /// Commits up to this one were synced, as the write buffer knows: all of them if it has a page
+    /// behind the one that was read last, those that it has of this page as it was at the last
+    /// sync, else none. `assembler` is that of before this page.
+    fn synced_by_buffer(&self, cursor: &Cursor, assembler: &Assembler) -> u64 {
+        let Some(held) = &self.held else { return 0 };
+        let (held_at, read_up_to) = ((held.place.sequence, held.place.at.page), (cursor.sequence, cursor.at.page));
+        if held_at >= read_up_to {
+            return u64::MAX;
+        }
         let mut last = 0;
-        let read = assembler.page(&held.frames, &mut |record| {
-            if let Record::Commit { transaction, .. } = record {
-                last = transaction;
+        if (held_at.0, held_at.1 + 1) == read_up_to {
+            let read = assembler.clone().page(&held.frames, &mut |record| {
+                if let Record::Commit { transaction, .. } = record {
+                    last = transaction;
+                }
+                Ok(())
+            });
+            if read.is_err() {
+                return 0;
             }
-            Ok(())
-        });
-        read.is_ok() && last > self.log.transaction
+        }
+        last
     }
 
     /// Where the replay begins.

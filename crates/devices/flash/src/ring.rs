@@ -1,14 +1,14 @@
 //! Superblocks in turn: where the next ones go and which one counts.
 //!
-//! Each superblock is written twice, first at the start of the medium, then at its end, so that what destroys one end
-//! leaves the other. At each end superblocks fill erase blocks page by page, block after block. A block is erased
-//! right before its first page is programmed, and a session never goes on in a block of an earlier
-//! session, because its next page may have been hit by a cut. The newest superblock found by a
-//! mount may itself be such a page, readable now and not the next time. So the first write of
-//! every session repeats it.
+//! Each superblock is written twice, first at the start of the medium, then at its end, so that
+//! what destroys one end leaves the other. At each end superblocks fill erase blocks page by page,
+//! block after block. A block is erased right before its first page is programmed, and a session
+//! never goes on in a block of an earlier session, because its next page may have been hit by a
+//! cut. The newest superblock found by a mount may itself be such a page, readable now and not the
+//! next time. So the first write of every session repeats it.
 //!
-//! It keeps true: the block with the newest superblock of an end is not erased before that superblock, or a newer one, is at
-//! the other end. Tiny media and volumes of before have one end.
+//! It keeps true: the block with the newest superblock of an end is not erased before that
+//! superblock, or a newer one, is at the other end. Tiny media and volumes of before have one end.
 
 use crate::core::Core;
 use crate::format::{
@@ -29,7 +29,7 @@ mod sound;
 #[cfg(test)]
 mod tests;
 
-pub use find::{Found, find, find_all, in_use, parse_superblock, superblocks_of};
+pub use find::{Found, blocks_of, find, find_all, parse_superblock};
 pub use sound::{check_superblock, numbers_are_possible};
 
 /// State of the superblocks.
@@ -122,7 +122,8 @@ impl Core {
             let mut steps = 1..=3 * layout.superblocks.in_use() as u32;
             while let Some((block, page)) = self.next_place(end, written.is_some(), &mut steps, &mut failed)? {
                 if written.is_none() {
-                    // A page whose program failed may yet be readable: the next attempt has a number of its own.
+                    // A page whose program failed may yet be readable: the next attempt has a
+                    // number of its own.
                     generation += 1;
                     if first {
                         self.ring.checkpoint_generation = generation;
@@ -178,9 +179,10 @@ impl Core {
         self.checkpoint_state.clean && (first || self.clean)
     }
 
-    /// Block and page for the next superblock at `end`; nothing if no block is left there. A block that is begun is erased;
-    /// `steps` are the ones not tried yet, counted from the block with the newest superblock. Blocks that refuse are added
-    /// to `failed`. `is_copy` says that the superblock stands at the other end already.
+    /// Block and page for the next superblock at `end`; nothing if no block is left there. A block
+    /// that is begun is erased; `steps` are the ones not tried yet, counted from the block with the
+    /// newest superblock. Blocks that refuse are added to `failed`. `is_copy` says that the
+    /// superblock stands at the other end already.
     fn next_place(
         &mut self,
         end: End,
@@ -195,7 +197,7 @@ impl Core {
         {
             return Ok(Some((turn.block, page)));
         }
-        let blocks = self.log.store.write("look for bad blocks", |nand| in_use(nand, layout.superblocks, end))?;
+        let blocks = self.log.store.write("look for bad blocks", |nand| find::in_use(nand, layout.superblocks, end))?;
         let newest = blocks.iter().position(|&block| block == turn.block);
         if is_planted(Bug::NewestErased) && newest.is_some() && !is_copy {
             self.erase_newest()?;
@@ -241,11 +243,9 @@ impl Core {
         let turns = self.ring.turns;
         for &block in failed.iter().filter(|block| turns.iter().all(|turn| turn.block != **block)) {
             let mut sound = 0;
-            for end in End::ALL {
-                for other in superblocks.at(end).filter(|other| *other != block) {
-                    let bad = self.log.store.write("look for bad blocks", |nand| nand.is_bad(BlockAddress(other)))?;
-                    sound += u32::from(!bad);
-                }
+            for other in superblocks.all().filter(|other| *other != block) {
+                let bad = self.log.store.write("look for bad blocks", |nand| nand.is_bad(BlockAddress(other)))?;
+                sound += u32::from(!bad);
             }
             if sound >= 2 {
                 self.log.store.write("mark bad block", |nand| nand.mark_bad(BlockAddress(block)))?;

@@ -27,8 +27,8 @@ pub trait FindFast: Send + Sync {
 
     /// The disk as an empty one, divided as it was `before`.
     ///
-    /// # Errors
-    /// As [`known`](Self::known); `Invalid` also if there is something on it that people would not like to lose.
+    /// # Errors As [`known`](Self::known); `Invalid` also if there is something on it that people
+    /// would not like to lose.
     fn empty(&self, before: Option<FastOptions>) -> Result<NewFast>;
 }
 

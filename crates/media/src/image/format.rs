@@ -7,8 +7,8 @@
 //! ..       block table as it was at the last flush     rounded up to 4,096
 //! ..       header page again
 //! ```
-//! In version 1 the spare bytes of all pages are one region behind the table, the pages of all blocks another one, and there
-//! are no copies.
+//! In version 1 the spare bytes of all pages are one region behind the table, the pages of all
+//! blocks another one, and there are no copies.
 //!
 //! Decoding trusts nothing: every field is checked before it is used.
 

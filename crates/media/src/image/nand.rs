@@ -2,11 +2,12 @@
 //!
 //! It keeps true: a program writes data and spare bytes before the table entry that counts the
 //! page, so a killed process never shows half a page as written; an erase empties the block before
-//! the entry says so, which leaves at worst what a cut erase leaves; a run of pages is one write for
-//! the data and one for the spare bytes. After a failure of the *host*, everything before the last
-//! [`flush`](Nand::flush) is there, and what came later may be there in part and in any order: who
-//! moved content must flush before erasing its old place. Header and block table stand at the end of the file, too, the table as it was at the
-//! last flush: with the start of the file gone everything else is still found. Virtual time is not kept; wrap it in
+//! the entry says so, which leaves at worst what a cut erase leaves; a run of pages is one write
+//! for the data and one for the spare bytes. After a failure of the *host*, everything before the
+//! last [`flush`](Nand::flush) is there, and what came later may be there in part and in any order:
+//! who moved content must flush before erasing its old place. Header and block table stand at the
+//! end of the file, too, the table as it was at the last flush: with the start of the file gone
+//! everything else is still found. Virtual time is not kept; wrap it in
 //! [`Latency`](crate::wrap::Latency) for that.
 
 use super::format::{BlockState, ENTRY_BYTES, HEADER_BYTES, Header, Layout, TableEntry};
@@ -158,7 +159,8 @@ impl ImageNand {
         Ok(image)
     }
 
-    /// Writes what is damaged of one end as the other end has it; `behind` are the blocks whose entry at the start is.
+    /// Writes what is damaged of one end as the other end has it; `behind` are the blocks whose
+    /// entry at the start is.
     fn heal(&mut self, behind: BTreeSet<u32>) -> Result<()> {
         let Some(copies) = self.layout.copies else { return Ok(()) };
         let header = Header::new(self.geometry, self.uuid);
@@ -356,8 +358,8 @@ impl ImageNand {
     }
 }
 
-/// The header of an image of `bytes`. The one at the end counts where the start is zeros or damaged, not where somebody wrote
-/// something else.
+/// The header of an image of `bytes`. The one at the end counts where the start is zeros or
+/// damaged, not where somebody wrote something else.
 fn read_header(file: &HostFile, bytes: u64) -> Result<(Geometry, [u8; 16], Layout)> {
     let mut header = [0; HEADER_BYTES];
     let there = usize::try_from(bytes).unwrap_or(HEADER_BYTES).min(HEADER_BYTES);
@@ -390,8 +392,9 @@ fn read_table(file: &HostFile, offset: u64, geometry: Geometry) -> Result<Vec<Op
     Ok((0..).zip(table.chunks_exact(ENTRY_BYTES)).map(decode).collect())
 }
 
-/// The later one of two states of a block: it is erased and written, and nothing of that is ever taken back. An entry of zeros,
-/// as of a block that was never used, may be what is left of a damaged table.
+/// The later one of two states of a block: it is erased and written, and nothing of that is ever
+/// taken back. An entry of zeros, as of a block that was never used, may be what is left of a
+/// damaged table.
 fn newer(one: Option<BlockState>, copy: Option<BlockState>) -> Option<BlockState> {
     let (Some(state), Some(of_copy)) = (one, copy) else { return one.or(copy) };
     let age = |state: &BlockState| (state.erases, state.written_pages);

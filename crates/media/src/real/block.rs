@@ -23,6 +23,9 @@ use crate::nand::{BlockAddress, Geometry, Nand, PageAddress};
 use crate::tag::IoTag;
 use alloc::format;
 use alloc::vec;
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 #[cfg(test)]
@@ -46,10 +49,15 @@ pub fn blocks_that_fit(bytes: u64, page_bytes: u32, pages_per_block: u32) -> Opt
     Some(u32::try_from(blocks).unwrap_or(u32::MAX))
 }
 
-/// Whether a file of `bytes` whose start was wiped has the label of [`BlockNand::create`] at its end; `read` reads 8 bytes at an
-/// offset.
-pub fn has_far_label(bytes: u64, read: impl FnOnce(u64) -> Option<[u8; 8]>) -> bool {
-    bytes >= DATA_OFFSET && read(far_label(bytes)).is_some_and(|first| is_labelled(&first))
+/// Whether a file or device whose start is gone has the label of [`BlockNand::create`] at its end.
+/// One that cannot be read has none.
+#[must_use]
+pub fn has_far_label(file: &File) -> bool {
+    let mut first = [0; 8];
+    let mut at_end = file;
+    at_end.seek(SeekFrom::End(0)).is_ok_and(|bytes| {
+        bytes >= DATA_OFFSET && file.read_exact_at(&mut first, far_label(bytes)).is_ok() && is_labelled(&first)
+    })
 }
 
 /// Whether something that begins with `first` was divided by [`BlockNand::create`].
@@ -301,8 +309,8 @@ impl<S: BlockDev> Nand for BlockNand<S> {
     }
 }
 
-/// Writes the label to all its places, from the end on: what is not finished begins with none. Where the last block reaches to the
-/// end there is no room for one behind it.
+/// Writes the label to all its places, from the end on: what is not finished begins with none.
+/// Where the last block reaches to the end there is no room for one behind it.
 fn write_labels<S: BlockDev>(storage: &mut S, label: &Label) -> Result<()> {
     let at_end = far_label(storage.bytes());
     let at_start = (0..LABEL_COPIES).rev().map(|copy| copy * SECTOR_BYTES as u64);
@@ -312,8 +320,8 @@ fn write_labels<S: BlockDev>(storage: &mut S, label: &Label) -> Result<()> {
     Ok(())
 }
 
-/// The label, and whether it is the one at the end. Its copies count only if the first is damaged or gone: where somebody wrote
-/// something else, the volume is gone.
+/// The label, and whether it is the one at the end. Its copies count only if the first is damaged
+/// or gone: where somebody wrote something else, the volume is gone.
 fn read_label<S: BlockDev>(storage: &mut S) -> Result<(Label, bool)> {
     let read = |storage: &mut S, offset: u64| {
         let mut bytes = [0; SECTOR_BYTES];

@@ -1,7 +1,8 @@
 //! `onode attach` and `onode detach`: the fast disk of a mounted volume comes and goes.
 //!
-//! Nothing that was accepted is lost either way: a disk goes when the big one has everything, and what comes is the disk where the
-//! spec of the mount says it is, with copies that are compared with their checksums, or an empty one.
+//! Nothing that was accepted is lost either way: a disk goes when the big one has everything, and
+//! what comes is the disk where the spec of the mount says it is, with copies that are compared
+//! with their checksums, or an empty one.
 
 use crate::commands::tiers::{Files, Target};
 use crate::output::Output;
@@ -17,7 +18,8 @@ use std::path::{Path, PathBuf};
 pub struct AttachArguments {
     /// The directory on which the volume is mounted.
     directory: PathBuf,
-    /// Begin with an empty fast disk: what is on it is gone. A disk with anything else than a fast disk of Onode on it is refused.
+    /// Begin with an empty fast disk: what is on it is gone. A disk with anything else than a fast
+    /// disk of Onode on it is refused.
     #[arg(long)]
     empty: bool,
 }
@@ -50,7 +52,8 @@ pub fn detach(arguments: &DetachArguments, output: &Output) -> Result<u8> {
     change(&arguments.directory, "detach", "there is no fast disk", (why, hint), output)
 }
 
-/// Does `how`; `done` tells that there is nothing to do, and the last two why it was refused and what to do now.
+/// Does `how`; `done` tells that there is nothing to do, and the last two why it was refused and
+/// what to do now.
 fn change(directory: &Path, how: &str, done: &str, (why, hint): (&str, &str), output: &Output) -> Result<u8> {
     let what = || format!("cannot {} the fast disk of {}", how.trim_end_matches("-empty"), directory.display());
     let target = Target::new(directory.to_path_buf().into(), None);

@@ -7,7 +7,7 @@ use super::medium::Medium;
 use crate::format::{
     BlobReference, FEATURES_KNOWN, FORMAT_MAJOR, FORMAT_MINOR, PageKind, SUPERBLOCK_MAGIC, Superblock,
 };
-use crate::layout::{End, Layout, SuperblockBlocks};
+use crate::layout::{Layout, SuperblockBlocks};
 use crate::page::{self, PageFault};
 use crate::ring;
 use crate::segments::SegmentTable;
@@ -71,22 +71,11 @@ pub(crate) fn read_slot(nand: &mut dyn Nand, block: u32, page: u32) -> Slot {
     }
 }
 
-/// The blocks that hold superblocks, at the start and at the end of the medium.
-pub(crate) fn blocks(nand: &mut dyn Nand) -> onode_object::Result<[Vec<u32>; 2]> {
-    let superblocks = ring::superblocks_of(nand)?;
-    let mut blocks = [Vec::new(), Vec::new()];
-    for end in End::ALL {
-        blocks[end as usize] = ring::in_use(nand, superblocks, end)
-            .map_err(|error| crate::errors::from_media("look for bad blocks", &error))?;
-    }
-    Ok(blocks)
-}
-
 /// All superblocks in order of generation; findings about the area go to `context`.
 pub(crate) fn scan(nand: &mut dyn Nand, context: &mut Context<'_>) -> Vec<Located> {
     let shape = nand.geometry();
     let mut all: Vec<Located> = Vec::new();
-    let blocks = match blocks(nand) {
+    let blocks = match ring::blocks_of(nand) {
         Ok(blocks) => blocks,
         Err(error) => {
             let finding =

@@ -6,7 +6,7 @@ use crate::apply::{Extent, Onode};
 use crate::core::Core;
 use crate::format::{NO_SUMMARY, PageTrailer, Superblock};
 use crate::items::Owner;
-use crate::layout::{End, Layout, SegmentPage};
+use crate::layout::{Layout, SegmentPage};
 use crate::options::{FormatOptions, MountOptions};
 use crate::page::{self, PageInfo};
 use crate::policy::Stream;
@@ -99,7 +99,7 @@ fn after_superblocks(change: impl Fn(&mut Superblock)) -> Vec<(Severity, Finding
     let layout = core.log.store.layout;
     let mut copy = altered(core.log.store.nand(), |page, data, spare| {
         let block = SHAPE.block_of(page).0;
-        let is_superblock = End::ALL.iter().any(|end| layout.superblocks.at(*end).contains(&block)) && data[0] != 0xff;
+        let is_superblock = layout.superblocks.all().any(|one| one == block) && data[0] != 0xff;
         if !is_superblock {
             return;
         }

@@ -4,15 +4,16 @@ use crate::format::FEATURE_FAR_SUPERBLOCKS;
 use core::ops::Range;
 use onode_media::Geometry;
 
-/// Which erase blocks hold superblocks: each superblock stands at the start and at the end of the medium, so that what
-/// destroys one end leaves the other.
+/// Which erase blocks hold superblocks: each superblock stands at the start and at the end of the
+/// medium, so that what destroys one end leaves the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SuperblockBlocks {
     /// Blocks of the medium.
     blocks: u32,
     /// Blocks at the start.
     head: u32,
-    /// Blocks at the end; none on tiny media, and on volumes made before superblocks stood there, too.
+    /// Blocks at the end; none on tiny media, and on volumes made before superblocks stood there,
+    /// too.
     tail: u32,
 }
 
@@ -42,9 +43,11 @@ impl End {
 impl SuperblockBlocks {
     /// Fewer blocks are too few for superblocks at both ends.
     const LEAST_BLOCKS: u32 = 64;
-    /// With so many blocks there are three at each end, which wear out more slowly than two. Each is looked at by a mount.
+    /// With so many blocks there are three at each end, which wear out more slowly than two. Each
+    /// is looked at by a mount.
     const MANY_BLOCKS: u32 = 1024;
-    /// Blocks at the end of a large medium that may be bad: chips often keep their own table of bad blocks in the last four.
+    /// Blocks at the end of a large medium that may be bad: chips often keep their own table of bad
+    /// blocks in the last four.
     const SPARE: u32 = 4;
 
     /// Those of a new volume.
@@ -101,6 +104,11 @@ impl SuperblockBlocks {
             End::Start => 0..self.head,
             End::Far => self.blocks - self.tail..self.blocks,
         }
+    }
+
+    /// Those at both ends.
+    pub fn all(&self) -> impl Iterator<Item = u32> + use<> {
+        self.at(End::Start).chain(self.at(End::Far))
     }
 
     /// The end at which `block` is.

@@ -26,7 +26,8 @@ pub struct Found {
 }
 
 impl Found {
-    /// Whether the memory beside the flash may have commits that were promised and that the flash lacks.
+    /// Whether the memory beside the flash may have commits that were promised and that the flash
+    /// lacks.
     pub const fn is_buffered(&self) -> bool {
         self.superblock.compatible.get() & FEATURE_BUFFERED != 0
     }
@@ -41,8 +42,8 @@ impl Found {
     }
 }
 
-/// Erase blocks at `end` in which superblocks may stand. What a bad one holds does not matter at the far end: others stand
-/// in for it there.
+/// Erase blocks at `end` in which superblocks may stand. What a bad one holds does not matter at
+/// the far end: others stand in for it there.
 ///
 /// # Errors
 /// If the medium cannot say which blocks are bad.
@@ -56,36 +57,37 @@ pub fn in_use(nand: &mut dyn Nand, superblocks: SuperblockBlocks, end: End) -> o
     Ok(blocks)
 }
 
-/// Where the volume on a medium has its superblocks; as new volumes have them if none can be read.
+/// The blocks in which the volume on a medium has its superblocks, at the start and at the end; as
+/// new volumes have them if no superblock can be read.
 ///
 /// # Errors
 /// Only if the medium itself cannot be read.
-pub fn superblocks_of(nand: &mut dyn Nand) -> Result<SuperblockBlocks> {
+pub fn blocks_of(nand: &mut dyn Nand) -> Result<[Vec<u32>; 2]> {
     let shape = nand.geometry();
-    Ok(match find(nand, None)? {
+    let superblocks = match find(nand, None)? {
         Some(found) if !found.is_at_both_ends() => SuperblockBlocks::at_start(&shape),
         _ => SuperblockBlocks::of_new(&shape),
-    })
+    };
+    Ok([blocks_at(nand, superblocks, End::Start)?, blocks_at(nand, superblocks, End::Far)?])
 }
 
-/// All readable superblocks of a medium, oldest first, each as often as it stands there. Unreadable pages are passed over: a
-/// cut leaves them.
+/// All readable superblocks of a medium, oldest first, each as often as it stands there. Unreadable
+/// pages are passed over: a cut leaves them.
 ///
 /// # Errors
 /// Only if the medium itself cannot be read; an empty result means that this is no volume.
 pub fn find_all(nand: &mut dyn Nand) -> Result<Vec<Found>> {
-    let superblocks = superblocks_of(nand)?;
     let mut all = Vec::new();
     let mut turns = [Turn::NONE; 2];
-    for end in End::ALL {
+    for (blocks, turn) in blocks_of(nand)?.into_iter().zip(&mut turns) {
         let before = all.len();
-        for block in blocks_at(nand, superblocks, end)? {
+        for block in blocks {
             for page in 0..nand.geometry().pages_per_block {
                 all.extend(read_superblock(nand, block, page)?.ok());
             }
         }
         let newest = all[before..].iter().map(Found::turn).max_by_key(|turn| turn.generation);
-        turns[end as usize] = newest.unwrap_or(Turn::NONE);
+        *turn = newest.unwrap_or(Turn::NONE);
     }
     all.iter_mut().for_each(|found| found.turns = turns);
     all.sort_by_key(|found| found.superblock.generation.get());
@@ -96,8 +98,8 @@ fn blocks_at(nand: &mut dyn Nand, superblocks: SuperblockBlocks, end: End) -> Re
     in_use(nand, superblocks, end).map_err(|error| crate::errors::from_media("look for bad blocks", &error))
 }
 
-/// The newest readable superblock of a medium, found with few reads. `expected` is its number, if that is known from
-/// elsewhere: a guess that only says where to look first.
+/// The newest readable superblock of a medium, found with few reads. `expected` is its number, if
+/// that is known from elsewhere: a guess that only says where to look first.
 ///
 /// # Errors
 /// Only if the medium itself cannot be read; without a result this is no volume.
@@ -106,7 +108,8 @@ pub fn find(nand: &mut dyn Nand, expected: Option<u32>) -> Result<Option<Found>>
     let superblocks = SuperblockBlocks::of_new(&shape);
     if superblocks.at_both_ends() {
         let heads = heads(nand, superblocks, End::Start)?;
-        // Volumes of before may have had others behind them, and what is at the end of the medium is not theirs.
+        // Volumes of before may have had others behind them, and what is at the end of the medium
+        // is not theirs.
         let of_before = |head: &Head| head.found.as_ref().is_some_and(|found| !found.is_at_both_ends());
         if !heads.iter().any(of_before)
             && let Some(found) = find_at_both_ends(nand, superblocks, heads, expected)?
@@ -119,8 +122,8 @@ pub fn find(nand: &mut dyn Nand, expected: Option<u32>) -> Result<Option<Found>>
     Ok(found.filter(|found| !found.is_at_both_ends()).map(|found| Found { turns: [found.turn(), Turn::NONE], ..found }))
 }
 
-/// The newest one of either end. Where one was looked for the other is found with two reads, unless a cut came
-/// between them.
+/// The newest one of either end. Where one was looked for the other is found with two reads, unless
+/// a cut came between them.
 fn find_at_both_ends(
     nand: &mut dyn Nand,
     superblocks: SuperblockBlocks,
@@ -162,8 +165,9 @@ fn heads(nand: &mut dyn Nand, superblocks: SuperblockBlocks, end: End) -> Result
     Ok(heads)
 }
 
-/// The newest superblock in the blocks that begin with `heads`. Blocks are filled in turn, so the youngest readable one holds it, or one
-/// whose head cannot be read: a cut may have hit that, or damage one of long ago.
+/// The newest superblock in the blocks that begin with `heads`. Blocks are filled in turn, so the
+/// youngest readable one holds it, or one whose head cannot be read: a cut may have hit that, or
+/// damage one of long ago.
 fn newest(nand: &mut dyn Nand, heads: Vec<Head>, expected: Option<u32>) -> Result<Option<Found>> {
     let mut newest: Option<Found> = None;
     let generation = |found: &Found| found.superblock.generation.get();
@@ -199,8 +203,8 @@ fn newest_of_block(
     Ok(None)
 }
 
-/// The last page of `block` that is not erased, and the superblock on it if it was read on the way: pages are
-/// programmed in order. `head` is what its first page holds, which is not erased.
+/// The last page of `block` that is not erased, and the superblock on it if it was read on the way:
+/// pages are programmed in order. `head` is what its first page holds, which is not erased.
 fn last_programmed(
     nand: &mut dyn Nand,
     block: u32,
@@ -219,8 +223,8 @@ fn last_programmed(
         _ => [2, 0, 0],
     };
     let mut first = first.into_iter();
-    // A first page is to be read once more: a cut may have left it readable just once, and where there are two blocks the
-    // next superblock takes the place of those before it.
+    // A first page is to be read once more: a cut may have left it readable just once, and where
+    // there are two blocks the next superblock takes the place of those before it.
     let mut newest = None;
     while low < high {
         let page = first.find(|page| (low..high).contains(page)).unwrap_or(low + (high - low) / 2);
@@ -263,7 +267,8 @@ fn read_superblock(nand: &mut dyn Nand, block: u32, page: u32) -> Result<core::r
     })
 }
 
-/// A superblock and its references, to the segment table and to deferred changes, from the bytes of one.
+/// A superblock and its references, to the segment table and to deferred changes, from the bytes of
+/// one.
 pub fn parse_superblock(bytes: &[u8]) -> Option<(Superblock, Vec<BlobReference>, Option<BlobReference>)> {
     let (superblock, after) = Superblock::read_from_prefix(bytes).ok()?;
     let (pieces, deferred) = superblock.references(after)?;

@@ -28,8 +28,8 @@ fn the_newest_is_found_with_any_guess() {
             assert_eq!(found.superblock.generation.get(), newest, "{expected:?}");
             assert_eq!(found.turns.map(|turn| turn.block), core.ring.turns.map(|turn| turn.block), "{expected:?}");
             let reads = reads(&core) - before;
-            // Four first pages, the one behind what is expected and that one, or the one before; or a bisection of sixteen. At
-            // the other end the one behind what was found, and that one.
+            // Four first pages, the one behind what is expected and that one, or the one before; or
+            // a bisection of sixteen. At the other end the one behind what was found, and that one.
             let ahead = expected.map(|expected| expected.wrapping_sub(newest));
             let most = ahead.filter(|ahead| *ahead < 2).map_or(14, |ahead| 8 + u64::from(ahead));
             assert!(
@@ -142,8 +142,8 @@ fn either_end_may_be_lost() {
     }
 }
 
-/// A superblock of long ago that cannot be read, at the start of its block: what follows it there was taken for the newest one, and the
-/// session that began with it erased those that were.
+/// A superblock of long ago that cannot be read, at the start of its block: what follows it there
+/// was taken for the newest one, and the session that began with it erased those that were.
 #[test]
 fn damage_to_an_old_one_brings_no_old_one_back() {
     for blocks in [48, 64, 1024] {
@@ -164,12 +164,13 @@ fn damage_to_an_old_one_brings_no_old_one_back() {
     }
 }
 
-/// With one sound block at each end, or all of them at one end, superblocks are written, and at no time there is none.
+/// With one sound block at each end, or all of them at one end, superblocks are written, and at no
+/// time there is none.
 #[test]
 fn two_sound_blocks_are_enough() {
     let core = core_of(128);
     let superblocks = core.log.store.layout.superblocks;
-    let all: Vec<u32> = End::ALL.into_iter().flat_map(|end| superblocks.at(end)).collect();
+    let all: Vec<u32> = superblocks.all().collect();
     for pair in [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]] {
         let mut core = core_of(128);
         for &block in all.iter().filter(|block| !pair.iter().any(|&sound| all[sound] == **block)) {

@@ -285,7 +285,8 @@ fn every_damaged_header_byte_is_found() {
 
 #[test]
 fn a_header_that_lies_with_a_good_checksum_is_refused() {
-    // Page bytes, spare bytes, pages a block, blocks, chips, entry bytes, offsets, file bytes, copies, stride, reserved.
+    // Page bytes, spare bytes, pages a block, blocks, chips, entry bytes, offsets, file bytes,
+    // copies, stride, reserved.
     let lies: [(usize, &[u8]); 11] = [
         (16, &[1, 0, 0, 0]),
         (20, &[255; 4]),
