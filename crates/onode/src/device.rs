@@ -76,17 +76,19 @@ pub(crate) struct Access {
     pub(crate) read_only: bool,
     /// Open it although it holds less than it promised.
     pub(crate) accept_loss: bool,
+    /// Give up what is damaged, where a mount does that.
+    pub(crate) drop_damaged: bool,
 }
 
 impl Access {
     /// Looks and changes nothing.
-    pub(crate) const LOOK: Self = Self { read_only: true, accept_loss: false };
+    pub(crate) const LOOK: Self = Self { read_only: true, accept_loss: false, drop_damaged: false };
     /// Changes what it is asked to.
-    pub(crate) const CHANGE: Self = Self { read_only: false, accept_loss: false };
+    pub(crate) const CHANGE: Self = Self { read_only: false, accept_loss: false, drop_damaged: false };
 
     /// As these options of a mount say.
     pub(crate) const fn of(options: &MountOptions) -> Self {
-        Self { read_only: options.read_only, accept_loss: options.accept_loss }
+        Self { read_only: options.read_only, accept_loss: options.accept_loss, drop_damaged: false }
     }
 }
 
@@ -103,7 +105,7 @@ pub(crate) struct Opened {
 /// How a volume on flash of this shape is mounted.
 pub(crate) fn flash_options(shape: &Shape, access: Access) -> onode_flash::MountOptions {
     let Shape { placement, victim, wear, .. } = *shape;
-    let Access { read_only, accept_loss } = access;
+    let Access { read_only, accept_loss, .. } = access;
     onode_flash::MountOptions { read_only, accept_loss, placement, victim, wear, ..Default::default() }
 }
 

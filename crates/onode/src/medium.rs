@@ -11,6 +11,7 @@ use onode_flash::check::{CheckOptions, Finding, Severity};
 use onode_flash::repair::{Action, RepairOptions};
 use onode_media::Nand;
 use onode_object::powers::ScrubReport;
+use onode_tier::Salvaged;
 use onode_object::{Durability, ErrorKind, ObjectDevice, ObjectId, Transaction};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -143,7 +144,16 @@ fn check_disks(spec: &Spec, disks: &Tiers, progress: &mut dyn FnMut(u64, u64)) -
     while let Some(from) = next {
         progress(done, objects);
         let step = device.scrub().map_or(Ok(ScrubReport::default()), |scrub| scrub.scrub(from, OBJECTS_A_STEP));
-        let step = step.map_err(|error| Error::device(format!("cannot check {spec}"), &error))?;
+        let step = match step {
+            Ok(step) => step,
+            // Behind a damaged node of the tree nothing can be found.
+            Err(error) if error.kind == ErrorKind::Corrupt => {
+                let message = format!("objects behind {from} could not be checked: {error}");
+                report.findings.push(finding("error", None, message));
+                break;
+            }
+            Err(error) => return Err(Error::device(format!("cannot check {spec}"), &error)),
+        };
         let damaged = step.damaged.iter();
         report.findings.extend(damaged.map(|error| MediumFinding {
             range: error.range.as_ref().map(|range| (range.start, range.end)),
@@ -232,7 +242,7 @@ pub fn repair_medium(spec: &Spec, drop_damaged: bool, accept_loss: bool) -> Resu
         return repair_memory(spec, memory, path, Access { accept_loss: accept_loss || drop_damaged, ..access });
     }
     if let Spec::Tier(disks) = spec {
-        return repair_disks(spec, disks, access, drop_damaged);
+        return repair_disks(spec, disks, Access { drop_damaged, ..access });
     }
     let missing = if accept_loss || drop_damaged { missing_by_memory(spec) } else { None };
     let repaired = onode_flash::repair::repair(open(spec, false)?, &RepairOptions { drop_damaged });
@@ -275,17 +285,20 @@ fn repair_memory(spec: &Spec, memory: &Memory, path: &Path, access: Access) -> R
 }
 
 /// What a mount can make good it makes good. Damaged blocks of the big disk are written again from their copies on the fast one; a
-/// block whose content is gone stays and says so, or becomes a hole with `drop_damaged`. Damaged copies are given up.
-fn repair_disks(spec: &Spec, disks: &Tiers, access: Access, drop_damaged: bool) -> Result<MediumRepaired> {
+/// block whose content is gone stays and says so, or becomes a hole if what is damaged is to be dropped, and a damaged node of the
+/// tree is dropped with its entries. Damaged copies are given up.
+fn repair_disks(spec: &Spec, disks: &Tiers, access: Access) -> Result<MediumRepaired> {
     let went = |error: onode_object::Error| Error::device(format!("cannot repair {spec}"), &error);
     let device = tiers::mount(spec, disks, access, Default::default())?;
     let (mut repaired, mut next) = (0, Some(ObjectId(0)));
-    let mut done = MediumRepaired::default();
+    let Salvaged { actions, losers, is_loss } = device.salvaged();
+    let losers = losers.into_iter().map(|object| object.0).collect();
+    let mut done = MediumRepaired { actions, lost: is_loss, losers };
     while let (Some(scrub), Some(from)) = (device.scrub(), next) {
         let step = scrub.scrub(from, OBJECTS_A_STEP).map_err(went)?;
         repaired += step.repaired;
         next = step.next;
-        for (object, range) in damaged_ranges(&step.damaged).into_iter().filter(|_| drop_damaged) {
+        for (object, range) in damaged_ranges(&step.damaged).into_iter().filter(|_| access.drop_damaged) {
             let mut hole = Transaction::new();
             hole.punch(object, range.start, range.end - range.start);
             device.commit(hole, Durability::Buffered).map_err(went)?;

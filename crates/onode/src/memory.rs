@@ -79,7 +79,7 @@ pub(crate) fn open_device(
 }
 
 const fn mount_options(memory: &Memory, access: Access) -> MountOptions {
-    let Access { read_only, accept_loss } = access;
+    let Access { read_only, accept_loss, .. } = access;
     MountOptions { read_only, accept_loss, mode: memory.mode }
 }
 

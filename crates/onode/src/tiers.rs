@@ -44,12 +44,13 @@ fn mount_options(tiers: &Tiers, access: Access) -> MountOptions {
     let discard = !tiers.keeps_unneeded;
     let fast = FastSettings { discard, ..FastSettings::default() };
     let acknowledge = tiers.acknowledge.unwrap_or_default();
-    let Access { read_only, accept_loss } = access;
+    let Access { read_only, accept_loss, drop_damaged } = access;
     let usual = MountOptions::default();
     let fitting = |bytes| cache_bytes(bytes).max(LEAST_CACHE_BYTES);
     MountOptions {
         read_only,
         accept_loss,
+        drop_damaged,
         acknowledge,
         fast,
         discard,

@@ -151,7 +151,7 @@ impl Judge<'_> {
     /// Repairs with leave to drop, medium and files as `onode repair` does; what is left is sound
     /// and has no wrong bytes.
     fn repair(&self, checked: Checked, verdict: &mut Verdict) -> Result<(), String> {
-        if checked != Checked::Unsound {
+        if checked == Checked::Sound {
             return Ok(());
         }
         let spec = self.lay_out()?;

@@ -25,6 +25,9 @@ use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::{Error, ObjectId, Result};
 
+/// Behind the end of the journal so many pages are looked at: damage of fewer in a row is told from a cut.
+const DAMAGED_IN_A_ROW: u32 = 8;
+
 /// Content that a record of the last page placed: object, offset, place.
 type Placed = (ObjectId, u64, Piece);
 
@@ -285,13 +288,16 @@ impl Core {
             }
         }
         let layout = self.log.store.layout;
+        let mut erased = 0;
         for page in cursor.at.page + 1..layout.segment_pages {
             let address = layout.address(SegmentPage { page, ..cursor.at });
             match self.log.store.examine(address, Some(cursor.sequence), IoTag::Recovery)? {
                 // The page missing here had been flushed: one more than were found is sure to have existed.
                 Ok(found) if found.info.flushed => return Ok(pages + 1),
-                Err(PageFault::Erased) => break,
-                _ => {}
+                // Some that look so may have been programmed.
+                Err(PageFault::Erased) if erased == DAMAGED_IN_A_ROW => break,
+                Err(PageFault::Erased) => erased += 1,
+                _ => erased = 0,
             }
         }
         Ok(sure)
@@ -330,7 +336,7 @@ impl Core {
             return Ok(true);
         }
         let layout = self.log.store.layout;
-        let near = cursor.at.page + 1..layout.segment_pages.min(cursor.at.page + 3);
+        let near = cursor.at.page + 1..layout.segment_pages.min(cursor.at.page + 1 + DAMAGED_IN_A_ROW);
         let here = near.map(|page| (SegmentPage { page, ..cursor.at }, cursor.sequence));
         let named = cursor.next.1 > cursor.sequence && cursor.next.0 < layout.segments;
         let there = named.then_some((SegmentPage { segment: cursor.next.0, page: 0 }, cursor.next.1));

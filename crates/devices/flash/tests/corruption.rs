@@ -263,6 +263,34 @@ fn summaries() {
     every_damage_is_honest(SHAPE, PageKind::Summary, 4, 10);
 }
 
+/// Several pages of the journal in a row: a lookout of two pages took them for its end.
+#[test]
+fn pages_of_the_journal_in_a_row() {
+    let volume = volume(SHAPE, 11);
+    let sound = Patched::new(&volume.now);
+    let mut journal = sound.clone().programmed();
+    journal.retain(|&page| kind_of(SHAPE, &sound.clone().page(page)) == Some(PageKind::Journal));
+    let newest = journal.iter().map(|&page| sequence_of(SHAPE, &sound.clone().page(page))).max().unwrap();
+    journal.retain(|&page| sequence_of(SHAPE, &sound.clone().page(page)) == newest);
+    journal.sort();
+    assert!(journal.len() > 10, "{} pages", journal.len());
+    for sound in [sound.clone(), sound.in_a_file()] {
+        // The medium of a chip does not lose single pages without a trace.
+        let fills = if onode_media::Nand::keeps_order(&sound) { &[0][..] } else { &[0, 0xff] };
+        for (&byte, count) in fills.iter().flat_map(|byte| (2..=8).map(move |count| (byte, count))) {
+            for first in 0..journal.len() - count {
+                let mut medium = sound.clone();
+                for &page in &journal[first..first + count] {
+                    medium.patch(page, (vec![byte; SHAPE.page_bytes as usize], vec![byte; SHAPE.spare_bytes as usize]));
+                }
+                if let Err(why) = judge(&volume, &medium) {
+                    panic!("{count} pages from {first} of {} are {byte:#x}: {why}", journal.len());
+                }
+            }
+        }
+    }
+}
+
 /// The whole-volume property: random bits anywhere, one or many.
 #[test]
 fn random_bits_anywhere() {

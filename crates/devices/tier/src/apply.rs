@@ -268,8 +268,11 @@ impl Core {
         Ok(())
     }
 
-    /// Drops stored and pending blocks in `first..last`.
-    fn drop_blocks(&mut self, object: ObjectId, onode: &mut Onode, first: u64, last: u64) -> Result<()> {
+    /// Drops stored and pending blocks in `first..last`; the onode is not stored.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Media`.
+    pub fn drop_blocks(&mut self, object: ObjectId, onode: &mut Onode, first: u64, last: u64) -> Result<()> {
         let never_written = self.pending.remove(object.0, first, last);
         self.figures.blocks_never_written += never_written;
         let gone = never_written + self.drop_extents(object, first, last)?;

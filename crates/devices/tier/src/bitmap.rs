@@ -71,6 +71,12 @@ impl Bitmap {
         (first..end).filter(|block| self.is_free(*block)).count() as u64
     }
 
+    /// Whether the same blocks are taken in `other`.
+    #[must_use]
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        self.words == other.words
+    }
+
     /// Marks blocks as taken; returns how many of them were free.
     pub fn take(&mut self, first: u64, count: u64) -> u64 {
         self.change(first, count, true)

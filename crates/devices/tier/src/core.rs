@@ -5,10 +5,12 @@ use crate::attach::FindFast;
 use crate::change::Change;
 use crate::disks::Disks;
 use crate::errors::damaged;
+use crate::extent::Extent;
 use crate::node::{Key, Space as Part};
 use crate::onode::Onode;
 use crate::options::MountOptions;
 use crate::pending::{Content, Pending};
+use crate::salvage::Salvaged;
 use crate::space::Space;
 use crate::superblock::Superblock;
 use crate::tails::Tails;
@@ -146,6 +148,8 @@ pub struct Core {
     pub clock: Option<Arc<dyn Clock>>,
     /// Who finds a fast disk that is to take part again.
     pub finder: Option<Arc<dyn FindFast>>,
+    /// What the mount dropped because it is damaged.
+    pub salvaged: Salvaged,
     /// Something changed since the last checkpoint.
     pub is_dirty: bool,
     /// Figures.
@@ -216,13 +220,7 @@ impl Core {
     pub fn replay(&mut self, changes: &[(Change, usize)]) -> Result<()> {
         for (change, _) in changes {
             if let Change::Placed { extents, .. } = change {
-                for extent in extents {
-                    let count = extent.blocks();
-                    let is_ours = self.io.layout.holds(extent.block, count);
-                    if !is_ours || self.space.bitmap.take(extent.block, count) != count {
-                        return Err(damaged("the log names blocks that are in use"));
-                    }
-                }
+                self.take_places(extents)?;
             }
             if let Change::Plain(mutation) = change {
                 check_logged(mutation)?;
@@ -230,10 +228,25 @@ impl Core {
                     self.next_id = self.next_id.max(mutation.object().0 + 1);
                 }
             }
-            self.apply(change)?;
+            match self.apply(change) {
+                Err(error) if self.options.drop_damaged => self.salvage_change(change, error)?,
+                done => done?,
+            }
         }
         self.is_dirty = true;
         self.figures.replayed += 1;
+        Ok(())
+    }
+
+    /// The blocks of these extents are in use from now on.
+    fn take_places(&mut self, extents: &[Extent]) -> Result<()> {
+        for extent in extents {
+            let count = extent.blocks();
+            let is_ours = self.io.layout.holds(extent.block, count);
+            if !is_ours || self.space.bitmap.take(extent.block, count) != count {
+                return Err(damaged("the log names blocks that are in use"));
+            }
+        }
         Ok(())
     }
 

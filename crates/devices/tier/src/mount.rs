@@ -17,6 +17,7 @@ use crate::options::{FormatOptions, MountOptions};
 use crate::pending::Pending;
 use crate::record::{HEADER_BYTES, Header};
 use crate::ring::{self, Found, Ring};
+use crate::salvage::Salvaged;
 use crate::slot::FastSlot;
 use crate::space::Space;
 use crate::superblock::{FastState, Mark, Superblock, VERSION};
@@ -235,10 +236,13 @@ fn open(
         log_room: 0,
         clock: None,
         finder: None,
+        salvaged: Salvaged::default(),
         is_dirty: false,
         figures: Figures::default(),
     };
-    if !is_whole {
+    if options.drop_damaged {
+        core.drop_damaged()?;
+    } else if !is_whole {
         rebuild_bitmap(&mut core)?;
     }
     Ok(core)

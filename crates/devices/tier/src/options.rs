@@ -42,6 +42,8 @@ pub struct MountOptions {
     pub read_only: bool,
     /// Mount although the medium holds less than was promised; otherwise that is refused as `Loss`, and nothing is changed.
     pub accept_loss: bool,
+    /// Drop what is damaged in the tree, so that the rest can be used; otherwise a mount that needs it is refused as `Corrupt`.
+    pub drop_damaged: bool,
     /// Another rule than the volume's for when durable commits return, as long as it is mounted.
     pub acknowledge: Acknowledge,
     /// How the fast disk is used.
@@ -67,6 +69,7 @@ impl Default for MountOptions {
         Self {
             read_only: false,
             accept_loss: false,
+            drop_damaged: false,
             acknowledge: Acknowledge::Volume,
             fast: FastSettings::default(),
             node_cache_bytes: 16 << 20,

@@ -9,6 +9,7 @@
 
 mod edit;
 mod pack;
+mod prune;
 #[cfg(test)]
 mod tests;
 mod way;

@@ -41,7 +41,8 @@ pub fn repair(device: &dyn ObjectDevice, now: Timestamp, hash_key: [u8; 16]) -> 
     let before = check(device)?;
     let mut after = before.clone();
     let mut fixed = 0;
-    if load_settings(device)?.is_none() && settings::make_anew(device, now, hash_key)? {
+    if load_settings(device)?.is_none() {
+        settings::make_anew(device, now, hash_key)?;
         fixed += 1;
         after = check(device)?;
     }

@@ -15,11 +15,11 @@ use onode_object::{Durability, Hints, ObjectDevice, ObjectId, ObjectKind, Transa
 /// Objects that are looked at to find out where the volume kept its inodes.
 const OBJECTS_LOOKED_AT: usize = 256;
 
-/// Makes the settings of the volume on `device` anew; false if there is nothing that they could be of.
+/// Makes the settings of the volume on `device` anew. If nothing is left of its files, it has none from then on.
 ///
 /// # Errors
 /// `Invalid` if they are of a format that this program does not know; the device's errors.
-pub(super) fn make_anew(device: &dyn ObjectDevice, now: Timestamp, hash_key: [u8; 16]) -> Result<bool> {
+pub(super) fn make_anew(device: &dyn ObjectDevice, now: Timestamp, hash_key: [u8; 16]) -> Result<()> {
     let found = match device.attribute(VOLUME, VOLUME_KEY) {
         Ok(bytes) => bytes,
         Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Corrupt) => None,
@@ -29,18 +29,15 @@ pub(super) fn make_anew(device: &dyn ObjectDevice, now: Timestamp, hash_key: [u8
         return Err(Error::new(ErrorKind::Invalid, "the volume is of a format this program does not know"));
     }
     let objects = device.list(ObjectId(1), OBJECTS_LOOKED_AT)?;
-    if objects.iter().all(|object| *object == VOLUME) {
-        return Ok(false);
-    }
-    let inodes = kept_inodes(device, &objects)?;
+    let is_empty = objects.iter().all(|object| *object == VOLUME);
+    let inodes = if is_empty { Inodes::default() } else { kept_inodes(device, &objects)? };
     let options = FormatOptions { uuid: device.info().uuid, hash_key, inodes, ..FormatOptions::default() };
     let mut transaction = Transaction::new();
     if device.stat(VOLUME).is_err() {
         transaction.create(VOLUME, Hints { kind: ObjectKind::Volume, embed: true, ..Hints::default() });
     }
     transaction.set_attribute(VOLUME, VOLUME_KEY, VolumeInfo::new(&options, now).encode());
-    device.commit(transaction, Durability::Durable)?;
-    Ok(true)
+    Ok(device.commit(transaction, Durability::Durable)?)
 }
 
 /// Whether these are sound settings of a later format.

@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use onode::medium::{MediumFinding, MediumReport, check_medium};
 use onode::{Class, Error, MountOptions, Result, Spec, Volume, human_size, open_device};
 use onode_fs::check::{Finding, Severity};
-use onode_object::ObjectDevice;
+use onode_object::{ErrorKind, ObjectDevice};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -130,7 +130,14 @@ impl Report {
             notes = noted(device.as_ref(), told, &medium);
             let checked = onode_fs::check::check(device.as_ref());
             drop(device);
-            files = checked.map_err(|error| Volume::error(what, &error))?;
+            match checked {
+                Ok(checked) => files = checked,
+                // The walk over the medium has said what is damaged there.
+                Err(error) if error.kind == ErrorKind::Corrupt && !medium.is_sound => {
+                    notes.push(format!("the names of files could not be checked: {error}"));
+                }
+                Err(error) => return Err(Volume::error(what, &error)),
+            }
             name_files(spec, &mut findings);
         }
         findings.extend(files.findings.iter().map(Found::in_files));

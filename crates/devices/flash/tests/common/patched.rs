@@ -11,12 +11,19 @@ pub type Page = (Vec<u8>, Vec<u8>);
 pub struct Patched {
     nand: SimNand,
     patches: BTreeMap<u64, Page>,
+    keeps_order: bool,
 }
 
 impl Patched {
     /// The chip as it is.
     pub fn new(nand: &SimNand) -> Self {
-        Self { nand: nand.clone(), patches: BTreeMap::new() }
+        Self { nand: nand.clone(), patches: BTreeMap::new(), keeps_order: true }
+    }
+
+    /// The same in a file of a host, which may lose what was not flushed in any order.
+    #[allow(dead_code, reason = "each test file uses a part of it")]
+    pub fn in_a_file(self) -> Self {
+        Self { keeps_order: false, ..self }
     }
 
     /// A page as it reads now.
@@ -75,5 +82,8 @@ impl Nand for Patched {
     }
     fn mark_bad(&mut self, block: BlockAddress) -> Result<()> {
         self.nand.mark_bad(block)
+    }
+    fn keeps_order(&self) -> bool {
+        self.keeps_order
     }
 }
