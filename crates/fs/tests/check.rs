@@ -7,6 +7,7 @@ use onode_base::{ErrorKind, Timestamp};
 use onode_fs::inode::Inode;
 use onode_fs::*;
 use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, ObjectId, ObjectKind, Transaction};
+use std::sync::Arc;
 
 const INODE: AttributeKey = AttributeKey::new(AttributeKind::INODE, 0);
 const VOLUME: ObjectId = ObjectId(2);
@@ -155,7 +156,7 @@ fn volume_lost() {
     sample.is_whole();
 }
 
-/// Settings of a later format are nobody's to overwrite, and an empty device has none to be made anew.
+/// Settings of a later format are nobody's to overwrite.
 #[test]
 fn volume_of_a_later_format() {
     let sample = Sample::new();
@@ -163,8 +164,18 @@ fn volume_of_a_later_format() {
     sample.change(|t| _ = t.set_attribute(VOLUME, AttributeKey::new(AttributeKind::VOLUME, 0), later));
     let error = repair(sample.volume.device.as_ref(), Timestamp::default(), [0; 16]).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Invalid);
-    let empty = onode_object::ram::RamDevice::new(1 << 20);
-    assert_eq!(repair(&empty, Timestamp::default(), [0; 16]).unwrap().fixed, 0);
+}
+
+/// Damage took everything: what is left is a volume without files, and it can be used.
+#[test]
+fn everything_lost() {
+    let empty = Arc::new(onode_object::ram::RamDevice::new(1 << 20));
+    let repaired = repair(empty.as_ref(), Timestamp::default(), [7; 16]).unwrap();
+    assert_eq!(repaired.before.worst(), Some(Severity::Fatal));
+    assert_eq!(repaired.after.findings, []);
+    let files = FileSystem::mount(empty, Sample::new().volume.clock.clone(), Options::default()).unwrap();
+    files.write_file(&Caller::root(), b"/new", b"bytes", 0o644).unwrap();
+    assert_eq!(files.list(InodeNumber::ROOT).unwrap().len(), 1);
 }
 
 #[test]

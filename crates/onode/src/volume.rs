@@ -20,7 +20,8 @@ pub use onode_fs::{Inodes, Options as MountOptions};
 /// # Errors
 /// As [`Volume::open`].
 pub fn open_device(spec: &Spec, read_only: bool, accept_loss: bool) -> Result<(Arc<dyn ObjectDevice>, Vec<String>)> {
-    let opened = device::open(spec, Access { read_only, accept_loss, drop_damaged: false }, Users::Alone, random_bytes()?)?;
+    let opened =
+        device::open(spec, Access { read_only, accept_loss, drop_damaged: false }, Users::Alone, random_bytes()?)?;
     Ok((opened.device, opened.notes))
 }
 

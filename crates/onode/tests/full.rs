@@ -92,6 +92,8 @@ struct Volume {
     noise: Vec<u8>,
     made: Vec<File>,
     count: u64,
+    /// Now and then there is time for the cleaner.
+    idles: bool,
 }
 
 impl Volume {
@@ -114,7 +116,8 @@ impl Volume {
         let mut draw = Prng::new(7);
         let mut noise = vec![0; 2 << 20];
         draw.fill(&mut noise);
-        let mut volume = Self { name, chip, beside, files: None, clock, draw, noise, made: Vec::new(), count: 0 };
+        let mut volume =
+            Self { name, chip, beside, files: None, clock, draw, noise, made: Vec::new(), count: 0, idles: false };
         volume.mount();
         volume
     }
@@ -166,6 +169,20 @@ impl Volume {
         self.clock.advance(self.draw.below(SECOND / 4000));
         if self.count.is_multiple_of(1024) {
             self.files().tick();
+        }
+        if self.idles && self.draw.chance(1, 512) {
+            self.pause();
+        }
+    }
+
+    /// A program that waits gives the volume time.
+    fn pause(&mut self) {
+        self.clock.advance(self.draw.below(10 * SECOND));
+        for _ in 0..self.draw.below(40) {
+            self.files().tick();
+            if !self.files().maintain(8).unwrap().more {
+                break;
+            }
         }
     }
 
@@ -387,6 +404,29 @@ fn one_big_file() {
 #[test]
 fn mixed_files() {
     flash("flash, mixed", &[0, 100, 300, 900, 4096, 65536, 12_345]);
+}
+
+/// Full of tiny files on few segments, with time for the cleaner at any moment: what was accepted was refused at the unmount.
+#[test]
+fn tiny_files_with_pauses() {
+    // 35 is one with which it happened.
+    let seeds = asked_rounds().map_or(34..37, |count| 0..20 * count);
+    for seed in seeds {
+        let mut volume = Volume::new("flash, 300, pauses", shape(32), None);
+        (volume.draw, volume.idles) = (Prng::new(seed), true);
+        let bytes = volume.fill(&[300]);
+        println!("seed {seed}: {} files, {bytes} bytes", volume.made.len());
+        for _ in 0..50 {
+            let which = volume.draw.below(volume.made.len() as u64) as usize;
+            volume.files().fsync(volume.made[which].number, None, false).unwrap();
+            if volume.draw.chance(1, 16) {
+                volume.pause();
+            }
+        }
+        volume.pause();
+        volume.remount();
+        volume.verify("after a mount");
+    }
 }
 
 #[test]

@@ -154,6 +154,11 @@ impl Core {
                 // What was replaced still counts where it is deferred.
                 self.settle_in_steps()?;
             }
+            if self.used_bytes() + bytes > usable && self.dirty_bytes() > 0 {
+                // Changed nodes take more in memory than they will on the medium: what was promised by the figures
+                // after a checkpoint is not refused by those before one.
+                self.set_free()?;
+            }
             let used = self.used_bytes();
             if used + bytes > usable {
                 let replaced = self.replaced_bytes(transaction)?;

@@ -417,6 +417,11 @@ impl<P: Pmem> Allocator<P> {
         self.table.free_bytes() >= bytes || self.free_bytes() >= bytes
     }
 
+    /// Where blocks lie.
+    pub(crate) fn area(&self) -> core::ops::Range<u64> {
+        self.table.layout.data..self.table.layout.end
+    }
+
     /// Where the side tables lie.
     pub fn tables(&self) -> core::ops::Range<u64> {
         let (start, bytes) = self.table.layout.tables();

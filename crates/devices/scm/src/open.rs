@@ -24,7 +24,6 @@ use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::Mutex;
 use onode_media::Pmem;
 use onode_object::{Error, ObjectId, Result};
-use std::ops::Range;
 use std::sync::Arc;
 
 const fn usual_chunk_bytes(length: u64) -> u32 {
@@ -154,8 +153,15 @@ impl<P: Pmem> ScmDevice<P> {
         let chunk = u64::from(superblock.chunk_bytes);
         let terms = Terms { read_only: options.read_only, accept_loss: options.accept_loss };
         let opened = Opened::of_log(&memory, &blocks, found, terms, 0, |recovered, next| {
-            if recovered.scan.losses.is_loss() {
-                recovered.settle_owners(&blocks, next, chunk);
+            if !recovered.scan.losses.is_loss() {
+                blocks.reset();
+                let Err(why) = claim(&blocks, recovered, next, chunk) else { return Ok(()) };
+                // A segment of the log lies in a block of an object, say: one of both is not where it was.
+                recovered.scan.losses.note(why.detail);
+            }
+            recovered.settle_owners(&blocks, next, chunk);
+            if !terms.accept_loss {
+                return Err(std::mem::take(&mut recovered.scan.losses).error());
             }
             blocks.reset();
             claim(&blocks, recovered, next, chunk)
@@ -356,14 +362,19 @@ impl Opened {
     ) -> Result<Self> {
         let FoundSuperblock { mut superblock, damaged } = found;
         let chunk = u64::from(superblock.chunk_bytes);
-        let mut recovered = recover(&**memory, &superblock, area_of(&superblock), terms)?;
+        let mut recovered = recover(&**memory, &superblock, blocks.area(), terms)?;
         recovered.scan.losses.note_all_mended(damaged.iter().copied());
         let mut next = recovered.scan.segments.last().map_or(0, |(_, head)| head.next);
+        if recovered.scan.segments.iter().any(|(address, _)| *address == next) {
+            // One that is not where it was has taken its place.
+            next = 0;
+        }
         // Where the superblock is an older one the log knows of a later session.
         let session = recovered.scan.segments.iter().map(|(_, head)| head.session).max().unwrap_or(0);
         superblock.session = superblock.session.max(session) + u64::from(!is_planted(Bug::ScmSessionNotCounted));
         superblock.next_id = recovered.next_id.max(next_id);
-        if recovered.scan.losses.is_loss() {
+        let is_known = recovered.scan.losses.is_loss();
+        if is_known {
             recovered.scan.join_segments(&mut superblock);
         }
         if !terms.read_only {
@@ -379,6 +390,9 @@ impl Opened {
             }
         }
         claim(&mut recovered, next)?;
+        if !is_known && recovered.scan.losses.is_loss() {
+            recovered.scan.join_segments(&mut superblock);
+        }
         if next == 0 {
             // The head that named it is damaged.
             next = blocks.allocate(chunk).ok_or_else(|| no_space("no room is left for the log"))?;
@@ -415,9 +429,4 @@ fn store_segments<P: Pmem>(memory: &P, blocks: &Blocks<P>, chunk: u64, wanted: u
         spare.push(memory, address);
     }
     spare
-}
-
-/// Where blocks lie.
-const fn area_of(superblock: &Superblock) -> Range<u64> {
-    AREA_START..AREA_START + area_bytes(superblock.length, superblock.chunk_bytes as u64, superblock.features)
 }

@@ -208,3 +208,29 @@ fn a_damaged_record_costs_what_it_says_and_no_more() {
     let lost: Vec<_> = health.conditions.iter().filter(|condition| condition.code == "loss-accepted").collect();
     assert!(matches!(lost[..], [one] if one.severity == Severity::Notice && !one.remedy.is_empty()), "{health:?}");
 }
+
+/// A segment of the log that lies in the place of a block, or of the allocator's tables, and these in its place: the device
+/// could not be opened at all, not even with consent.
+#[test]
+fn a_segment_in_the_place_of_something_else_is_told_and_consented_to() {
+    let mut refused = 0;
+    for (name, image, state) in images() {
+        let chunks: Vec<usize> = (64 << 10..image.len() - PAGE).step_by(PAGE).collect();
+        let is_used = |at: &&usize| image[**at..**at + PAGE].iter().any(|byte| *byte != 0);
+        let segments: Vec<usize> = chunks.iter().filter(|at| image[**at..].starts_with(b"OLOG")).copied().collect();
+        assert!(segments.len() > 1, "{name}: {} segments", segments.len());
+        for &segment in &segments {
+            for &other in chunks.iter().filter(is_used).filter(|other| **other != segment) {
+                for length in [PAGE / 2, PAGE] {
+                    let what = format!("{name}, {length} bytes at {segment} and {other} are swapped");
+                    let mut damaged = image.clone();
+                    damaged[segment..segment + length].copy_from_slice(&image[other..other + length]);
+                    damaged[other..other + length].copy_from_slice(&image[segment..segment + length]);
+                    refused += u64::from(verdict(&damaged, &state, &what) == Verdict::Refused);
+                    mount(&damaged, false, true).unwrap_or_else(|error| panic!("{what}, with consent: {error}"));
+                }
+            }
+        }
+    }
+    assert!(refused > 100, "{refused} were refused without consent");
+}

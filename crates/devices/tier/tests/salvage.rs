@@ -39,7 +39,11 @@ fn disk(goes_on: bool) -> SimDisk {
     for number in (0..OBJECTS).step_by(3).filter(|_| goes_on) {
         let mut transaction = Transaction::new();
         // Into the middle of a block, which has to be read for that.
-        transaction.write(object(number), 100, content(number, 1)).set_attribute(object(number), ATTRIBUTE, vec![1; 90]);
+        transaction.write(object(number), 100, content(number, 1)).set_attribute(
+            object(number),
+            ATTRIBUTE,
+            vec![1; 90],
+        );
         if number % 2 == 0 {
             transaction.truncate(object(number), 150);
         }
