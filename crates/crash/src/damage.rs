@@ -3,7 +3,8 @@
 //! What was promised - everything in a volume that was closed, what was synced in one that was killed - is read back right,
 //! or some call says that it is not: the opening, the read of that file, a condition of the device's health, a note, or
 //! the check. Bytes are never wrong, and an older state is never passed off as the present one. Nothing panics, hangs or
-//! takes memory without bound. A repair that may drop ends clean.
+//! takes memory without bound. A repair that may drop ends clean, or changes nothing and says that the volume cannot be gone on from:
+//! those are counted.
 //!
 //! It goes through the facade, on files: what people have is opened, checked and repaired as their commands do it. Left
 //! out: the content of files on byte-addressable memory, which has no checksums by design. There is no judging of
@@ -60,6 +61,8 @@ pub struct Outcome {
     pub opened: u64,
     /// Of them, repaired and clean.
     pub repaired: u64,
+    /// Of them, refused by a repair because what it would go on from is lost.
+    pub beyond_repair: u64,
     /// Number of the image, what was done to it, what is wrong.
     pub violations: Vec<(u64, String, String)>,
 }
@@ -100,6 +103,7 @@ fn add(total: &mut Outcome, one: Outcome) {
     total.told += one.told;
     total.opened += one.opened;
     total.repaired += one.repaired;
+    total.beyond_repair += one.beyond_repair;
     total.violations.extend(one.violations);
 }
 
@@ -128,6 +132,7 @@ fn of_one_volume(plan: &Plan, number: u64) -> Result<Outcome, String> {
                 outcome.told += u64::from(verdict.told);
                 outcome.opened += u64::from(verdict.opened);
                 outcome.repaired += u64::from(verdict.repaired);
+                outcome.beyond_repair += u64::from(verdict.is_beyond_repair);
             }
             Ok(Err(why)) => outcome.violations.push((image, what.clone(), why)),
             Err(panic) => {

@@ -213,10 +213,11 @@ fn damaged(plan: &damage::Plan) -> ExitCode {
     for (image, what, why) in &outcome.violations {
         println!("{}\n    {what}\n    {why}", damage::line(plan, *image));
     }
-    let damage::Outcome { images, told, opened, repaired, .. } = outcome;
+    let damage::Outcome { images, told, opened, repaired, beyond_repair, .. } = outcome;
     let violations = outcome.violations.len();
     println!(
-        "{}: {images} damaged images, {told} of them told, {opened} opened, {repaired} repaired, {violations} violations",
+        "{}: {images} damaged images, {told} of them told, {opened} opened, {repaired} repaired, \
+         {beyond_repair} beyond repair, {violations} violations",
         plan.medium
     );
     ExitCode::from(u8::from(violations > 0 || images == 0))

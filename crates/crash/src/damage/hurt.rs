@@ -13,6 +13,8 @@ pub struct Hurt {
     pub bytes: u64,
     /// A whole medium is gone or an earlier one.
     pub is_whole: bool,
+    /// There are two places: both may be copies of one structure.
+    pub is_twice: bool,
 }
 
 impl Hurt {
@@ -24,7 +26,8 @@ impl Hurt {
         let has_second = names.len() > 1;
         let Some(Some(image)) = images.get_mut(name) else { return Self::none() };
         let earlier = made.earlier.get(name).cloned().flatten().unwrap_or_default();
-        let (what, bytes) = match prng.below(if has_second { 14 } else { 12 }) {
+        let kind = prng.below(if has_second { 14 } else { 12 });
+        let (what, bytes) = match kind {
             0..=3 => flip(image, prng),
             4 => fill(image, [16, 64, 512, 4096][prng.below(4) as usize], Fill::Zeros, prng),
             5 => fill(image, [16, 64, 512, 4096][prng.below(4) as usize], Fill::Rubbish, prng),
@@ -45,18 +48,23 @@ impl Hurt {
             }
             12 => {
                 images.insert(name, None);
-                return Self { what: format!("{name} is gone"), bytes: u64::MAX, is_whole: true };
+                return Self { what: format!("{name} is gone"), bytes: u64::MAX, is_whole: true, is_twice: false };
             }
             _ => {
                 images.insert(name, Some(earlier));
-                return Self { what: format!("{name} is the one of a session ago"), bytes: u64::MAX, is_whole: true };
+                return Self {
+                    what: format!("{name} is the one of a session ago"),
+                    bytes: u64::MAX,
+                    is_whole: true,
+                    is_twice: false,
+                };
             }
         };
-        Self { what: format!("{name}: {what}"), bytes, is_whole: false }
+        Self { what: format!("{name}: {what}"), bytes, is_whole: false, is_twice: [8, 11].contains(&kind) }
     }
 
     fn none() -> Self {
-        Self { what: "nothing".into(), bytes: 0, is_whole: false }
+        Self { what: "nothing".into(), bytes: 0, is_whole: false, is_twice: false }
     }
 }
 

@@ -17,6 +17,8 @@ pub struct Verdict {
     pub opened: bool,
     /// It was repaired and clean after that.
     pub repaired: bool,
+    /// A repair refused it, because what it would go on from is lost; nothing was changed.
+    pub is_beyond_repair: bool,
 }
 
 /// What is not as it was promised.
@@ -79,6 +81,7 @@ impl Judge<'_> {
         let checked = match check_medium(&spec, &mut |_, _| {}) {
             Ok(report) if report.is_sound => Checked::Sound,
             Ok(_) => Checked::Unsound,
+            Err(error) if [Class::Damaged, Class::Loss].contains(&error.class) => Checked::Unsound,
             Err(error) => {
                 no_bug("check", &error)?;
                 Checked::Refused
@@ -151,12 +154,18 @@ impl Judge<'_> {
     /// Repairs with leave to drop, medium and files as `onode repair` does; what is left is sound
     /// and has no wrong bytes.
     fn repair(&self, checked: Checked, verdict: &mut Verdict) -> Result<(), String> {
-        if checked == Checked::Sound {
+        if checked != Checked::Unsound {
             return Ok(());
         }
         let spec = self.lay_out()?;
         if let Err(error) = repair_medium(&spec, true, true) {
             no_bug("repair", &error)?;
+            // One place takes the root of an index with it, two take both copies of a header: the rest stays as it is
+            // for whoever can read more of it.
+            if self.hurt.is_twice || error.why.contains(NO_ROOT) {
+                verdict.is_beyond_repair = true;
+                return Ok(());
+            }
             let is_small = !self.hurt.is_whole && self.hurt.bytes <= SMALL_BYTES;
             return if is_small && error.class == Class::Damaged {
                 Err(format!("a repair that may drop what is damaged says: {error}"))
@@ -239,6 +248,13 @@ impl Judge<'_> {
             return;
         }
         let held = || one.before.iter().chain(&one.now);
+        let differs = |before: &Vec<u8>| before.iter().zip(bytes).filter(|(a, b)| a != b).count() as u64;
+        // Content on memory has no checksums: what the damage put there is seen, be it what was there before.
+        let like = |before: &&Vec<u8>| before.len() == bytes.len();
+        let is_exempt = |before: &Vec<u8>| self.made.medium == "scm" && differs(before) <= self.hurt.bytes;
+        if one.now.iter().filter(like).any(is_exempt) {
+            return;
+        }
         // An empty file is one whose content did not come to be.
         if bytes.is_empty() || held().any(|before| before.starts_with(bytes)) {
             if !one.is_loose {
@@ -246,10 +262,6 @@ impl Judge<'_> {
             }
             return;
         }
-        let like = |before: &&Vec<u8>| before.len() == bytes.len();
-        let differs = |before: &Vec<u8>| before.iter().zip(bytes).filter(|(a, b)| a != b).count() as u64;
-        // Content on memory has no checksums: what the damage put there is seen.
-        let is_exempt = |before: &Vec<u8>| self.made.medium == "scm" && differs(before) <= self.hurt.bytes;
         if held().filter(like).any(is_exempt) {
             return;
         }
@@ -264,6 +276,9 @@ impl Judge<'_> {
         looked.wrong.push(format!("{path} has {} bytes, {count} are promised{zeros}", bytes.len()));
     }
 }
+
+/// What a repair of flash says that finds neither the newest checkpoint nor an older one.
+const NO_ROOT: &str = "no checkpoint can be used";
 
 /// How a text ends that tells of bytes that are right or zeros.
 const ZEROS: &str = ", zeros for some";

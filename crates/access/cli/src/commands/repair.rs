@@ -63,6 +63,7 @@ fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<Outcome
             Class::Damaged | Class::Loss if !drop_damaged => {
                 error.hint("`onode repair --drop-damaged` gives up what is lost, so that the rest can be used")
             }
+            Class::Damaged => error.hint("nothing was changed: restore the files from a backup onto a new volume"),
             _ => error,
         })?;
     let (device, _) = check::open(spec, false, accept_loss)?;
