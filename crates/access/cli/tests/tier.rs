@@ -291,3 +291,45 @@ impl ArgumentIf for Command {
         if holds { self.arg(argument) } else { self }
     }
 }
+
+/// Two damaged leaves of the tree: a check ended at the first, and no repair was possible.
+#[test]
+fn files_of_a_damaged_node_are_named_and_the_rest_stays() {
+    let pair = Pair::made("tier-node");
+    let (place, volume) = (&pair.place, pair.spec(""));
+    let source = place.path("source");
+    fs::create_dir(&source).expect("source");
+    for number in 0..300_u32 {
+        fs::write(source.join(format!("file{number}")), content(number * 13 % 3000, number)).expect("a file");
+    }
+    onode!("put", "-r", &volume, &source, "/all").succeeds();
+    let mut image = fs::read(&pair.big).expect("the big disk");
+    let is_leaf = |block: &[u8]| block.starts_with(b"TNOD") && block[4..6] == [0, 0];
+    let leaves: Vec<usize> = (0..image.len()).step_by(4096).filter(|at| is_leaf(&image[*at..])).collect();
+    assert!(leaves.len() > 9, "{} leaves", leaves.len());
+    for leaf in [leaves[leaves.len() / 3], leaves[leaves.len() / 2]] {
+        image[leaf + 300] ^= 1;
+    }
+    fs::write(&pair.big, image).expect("the big disk");
+    let reports = |command: &mut Command, code: i32| {
+        let output = command.output().expect("it starts");
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let said = reports(&mut onode!("check", &volume), 4);
+    assert!(said.contains("damaged") && said.contains("--drop-damaged"), "{said}");
+    let said = reports(&mut onode!("repair", "--drop-damaged", &volume), 1);
+    assert!(said.contains("lost: a tree node with entries of object"), "{said}");
+    onode!("check", &volume).succeeds();
+    let named: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("restore from a backup: ")).collect();
+    assert!(!named.is_empty() && named.iter().all(|path| path.starts_with("/all/file")), "{said}");
+    let mut sound = 0;
+    for number in 0..300_u32 {
+        let path = format!("/all/file{number}");
+        if !named.contains(&path.as_str()) {
+            holds(place, &volume, &path, &content(number * 13 % 3000, number));
+            sound += 1;
+        }
+    }
+    assert!(sound > 250, "{sound} of 300, {said}");
+}

@@ -590,7 +590,7 @@ impl Filesystem for Adaptor {
         let copy =
             |caller: &Caller| self.files.copy_range(caller, (inode(from), from_offset), (inode(to), to_offset), length);
         match self.set_id.taking_bits(request, to, copy) {
-            Ok(copied) => reply.written(copied as u32),
+            Ok(copied) => self.page_cache.written(to, to_offset, copied as u32, reply),
             Err(error) => reply.error(errno(&error)),
         }
     }

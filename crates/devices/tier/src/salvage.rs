@@ -117,14 +117,17 @@ impl Core {
     /// `Media`, `Corrupt` if the medium reads otherwise than before.
     pub fn drop_damaged(&mut self) -> Result<()> {
         for lost in self.tree.prune(&mut self.io)? {
-            let until = lost.until.map_or(String::from("on"), |until| format!("to {}", ObjectId(until.object)));
             let from = ObjectId(lost.from.object);
+            let place = match lost.until {
+                Some(until) => format!("of {from} to {}", ObjectId(until.object)),
+                None => format!("from {from} on"),
+            };
             // What lies between has no name left that could be told; the neighbours may lack a part.
             let ends = [Some(lost.from), lost.until];
             let ends = ends.into_iter().flatten().map(|key| ObjectId(key.object));
             self.salvaged.losers.extend(ends.filter(|object| object.0 > 0));
             self.salvaged.is_loss = true;
-            self.salvaged.actions.push(format!("lost: a tree node with entries from {from} {until}"));
+            self.salvaged.actions.push(format!("lost: a tree node with entries {place}"));
         }
         let survey = self.survey()?;
         for (key, what) in &survey.unsound {

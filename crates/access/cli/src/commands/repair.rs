@@ -9,8 +9,9 @@ use crate::commands::location::Consent;
 use crate::output::Output;
 use onode::medium::{MediumRepaired, repair_medium};
 use onode::{Class, Error, Result, Spec, repair_files};
-use onode_fs::check::Repaired;
+use onode_fs::check::{FindingKind, Repaired};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 
@@ -75,9 +76,29 @@ fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<Outcome
         lost,
         medium: actions,
         found: before.findings.iter().map(Found::in_files).collect(),
-        restore: check::paths_of(spec, &losers),
+        restore: lost_files(spec, &losers, &before),
         after: Report::of(spec, output)?,
     })
+}
+
+/// Files that lost something, by their paths, and those that are gone with only a name left of them.
+fn lost_files(spec: &Spec, losers: &[u64], before: &onode_fs::check::Report) -> Vec<String> {
+    let gone: Vec<(u64, &[u8])> = before
+        .findings
+        .iter()
+        .filter(|finding| finding.kind == FindingKind::EntryDangling)
+        .filter_map(|finding| Some((finding.object.0, finding.name.as_deref()?)))
+        .collect();
+    // What is gone is told by its name and not by its number.
+    let dangling = before.findings.iter().filter(|finding| finding.kind == FindingKind::EntryDangling);
+    let named: BTreeSet<u64> = dangling.filter_map(|finding| finding.found).collect();
+    let losers: Vec<u64> = losers.iter().copied().filter(|number| !named.contains(number)).collect();
+    let mut files = check::paths_of(spec, &losers);
+    for (directory, name) in gone {
+        let above = check::paths_of(spec, &[directory]).pop().unwrap_or_default();
+        files.push(format!("{}/{}", above.trim_end_matches('/'), String::from_utf8_lossy(name)));
+    }
+    files
 }
 
 impl fmt::Display for Outcome {
