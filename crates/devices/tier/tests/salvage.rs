@@ -44,7 +44,7 @@ fn disk(goes_on: bool) -> SimDisk {
             ATTRIBUTE,
             vec![1; 90],
         );
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             transaction.truncate(object(number), 150);
         }
         device.commit(transaction, Durability::Durable).unwrap();
@@ -97,14 +97,14 @@ fn spoil(disk: &mut SimDisk, block: u64, way: u64) {
 fn states(number: u64, goes_on: bool) -> Vec<Vec<u8>> {
     let mut states = vec![content(number, 0)];
     let change = content(number, 1);
-    if goes_on && number % 3 == 0 {
+    if goes_on && number.is_multiple_of(3) {
         let mut now = content(number, 0);
         if !change.is_empty() {
             now.resize(now.len().max(100 + change.len()), 0);
             now[100..100 + change.len()].copy_from_slice(&change);
         }
         states.push(now.clone());
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             now.resize(150, 0);
             states.push(now);
         }
