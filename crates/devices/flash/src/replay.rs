@@ -300,7 +300,23 @@ impl Core {
                 _ => erased = 0,
             }
         }
+        // The last page of a segment has those that follow it in the next one.
+        for at in self.next_segment(&cursor, 1 + DAMAGED_IN_A_ROW) {
+            let found = self.log.store.examine(layout.address(at), Some(cursor.next.1), IoTag::Recovery)?;
+            if found.is_ok_and(|found| found.info.flushed) {
+                return Ok(pages + 1);
+            }
+        }
         Ok(sure)
+    }
+
+    /// The first `count` pages of the journal segment after this one, if it has a name.
+    fn next_segment(&self, cursor: &Cursor, count: u32) -> impl Iterator<Item = SegmentPage> + use<> {
+        let layout = self.log.store.layout;
+        let (segment, sequence) = cursor.next;
+        let is_named = sequence > cursor.sequence && segment < layout.segments;
+        let count = if is_named { count.min(layout.segment_pages) } else { 0 };
+        (0..count).map(move |page| SegmentPage { segment, page })
     }
 
     /// Refuses a commit some of whose content did not reach the medium.
@@ -338,8 +354,8 @@ impl Core {
         let layout = self.log.store.layout;
         let near = cursor.at.page + 1..layout.segment_pages.min(cursor.at.page + 1 + DAMAGED_IN_A_ROW);
         let here = near.map(|page| (SegmentPage { page, ..cursor.at }, cursor.sequence));
-        let named = cursor.next.1 > cursor.sequence && cursor.next.0 < layout.segments;
-        let there = named.then_some((SegmentPage { segment: cursor.next.0, page: 0 }, cursor.next.1));
+        let count = if self.log.store.nand().keeps_order() { 1 } else { 1 + DAMAGED_IN_A_ROW };
+        let there = self.next_segment(cursor, count).map(|at| (at, cursor.next.1));
         for (at, sequence) in here.chain(there) {
             let is_known = matches!(cursor.gathered.get(&at), Some(Gathered::Nothing));
             if !is_known && self.log.store.examine(layout.address(at), Some(sequence), IoTag::Recovery)?.is_ok() {
