@@ -35,13 +35,11 @@ fn lost_settings_of_a_volume_in_memory_are_made_anew() {
 }
 
 #[test]
-#[ignore = "known fault: a damaged page near the end of the journal of a killed volume in a file can be silent, in 7 of 20,000 images; `onode-crash damage --seed 5`"]
 fn damage_of_flash_is_told() {
     nothing_is_silent("nand");
 }
 
 #[test]
-#[ignore = "known fault: a damaged page near the end of the journal of a killed volume in a file can be silent, in 7 of 20,000 images; `onode-crash damage --seed 5`"]
 fn damage_of_flash_and_its_memory_is_told() {
     nothing_is_silent("beside");
 }

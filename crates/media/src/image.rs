@@ -6,5 +6,6 @@
 mod format;
 mod host;
 pub mod nand;
+mod watermark;
 
 pub use nand::{CreateOptions, ImageNand, OpenMode};

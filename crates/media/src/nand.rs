@@ -190,6 +190,24 @@ pub trait Nand: Send {
         true
     }
 
+    /// Notes that all up to `number` is durable, where a medium has room for that beside its pages: what is found
+    /// below it later was lost since. The medium gives the number no meaning. It costs no flush, so a failure
+    /// of the host may leave the number of before.
+    ///
+    /// # Errors
+    /// `Host`, `HostFull`.
+    fn set_watermark(&mut self, _number: u64) -> Result<()> {
+        Ok(())
+    }
+
+    /// The number that was noted last; `None` if the medium has none.
+    ///
+    /// # Errors
+    /// `Host`.
+    fn watermark(&mut self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
     /// Counts of operations since the medium was opened, if it keeps them.
     fn counters(&self) -> Option<&Counters> {
         None

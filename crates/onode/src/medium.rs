@@ -104,6 +104,16 @@ fn check_beside(spec: &Spec, image: &Path, at: (&Shape, &Beside), report: &mut M
             let wrong = compared.unwrap_or_else(|error| vec![format!("the memory could not be compared: {error}")]);
             report.is_sound &= wrong.is_empty();
             report.findings.extend(wrong.into_iter().map(|wrong| finding("error", wrong)));
+            if report.is_sound && device.had_buffered() {
+                // The walk over the flash did not see what these changes place.
+                let damaged = read_all(&device, spec)?;
+                report.is_sound = damaged.is_empty();
+                report.findings.extend(damaged.iter().map(|error| MediumFinding {
+                    object: error.object.map(|object| object.0),
+                    range: error.range.as_ref().map(|range| (range.start, range.end)),
+                    ..finding("error", error.to_string())
+                }));
+            }
         }
         Err(error) if error.class == Class::Loss => {
             report.findings.push(finding("fatal", error.why));
@@ -114,6 +124,18 @@ fn check_beside(spec: &Spec, image: &Path, at: (&Shape, &Beside), report: &mut M
         Err(error) => return Err(error),
     }
     Ok(())
+}
+
+/// Reads all content; what of it is damaged.
+fn read_all(device: &dyn ObjectDevice, spec: &Spec) -> Result<Vec<onode_object::Error>> {
+    let (mut damaged, mut next) = (Vec::new(), Some(ObjectId(0)));
+    while let (Some(scrub), Some(from)) = (device.scrub(), next) {
+        let step = scrub.scrub(from, OBJECTS_A_STEP);
+        let step = step.map_err(|error| Error::device(format!("cannot check {spec}"), &error))?;
+        damaged.extend(step.damaged);
+        next = step.next;
+    }
+    Ok(damaged)
 }
 
 /// Replays the logs of both disks in memory, has the tree compared with the blocks in use, and reads all content of the big disk and

@@ -102,7 +102,7 @@ impl Made {
             let volume = volume.map_err(|error| failed("open", &error.why))?;
             let is_last = session == 2;
             let syncs = is_last && end != End::Closed;
-            work(&volume, &mut files, syncs, is_last && end == End::Killed, &mut prng)
+            work(&volume, &mut files, syncs, (is_last && end == End::Killed).then_some(medium), &mut prng)
                 .map_err(|error| failed("work", &error))?;
             if is_last && end == End::Killed {
                 let now = read()?;
@@ -132,12 +132,13 @@ impl Made {
     }
 }
 
-/// Files are made, rewritten, renamed and removed; with `syncs` each is synced, and with `leaves` some come after that.
+/// Files are made, rewritten, renamed and removed; with `syncs` each is synced, and on the medium that it `leaves` some
+/// come after that.
 fn work(
     volume: &Volume,
     files: &mut BTreeMap<String, Promised>,
     syncs: bool,
-    leaves: bool,
+    leaves: Option<&str>,
     prng: &mut Prng,
 ) -> onode_fs::Result<()> {
     let fs = volume.files();
@@ -172,11 +173,12 @@ fn work(
     if syncs {
         fs.sync()?;
     }
-    if leaves {
-        // Damage of the very last record looks like one that a crash cut short: nothing before it does.
+    if let Some(medium) = leaves {
+        // Of a log on two disks, damage of the very last record looks like one that a crash cut short: nothing before
+        // it does. An image of flash knows what was durable.
         write(files, "/last", bytes(prng), true)?;
         if let Some(one) = files.get_mut("/last") {
-            one.is_loose = true;
+            one.is_loose = medium == "tier";
         }
         for number in 0..6 {
             let path = format!("/loose{number}");

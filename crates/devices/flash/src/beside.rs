@@ -98,6 +98,12 @@ impl FlashDevice {
         self.core()?.memory_entries()
     }
 
+    /// Whether the write buffer in the memory had synced changes that the flash lacks.
+    #[must_use]
+    pub fn had_buffered(&self) -> bool {
+        self.core.lock().held_fits
+    }
+
     /// What memory and flash do not agree on, in words.
     ///
     /// # Errors

@@ -60,6 +60,7 @@ impl Core {
             deferred: self.stored_deferred(),
         };
         self.write_superblock(true)?;
+        self.log.store.set_watermark(self.log.transaction)?;
         self.log.table.release_held();
         self.log.journal_pages = 0;
         self.log.mixed_pages = 0;

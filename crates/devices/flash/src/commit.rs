@@ -175,7 +175,7 @@ impl Core {
             return Ok(());
         }
         if self.sync_to_memory()? {
-            return Ok(());
+            return self.log.store.set_watermark(self.log.transaction);
         }
         // Content that the cleaner moved need not be durable: its old place still is.
         if !is_planted(Bug::RecordBeforeData) {
@@ -185,7 +185,8 @@ impl Core {
         if self.log.chain_broken {
             return self.checkpoint(false);
         }
-        self.log.store.flush()
+        self.log.store.flush()?;
+        self.log.store.set_watermark(self.log.transaction)
     }
 
     /// Whether enough has changed for a checkpoint.

@@ -152,6 +152,8 @@ pub struct Core {
     pub stuck: BTreeSet<u32>,
     /// Where and how the journal is damaged, if it is.
     pub journal_damage: Option<String>,
+    /// That it ends before what was durable once, if it does: nothing follows that could be damaged by going on.
+    pub journal_short: Option<String>,
     /// What a replay left to be done.
     pub pending: Recovery,
     /// Whether commits are likely to be synced one by one.

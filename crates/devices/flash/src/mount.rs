@@ -113,6 +113,9 @@ impl Core {
             core.accept(&format!("{why}; what was done after commit {} is not found", core.log.transaction))?;
             core.log.store.latch(&format!("{why}; the volume is read-only"));
         }
+        if let Some(why) = core.journal_short.clone() {
+            core.accept(&why)?;
+        }
         if !core.options.read_only && !core.clean && core.log.store.read_only().is_none() {
             let recovered = core.recover_pending();
             core.outlive_recovery(recovered)?;
@@ -273,6 +276,7 @@ impl Core {
             emptied: BTreeSet::new(),
             stuck: BTreeSet::new(),
             journal_damage: None,
+            journal_short: None,
             pending: Recovery::default(),
             deferred: Deferred::default(),
             rhythm: Rhythm::default(),

@@ -192,7 +192,7 @@ pub fn repair(nand: impl Nand + 'static, options: &RepairOptions) -> Result<Repa
     }
     let mut core = Core::mount_found(nand, &found, &MountOptions { read_only: true, ..MountOptions::default() }, None)?;
     core.supersede(&newest);
-    if let Some(why) = core.journal_damage.take() {
+    if let Some(why) = core.journal_damage.take().or(core.journal_short.take()) {
         actions.push(Action::JournalCut { why });
     }
     while let Err(error) = core.settle_all() {

@@ -49,6 +49,8 @@ struct Traces {
     ends: Vec<Placed>,
     /// The page being replayed is known to have been flushed with all that it places.
     sure: bool,
+    /// Commits up to this one are known to have been flushed with all that they place.
+    watermark: u64,
 }
 
 impl Traces {
@@ -84,13 +86,14 @@ impl Core {
     pub fn replay(&mut self) -> Result<()> {
         let was_clean = self.checkpoint_state.clean;
         let keeps_order = self.log.store.nand().keeps_order();
+        let watermark = self.log.store.watermark()?;
         let sure_pages = if keeps_order { u64::MAX } else { self.sure_pages()? };
         let mut cursor = self.journal_start();
         if keeps_order {
             cursor.gathered = self.gather()?;
         }
         let mut assembler = Assembler::default();
-        let mut traces = Traces::default();
+        let mut traces = Traces { watermark, ..Traces::default() };
         let fault = loop {
             if self.journal_damage.is_some() {
                 // What came before this part of it is lost.
@@ -137,6 +140,11 @@ impl Core {
             let (segment, page) = (cursor.at.segment, cursor.at.page);
             self.journal_damage = Some(format!("the journal is damaged at segment {segment} page {page}"));
         }
+        if self.journal_damage.is_none() && self.log.transaction < watermark {
+            let (segment, page, last) = (cursor.at.segment, cursor.at.page, self.log.transaction);
+            let ends = format!("the journal ends at segment {segment} page {page} with commit {last}");
+            self.journal_short = Some(format!("{ends}, and all up to commit {watermark} was durable once"));
+        }
         self.log.next_journal = (cursor.at.segment, cursor.sequence);
         let found_nothing = cursor.last.is_none() && matches!(fault, PageFault::Erased | PageFault::Sequence { .. });
         self.clean = was_clean && found_nothing;
@@ -175,8 +183,9 @@ impl Core {
             records.pop();
         }
         for record in records {
-            if let Record::Commit { changes, .. } = &record
+            if let Record::Commit { transaction, changes } = &record
                 && !traces.sure
+                && *transaction > traces.watermark
             {
                 self.require_content(changes)?;
             }

@@ -427,6 +427,17 @@ impl Store {
         self.unflushed = false;
         Ok(())
     }
+
+    /// All commits up to this one were durable once; 0 where the medium knows nothing of it.
+    pub fn watermark(&mut self) -> Result<u64> {
+        let noted = self.nand.watermark().map_err(|error| from_media("read what was durable", &error))?;
+        Ok(noted.unwrap_or(0))
+    }
+
+    /// Notes that all commits up to `transaction` are durable, where the medium has room for that.
+    pub fn set_watermark(&mut self, transaction: u64) -> Result<()> {
+        self.write("note what is durable", |nand| nand.set_watermark(transaction))
+    }
 }
 
 /// The page kind and the accounting tag of pages of `stream`, with content from users or only from the cleaner.

@@ -12,6 +12,7 @@
 
 use super::format::{BlockState, ENTRY_BYTES, HEADER_BYTES, Header, Layout, TableEntry};
 use super::host::{HostFile, fill};
+use super::watermark::Watermark;
 use crate::counters::Counters;
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::nand::{BlockAddress, Geometry, Nand, PageAddress};
@@ -79,6 +80,7 @@ pub struct ImageNand {
     not_copied: BTreeSet<u32>,
     /// Spare bytes in the inverted form of the file.
     inverted: Vec<u8>,
+    watermark: Option<Watermark>,
     counters: Counters,
 }
 
@@ -102,7 +104,7 @@ impl ImageNand {
         let layout = Layout::of(geometry);
         let written = (|| {
             file.set_bytes(0)?;
-            file.set_bytes(layout.end)?;
+            file.set_bytes(layout.end + Watermark::AREA_BYTES)?;
             let header = Header::new(geometry, options.uuid);
             if let Some(copies) = layout.copies {
                 file.write(copies.header, header.as_bytes())?;
@@ -148,6 +150,7 @@ impl ImageNand {
             OpenBlock { state: state.unwrap_or(lost), lost: state.is_none(), spare_is_clean: false }
         };
         let mut image = Self::of(file, mode, header, states.iter().copied().map(open).collect());
+        image.watermark = Watermark::read(&image.file, image.layout.end, &image.uuid, bytes)?;
         let differ = |of: &[Option<BlockState>]| {
             (0..).zip(of).zip(&states).filter(|((_, one), state)| one != state).map(|((block, _), _)| block).collect()
         };
@@ -189,7 +192,7 @@ impl ImageNand {
         blocks: Vec<OpenBlock>,
     ) -> Self {
         let (not_copied, inverted, counters) = (BTreeSet::new(), Vec::new(), Counters::default());
-        Self { file, mode, geometry, layout, uuid, blocks, not_copied, inverted, counters }
+        Self { file, mode, geometry, layout, uuid, blocks, not_copied, inverted, watermark: None, counters }
     }
 
     /// The identity given when the image was made.
@@ -476,6 +479,20 @@ impl Nand for ImageNand {
 
     fn keeps_order(&self) -> bool {
         false
+    }
+
+    fn set_watermark(&mut self, number: u64) -> Result<()> {
+        if self.watermark.is_some_and(|noted| noted.number() == number) || self.mode == OpenMode::ReadOnly {
+            return Ok(());
+        }
+        let next = Watermark::after(self.watermark, number);
+        next.write(&self.file, self.layout.end, &self.uuid)?;
+        self.watermark = Some(next);
+        Ok(())
+    }
+
+    fn watermark(&mut self) -> Result<Option<u64>> {
+        Ok(self.watermark.map(|noted| noted.number()))
     }
 
     fn counters(&self) -> Option<&Counters> {

@@ -51,6 +51,14 @@ impl<N: Nand + ?Sized> Nand for Box<N> {
         (**self).keeps_order()
     }
 
+    fn set_watermark(&mut self, number: u64) -> Result<()> {
+        (**self).set_watermark(number)
+    }
+
+    fn watermark(&mut self) -> Result<Option<u64>> {
+        (**self).watermark()
+    }
+
     fn counters(&self) -> Option<&Counters> {
         (**self).counters()
     }

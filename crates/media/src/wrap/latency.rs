@@ -121,6 +121,14 @@ impl<N: Nand> Nand for Latency<N> {
         self.inner.keeps_order()
     }
 
+    fn set_watermark(&mut self, number: u64) -> Result<()> {
+        self.inner.set_watermark(number)
+    }
+
+    fn watermark(&mut self) -> Result<Option<u64>> {
+        self.inner.watermark()
+    }
+
     fn counters(&self) -> Option<&Counters> {
         Some(&self.counters)
     }

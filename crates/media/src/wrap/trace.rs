@@ -125,6 +125,14 @@ impl<N: Nand> Nand for Trace<N> {
         self.inner.keeps_order()
     }
 
+    fn set_watermark(&mut self, number: u64) -> Result<()> {
+        self.inner.set_watermark(number)
+    }
+
+    fn watermark(&mut self) -> Result<Option<u64>> {
+        self.inner.watermark()
+    }
+
     fn counters(&self) -> Option<&Counters> {
         self.inner.counters()
     }

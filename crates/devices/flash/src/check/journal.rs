@@ -6,11 +6,12 @@ use super::superblocks::Located;
 use super::table::Table;
 use super::{Context, JournalEnd, unreadable};
 use crate::deferred;
-use crate::format::{PageKind, Superblock};
+use crate::format::{FEATURE_BUFFERED, PageKind, Superblock};
 use crate::layout::SegmentPage;
 use crate::page::PageFault;
 use crate::record::{Assembler, Change, Record};
 use alloc::collections::BTreeSet;
+use alloc::format;
 use alloc::vec::Vec;
 
 /// The records behind a checkpoint, those that it took over unapplied, and the segments that the journal entered.
@@ -83,6 +84,9 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
     let mut journal = Journal::default();
     let mut assembler = Assembler::default();
     let keeps_order = medium.nand().keeps_order();
+    // One that cannot be read is none, as for a mount of a medium without.
+    let watermark = medium.nand().watermark().ok().flatten().unwrap_or(0);
+    let mut last = superblock.transaction.get();
     let layout = medium.layout;
     loop {
         let mut sealed = cursor.at.page >= medium.layout.segment_pages;
@@ -104,10 +108,14 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
                     let taken = assembler.page(bytes, &mut |record| {
                         match record {
                             Record::Chain { segment, sequence } => cursor.next = (segment, sequence),
+                            Record::Commit { transaction, .. } => last = transaction,
                             Record::Waiting { location, bytes } => return waiting.add(&layout, location, bytes),
                             _ => {}
                         }
                         records.push(record);
+                        if last <= watermark {
+                            journal.sure = records.len();
+                        }
                         Ok(())
                     });
                     if let Err(error) = taken {
@@ -143,6 +151,14 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
             }
             cursor = Cursor { at: SegmentPage { segment, page: 0 }, sequence, next: (segment, 0) };
         }
+    }
+    // What a write buffer has beside the flash was durable, too: the mount with it tells.
+    let is_alone = superblock.compatible.get() & FEATURE_BUFFERED == 0;
+    if is_alone && last < watermark && context.report.journal_end != JournalEnd::Damaged {
+        context.report.journal_end = JournalEnd::Damaged;
+        let place = Place::Page { segment: cursor.at.segment, page: cursor.at.page };
+        let finding = Finding::new(Severity::Error, FindingKind::JournalDamaged, place);
+        context.add(finding.found(format!("it ends with commit {last}, and all up to {watermark} was durable once")));
     }
     if keeps_order || context.report.journal_end == JournalEnd::Damaged {
         journal.sure = journal.records.len();

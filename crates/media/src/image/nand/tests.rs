@@ -319,7 +319,7 @@ fn a_header_that_lies_with_a_good_checksum_is_refused() {
 fn a_truncated_image_says_so() {
     let test = TestFile::new("truncated");
     drop(test.create());
-    let full = std::fs::metadata(&test.0).unwrap().len();
+    let full = Layout::of(SHAPE).end;
     for bytes in [full - 1, full / 2, 4096, 4095, 100, 12, 8] {
         test.raw().set_len(bytes).unwrap();
         let error = test.open().err().unwrap();
@@ -403,6 +403,39 @@ fn either_end_of_an_image_may_be_lost() {
         test.raw().write_all_at(b"This is a letter to my aunt.", 0).unwrap();
         assert_eq!(test.open_kind(), MediaErrorKind::NotAnImage);
     }
+}
+
+#[test]
+fn the_watermark_is_kept() {
+    let test = TestFile::new("watermark");
+    let mut nand = test.create();
+    assert_eq!(nand.watermark(), Ok(None));
+    for number in [7, 8, 8, 3] {
+        nand.set_watermark(number).unwrap();
+        assert_eq!(nand.watermark(), Ok(Some(number)));
+    }
+    drop(nand);
+    let mut reader = ImageNand::open(&test.0, OpenMode::ReadOnly).unwrap();
+    assert_eq!(reader.watermark(), Ok(Some(3)));
+    reader.set_watermark(9).unwrap();
+    drop(reader);
+    assert_eq!(test.open().unwrap().watermark(), Ok(Some(3)));
+    // The third turn is in slot 1: with it damaged the one before counts, with both there is none.
+    let end = Layout::of(SHAPE).end;
+    test.raw().write_all_at(&[0xee], end + 32 + 9).unwrap();
+    assert_eq!(test.open().unwrap().watermark(), Ok(Some(8)));
+    test.raw().write_all_at(&[0xee], end + 9).unwrap();
+    assert_eq!(test.open().unwrap().watermark(), Ok(None));
+    // An image of a program that knew of no watermark gets one.
+    test.raw().set_len(end).unwrap();
+    let mut old = test.open().unwrap();
+    assert_eq!(old.watermark(), Ok(None));
+    old.set_watermark(5).unwrap();
+    drop(old);
+    assert_eq!(test.open().unwrap().watermark(), Ok(Some(5)));
+    // The header at the end is found all the same.
+    test.raw().write_all_at(&[0; 2 * HEADER_BYTES], 0).unwrap();
+    assert_eq!(test.open().unwrap().watermark(), Ok(Some(5)));
 }
 
 #[test]

@@ -1,0 +1,119 @@
+//! The last sync before a crash of the process, on flash in an image: each page of it damaged afterwards.
+
+use onode::medium::{check_medium, repair_medium};
+use onode::{Class, CreateOptions, MountOptions, Severity, Spec, Volume};
+use onode_fs::{Caller, Follow};
+use std::path::{Path, PathBuf};
+
+/// A folder of this test, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("onode-last-sync-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn spec(&self, more: &str) -> Spec {
+        Spec::parse(&format!("flash:{}{more}", self.image().display())).unwrap()
+    }
+
+    fn image(&self) -> PathBuf {
+        self.0.join("disk")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn open(spec: &Spec, accept_loss: bool) -> onode::Result<Volume> {
+    Volume::open(spec, MountOptions { accept_loss, ..MountOptions::default() })
+}
+
+fn content(volume: &Volume, path: &[u8]) -> onode_fs::Result<Vec<u8>> {
+    let files = volume.files();
+    let number = files.resolve(path, Follow::No)?;
+    let mut bytes = vec![0; files.attributes(number)?.size as usize];
+    files.read(number, 0, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Pages of 2,048 bytes in which the images differ.
+fn changed(before: &[u8], after: &[u8]) -> Vec<usize> {
+    let pages = before.chunks(2048).zip(after.chunks(2048)).enumerate();
+    pages.filter(|(_, (one, other))| one != other).map(|(page, _)| page * 2048).collect()
+}
+
+fn write(path: &Path, bytes: &[u8]) {
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// A damaged page of the last sync was taken for one that the crash kept from the medium: the file was as before, and
+/// mount and check said nothing.
+#[test]
+fn the_last_sync_is_known() {
+    let folder = Folder::new("known");
+    Volume::create(&folder.spec(",size=4M,page=2K,pages-per-block=16"), &CreateOptions::default()).unwrap();
+    let spec = folder.spec("");
+    let (first, last) = (vec![b'a'; 5000], vec![b'z'; 9000]);
+    let volume = open(&spec, false).unwrap();
+    let put = |bytes: &[u8]| {
+        let number = volume.files().write_file(&Caller::root(), b"/file", bytes, 0o644).unwrap();
+        volume.files().fsync(number, None, false).unwrap();
+        std::fs::read(folder.image()).unwrap()
+    };
+    let before = put(&first);
+    let after = put(&last);
+    let _ = volume.close();
+    drop(volume);
+    // But for the last one, which has nothing else than what is known of the last sync.
+    let mut places = changed(&before, &after);
+    places.pop();
+    assert!(places.len() > 5, "{places:?}");
+    let (mut refused, mut failed) = (0, 0);
+    // One page, and from it all that follow.
+    let all = places.iter().enumerate().flat_map(|(index, _)| [&places[index..=index], &places[index..]]);
+    for damaged in all {
+        let mut image = after.clone();
+        for place in damaged {
+            image[place + 100..place + 600].fill(0x5a);
+        }
+        write(&folder.image(), &image);
+        let is_sound = check_medium(&spec, &mut |_, _| {}).is_ok_and(|report| report.is_sound);
+        match open(&spec, false) {
+            Ok(volume) => match content(&volume, b"/file") {
+                Ok(bytes) => assert_eq!(bytes, last, "at {damaged:?}"),
+                Err(_) => {
+                    failed += 1;
+                    assert!(!is_sound, "the check says sound at {damaged:?}");
+                }
+            },
+            Err(error) => {
+                refused += 1;
+                assert!([Class::Loss, Class::Damaged].contains(&error.class), "{error}");
+                assert!(!is_sound, "the check says sound at {damaged:?}");
+            }
+        }
+        if is_sound {
+            continue;
+        }
+        // With consent, and by a repair, it goes on without, and nobody asks again.
+        write(&folder.image(), &image);
+        if let Ok(volume) = open(&spec, true) {
+            let is_told = volume.device().health().worst().is_some_and(|worst| worst >= Severity::Failed);
+            assert!(is_told || content(&volume, b"/file").is_err(), "at {damaged:?}");
+            volume.close().unwrap();
+        }
+        write(&folder.image(), &image);
+        let repaired = repair_medium(&spec, true, true).unwrap();
+        assert!(repaired.lost, "at {damaged:?}: {repaired:?}");
+        assert!(check_medium(&spec, &mut |_, _| {}).unwrap().is_sound, "at {damaged:?}");
+        open(&spec, false).unwrap().close().unwrap();
+    }
+    assert!(refused > 0 && failed > 0, "{refused} refused, {failed} failed");
+}
