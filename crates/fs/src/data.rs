@@ -14,8 +14,6 @@ use crate::types::{Caller, FileType, InodeNumber};
 use onode_base::{ErrorKind, Timestamp};
 use onode_object::Transaction;
 
-/// Bytes that `copy_range` moves at once.
-const COPY_BYTES: usize = 256 << 10;
 const SECONDS_A_DAY: i64 = 86_400;
 
 impl FileSystem {
@@ -171,46 +169,6 @@ impl FileSystem {
             }
         }
         result
-    }
-
-    /// Copies `length` bytes from one file to another (or to another place of the same); returns how
-    /// many there were.
-    ///
-    /// # Errors
-    /// `Invalid` if the ranges overlap; as [`read`](Self::read) and [`write`](Self::write).
-    pub fn copy_range(
-        &self,
-        caller: &Caller,
-        (from, from_offset): (InodeNumber, u64),
-        (to, to_offset): (InodeNumber, u64),
-        length: u64,
-    ) -> Result<u64> {
-        if from == to && from_offset.abs_diff(to_offset) < length {
-            return Err(Error::of(ErrorKind::Invalid, from, "the ranges overlap"));
-        }
-        let mut copied = 0;
-        let mut buffer = vec![0; usize::try_from(length).unwrap_or(COPY_BYTES).min(COPY_BYTES)];
-        while copied < length {
-            let want = usize::try_from(length - copied).unwrap_or(COPY_BYTES).min(COPY_BYTES);
-            let (Some(source), Some(target)) = (from_offset.checked_add(copied), to_offset.checked_add(copied)) else {
-                break;
-            };
-            let done = self.read(from, source, &mut buffer[..want]).and_then(|got| {
-                let mut taken = 0;
-                while taken < got {
-                    taken += self.write(caller, to, target + taken as u64, &buffer[taken..got])?;
-                }
-                Ok(got)
-            });
-            match done {
-                Ok(0) => break,
-                Ok(got) => copied += got as u64,
-                // What was copied before stays copied and is told.
-                Err(error) if copied == 0 => return Err(error),
-                Err(_) => break,
-            }
-        }
-        Ok(copied)
     }
 
     /// That the file has bytes and they are there.

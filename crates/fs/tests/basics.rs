@@ -145,17 +145,6 @@ fn holes_are_zeros_and_can_be_found() {
     assert_eq!(content(&fs, file)[98..110], *b"\0\0da\0\0\0\0\0\0\0\0");
 }
 
-#[test]
-fn copy_range_copies_and_refuses_overlap() {
-    let (_volume, fs) = mounted();
-    let (a, b) = (create(&fs, ROOT, "a"), create(&fs, ROOT, "b"));
-    let data: Vec<u8> = (0..600_000u32).map(|i| (i / 3) as u8).collect();
-    write(&fs, a, 0, &data);
-    assert_eq!(fs.copy_range(&root(), (a, 10), (b, 5), 1 << 30).unwrap(), 599_990);
-    assert_eq!(content(&fs, b)[5..], data[10..]);
-    assert_eq!(kind(fs.copy_range(&root(), (a, 0), (a, 10), 11)), ErrorKind::Invalid);
-}
-
 /// Zeroing a range past the end once was a hole and, later, a new size: a crash could show the middle.
 #[test]
 fn zeroing_past_the_end_is_one_commit() {

@@ -1,9 +1,8 @@
 //! Content that the kernel keeps although the file has another one by now, and how it is made to let go of it.
 //!
-//! Three cases the kernel does not see to. It forgets what it keeps of a file before a write that passes its cache
+//! Two cases the kernel does not see to. It forgets what it keeps of a file before a write that passes its cache
 //! (`O_DIRECT`), but not after one that nobody waits for (AIO, io_uring): what a reader brought in meanwhile would stay for
-//! good. After a copy in here (`copy_file_range`) it takes pages out of its cache, and a mapping was seen to go on showing the
-//! old one. And it cannot know of changes that others make on a memory that this mount shares: what it keeps there for
+//! good. And it cannot know of changes that others make on a memory that this mount shares: what it keeps there for
 //! mappings is given up once a second.
 //!
 //! Letting go waits for pages that are being read, and those wait for this server. So a thread of its own does it, and
@@ -66,7 +65,7 @@ impl PageCache {
         Ok(Self { tasks, passed: (0..PASSED_WORDS).map(|_| AtomicU64::new(0)).collect(), filled })
     }
 
-    /// Answers a write past the kernel's cache, or a copy, once the kernel has let go of what it keeps of the range.
+    /// Answers a write past the kernel's cache once the kernel has let go of what it keeps of the range.
     pub(crate) fn written(&self, number: INodeNo, offset: u64, length: u32, reply: ReplyWrite) {
         if !self.may_hold(number) {
             return reply.written(length);
