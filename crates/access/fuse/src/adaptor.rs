@@ -581,8 +581,7 @@ impl Filesystem for Adaptor {
         _flags: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
-        // The kernel then copies through its own cache, which takes no longer and leaves no doubt about what a mapping
-        // shows: after a copy in here it takes pages out of its cache, and a mapping was seen to go on showing the old one.
+        // The kernel then copies through its own cache, which takes no longer and leaves in the cache what was copied.
         reply.error(Errno::ENOSYS);
     }
 }
