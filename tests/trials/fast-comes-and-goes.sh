@@ -12,7 +12,7 @@ up
 fill before
 tells 0 detach "$MNT"
 tells 2 detach "$MNT"
-grep -q "there is no fast disk" "$WORK/said" || fail "a second detach: $(cat "$WORK/said")"
+grep -q "it does not take part" "$WORK/said" || fail "a second detach: $(cat "$WORK/said")"
 asked health "$MNT"
 [ "$CODE" -ne 0 ] || fail "health says nothing of a volume without its fast disk"
 fill without
@@ -26,7 +26,7 @@ cmp "$WORK/sums" "$WORK/now" || fail "the big disk alone has other files"
 # It comes back with its copies.
 tells 0 attach "$MNT"
 tells 2 attach "$MNT"
-grep -q "there is a fast disk already" "$WORK/said" || fail "a second attach: $(cat "$WORK/said")"
+grep -q "it takes part already" "$WORK/said" || fail "a second attach: $(cat "$WORK/said")"
 fill back
 sums "$WORK/sums"
 tells 0 detach "$MNT"

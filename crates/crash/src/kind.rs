@@ -13,6 +13,7 @@ use crate::medium::Medium;
 use crate::violation::Violation;
 use onode_fs::Inodes;
 use onode_object::ObjectDevice;
+use onode_object::powers::Attach;
 use std::sync::Arc;
 
 /// A kind of device with the options under which one run uses it.
@@ -55,6 +56,11 @@ pub trait Kind: Copy + Send + Sync {
     /// What content is worth that was written by calls that are durable at their return.
     fn worth(&self) -> Worth {
         Worth::Whole
+    }
+
+    /// The part of the device that goes and comes during a run, if it has one that does.
+    fn part<'a>(&self, _device: &'a Self::Device) -> Option<&'a dyn Attach> {
+        None
     }
 
     /// Whether programs can have blocks of the device's memory.

@@ -10,6 +10,7 @@
 
 mod access;
 mod acl;
+pub mod attachment;
 mod attributes;
 pub mod check;
 mod cluster;

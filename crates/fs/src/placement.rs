@@ -5,8 +5,8 @@
 //! prefix is the directory a file was made in.
 //!
 //! Programs reach it through attributes that no listing shows: [`PLACEMENT`] is read and set,
-//! [`WHEREABOUTS`] is read, [`MOVE`] is set to `promote`, `promote-later` or `demote`, [`SECTIONS`]
-//! is the division of the fast device, and by [`FAST`] that goes or comes.
+//! [`WHEREABOUTS`] is read, [`MOVE`] is set to `promote`, `promote-later` or `demote`, and [`SECTIONS`]
+//! is the division of the fast device.
 
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
@@ -28,12 +28,8 @@ pub const MOVE: &str = "onode.move";
 /// fast device anew, in proportion to the bytes.
 pub const SECTIONS: &str = "onode.sections";
 
-/// The attribute of the topmost directory that is set to `detach`, `attach` or `attach-empty`: the
-/// fast device goes or comes.
-pub const FAST: &str = "onode.fast";
-
 pub(crate) fn is_ours(name: &[u8]) -> bool {
-    [PLACEMENT, WHEREABOUTS, MOVE, SECTIONS, FAST].iter().any(|ours| ours.as_bytes() == name)
+    [PLACEMENT, WHEREABOUTS, MOVE, SECTIONS].iter().any(|ours| ours.as_bytes() == name)
 }
 
 impl FileSystem {
@@ -158,14 +154,6 @@ impl FileSystem {
             let sections = SectionSize::parse_all(words).filter(|sections| !sections.is_empty());
             let sections = sections.ok_or_else(|| invalid(format!("`{words}` is not NAME:EXTENT:BYTES+...")))?;
             return Ok(self.tiers()?.divide(&sections)?);
-        }
-        if name == FAST.as_bytes() && number == InodeNumber::ROOT {
-            return match words {
-                "detach" => Ok(self.tiers()?.detach()?),
-                "attach" => Ok(self.tiers()?.attach(false)?),
-                "attach-empty" => Ok(self.tiers()?.attach(true)?),
-                _ => Err(invalid(format!("`{words}` is none of detach, attach, attach-empty"))),
-            };
         }
         match (name == MOVE.as_bytes(), words) {
             (true, "promote") => self.promote(number, true).map(drop),

@@ -4,6 +4,7 @@
 //! never one without a slot nor a slot without its object.
 
 use crate::acl;
+use crate::attachment;
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::inode::Inode;
@@ -105,6 +106,9 @@ impl FileSystem {
         if placement::is_ours(name) {
             return self.placement_xattr(number, name);
         }
+        if attachment::is_ours(name) {
+            return self.attachment_xattr(number);
+        }
         check_name(name)?;
         self.xattr(&mut self.lock(), number, name)?.ok_or_else(|| ErrorKind::NoAttribute.into())
     }
@@ -148,19 +152,10 @@ impl FileSystem {
         flags: XattrFlags,
     ) -> Result<()> {
         if placement::is_ours(name) {
-            // Whoever may write to the top of a volume need not be the one who looks after its
-            // disks.
-            if name == placement::FAST.as_bytes() && caller.uid != 0 {
-                let owner = self.attributes(number)?.uid;
-                if caller.uid != owner {
-                    return Err(Error::of(
-                        ErrorKind::NotPermitted,
-                        number,
-                        "only root and the owner of the volume may",
-                    ));
-                }
-            }
             return self.set_placement_xattr(number, name, value);
+        }
+        if attachment::is_ours(name) {
+            return self.set_attachment_xattr(caller, number, value);
         }
         self.check_writable()?;
         check_name(name)?;

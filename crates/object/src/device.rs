@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::health::Health;
 use crate::hints::Hints;
 use crate::id::{AttributeKey, ObjectId};
-use crate::powers::{Erase, Inspect, MapObjects, Place, Scrub, Share};
+use crate::powers::{Attach, Erase, Inspect, MapObjects, Place, Scrub, Share};
 use crate::transaction::Transaction;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -222,6 +222,11 @@ pub trait ObjectDevice: Send + Sync {
 
     /// Control over sections and tiers, if there are any.
     fn place(&self) -> Option<&dyn Place> {
+        None
+    }
+
+    /// A part that comes and goes.
+    fn attachment(&self) -> Option<&dyn Attach> {
         None
     }
 

@@ -169,17 +169,25 @@ pub trait Place {
     /// # Errors
     /// `NotFound`, `Corrupt`.
     fn why(&self, object: ObjectId) -> Result<Whereabouts>;
-    /// Brings everything to the big device and goes on without the fast one, which can be taken
-    /// away then.
+}
+
+/// A part of the device that the rest can go on without: a fast device before a big one (paper 4), a memory beside a flash
+/// (paper 3). It goes and comes while the device is in use.
+pub trait Attach {
+    /// What the part is, in words: "the fast disk".
+    fn part(&self) -> &'static str;
+    /// Whether it takes part now.
+    fn is_attached(&self) -> bool;
+    /// Brings everything to the rest and goes on without the part, which can be taken away then.
     ///
     /// # Errors
     /// `Invalid` if there is none; `Media`, `ReadOnly`.
     fn detach(&self) -> Result<()>;
-    /// The fast device takes part again after it was detached or failed. An `empty` one gives up
-    /// what was on it.
+    /// The part takes part again after it was detached or failed. An `empty` one gives up what was on it.
     ///
-    /// # Errors `Invalid` if one takes part already, or if what is found is no fast device of this
-    /// volume; `NotSupported` if nobody knows where it is; `Corrupt`, `Media`, `ReadOnly`.
+    /// # Errors
+    /// `Invalid` if one takes part already, or if what is found is none of this volume; `NotSupported` if nobody knows
+    /// where it is; `Corrupt`, `Media`, `ReadOnly`.
     fn attach(&self, empty: bool) -> Result<()>;
 }
 

@@ -5,6 +5,7 @@
 
 use crate::device::{Access, Opened, flash_options, format_options, in_its_place, lock_replaced, volume_error};
 use crate::error::{Class, Error, Result};
+use crate::finder::MemoryFinder;
 use crate::memory::is_used;
 use crate::missing::refuse_missing;
 use crate::nand::{medium_error, open_nand};
@@ -169,6 +170,31 @@ fn is_cut_short(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(is_short) && is_blank_or_ours(&first())
 }
 
+/// The memory at `path`; a new one of `bytes` if there is none, or one too short to hold anything.
+fn there_or_new(path: &Path, bytes: u64) -> Result<onode_media::Result<Box<dyn Pmem>>> {
+    if path.exists() && !is_cut_short(path) {
+        return Ok(open_memory(Opening::Existing, Some(path), bytes));
+    }
+    if path.exists() {
+        std::fs::remove_file(path).map_err(|error| Error::host_file("make", path, &error))?;
+    }
+    Ok(open_memory(Opening::New(bytes), Some(path), bytes))
+}
+
+/// The memory of a volume that is mounted without it, to be filled anew. What is there has to be a memory already, or
+/// nothing.
+pub(crate) fn memory_to_fill(beside: &Beside, path: &Path, flash_bytes: u64) -> Result<Box<dyn Pmem>> {
+    let what = || format!("cannot use {} as memory", path.display());
+    if !path.exists() {
+        refuse_missing(&what(), path)?;
+    }
+    let memory = there_or_new(path, beside.bytes(flash_bytes))?.map_err(|error| memory_error(what(), path, &error))?;
+    if is_something_else(path, &*memory) {
+        return Err(Error::new(Class::Usage, what(), "it holds something that never was the memory of a volume"));
+    }
+    Ok(memory)
+}
+
 /// Why a volume was not opened.
 enum Refusal {
     /// The memory does not stand where the flash does.
@@ -201,15 +227,8 @@ fn try_open(
         refuse_missing(&what(), path)?;
     }
     let memory = match (is_missing, read_only) {
-        (false, false) => open_memory(Opening::Existing, Some(path), bytes),
+        (_, false) => there_or_new(path, bytes)?,
         (false, true) => open_memory(Opening::ReadOnly, Some(path), bytes),
-        (true, false) => {
-            if is_there {
-                // Too short to hold anything: it is made anew.
-                std::fs::remove_file(path).map_err(|error| Error::host_file("make", path, &error))?;
-            }
-            open_memory(Opening::New(bytes), Some(path), bytes)
-        }
         (true, true) => open_memory(Opening::New(bytes), None, bytes),
     };
     let memory = memory.map_err(|error| memory_error(what(), path, &error))?;
@@ -218,7 +237,7 @@ fn try_open(
         let hint = "name the memory of this volume or a new file, or add rebuild=on to overwrite what is there";
         return Err(Error::new(Class::Usage, what(), why).hint(hint).into());
     }
-    let bytes = memory.length();
+    let (bytes, flash_bytes) = (memory.length(), nand.geometry().bytes());
     let options = flash_options(shape, access);
     let mounted = FlashDevice::mount_beside(
         nand,
@@ -249,6 +268,9 @@ fn try_open(
         };
         let entries = if read_only { "nothing is kept in it" } else { "it was filled from the flash" };
         notes.push(format!("the memory {} ({}): {why}; {entries}", path.display(), human_size(bytes)));
+    }
+    if let Some(path) = beside.path.as_ref().filter(|_| !read_only) {
+        device.set_finder(Arc::new(MemoryFinder::new(beside.clone(), path.clone(), flash_bytes)));
     }
     Ok(device)
 }

@@ -11,10 +11,12 @@ use crate::object::workload::unexpected;
 use crate::violation::Violation;
 use onode_base::ErrorKind;
 use onode_base::checksum::crc32c_append;
-use onode_flash::{FlashDevice, MemoryOptions, MountOptions, MountPath, superblock_of};
+use onode_flash::{FindMemory, FlashDevice, MemoryOptions, MountOptions, MountPath, superblock_of};
 use onode_fs::Inodes;
-use onode_media::{Domain, SimNand};
+use onode_media::{Domain, Pmem, SimNand};
+use onode_object::powers::Attach;
 use onode_object::{AttributeKey, AttributeKind, Error, ObjectDevice, ObjectId, ObjectStat, Result as ObjectResult};
+use std::sync::Arc;
 
 /// The device on one shape, with a memory that suits it.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +25,8 @@ pub struct Beside {
     memory_bytes: u64,
     spills: bool,
     buffers: bool,
+    /// The memory is detached and attached again in the run: then a mount may find it wiped.
+    comes_and_goes: bool,
 }
 
 /// Names of shapes begin with this.
@@ -39,7 +43,13 @@ impl Beside {
         let buffers = turn.is_multiple_of(2);
         // Room for the buffer beside all that.
         let more = if buffers { 8 * (u64::from(shape.geometry.page_bytes) + 512) } else { 0 };
-        Self { flash: Flash::new(shape, workload, seed), memory_bytes: memory_bytes + more, spills: is_small, buffers }
+        Self {
+            flash: Flash::new(shape, workload, seed),
+            memory_bytes: memory_bytes + more,
+            spills: is_small,
+            buffers,
+            comes_and_goes: seed % 2 == 1,
+        }
     }
 
     const fn options(&self, rebuild: bool) -> MemoryOptions {
@@ -79,6 +89,18 @@ impl Beside {
         let (device, _) = self.mount_with(&medium, &options, false)?;
         agrees(&device)?;
         look(&device)
+    }
+}
+
+/// The memory is where it was.
+struct There {
+    memory: Memory,
+    options: MemoryOptions,
+}
+
+impl FindMemory for There {
+    fn find(&self) -> ObjectResult<(Box<dyn Pmem>, MemoryOptions)> {
+        Ok((Box::new(self.memory.clone()), self.options))
     }
 }
 
@@ -141,8 +163,10 @@ impl Kind for Beside {
         // It is refused and, as the facade does, filled from the flash.
         let is_refused = mounted.as_ref().is_err_and(|error| error.kind == ErrorKind::Stale);
         let (device, path) = if is_refused { self.mount_any(medium, read_only, true)? } else { mounted? };
+        device.set_finder(Arc::new(There { memory: medium.memory.clone(), options: self.options(false) }));
         if let MountPath::Rebuilt(why) = path
             && !is_refused
+            && !self.comes_and_goes
         {
             return Err(Error::new(ErrorKind::Corrupt, format!("the memory was not believed: {why}")));
         }
@@ -173,6 +197,10 @@ impl Kind for Beside {
 
     fn slack_bytes(&self) -> u64 {
         self.flash.slack_bytes()
+    }
+
+    fn part<'a>(&self, device: &'a FlashDevice) -> Option<&'a dyn Attach> {
+        self.comes_and_goes.then_some(device)
     }
 
     fn inodes(&self) -> Inodes {

@@ -6,6 +6,7 @@ use crate::object::brim::{self, Part};
 use crate::object::{ObjectState, Profile, calls};
 use crate::violation::Violation;
 use crate::workload::{Figures, ImageOf, RunOf, Workload};
+use onode_object::powers::Attach;
 use onode_object::{Durability, Error, ErrorKind, Mutation, ObjectDevice, SyncScope};
 
 /// One profile on one device.
@@ -104,6 +105,12 @@ impl<K: Kind> ObjectWorkload<K> {
         )
     }
 
+    /// Whether the part goes or comes with this call: now and then, and back soon.
+    fn is_turn_of(part: &dyn Attach, run: &RunOf<Self>) -> bool {
+        let turn = run.history.calls.len() % 16;
+        turn == 9 || (turn == 12 && !part.is_attached())
+    }
+
     /// A call that fills the volume with files, or empties it.
     fn brim(&self, device: &mut K::Device, run: &mut RunOf<Self>) -> Result<(), Violation> {
         let part = brim::part(run.history.calls.len());
@@ -176,6 +183,12 @@ impl<K: Kind> Workload for ObjectWorkload<K> {
     fn step(&self, device: &mut K::Device, run: &mut RunOf<Self>) -> Result<(), Violation> {
         if self.profile.name == brim::NAME {
             return self.brim(device, run);
+        }
+        if let Some(part) = self.kind.part(device).filter(|part| Self::is_turn_of(*part, run)) {
+            let detaches = part.is_attached();
+            let what = if detaches { "detach" } else { "attach" };
+            let change = || if detaches { part.detach() } else { part.attach(false) };
+            return run.call(|| what.into(), |_| change().map_err(unexpected(what)).map(|()| (false, None)));
         }
         let draw = run.prng.below(1000);
         let (remounts, maintains) = (self.profile.remounts, self.profile.maintains);

@@ -2,6 +2,7 @@
 //! that a checkpoint writes down.
 
 use crate::access::Pending;
+use crate::attach::FindMemory;
 use crate::bpram::Bpram;
 use crate::bpram::buffer::HeldPage;
 use crate::cleaner::Cleaning;
@@ -96,6 +97,8 @@ pub struct Core {
     pub bpram: Option<Bpram>,
     /// Why it was given up, if it was.
     pub memory_lost: Option<String>,
+    /// Who finds the memory when it is to take part again.
+    pub finder: Option<Arc<dyn FindMemory>>,
     /// Entries that the memory has no room for stay on flash alone.
     pub spills: bool,
     /// Syncs end in the memory's write buffer, if it has one.

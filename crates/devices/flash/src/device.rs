@@ -10,7 +10,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use onode_base::sync::Mutex;
 use onode_media::Nand;
-use onode_object::powers::{Inspect, Scrub, ScrubReport};
+use onode_object::powers::{Attach, Inspect, Scrub, ScrubReport};
 use onode_object::validate::reserve;
 use onode_object::{
     AttributeKey, DeviceInfo, Durability, Health, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result, Space,
@@ -156,6 +156,11 @@ impl ObjectDevice for FlashDevice {
 
     fn close(&self) -> Result<()> {
         self.core.lock().close()
+    }
+
+    fn attachment(&self) -> Option<&dyn Attach> {
+        let is_for_memory = self.core.lock().incompatible & FEATURE_MEMORY != 0;
+        is_for_memory.then_some(self)
     }
 
     fn scrub(&self) -> Option<&dyn Scrub> {

@@ -15,7 +15,7 @@ impl Core {
         let mut conditions = self.events.clone();
         if let Some(why) = &self.memory_lost {
             let text = format!("the memory beside the flash is not used any more: {why}; the flash has everything");
-            let remedy = "unmount and mount again, which fills it anew; give it a larger one if it was full";
+            let remedy = "`onode attach` the mount, which fills it anew; give it a larger one if it was full";
             conditions.push(Condition::new("memory-given-up", Severity::Degraded, text).remedy(remedy));
         }
         let table = &self.log.table;

@@ -26,6 +26,7 @@ extern crate std;
 
 mod access;
 mod apply;
+mod attach;
 mod beside;
 mod bpram;
 pub mod check;
@@ -70,6 +71,7 @@ mod store;
 mod tight;
 mod tree;
 
+pub use attach::FindMemory;
 pub use beside::{MemoryOptions, MountPath};
 pub use bpram::MemoryUse;
 pub use bpram::mount::BYTES_MIN as MEMORY_BYTES_MIN;

@@ -248,6 +248,7 @@ impl Core {
             tree,
             bpram: None,
             memory_lost: None,
+            finder: None,
             spills: false,
             buffers: false,
             held: None,

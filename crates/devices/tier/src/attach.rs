@@ -15,6 +15,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use onode_media::BlockDev;
+use onode_object::powers::Attach;
 use onode_object::{Error, ErrorKind, Result};
 
 /// Finds the fast disk of a volume again while that is mounted.
@@ -30,6 +31,24 @@ pub trait FindFast: Send + Sync {
     /// # Errors As [`known`](Self::known); `Invalid` also if there is something on it that people
     /// would not like to lose.
     fn empty(&self, before: Option<FastOptions>) -> Result<NewFast>;
+}
+
+impl Attach for TierDevice {
+    fn part(&self) -> &'static str {
+        "the fast disk"
+    }
+
+    fn is_attached(&self) -> bool {
+        self.has_fast()
+    }
+
+    fn detach(&self) -> Result<()> {
+        self.detach_fast()
+    }
+
+    fn attach(&self, empty: bool) -> Result<()> {
+        self.attach_found(empty)
+    }
 }
 
 impl TierDevice {

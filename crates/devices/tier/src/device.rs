@@ -20,7 +20,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use onode_base::Clock;
 use onode_media::{BlockDev, IoTag};
-use onode_object::powers::{Inspect, Place, Scrub};
+use onode_object::powers::{Attach, Inspect, Place, Scrub};
 use onode_object::validate::reserve;
 use onode_object::{
     AttributeKey, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance, ObjectDevice, ObjectId,
@@ -309,6 +309,10 @@ impl ObjectDevice for TierDevice {
     }
 
     fn place(&self) -> Option<&dyn Place> {
+        Some(self)
+    }
+
+    fn attachment(&self) -> Option<&dyn Attach> {
         Some(self)
     }
 

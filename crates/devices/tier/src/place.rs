@@ -100,14 +100,6 @@ impl Place for TierDevice {
     fn why(&self, object: ObjectId) -> Result<Whereabouts> {
         self.volume.core.lock().whereabouts(object)
     }
-
-    fn detach(&self) -> Result<()> {
-        self.detach_fast()
-    }
-
-    fn attach(&self, empty: bool) -> Result<()> {
-        self.attach_found(empty)
-    }
 }
 
 impl TierDevice {

@@ -156,15 +156,6 @@ impl Place for Recorder {
         Ok(())
     }
 
-    fn detach(&self) -> Result<()> {
-        self.division.lock().unwrap().clear();
-        Ok(())
-    }
-
-    fn attach(&self, _: bool) -> Result<()> {
-        Err(onode_object::Error::new(ErrorKind::NotSupported, "nobody knows where the fast disk is"))
-    }
-
     fn promote(&self, object: ObjectId, waits: bool) -> Result<Moved> {
         let bytes = self.inner.stat(object)?.size;
         self.moves.lock().unwrap().push((object, if waits { "promote" } else { "promote-later" }));

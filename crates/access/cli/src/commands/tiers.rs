@@ -5,7 +5,8 @@
 
 use crate::commands::location::{self, Consent, entries, find, resolve};
 use onode::{Class, Error, Result, Volume};
-use onode_fs::placement::{FAST, MOVE, PLACEMENT, SECTIONS, WHEREABOUTS};
+use onode_fs::attachment::ATTACHED;
+use onode_fs::placement::{MOVE, PLACEMENT, SECTIONS, WHEREABOUTS};
 use onode_fs::{Caller, DirectoryEntry, ErrorKind, FileType, InodeNumber, XattrFlags};
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};
@@ -152,9 +153,16 @@ impl Files {
         self.set(&self.path, SECTIONS, words)
     }
 
-    /// Lets the fast disk go or come.
-    pub fn change_fast(&self, how: &str) -> Result<()> {
-        self.set(&self.path, FAST, how)
+    /// The part that comes and goes, in words, and whether it takes part.
+    pub fn part(&self) -> Result<(String, bool)> {
+        let told = self.get(&self.path, ATTACHED)?;
+        let (state, part) = told.split_once(' ').unwrap_or((&told, "a part"));
+        Ok((part.to_owned(), state == "attached"))
+    }
+
+    /// Lets the part go or come.
+    pub fn change_part(&self, how: &str) -> Result<()> {
+        self.set(&self.path, ATTACHED, how)
     }
 
     /// Where the content of a file is, and why.

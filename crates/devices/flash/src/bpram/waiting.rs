@@ -7,6 +7,7 @@ use crate::errors::from_media;
 use crate::layout::Layout;
 use crate::policy::Stream;
 use alloc::format;
+use alloc::string::String;
 use onode_base::ErrorKind;
 use onode_object::{Error, Result};
 
@@ -54,21 +55,24 @@ impl Core {
             Ok(kept) => Ok(kept),
             Err(error) => {
                 let error = from_media("write to the memory beside the flash", &error);
-                self.give_memory_up(&error)?;
+                self.give_memory_up(format!("{error}"))?;
                 Ok(false)
             }
         }
     }
 
     /// Goes on without the memory, whose anchors the flash moves away from.
-    fn give_memory_up(&mut self, why: &Error) -> Result<()> {
+    pub fn give_memory_up(&mut self, why: String) -> Result<()> {
         self.save_held()?;
-        if let Some(mut bpram) = self.bpram.take().filter(|_| !self.log.chain_broken) {
+        let given_up = self.bpram.take().filter(|_| !self.log.chain_broken);
+        self.memory_lost = Some(why);
+        // The first says that the flash has everything: a cut behind it asks for no consent.
+        self.write_superblock(false)?;
+        self.write_superblock(false)?;
+        if let Some(mut bpram) = given_up {
             bpram.abandon();
         }
-        self.memory_lost = Some(format!("{why}"));
-        self.write_superblock(false)?;
-        self.write_superblock(false)
+        Ok(())
     }
 
     /// Puts on the flash what the write buffer alone may have.
