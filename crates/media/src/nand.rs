@@ -203,7 +203,7 @@ pub trait Nand: Send {
     /// The number that was noted last; `None` if the medium has none.
     ///
     /// # Errors
-    /// `Host`.
+    /// `Uncorrectable` if something was noted and cannot be read any more, `Host`.
     fn watermark(&mut self) -> Result<Option<u64>> {
         Ok(None)
     }

@@ -160,9 +160,9 @@ impl Judge<'_> {
         let spec = self.lay_out()?;
         if let Err(error) = repair_medium(&spec, true, true) {
             no_bug("repair", &error)?;
-            // One place takes the root of an index with it, two take both copies of a header: the rest stays as it is
-            // for whoever can read more of it.
-            if self.hurt.is_twice || error.why.contains(NO_ROOT) {
+            // Two places take both copies of a header or of the root of an index: the rest stays as it is for whoever can
+            // read more of it.
+            if self.hurt.is_twice {
                 verdict.is_beyond_repair = true;
                 return Ok(());
             }
@@ -276,9 +276,6 @@ impl Judge<'_> {
         looked.wrong.push(format!("{path} has {} bytes, {count} are promised{zeros}", bytes.len()));
     }
 }
-
-/// What a repair of flash says that finds neither the newest checkpoint nor an older one.
-const NO_ROOT: &str = "no checkpoint can be used";
 
 /// How a text ends that tells of bytes that are right or zeros.
 const ZEROS: &str = ", zeros for some";

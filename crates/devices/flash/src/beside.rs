@@ -180,7 +180,7 @@ impl Core {
         let Opened { bpram, found, table, held } = opened;
         let mut core = Self::of_superblock(nand, &found, options)?;
         let layout = core.log.store.layout;
-        for (piece, (reference, bytes)) in found.pieces.iter().zip(&table).enumerate() {
+        for (piece, (reference, bytes)) in found.references.pieces.iter().zip(&table).enumerate() {
             core.log.table.load_packed(piece, *reference, bytes, &layout)?;
         }
         core.log.table.finish_loading();

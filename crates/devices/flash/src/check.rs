@@ -203,8 +203,13 @@ pub fn check(nand: &mut dyn Nand, options: &CheckOptions, progress: &mut dyn FnM
     context.report.generation = newest.superblock.generation.get();
     context.report.clean = newest.superblock.clean == 1;
     let Some(layout) = superblocks::judge(newest, nand, &mut context) else { return context.finish(0) };
-    let mut medium = Medium::new(nand, layout, &newest.superblock.uuid);
+    let mut medium = Medium::new(nand, layout, newest);
     check_checkpoint(&mut medium, newest, options, &mut context);
+    for at in &medium.restored {
+        let place = Place::Segment { segment: at.segment };
+        let finding = Finding::new(Severity::Warning, FindingKind::PageRestored, place);
+        context.add(finding.found(format!("page {} is damaged and was read from its copy", at.page)));
+    }
     context.finish(medium.pages_read)
 }
 
@@ -216,8 +221,8 @@ fn check_checkpoint(medium: &mut Medium<'_>, newest: &Located, options: &CheckOp
     let mut journal = journal::read(medium, superblock, context);
     journal.deferred = journal::read_deferred(medium, newest, &table, context);
     let mut index = walk::walk(medium, superblock, &table, journal.touched(), context);
-    index.add_pieces(&newest.pieces);
-    index.add_deferred(newest.deferred, &journal.deferred);
+    index.add_pieces(&newest.references.pieces);
+    index.add_deferred(newest.references.deferred, &journal.deferred);
     account::checkpoint(medium, superblock, &table, &index, context);
     summary::check(medium, &table, &index, context);
     let last = model::apply(medium, superblock, &mut table, &journal, index, context);

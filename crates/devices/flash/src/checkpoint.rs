@@ -6,7 +6,7 @@
 
 use crate::core::{CheckpointState, Core};
 use crate::errors::damaged;
-use crate::format::{BlobReference, NOWHERE};
+use crate::format::{BlobReference, NOWHERE, References};
 use crate::items::Owner;
 use crate::layout::SegmentPage;
 use crate::policy::Stream;
@@ -38,6 +38,7 @@ impl Core {
         let (position, journal_sequence) = loop {
             // What a failed program left in memory has to go elsewhere first.
             self.rescue()?;
+            self.move_restored()?;
             let position = self.write_state(clean)?;
             if !self.log.has_stranded() || is_planted(Bug::StrandedForgotten) {
                 break position;
@@ -56,10 +57,14 @@ impl Core {
             transaction: self.log.transaction,
             objects: self.objects,
             extents: self.extents,
-            pieces: self.log.table.pieces().to_vec(),
-            deferred: self.stored_deferred(),
+            references: References {
+                pieces: self.log.table.pieces().to_vec(),
+                deferred: self.stored_deferred(),
+                saved: Vec::new(),
+            },
         };
         self.write_superblock(true)?;
+        self.log.store.forget_restored();
         self.log.store.set_watermark(self.log.transaction)?;
         self.log.table.release_held();
         self.log.journal_pages = 0;
@@ -188,7 +193,6 @@ impl Core {
             return self.close_memory();
         }
         self.checkpoint(true)?;
-        // The copy makes the checkpoint safe from a cut that hit the first superblock unnoticed.
-        self.write_superblock(false)
+        self.write_last_superblock()
     }
 }

@@ -131,11 +131,7 @@ impl Core {
             let live_bytes = self.log.table.get(segment).live_bytes;
             self.log.table.release(segment, u64::from(live_bytes));
         }
-        let items = match self.log.items_of(segment, IoTag::Cleaning) {
-            Some(items) => items,
-            // A segment that was open at a crash has no summary: the index tells what lies there.
-            None => self.items_from_index(segment)?,
-        };
+        let items = self.items_on(segment, IoTag::Cleaning)?;
         if !levels {
             self.learn_from(segment);
         }
@@ -287,6 +283,15 @@ impl Core {
         self.link(object, offset, &pieces, true)?;
         self.statistics.bytes_moved += bytes.len() as u64;
         Ok(())
+    }
+
+    /// What was written to `segment`, whether it is still needed or not.
+    pub fn items_on(&mut self, segment: u32, tag: IoTag) -> Result<Vec<Item>> {
+        match self.log.items_of(segment, tag) {
+            Some(items) => Ok(items),
+            // A segment that was open at a crash has no summary: the index tells what lies there.
+            None => self.items_from_index(segment),
+        }
     }
 
     /// The items of a segment without a summary, from a walk over the whole index.

@@ -10,7 +10,7 @@ use crate::compact::Rhythm;
 use crate::costliest::Costliest;
 use crate::deferred::Deferred;
 use crate::errors::damaged;
-use crate::format::BlobReference;
+use crate::format::{BlobReference, References};
 use crate::items::Owner;
 use crate::levelling::Levelling;
 use crate::log::Log;
@@ -81,10 +81,8 @@ pub struct CheckpointState {
     pub objects: u64,
     /// Extents that exist.
     pub extents: u64,
-    /// The segment table.
-    pub pieces: Vec<BlobReference>,
-    /// Deferred changes.
-    pub deferred: Option<BlobReference>,
+    /// To the segment table, deferred changes and copies of pages.
+    pub references: References,
 }
 
 /// The device's state.

@@ -18,6 +18,7 @@ use crate::check::table::{self, Table};
 use crate::check::{Context, Report};
 use crate::errors::{damaged, from_media};
 use crate::format::{BlobReference, Superblock};
+use crate::ring;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -56,8 +57,10 @@ pub struct SuperblockDump {
     pub block: u32,
     /// Page of the block.
     pub page: u32,
-    /// What it says; `None` if it is not readable.
+    /// What it says; `None` if it is no superblock that can be read.
     pub content: Option<SuperblockContent>,
+    /// It is a copy of a page of the index.
+    pub is_copy: bool,
     /// Whether a mount starts here.
     pub newest: bool,
 }
@@ -136,7 +139,8 @@ impl SuperblockContent {
 impl fmt::Display for SuperblockDump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "block {} page {}: ", self.block, self.page)?;
-        let Some(one) = &self.content else { return f.write_str("unreadable") };
+        let other = if self.is_copy { "copy of a page of the index" } else { "unreadable" };
+        let Some(one) = &self.content else { return f.write_str(other) };
         let (newest, clean) = (if self.newest { ", newest" } else { "" }, if one.clean { ", clean" } else { "" });
         writeln!(f, "superblock {} of checkpoint {}{clean}{newest}", one.generation, one.checkpoint_generation)?;
         writeln!(f, "  format {}.{}, features {:?}", one.format.0, one.format.1, one.features)?;
@@ -159,19 +163,22 @@ impl fmt::Display for SuperblockDump {
 pub fn superblocks(nand: &mut dyn Nand) -> Result<Vec<SuperblockDump>> {
     let shape = nand.geometry();
     let mut all = Vec::new();
-    for block in crate::ring::blocks_of(nand)?.into_iter().flatten() {
+    for block in ring::blocks_of(nand)?.into_iter().flatten() {
         for page in 0..shape.pages_per_block {
             let content = match superblocks::read_slot(nand, block, page) {
                 Slot::Erased => continue,
                 Slot::Unreadable => None,
-                Slot::Sound(one) => Some(SuperblockContent::of(&one.superblock, &one.pieces)),
+                Slot::Sound(one) => Some(SuperblockContent::of(&one.superblock, &one.references.pieces)),
                 Slot::Failed(error) => return Err(from_media("read superblock", &error)),
             };
-            all.push(SuperblockDump { block, page, content, newest: false });
+            all.push(SuperblockDump { block, page, content, is_copy: false, newest: false });
         }
     }
-    let newest = all.iter().filter_map(|one| one.content.as_ref()).map(|one| one.generation).max();
+    let content = all.iter().filter_map(|one| one.content.as_ref()).max_by_key(|one| one.generation);
+    let (newest, uuid) = (content.map(|one| one.generation), content.map(|one| one.uuid));
     for one in &mut all {
+        let is_copy = |uuid| ring::is_copy(nand, &uuid, one.block, one.page);
+        one.is_copy = one.content.is_none() && uuid.is_some_and(is_copy);
         one.newest = newest.is_some() && one.content.as_ref().map(|one| one.generation) == newest;
     }
     Ok(all)
@@ -184,7 +191,7 @@ fn open(nand: &mut dyn Nand) -> Result<(Medium<'_>, Located, Table)> {
     let newest =
         newest.ok_or_else(|| Error::new(ErrorKind::Invalid, "no superblock: this is not an Onode flash volume"))?;
     let Some(layout) = superblocks::judge(&newest, nand, &mut context) else { return Err(why(&context.report)) };
-    let mut medium = Medium::new(nand, layout, &newest.superblock.uuid);
+    let mut medium = Medium::new(nand, layout, &newest);
     let Some(table) = table::load(&mut medium, &newest, &mut context) else { return Err(why(&context.report)) };
     Ok((medium, newest, table))
 }

@@ -23,7 +23,7 @@ pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"ONODEFL\x01";
 /// Incompatible changes raise the major number: older code refuses the medium.
 pub const FORMAT_MAJOR: u16 = 2;
 /// Compatible additions raise the minor number.
-pub const FORMAT_MINOR: u16 = 5;
+pub const FORMAT_MINOR: u16 = 6;
 /// Incompatible feature: segments may belong to streams beyond the first four.
 pub const FEATURE_CLASSES: u32 = 1;
 /// Incompatible feature: journal pages go on in the spare area, and records name the bytes of an attribute
@@ -56,6 +56,8 @@ pub const FEATURE_WEAR_STATIC: u32 = 4;
 /// Compatible feature: the write buffer of the memory beside the flash may have commits that were promised to be durable
 /// and that the flash lacks.
 pub const FEATURE_BUFFERED: u32 = 8;
+/// Compatible feature: [`SavedPage`]s follow the references.
+pub const FEATURE_SAVED_PAGES: u32 = 16;
 /// Bytes of an entry in the log of access times: object and time.
 pub const ACCESS_ENTRY_BYTES: usize = 16;
 /// First bytes of every segment summary.
@@ -107,6 +109,8 @@ pub enum PageKind {
     Summary = 6,
     /// Access times.
     Atime = 7,
+    /// A copy of a page of the index, behind the superblock of a closed volume.
+    Saved = 8,
 }
 
 impl PageKind {
@@ -121,6 +125,7 @@ impl PageKind {
             5 => Self::Index,
             6 => Self::Summary,
             7 => Self::Atime,
+            8 => Self::Saved,
             _ => return None,
         })
     }
@@ -218,15 +223,62 @@ pub struct Superblock {
 }
 const _: () = assert!(size_of::<Superblock>() == 144);
 
-impl Superblock {
-    /// The references in `after`, the bytes behind it: to the segment table, and to deferred changes.
+/// Where a copy of a page with the root of the tree or with pieces of the segment table lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct SavedPage {
+    /// Address of the page, counted from the start of the medium.
+    pub page: U64,
+    /// Address of its copy.
+    pub copy: U64,
+    /// Sequence number of the page.
+    pub sequence: U32,
+}
+const _: () = assert!(size_of::<SavedPage>() == 20);
+
+/// What follows a superblock.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct References {
+    /// To the pieces of the segment table.
+    pub pieces: Vec<BlobReference>,
+    /// To deferred changes.
+    pub deferred: Option<BlobReference>,
+    /// Copies of pages.
+    pub saved: Vec<SavedPage>,
+}
+
+impl References {
+    /// Bytes before the first [`SavedPage`]: how many there are.
+    pub const SAVED_HEADER_BYTES: usize = size_of::<U32>();
+
+    /// As they follow the superblock.
     #[must_use]
-    pub fn references(&self, after: &[u8]) -> Option<(Vec<BlobReference>, Option<BlobReference>)> {
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = self.pieces.as_bytes().to_vec();
+        bytes.extend_from_slice(self.deferred.as_slice().as_bytes());
+        if !self.saved.is_empty() {
+            bytes.extend_from_slice(U32::new(self.saved.len() as u32).as_bytes());
+            bytes.extend_from_slice(self.saved.as_bytes());
+        }
+        bytes
+    }
+}
+
+impl Superblock {
+    /// What stands in `after`, the bytes behind it.
+    #[must_use]
+    pub fn references(&self, after: &[u8]) -> Option<References> {
         let pieces = self.table_pieces.get() as usize;
         let all = pieces.checked_add(usize::from(self.incompatible.get() & FEATURE_DEFERRED != 0))?;
-        let bytes = after.get(..all.checked_mul(size_of::<BlobReference>())?)?;
+        let (bytes, after) = after.split_at_checked(all.checked_mul(size_of::<BlobReference>())?)?;
         let (pieces, deferred) = <[BlobReference]>::ref_from_bytes(bytes).ok()?.split_at_checked(pieces)?;
-        Some((pieces.to_vec(), deferred.first().copied()))
+        let mut saved = Vec::new();
+        if self.compatible.get() & FEATURE_SAVED_PAGES != 0 {
+            let (count, after) = U32::read_from_prefix(after).ok()?;
+            let bytes = after.get(..(count.get() as usize).checked_mul(size_of::<SavedPage>())?)?;
+            saved.extend_from_slice(<[SavedPage]>::ref_from_bytes(bytes).ok()?);
+        }
+        Some(References { pieces: pieces.to_vec(), deferred: deferred.first().copied(), saved })
     }
 }
 

@@ -37,6 +37,12 @@ impl Core {
                 "a mount that may write writes it at the next change; if that does not help its blocks are bad";
             conditions.push(Condition::new("superblock-missing", Severity::Degraded, text).remedy(remedy));
         }
+        let restored = self.log.store.restored().count();
+        if restored > 0 {
+            let text = format!("{restored} pages of the index are damaged and were read from their copies");
+            let remedy = "the next change writes what lies there anew; so does `onode repair`";
+            conditions.push(Condition::new("page-restored", Severity::Degraded, text).remedy(remedy));
+        }
         let damaged = self.log.store.damaged_reads();
         if damaged > 0 || !self.stuck.is_empty() {
             let text = format!(

@@ -17,7 +17,7 @@ use crate::log::Log;
 use crate::options::{FormatOptions, MountOptions, Policies};
 use crate::policy::{Chooser, Classifier};
 use crate::replay::Recovery;
-use crate::ring::{self, Ring};
+use crate::ring::{self, Ring, SavedPages};
 use crate::segments::choice::Choice;
 use crate::segments::{SegmentState, SegmentTable};
 use crate::stall::Stalls;
@@ -83,7 +83,7 @@ impl Core {
         core.clean = false;
         core.session_begun = true;
         core.checkpoint(true)?;
-        core.write_superblock(false)?;
+        core.write_last_superblock()?;
         if let Some(why) = &core.memory_lost {
             return Err(Error::new(ErrorKind::Invalid, why.clone()));
         }
@@ -149,7 +149,7 @@ impl Core {
         let mut core = Self::of_superblock(nand, found, options)?;
         core.held = held;
         core.load_table(found)?;
-        if let Some(stored) = found.deferred {
+        if let Some(stored) = found.references.deferred {
             match core.load_deferred(stored) {
                 Err(error) if error.kind == ErrorKind::Corrupt => {
                     core.journal_damage =
@@ -185,6 +185,7 @@ impl Core {
         core.log.transaction = superblock.transaction.get();
         core.log.table.next_sequence = superblock.next_sequence.get();
         core.log.next_journal = (superblock.journal_segment.get(), superblock.journal_sequence.get());
+        core.log.store.set_saved(SavedPages::of(superblock, &found.references));
         core.checkpoint_state = CheckpointState {
             root: (superblock.root, level),
             clean: superblock.clean == 1,
@@ -197,8 +198,7 @@ impl Core {
             transaction: superblock.transaction.get(),
             objects: superblock.objects.get(),
             extents: superblock.extents.get(),
-            pieces: found.pieces.clone(),
-            deferred: found.deferred,
+            references: found.references.clone(),
         };
         Ok(core)
     }
@@ -208,12 +208,16 @@ impl Core {
     fn load_table(&mut self, found: &ring::Found) -> Result<()> {
         let layout = self.log.store.layout;
         let mut known = BTreeSet::new();
-        for (piece, reference) in found.pieces.iter().enumerate() {
+        for (piece, reference) in found.references.pieces.iter().enumerate() {
             let location = reference.location.get();
             if layout.contains(location, u64::from(reference.length.get())) && known.insert(layout.segment_of(location))
             {
                 let (at, _) = layout.page_of(location);
-                if let Ok(page) = self.log.store.examine(layout.address(at), None, IoTag::Recovery)? {
+                let page = match self.log.store.examine(layout.address(at), None, IoTag::Recovery)? {
+                    Ok(page) => Some(page),
+                    Err(_) => self.log.store.restore(at, None, IoTag::Recovery)?,
+                };
+                if let Some(page) = page {
                     self.log.table.update(at.segment, |entry| entry.sequence = page.info.sequence);
                     self.log.store.keep(layout.address(at), page);
                 }

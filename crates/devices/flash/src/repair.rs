@@ -94,6 +94,13 @@ pub enum Action {
         /// The newest one.
         newest: u32,
     },
+    /// A page of the index was damaged; what lay there was written anew from its copy.
+    PageRestored {
+        /// The segment.
+        segment: u32,
+        /// The page of it.
+        page: u32,
+    },
     /// A tree node was lost; entries in this range may be lost with it.
     NodeDropped {
         /// The first object that may have lost something.
@@ -153,6 +160,9 @@ impl fmt::Display for Action {
             Self::OlderCheckpoint { generation, newest } => {
                 write!(f, "lost: superblock {newest} cannot be used, went back to {generation}")
             }
+            Self::PageRestored { segment, page } => {
+                write!(f, "segment {segment}: page {page} restored from its copy")
+            }
             Self::NodeDropped { from, until: Some(until) } => {
                 write!(f, "lost: a tree node with entries of {from} to {until}")
             }
@@ -206,6 +216,8 @@ pub fn repair(nand: impl Nand + 'static, options: &RepairOptions) -> Result<Repa
     if options.drop_damaged {
         core.drop_content(&mut actions)?;
     }
+    let restored = core.log.store.restored();
+    actions.extend(restored.map(|at| Action::PageRestored { segment: at.segment, page: at.page }));
     // A cut may come at any time from here on: the old superblock counts until the new one is written.
     if !actions.is_empty() || !core.clean {
         core.clean = false;
@@ -231,14 +243,13 @@ fn usable(
         if superblock.uuid != newest.superblock.uuid || ring::check_superblock(found, nand).is_err() {
             continue;
         }
-        let mut medium = Medium::new(nand, layout, &superblock.uuid);
         let located = superblocks::Located {
             block: found.block,
             page: 0,
             superblock: *superblock,
-            pieces: found.pieces.clone(),
-            deferred: found.deferred,
+            references: found.references.clone(),
         };
+        let mut medium = Medium::new(nand, layout, &located);
         let Some(table) = table::load(&mut medium, &located, &mut Context::silent()) else { continue };
         let sequence = table.sequence(&layout, superblock.root.location.get());
         if medium.blob(&superblock.root, sequence).is_err() {

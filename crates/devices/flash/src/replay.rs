@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
-use onode_object::{Error, ObjectId, Result};
+use onode_object::{Condition, Error, ObjectId, Result, Severity};
 
 /// Behind the end of the journal so many pages are looked at: damage of fewer in a row is told from a cut.
 const DAMAGED_IN_A_ROW: u32 = 8;
@@ -86,7 +86,8 @@ impl Core {
     pub fn replay(&mut self) -> Result<()> {
         let was_clean = self.checkpoint_state.clean;
         let keeps_order = self.log.store.nand().keeps_order();
-        let watermark = self.log.store.watermark()?;
+        let noted = self.log.store.watermark()?;
+        let watermark = noted.unwrap_or(0);
         let sure_pages = if keeps_order { u64::MAX } else { self.sure_pages()? };
         let mut cursor = self.journal_start();
         if keeps_order {
@@ -148,6 +149,11 @@ impl Core {
         self.log.next_journal = (cursor.at.segment, cursor.sequence);
         let found_nothing = cursor.last.is_none() && matches!(fault, PageFault::Erased | PageFault::Sequence { .. });
         self.clean = was_clean && found_nothing;
+        if noted.is_none() && !self.clean {
+            let text = "the note of what was durable last is damaged: syncs right before the crash may be missing";
+            let remedy = "compare what was synced last with its source";
+            self.events.push(Condition::new("watermark-damaged", Severity::Degraded, text).remedy(remedy));
+        }
         self.replay_access_times()?;
         self.finish_segments();
         // What never reached the medium is no damage.

@@ -12,7 +12,8 @@
 
 use crate::core::Core;
 use crate::format::{
-    FEATURE_BUFFERED, FEATURE_DEFERRED, FORMAT_MAJOR, FORMAT_MINOR, PageKind, SUPERBLOCK_MAGIC, Superblock,
+    FEATURE_BUFFERED, FEATURE_DEFERRED, FEATURE_SAVED_PAGES, FORMAT_MAJOR, FORMAT_MINOR, PageKind, SUPERBLOCK_MAGIC,
+    Superblock,
 };
 use crate::layout::{End, Layout};
 use crate::page::{self, PageInfo};
@@ -25,11 +26,13 @@ use onode_object::{Error, Result};
 use zerocopy::IntoBytes;
 
 mod find;
+mod saved;
 mod sound;
 #[cfg(test)]
 mod tests;
 
 pub use find::{Found, blocks_of, find, find_all, parse_superblock};
+pub use saved::{SavedPages, is_copy};
 pub use sound::{check_superblock, numbers_are_possible};
 
 /// State of the superblocks.
@@ -60,6 +63,14 @@ impl Turn {
     /// No superblock is known.
     pub const NONE: Self = Self { block: u32::MAX, next_page: None, generation: 0 };
 
+    /// Block and page for the next superblock, if it does not begin a block.
+    pub const fn goes_on(&self) -> Option<(u32, u32)> {
+        match self.next_page {
+            Some(page) => Some((self.block, page)),
+            None => None,
+        }
+    }
+
     /// One of an earlier session.
     pub const fn found(block: u32, generation: u32) -> Self {
         Self { block, next_page: None, generation }
@@ -87,6 +98,11 @@ impl Ring {
             checkpoint_generation: superblock.checkpoint_generation.get(),
             buffered: found.is_buffered(),
         }
+    }
+
+    /// The next superblock at this end begins a block.
+    const fn end_block(&mut self, end: End) {
+        self.turns[end as usize].next_page = None;
     }
 
     /// The newest superblock at one end.
@@ -260,15 +276,16 @@ impl Core {
         let checkpoint = &self.checkpoint_state;
         let (root, root_level) = checkpoint.root;
         let (placement, victim) = self.policies.bytes();
-        let deferred = if checkpoint.deferred.is_some() { FEATURE_DEFERRED } else { 0 };
+        let deferred = if checkpoint.references.deferred.is_some() { FEATURE_DEFERRED } else { 0 };
         let buffered = if self.ring.buffered { FEATURE_BUFFERED } else { 0 };
+        let saved = if checkpoint.references.saved.is_empty() { 0 } else { FEATURE_SAVED_PAGES };
         let superblock = Superblock {
             magic: SUPERBLOCK_MAGIC,
             major: FORMAT_MAJOR.into(),
             minor: FORMAT_MINOR.into(),
             incompatible: (self.incompatible | deferred).into(),
             read_only_compatible: 0.into(),
-            compatible: (self.policies.compatible() | buffered).into(),
+            compatible: (self.policies.compatible() | buffered | saved).into(),
             uuid: self.uuid,
             page_bytes: shape.page_bytes.into(),
             pages_per_block: shape.pages_per_block.into(),
@@ -282,7 +299,7 @@ impl Core {
             placement,
             clean: checkpoint.clean.into(),
             victim,
-            table_pieces: (checkpoint.pieces.len() as u32).into(),
+            table_pieces: (checkpoint.references.pieces.len() as u32).into(),
             journal_segment: checkpoint.journal_segment.into(),
             journal_page: checkpoint.journal_page.into(),
             journal_sequence: checkpoint.journal_sequence.into(),
@@ -295,8 +312,7 @@ impl Core {
             extents: checkpoint.extents.into(),
         };
         let mut bytes = superblock.as_bytes().to_vec();
-        bytes.extend_from_slice(checkpoint.pieces.as_bytes());
-        bytes.extend_from_slice(checkpoint.deferred.as_slice().as_bytes());
+        bytes.extend_from_slice(&checkpoint.references.encode());
         bytes
     }
 }

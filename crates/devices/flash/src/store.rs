@@ -6,7 +6,9 @@ use crate::errors::{damaged, from_media};
 use crate::format::{PageKind, PageTrailer};
 use crate::layout::{Layout, SegmentPage};
 use crate::page::{self, PageFault, PageInfo};
+use crate::ring::SavedPages;
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -48,6 +50,10 @@ pub struct Store {
     pub layout: Layout,
     seed: u32,
     cache: Lru<(u64, u32), VerifiedPage>,
+    /// Copies that stand in for pages that are damaged.
+    saved: SavedPages,
+    /// Pages that were read from their copies, in memory until a checkpoint has moved what is on them.
+    restored: BTreeMap<SegmentPage, VerifiedPage>,
     /// Whether all was flushed since the last journal page was programmed.
     pub flushed: bool,
     /// Whether something was programmed since the last flush.
@@ -74,6 +80,8 @@ impl Store {
             layout,
             seed: page::volume_seed(uuid),
             cache: Lru::new(cache_bytes),
+            saved: SavedPages::default(),
+            restored: BTreeMap::new(),
             flushed: false,
             unflushed: false,
             failures: 0,
@@ -312,13 +320,63 @@ impl Store {
                 self.cache.insert((address.0, sequence), page.clone(), page.payload.len());
                 Ok(page)
             }
-            Err(fault) => Err(self.note_damaged(at, &fault)),
+            Err(fault) => self.restore(at, Some(sequence), tag)?.ok_or_else(|| self.note_damaged(at, &fault)),
         }
+    }
+
+    /// The pages that `saved` has copies of are read from these if they are damaged.
+    pub fn set_saved(&mut self, saved: SavedPages) {
+        self.saved = saved;
+    }
+
+    /// The page `at` of a segment opened with `sequence`, if that is known, from its copy. Nothing if there is none.
+    pub fn restore(&mut self, at: SegmentPage, sequence: Option<u32>, tag: IoTag) -> Result<Option<VerifiedPage>> {
+        let is_of = |page: &VerifiedPage| sequence.is_none_or(|sequence| page.info.sequence == sequence);
+        if !self.restored.contains_key(&at)
+            && let Some((payload, sequence)) = self.saved.read(&mut *self.nand, self.layout.address(at), tag)?
+        {
+            let info = PageInfo {
+                kind: PageKind::Index,
+                record_bytes: 0,
+                echo_bytes: 0,
+                sequence,
+                spare_bytes: 0,
+                flushed: true,
+            };
+            self.restored.insert(at, VerifiedPage { payload: payload.into(), info });
+        }
+        Ok(self.restored.get(&at).filter(|page| is_of(page)).cloned())
+    }
+
+    /// The pages that were read from their copies.
+    pub fn restored(&self) -> impl Iterator<Item = SegmentPage> {
+        self.restored.keys().copied()
+    }
+
+    /// Nothing refers to the pages any more that were read from their copies.
+    pub fn forget_restored(&mut self) {
+        self.restored.clear();
     }
 
     /// Reads and verifies whole pages from `at` on into `out`, in runs where that is possible; the error
     /// names the first bad page.
     pub fn whole_pages(&mut self, at: SegmentPage, sequence: u32, out: &mut [u8], tag: IoTag) -> Result<()> {
+        let damaged_reads = self.damaged_reads;
+        match self.runs_of_pages(at, sequence, out, tag) {
+            Err(error) if error.kind == ErrorKind::Corrupt && !self.saved.is_empty() => {
+                self.damaged_reads = damaged_reads;
+                let pages = out.chunks_mut(self.layout.payload_bytes as usize);
+                for (page, out) in (at.page..).zip(pages) {
+                    let page = self.page(SegmentPage { page, ..at }, sequence, tag)?;
+                    out.copy_from_slice(&page.payload[..out.len()]);
+                }
+                Ok(())
+            }
+            read => read,
+        }
+    }
+
+    fn runs_of_pages(&mut self, at: SegmentPage, sequence: u32, out: &mut [u8], tag: IoTag) -> Result<()> {
         let size = self.layout.payload_bytes as usize;
         let shape = self.layout.geometry;
         let mut at = at;
@@ -428,10 +486,14 @@ impl Store {
         Ok(())
     }
 
-    /// All commits up to this one were durable once; 0 where the medium knows nothing of it.
-    pub fn watermark(&mut self) -> Result<u64> {
-        let noted = self.nand.watermark().map_err(|error| from_media("read what was durable", &error))?;
-        Ok(noted.unwrap_or(0))
+    /// All commits up to this one were durable once, 0 where the medium knows nothing of it; `None` if it knew and the
+    /// note is damaged.
+    pub fn watermark(&mut self) -> Result<Option<u64>> {
+        match self.nand.watermark() {
+            Ok(noted) => Ok(Some(noted.unwrap_or(0))),
+            Err(error) if error.kind == onode_media::MediaErrorKind::Uncorrectable => Ok(None),
+            Err(error) => Err(from_media("read what was durable", &error)),
+        }
     }
 
     /// Notes that all commits up to `transaction` are durable, where the medium has room for that.

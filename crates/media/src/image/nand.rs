@@ -12,7 +12,7 @@
 
 use super::format::{BlockState, ENTRY_BYTES, HEADER_BYTES, Header, Layout, TableEntry};
 use super::host::{HostFile, fill};
-use super::watermark::Watermark;
+use super::watermark::{Noted, Watermark};
 use crate::counters::Counters;
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::nand::{BlockAddress, Geometry, Nand, PageAddress};
@@ -80,7 +80,7 @@ pub struct ImageNand {
     not_copied: BTreeSet<u32>,
     /// Spare bytes in the inverted form of the file.
     inverted: Vec<u8>,
-    watermark: Option<Watermark>,
+    noted: Noted,
     counters: Counters,
 }
 
@@ -150,7 +150,7 @@ impl ImageNand {
             OpenBlock { state: state.unwrap_or(lost), lost: state.is_none(), spare_is_clean: false }
         };
         let mut image = Self::of(file, mode, header, states.iter().copied().map(open).collect());
-        image.watermark = Watermark::read(&image.file, image.layout.end, &image.uuid, bytes)?;
+        image.noted = Watermark::read(&image.file, image.layout.end, &image.uuid, bytes)?;
         let differ = |of: &[Option<BlockState>]| {
             (0..).zip(of).zip(&states).filter(|((_, one), state)| one != state).map(|((block, _), _)| block).collect()
         };
@@ -192,7 +192,7 @@ impl ImageNand {
         blocks: Vec<OpenBlock>,
     ) -> Self {
         let (not_copied, inverted, counters) = (BTreeSet::new(), Vec::new(), Counters::default());
-        Self { file, mode, geometry, layout, uuid, blocks, not_copied, inverted, watermark: None, counters }
+        Self { file, mode, geometry, layout, uuid, blocks, not_copied, inverted, noted: Noted::Nothing, counters }
     }
 
     /// The identity given when the image was made.
@@ -482,17 +482,24 @@ impl Nand for ImageNand {
     }
 
     fn set_watermark(&mut self, number: u64) -> Result<()> {
-        if self.watermark.is_some_and(|noted| noted.number() == number) || self.mode == OpenMode::ReadOnly {
+        let is_noted = matches!(self.noted, Noted::Last(last) if last.number() == number);
+        if is_noted || self.mode == OpenMode::ReadOnly {
             return Ok(());
         }
-        let next = Watermark::after(self.watermark, number);
+        let next = Watermark::after(self.noted, number);
         next.write(&self.file, self.layout.end, &self.uuid)?;
-        self.watermark = Some(next);
+        self.noted = Noted::Last(next);
         Ok(())
     }
 
     fn watermark(&mut self) -> Result<Option<u64>> {
-        Ok(self.watermark.map(|noted| noted.number()))
+        match self.noted {
+            Noted::Nothing => Ok(None),
+            Noted::Last(last) => Ok(Some(last.number())),
+            Noted::Damaged => {
+                Err(Error::new(MediaErrorKind::Uncorrectable, "the note of what was durable last is damaged"))
+            }
+        }
     }
 
     fn counters(&self) -> Option<&Counters> {

@@ -42,13 +42,25 @@ pub(super) struct Watermark {
     number: u64,
 }
 
+/// What stands in the slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Noted {
+    /// Nothing was noted yet, as in an image of an older program.
+    Nothing,
+    /// This one last.
+    Last(Watermark),
+    /// Something, but no slot is sound.
+    Damaged,
+}
+
 impl Watermark {
     /// Bytes behind the end of the image that the slots take.
     pub(super) const AREA_BYTES: u64 = SLOTS * SLOT_BYTES;
 
     /// The one that follows `last`.
-    pub(super) fn after(last: Option<Self>, number: u64) -> Self {
-        Self { turn: last.map_or(1, |last| last.turn.saturating_add(1)), number }
+    pub(super) fn after(last: Noted, number: u64) -> Self {
+        let turn = if let Noted::Last(last) = last { last.turn.saturating_add(1) } else { 1 };
+        Self { turn, number }
     }
 
     /// The number.
@@ -56,17 +68,17 @@ impl Watermark {
         self.number
     }
 
-    /// The one that was noted last in a file of `bytes` whose image ends at `end`. An image of an older program has none.
-    pub(super) fn read(file: &HostFile, end: u64, uuid: &[u8; 16], bytes: u64) -> Result<Option<Self>> {
+    /// What was noted last in a file of `bytes` whose image ends at `end`.
+    pub(super) fn read(file: &HostFile, end: u64, uuid: &[u8; 16], bytes: u64) -> Result<Noted> {
         if bytes < end + Self::AREA_BYTES {
-            return Ok(None);
+            return Ok(Noted::Nothing);
         }
         let mut slots = [0; Self::AREA_BYTES as usize];
         file.read(end, &mut slots)?;
         let sound = slots.chunks_exact(SLOT_BYTES as usize).filter_map(|slot| Slot::read_from_bytes(slot).ok());
         let sound = sound.filter(|slot| slot.turn.get() > 0 && slot.checksum.get() == slot.checksum(uuid));
         let last = sound.max_by_key(|slot| slot.turn.get());
-        Ok(last.map(|slot| Self { turn: slot.turn.get(), number: slot.number.get() }))
+        Ok(last.map_or(Noted::Damaged, |slot| Noted::Last(Self { turn: slot.turn.get(), number: slot.number.get() })))
     }
 
     /// Writes it to its slot, which is not the one before.

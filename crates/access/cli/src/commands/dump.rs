@@ -112,7 +112,7 @@ fn superblock(one: &SuperblockDump) -> Value {
             "table": content.table.iter().map(reference).collect::<Value>(),
         })
     });
-    json!({ "block": one.block, "page": one.page, "newest": one.newest, "content": content })
+    json!({ "block": one.block, "page": one.page, "newest": one.newest, "is_copy": one.is_copy, "content": content })
 }
 
 fn segment(one: &SegmentDump) -> Value {

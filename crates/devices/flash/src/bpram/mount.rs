@@ -34,7 +34,7 @@ pub fn superblock_of(memory: &dyn Pmem) -> Option<u32> {
     let body = blob_at(memory, page::volume_seed(&anchor.uuid), anchor.body_granule.get())?;
     let (header, rest) = BodyHeader::read_from_prefix(&body.bytes).ok()?;
     let superblock = rest.get((header.given_up.get() as usize).checked_mul(4)?..)?;
-    parse_superblock(superblock).map(|(superblock, ..)| superblock.generation.get())
+    parse_superblock(superblock).map(|(superblock, _)| superblock.generation.get())
 }
 
 /// Whether `memory` is that of the volume `uuid` as it was used last: it stands where the flash does, at the superblock
@@ -160,11 +160,11 @@ impl Bpram {
         let superblock = &rest[given_up.len()..];
         let given_up: BTreeSet<u32> =
             given_up.chunks_exact(4).map(|one| u32::from_le_bytes([one[0], one[1], one[2], one[3]])).collect();
-        let (superblock, pieces, deferred) = parse_superblock(superblock)?;
+        let (superblock, references) = parse_superblock(superblock)?;
         self.is_closed = header.closed == 1;
         self.unit = Some(header.unit.get()).filter(|unit| *unit > 0)?;
-        let mut table = alloc::vec![None; pieces.len()];
-        self.pieces.resize(pieces.len(), None);
+        let mut table = alloc::vec![None; references.pieces.len()];
+        self.pieces.resize(references.pieces.len(), None);
         // What an interrupted fold left, whole or torn.
         let mut left_over = Vec::new();
         let mut granule = 0;
@@ -201,7 +201,7 @@ impl Bpram {
                 BlobKind::Piece => {
                     let mut packed = &blob.bytes[..];
                     let number = usize::try_from(varint::take(&mut packed)?).ok()?;
-                    *self.pieces.get_mut(number)? = Some(Piece { at: blob.at, of: *pieces.get(number)? });
+                    *self.pieces.get_mut(number)? = Some(Piece { at: blob.at, of: *references.pieces.get(number)? });
                     *table.get_mut(number)? = Some(packed.to_vec());
                 }
                 BlobKind::Body => return None,
@@ -215,7 +215,7 @@ impl Bpram {
         }
         let table = table.into_iter().collect::<Option<Vec<_>>>()?;
         let turns = [Turn::NONE; 2];
-        Some((Found { superblock, pieces, deferred, block: u32::MAX, turns }, table))
+        Some((Found { superblock, references, block: u32::MAX, turns }, table))
     }
 
     /// Clears the headers of blobs that were given up, and those that a fold which never counted left, before a coming one

@@ -78,6 +78,8 @@ kinds! {
     StreamWrong = "wrong stream",
     /// The table's live bytes of a segment differ from what refers to it.
     LiveBytesWrong = "wrong live bytes",
+    /// A page of the index is damaged; its copy behind the superblock stands in until the next change.
+    PageRestored = "damaged page with a copy",
     /// A tree node cannot be read, or is not the one its parent names.
     NodeUnreadable = "unreadable tree node",
     /// A tree node's bytes are no node of its level.
@@ -116,6 +118,8 @@ kinds! {
     ExtentCountWrong = "wrong number of extents",
     /// A journal page is damaged and the journal goes on behind it.
     JournalDamaged = "damaged journal",
+    /// The medium's note of what was durable last is damaged, and the volume was not closed.
+    WatermarkDamaged = "damaged note of what was durable",
     /// A journal record makes no sense or cannot have happened.
     JournalRecordWrong = "impossible journal record",
     /// Content of an object cannot be read.

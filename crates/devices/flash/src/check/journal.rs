@@ -59,7 +59,7 @@ pub(crate) fn read_deferred(
     table: &Table,
     context: &mut Context<'_>,
 ) -> Vec<Change> {
-    let Some(reference) = &newest.deferred else { return Vec::new() };
+    let Some(reference) = &newest.references.deferred else { return Vec::new() };
     let place = Place::Bytes { location: reference.location.get(), length: u64::from(reference.length.get()) };
     match medium.blob(reference, table.sequence(&medium.layout, reference.location.get())) {
         Ok(bytes) => match deferred::decode(&bytes) {
@@ -84,8 +84,12 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
     let mut journal = Journal::default();
     let mut assembler = Assembler::default();
     let keeps_order = medium.nand().keeps_order();
-    // One that cannot be read is none, as for a mount of a medium without.
-    let watermark = medium.nand().watermark().ok().flatten().unwrap_or(0);
+    let noted = medium.nand().watermark();
+    if noted.is_err() && superblock.clean == 0 {
+        let finding = Finding::new(Severity::Warning, FindingKind::WatermarkDamaged, Place::Volume);
+        context.add(finding.found("syncs right before the crash may be missing"));
+    }
+    let watermark = noted.ok().flatten().unwrap_or(0);
     let mut last = superblock.transaction.get();
     let layout = medium.layout;
     loop {

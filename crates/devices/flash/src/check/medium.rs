@@ -2,10 +2,13 @@
 //!
 //! It shares the format with the mounting path and nothing else: no store, no log, no latch.
 
-use crate::format::{BlobReference, PageTrailer};
+use super::superblocks::Located;
+use crate::format::{BlobReference, PageKind, PageTrailer};
 use crate::layout::{Layout, SegmentPage};
 use crate::log::waiting::WaitingPages;
 use crate::page::{self, PageFault, PageInfo};
+use crate::ring::SavedPages;
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -61,6 +64,10 @@ pub(crate) struct Medium<'a> {
     pub(crate) layout: Layout,
     seed: u32,
     cache: Lru<u64, Page>,
+    /// Copies that stand in for pages that are damaged.
+    saved: SavedPages,
+    /// Pages that were read from their copies.
+    pub(crate) restored: BTreeSet<SegmentPage>,
     /// Pages of content of which the journal has a copy.
     pub(crate) waiting: WaitingPages,
     /// Pages read so far.
@@ -68,9 +75,18 @@ pub(crate) struct Medium<'a> {
 }
 
 impl<'a> Medium<'a> {
-    pub(crate) fn new(nand: &'a mut dyn Nand, layout: Layout, uuid: &[u8; 16]) -> Self {
-        let waiting = WaitingPages::default();
-        Self { nand, layout, seed: page::volume_seed(uuid), cache: Lru::new(CACHE_BYTES), waiting, pages_read: 0 }
+    /// The medium of the volume that `newest` describes.
+    pub(crate) fn new(nand: &'a mut dyn Nand, layout: Layout, newest: &Located) -> Self {
+        Self {
+            nand,
+            layout,
+            seed: page::volume_seed(&newest.superblock.uuid),
+            cache: Lru::new(CACHE_BYTES),
+            saved: SavedPages::of(&newest.superblock, &newest.references),
+            restored: BTreeSet::new(),
+            waiting: WaitingPages::default(),
+            pages_read: 0,
+        }
     }
 
     pub(crate) fn nand(&mut self) -> &mut dyn Nand {
@@ -85,7 +101,10 @@ impl<'a> Medium<'a> {
         let address = self.layout.address(at);
         let page = match self.cache.get(&address.0) {
             Some(page) => page.clone(),
-            None => self.read(at, address)?,
+            None => match self.read(at, address) {
+                Err(fault @ Fault::Page(..)) => self.restore(at, address).ok_or(fault)?,
+                read => read?,
+            },
         };
         match sequence {
             Some(expected) if expected != page.info.sequence => {
@@ -93,6 +112,17 @@ impl<'a> Medium<'a> {
             }
             _ => Ok(page),
         }
+    }
+
+    /// A page from its copy.
+    fn restore(&mut self, at: SegmentPage, address: PageAddress) -> Option<Page> {
+        let (payload, sequence) = self.saved.read(self.nand, address, IoTag::Check).ok()??;
+        self.restored.insert(at);
+        let kind = PageKind::Index;
+        let info = PageInfo { kind, record_bytes: 0, echo_bytes: 0, sequence, spare_bytes: 0, flushed: true };
+        let page = Page { info, payload: payload.into() };
+        self.cache.insert(address.0, page.clone(), page.payload.len());
+        Some(page)
     }
 
     fn read(&mut self, at: SegmentPage, address: PageAddress) -> Result<Page, Fault> {

@@ -4,9 +4,7 @@
 use super::Context;
 use super::finding::{Finding, FindingKind, Place, Severity};
 use super::medium::Medium;
-use crate::format::{
-    BlobReference, FEATURES_KNOWN, FORMAT_MAJOR, FORMAT_MINOR, PageKind, SUPERBLOCK_MAGIC, Superblock,
-};
+use crate::format::{FEATURES_KNOWN, FORMAT_MAJOR, FORMAT_MINOR, PageKind, References, SUPERBLOCK_MAGIC, Superblock};
 use crate::layout::{Layout, SuperblockBlocks};
 use crate::page::{self, PageFault};
 use crate::ring;
@@ -24,8 +22,7 @@ pub(crate) struct Located {
     pub(crate) block: u32,
     pub(crate) page: u32,
     pub(crate) superblock: Superblock,
-    pub(crate) pieces: Vec<BlobReference>,
-    pub(crate) deferred: Option<BlobReference>,
+    pub(crate) references: References,
 }
 
 impl Located {
@@ -66,7 +63,7 @@ pub(crate) fn read_slot(nand: &mut dyn Nand, block: u32, page: u32) -> Slot {
         && info.kind == PageKind::Superblock
         && info.sequence == superblock.generation.get();
     match superblock.references(after) {
-        Some((pieces, deferred)) if sound => Slot::Sound(Located { block, page, superblock, pieces, deferred }),
+        Some(references) if sound => Slot::Sound(Located { block, page, superblock, references }),
         _ => Slot::Unreadable,
     }
 }
@@ -84,18 +81,14 @@ pub(crate) fn scan(nand: &mut dyn Nand, context: &mut Context<'_>) -> Vec<Locate
             return Vec::new();
         }
     };
+    let mut unreadable = Vec::new();
     for &block in blocks.iter().flatten() {
         let mut last: Option<u32> = None;
         for page in 0..shape.pages_per_block {
             let place = Place::Superblock { block, page };
             match read_slot(nand, block, page) {
                 Slot::Erased => {}
-                Slot::Unreadable => {
-                    context.report.unreadable_superblocks += 1;
-                    let found = "a page that is neither erased nor a sound superblock";
-                    let finding = Finding::new(Severity::Warning, FindingKind::SuperblockUnreadable, place);
-                    context.add(finding.found(found));
-                }
+                Slot::Unreadable => unreadable.push((block, page)),
                 Slot::Failed(error) => {
                     let finding = Finding::new(Severity::Fatal, FindingKind::MediumFailed, place);
                     context.add(finding.found(format!("{error}")));
@@ -114,6 +107,16 @@ pub(crate) fn scan(nand: &mut dyn Nand, context: &mut Context<'_>) -> Vec<Locate
             }
         }
     }
+    let uuid = all.iter().max_by_key(|one| one.superblock.generation.get()).map(|one| one.superblock.uuid);
+    for (block, page) in unreadable {
+        if uuid.is_some_and(|uuid| ring::is_copy(nand, &uuid, block, page)) {
+            continue;
+        }
+        context.report.unreadable_superblocks += 1;
+        let place = Place::Superblock { block, page };
+        let found = "a page that is neither erased nor a sound superblock nor a copy of a page";
+        context.add(Finding::new(Severity::Warning, FindingKind::SuperblockUnreadable, place).found(found));
+    }
     for of_end in blocks.iter().filter(|_| !all.is_empty()) {
         if let Some(&block) = of_end.first()
             && !all.iter().any(|one| of_end.contains(&one.block))
@@ -130,7 +133,9 @@ pub(crate) fn scan(nand: &mut dyn Nand, context: &mut Context<'_>) -> Vec<Locate
     // Each stands at both ends.
     all.dedup_by(|later, earlier| {
         let at_one_end = blocks.iter().any(|of_end| of_end.contains(&later.block) && of_end.contains(&earlier.block));
-        !at_one_end && later.superblock.as_bytes() == earlier.superblock.as_bytes() && later.pieces == earlier.pieces
+        !at_one_end
+            && later.superblock.as_bytes() == earlier.superblock.as_bytes()
+            && later.references == earlier.references
     });
     for pair in all.windows(2) {
         compare(&pair[0], &pair[1], context);
@@ -151,8 +156,8 @@ fn compare(earlier: &Located, later: &Located, context: &mut Context<'_>) {
     let same_numbers = (was.2, was.3) == (is.2, is.3);
     let agrees = !same_checkpoint
         || (old.root == new.root
-            && earlier.pieces == later.pieces
-            && earlier.deferred == later.deferred
+            && earlier.references.pieces == later.references.pieces
+            && earlier.references.deferred == later.references.deferred
             && same_numbers);
     if old.generation == new.generation || old.uuid != new.uuid || !ascends || !agrees {
         let describe = |numbers: (u32, u32, u64, u64)| {
@@ -201,7 +206,7 @@ pub(crate) fn judge(newest: &Located, nand: &dyn Nand, context: &mut Context<'_>
         }
     };
     let wrong = [
-        ("table_pieces", newest.pieces.len() != SegmentTable::piece_count(&layout)),
+        ("table_pieces", newest.references.pieces.len() != SegmentTable::piece_count(&layout)),
         ("root_level", superblock.root_level > Tree::MAX_LEVEL),
         ("clean", superblock.clean > 1),
         ("a counter", !ring::numbers_are_possible(superblock, &layout)),

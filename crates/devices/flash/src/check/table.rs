@@ -22,7 +22,7 @@ pub(crate) fn load(medium: &mut Medium<'_>, newest: &Located, context: &mut Cont
     let piece_entries = SegmentTable::piece_entries(&layout);
     let mut segments = Vec::with_capacity(layout.segments as usize);
     let mut sound = true;
-    for (number, reference) in newest.pieces.iter().enumerate() {
+    for (number, reference) in newest.references.pieces.iter().enumerate() {
         let place = Place::TablePiece { piece: number as u32 };
         let first = number * piece_entries;
         let count = piece_entries.min((layout.segments as usize).saturating_sub(first));

@@ -4,7 +4,7 @@
 use super::{CheckOptions, FindingKind, Place, Report, Severity, check};
 use crate::apply::{Extent, Onode};
 use crate::core::Core;
-use crate::format::{NO_SUMMARY, PageTrailer, Superblock};
+use crate::format::{NO_SUMMARY, PageTrailer, SUPERBLOCK_MAGIC, Superblock};
 use crate::items::Owner;
 use crate::layout::{Layout, SegmentPage};
 use crate::options::{FormatOptions, MountOptions};
@@ -99,7 +99,7 @@ fn after_superblocks(change: impl Fn(&mut Superblock)) -> Vec<(Severity, Finding
     let layout = core.log.store.layout;
     let mut copy = altered(core.log.store.nand(), |page, data, spare| {
         let block = SHAPE.block_of(page).0;
-        let is_superblock = layout.superblocks.all().any(|one| one == block) && data[0] != 0xff;
+        let is_superblock = layout.superblocks.all().any(|one| one == block) && data.starts_with(&SUPERBLOCK_MAGIC);
         if !is_superblock {
             return;
         }

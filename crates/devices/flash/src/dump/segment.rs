@@ -142,6 +142,7 @@ const fn kind_name(kind: PageKind) -> &'static str {
         PageKind::Index => "index",
         PageKind::Summary => "summary",
         PageKind::Atime => "atime",
+        PageKind::Saved => "saved",
     }
 }
 

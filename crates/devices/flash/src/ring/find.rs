@@ -1,7 +1,7 @@
 //! Finding superblocks on a medium of which nothing is known.
 
 use super::Turn;
-use crate::format::{BlobReference, FEATURE_BUFFERED, FEATURE_FAR_SUPERBLOCKS, PageKind, SUPERBLOCK_MAGIC, Superblock};
+use crate::format::{FEATURE_BUFFERED, FEATURE_FAR_SUPERBLOCKS, PageKind, References, SUPERBLOCK_MAGIC, Superblock};
 use crate::layout::{End, Layout, SuperblockBlocks};
 use crate::page::{self, PageFault};
 use alloc::vec;
@@ -15,10 +15,8 @@ use zerocopy::FromBytes;
 pub struct Found {
     /// Its fixed part.
     pub superblock: Superblock,
-    /// References to the pieces of the segment table.
-    pub pieces: Vec<BlobReference>,
-    /// Reference to deferred changes.
-    pub deferred: Option<BlobReference>,
+    /// What follows it.
+    pub references: References,
     /// Block in which it lies.
     pub block: u32,
     /// The newest ones at both ends, as far as they were looked for.
@@ -83,7 +81,7 @@ pub fn find_all(nand: &mut dyn Nand) -> Result<Vec<Found>> {
         let before = all.len();
         for block in blocks {
             for page in 0..nand.geometry().pages_per_block {
-                all.extend(read_superblock(nand, block, page)?.ok());
+                all.extend(read_superblock(nand, block, page, None)?.ok());
             }
         }
         let newest = all[before..].iter().map(Found::turn).max_by_key(|turn| turn.generation);
@@ -153,7 +151,7 @@ struct Head {
 fn heads(nand: &mut dyn Nand, superblocks: SuperblockBlocks, end: End) -> Result<Vec<Head>> {
     let mut heads = Vec::new();
     for block in blocks_at(nand, superblocks, end)? {
-        match read_superblock(nand, block, 0)? {
+        match read_superblock(nand, block, 0, None)? {
             Ok(found) => heads.push(Head { block, found: Some(found) }),
             // The first page may be unreadable while later ones are not.
             Err(PageFault::Erased) => {}
@@ -195,7 +193,7 @@ fn newest_of_block(
         return Ok(found);
     }
     while let Some(page) = last {
-        if let Ok(found) = read_superblock(nand, block, page)? {
+        if let Ok(found) = read_superblock(nand, block, page, None)? {
             return Ok(Some(found));
         }
         last = page.checked_sub(1);
@@ -212,6 +210,7 @@ fn last_programmed(
     expected: Option<u32>,
 ) -> Result<(Option<u32>, Option<Found>)> {
     let (mut low, mut high) = (1, nand.geometry().pages_per_block);
+    let uuid = head.as_ref().map(|head| head.superblock.uuid);
     let first = match (&head, expected) {
         // Numbers ascend by one from page to page. The page behind the last one is erased.
         (Some(head), Some(expected)) => {
@@ -228,7 +227,7 @@ fn last_programmed(
     let mut newest = None;
     while low < high {
         let page = first.find(|page| (low..high).contains(page)).unwrap_or(low + (high - low) / 2);
-        match read_superblock(nand, block, page)? {
+        match read_superblock(nand, block, page, uuid)? {
             Err(PageFault::Erased) => high = page,
             found => (low, newest) = (page + 1, found.ok()),
         }
@@ -236,7 +235,14 @@ fn last_programmed(
     Ok((Some(low - 1), newest))
 }
 
-fn read_superblock(nand: &mut dyn Nand, block: u32, page: u32) -> Result<core::result::Result<Found, PageFault>> {
+/// The superblock at `page` of `block`. A copy of a page of the volume `uuid`, if that is known, counts
+/// as erased: no superblock stands behind it.
+fn read_superblock(
+    nand: &mut dyn Nand,
+    block: u32,
+    page: u32,
+    uuid: Option<[u8; 16]>,
+) -> Result<core::result::Result<Found, PageFault>> {
     let shape = nand.geometry();
     let address = PageAddress(shape.first_page(BlockAddress(block)).0 + u64::from(page));
     let in_spare = Layout::trailer_in_spare(&shape);
@@ -253,7 +259,11 @@ fn read_superblock(nand: &mut dyn Nand, block: u32, page: u32) -> Result<core::r
     let (payload, rest) = data.split_at(Layout::payload_bytes(&shape) as usize);
     let trailer = if in_spare { &spare[..] } else { rest };
     // The checksum is seeded with the uuid, which only the superblock itself tells.
-    let Some((superblock, pieces, deferred)) = parse_superblock(payload) else { return Ok(Err(PageFault::Checksum)) };
+    let Some((superblock, references)) = parse_superblock(payload) else {
+        let info = uuid.and_then(|uuid| page::verify(page::volume_seed(&uuid), address, None, trailer, payload).ok());
+        let is_copy = info.is_some_and(|info| info.kind == PageKind::Saved);
+        return Ok(Err(if is_copy { PageFault::Erased } else { PageFault::Checksum }));
+    };
     let seed = page::volume_seed(&superblock.uuid);
     let info = match page::verify(seed, address, None, trailer, payload) {
         Ok(info) => info,
@@ -261,16 +271,15 @@ fn read_superblock(nand: &mut dyn Nand, block: u32, page: u32) -> Result<core::r
     };
     let sound = info.kind == PageKind::Superblock && info.sequence == superblock.generation.get();
     Ok(if sound {
-        Ok(Found { superblock, pieces, deferred, block, turns: [Turn::NONE; 2] })
+        Ok(Found { superblock, references, block, turns: [Turn::NONE; 2] })
     } else {
         Err(PageFault::Checksum)
     })
 }
 
-/// A superblock and its references, to the segment table and to deferred changes, from the bytes of
-/// one.
-pub fn parse_superblock(bytes: &[u8]) -> Option<(Superblock, Vec<BlobReference>, Option<BlobReference>)> {
+/// A superblock and what follows it, from the bytes of one.
+pub fn parse_superblock(bytes: &[u8]) -> Option<(Superblock, References)> {
     let (superblock, after) = Superblock::read_from_prefix(bytes).ok()?;
-    let (pieces, deferred) = superblock.references(after)?;
-    (superblock.magic == SUPERBLOCK_MAGIC).then_some((superblock, pieces, deferred))
+    let references = superblock.references(after)?;
+    (superblock.magic == SUPERBLOCK_MAGIC).then_some((superblock, references))
 }

@@ -40,7 +40,7 @@ pub fn check_superblock(found: &Found, nand: &dyn Nand) -> Result<Layout> {
     }
     let journal_sound =
         superblock.journal_segment.get() < layout.segments && superblock.journal_page.get() <= layout.segment_pages;
-    if found.pieces.len() != SegmentTable::piece_count(&layout)
+    if found.references.pieces.len() != SegmentTable::piece_count(&layout)
         || superblock.root_level > crate::tree::Tree::MAX_LEVEL
         || !journal_sound
         || !numbers_are_possible(superblock, &layout)
