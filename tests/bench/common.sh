@@ -1,13 +1,13 @@
 # Shared by the benchmarks: sourced from the top of the project, after `set -euo pipefail`.
 
-cargo build --release --quiet --bin onode
+cargo build --release --quiet --bin onode --bin onode-lab
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
 
-# measure LAB [OPTION...]: runs `onode lab LAB --figures` and keeps its rows; a figure that is missed is told at the end.
+# measure LAB [OPTION...]: runs `onode-lab LAB --figures` and keeps its rows; a figure that is missed is told at the end.
 measure() {
-    target/release/onode --json lab "$1" --figures "${@:2}" >"$work/$1.json" || status=$?
+    target/release/onode-lab --json "$1" --figures "${@:2}" >"$work/$1.json" || status=$?
 }
 
 # publish [--from TEXT] MARK LAB.json...: writes the rows of those into docs/benchmarks.md, between the two marks.

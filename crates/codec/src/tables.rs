@@ -1,4 +1,4 @@
-//! Static tables of the rANS coder, made by `onode lab codec --tables`. Buckets that exist depend on them: a set
+//! Static tables of the rANS coder, made by `onode-lab codec --tables`. Buckets that exist depend on them: a set
 //! may be added, none may change.
 
 use crate::rans::Frequencies;

@@ -178,11 +178,11 @@ impl Bench {
             }
             Spec::Scm(_) => {
                 return Err(Error::new(Class::Usage, what(), "memory has no virtual time")
-                    .hint("`onode lab scm` measures memory; this measures flash:sim,size=128M,page=2K"));
+                    .hint("`onode-lab scm` measures memory; this measures flash:sim,size=128M,page=2K"));
             }
             Spec::Tier(_) => {
                 return Err(Error::new(Class::Usage, what(), "this counts pages of flash, and disks have none")
-                    .hint("`onode lab tier` measures two disks; this measures flash:sim,size=128M,page=2K"));
+                    .hint("`onode-lab tier` measures two disks; this measures flash:sim,size=128M,page=2K"));
             }
             Spec::Flash { .. } => {
                 return Err(Error::new(Class::Usage, what(), "an image or a device has no virtual time")

@@ -1,11 +1,11 @@
-//! `onode lab policy`: what placement, victim and wear policies cost, page by page and without data.
+//! `onode-lab policy`: what placement, victim and wear policies cost, page by page and without data.
 //!
 //! The policies are the device's own (`onode_flash::policy`), not a copy; around them is only a map of
 //! pages to segments (`simulator`). So millions of page writes take a second, and a policy can be judged
 //! before a device is built around it. Beside the device's placements there is an *oracle* that knows
 //! when each page dies. [`self_check`] holds the simulator against closed forms.
 //!
-//! It has no metadata, no checkpoints and no crashes; for those there is `onode lab replay`.
+//! It has no metadata, no checkpoints and no crashes; for those there is `onode-lab replay`.
 
 mod closed_form;
 mod figures;

@@ -11,6 +11,7 @@ mod model;
 mod own;
 pub mod record;
 mod recording;
+mod recordings;
 mod series;
 mod workload;
 
@@ -18,6 +19,7 @@ pub use figures::{Options, groups, measure};
 pub use files::Files;
 pub use model::{Disk, Phase, Requests, replay};
 pub use recording::{Done, Event, Recording};
+pub use recordings::Recordings;
 pub use series::{Series, series};
 
 use onode::{Class, Error};

@@ -13,6 +13,7 @@ mod device;
 mod distinct;
 mod error;
 mod face;
+mod file;
 mod finder;
 mod health;
 mod host;
@@ -34,11 +35,24 @@ pub use budget::{cache_bytes, memory_limit};
 pub use clock::SystemClock;
 pub use error::{Class, Error, Result};
 pub use face::BlockFace;
+pub use file::{Entry, File, ReadDir, Walk};
 pub use host::random_bytes;
 pub use onode_flash::policy::WearPolicy;
+pub use onode_fs::{Attributes, FileSystem, FileType, InodeNumber};
 pub use onode_media::spaces::{Kind as SpaceKind, SpaceInfo};
 pub use onode_object::{Condition, Health, Severity};
+/// Objects, for programs that use the device below the files: [`Volume::device`].
+pub mod object {
+    pub use onode_object::{
+        AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, ObjectId, SyncScope, Transaction,
+    };
+}
 pub use size::{exact_size, human_size, parse_size};
 pub use spaces::{MappedSpace, Spaces};
 pub use spec::{Fast, Medium, Memory, Section, Shape, Spec, Tiers, wear_of};
 pub use volume::{CreateOptions, Inodes, MountOptions, Volume, open_device, repair_files};
+
+/// The examples of the front page.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct FrontPage;

@@ -34,11 +34,11 @@ mod top;
 mod umount;
 mod up;
 
-use crate::output::Output;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use onode::{Class, Error, Result};
+use crate::NAME;
+use clap::{CommandFactory, Parser, Subcommand};
+use onode::{Class, Result};
+use onode_console::Output;
 use std::ffi::OsString;
-use std::fmt::Write;
 
 /// Onode: an object-based file system for every class of storage memory.
 ///
@@ -106,7 +106,8 @@ enum Verb {
     Detach(attach::DetachArguments),
     /// Divide storage-class memory into spaces: list, create, resize, remove.
     Spaces(spaces::Arguments),
-    /// Measure what workloads cost on simulated devices.
+    /// Run `onode-lab`, the command that measures what workloads cost on simulated devices.
+    #[command(hide = true)]
     Lab(lab::Arguments),
     /// Show structures of the medium.
     Dump(dump::Arguments),
@@ -121,22 +122,12 @@ impl Command {
     pub fn parse(arguments: Vec<OsString>) -> std::result::Result<Self, u8> {
         let is_check = arguments.get(1).is_some_and(|verb| ["check", "fsck", "repair"].iter().any(|name| verb == name));
         let usage = if is_check { check::USAGE } else { Class::Usage.exit_code() };
-        let is_json = arguments.iter().any(|argument| argument == "--json");
-        let parsed = Self::definition().try_get_matches_from(arguments);
-        parsed.and_then(|matches| Self::from_arg_matches(&matches)).map_err(|error| {
-            if is_json && error.use_stderr() {
-                Output::new(true).error(&wrong_line(&error));
-                return usage;
-            }
-            // If even this cannot be printed there is nobody to tell.
-            let _ = error.print();
-            if error.use_stderr() { usage } else { 0 }
-        })
+        onode_console::parse(NAME, Self::definition(), arguments, usage)
     }
 
     /// The whole definition, with the table of exit codes at the end of its help.
     pub fn definition() -> clap::Command {
-        Self::command().after_help(exit_codes())
+        Self::command().after_help(onode_console::exit_codes(OTHER_CODES))
     }
 
     /// Does it and returns the exit code.
@@ -166,7 +157,7 @@ impl Command {
             Verb::Attach(arguments) => attach::attach(arguments, output),
             Verb::Detach(arguments) => attach::detach(arguments, output),
             Verb::Spaces(arguments) => spaces::run(arguments, output),
-            Verb::Lab(arguments) => lab::run(arguments, output),
+            Verb::Lab(arguments) => lab::run(arguments, self.json),
             Verb::Dump(arguments) => dump::run(arguments, output),
             Verb::Completions(arguments) => completions::run(arguments, output),
             Verb::Man(arguments) => man::run(arguments, output),
@@ -174,25 +165,8 @@ impl Command {
     }
 }
 
-/// What clap says about a command line, as an error of ours.
-fn wrong_line(error: &clap::Error) -> Error {
-    let text = error.render().to_string();
-    let mut paragraphs = text.split("\n\n").map(|lines| lines.split_whitespace().collect::<Vec<_>>().join(" "));
-    let why = paragraphs.next().unwrap_or_default();
-    let why = why.strip_prefix("error: ").unwrap_or(&why).to_owned();
-    let usage = paragraphs.find(|lines| lines.starts_with("Usage:")).unwrap_or_else(|| "see `onode --help`".to_owned());
-    Error::new(Class::Usage, "cannot understand the command line", why).hint(usage)
-}
-
-fn exit_codes() -> String {
-    let mut text = "Exit codes:\n   0  success\n".to_owned();
-    for class in Class::ALL {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "  {:2}  {}", class.exit_code(), class.describe());
-    }
-    text.push_str("  `health` uses 3 notice, 4 degraded, 5 failed as well.\n  `check` and `repair` use the codes of fsck(8), `mount.onode` those of mount(8).");
-    text
-}
+const OTHER_CODES: &str = "  `health` uses 3 notice, 4 degraded, 5 failed as well.\n  \
+    `check` and `repair` use the codes of fsck(8), `mount.onode` those of mount(8).";
 
 #[cfg(test)]
 mod tests {

@@ -1,26 +1,22 @@
 //! The `onode` command.
 //!
 //! One binary with one verb per file in `commands/`. Called as `mount.onode` (a link to it) it speaks
-//! the language of `mount(8)`. Whatever happens, a person gets one sentence and a hint, a script gets
-//! an exit code whose meaning never changes, and nobody gets a backtrace.
+//! the language of `mount(8)`.
 #![forbid(unsafe_code)]
 
 mod commands;
-mod output;
-mod panic;
-mod quote;
 mod signals;
 mod watch;
 
 use commands::Command;
-use onode::Class;
-use output::Output;
+use onode_console::Output;
 use std::process::ExitCode;
 
+/// The name of the command in messages.
+const NAME: &str = "onode";
+
 fn main() -> ExitCode {
-    panic::install_hook();
-    let code = std::panic::catch_unwind(run).unwrap_or_else(|_| Class::Bug.exit_code());
-    ExitCode::from(code)
+    onode_console::main(NAME, run)
 }
 
 fn run() -> u8 {
@@ -28,16 +24,11 @@ fn run() -> u8 {
     if commands::mount_helper::is_wanted(arguments.first()) {
         return commands::mount_helper::run(arguments);
     }
-    let command = match Command::parse(arguments) {
-        Ok(command) => command,
-        Err(code) => return code,
-    };
-    let output = Output::new(command.json);
-    match command.run(&output) {
-        Ok(code) => code,
-        Err(error) => {
-            output.error(&error);
-            error.class.exit_code()
+    match Command::parse(arguments) {
+        Ok(command) => {
+            let output = Output::new(NAME, command.json);
+            output.exit_code(command.run(&output))
         }
+        Err(code) => code,
     }
 }

@@ -13,10 +13,10 @@ mod metrics;
 mod syslog;
 
 use crate::commands::figures::Figures;
-use crate::output::Output;
 use hook::Hook;
 use metrics::{Metrics, State};
 use onode::{Condition, Error, Health, Result, Severity, Volume};
+use onode_console::Output;
 use record::Left;
 use settings::Telling;
 use std::collections::BTreeMap;

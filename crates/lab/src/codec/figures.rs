@@ -46,6 +46,8 @@ pub fn figures(options: &Options, progress: &mut dyn FnMut(&str)) -> FigureRepor
     let device = format!("metadata of {mib} MiB of NAND with 2 KiB pages, seed {}", options.seed);
     let mut measuring = Measuring::new(options, options.quick, progress);
     if options.traces.is_none() && options.only.as_deref().is_none_or(|only| only == "postmark") {
+        // Whoever wants it hears so before the minutes that the rest takes.
+        measuring.say("PostMark will not be run: --traces names the directory with its stream");
         measuring.notes.push("PostMark was not run: --traces names the directory with its stream".to_owned());
     }
     measuring.run_all(&GROUPS, options.only.as_deref(), &device)

@@ -38,7 +38,7 @@ const EXACT_ENTRIES: usize = 160;
 /// A population that the device does not take.
 pub fn source() -> Result<String> {
     let mut out = String::from(
-        "//! Static tables of the rANS coder, made by `onode lab codec --tables`. Buckets that exist depend on them: a set\n\
+        "//! Static tables of the rANS coder, made by `onode-lab codec --tables`. Buckets that exist depend on them: a set\n\
          //! may be added, none may change.\n\n\
          use crate::rans::Frequencies;\nuse crate::tokens::CLASSES;\nuse core::ops::Range;\n\n\
          /// How many sets there are.\n",

@@ -13,11 +13,11 @@ use super::devices::Ours;
 use super::model::{Disk, Phase, replay};
 use super::recording::Recording;
 use super::recording_name;
+use super::recordings::Recordings;
 use super::workload::named;
 use crate::figures::FigureReport;
 use crate::groups::{self, Group};
 use onode::Result;
-use std::path::PathBuf;
 
 /// A run of all groups under way.
 type Measuring<'a> = groups::Measuring<'a, Options>;
@@ -44,8 +44,8 @@ pub fn groups() -> Vec<&'static str> {
 /// What to measure with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The folder of the recordings; peers that have none there are not compared with, and the report says so.
-    pub recordings: PathBuf,
+    /// Where the recordings are; peers that have none there are not compared with, and the report says so.
+    pub recordings: Recordings,
     /// Only this group of figures.
     pub only: Option<String>,
 }
@@ -60,9 +60,9 @@ impl Measuring<'_> {
     /// The recorded workload of a peer.
     fn recorded(&mut self, peer: &str, workload: &str) -> Result<Option<Recording>> {
         let name = recording_name(peer, workload);
-        let found = Recording::find(&self.options.recordings, &name)?;
+        let found = self.options.recordings.find(&name)?;
         if found.is_none() {
-            self.notes.push(format!("there is no recording {name} in {}", self.options.recordings.display()));
+            self.notes.push(format!("there is no recording {name} in {}", self.options.recordings));
         }
         Ok(found)
     }

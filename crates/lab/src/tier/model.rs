@@ -231,7 +231,7 @@ pub fn replay(recording: &Recording, disk: Disk) -> Vec<Phase> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
+    use crate::tier::Recordings;
 
     fn of(events: &[Event]) -> Vec<Phase> {
         let mut all = vec![Event::Begin("all".to_owned())];
@@ -250,8 +250,7 @@ mod tests {
 
     #[test]
     fn what_xfs_asked_for_takes_the_same_time_twice() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/bench/recordings/xfs-sequential.blk.zst");
-        let recording = Recording::open(&path).expect("a recording");
+        let recording = Recordings::Embedded.find("xfs-sequential").expect("sound").expect("a recording");
         let phases = replay(&recording, Disk::Hdd);
         assert_eq!(phases, replay(&recording, Disk::Hdd));
         let names: Vec<&str> = phases.iter().map(|phase| phase.name.as_str()).collect();

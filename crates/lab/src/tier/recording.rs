@@ -8,7 +8,7 @@
 use super::failed;
 use onode::{Class, Error, Result};
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::path::Path;
 
 const MAGIC: &[u8; 8] = b"ONODEBR1";
@@ -75,15 +75,24 @@ impl Recording {
     /// `Damaged`; what the host says.
     pub fn open(path: &Path) -> Result<Self> {
         let what = || format!("cannot read the recording {}", path.display());
-        let damaged = |why: String| Error::new(Class::Damaged, what(), why);
-        let mut file = BufReader::new(File::open(path).map_err(|error| failed(&what(), error))?);
         let mut bytes = Vec::new();
+        let read = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
+        read.map_err(|error| failed(&what(), error))?;
         if path.extension().is_some_and(|extension| extension == "zst") {
-            let mut unpacked = ruzstd::decoding::StreamingDecoder::new(file).map_err(|why| damaged(why.to_string()))?;
-            unpacked.read_to_end(&mut bytes).map_err(|why| damaged(why.to_string()))?;
-        } else {
-            file.read_to_end(&mut bytes).map_err(|error| failed(&what(), error))?;
+            return Self::unpack(&path.display().to_string(), &bytes);
         }
+        Self::decode(&bytes).ok_or_else(|| Error::new(Class::Damaged, what(), "these are no block requests"))
+    }
+
+    /// The recording `name` from its compressed bytes.
+    ///
+    /// # Errors
+    /// `Damaged`.
+    pub fn unpack(name: &str, packed: &[u8]) -> Result<Self> {
+        let damaged = |why: String| Error::new(Class::Damaged, format!("cannot read the recording {name}"), why);
+        let mut bytes = Vec::new();
+        let mut unpacked = ruzstd::decoding::StreamingDecoder::new(packed).map_err(|why| damaged(why.to_string()))?;
+        unpacked.read_to_end(&mut bytes).map_err(|why| damaged(why.to_string()))?;
         Self::decode(&bytes).ok_or_else(|| damaged("these are no block requests".to_owned()))
     }
 
@@ -184,6 +193,7 @@ fn take(bytes: &mut &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tier::Recordings;
 
     fn some() -> Recording {
         let events = vec![
@@ -206,11 +216,10 @@ mod tests {
 
     #[test]
     fn those_of_the_repository_are_whole() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/bench/recordings");
         for peer in crate::tier::PEERS {
             for workload in &crate::tier::workload::WORKLOADS {
                 let name = crate::tier::recording_name(peer, workload.name);
-                let found = Recording::find(&folder, &name).expect(&name).expect(&name);
+                let found = Recordings::Embedded.find(&name).expect(&name).expect(&name);
                 let begins = found.events.iter().filter(|event| matches!(event, Event::Begin(_))).count();
                 let ends = found.events.iter().filter(|event| matches!(event, Event::End(_))).count();
                 assert!(begins > 0 && begins == ends, "{name}: {begins} phases begin, {ends} end");

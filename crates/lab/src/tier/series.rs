@@ -4,13 +4,12 @@
 
 use super::devices::Ours;
 use super::model::{Disk, Phase, replay};
-use super::recording::Recording;
+use super::recordings::Recordings;
 use super::workload::{FILES, SIZES, named};
 use super::{PEERS, recording_name};
 use onode::{Class, Error, Result};
 use serde::Serialize;
 use std::fmt;
-use std::path::Path;
 
 /// A figure of the paper.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -60,7 +59,7 @@ const fn plan_of(figure: u32) -> Option<Plan> {
 ///
 /// # Errors
 /// `Usage` for a figure that there is not; damaged recordings.
-pub fn series(figure: u32, recordings: &Path) -> Result<Series> {
+pub fn series(figure: u32, recordings: &Recordings) -> Result<Series> {
     let Some(plan) = plan_of(figure) else {
         let why = format!("there is no series for figure {figure}");
         return Err(Error::new(Class::Usage, "cannot draw the figure", why).hint("Figures 7 to 20 are there"));
@@ -77,7 +76,7 @@ pub fn series(figure: u32, recordings: &Path) -> Result<Series> {
         for peer in PEERS {
             for disk in [Disk::Hdd, Disk::PageMapped, Disk::LogBlock] {
                 drawn.curve(format!("{peer} on {}", disk.name()), &plan, |workload| {
-                    let found = Recording::find(recordings, &recording_name(peer, workload))?;
+                    let found = recordings.find(&recording_name(peer, workload))?;
                     Ok(found.map(|recording| replay(&recording, disk)).unwrap_or_default())
                 })?;
             }

@@ -4,8 +4,8 @@
 //! spec of the mount names: a disk with copies that are compared with their checksums, a memory that is filled anew.
 
 use crate::commands::tiers::Target;
-use crate::output::Output;
 use onode::{Class, Error, Result};
+use onode_console::Output;
 use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};

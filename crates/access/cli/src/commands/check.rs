@@ -5,12 +5,12 @@
 //! wrong is a list of findings, not an error.
 
 use crate::commands::session::where_mounted;
-use crate::output::Output;
 use crate::watch::health::ConditionReport;
 use crate::watch::record::Left;
 use indicatif::{ProgressBar, ProgressStyle};
 use onode::medium::{MediumFinding, MediumReport, check_medium};
 use onode::{Class, Error, MountOptions, Result, Spec, Volume, human_size, open_device};
+use onode_console::Output;
 use onode_fs::check::{Finding, Severity};
 use onode_object::{ErrorKind, ObjectDevice};
 use serde::Serialize;

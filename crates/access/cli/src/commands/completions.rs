@@ -1,9 +1,9 @@
 //! `onode completions`: completion scripts, made from the definition of the commands.
 
 use crate::commands::Command;
-use crate::output::Output;
 use clap_complete::Shell;
 use onode::Result;
+use onode_console::Output;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  onode completions bash > /etc/bash_completion.d/onode")]

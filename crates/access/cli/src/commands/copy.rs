@@ -8,10 +8,10 @@ mod host;
 mod stream;
 mod volume;
 
-use crate::output::Output;
 use indicatif::{ProgressBar, ProgressStyle};
 use onode::{Class, Error, Result};
 use onode_base::Timestamp;
+use onode_console::Output;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt;

@@ -2,8 +2,8 @@
 
 use crate::commands::copy::{End, InVolume, copy};
 use crate::commands::location::{self, Consent};
-use crate::output::Output;
 use onode::{Class, Error, Result};
+use onode_console::Output;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

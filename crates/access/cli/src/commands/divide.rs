@@ -1,8 +1,8 @@
 //! `onode divide`: the sections of the fast disk, shown or divided anew.
 
 use crate::commands::tiers::{Files, Target};
-use crate::output::Output;
 use onode::{Class, Error, Result, Section};
+use onode_console::Output;
 use onode_object::powers::SectionSize;
 use serde::Serialize;
 use std::ffi::OsString;

@@ -2,9 +2,9 @@
 //!
 //! Nothing is mounted and nothing is changed; damage does not end a dump but is part of what is shown.
 
-use crate::output::Output;
 use onode::medium::{AttributeDump, ExtentDump, NodeDump, OnodeDump, ReferenceDump, SegmentDump, SuperblockDump};
 use onode::{Result, Spec, medium};
+use onode_console::Output;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::ffi::OsString;

@@ -2,10 +2,10 @@
 
 use crate::commands::figures;
 use crate::commands::location::{self, Consent};
-use crate::output::Output;
 use crate::watch::health::HealthReport;
 use crate::watch::record::Left;
 use onode::{Class, Condition, Error, Health, Result, Severity, Spec, Volume};
+use onode_console::Output;
 use onode_fuse::Mounted;
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};

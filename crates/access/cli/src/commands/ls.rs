@@ -1,10 +1,10 @@
 //! `onode ls`: lists a directory of an image.
 
 use crate::commands::location::{self, Consent, entries, failed, resolve};
-use crate::output::Output;
-use crate::quote::{self, Style};
 use onode::{Result, Volume};
 use onode_base::Timestamp;
+use onode_console::Output;
+use onode_console::quote::{self, Style};
 use onode_fs::{Attributes, FileType};
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};

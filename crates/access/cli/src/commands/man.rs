@@ -1,8 +1,8 @@
 //! `onode man`: manual pages, made from the definition of the commands.
 
 use crate::commands::Command;
-use crate::output::Output;
 use onode::{Error, Result};
+use onode_console::Output;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]

@@ -1,9 +1,9 @@
 //! `onode map`: the segments of a volume as a picture, in the terminal or as SVG.
 
 use crate::commands::figures::{self, Figures, Segment, Wear};
-use crate::output::Output;
 use grid::{Grid, Legend};
 use onode::{Error, Result, human_size};
+use onode_console::Output;
 use onode_object::powers::{SegmentInfo, SegmentState};
 use serde::Serialize;
 use std::ffi::OsString;

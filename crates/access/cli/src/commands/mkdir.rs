@@ -1,8 +1,8 @@
 //! `onode mkdir`: makes a directory in an image.
 
 use crate::commands::location::{self, Consent, Node, failed, find, parent, parts};
-use crate::output::Output;
 use onode::{Result, Volume};
+use onode_console::Output;
 use onode_fs::Caller;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -2,8 +2,8 @@
 
 use crate::commands::info;
 use crate::commands::up::owned_by_caller;
-use crate::output::Output;
 use onode::{Class, CreateOptions, Error, Inodes, MountOptions, Result, Shape, Spec, Volume, parse_size, wear_of};
+use onode_console::Output;
 use std::ffi::OsString;
 
 #[derive(Debug, clap::Args)]

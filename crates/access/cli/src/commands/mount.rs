@@ -5,9 +5,9 @@
 
 use crate::commands::session::{Manner, Session};
 use crate::commands::up::refuse_directory;
-use crate::output::Output;
 use crate::watch::settings::{Settings, TellingArguments};
 use onode::{Class, Error, Result, Spec};
+use onode_console::Output;
 use rustix::stdio::dup2_stdout;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};

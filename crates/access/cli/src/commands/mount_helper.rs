@@ -2,10 +2,11 @@
 //!
 //! `mount.onode SPEC DIR [-sfnv] [-N namespace] [-o OPTIONS]`, with the exit codes of mount(8).
 
+use crate::NAME;
 use crate::commands::mount;
-use crate::output::Output;
 use crate::watch::settings::Settings;
 use onode::{Class, Error, Result};
+use onode_console::Output;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -28,7 +29,7 @@ pub fn is_wanted(name: Option<&OsString>) -> bool {
 
 /// Does it and returns the exit code.
 pub fn run(arguments: Vec<OsString>) -> u8 {
-    let output = Output::new(false);
+    let output = Output::new(NAME, false);
     let outcome = Request::read(arguments.into_iter().skip(1)).and_then(|request| request.run());
     match outcome {
         Ok(()) => 0,
@@ -96,7 +97,7 @@ impl Request {
         match (self.fake, remounts.is_empty()) {
             (true, _) => Ok(()),
             (false, true) => {
-                let output = Output::new(false);
+                let output = Output::new(NAME, false);
                 mount::in_background(OsStr::new(image), Path::new(directory), &list, &settings, &output)
             }
             (false, false) => onode_fuse::remount(Path::new(directory), &settings.options),

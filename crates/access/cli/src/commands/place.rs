@@ -1,8 +1,8 @@
 //! `onode place`: maps files and directories to a section of the fast disk, or past it.
 
 use crate::commands::tiers::Target;
-use crate::output::Output;
 use onode::Result;
+use onode_console::Output;
 use serde::Serialize;
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! `onode promote` and `onode demote`: copies content to the fast disk, or gives the copy up.
 
 use crate::commands::tiers::{NO_ROOM, Target};
-use crate::output::Output;
 use onode::{Class, Error, Result};
+use onode_console::Output;
 use serde::Serialize;
 use std::fmt;
 

@@ -2,8 +2,8 @@
 
 use crate::commands::copy::{End, Host, InVolume, Stream, copy};
 use crate::commands::location::{self, Consent};
-use crate::output::Output;
 use onode::{Class, Error, Result};
+use onode_console::Output;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

@@ -6,9 +6,9 @@
 
 use crate::commands::check::{self, DAMAGED, Found, REPAIRED, Report, code_of};
 use crate::commands::location::Consent;
-use crate::output::Output;
 use onode::medium::{MediumRepaired, repair_medium};
 use onode::{Class, Error, Result, Spec, repair_files};
+use onode_console::Output;
 use onode_fs::check::{FindingKind, Repaired};
 use serde::Serialize;
 use std::collections::BTreeSet;

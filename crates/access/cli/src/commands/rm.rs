@@ -1,8 +1,8 @@
 //! `onode rm`: removes files from an image.
 
 use crate::commands::location::{self, Consent, entries, failed, parent, resolve};
-use crate::output::Output;
 use onode::{Class, Error, Result, Volume};
+use onode_console::Output;
 use onode_fs::{DirectoryEntry, FileSystem, FileType, InodeNumber};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

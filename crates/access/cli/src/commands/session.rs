@@ -1,12 +1,12 @@
 //! Serving a mount in this process until somebody ends it: what `up` and `mount` share.
 
 use crate::commands::figures;
-use crate::output::Output;
 use crate::signals;
 use crate::watch::record::{self, Left, Record};
 use crate::watch::settings::{Settings, Telling};
 use crate::watch::{Watch, Watched, log};
 use onode::{Class, Error, MountOptions, Result, Spec, Volume, cache_bytes, human_size};
+use onode_console::Output;
 use onode_fs::{AccessTimes, WriteMode};
 use onode_fuse::{Atime, Ending, Mount, Options};
 use std::path::Path;

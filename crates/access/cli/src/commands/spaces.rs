@@ -1,8 +1,8 @@
 //! `onode spaces`: the partition table of a region of storage-class memory.
 
-use crate::output::Output;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use onode::{Class, Error, Result, SpaceInfo, SpaceKind, Spaces, exact_size, human_size, parse_size};
+use onode_console::Output;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt;

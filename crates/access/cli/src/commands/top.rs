@@ -3,11 +3,12 @@
 //! Each frame takes a fresh look. A volume that is not mounted is opened for a moment only, so that it can
 //! be mounted meanwhile; the next frame then shows the mount.
 
+use crate::NAME;
 use crate::commands::figures;
-use crate::output::Output;
 use crate::signals;
 use frame::Frame;
 use onode::Result;
+use onode_console::Output;
 use std::ffi::OsString;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -43,7 +44,7 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         // If the terminal is gone there is nothing to give back.
-        let _ = Output::new(false).bytes(b"\x1b[?25h\x1b[?1049l");
+        let _ = Output::new(NAME, false).bytes(b"\x1b[?25h\x1b[?1049l");
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! The file system has no way to tell who unmounts it; the record that its server keeps has.
 
-use crate::output::Output;
 use crate::watch::record::{Other, killed};
 use onode::{Class, Error, Result};
+use onode_console::Output;
 use onode_fuse::Mounted;
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;

@@ -1,9 +1,9 @@
 //! `onode up`: from nothing to a mounted volume in one command.
 
 use crate::commands::session::{Event, Manner, Session};
-use crate::output::Output;
 use crate::watch::settings::{Settings, TellingArguments};
 use onode::{Class, CreateOptions, Error, Result, Spec, Volume, human_size};
+use onode_console::Output;
 use onode_fuse::Ending;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! The side of a copy that is standard input or standard output: one file, read or written in order.
 
 use super::{Entry, Kind, Side};
-use crate::output::Output;
 use onode::{Class, Error, Result, SystemClock};
 use onode_base::Clock;
+use onode_console::Output;
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};

@@ -13,13 +13,15 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 /// Where a command writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
+    program: &'static str,
     json: bool,
 }
 
 impl Output {
-    /// Output as JSON or as text.
-    pub const fn new(json: bool) -> Self {
-        Self { json }
+    /// Output of `program` as JSON or as text.
+    #[must_use]
+    pub const fn new(program: &'static str, json: bool) -> Self {
+        Self { program, json }
     }
 
     /// Whether the report is wanted as JSON.
@@ -107,9 +109,9 @@ impl Output {
                 let value = json!({ "class": class, "exit_code": exit_code, "what": what, "why": why, "hint": hint });
                 json!({ "error": value }).to_string()
             }
-            (false, None) => format!("onode: {}", quote::message(&error.to_string())),
+            (false, None) => format!("{}: {}", self.program, quote::message(&error.to_string())),
             (false, Some(hint)) => {
-                format!("onode: {}\nhint: {}", quote::message(&error.to_string()), quote::message(hint))
+                format!("{}: {}\nhint: {}", self.program, quote::message(&error.to_string()), quote::message(hint))
             }
         };
         text.push('\n');
@@ -121,7 +123,7 @@ impl Output {
         let line = if self.json {
             json!({ "warning": text }).to_string()
         } else {
-            format!("onode: warning: {}", quote::message(text))
+            format!("{}: warning: {}", self.program, quote::message(text))
         };
         let _ = writeln!(io::stderr().lock(), "{line}");
     }

@@ -1,7 +1,7 @@
-//! `onode lab policy`: what placement, victim and wear policies cost, without a device around them.
+//! `onode-lab policy`: what placement, victim and wear policies cost, without a device around them.
 
-use crate::output::Output;
 use onode::{Class, Error, Result};
+use onode_console::Output;
 use onode_lab::pattern::Pattern;
 use onode_lab::policy::{
     Decider, Figures, PolicyReport, PolicySettings, SelfCheck, VictimPolicy, WearPolicy, on_device, self_check,
@@ -10,10 +10,10 @@ use onode_lab::policy::{
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    onode lab policy\n  \
-    onode lab policy --stream zipf --placement lifespan,sepbit --victim greedy,flash-cost-benefit\n  \
-    onode lab policy --placement hints --hints 80 --wear static\n  \
-    onode --json lab policy --figures\n\n\
+    onode-lab policy\n  \
+    onode-lab policy --stream zipf --placement lifespan,sepbit --victim greedy,flash-cost-benefit\n  \
+    onode-lab policy --placement hints --hints 80 --wear static\n  \
+    onode-lab --json policy --figures\n\n\
     Streams: uniform, hot-cold (80/20), zipf (0.99), moving-hot.\n\
     Placements: combined, split, split+atime, user-cleaner, age-chain, sepbit, lifespan, hints, oracle.\n\
     Victims: greedy, thresholds, cost-benefit, flash-cost-benefit, cost-age-times, d-choices, fifo.\n\
@@ -131,6 +131,6 @@ impl Policy {
 fn one_of<T>(what: &str, name: &str, from_name: impl Fn(&str) -> Option<T>) -> Result<T> {
     from_name(name).ok_or_else(|| {
         Error::new(Class::Usage, format!("cannot use the {what}"), format!("`{name}` is none"))
-            .hint("onode lab policy --help names all of them")
+            .hint("onode-lab policy --help names all of them")
     })
 }

@@ -1,17 +1,17 @@
-//! `onode lab codec`: what metadata takes in a small persistent RAM.
+//! `onode-lab codec`: what metadata takes in a small persistent RAM.
 
-use crate::output::Output;
 use onode::{Class, Error, Result};
+use onode_console::Output;
 use onode_lab::codec::{Options, Population, figures, groups, measure, table_source};
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    onode lab codec                  every codec on every population\n  \
-    onode lab codec --population small,random-2k --seed 7\n  \
-    onode lab codec --figures        every figure of the codecs and of flash+scm\n  \
-    onode lab codec --figures --only mounts\n  \
-    onode --json lab codec --figures --traces DIR\n\n\
+    onode-lab codec                  every codec on every population\n  \
+    onode-lab codec --population small,random-2k --seed 7\n  \
+    onode-lab codec --figures        every figure of the codecs and of flash+scm\n  \
+    onode-lab codec --figures --only mounts\n  \
+    onode-lab --json codec --figures --traces DIR\n\n\
     Populations: small, 100k, 8m, 4-writers, random-2k, random-4k, aged-4k, aged-64k. Equal runs print equal\n\
     reports, processor times excepted.")]
 pub struct Codec {

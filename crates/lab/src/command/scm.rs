@@ -1,14 +1,14 @@
-//! `onode lab scm`: times on storage-class memory, beside those of peers.
+//! `onode-lab scm`: times on storage-class memory, beside those of peers.
 
-use crate::output::Output;
 use onode::{Class, Error, Result};
+use onode_console::Output;
 use onode_lab::scm::{Options, Subject, groups, measure, measure_subject};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    onode lab scm --figures          all figures, in a minute or two\n  \
-    onode --json lab scm --figures\n  \
-    onode lab scm --figures --quick\n\n\
+    onode-lab scm --figures          all figures, in a minute or two\n  \
+    onode-lab --json scm --figures\n  \
+    onode-lab scm --figures --quick\n\n\
     Peers are measured if they are installed: libjemalloc.so.2, libmimalloc.so.2, libpmemobj.so.1 (with a C\n\
     compiler). What cannot be measured is named at the end.")]
 pub struct Scm {
