@@ -1,0 +1,90 @@
+//! What the documents name is there: paths, links, verbs of the command.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// The documents of the project, each with its text.
+fn documents() -> Vec<(PathBuf, String)> {
+    let mut all = vec![root().join("README.md"), root().join("ARCHITECTURE.md"), root().join("CHANGELOG.md")];
+    for folder in ["docs", "docs/format"] {
+        let entries = fs::read_dir(root().join(folder)).unwrap();
+        all.extend(
+            entries.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|it| it == "md")),
+        );
+    }
+    all.into_iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
+}
+
+/// What stands between backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    // Fences of code blocks come in pairs of three and keep the order.
+    text.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn the_front_page_is_short() {
+    let lines = fs::read_to_string(root().join("README.md")).unwrap().lines().count();
+    assert!(lines <= 120, "README.md has {lines} lines");
+}
+
+#[test]
+fn every_path_named_in_a_document_is_there() {
+    let folders = ["crates/", "docs/", "tests/", "scripts/", "examples/"];
+    let (mut count, mut missing) = (0, Vec::new());
+    for (document, text) in documents() {
+        for path in quoted(&text).filter(|path| folders.iter().any(|folder| path.starts_with(folder))) {
+            let path = path.split([' ', ':', '#']).next().unwrap();
+            // Tests of a crate are named by the crate's folder or without it; patterns are no paths.
+            if path.contains(['*', '{', '<']) {
+                continue;
+            }
+            let is_there = root().join(path).exists()
+                || ["crates", "crates/devices", "crates/access"].iter().any(|folder| {
+                    let crates = fs::read_dir(root().join(folder)).unwrap();
+                    crates.into_iter().any(|one| one.unwrap().path().join(path).exists())
+                });
+            missing.extend((!is_there).then(|| format!("{} names {path}", document.display())));
+            count += 1;
+        }
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = link.split('#').next().unwrap();
+            if !target.is_empty() && !target.contains("://") {
+                let path = document.parent().unwrap().join(target);
+                missing.extend((!path.exists()).then(|| format!("{} links to {target}", document.display())));
+                count += 1;
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+    assert!(count > 60, "only {count} paths were found");
+}
+
+#[test]
+fn every_verb_named_in_a_document_is_one() {
+    let commands = fs::read_to_string(root().join("crates/access/cli/src/commands.rs")).unwrap();
+    let verbs = commands.split("enum Verb {").nth(1).unwrap().split("\n}").next().unwrap();
+    let mut verbs: BTreeSet<String> = verbs
+        .lines()
+        .filter_map(|line| line.trim().split_once('('))
+        .filter(|(name, _)| name.chars().all(char::is_alphabetic))
+        .map(|(name, _)| name.to_lowercase())
+        .collect();
+    assert!(verbs.len() > 20, "{verbs:?}");
+    verbs.extend(["fsck", "help", "VERB"].map(str::to_owned));
+    let mut count = 0;
+    for (document, text) in documents() {
+        for command in text.split('`').flat_map(str::lines).filter_map(|line| line.trim().strip_prefix("onode ")) {
+            let mut words = command.split_whitespace().filter(|word| !word.starts_with('-'));
+            let verb = words.next().unwrap_or_default().trim_end_matches([',', '.', ';', ':']);
+            let is_verb = verb.split(['|', '/']).all(|verb| verbs.contains(verb)) || verb.is_empty();
+            assert!(is_verb, "{}: `onode {command}`", document.display());
+            count += 1;
+        }
+    }
+    assert!(count > 60, "only {count} commands were found");
+}
