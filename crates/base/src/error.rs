@@ -61,11 +61,14 @@ pub enum ErrorKind {
     // From opening a volume.
     /// The medium holds less than the volume promised; opening it would make that final. Nothing was changed.
     Loss,
+    // From Onode itself.
+    /// Something that always holds does not: a mistake in Onode. What it concerned was not done.
+    Bug,
 }
 
 impl ErrorKind {
     /// Every kind, for tests and the wire codec.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::NotFound,
         Self::Exists,
         Self::NoSpace,
@@ -92,6 +95,7 @@ impl ErrorKind {
         Self::CrossDevice,
         Self::Stale,
         Self::Loss,
+        Self::Bug,
     ];
 
     /// The Linux errno of this kind (asm-generic numbering).
@@ -102,7 +106,7 @@ impl ErrorKind {
             Self::Exists => 17,
             Self::NoSpace => 28,
             Self::Invalid => 22,
-            Self::Corrupt | Self::Media | Self::Loss => 5,
+            Self::Corrupt | Self::Media | Self::Loss | Self::Bug => 5,
             Self::KeyNeeded => 126,
             Self::ReadOnly => 30,
             Self::Busy => 16,
@@ -155,6 +159,7 @@ impl ErrorKind {
             Self::CrossDevice => "across file systems",
             Self::Stale => "stale handle",
             Self::Loss => "acknowledged data is missing",
+            Self::Bug => "a mistake in Onode",
         }
     }
 }
@@ -174,7 +179,7 @@ mod tests {
         let mut sorted = ErrorKind::ALL;
         sorted.sort();
         assert!(sorted.windows(2).all(|pair| pair[0] != pair[1]));
-        assert_eq!(ErrorKind::ALL.len(), ErrorKind::Loss as usize + 1);
+        assert_eq!(ErrorKind::ALL.len(), ErrorKind::Bug as usize + 1);
         assert!(ErrorKind::ALL.iter().all(|kind| kind.errno() > 0));
     }
 }

@@ -126,6 +126,7 @@ impl Class {
             ErrorKind::NoSpace => Self::VolumeFull,
             ErrorKind::Corrupt => Self::Damaged,
             ErrorKind::Loss => Self::Loss,
+            ErrorKind::Bug => Self::Bug,
             ErrorKind::ReadOnly => Self::ReadOnly,
             ErrorKind::Busy => Self::InUse,
             ErrorKind::NotPermitted | ErrorKind::AccessDenied => Self::Permission,

@@ -5,6 +5,7 @@
 
 use crate::change::Change;
 use crate::core::Core;
+use crate::errors::{within, within_mut};
 use crate::extent::{Extent, MOST_BLOCKS};
 use crate::layout::{BLOCK, BLOCK_BYTES};
 use crate::node::{Key, Space as Part};
@@ -89,9 +90,7 @@ impl Core {
         if !onode.has_blocks && size <= INLINE_BYTES {
             let mut inline = self.inline(object)?;
             inline.resize(inline.len().max(end as usize), 0);
-            if let Some(part) = inline.get_mut(offset as usize..end as usize) {
-                part.copy_from_slice(data);
-            }
+            within_mut(&mut inline, offset as usize..end as usize)?.copy_from_slice(data);
             onode.size = size;
             self.tree.put(&mut self.io, Key::of(object.0, Part::Inline), inline)?;
             return self.put_onode(object, &onode);
@@ -103,16 +102,14 @@ impl Core {
         for block in first..last {
             let from = offset.max(block * BLOCK);
             let to = end.min((block + 1) * BLOCK);
-            let part = data.get((from - offset) as usize..(to - offset) as usize).unwrap_or_default();
+            let part = within(data, (from - offset) as usize..(to - offset) as usize)?;
             if part.len() == BLOCK_BYTES {
                 new.push((block, part.to_vec()));
                 continue;
             }
             let mut bytes = self.block(object, block)?;
-            let within = (from % BLOCK) as usize;
-            if let Some(place) = bytes.get_mut(within..within + part.len()) {
-                place.copy_from_slice(part);
-            }
+            let start = (from % BLOCK) as usize;
+            within_mut(&mut bytes, start..start + part.len())?.copy_from_slice(part);
             new.push((block, bytes));
         }
         self.put_blocks(object, &mut onode, first, last, new)?;
@@ -148,8 +145,8 @@ impl Core {
             let stored = inline.len();
             if end as usize >= stored {
                 inline.truncate(offset as usize);
-            } else if let Some(part) = inline.get_mut(offset as usize..end as usize) {
-                part.fill(0);
+            } else {
+                within_mut(&mut inline, offset as usize..end as usize)?.fill(0);
             }
             return self.put_inline(object, inline);
         }
@@ -238,9 +235,7 @@ impl Core {
             return Ok(());
         }
         let mut bytes = self.block(object, block)?;
-        if let Some(part) = bytes.get_mut((from - block * BLOCK) as usize..(to - block * BLOCK) as usize) {
-            part.fill(0);
-        }
+        within_mut(&mut bytes, (from - block * BLOCK) as usize..(to - block * BLOCK) as usize)?.fill(0);
         self.put_blocks(object, onode, block, block + 1, vec![(block, bytes)])
     }
 

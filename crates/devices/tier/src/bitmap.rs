@@ -90,7 +90,10 @@ impl Bitmap {
     fn change(&mut self, first: u64, count: u64, taken: bool) -> u64 {
         let mut changed = 0;
         for block in first..first.saturating_add(count).min(self.blocks) {
-            let Some(word) = self.words.get_mut(block as usize / 64) else { break };
+            let Some(word) = self.words.get_mut(block as usize / 64) else {
+                debug_assert!(false, "block {block} of {} has no bit", self.blocks);
+                break;
+            };
             let bit = 1 << (block % 64);
             if (*word & bit != 0) != taken {
                 *word ^= bit;
@@ -132,7 +135,10 @@ impl Bitmap {
         let dirty = core::mem::take(&mut self.dirty);
         let mut out = Vec::with_capacity(dirty.len());
         for page in dirty {
-            let Some(stamp) = self.stamps.get_mut(page as usize) else { continue };
+            let Some(stamp) = self.stamps.get_mut(page as usize) else {
+                debug_assert!(false, "page {page} of the bitmap is not there");
+                continue;
+            };
             let from = page as usize * WORDS_PER_PAGE;
             let mut bytes = Vec::with_capacity(BLOCK_BYTES);
             put_u32(&mut bytes, MAGIC);

@@ -7,6 +7,7 @@
 
 use crate::core::Core;
 use crate::discard::AT_ONCE;
+use crate::errors::within;
 use crate::extent::{Extent, MOST_BLOCKS};
 use crate::fast::Piece;
 use crate::flight::Snapshot;
@@ -198,8 +199,8 @@ impl Core {
             };
             let mut later = |piece: Piece, part: Range<usize>| {
                 match &run {
-                    Run::Bytes(bytes) => writes.push((piece.block, part_of(bytes, &part).to_vec(), Some(piece))),
-                    Run::Logged(all) => far.push((piece, all.get(part).unwrap_or_default().to_vec())),
+                    Run::Bytes(bytes) => writes.push((piece.block, part_of(bytes, &part)?.to_vec(), Some(piece))),
+                    Run::Logged(all) => far.push((piece, within(all, part)?.to_vec())),
                 }
                 Ok(())
             };
@@ -237,7 +238,7 @@ impl Core {
         let disks = Arc::clone(&self.disks);
         let sums: Vec<u32> = content.chunks(BLOCK_BYTES).map(crc32c).collect();
         self.give_places(object, first, &sums, &mut |piece, part| {
-            let run = part_of(content, &part);
+            let run = part_of(content, &part)?;
             disks.post(piece.block, run, IoTag::Data)?;
             disks.fast.lock().with(|fast| fast.write_back(&piece, run).map(|_| ()));
             Ok(())
@@ -264,7 +265,7 @@ impl Core {
             let end = done + count as usize;
             write(Piece { block, born, blocks: count as u32, object: object.0, index, class }, done..end)?;
             let places = (block..).step_by(MOST_BLOCKS as usize);
-            let parts = rest.get(..count as usize).unwrap_or_default().chunks(MOST_BLOCKS as usize);
+            let parts = within(rest, 0..count as usize)?.chunks(MOST_BLOCKS as usize);
             extents.extend(places.zip(parts).map(|(block, sums)| Extent { block, born, sums: sums.to_vec() }));
             (goal, index) = (block + count, index + count);
             done = end;
@@ -286,8 +287,8 @@ impl Core {
 }
 
 /// The blocks of content in that range.
-fn part_of<'a>(content: &'a [u8], blocks: &Range<usize>) -> &'a [u8] {
-    content.get(blocks.start * BLOCK_BYTES..blocks.end * BLOCK_BYTES).unwrap_or_default()
+fn part_of<'a>(content: &'a [u8], blocks: &Range<usize>) -> Result<&'a [u8]> {
+    within(content, blocks.start * BLOCK_BYTES..blocks.end * BLOCK_BYTES)
 }
 
 fn no_room() -> Error {

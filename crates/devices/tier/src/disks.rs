@@ -1,6 +1,6 @@
 //! The disks of a volume, each behind a lock of its own, so that one thread reads while another waits for a flush.
 
-use crate::errors::from_media;
+use crate::errors::{from_media, within, within_mut};
 use crate::fast::Piece;
 use crate::layout::BLOCK;
 use crate::slot::FastSlot;
@@ -41,9 +41,11 @@ impl Disks {
             read.map_err(|error| from_media("reading the big disk", &error))?;
         }
         for (first, run) in runs {
-            let (skip, into) = (block.saturating_sub(first) * BLOCK, first.saturating_sub(block) * BLOCK);
-            let from = run.bytes.get(skip as usize..).unwrap_or_default();
-            let to = out.get_mut(into as usize..).unwrap_or_default();
+            let skip = (block.saturating_sub(first) * BLOCK) as usize;
+            let into = (first.saturating_sub(block) * BLOCK) as usize;
+            let from = within(&run.bytes, skip..run.bytes.len())?;
+            let length = out.len();
+            let to = within_mut(out, into..length)?;
             to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
         }
         Ok(())
@@ -74,7 +76,7 @@ impl Disks {
         self.post(first, bytes, tag)?;
         for piece in pieces {
             let from = (piece.block.saturating_sub(first) * BLOCK) as usize;
-            let content = bytes.get(from..from + piece.blocks as usize * BLOCK as usize).unwrap_or_default();
+            let content = within(bytes, from..from + piece.blocks as usize * BLOCK as usize)?;
             self.fast.lock().with(|fast| fast.write_back(piece, content).map(|_| ()));
         }
         Ok(())

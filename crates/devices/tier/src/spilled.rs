@@ -5,7 +5,7 @@
 
 use crate::core::Core;
 use crate::disks::Disks;
-use crate::errors::{damaged, from_media};
+use crate::errors::{damaged, from_media, within};
 use crate::layout::{BLOCK, BLOCK_BYTES};
 use crate::pending::{Held, Logged, padded};
 use alloc::vec;
@@ -53,9 +53,9 @@ impl Disks {
         for (row, bytes) in rows.iter().zip(&read) {
             for logged in wanted.by_ref().take(row.blocks) {
                 let from = (logged.at - row.begin) as usize;
-                out.extend_from_slice(bytes.get(from..from + logged.length as usize).unwrap_or_default());
+                out.extend_from_slice(within(bytes, from..from + logged.length as usize)?);
                 out.resize(out.len().next_multiple_of(BLOCK_BYTES), 0);
-                let block = out.get(out.len() - BLOCK_BYTES..).unwrap_or_default();
+                let block = within(&out, out.len().saturating_sub(BLOCK_BYTES)..out.len())?;
                 if crc32c(block) != logged.sum {
                     return Err(damaged("content in the log of the fast disk does not have its checksum"));
                 }

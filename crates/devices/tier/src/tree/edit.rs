@@ -1,6 +1,7 @@
 //! Changes of the tree: entries are put and removed, nodes split and merged, in memory.
 
 use super::{Counts, ReadNodes, Tree, Walk};
+use crate::errors::damaged;
 use crate::node::{CAPACITY, Child, INNER_BYTES, Items, Key, Node, leaf_bytes};
 use alloc::boxed::Box;
 use alloc::vec;
@@ -22,9 +23,9 @@ impl Tree {
             self.counts.nodes += 1;
             self.counts.dirty += 1;
             self.counts.cached += 1;
-            self.root = Some(Child { node: Some(Box::new(Node::leaf())), ..Child::default() });
         }
-        let Some(root) = self.root.as_mut() else { return Ok(()) };
+        let first = || Child { node: Some(Box::new(Node::leaf())), ..Child::default() };
+        let root = self.root.get_or_insert_with(first);
         let mut walk = Walk { io, counts: &mut self.counts, freed: &mut self.freed, round: self.round };
         let Some((right_key, right)) = walk.put(root, None, key, value)? else { return Ok(()) };
         let left = core::mem::take(root);
@@ -106,14 +107,14 @@ impl Walk<'_> {
             Items::Inner(items) => {
                 let at = items.partition_point(|(at, _)| *at <= key).saturating_sub(1);
                 let last = items.len().saturating_sub(1);
-                if let Some((least, next)) = items.get_mut(at) {
-                    let split = self.put(next, below, key, value)?;
-                    *least = (*least).min(key);
-                    if let Some(right) = split {
-                        is_last = at == last;
-                        items.insert(at + 1, right);
-                        node.bytes += INNER_BYTES;
-                    }
+                // The entry must not be lost with a node that has no place for it.
+                let (least, next) = items.get_mut(at).ok_or_else(|| damaged("a node above the leaves is empty"))?;
+                let split = self.put(next, below, key, value)?;
+                *least = (*least).min(key);
+                if let Some(right) = split {
+                    is_last = at == last;
+                    items.insert(at + 1, right);
+                    node.bytes += INNER_BYTES;
                 }
             }
         }

@@ -84,3 +84,14 @@ fn entries_in_order_fill_their_nodes() {
     // 100 bytes an entry.
     assert!(tree.counts().nodes <= 5_000 / 40 + 6, "{:?}", tree.counts());
 }
+
+#[test]
+fn an_entry_is_not_lost_in_a_node_without_a_place_for_it() {
+    let layout = Layout::new(1 << 30, None, None).unwrap();
+    let mut store = Store { layout, blocks: BTreeMap::new(), next: layout.first_free() };
+    let empty = Node { level: 1, items: Items::Inner(Vec::new()), bytes: 0, used: 0 };
+    let mut tree = Tree::at(0, 0, 0);
+    tree.root = Some(Child { node: Some(Box::new(empty)), ..Child::default() });
+    let error = tree.put(&mut store, Key::default(), alloc::vec![1]).unwrap_err();
+    assert_eq!(error.kind, onode_object::ErrorKind::Corrupt);
+}
