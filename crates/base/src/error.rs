@@ -61,6 +61,14 @@ pub enum ErrorKind {
     // From opening a volume.
     /// The medium holds less than the volume promised; opening it would make that final. Nothing was changed.
     Loss,
+    /// A disk or memory that was named beside another one is not one of this volume, or is one that this
+    /// version does not know.
+    WrongPart,
+    /// The volume has a disk or memory beside this one, which was not named.
+    PartNeeded,
+    // From the host of an image.
+    /// The host has no space left for the medium.
+    HostFull,
     // From Onode itself.
     /// Something that always holds does not: a mistake in Onode. What it concerned was not done.
     Bug,
@@ -68,7 +76,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, for tests and the wire codec.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 30] = [
         Self::NotFound,
         Self::Exists,
         Self::NoSpace,
@@ -95,6 +103,9 @@ impl ErrorKind {
         Self::CrossDevice,
         Self::Stale,
         Self::Loss,
+        Self::WrongPart,
+        Self::PartNeeded,
+        Self::HostFull,
         Self::Bug,
     ];
 
@@ -104,8 +115,8 @@ impl ErrorKind {
         match self {
             Self::NotFound => 2,
             Self::Exists => 17,
-            Self::NoSpace => 28,
-            Self::Invalid => 22,
+            Self::NoSpace | Self::HostFull => 28,
+            Self::Invalid | Self::WrongPart | Self::PartNeeded => 22,
             Self::Corrupt | Self::Media | Self::Loss | Self::Bug => 5,
             Self::KeyNeeded => 126,
             Self::ReadOnly => 30,
@@ -159,6 +170,9 @@ impl ErrorKind {
             Self::CrossDevice => "across file systems",
             Self::Stale => "stale handle",
             Self::Loss => "acknowledged data is missing",
+            Self::WrongPart => "not a part of this volume",
+            Self::PartNeeded => "a part of the volume is not named",
+            Self::HostFull => "no space left on the host",
             Self::Bug => "a mistake in Onode",
         }
     }

@@ -82,7 +82,8 @@ impl Error {
             | MediaErrorKind::OutOfRange
             | MediaErrorKind::Invalid => ErrorKind::Invalid,
             MediaErrorKind::Damaged => ErrorKind::Corrupt,
-            MediaErrorKind::HostFull | MediaErrorKind::NoSpace => ErrorKind::NoSpace,
+            MediaErrorKind::HostFull => ErrorKind::HostFull,
+            MediaErrorKind::NoSpace => ErrorKind::NoSpace,
             MediaErrorKind::Uncorrectable
             | MediaErrorKind::ProgramFailed
             | MediaErrorKind::EraseFailed

@@ -253,7 +253,7 @@ fn try_open(
     }
     let (device, way) = mounted.map_err(|error| match error.kind {
         ErrorKind::Stale => Refusal::Behind(error.detail),
-        ErrorKind::Invalid if error.detail.contains("another volume") => {
+        ErrorKind::WrongPart => {
             let hint =
                 format!("name the memory of this volume, or add rebuild=on to make {} its memory", path.display());
             Refusal::Failed(Error::new(Class::Usage, what(), error.detail).hint(hint))

@@ -32,40 +32,39 @@ use std::sync::Arc;
 pub(crate) fn open(spec: &Spec, access: Access, users: Users, uuid: [u8; 16]) -> Result<Opened> {
     let what = || format!("cannot open {spec}");
     check_distinct("open", spec)?;
-    let device: Arc<dyn ObjectDevice> = match spec {
-        Spec::Scm(memory) => {
-            let (device, faces) = memory::open(spec, memory, access, users, uuid)?;
-            return Ok(Opened { device, faces, notes: Vec::new() });
-        }
-        Spec::Tier(disks) => return tiers::open(spec, disks, access, [uuid, random_bytes()?]),
-        Spec::Ram { size } => Arc::new(RamDevice::new(*size)),
-        Spec::Flash { medium: Medium::Image(path) | Medium::Direct(path), shape, beside: Some(memory) } => {
-            return beside::open(spec, path, (shape, memory), access);
-        }
-        Spec::Flash { medium: Medium::Simulator, shape, beside: memory } => {
-            let nand = SimNand::new(shape.geometry()?, SimOptions::default());
-            let nand = nand.map_err(|error| Error::medium(what(), &error))?;
-            Arc::new(format_flash(spec, nand, (shape, memory.as_ref()), None, uuid)?)
-        }
-        Spec::Flash { medium: Medium::Image(path) | Medium::Direct(path), shape, beside: None } => {
-            let nand = open_nand(spec, path, shape, access.read_only)?;
-            let device = FlashDevice::mount(nand, &flash_options(shape, access));
-            Arc::new(device.map_err(|error| match error.kind {
-                ErrorKind::Invalid if error.detail.contains("flash+scm") => {
-                    Error::new(Class::Usage, what(), error.detail).hint(format!(
+    let device: Arc<dyn ObjectDevice> =
+        match spec {
+            Spec::Scm(memory) => {
+                let (device, faces) = memory::open(spec, memory, access, users, uuid)?;
+                return Ok(Opened { device, faces, notes: Vec::new() });
+            }
+            Spec::Tier(disks) => return tiers::open(spec, disks, access, [uuid, random_bytes()?]),
+            Spec::Ram { size } => Arc::new(RamDevice::new(*size)),
+            Spec::Flash { medium: Medium::Image(path) | Medium::Direct(path), shape, beside: Some(memory) } => {
+                return beside::open(spec, path, (shape, memory), access);
+            }
+            Spec::Flash { medium: Medium::Simulator, shape, beside: memory } => {
+                let nand = SimNand::new(shape.geometry()?, SimOptions::default());
+                let nand = nand.map_err(|error| Error::medium(what(), &error))?;
+                Arc::new(format_flash(spec, nand, (shape, memory.as_ref()), None, uuid)?)
+            }
+            Spec::Flash { medium: Medium::Image(path) | Medium::Direct(path), shape, beside: None } => {
+                let nand = open_nand(spec, path, shape, access.read_only)?;
+                let device = FlashDevice::mount(nand, &flash_options(shape, access));
+                Arc::new(device.map_err(|error| match error.kind {
+                    ErrorKind::PartNeeded => Error::new(Class::Usage, what(), error.detail).hint(format!(
                         "write flash+scm:{},MEMORY; a new memory is filled from the flash",
                         path.display()
-                    ))
-                }
-                // A chip says nothing of itself: that there is no superblock is all that can be seen.
-                ErrorKind::Invalid if nand::is_chip(path) => {
-                    let found = onode_media::Error::new(onode_media::MediaErrorKind::NotAnImage, error.detail);
-                    medium_error(what(), path, &found)
-                }
-                _ => volume_error(what(), &error),
-            })?)
-        }
-    };
+                    )),
+                    // A chip says nothing of itself: that there is no superblock is all that can be seen.
+                    ErrorKind::Invalid if nand::is_chip(path) => {
+                        let found = onode_media::Error::new(onode_media::MediaErrorKind::NotAnImage, error.detail);
+                        medium_error(what(), path, &found)
+                    }
+                    _ => volume_error(what(), &error),
+                })?)
+            }
+        };
     Ok(Opened { device, faces: Vec::new(), notes: Vec::new() })
 }
 

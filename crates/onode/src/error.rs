@@ -126,6 +126,8 @@ impl Class {
             ErrorKind::NoSpace => Self::VolumeFull,
             ErrorKind::Corrupt => Self::Damaged,
             ErrorKind::Loss => Self::Loss,
+            ErrorKind::WrongPart | ErrorKind::PartNeeded => Self::Usage,
+            ErrorKind::HostFull => Self::HostFull,
             ErrorKind::Bug => Self::Bug,
             ErrorKind::ReadOnly => Self::ReadOnly,
             ErrorKind::Busy => Self::InUse,
@@ -160,10 +162,10 @@ impl Class {
         Self::of_detail(error.kind, &error.detail)
     }
 
-    /// Both a full volume and a full host are "no space" to those above; only the medium's words tell
-    /// them apart.
+    /// A device that turned read-only keeps why in words alone, those of the error that it met.
     fn of_detail(kind: ErrorKind, detail: &str) -> Self {
-        if detail.contains("no space left on the host") { Self::HostFull } else { Self::of_kind(kind) }
+        let is_host_full = kind == ErrorKind::ReadOnly && detail.contains(ErrorKind::HostFull.describe());
+        if is_host_full { Self::HostFull } else { Self::of_kind(kind) }
     }
 
     /// What one can usually do about it, if there is such a thing.

@@ -89,7 +89,8 @@ pub(crate) fn mount(spec: &Spec, memory: &Memory, path: &Path, access: Access) -
     let mapped = MappedPmem::open(path, &options(memory, opening));
     let mapped = mapped.map_err(|error| medium_error(format!("cannot open {spec}"), path, &error))?;
     let space = space_for_objects(spec, path, Arc::new(mapped), access)?;
-    ScmDevice::mount(space, &mount_options(memory, access)).map_err(|error| device_error(spec, &error))
+    ScmDevice::mount(space, &mount_options(memory, access))
+        .map_err(|error| volume_error(format!("cannot open {spec}"), &error))
 }
 
 /// Opens the device at a path together with the processes that use it already, and lets more of them in.
@@ -110,7 +111,7 @@ fn share(spec: &Spec, memory: &Memory, path: &Path, access: Access) -> Result<De
     };
     let device = device.map_err(|error| match error.kind {
         ErrorKind::Busy => Error::new(Class::InUse, format!("cannot open {spec}"), error.detail),
-        _ => device_error(spec, &error),
+        _ => volume_error(format!("cannot open {spec}"), &error),
     })?;
     mapped.let_in().map_err(|error| failed(&error))?;
     Ok(device)
@@ -152,16 +153,6 @@ fn region_anew(spec: &Spec, mapped: Arc<MappedPmem>, access: Access) -> Result<O
     }
     let region = Region::restore(mapped, uuid, (OBJECTS, Kind::Manager), place, !access.read_only);
     region.map(Some).map_err(|error| Error::medium(what(), &error))
-}
-
-fn device_error(spec: &Spec, error: &onode_object::Error) -> Error {
-    let what = format!("cannot open {spec}");
-    match error.kind {
-        ErrorKind::Invalid if error.detail.contains("format") => {
-            Error::new(Class::NewerFormat, what, error.detail.clone())
-        }
-        _ => volume_error(what, error),
-    }
 }
 
 /// The blocks of a volume on memory, for a heap: memory of this process until they are made files.

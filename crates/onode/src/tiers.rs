@@ -244,9 +244,7 @@ pub(crate) fn mount(spec: &Spec, tiers: &Tiers, access: Access, uuids: [[u8; 16]
         ErrorKind::Loss if tiers.fast == Fast::Away => volume_error(what(), &error).hint(
             "mount it once with its fast disk, which brings home what only that has; or say that this loss is accepted",
         ),
-        ErrorKind::Invalid if error.detail.contains("fast disk") => {
-            without_it(Error::new(Class::Usage, what(), error.detail), "cannot be used")
-        }
+        ErrorKind::WrongPart => without_it(Error::new(Class::Usage, what(), error.detail), "cannot be used"),
         _ => volume_error(what(), &error),
     })
 }

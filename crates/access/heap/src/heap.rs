@@ -116,7 +116,8 @@ impl Heap {
             let kind = match error.class {
                 onode::Class::InUse => ErrorKind::Busy,
                 onode::Class::NotFound => ErrorKind::NotFound,
-                onode::Class::HostFull | onode::Class::VolumeFull => ErrorKind::NoSpace,
+                onode::Class::HostFull => ErrorKind::HostFull,
+                onode::Class::VolumeFull => ErrorKind::NoSpace,
                 onode::Class::Damaged => ErrorKind::Corrupt,
                 onode::Class::Loss => ErrorKind::Loss,
                 onode::Class::Permission => ErrorKind::AccessDenied,

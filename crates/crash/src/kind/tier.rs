@@ -83,7 +83,7 @@ impl Kind for Tier {
             return TierDevice::mount(medium.big(), None, &options);
         }
         match TierDevice::mount(medium.big(), Some(medium.fast()), &options) {
-            Err(error) if error.kind == ErrorKind::Invalid && medium.is_fast_lost() => {
+            Err(error) if error.kind == ErrorKind::WrongPart && medium.is_fast_lost() => {
                 if self.replaces && !read_only {
                     TierDevice::attach(medium.big(), self.new_fast(medium, *b"another fast one"), &options)
                 } else {

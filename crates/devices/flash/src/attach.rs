@@ -78,7 +78,7 @@ impl Attach for FlashDevice {
         let (memory, options) = finder.find()?;
         let belongs = |memory: &dyn Pmem| read_anchors(memory).iter().all(|(_, anchor)| anchor.uuid == core.uuid);
         if !empty && !belongs(&*memory) {
-            return Err(invalid("the memory is that of another volume"));
+            return Err(Error::new(ErrorKind::WrongPart, "the memory is that of another volume"));
         }
         core.attach_memory(memory, &options, &mut |_| {})
     }

@@ -258,7 +258,7 @@ impl Core {
         };
         if newest.superblock.uuid != self.uuid {
             let detail = "the memory is that of another volume than the flash";
-            return Err(Error::new(ErrorKind::Invalid, detail));
+            return Err(Error::new(ErrorKind::WrongPart, detail));
         }
         let found = newest.superblock.generation.get();
         if !(known.saturating_sub(1)..=known).contains(&found) {

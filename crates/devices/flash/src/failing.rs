@@ -72,7 +72,12 @@ impl Core {
     /// can still be read.
     pub fn outlive_recovery(&mut self, recovered: Result<()>) -> Result<()> {
         match recovered {
-            Err(error) if matches!(error.kind, ErrorKind::NoSpace | ErrorKind::Media | ErrorKind::ReadOnly) => {
+            Err(error)
+                if matches!(
+                    error.kind,
+                    ErrorKind::NoSpace | ErrorKind::HostFull | ErrorKind::Media | ErrorKind::ReadOnly
+                ) =>
+            {
                 self.log.store.latch(&alloc::format!("the volume could not be recovered: {error}"));
                 Ok(())
             }

@@ -101,7 +101,7 @@ impl Core {
         };
         if found.superblock.incompatible.get() & FEATURE_MEMORY != 0 {
             let detail = "the volume has its index in a memory beside it: open it as flash+scm, with the memory";
-            return Err(Error::new(ErrorKind::Invalid, detail));
+            return Err(Error::new(ErrorKind::PartNeeded, detail));
         }
         Self::mount_found(nand, &found, options, None)?.recovered(options)
     }

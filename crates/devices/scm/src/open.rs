@@ -135,7 +135,8 @@ impl<P: Pmem> ScmDevice<P> {
     /// memory is longer than it was, so is the device from now on; a read-only mount leaves that to the next.
     ///
     /// # Errors
-    /// `Invalid` if there is none, or one of a newer format; `Corrupt` if what it needs is damaged; `Media`.
+    /// `Invalid` if there is none, `NotSupported` for one of a newer format; `Corrupt` if what it needs is damaged;
+    /// `Media`.
     pub fn mount(memory: P, options: &MountOptions) -> Result<Self> {
         let memory = Arc::new(memory);
         let mut found = find_superblock(&*memory)?;

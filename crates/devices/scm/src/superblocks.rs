@@ -53,7 +53,7 @@ impl Seen {
             Err(NoSuperblock::Newer(version)) => {
                 let detail =
                     format!("the device has format {version}, this program knows formats up to {FORMAT_VERSION}");
-                Err(Error::new(ErrorKind::Invalid, detail))
+                Err(Error::new(ErrorKind::NotSupported, detail))
             }
             Err(why) => {
                 self.is_damaged |= why == NoSuperblock::Damaged;

@@ -54,14 +54,15 @@ impl TierDevice {
     /// that is damaged or fails is left away, which [`reports`](Self::reports) tells.
     ///
     /// # Errors
-    /// `Invalid` if the big disk holds no volume, or if the fast one is not a fast disk of this volume; `Corrupt`,
+    /// `Invalid` if the big disk holds no volume, `NotSupported` for a newer one, `WrongPart` if the fast disk is
+    /// none of this volume; `Corrupt`,
     /// `Media` of the big disk.
     pub fn mount(mut big: Box<dyn BlockDev>, fast: Option<Box<dyn BlockDev>>, options: &MountOptions) -> Result<Self> {
         let Some(fast) = fast else { return Ok(Self { volume: mount(big, FastSlot::default(), options)? }) };
         let (superblock, _) = read_superblock(&mut *big)?;
         let slot = match open_fast(fast, &superblock, &options.fast) {
             Ok(fast) => FastSlot::of(fast),
-            Err(error) if error.kind == ErrorKind::Invalid => return Err(error),
+            Err(error) if matches!(error.kind, ErrorKind::WrongPart | ErrorKind::Invalid) => return Err(error),
             // The mount finds out whether anything is lost with it.
             Err(error) => {
                 let mut slot = FastSlot::default();

@@ -20,6 +20,11 @@ pub fn invalid(detail: impl Into<String>) -> Error {
     Error::new(ErrorKind::Invalid, detail)
 }
 
+/// What was given as the fast disk is none of this volume.
+pub fn wrong_part(detail: impl Into<String>) -> Error {
+    Error::new(ErrorKind::WrongPart, detail)
+}
+
 /// Something that always holds does not. The change that met it is not made, and no other one after it.
 pub fn bug(detail: impl Into<String>) -> Error {
     Error::new(ErrorKind::Bug, detail)

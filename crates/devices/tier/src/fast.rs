@@ -34,7 +34,7 @@ pub use report::Copied;
 pub(crate) use snapshot::has_map_of;
 
 use crate::discard::AT_CLOSE;
-use crate::errors::{damaged, from_media, invalid};
+use crate::errors::{damaged, from_media, wrong_part};
 use admission::Admission;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -126,7 +126,7 @@ impl Fast {
     /// Whose fast disk this is; `None` if it is nobody's.
     ///
     /// # Errors
-    /// `Corrupt` if both superblocks are damaged, `Invalid` for a newer format, `Media`.
+    /// `Corrupt` if both superblocks are damaged, `WrongPart` for a newer format, `Media`.
     pub fn identify(disk: &mut dyn BlockDev) -> Result<Option<Identity>> {
         let Some(Superblock { volume, own, session, .. }) = read_superblock(disk)? else { return Ok(None) };
         Ok(Some(Identity { volume, own, session }))
@@ -135,17 +135,17 @@ impl Fast {
     /// Takes up the fast disk of the volume of that number, with the copies of its last snapshot.
     ///
     /// # Errors
-    /// `Invalid` if it is no fast disk, another volume's, or of a newer format; `Corrupt`, `Media`. The volume is whole
+    /// `WrongPart` if it is no fast disk, another volume's, or of a newer format; `Corrupt`, `Media`. The volume is whole
     /// without it in all cases.
     pub fn open(mut disk: Box<dyn BlockDev>, volume: [u8; 16], settings: &FastSettings) -> Result<Self> {
         let Some(superblock) = read_superblock(disk.as_mut())? else {
             let name = disk.name();
-            return Err(invalid(format!(
+            return Err(wrong_part(format!(
                 "{name} is no fast disk of Onode; mount without it, and attach it as a new one"
             )));
         };
         if superblock.volume != volume {
-            return Err(invalid(format!(
+            return Err(wrong_part(format!(
                 "{} is the fast disk of another volume; mount without it, or give the right one",
                 disk.name()
             )));
@@ -565,7 +565,7 @@ fn read_superblock(disk: &mut dyn BlockDev) -> Result<Option<Superblock>> {
     }
     match (newest, version, failure) {
         (Some(newest), _, _) => Ok(Some(newest)),
-        (None, Some(newer), _) if newer > VERSION => Err(invalid(format!(
+        (None, Some(newer), _) if newer > VERSION => Err(wrong_part(format!(
             "{} has format {newer} of fast disks, and this version knows {VERSION}; use a newer one, or mount without it",
             disk.name()
         ))),

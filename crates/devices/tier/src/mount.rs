@@ -32,7 +32,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::sync::Mutex;
 use onode_media::{BlockDev, IoTag};
-use onode_object::{Condition, ObjectId, Result, Severity};
+use onode_object::{Condition, Error, ErrorKind, ObjectId, Result, Severity};
 
 /// Writes an empty volume onto the big disk.
 ///
@@ -124,7 +124,8 @@ pub fn read_superblock(big: &mut dyn BlockDev) -> Result<(Superblock, u64)> {
         (Some(found), _) => Ok(found),
         (None, Some(VERSION)) => Err(damaged("all superblocks of the big disk are damaged")),
         (None, Some(version)) => {
-            Err(invalid(format!("format {version} of tier is not known to this version ({VERSION})")))
+            let detail = format!("format {version} of tier is not known to this version ({VERSION})");
+            Err(Error::new(ErrorKind::NotSupported, detail))
         }
         (None, None) => Err(invalid(no_volume(big))),
     }

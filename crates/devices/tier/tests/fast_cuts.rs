@@ -178,9 +178,12 @@ fn kind_of(disk: SimDisk, volume: [u8; 16]) -> (ErrorKind, String) {
 #[test]
 fn disks_that_are_not_this_volumes_are_refused_with_advice() {
     let (kind, advice) = kind_of(SimDisk::new("blank", DISK), [7; 16]);
-    assert!(kind == ErrorKind::Invalid && advice.contains("no fast disk") && advice.contains("without it"), "{advice}");
+    assert!(
+        kind == ErrorKind::WrongPart && advice.contains("no fast disk") && advice.contains("without it"),
+        "{advice}"
+    );
     let (kind, advice) = kind_of(formatted(), [8; 16]);
-    assert!(kind == ErrorKind::Invalid && advice.contains("another volume"), "{advice}");
+    assert!(kind == ErrorKind::WrongPart && advice.contains("another volume"), "{advice}");
     let mut disk = formatted();
     for slot in 0..2 {
         let mut block = read(&mut disk, slot, 1);
