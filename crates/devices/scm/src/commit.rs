@@ -1,13 +1,21 @@
 //! From a transaction to its record, and back if there is no room for it.
 
-use crate::change::{Change, Put};
+pub mod change;
+pub mod doubt;
+pub mod gather;
+pub mod mapping;
+pub mod mode;
+pub mod scratch;
+pub mod slot;
+
+use crate::commit::change::{Change, Put};
+use crate::commit::doubt::MOST_OF_RECORD;
+use crate::commit::mapping::Blocks;
+use crate::commit::slot::FIRST_TABLE;
 use crate::core::{Core, KEPT_SEGMENTS};
-use crate::doubt::MOST_OF_RECORD;
-use crate::errors::no_space;
-use crate::held::Held;
 use crate::log::{MOST_UNFENCED, Place};
-use crate::mapping::Blocks;
-use crate::slot::FIRST_TABLE;
+use crate::medium::errors::no_space;
+use crate::space::held::Held;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;

@@ -1,16 +1,20 @@
 //! The object device: the core behind a lock.
 
-use crate::allocator::Allocator;
+pub mod health;
+pub mod open;
+pub mod ranges;
+
+use crate::commit::mode::Mode;
+use crate::commit::slot::{FIRST_TABLE, first_slot, words_of};
 use crate::core::{Core, Counters};
-use crate::item::{Item, Onode};
+use crate::device::open::blocks_of_superblock;
+use crate::device::ranges::Ranges;
+use crate::index::node::{Key, Value};
 use crate::log::Place;
-use crate::mode::Mode;
-use crate::node::{Key, Value};
-use crate::open::blocks_of_superblock;
-use crate::promise::space_for;
-use crate::ranges::Ranges;
-use crate::slot::{FIRST_TABLE, first_slot, words_of};
-use crate::turn::{Guard, Turn};
+use crate::log::item::{Item, Onode};
+use crate::share::turn::{Guard, Turn};
+use crate::space::allocator::Allocator;
+use crate::space::promise::space_for;
 use onode_base::ErrorKind;
 use onode_base::sync::Mutex;
 use onode_media::Pmem;

@@ -4,11 +4,18 @@
 //! number must be the one that follows, and the key of its checksum names the session, so nothing that was there before
 //! is taken for it. A segment's head names the segment to come, so the chain needs no table.
 
-use crate::batch::Batch;
-use crate::format::{FIRST_RECORD, RECORD_FRONT, RECORD_HEADER, RecordHead, SegmentHead, record_key};
-use crate::item::{Item, Objects};
-use crate::mark;
-use crate::stack::Stack;
+pub mod batch;
+pub mod cleaner;
+pub mod item;
+pub mod mark;
+pub mod room;
+pub mod scan;
+pub mod search;
+
+use crate::log::batch::Batch;
+use crate::log::item::{Item, Objects};
+use crate::medium::format::{FIRST_RECORD, RECORD_FRONT, RECORD_HEADER, RecordHead, SegmentHead, record_key};
+use crate::space::stack::Stack;
 use onode_media::Pmem;
 use onode_media::pmem::LINE_BYTES;
 

@@ -3,18 +3,21 @@
 //! It reads the log once, puts in place what the last records had not, claims every block that is mapped and
 //! builds the index from sorted entries. It can be cut anywhere: it writes nothing that a second one would read otherwise.
 
-use crate::allocator::Allocator;
+pub mod loss;
+pub mod resolve;
+
+use crate::commit::slot::{FIRST_TABLE, PAGE_BYTES, first_slot, words_of};
 use crate::core::Blocks;
-use crate::errors::{damaged, from_media};
-use crate::format::{RECORD_HEADER, Superblock, salt_of};
-use crate::item::{Item, Objects};
+use crate::index::node::{Key, Value};
 use crate::log::Place;
-use crate::loss::Losses;
-use crate::mark;
-use crate::node::{Key, Value};
-use crate::resolve::{Events, GONE, Mapped};
-use crate::scan::{RecordAt, Scan};
-use crate::slot::{FIRST_TABLE, PAGE_BYTES, first_slot, words_of};
+use crate::log::item::{Item, Objects};
+use crate::log::mark;
+use crate::log::scan::{RecordAt, Scan};
+use crate::medium::errors::{damaged, from_media};
+use crate::medium::format::{RECORD_HEADER, Superblock, salt_of};
+use crate::recover::loss::Losses;
+use crate::recover::resolve::{Events, GONE, Mapped};
+use crate::space::allocator::Allocator;
 use onode_base::checksum::{crc32c, crc32c_append};
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
