@@ -21,9 +21,11 @@
 //! A spec only names; nothing is opened or created here. The name of a partition is looked up at once, so that
 //! what it names is a device from then on.
 
+pub mod partition;
+pub mod size;
+
 use crate::error::{Class, Error, Result};
-use crate::partition;
-use crate::size::{exact_size, parse_size};
+use crate::spec::size::{exact_size, parse_size};
 use onode_flash::MemoryOptions;
 use onode_flash::policy::{Placement, VictimPolicy, WearPolicy};
 use onode_media::Geometry;

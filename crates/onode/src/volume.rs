@@ -1,12 +1,16 @@
 //! A volume: a device and the file system on it, opened and closed together.
 
-use crate::clock::{SystemClock, clock_for};
-use crate::device::{self, Access};
+pub mod face;
+pub mod file;
+pub mod health;
+
 use crate::error::{Class, Error, Result};
-use crate::face::BlockFace;
+use crate::host::clock::{SystemClock, clock_for};
 use crate::host::random_bytes;
-use crate::memory::{self, HeapMemory, Users};
+use crate::open::device::{self, Access};
+use crate::open::memory::{self, HeapMemory, Users};
 use crate::spec::Spec;
+use crate::volume::face::BlockFace;
 use onode_base::{Clock, ErrorKind};
 use onode_fs::FileSystem;
 use onode_object::ObjectDevice;

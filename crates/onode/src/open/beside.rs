@@ -3,13 +3,13 @@
 //! A memory is disposable: what is missing, damaged or behind is filled from the flash, and said. Only the memory of another
 //! volume, and a file that never was a memory, are left alone, because somebody may need them.
 
-use crate::device::{Access, Opened, flash_options, format_options, in_its_place, lock_replaced, volume_error};
 use crate::error::{Class, Error, Result};
-use crate::finder::MemoryFinder;
-use crate::memory::is_used;
-use crate::missing::refuse_missing;
-use crate::nand::{medium_error, open_nand};
-use crate::size::{exact_size, human_size};
+use crate::open::device::{Access, Opened, flash_options, format_options, in_its_place, lock_replaced, volume_error};
+use crate::open::finder::MemoryFinder;
+use crate::open::memory::is_used;
+use crate::open::missing::refuse_missing;
+use crate::open::nand::{medium_error, open_nand};
+use crate::spec::size::{exact_size, human_size};
 use crate::spec::{Beside, Shape, Spec};
 use onode_base::ErrorKind;
 use onode_flash::{FlashDevice, MemoryOptions, MountPath};

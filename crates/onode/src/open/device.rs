@@ -3,18 +3,18 @@
 //! An image comes into being under another name and gets its own when it is complete, so an
 //! interrupted `create` leaves nothing that could be taken for a volume.
 
-use crate::beside;
-use crate::distinct::check_distinct;
 use crate::error::{Class, Error, Result};
-use crate::face::BlockFace;
 use crate::host::random_bytes;
-use crate::memory::{self, Users};
-use crate::missing::{refuse_missing, refuse_missing_devices};
-use crate::nand::{self, Place, medium_error, open_nand};
-use crate::raw;
-use crate::region::{self, Site};
+use crate::open::beside;
+use crate::open::distinct::check_distinct;
+use crate::open::memory::{self, Users};
+use crate::open::missing::{refuse_missing, refuse_missing_devices};
+use crate::open::nand::{self, Place, medium_error, open_nand};
+use crate::open::raw;
+use crate::open::region::{self, Site};
+use crate::open::tiers;
 use crate::spec::{Beside, Medium, Memory, Shape, Spec};
-use crate::tiers;
+use crate::volume::face::BlockFace;
 use onode_flash::FlashDevice;
 use onode_fs::Options as MountOptions;
 use onode_media::Nand;

@@ -1,11 +1,11 @@
 //! Finds the fast disk or the memory of a mounted volume again: where its spec says it is.
 
-use crate::beside;
 use crate::error::Error;
 use crate::host::random_bytes;
-use crate::signature;
+use crate::host::signature;
+use crate::open::beside;
+use crate::open::tiers::new_fast;
 use crate::spec::{Beside, Tiers};
-use crate::tiers::new_fast;
 use onode_flash::{FindMemory, MemoryOptions};
 use onode_media::image::OpenMode;
 use onode_media::real::DeviceFile;

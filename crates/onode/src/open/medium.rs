@@ -1,12 +1,12 @@
 //! What lies on a medium below its objects: check, repair and dumps, without a mount.
 
-use crate::beside;
-use crate::device::Access;
 use crate::error::{Class, Error, Result};
-use crate::memory;
-use crate::nand::open_nand;
+use crate::open::beside;
+use crate::open::device::Access;
+use crate::open::memory;
+use crate::open::nand::open_nand;
+use crate::open::tiers;
 use crate::spec::{Beside, Memory, Shape, Spec, Tiers};
-use crate::tiers;
 use onode_flash::check::{CheckOptions, Finding, Severity};
 use onode_flash::repair::{Action, RepairOptions};
 use onode_media::Nand;

@@ -1,11 +1,11 @@
 //! Devices on byte-addressable memory: from a path to the memory and the device on it.
 
-use crate::device::{Access, volume_error};
 use crate::error::{Class, Error, Result};
-use crate::face::BlockFace;
-use crate::nand::medium_error;
-use crate::spaces::MappedSpace;
+use crate::open::device::{Access, volume_error};
+use crate::open::nand::medium_error;
+use crate::open::spaces::MappedSpace;
 use crate::spec::{Memory, Spec};
+use crate::volume::face::BlockFace;
 use onode_base::ErrorKind;
 use onode_media::real::{Flushing, MappedOptions, MappedPmem, Opening};
 use onode_media::spaces::{Kind, Region};

@@ -3,11 +3,11 @@
 //! It keeps true: nothing is overwritten that anybody would recognise unless that was asked for, and a
 //! file that was made for a volume is gone again if the volume never came to be.
 
-use crate::device::lock_replaced;
 use crate::error::{Class, Error, Result};
-use crate::nand::{Place, medium_error};
-use crate::signature;
-use crate::size::exact_size;
+use crate::host::signature;
+use crate::open::device::lock_replaced;
+use crate::open::nand::{Place, medium_error};
+use crate::spec::size::exact_size;
 use crate::spec::{Shape, Spec};
 use onode_media::BlockDev;
 use onode_media::image::OpenMode;

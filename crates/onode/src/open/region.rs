@@ -1,10 +1,10 @@
 //! Volumes in a region that is there already: made in its space for objects, while the other spaces stay.
 
 use crate::error::{Class, Error, Result};
-use crate::memory::{self, Device, OBJECTS, holds_volume};
-use crate::nand::medium_error;
-use crate::size::human_size;
-use crate::spaces::MappedSpace;
+use crate::open::memory::{self, Device, OBJECTS, holds_volume};
+use crate::open::nand::medium_error;
+use crate::open::spaces::MappedSpace;
+use crate::spec::size::human_size;
 use crate::spec::{Memory, Spec};
 use onode_media::Pmem;
 use onode_media::real::{MappedOptions, MappedPmem, Opening};
@@ -99,5 +99,5 @@ pub(crate) fn create(
 ) -> Result<()> {
     let device: Device = memory::format_in(spec, memory, space, uuid)?;
     fill(&device)?;
-    device.close().map_err(|error| crate::device::volume_error(format!("cannot make {spec}"), &error))
+    device.close().map_err(|error| crate::open::device::volume_error(format!("cannot make {spec}"), &error))
 }

@@ -3,12 +3,12 @@
 //! It looks before it changes: a file that holds something else is not made a region unless that is asked for. What the
 //! spaces hold is not its business.
 
-use crate::device::Access;
 use crate::error::{Class, Error, Result};
 use crate::host::random_bytes;
-use crate::memory::{holds_volume, is_used};
-use crate::missing::refuse_missing;
-use crate::size::human_size;
+use crate::open::device::Access;
+use crate::open::memory::{holds_volume, is_used};
+use crate::open::missing::refuse_missing;
+use crate::spec::size::human_size;
 use crate::spec::{Memory, Spec};
 use onode_media::real::{MappedOptions, MappedPmem, Opening};
 use onode_media::spaces::{self, Kind, SpaceInfo};
@@ -229,7 +229,7 @@ impl Spaces {
 fn holdings(path: &Path) -> String {
     let memory = Memory { path: Some(path.into()), ..Memory::default() };
     let spec = Spec::Scm(memory.clone());
-    match crate::memory::mount(&spec, &memory, path, Access::LOOK).map(|device| device.space()) {
+    match crate::open::memory::mount(&spec, &memory, path, Access::LOOK).map(|device| device.space()) {
         Ok(Space { total, available, objects }) => {
             // One is the volume itself, and one its root directory.
             let files = objects.saturating_sub(2);

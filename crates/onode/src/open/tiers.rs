@@ -3,15 +3,15 @@
 //! The big disk has everything. The fast one is disposable, but never without a word: a disk that is not there may only
 //! not be plugged in, so whoever uses the big one alone, or gives a fast one up, says so in the spec.
 
-use crate::budget::cache_bytes;
-use crate::clock::SystemClock;
-use crate::device::{Access, Opened, in_its_place, lock_replaced, volume_error};
 use crate::error::{Class, Error, Result};
-use crate::finder::FastFinder;
-use crate::nand::{Place, medium_error, place_to_make};
-use crate::raw::refuse_content;
-use crate::signature;
-use crate::size::human_size;
+use crate::host::budget::cache_bytes;
+use crate::host::clock::SystemClock;
+use crate::host::signature;
+use crate::open::device::{Access, Opened, in_its_place, lock_replaced, volume_error};
+use crate::open::finder::FastFinder;
+use crate::open::nand::{Place, medium_error, place_to_make};
+use crate::open::raw::refuse_content;
+use crate::spec::size::human_size;
 use crate::spec::{Fast, Spec, Tiers};
 use onode_media::BlockDev;
 use onode_media::image::OpenMode;

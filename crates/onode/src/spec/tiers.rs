@@ -10,7 +10,7 @@
 
 use super::{figure_of, size_of, unknown_part};
 use crate::error::{Class, Error, Result};
-use crate::size::exact_size;
+use crate::spec::size::exact_size;
 use onode_object::Acknowledge;
 use std::fmt;
 use std::path::PathBuf;
