@@ -1,4 +1,5 @@
-//! The bucket: a sorted run of records as bytes that are checked and decoded each bucket on its own.
+//! The bucket: a sorted run of records as bytes that are checked and decoded each bucket on its
+//! own.
 //!
 //! ```text
 //! 0   checksum     u32   CRC-32C of everything behind it
@@ -45,7 +46,8 @@ pub enum EncodeError {
         /// Bytes they would take; `usize::MAX` if there are too many records or runs.
         bytes: usize,
     },
-    /// There are none, they are not in order, or a record is not [sound](Record::is_sound) or reaches into the next.
+    /// There are none, they are not in order, or a record is not [sound](Record::is_sound) or
+    /// reaches into the next.
     Unsound,
     /// The generation has more than 48 bits.
     Generation,
@@ -160,8 +162,8 @@ pub fn encode_bucket(records: &[Record], generation: u64) -> Result<Vec<u8>, Enc
     }
 }
 
-/// [`pack_buckets`](crate::pack_buckets) and [`encode_bucket`] in one: faster, as nothing is worked out twice when all
-/// records fit one bucket. The keys of the buckets are in their headers.
+/// [`pack_buckets`](crate::pack_buckets) and [`encode_bucket`] in one: faster, as nothing is worked
+/// out twice when all records fit one bucket. The keys of the buckets are in their headers.
 ///
 /// # Errors
 /// See [`EncodeError`].
@@ -291,8 +293,8 @@ pub fn decode_bucket(bytes: &[u8]) -> Result<Vec<Record>, DecodeError> {
     Ok(records)
 }
 
-/// The record in which `key.page` of `key.object` has its place: the last one of the object that begins there or
-/// before. Decodes no further than it must.
+/// The record in which `key.page` of `key.object` has its place: the last one of the object that
+/// begins there or before. Decodes no further than it must.
 ///
 /// # Errors
 /// See [`DecodeError`].
@@ -308,7 +310,8 @@ pub fn find_in_bucket(bytes: &[u8], key: Key) -> Result<Option<Record>, DecodeEr
     Ok(found)
 }
 
-/// Counts for the static tables: adds how often each symbol of each class occurs in the bucket of `records`.
+/// Counts for the static tables: adds how often each symbol of each class occurs in the bucket of
+/// `records`.
 ///
 /// # Errors
 /// As [`encode_bucket`].

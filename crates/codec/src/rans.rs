@@ -1,9 +1,11 @@
-//! rANS coding with static tables: a range of the state for each token, as wide as the token is frequent.
+//! rANS coding with static tables: a range of the state for each token, as wide as the token is
+//! frequent.
 //!
-//! Numbers below [`EXACT`] are symbols of their own, larger ones share a symbol with those of as many bits and are
-//! followed by these; a page that is far from where it is expected is an escape and the page itself. Bits that nothing
-//! foretells go through the same state in pieces, so the outcome is one run of bytes: the state (32 bits), and what the
-//! decoder takes in as it goes on. It is written from the last token to the first.
+//! Numbers below [`EXACT`] are symbols of their own, larger ones share a symbol with those of as
+//! many bits and are followed by these; a page that is far from where it is expected is an escape
+//! and the page itself. Bits that nothing foretells go through the same state in pieces, so the
+//! outcome is one run of bytes: the state (32 bits), and what the decoder takes in as it goes on.
+//! It is written from the last token to the first.
 
 use crate::tables::{SETS, TABLES};
 use crate::tokens::{CLASSES, Class, Token, TokenSource};
@@ -39,8 +41,8 @@ const SETS_BESIDE: usize = SETS.next_multiple_of(4);
 /// The costs of so many tokens, none of which costs as much as 2^14 units, are added up in 32 bits.
 const TOKENS_AT_ONCE: usize = 1 << 16;
 
-/// What each symbol costs, the logarithm of what part of the scale it has, with the sets of tables side by side: to add up
-/// what each of them costs takes hardly longer than for one.
+/// What each symbol costs, the logarithm of what part of the scale it has, with the sets of tables
+/// side by side: to add up what each of them costs takes hardly longer than for one.
 static COSTS: [[[u32; SETS_BESIDE]; SYMBOLS]; CLASSES] = {
     let mut costs = [[[0; SETS_BESIDE]; SYMBOLS]; CLASSES];
     let mut set = 0;
@@ -102,7 +104,8 @@ static FIRSTS: [[[u8; PIECES]; CLASSES]; SETS] = {
     firsts
 };
 
-/// `SCALE_BITS - log2(frequency)` in units of cost, by squaring the mantissa for each bit of the fraction.
+/// `SCALE_BITS - log2(frequency)` in units of cost, by squaring the mantissa for each bit of the
+/// fraction.
 const fn cost_of(frequency: u16) -> u32 {
     assert!(frequency > 0, "a symbol without a range could not be written");
     let whole = frequency.ilog2();
@@ -119,7 +122,8 @@ const fn cost_of(frequency: u16) -> u32 {
     SCALE_BITS * COST_UNIT - logarithm
 }
 
-/// What a place costs by its difference, which has `more` bits behind its symbol, and as it is, behind an escape.
+/// What a place costs by its difference, which has `more` bits behind its symbol, and as it is,
+/// behind an escape.
 const fn costs_of_place((symbol, more): (u32, u32), (escape, bits): (u32, u8)) -> (u32, u32) {
     (symbol + more * COST_UNIT, escape + bits as u32 * COST_UNIT)
 }
@@ -199,8 +203,8 @@ fn cost(token: &Token, set: usize) -> u32 {
     }
 }
 
-/// About how many bits `tokens` take with the tables of `set` up to the ends of parts, each of which has so many tokens
-/// up to there.
+/// About how many bits `tokens` take with the tables of `set` up to the ends of parts, each of
+/// which has so many tokens up to there.
 pub fn about_ends(tokens: &[Token], ends: &[u32], set: usize) -> Vec<u32> {
     let (mut rest, mut done, mut all) = (tokens, 0, 0u64);
     let bits_up_to = |end: &u32| {

@@ -1,5 +1,5 @@
-//! Static tables of the rANS coder, made by `onode-lab codec --tables`. Buckets that exist depend on them: a set
-//! may be added, none may change.
+//! Static tables of the rANS coder, made by `onode-lab codec --tables`. Buckets that exist depend
+//! on them: a set may be added, none may change.
 
 use crate::rans::Frequencies;
 use crate::tokens::CLASSES;
@@ -9,7 +9,8 @@ use core::ops::Range;
 pub const SETS: usize = 10;
 /// The sets for records: small files, large files, pages without order, aged volumes.
 pub const RECORD_SETS: Range<usize> = 0..4;
-/// Those for entries to the byte: the same, with pages and pairs of pages, small and large files apart.
+/// Those for entries to the byte: the same, with pages and pairs of pages, small and large files
+/// apart.
 pub const EXACT_SETS: Range<usize> = 4..10;
 
 /// The frequencies of each class.

@@ -1,4 +1,5 @@
-//! What only the computer itself can give: random numbers here, time, memory and what lies on its files below.
+//! What only the computer itself can give: random numbers here, time, memory and what lies on its
+//! files below.
 
 pub mod budget;
 pub mod clock;

@@ -1,5 +1,5 @@
-//! From a spec to a device: media are opened, made or filled again, and what is missing or does not belong is refused with
-//! advice. The only place of the product that names every device.
+//! From a spec to a device: media are opened, made or filled again, and what is missing or does not
+//! belong is refused with advice. The only place of the product that names every device.
 
 pub mod beside;
 pub mod device;

@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 pub use onode_fs::{Inodes, Options as MountOptions};
 
-/// Opens only the device of a volume, for checks and repairs below its files, and tells what people should hear of how it was
-/// opened. With `accept_loss` also one that holds less than it promised.
+/// Opens only the device of a volume, for checks and repairs below its files, and tells what people
+/// should hear of how it was opened. With `accept_loss` also one that holds less than it promised.
 ///
 /// # Errors
 /// As [`Volume::open`].
@@ -78,7 +78,8 @@ impl Volume {
         Ok(Self { spec: spec.clone(), files, faces, notes })
     }
 
-    /// Opens a volume on memory together with its blocks. One in memory of the process is made on the spot.
+    /// Opens a volume on memory together with its blocks. One in memory of the process is made on
+    /// the spot.
     ///
     /// # Errors
     /// `Usage` for a volume on something else; as [`Volume::open`].

@@ -31,8 +31,8 @@ use std::sync::Arc;
 pub struct FormatOptions {
     /// Its unique number.
     pub uuid: [u8; 16],
-    /// Bytes of a chunk of the allocator and of a segment of the log, a power of two from 4 KiB to 64 KiB; by the size of
-    /// the memory if `None`.
+    /// Bytes of a chunk of the allocator and of a segment of the log, a power of two from 4 KiB to
+    /// 64 KiB; by the size of the memory if `None`.
     pub chunk_bytes: Option<u32>,
     /// What content is worth until it is opened the next time.
     pub mode: Mode,
@@ -41,9 +41,11 @@ pub struct FormatOptions {
 /// How to open a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MountOptions {
-    /// Accept no changes. The memory is written to all the same, because the index lives in it; hand in a private copy.
+    /// Accept no changes. The memory is written to all the same, because the index lives in it;
+    /// hand in a private copy.
     pub read_only: bool,
-    /// Mount although the medium holds less than was promised; otherwise that is refused as `Loss`, and nothing is changed.
+    /// Mount although the medium holds less than was promised; otherwise that is refused as `Loss`,
+    /// and nothing is changed.
     pub accept_loss: bool,
     /// What content is worth.
     pub mode: Mode,
@@ -74,8 +76,8 @@ impl<P: Pmem> ScmDevice<P> {
         Guard::new(core, &self.turn, true)
     }
 
-    /// An allocator of blocks of the same memory, for a heap: under the lease of this process if it has
-    /// [joined](Self::join), else without one.
+    /// An allocator of blocks of the same memory, for a heap: under the lease of this process if it
+    /// has [joined](Self::join), else without one.
     ///
     /// # Errors
     /// `Invalid`, which cannot be.

@@ -1,8 +1,9 @@
 //! The device of storage-class memory: a file and a memory block are the same object (paper 2).
 //!
-//! The log of items is the only durable truth. Where blocks lie free and what belongs to which object is kept beside it
-//! in the same memory, but nothing of that is ever flushed: a recovery makes it anew from the log, so a crash leaks
-//! nothing and an allocation costs no flush. A commit is one record and one fence.
+//! The log of items is the only durable truth. Where blocks lie free and what belongs to which
+//! object is kept beside it in the same memory, but nothing of that is ever flushed: a recovery
+//! makes it anew from the log, so a crash leaks nothing and an allocation costs no flush. A commit
+//! is one record and one fence.
 //!
 //! | folder | what it holds |
 //! |---|---|

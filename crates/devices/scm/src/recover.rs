@@ -1,7 +1,8 @@
 //! Recovery: the log says everything; blocks and index are made anew from it.
 //!
-//! It reads the log once, puts in place what the last records had not, claims every block that is mapped and
-//! builds the index from sorted entries. It can be cut anywhere: it writes nothing that a second one would read otherwise.
+//! It reads the log once, puts in place what the last records had not, claims every block that is
+//! mapped and builds the index from sorted entries. It can be cut anywhere: it writes nothing that
+//! a second one would read otherwise.
 
 pub mod loss;
 pub mod resolve;
@@ -170,8 +171,8 @@ impl<P: Pmem + ?Sized> Reader<'_, P> {
         Ok(())
     }
 
-    /// Ends the log before the first record whose content did not become durable with it. Of records below `promised` that had
-    /// become durable, and is damaged: those bytes are returned.
+    /// Ends the log before the first record whose content did not become durable with it. Of
+    /// records below `promised` that had become durable, and is damaged: those bytes are returned.
     fn cut_unfinished(&self, scan: &mut Scan, accepted: u64, promised: u64) -> Result<Vec<(u64, u64)>> {
         let mut damaged = Vec::new();
         let Some(last) = scan.records.last().filter(|_| !is_planted(Bug::ScmChecksSkipped)) else { return Ok(damaged) };
@@ -225,7 +226,8 @@ impl<P: Pmem + ?Sized> Reader<'_, P> {
 }
 
 impl Recovered {
-    /// Has every block have one owner, the one that was said last, where what took it from another one was lost.
+    /// Has every block have one owner, the one that was said last, where what took it from another
+    /// one was lost.
     pub(crate) fn settle_owners<P: Pmem>(&mut self, blocks: &Blocks<P>, next: u64, chunk_bytes: u64) {
         blocks.reset();
         let segments = self.scan.segments.iter().map(|(address, _)| *address);

@@ -1,7 +1,8 @@
-//! How much memory a process may use for what it keeps: a share of what there is, or of what its control group allows.
+//! How much memory a process may use for what it keeps: a share of what there is, or of what its
+//! control group allows.
 //!
-//! A process that takes more than its group allows is killed, with all that was not written yet. So caches are chosen by
-//! that limit and not by what would be good to have.
+//! A process that takes more than its group allows is killed, with all that was not written yet. So
+//! caches are chosen by that limit and not by what would be good to have.
 
 use std::path::Path;
 
@@ -9,8 +10,8 @@ const GROUPS: &str = "/sys/fs/cgroup";
 /// With that much caches are what they are meant to be.
 const MEMORY_ENOUGH: u64 = 256 << 20;
 
-/// Bytes of memory that this process can have, as far as can be seen: the least of what the computer has and of the limits
-/// of its control groups.
+/// Bytes of memory that this process can have, as far as can be seen: the least of what the
+/// computer has and of the limits of its control groups.
 #[must_use]
 pub fn memory_limit() -> u64 {
     let of_computer = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
@@ -23,7 +24,8 @@ pub fn memory_limit() -> u64 {
     of_computer.into_iter().chain(of_groups).min().unwrap_or(MEMORY_ENOUGH)
 }
 
-/// What a cache may take that is meant to have `bytes`: so many where memory is enough, in proportion where it is not.
+/// What a cache may take that is meant to have `bytes`: so many where memory is enough, in
+/// proportion where it is not.
 #[must_use]
 pub fn cache_bytes(bytes: u64) -> u64 {
     share(bytes, memory_limit())
@@ -41,7 +43,8 @@ fn total(text: &str) -> Option<u64> {
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Where the limits of a group are: `0::/a/b` in the one hierarchy, `9:memory:/a/b` in that of memory.
+/// Where the limits of a group are: `0::/a/b` in the one hierarchy, `9:memory:/a/b` in that of
+/// memory.
 fn memory_group(line: &str) -> Option<(&'static str, &'static str, &str)> {
     let (_, line) = line.split_once(':')?;
     match line.split_once(':')? {

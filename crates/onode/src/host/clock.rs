@@ -5,14 +5,15 @@ use onode_object::ObjectDevice;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::sync::Arc;
 
-/// The system's clock, UTC, as the last tick of the kernel left it: what the kernel's own file systems take for the times of
-/// files, at most some milliseconds old and several times cheaper than the moment itself. Everything below the facade gets
-/// the time handed in; this is the one implementation that reads it.
+/// The system's clock, UTC, as the last tick of the kernel left it: what the kernel's own file
+/// systems take for the times of files, at most some milliseconds old and several times cheaper
+/// than the moment itself. Everything below the facade gets the time handed in; this is the one
+/// implementation that reads it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
-/// The system's clock as it is now. For memory that several processes change: two of their changes within one tick of the
-/// kernel have different times.
+/// The system's clock as it is now. For memory that several processes change: two of their changes
+/// within one tick of the kernel have different times.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FineClock;
 

@@ -1,5 +1,5 @@
-//! What a device holds, as far as its first bytes tell: the marks of file systems, volumes and partition
-//! tables that people would not like to lose.
+//! What a device holds, as far as its first bytes tell: the marks of file systems, volumes and
+//! partition tables that people would not like to lose.
 //!
 //! It does not promise to know everything, and it looks at the start of a device only; where that
 //! is empty, also for a volume of Onode that lost its start.
@@ -56,7 +56,8 @@ pub(crate) fn of_device(path: &Path) -> io::Result<Option<&'static str>> {
     Ok(has_far_label(&File::open(path)?).then_some("an Onode volume whose beginning is gone"))
 }
 
-/// What a bare chip with such erase blocks holds: a superblock of ours may lie in any of the first four.
+/// What a bare chip with such erase blocks holds: a superblock of ours may lie in any of the first
+/// four.
 ///
 /// # Errors
 /// As [`of_device`].

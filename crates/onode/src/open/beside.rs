@@ -1,7 +1,9 @@
-//! Flash with its index in a memory beside it: the memory of a spec, and what is done when the two do not fit.
+//! Flash with its index in a memory beside it: the memory of a spec, and what is done when the two
+//! do not fit.
 //!
-//! A memory is disposable: what is missing, damaged or behind is filled from the flash, and said. Only the memory of another
-//! volume, and a file that never was a memory, are left alone, because somebody may need them.
+//! A memory is disposable: what is missing, damaged or behind is filled from the flash, and said.
+//! Only the memory of another volume, and a file that never was a memory, are left alone, because
+//! somebody may need them.
 
 use crate::error::{Class, Error, Result};
 use crate::open::device::{Access, Opened, flash_options, format_options, in_its_place, lock_replaced, volume_error};
@@ -76,7 +78,8 @@ pub(crate) fn format(
     })
 }
 
-/// Makes the file of the memory of `beside` in its place while `make` uses it under another name. A device has its place.
+/// Makes the file of the memory of `beside` in its place while `make` uses it under another name. A
+/// device has its place.
 pub(crate) fn in_memory_place(
     beside: &Beside,
     replace: bool,
@@ -91,7 +94,8 @@ pub(crate) fn in_memory_place(
     in_its_place(path, replaced.is_some(), |unfinished| make(Some(unfinished)))
 }
 
-/// That a device may become the memory: it is one, as long as was said, and holds nothing unless that is to be replaced.
+/// That a device may become the memory: it is one, as long as was said, and holds nothing unless
+/// that is to be replaced.
 fn check_device(beside: &Beside, path: &Path, replace: bool) -> Result<()> {
     let what = || format!("cannot use {} as memory", path.display());
     let memory = open_memory(Opening::ReadOnly, Some(path), 0).map_err(|error| memory_error(what(), path, &error))?;
@@ -106,8 +110,8 @@ fn check_device(beside: &Beside, path: &Path, replace: bool) -> Result<()> {
     Ok(())
 }
 
-/// Whether a file holds what is no memory of ours, not even a damaged one: it was meant for something else. A device whose
-/// battery ran out may hold anything.
+/// Whether a file holds what is no memory of ours, not even a damaged one: it was meant for
+/// something else. A device whose battery ran out may hold anything.
 fn is_something_else(path: &Path, memory: &dyn Pmem) -> bool {
     /// The anchors at the start, one of which outlives whatever happens to the other.
     const ANCHORS: usize = 128;
@@ -163,7 +167,8 @@ pub(crate) fn open_flash(
     Ok((device, notes))
 }
 
-/// Whether the file at `path` was cut so short that nothing of a memory is left in it. What never was one is not touched.
+/// Whether the file at `path` was cut so short that nothing of a memory is left in it. What never
+/// was one is not touched.
 fn is_cut_short(path: &Path) -> bool {
     let is_short = |metadata: std::fs::Metadata| metadata.is_file() && metadata.len() < onode_flash::MEMORY_BYTES_MIN;
     let first = || std::fs::read(path).unwrap_or_default();
@@ -181,8 +186,8 @@ fn there_or_new(path: &Path, bytes: u64) -> Result<onode_media::Result<Box<dyn P
     Ok(open_memory(Opening::New(bytes), Some(path), bytes))
 }
 
-/// The memory of a volume that is mounted without it, to be filled anew. What is there has to be a memory already, or
-/// nothing.
+/// The memory of a volume that is mounted without it, to be filled anew. What is there has to be a
+/// memory already, or nothing.
 pub(crate) fn memory_to_fill(beside: &Beside, path: &Path, flash_bytes: u64) -> Result<Box<dyn Pmem>> {
     let what = || format!("cannot use {} as memory", path.display());
     if !path.exists() {

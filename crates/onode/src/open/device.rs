@@ -56,7 +56,8 @@ pub(crate) fn open(spec: &Spec, access: Access, users: Users, uuid: [u8; 16]) ->
                         "write flash+scm:{},MEMORY; a new memory is filled from the flash",
                         path.display()
                     )),
-                    // A chip says nothing of itself: that there is no superblock is all that can be seen.
+                    // A chip says nothing of itself: that there is no superblock is all that can be
+                    // seen.
                     ErrorKind::Invalid if nand::is_chip(path) => {
                         let found = onode_media::Error::new(onode_media::MediaErrorKind::NotAnImage, error.detail);
                         medium_error(what(), path, &found)

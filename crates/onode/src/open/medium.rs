@@ -58,8 +58,8 @@ pub struct MediumReport {
     pub unverified: Vec<String>,
 }
 
-/// Checks the medium of `spec` by a walk of its own over the raw pages; changes nothing. `progress` hears
-/// of pages done and in all.
+/// Checks the medium of `spec` by a walk of its own over the raw pages; changes nothing. `progress`
+/// hears of pages done and in all.
 ///
 /// # Errors
 /// If the medium cannot be opened. What is wrong on it is no error but a finding.
@@ -89,8 +89,9 @@ pub fn check_medium(spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<M
     Ok(made)
 }
 
-/// Compares the memory beside the flash with it, entry by entry. A memory that is damaged, behind or not there loses
-/// nothing by itself; one that answers otherwise than the flash does is an error.
+/// Compares the memory beside the flash with it, entry by entry. A memory that is damaged, behind
+/// or not there loses nothing by itself; one that answers otherwise than the flash does is an
+/// error.
 fn check_beside(spec: &Spec, image: &Path, at: (&Shape, &Beside), report: &mut MediumReport) -> Result<()> {
     let place = at.1.path.as_ref().map_or_else(|| "memory".to_owned(), |path| path.display().to_string());
     let finding = |severity, message: String| {
@@ -138,8 +139,8 @@ fn read_all(device: &dyn ObjectDevice, spec: &Spec) -> Result<Vec<onode_object::
     Ok(damaged)
 }
 
-/// Replays the logs of both disks in memory, has the tree compared with the blocks in use, and reads all content of the big disk and
-/// all copies on the fast one.
+/// Replays the logs of both disks in memory, has the tree compared with the blocks in use, and
+/// reads all content of the big disk and all copies on the fast one.
 fn check_disks(spec: &Spec, disks: &Tiers, progress: &mut dyn FnMut(u64, u64)) -> Result<MediumReport> {
     let place = spec.image_path().map(|path| path.display().to_string()).unwrap_or_default();
     let finding = |severity, object: Option<u64>, message: String| {
@@ -186,7 +187,8 @@ fn check_disks(spec: &Spec, disks: &Tiers, progress: &mut dyn FnMut(u64, u64)) -
     }
     progress(objects, objects);
     report.is_sound = report.findings.is_empty();
-    // What is told of the disks is no damage of the volume; of a fast disk that is away nothing was verified.
+    // What is told of the disks is no damage of the volume; of a fast disk that is away nothing was
+    // verified.
     let told = device.health().conditions.into_iter().filter(|told| told.code != "blocks-damaged");
     report
         .findings
@@ -194,7 +196,8 @@ fn check_disks(spec: &Spec, disks: &Tiers, progress: &mut dyn FnMut(u64, u64)) -
     Ok(report)
 }
 
-/// Opens what is there. That something is missing is a finding, and the rest is looked at all the same.
+/// Opens what is there. That something is missing is a finding, and the rest is looked at all the
+/// same.
 fn look<D>(missing: &mut Option<String>, mount: impl Fn(Access) -> Result<D>) -> Result<D> {
     match mount(Access::LOOK) {
         Err(error) if error.class == Class::Loss => {
@@ -251,11 +254,13 @@ pub struct MediumRepaired {
     pub losers: Vec<u64>,
 }
 
-/// Repairs the medium of `spec`. With `drop_damaged` also what cannot be read any more is dropped from the
-/// index; without it nothing is lost that can still be read. With `accept_loss` the repair goes on without what is missing.
+/// Repairs the medium of `spec`. With `drop_damaged` also what cannot be read any more is dropped
+/// from the index; without it nothing is lost that can still be read. With `accept_loss` the repair
+/// goes on without what is missing.
 ///
 /// # Errors
-/// `Damaged` if more would have to be dropped than allowed, `Loss` if something is missing; nothing was changed then.
+/// `Damaged` if more would have to be dropped than allowed, `Loss` if something is missing; nothing
+/// was changed then.
 pub fn repair_medium(spec: &Spec, drop_damaged: bool, accept_loss: bool) -> Result<MediumRepaired> {
     let access = Access { accept_loss, ..Access::CHANGE };
     if let Spec::Scm(memory) = spec
@@ -295,7 +300,8 @@ fn missing_by_memory(spec: &Spec) -> Option<(&Beside, String)> {
     }
 }
 
-/// A mount makes everything anew that is not in the log. Where the log lacks something, with consent, it says again what is left.
+/// A mount makes everything anew that is not in the log. Where the log lacks something, with
+/// consent, it says again what is left.
 fn repair_memory(spec: &Spec, memory: &Memory, path: &Path, access: Access) -> Result<MediumRepaired> {
     let device = memory::mount(spec, memory, path, access)?;
     let losses = device.losses();
@@ -306,9 +312,10 @@ fn repair_memory(spec: &Spec, memory: &Memory, path: &Path, access: Access) -> R
     Ok(done)
 }
 
-/// What a mount can make good it makes good. Damaged blocks of the big disk are written again from their copies on the fast one; a
-/// block whose content is gone stays and says so, or becomes a hole if what is damaged is to be dropped, and a damaged node of the
-/// tree is dropped with its entries. Damaged copies are given up.
+/// What a mount can make good it makes good. Damaged blocks of the big disk are written again from
+/// their copies on the fast one; a block whose content is gone stays and says so, or becomes a hole
+/// if what is damaged is to be dropped, and a damaged node of the tree is dropped with its entries.
+/// Damaged copies are given up.
 fn repair_disks(spec: &Spec, disks: &Tiers, access: Access) -> Result<MediumRepaired> {
     let went = |error: onode_object::Error| Error::device(format!("cannot repair {spec}"), &error);
     let device = tiers::mount(spec, disks, access, Default::default())?;

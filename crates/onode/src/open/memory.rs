@@ -93,7 +93,8 @@ pub(crate) fn mount(spec: &Spec, memory: &Memory, path: &Path, access: Access) -
         .map_err(|error| volume_error(format!("cannot open {spec}"), &error))
 }
 
-/// Opens the device at a path together with the processes that use it already, and lets more of them in.
+/// Opens the device at a path together with the processes that use it already, and lets more of
+/// them in.
 fn share(spec: &Spec, memory: &Memory, path: &Path, access: Access) -> Result<Device> {
     let failed = |error: &onode_media::Error| medium_error(format!("cannot open {spec}"), path, error);
     let options = MappedOptions { shared: true, ..options(memory, Opening::Existing) };
@@ -142,8 +143,8 @@ fn space_for_objects(spec: &Spec, path: &Path, mapped: Arc<MappedPmem>, access: 
     Ok(space)
 }
 
-/// The region of a memory whose table of spaces is lost, if a device is found in it. With consent: nothing is known of other
-/// spaces any more.
+/// The region of a memory whose table of spaces is lost, if a device is found in it. With consent:
+/// nothing is known of other spaces any more.
 fn region_anew(spec: &Spec, mapped: Arc<MappedPmem>, access: Access) -> Result<Option<Region<Arc<MappedPmem>>>> {
     let what = || format!("cannot open {spec}");
     let Some(LostDevice { place, uuid }) = find_device(&*mapped) else { return Ok(None) };
@@ -200,7 +201,8 @@ pub(crate) fn create(
     device.close().map_err(|error| volume_error(what(), &error))
 }
 
-/// Makes the device on a device of persistent memory, all of it. With `replace` what it holds is lost.
+/// Makes the device on a device of persistent memory, all of it. With `replace` what it holds is
+/// lost.
 pub(crate) fn create_on_device(
     spec: &Spec,
     path: &Path,
@@ -226,7 +228,8 @@ pub(crate) fn holds_volume(space: &MappedSpace) -> bool {
     is_used(space) || find_device(space).is_some()
 }
 
-/// Whether the start of a memory holds anything. One that was never written has zeros, or ones where it is a kind of flash.
+/// Whether the start of a memory holds anything. One that was never written has zeros, or ones
+/// where it is a kind of flash.
 pub(crate) fn is_used(memory: &dyn Pmem) -> bool {
     /// File systems begin within so many bytes.
     const LOOKED_AT: u64 = 128 << 10;

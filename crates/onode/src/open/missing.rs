@@ -1,7 +1,8 @@
 //! A device that is missing is refused: nothing is made where the kernel's devices stand.
 //!
-//! A file in `/dev` lies in memory and hides the device when it comes. A mistyped name, or a disk that was not found when
-//! the machine started, would take everything that is written to it into the next restart.
+//! A file in `/dev` lies in memory and hides the device when it comes. A mistyped name, or a disk
+//! that was not found when the machine started, would take everything that is written to it into
+//! the next restart.
 
 use crate::error::{Class, Error, Result};
 use crate::spec::{Beside, Spec, Tiers};
@@ -54,10 +55,12 @@ fn end_of_links(path: &Path) -> PathBuf {
     place
 }
 
-/// Whether `place` lies below `/dev`, but not in its place for files, or in devices that are mounted elsewhere.
+/// Whether `place` lies below `/dev`, but not in its place for files, or in devices that are
+/// mounted elsewhere.
 fn is_among_devices(place: &Path) -> bool {
     let Ok(place) = std::path::absolute(place) else { return false };
-    // The directories on the way need not be there either: of those that are, the last says where it is.
+    // The directories on the way need not be there either: of those that are, the last says where
+    // it is.
     let Some(there) = place.ancestors().skip(1).find_map(|directory| directory.canonicalize().ok()) else {
         return false;
     };
@@ -65,7 +68,8 @@ fn is_among_devices(place: &Path) -> bool {
     is_below_dev || fs::metadata(&there).is_ok_and(|metadata| is_of_devices(metadata.dev()))
 }
 
-/// Whether the file system with this number has the kernel's devices. To statfs it looks like any other in memory.
+/// Whether the file system with this number has the kernel's devices. To statfs it looks like any
+/// other in memory.
 fn is_of_devices(number: u64) -> bool {
     let number = format!("{}:{}", major(number), minor(number));
     let table = fs::read("/proc/self/mountinfo").unwrap_or_default();

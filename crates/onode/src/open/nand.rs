@@ -1,7 +1,7 @@
 //! From a path to the NAND on it: an image, a file used like a device, or a device.
 //!
-//! What a path is, is seen by looking at it: the kind of device, or the first bytes of a file. A volume is
-//! therefore named by its path alone, however it was made.
+//! What a path is, is seen by looking at it: the kind of device, or the first bytes of a file. A
+//! volume is therefore named by its path alone, however it was made.
 
 use crate::error::{Class, Error, Result};
 use crate::spec::{Shape, Spec};

@@ -1,7 +1,7 @@
 //! Making room for a volume on a device, or in a file that is used like one.
 //!
-//! It keeps true: nothing is overwritten that anybody would recognise unless that was asked for, and a
-//! file that was made for a volume is gone again if the volume never came to be.
+//! It keeps true: nothing is overwritten that anybody would recognise unless that was asked for,
+//! and a file that was made for a volume is gone again if the volume never came to be.
 
 use crate::error::{Class, Error, Result};
 use crate::host::signature;
@@ -176,7 +176,8 @@ pub(crate) fn refuse_content(
     }
 }
 
-/// Lets the volume fill the device if nothing smaller was said; larger blocks if there were too many.
+/// Lets the volume fill the device if nothing smaller was said; larger blocks if there were too
+/// many.
 fn fit(spec: &Spec, path: &Path, shape: &mut Shape) -> Result<()> {
     let what = || format!("cannot make {spec}");
     let bytes = DeviceFile::open(path, OpenMode::ReadOnly).map_err(|error| medium_error(what(), path, &error))?.bytes();

@@ -1,4 +1,5 @@
-//! Volumes in a region that is there already: made in its space for objects, while the other spaces stay.
+//! Volumes in a region that is there already: made in its space for objects, while the other spaces
+//! stay.
 
 use crate::error::{Class, Error, Result};
 use crate::open::memory::{self, Device, OBJECTS, holds_volume};
@@ -21,8 +22,8 @@ pub(crate) enum Site {
     Space(MappedSpace),
 }
 
-/// Where a volume at `path` is to be made. With `replace` a volume that is there is lost, and with it the other spaces of its
-/// region only if there are none.
+/// Where a volume at `path` is to be made. With `replace` a volume that is there is lost, and with
+/// it the other spaces of its region only if there are none.
 pub(crate) fn site(spec: &Spec, memory: &Memory, path: &Path, replace: bool) -> Result<Site> {
     let what = || format!("cannot make {spec}");
     if !path.exists() {

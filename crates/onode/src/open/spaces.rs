@@ -1,7 +1,8 @@
-//! A region of storage-class memory and its spaces, for people: opened by its path, with errors that say what to do.
+//! A region of storage-class memory and its spaces, for people: opened by its path, with errors
+//! that say what to do.
 //!
-//! It looks before it changes: a file that holds something else is not made a region unless that is asked for. What the
-//! spaces hold is not its business.
+//! It looks before it changes: a file that holds something else is not made a region unless that is
+//! asked for. What the spaces hold is not its business.
 
 use crate::error::{Class, Error, Result};
 use crate::host::random_bytes;
@@ -49,8 +50,8 @@ impl Spaces {
         Ok(Self { region, path: path.into() })
     }
 
-    /// Makes a region: in a new or empty file of `bytes`, in a file or device that is there, if it reads as zeros at its
-    /// start, or in any with `force`.
+    /// Makes a region: in a new or empty file of `bytes`, in a file or device that is there, if it
+    /// reads as zeros at its start, or in any with `force`.
     ///
     /// # Errors
     /// Something is there, no size is known, the host is full.
@@ -154,7 +155,8 @@ impl Spaces {
     /// Makes a space longer or shorter; a longer one may move.
     ///
     /// # Errors
-    /// There is none of that name, or no room; fewer bytes for a space of objects, which a mount makes use of when it grew.
+    /// There is none of that name, or no room; fewer bytes for a space of objects, which a mount
+    /// makes use of when it grew.
     pub fn resize(&self, name: &str, bytes: u64) -> Result<()> {
         let of_objects = self.list().into_iter().find(|space| space.name == name && space.kind == Kind::Manager);
         if let Some(space) = of_objects.filter(|space| bytes < space.length) {

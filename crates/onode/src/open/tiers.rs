@@ -1,7 +1,9 @@
-//! Volumes on two disks: the files or devices of a spec, and what is done when the fast one is not what it should be.
+//! Volumes on two disks: the files or devices of a spec, and what is done when the fast one is not
+//! what it should be.
 //!
-//! The big disk has everything. The fast one is disposable, but never without a word: a disk that is not there may only
-//! not be plugged in, so whoever uses the big one alone, or gives a fast one up, says so in the spec.
+//! The big disk has everything. The fast one is disposable, but never without a word: a disk that
+//! is not there may only not be plugged in, so whoever uses the big one alone, or gives a fast one
+//! up, says so in the spec.
 
 use crate::error::{Class, Error, Result};
 use crate::host::budget::cache_bytes;
@@ -127,7 +129,8 @@ enum Size {
     Usual(u64),
 }
 
-/// Hands `make` an empty disk at `path`: a device as it is, or a new file that gets its name when `make` is done.
+/// Hands `make` an empty disk at `path`: a device as it is, or a new file that gets its name when
+/// `make` is done.
 fn in_place(
     spec: &Spec,
     path: &Path,
@@ -249,8 +252,8 @@ pub(crate) fn mount(spec: &Spec, tiers: &Tiers, access: Access, uuids: [[u8; 16]
     })
 }
 
-/// Mounts the volume with the fast disk that is to be given up, so that the big disk gets what only that has. Whatever stands in the
-/// way of it, whoever makes the new one is asked for consent.
+/// Mounts the volume with the fast disk that is to be given up, so that the big disk gets what only
+/// that has. Whatever stands in the way of it, whoever makes the new one is asked for consent.
 fn bring_home(fast: Option<DeviceFile>, big: DeviceFile, options: &MountOptions) -> Result<()> {
     let Some(fast) = fast else { return Ok(()) };
     let careful = MountOptions { accept_loss: false, ..options.clone() };

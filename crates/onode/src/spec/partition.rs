@@ -1,7 +1,8 @@
 //! Partitions of raw flash by name: a board's numbers move when one is added, names stay.
 //!
-//! The kernel lists them in `/sys/class/mtd`: a directory for each device with its name in the file `name`.
-//! What has the wanted name must be one device; which one of two was meant, nobody can tell.
+//! The kernel lists them in `/sys/class/mtd`: a directory for each device with its name in the file
+//! `name`. What has the wanted name must be one device; which one of two was meant, nobody can
+//! tell.
 
 use crate::error::{Class, Error, Result};
 use std::fs;
@@ -10,7 +11,8 @@ use std::path::{Path, PathBuf};
 /// Where the kernel lists memory technology devices.
 pub(crate) const CLASS: &str = "/sys/class/mtd";
 
-/// The device file of the partition called `name` among those that `class` lists; `what` is what cannot be done.
+/// The device file of the partition called `name` among those that `class` lists; `what` is what
+/// cannot be done.
 pub(crate) fn device_of(class: &Path, name: &str, what: &str) -> Result<PathBuf> {
     let all = list(class);
     let named: Vec<&str> = all.iter().filter(|(_, one)| one == name).map(|(device, _)| device.as_str()).collect();
@@ -29,7 +31,8 @@ pub(crate) fn device_of(class: &Path, name: &str, what: &str) -> Result<PathBuf>
     }
 }
 
-/// Device and name of every partition, in the order of their numbers. One that cannot be read is none.
+/// Device and name of every partition, in the order of their numbers. One that cannot be read is
+/// none.
 fn list(class: &Path) -> Vec<(String, String)> {
     let mut all: Vec<(u32, String)> = fs::read_dir(class)
         .into_iter()

@@ -1,7 +1,7 @@
 //! The block face of a space: bytes that a traditional file system takes for a block device.
 //!
-//! A write is on its way to the medium when it returns and durable after [`sync`](BlockFace::sync). Nothing outside of
-//! the space can be reached through it.
+//! A write is on its way to the medium when it returns and durable after [`sync`](BlockFace::sync).
+//! Nothing outside of the space can be reached through it.
 
 use crate::error::Error;
 use onode_media::spaces::{Kind, Region};

@@ -1,7 +1,8 @@
-//! Files of a volume by path, for programs: a [`File`] that reads, writes and seeks, directories as iterators.
+//! Files of a volume by path, for programs: a [`File`] that reads, writes and seeks, directories as
+//! iterators.
 //!
-//! It stands on the calls of the file system that a mount uses, as root, and promises the same: what is written is
-//! durable after [`File::sync_all`] or [`Volume::sync`].
+//! It stands on the calls of the file system that a mount uses, as root, and promises the same:
+//! what is written is durable after [`File::sync_all`] or [`Volume::sync`].
 
 use crate::error::{Class, Error, Result};
 use crate::spec::Spec;
@@ -104,7 +105,8 @@ impl Volume {
         made.map(drop).map_err(failed("make", path))
     }
 
-    /// Gives a file or directory another name. A file that has the name loses it in the same moment.
+    /// Gives a file or directory another name. A file that has the name loses it in the same
+    /// moment.
     ///
     /// # Errors
     /// `NotFound`; `General` if the one cannot take the place of the other.
@@ -190,7 +192,8 @@ impl Iterator for ReadDir {
     }
 }
 
-/// The files below a directory; see [`Volume::walk`]. It holds the names of the directories on the way.
+/// The files below a directory; see [`Volume::walk`]. It holds the names of the directories on the
+/// way.
 #[derive(Debug)]
 pub struct Walk<'v> {
     volume: &'v Volume,

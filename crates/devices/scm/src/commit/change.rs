@@ -1,9 +1,10 @@
 //! A transaction in the making: the index changes at once, everything else waits for the record.
 //!
-//! What it did to the index can be undone, blocks that it took go back, and blocks that it gives up stay until its record is
-//! durable. So a transaction that finds no room at its very end leaves nothing behind, and no space needs to be guessed
-//! before. Bytes that a durable state shows are never touched before the record is durable: they are in the record and
-//! are put in place afterwards.
+//! What it did to the index can be undone, blocks that it took go back, and blocks that it gives up
+//! stay until its record is durable. So a transaction that finds no room at its very end leaves
+//! nothing behind, and no space needs to be guessed before. Bytes that a durable state shows are
+//! never touched before the record is durable: they are in the record and are put in place
+//! afterwards.
 
 use crate::commit::mode::Mode;
 use crate::commit::scratch::Scratch;
@@ -199,7 +200,8 @@ impl<'a, P: Pmem> Change<'a, P> {
         Ok(self.changed(object)?.allocated > 0)
     }
 
-    /// Bytes of the object below this were there before the transaction: they change with the record, not before.
+    /// Bytes of the object below this were there before the transaction: they change with the
+    /// record, not before.
     pub(crate) fn stable(&mut self, object: ObjectId) -> Result<u64> {
         Ok(self.changed(object)?.stable)
     }
@@ -253,7 +255,8 @@ impl<'a, P: Pmem> Change<'a, P> {
         Ok(())
     }
 
-    /// Puts a part of an extent back into the map that was taken out with it; the log knows of it already.
+    /// Puts a part of an extent back into the map that was taken out with it; the log knows of it
+    /// already.
     pub(crate) fn keep_mapped(&mut self, object: ObjectId, offset: u64, address: u64, length: u64) -> Result<()> {
         self.set(Key::extent(object, offset), Value(address, length))?;
         self.changed(object)?.allocated += length;

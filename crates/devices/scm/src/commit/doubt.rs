@@ -1,9 +1,10 @@
 //! Content that a recovery would still check, and so nobody may change.
 //!
-//! A record tells the checksum of what was written for it, and says from which record on that may not have been durable.
-//! Until a later record or the superblock says more, a recovery checks these bytes, however long ago they became
-//! durable, and ends the log where they are others. So they may change only after that was said: a block is not used
-//! again before, and who writes in place asks first.
+//! A record tells the checksum of what was written for it, and says from which record on that may
+//! not have been durable. Until a later record or the superblock says more, a recovery checks these
+//! bytes, however long ago they became durable, and ends the log where they are others. So they may
+//! change only after that was said: a block is not used again before, and who writes in place asks
+//! first.
 
 use crate::core::Core;
 use crate::share::shared::{DOUBTED, RING_ENTRIES};
@@ -17,7 +18,8 @@ pub(crate) const MOST_OF_RECORD: usize = 256;
 
 /// Ranges of the memory with the number of the record that tells their checksum. No two overlap.
 ///
-/// They stand in a ring that all processes see, in the order of records, and here so that they are found.
+/// They stand in a ring that all processes see, in the order of records, and here so that they are
+/// found.
 #[derive(Debug, Default)]
 pub(crate) struct Doubted {
     ranges: BTreeMap<u64, (u64, u64)>,
@@ -80,7 +82,8 @@ impl Doubted {
 }
 
 impl<P: Pmem> Core<P> {
-    /// Has the superblock say that these bytes are not to be checked any more, if they would be: they are about to change.
+    /// Has the superblock say that these bytes are not to be checked any more, if they would be:
+    /// they are about to change.
     pub(crate) fn settle(&mut self, address: u64, length: u64) -> Result<()> {
         if self.doubted.overlaps(address, length) { self.settle_all() } else { Ok(()) }
     }

@@ -1,7 +1,9 @@
-//! The content of an object brought together in one block: nothing about the object changes but where it lies.
+//! The content of an object brought together in one block: nothing about the object changes but
+//! where it lies.
 //!
-//! A program that looks at an object as memory needs it in one piece. Names, attributes, size and times are the file
-//! system's and know nothing of blocks, so moving the bytes is all there is to do.
+//! A program that looks at an object as memory needs it in one piece. Names, attributes, size and
+//! times are the file system's and know nothing of blocks, so moving the bytes is all there is to
+//! do.
 
 use crate::commit::change::Change;
 use crate::commit::mapping::Blocks;

@@ -73,7 +73,8 @@ impl<P: Pmem> Core<P> {
 
     /// Makes the content of blocks durable before anything says that it is some object's.
     pub(crate) fn flush_blocks(&mut self, contents: &[Content]) -> Result<()> {
-        // Not vouched for by a checksum: a program may go on storing through its pointer, and that must not cost the file.
+        // Not vouched for by a checksum: a program may go on storing through its pointer, and that
+        // must not cost the file.
         for content in contents.iter().filter(|content| !content.is_durable && content.bytes > 0) {
             let end = content.address.checked_add(content.bytes);
             let inside = end.is_some_and(|end| end <= self.memory.length());
@@ -92,8 +93,8 @@ impl<P: Pmem> Core<P> {
         Ok(())
     }
 
-    /// The same bytes in a block of this process: the object's own is a small one among those of another process, whose
-    /// death would free it.
+    /// The same bytes in a block of this process: the object's own is a small one among those of
+    /// another process, whose death would free it.
     fn withdraw_copy(&mut self, members: &Members<P>, transaction: &Transaction, content: &Content) -> Result<Content> {
         let mut bytes = vec![0; content.bytes as usize];
         self.memory.read(content.address, &mut bytes);

@@ -1,5 +1,5 @@
-//! Consistency modes: what content is worth to whoever wrote it. Names, sizes and all that a transaction does stay all or
-//! nothing in each of them.
+//! Consistency modes: what content is worth to whoever wrote it. Names, sizes and all that a
+//! transaction does stay all or nothing in each of them.
 
 use crate::core::Core;
 use crate::share::shared::UNFLUSHED;
@@ -11,11 +11,13 @@ use std::ops::Range;
 /// What a device promises for content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// As in the memory: a process that ends loses nothing, a power cut may take everything. Nothing is flushed.
+    /// As in the memory: a process that ends loses nothing, a power cut may take everything.
+    /// Nothing is flushed.
     Mem,
     /// Content is flushed by the next durable commit or sync, all else by each commit.
     Meta,
-    /// Content that is overwritten is flushed where it lies and torn at 8 bytes; all else is as in `Atomic`.
+    /// Content that is overwritten is flushed where it lies and torn at 8 bytes; all else is as in
+    /// `Atomic`.
     Sync,
     /// Content changes with its transaction or not at all.
     #[default]
@@ -39,8 +41,9 @@ impl Mode {
         !matches!(self, Self::Atomic)
     }
 
-    /// Whether a record vouches for content that was flushed before it: of new content in the modes that flush that, and of
-    /// content that had been durable and was moved in all that flush anything.
+    /// Whether a record vouches for content that was flushed before it: of new content in the modes
+    /// that flush that, and of content that had been durable and was moved in all that flush
+    /// anything.
     pub(crate) const fn vouches(self) -> bool {
         !matches!(self, Self::Mem)
     }
@@ -51,8 +54,8 @@ impl Mode {
     }
 }
 
-/// Ranges of the memory whose content waits to be flushed, in a ring that all processes see: whoever syncs flushes what any
-/// of them has stored.
+/// Ranges of the memory whose content waits to be flushed, in a ring that all processes see:
+/// whoever syncs flushes what any of them has stored.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Unflushed {
     pub(crate) first: u64,
@@ -111,8 +114,8 @@ impl<P: Pmem> Core<P> {
             && !self.doubted.overlaps(address, length)
     }
 
-    /// Has the superblock say that a recovery need not put anything in place once more: perhaps where something is about to
-    /// be that no record speaks of.
+    /// Has the superblock say that a recovery need not put anything in place once more: perhaps
+    /// where something is about to be that no record speaks of.
     pub(crate) fn settle_puts(&mut self) -> Result<()> {
         if self.last_put >= self.superblock.accepted && !is_planted(Bug::ScmOverwritePutAgain) {
             self.fence()?;

@@ -1,4 +1,5 @@
-//! The lists of a transaction in the making, kept empty for the next one: nothing is allocated for a usual transaction.
+//! The lists of a transaction in the making, kept empty for the next one: nothing is allocated for
+//! a usual transaction.
 
 use crate::commit::change::{Change, Changed, Pending, Put};
 use crate::index::node::{Key, Value};

@@ -1,10 +1,12 @@
-//! Slots: durable references to blocks that need no name of their own, each of them one word in the memory.
+//! Slots: durable references to blocks that need no name of their own, each of them one word in the
+//! memory.
 //!
-//! A table of slots belongs to an object and lies in pages of words, which the log maps as the content of an object that
-//! no host sees. A slot is filled, replaced and emptied by one store of 8 bytes, which is flushed and fenced: no record,
-//! and nothing in the index. So recoveries read the pages, and claim the blocks that are named there as they claim those
-//! that the log names. A store comes after everything that was done before it is durable, and after no recovery would
-//! put anything in place once more: no record follows that could say so.
+//! A table of slots belongs to an object and lies in pages of words, which the log maps as the
+//! content of an object that no host sees. A slot is filled, replaced and emptied by one store of 8
+//! bytes, which is flushed and fenced: no record, and nothing in the index. So recoveries read the
+//! pages, and claim the blocks that are named there as they claim those that the log names. A store
+//! comes after everything that was done before it is durable, and after no recovery would put
+//! anything in place once more: no record follows that could say so.
 
 use crate::commit::change::Change;
 use crate::commit::mapping::Blocks;
@@ -63,8 +65,8 @@ pub(crate) const fn table_of(object: ObjectId) -> ObjectId {
     ObjectId(object.0 | FIRST_TABLE)
 }
 
-/// Where the word of a slot lies in its page. Slots that follow each other are in lines of their own: a line that was
-/// just flushed is slow to store to.
+/// Where the word of a slot lies in its page. Slots that follow each other are in lines of their
+/// own: a line that was just flushed is slow to store to.
 const fn place_of(slot: u64) -> u64 {
     let number = slot % PAGE_SLOTS;
     number % LINES * 64 + number / LINES * 8
@@ -152,8 +154,8 @@ impl<P: Pmem> Core<P> {
         self.release_word(before)
     }
 
-    /// The same where nothing waits for anything, the slot is empty, and nothing is left for others to know but what the
-    /// memory has then; `None` if it is not so.
+    /// The same where nothing waits for anything, the slot is empty, and nothing is left for others
+    /// to know but what the memory has then; `None` if it is not so.
     pub(crate) fn fill_at_once(&mut self, content: &Content, slot: u64) -> Option<Result<()>> {
         let is_settled = self.log.fenced == self.log.sequence
             && self.log.applied == self.log.flushed

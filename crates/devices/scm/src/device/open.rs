@@ -1,4 +1,5 @@
-//! Opening a device: made anew, after whatever happened to it, or beside the processes that use it already.
+//! Opening a device: made anew, after whatever happened to it, or beside the processes that use it
+//! already.
 
 use crate::commit::doubt::Doubted;
 use crate::commit::mode::{Mode, Unflushed};
@@ -131,19 +132,21 @@ impl<P: Pmem> ScmDevice<P> {
         core.ready()
     }
 
-    /// Opens the device on `memory`, after whatever happened to it. Nobody else may use it until this returns. If the
-    /// memory is longer than it was, so is the device from now on; a read-only mount leaves that to the next.
+    /// Opens the device on `memory`, after whatever happened to it. Nobody else may use it until
+    /// this returns. If the memory is longer than it was, so is the device from now on; a read-only
+    /// mount leaves that to the next.
     ///
     /// # Errors
-    /// `Invalid` if there is none, `NotSupported` for one of a newer format; `Corrupt` if what it needs is damaged;
-    /// `Media`.
+    /// `Invalid` if there is none, `NotSupported` for one of a newer format; `Corrupt` if what it
+    /// needs is damaged; `Media`.
     pub fn mount(memory: P, options: &MountOptions) -> Result<Self> {
         let memory = Arc::new(memory);
         let mut found = find_superblock(&*memory)?;
         let superblock = &mut found.superblock;
         let mut blocks = blocks_of_superblock(&memory, superblock)?;
         if !options.read_only && superblock.length < memory.length() {
-            // What is added is free, and what is there stays where it is. Less than the tables need is no gain.
+            // What is added is free, and what is there stays where it is. Less than the tables need
+            // is no gain.
             let Superblock { made_length, chunk_bytes, features, .. } = *superblock;
             let longer = blocks_of(&memory, made_length, memory.length(), chunk_bytes, features)?;
             if longer.capacity_bytes() > blocks.capacity_bytes() {
@@ -157,7 +160,8 @@ impl<P: Pmem> ScmDevice<P> {
             if !recovered.scan.losses.is_loss() {
                 blocks.reset();
                 let Err(why) = claim(&blocks, recovered, next, chunk) else { return Ok(()) };
-                // A segment of the log lies in a block of an object, say: one of both is not where it was.
+                // A segment of the log lies in a block of an object, say: one of both is not where
+                // it was.
                 recovered.scan.losses.note(why.detail);
             }
             recovered.settle_owners(&blocks, next, chunk);
@@ -178,8 +182,8 @@ impl<P: Pmem> ScmDevice<P> {
         core.ready()
     }
 
-    /// Uses the device on `memory` together with the processes that do so already: it was mounted since the host was
-    /// started, and somebody who joined has not closed it yet.
+    /// Uses the device on `memory` together with the processes that do so already: it was mounted
+    /// since the host was started, and somebody who joined has not closed it yet.
     ///
     /// # Errors
     /// As [`mount`](Self::mount); `Busy` if too many processes use it.
@@ -215,8 +219,9 @@ impl<P: Pmem> ScmDevice<P> {
         Ok(Self { turn, core: Mutex::new(core), memory, mode, domain, chunk_bytes })
     }
 
-    /// Lets other processes use the device at the same time, from the moment that they may open the memory: this one is
-    /// known by `process`, and `is_dead` judges the others. Frees what dead ones have left.
+    /// Lets other processes use the device at the same time, from the moment that they may open the
+    /// memory: this one is known by `process`, and `is_dead` judges the others. Frees what dead
+    /// ones have left.
     ///
     /// # Errors
     /// `Busy` if too many processes use it.
@@ -236,7 +241,8 @@ impl<P: Pmem> Drop for ScmDevice<P> {
     fn drop(&mut self) {
         if self.turn.members.member() != 0 {
             let broken = self.turn.take();
-            // Nothing that is shared can be believed of a memory that is gone, nor is anything of it left to anybody.
+            // Nothing that is shared can be believed of a memory that is gone, nor is anything of
+            // it left to anybody.
             if self.memory.failure().is_none() {
                 self.core.get_mut().arrive(broken);
                 self.turn.members.leave();
@@ -352,7 +358,8 @@ impl<P: Pmem> Core<P> {
 }
 
 impl Opened {
-    /// Reads the log and opens a segment of a session of its own. `claim` gets the blocks that the log names.
+    /// Reads the log and opens a segment of a session of its own. `claim` gets the blocks that the
+    /// log names.
     fn of_log<P: Pmem>(
         memory: &Arc<P>,
         blocks: &Blocks<P>,
@@ -379,8 +386,8 @@ impl Opened {
             recovered.scan.join_segments(&mut superblock);
         }
         if !terms.read_only {
-            // What the last records stand for is there now and need not stay as it is. Whatever is written from here on,
-            // be it a node of the index, may take its place.
+            // What the last records stand for is there now and need not stay as it is. Whatever is
+            // written from here on, be it a node of the index, may take its place.
             superblock.closed = false;
             superblock.accepted = recovered.scan.end();
             for _ in 0..if damaged.is_empty() { 1 } else { 2 } {

@@ -1,6 +1,8 @@
-//! Which bytes of the memory mean something after a power cut and which do not; for those who prove it.
+//! Which bytes of the memory mean something after a power cut and which do not; for those who prove
+//! it.
 //!
-//! What is in neither list is free, held, or a part of the log or of a block that nothing refers to any more.
+//! What is in neither list is free, held, or a part of the log or of a block that nothing refers to
+//! any more.
 
 use crate::core::Core;
 use crate::index::node::{Key, NODE_BYTES, Value};
@@ -15,7 +17,8 @@ use std::ops::Range;
 pub struct Ranges {
     /// Made anew by every mount: the allocator's tables and the nodes of the index.
     pub volatile: Vec<Range<u64>>,
-    /// What the objects are made of: superblocks, what the log still says, and the blocks as far as objects show them.
+    /// What the objects are made of: superblocks, what the log still says, and the blocks as far as
+    /// objects show them.
     pub durable: Vec<Range<u64>>,
 }
 

@@ -1,9 +1,10 @@
 //! Where the bytes of an object lie: blocks of the allocator, mapped by the index.
 //!
-//! A small object is one block that grows by moving. A large one grows in place where the memory behind it is free, else
-//! by blocks of twice the size, so that it stays one range or a few (paper 2 has a list of 512-byte pieces). Parts in
-//! between that were never written, or were punched out, have no block. Bytes of a block beyond the object's size are
-//! anything; whatever makes the object larger zeroes them first.
+//! A small object is one block that grows by moving. A large one grows in place where the memory
+//! behind it is free, else by blocks of twice the size, so that it stays one range or a few (paper
+//! 2 has a list of 512-byte pieces). Parts in between that were never written, or were punched out,
+//! have no block. Bytes of a block beyond the object's size are anything; whatever makes the object
+//! larger zeroes them first.
 
 use crate::commit::change::Change;
 use crate::index::node::{Key, Value};
@@ -85,7 +86,8 @@ impl<P: Pmem> Change<'_, P> {
         Ok(())
     }
 
-    /// The extent that holds the byte at `offset`, else the first one behind it; an object that has none is not looked for.
+    /// The extent that holds the byte at `offset`, else the first one behind it; an object that has
+    /// none is not looked for.
     pub(crate) fn extent_at(&mut self, object: ObjectId, offset: u64) -> Result<Option<Extent>> {
         Ok(if self.has_extents(object)? { self.core.extent_at(object, offset) } else { None })
     }
@@ -109,8 +111,8 @@ impl<P: Pmem> Change<'_, P> {
         Ok(())
     }
 
-    /// Takes whole chunks that are about to be overwritten out of the map, so that their new content is written once and not
-    /// twice. Whether it did.
+    /// Takes whole chunks that are about to be overwritten out of the map, so that their new
+    /// content is written once and not twice. Whether it did.
     fn swap_chunks(&mut self, object: ObjectId, extent: Extent, offset: u64, data: &[u8]) -> Result<bool> {
         let chunk = self.core.chunk_bytes();
         if extent.length < chunk || (data.len() as u64) < chunk || self.is_fresh(extent.address) {
@@ -179,15 +181,16 @@ impl<P: Pmem> Change<'_, P> {
         self.place_block(object, start, address, length, offset, data)
     }
 
-    /// A block for `wanted` bytes, or for the first of them if no block is large enough; the block is used up to the length
-    /// returned, which is more than `skip`.
+    /// A block for `wanted` bytes, or for the first of them if no block is large enough; the block
+    /// is used up to the length returned, which is more than `skip`.
     fn take_for(&mut self, wanted: u64, ahead: u64, skip: u64, most: u64) -> Result<(u64, u64)> {
         let ahead = if ahead > 0 && self.has_room(ahead) { ahead } else { 0 };
         let chunk = self.core.chunk_bytes();
         let mut length = wanted.max(ahead).min(most);
         loop {
             let usable = self.core.blocks.usable_bytes(length).min(most);
-            // What is asked for is what is given back, also where the next extent cuts the block short.
+            // What is asked for is what is given back, also where the next extent cuts the block
+            // short.
             if let Some(address) = self.take(usable) {
                 return Ok((address, usable));
             }
@@ -199,7 +202,8 @@ impl<P: Pmem> Change<'_, P> {
         }
     }
 
-    /// Maps a fresh block at `start` of the object and writes what it holds of `data`, which begins at `offset`.
+    /// Maps a fresh block at `start` of the object and writes what it holds of `data`, which begins
+    /// at `offset`.
     fn place_block(
         &mut self,
         object: ObjectId,

@@ -1,7 +1,8 @@
 //! Leaves of the index that were found last, with the keys that belong to them.
 //!
-//! What one transaction does lies in few leaves: the new object's, its directory's, the name's. Asking here first
-//! spares the way down. Any change of the tree's shape makes them void; entries come and go within a leaf without that.
+//! What one transaction does lies in few leaves: the new object's, its directory's, the name's.
+//! Asking here first spares the way down. Any change of the tree's shape makes them void; entries
+//! come and go within a leaf without that.
 
 use crate::index::node::{Key, Node};
 use core::cell::Cell;
@@ -90,8 +91,9 @@ impl Fingers {
         Some(Node { address: found.leaf.get() })
     }
 
-    /// Keeps a leaf in place of the one kept longest, but for those that were found again since the last round: names come
-    /// and go all over a directory, while its inode and the newest objects are asked for each time.
+    /// Keeps a leaf in place of the one kept longest, but for those that were found again since the
+    /// last round: names come and go all over a directory, while its inode and the newest objects
+    /// are asked for each time.
     pub(crate) fn keep(&self, span: Span, leaf: Node) {
         let mut next = self.next.get() % FINGERS;
         while self.kept[next].used.take() {

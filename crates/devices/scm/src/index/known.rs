@@ -1,7 +1,7 @@
 //! What is known of objects without a look into the index.
 //!
-//! Whether an object exists is mostly asked of one that is about to be made, with an id above all so far, or was
-//! just made, and of the directory that it is in.
+//! Whether an object exists is mostly asked of one that is about to be made, with an id above all
+//! so far, or was just made, and of the directory that it is in.
 
 use crate::core::Core;
 use crate::index::node::Key;

@@ -1,7 +1,7 @@
 //! Nodes of the index: keys, entries and how they lie in 1,024 bytes of the memory.
 //!
-//! The index is not durable. Its nodes live in the same memory as everything else so that it costs no heap and that
-//! several processes can share it; a recovery makes it anew.
+//! The index is not durable. Its nodes live in the same memory as everything else so that it costs
+//! no heap and that several processes can share it; a recovery makes it anew.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use onode_media::Pmem;
@@ -65,8 +65,8 @@ impl Key {
     }
 }
 
-/// What an entry holds. Of an onode: the place of its item in the log and the bytes of its blocks. Of an extent: address
-/// and length of the block. Of an attribute: the place of its item.
+/// What an entry holds. Of an onode: the place of its item in the log and the bytes of its blocks.
+/// Of an extent: address and length of the block. Of an attribute: the place of its item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Value(pub u64, pub u64);
 
@@ -182,7 +182,8 @@ macro_rules! with_words {
 const COUNT: u64 = 0;
 const LEVEL: u64 = 1;
 
-/// A node: a leaf with entries of key and value, or an inner node with entries of lowest key and child.
+/// A node: a leaf with entries of key and value, or an inner node with entries of lowest key and
+/// child.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Node {
     pub address: u64,
@@ -274,7 +275,8 @@ impl Node {
         with_words!(self, memory, words => find(words, &key))
     }
 
-    /// Sets the value of `key` in a leaf and returns the value before; `None` if there is no room for another entry.
+    /// Sets the value of `key` in a leaf and returns the value before; `None` if there is no room
+    /// for another entry.
     #[inline]
     pub(crate) fn insert<P: Pmem + ?Sized>(self, memory: &P, key: Key, value: Value) -> Option<Option<Value>> {
         with_words!(self, memory, words => match find(words, &key) {
@@ -290,8 +292,8 @@ impl Node {
         })
     }
 
-    /// The position of the child that `key` belongs to, the child, the lowest key of its span unless it is the first, and the
-    /// lowest one behind.
+    /// The position of the child that `key` belongs to, the child, the lowest key of its span
+    /// unless it is the first, and the lowest one behind.
     #[inline]
     pub(crate) fn child_of<P: Pmem + ?Sized>(self, memory: &P, level: u64, key: Key) -> Child {
         with_words!(self, memory, words => {

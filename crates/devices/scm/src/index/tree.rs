@@ -1,8 +1,9 @@
 //! The index: a B+tree from keys to two words, in the memory itself.
 //!
-//! It always agrees with the log; nothing of it is flushed. Splits happen on the way down and need at most a node for each
-//! level, so that an insertion that finds no room has changed nothing that can be seen. Nodes that become empty or fit
-//! into a neighbour go back; a few are kept, so that what was removed can always be put in again.
+//! It always agrees with the log; nothing of it is flushed. Splits happen on the way down and need
+//! at most a node for each level, so that an insertion that finds no room has changed nothing that
+//! can be seen. Nodes that become empty or fit into a neighbour go back; a few are kept, so that
+//! what was removed can always be put in again.
 
 use crate::index::finger::{Fingers, Span};
 use crate::index::node::{Child, Key, NODE_BYTES, Node, Value};
@@ -162,8 +163,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Forgets what only this process knows of where keys lie: the shape of the tree is about to change, or another
-    /// process may have changed it.
+    /// Forgets what only this process knows of where keys lie: the shape of the tree is about to
+    /// change, or another process may have changed it.
     pub(crate) fn forget(&self) {
         self.fingers.clear();
     }
@@ -297,8 +298,8 @@ impl Tree {
         Some(value)
     }
 
-    /// Removes the entries of one object from `from` on that are in one leaf, and calls `removed` for each; whether
-    /// there may be more of them.
+    /// Removes the entries of one object from `from` on that are in one leaf, and calls `removed`
+    /// for each; whether there may be more of them.
     pub(crate) fn remove_object<P: Pmem + ?Sized>(
         &mut self,
         memory: &P,
@@ -337,7 +338,8 @@ impl Tree {
         let before = leaf.count(memory);
         let rest = before - removed;
         leaf.remove_entries(memory, at, removed);
-        // It may be joined with a neighbour. Whoever found no room there asks again when it is half as large.
+        // It may be joined with a neighbour. Whoever found no room there asks again when it is half
+        // as large.
         if rest > Node::LEAF_ENTRIES / 3 || rest > 0 && (before - 1).checked_ilog2() == (rest - 1).checked_ilog2() {
             return;
         }
@@ -358,8 +360,8 @@ impl Tree {
         }
     }
 
-    /// Puts `node`, the child at `position` of `parent`, into a neighbour if it is small enough; whether the parent lost
-    /// an entry.
+    /// Puts `node`, the child at `position` of `parent`, into a neighbour if it is small enough;
+    /// whether the parent lost an entry.
     fn join<P: Pmem + ?Sized>(&mut self, memory: &P, node: Node, parent: Node, position: u64) -> bool {
         let level = node.level(memory);
         let most = Node::most_entries(level);

@@ -1,7 +1,8 @@
 //! The items of one transaction on their way into the log.
 //!
-//! They are put one after another as they stand in the record that is going to hold them. Where that begins is known
-//! before, so each item has its place at once; only what does not fit into the segment any more waits to hear of it.
+//! They are put one after another as they stand in the record that is going to hold them. Where
+//! that begins is known before, so each item has its place at once; only what does not fit into the
+//! segment any more waits to hear of it.
 
 use crate::commit::scratch::keep;
 use crate::log::Place;
@@ -113,7 +114,8 @@ impl Batch {
         self.item_bytes() + self.items.len() * NAME_BYTES_MAX
     }
 
-    /// The record of the items that fit, behind [`RECORD_FRONT`] bytes; only the first call has all of it.
+    /// The record of the items that fit, behind [`RECORD_FRONT`] bytes; only the first call has all
+    /// of it.
     pub(crate) fn record(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }

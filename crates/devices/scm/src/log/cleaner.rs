@@ -1,7 +1,8 @@
-//! The cleaner of the log: what the oldest segment still says is said again at the end, then the segment is free.
+//! The cleaner of the log: what the oldest segment still says is said again at the end, then the
+//! segment is free.
 //!
-//! Because the oldest goes first, nothing that a statement takes back can be older than the statement's own segment: items
-//! that say that something is gone are never repeated.
+//! Because the oldest goes first, nothing that a statement takes back can be older than the
+//! statement's own segment: items that say that something is gone are never repeated.
 
 use crate::core::{Core, KEPT_SEGMENTS};
 use crate::index::node::{Key, Value};
@@ -15,14 +16,15 @@ use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
 use onode_object::{ObjectId, Result};
 
-/// The log may be twice what it has to say, and this many segments more, or this share of the device if that is more:
-/// a long log costs a mount little (it reads gigabytes a second), and each cleaning repeats what still counts.
+/// The log may be twice what it has to say, and this many segments more, or this share of the
+/// device if that is more: a long log costs a mount little (it reads gigabytes a second), and each
+/// cleaning repeats what still counts.
 const SLACK_SEGMENTS: u64 = 8;
 const SLACK_SHARE: u64 = 16;
 const SLACK_BYTES_MAX: u64 = 32 << 20;
 
-/// An item that is said again: the entry of the index that waits for it, with its place before and its other word, and
-/// where it is going to lie.
+/// An item that is said again: the entry of the index that waits for it, with its place before and
+/// its other word, and where it is going to lie.
 struct Repeated {
     entry: Option<(Key, Place, u64)>,
     now: Place,
@@ -34,7 +36,8 @@ impl<P: Pmem> Core<P> {
         self.log.segments.len() as u64 * self.chunk_bytes() > live + slack * self.chunk_bytes()
     }
 
-    /// Cleans while the log is too long, at most a few segments a time; further while the store is not full.
+    /// Cleans while the log is too long, at most a few segments a time; further while the store is
+    /// not full.
     pub(crate) fn gather_log(&mut self, must_fit: bool) -> Result<()> {
         let mut rounds = 0;
         let share = (self.superblock.length / SLACK_SHARE).min(SLACK_BYTES_MAX) / self.chunk_bytes();

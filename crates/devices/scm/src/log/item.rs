@@ -1,8 +1,9 @@
 //! Items: what a record of the log says. Each states what is so from then on, not how it changed.
 //!
-//! Hence replaying an item twice does no harm, the newest one of a kind is all that counts, and the cleaner may repeat an
-//! item at the log's end. An item that concerns one of the last two objects in its record does not name it again, and what
-//! is usually 0 is left out: a file is made with two lines of the log.
+//! Hence replaying an item twice does no harm, the newest one of a kind is all that counts, and the
+//! cleaner may repeat an item at the log's end. An item that concerns one of the last two objects
+//! in its record does not name it again, and what is usually 0 is left out: a file is made with two
+//! lines of the log.
 
 use onode_base::varint;
 use onode_object::wire::hints::{put as put_hints, take as take_hints};
@@ -38,7 +39,8 @@ pub(crate) enum Item<'a> {
     Put { address: u64, bytes: &'a [u8] },
     /// Zeros are to be put in place.
     Zero { address: u64, length: u64 },
-    /// Bytes were written there before the record; if their checksum is another one they did not become durable.
+    /// Bytes were written there before the record; if their checksum is another one they did not
+    /// become durable.
     Check { address: u64, length: u64, crc: u32 },
 }
 
@@ -75,7 +77,8 @@ impl Objects {
         Self { last: Some(object), before: Some(object) }
     }
 
-    /// Appends the tag of an item, however it named its object before, and what names its object now to a record.
+    /// Appends the tag of an item, however it named its object before, and what names its object
+    /// now to a record.
     pub(crate) fn put(&mut self, record: &mut Vec<u8>, tag: u8, object: Option<ObjectId>) {
         let tag = tag & !(SAME | OTHER);
         match object {

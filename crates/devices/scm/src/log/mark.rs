@@ -1,8 +1,9 @@
 //! The mark: how far the log was durable, told after each fence.
 //!
-//! Nothing behind the last record says that it was durable, should it be damaged later. So whoever has fenced stores the
-//! number of the next record in a line of its own. It is not flushed: after a power cut it may be an older one, or none,
-//! but never more than was durable; a process that dies leaves it as it is.
+//! Nothing behind the last record says that it was durable, should it be damaged later. So whoever
+//! has fenced stores the number of the next record in a line of its own. It is not flushed: after a
+//! power cut it may be an older one, or none, but never more than was durable; a process that dies
+//! leaves it as it is.
 
 use onode_media::Pmem;
 

@@ -1,10 +1,11 @@
 //! Room that is kept: what accepting a change promises is the log's before the change is accepted.
 //!
-//! What frees space must never find the log full (N7), in a memory whose free bytes may all lie in pieces that are too small
-//! for a segment. So the log owns its segments, as many as hold all that it has to say when nothing else is in them, and
-//! some more. Whatever makes it say more has it own more first; whatever frees space makes it say less, and may use
-//! the rest up to the last segment. The cleaner gets it back, however the log looks: it reads a segment, says again what
-//! counts and has a segment more.
+//! What frees space must never find the log full (N7), in a memory whose free bytes may all lie in
+//! pieces that are too small for a segment. So the log owns its segments, as many as hold all that
+//! it has to say when nothing else is in them, and some more. Whatever makes it say more has it own
+//! more first; whatever frees space makes it say less, and may use the rest up to the last segment.
+//! The cleaner gets it back, however the log looks: it reads a segment, says again what counts and
+//! has a segment more.
 
 use crate::core::{Core, KEPT_SEGMENTS};
 use crate::medium::errors::no_space;
@@ -13,9 +14,11 @@ use onode_media::Pmem;
 use onode_media::pmem::LINE_BYTES;
 use onode_object::{Mutation, Result, Transaction};
 
-/// What a segment may lose at its end, because the next item is longer: half of the longest item, more or less.
+/// What a segment may lose at its end, because the next item is longer: half of the longest item,
+/// more or less.
 const LOST_BYTES: u64 = 300;
-/// Content that is overwritten where it lies goes through the log: this share of the memory is kept for that.
+/// Content that is overwritten where it lies goes through the log: this share of the memory is kept
+/// for that.
 const OVERWRITE_SHARE: u64 = 128;
 const OVERWRITE_BYTES_MAX: u64 = 256 << 10;
 
@@ -25,11 +28,12 @@ impl<P: Pmem> Core<P> {
         self.log.owned()
     }
 
-    /// Segments that the log has to have if items of `live` bytes count: so many hold them, written one after another, and
-    /// there are some to clean with and for what frees space.
+    /// Segments that the log has to have if items of `live` bytes count: so many hold them, written
+    /// one after another, and there are some to clean with and for what frees space.
     fn segments_to_own(&self, live: u64) -> u64 {
         let usable = self.chunk_bytes() - FIRST_RECORD - RECORD_HEADER - LINE_BYTES - LOST_BYTES;
-        // An eighth more, so that a segment to be cleaned never holds but a little more than it frees.
+        // An eighth more, so that a segment to be cleaned never holds but a little more than it
+        // frees.
         (live + live / 8).div_ceil(usable) + 2 + KEPT_SEGMENTS as u64
     }
 
@@ -98,7 +102,8 @@ impl<P: Pmem> Core<P> {
         self.clean_for_store()
     }
 
-    /// Says again all that counts of a log in which something was lost, with consent: it has no damage afterwards.
+    /// Says again all that counts of a log in which something was lost, with consent: it has no
+    /// damage afterwards.
     pub(crate) fn say_all_again(&mut self) -> Result<()> {
         if !self.losses.is_loss() {
             return Ok(());
@@ -113,7 +118,8 @@ impl<P: Pmem> Core<P> {
         Ok(())
     }
 
-    /// Space that a fence or the cleaner of the log can give back now for a transaction; whether there was any.
+    /// Space that a fence or the cleaner of the log can give back now for a transaction; whether
+    /// there was any.
     pub(crate) fn gain_space(&mut self, transaction: &Transaction) -> Result<bool> {
         let (free, spare) = (self.blocks.free_bytes(), self.log.spare.len());
         self.release_all_held()?;

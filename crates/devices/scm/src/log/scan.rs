@@ -1,8 +1,9 @@
 //! Reading the log back: which segments, which records, and where it ends.
 //!
-//! The log ends at the first record that is not sound, because every record before it was durable or could not be missed.
-//! If more was promised, be it by a record further on, the superblock or the mark ([`mark`](crate::log::mark)), the memory is
-//! damaged: what is missing is noted, and the log goes on with what is there. Whoever opens it decides about that.
+//! The log ends at the first record that is not sound, because every record before it was durable
+//! or could not be missed. If more was promised, be it by a record further on, the superblock or
+//! the mark ([`mark`](crate::log::mark)), the memory is damaged: what is missing is noted, and the
+//! log goes on with what is there. Whoever opens it decides about that.
 
 use crate::log::search::Found;
 use crate::medium::format::{FIRST_RECORD, RECORD_HEADER, RecordHead, SegmentHead, Superblock, record_key, salt_of};
@@ -59,8 +60,8 @@ impl<'a> Records<'a> {
         lines.filter_map(|position| self.at(position)).filter(|record| record.head.sequence > self.sequence)
     }
 
-    /// Goes on with the first sound record behind the end, if there is one; the numbers of those that are left out, and
-    /// their bytes.
+    /// Goes on with the first sound record behind the end, if there is one; the numbers of those
+    /// that are left out, and their bytes.
     pub(crate) fn resume(&mut self) -> Option<(Range<u64>, &'a [u8])> {
         let next = self.behind().next()?;
         let (numbers, bytes) =
@@ -127,8 +128,8 @@ impl<P: Pmem + ?Sized> Reading<'_, P> {
         address.is_multiple_of(bytes) && address >= self.area.start && address.saturating_add(bytes) <= self.area.end
     }
 
-    /// The head at an address, if it is that of the segment of a number. A session above the superblock's tells that the
-    /// superblock is an older one.
+    /// The head at an address, if it is that of the segment of a number. A session above the
+    /// superblock's tells that the superblock is an older one.
     fn head_at(&self, address: u64, number: u64, session: u64) -> Option<SegmentHead> {
         if !self.is_inside(address) {
             return None;
@@ -195,8 +196,8 @@ impl Scan {
         }
     }
 
-    /// Whether a segment with this head follows what was read. A later session may go on before the end of an earlier one,
-    /// whose last records it did not accept.
+    /// Whether a segment with this head follows what was read. A later session may go on before the
+    /// end of an earlier one, whose last records it did not accept.
     fn goes_on(&mut self, head: &SegmentHead, session: u64) -> bool {
         let end = self.end();
         if head.first_record < end && head.session > session {
@@ -205,12 +206,14 @@ impl Scan {
         head.first_record == self.end()
     }
 
-    /// Takes the records of a segment. Where some are damaged that had been durable, it goes on behind them.
+    /// Takes the records of a segment. Where some are damaged that had been durable, it goes on
+    /// behind them.
     fn read_segment<P: Pmem + ?Sized>(&mut self, reading: &mut Reading<'_, P>, address: u64, head: SegmentHead) {
         reading.memory.read(address, &mut reading.segment);
         let mut records = Records::of_segment(&reading.segment, reading.salt, &head);
         let superblock = reading.superblock;
-        // The mount that wrote the superblock did not accept these, be its own segment on the memory yet or not.
+        // The mount that wrote the superblock did not accept these, be its own segment on the
+        // memory yet or not.
         let is_of_before = head.session < superblock.session && superblock.accepted > 0;
         // A later session goes on where it found the end, whatever lies behind that.
         let later = reading.head_at(head.next, head.sequence + 1, head.session + 1);
@@ -234,8 +237,8 @@ impl Scan {
         self.segments.push((address, head));
     }
 
-    /// Whether the log, which seems to end, goes on: more was promised, or records in what should be its next segment say
-    /// so.
+    /// Whether the log, which seems to end, goes on: more was promised, or records in what should
+    /// be its next segment say so.
     fn misses_more<P: Pmem + ?Sized>(&self, reading: &mut Reading<'_, P>, address: u64, session: u64) -> bool {
         if self.segments.is_empty() || self.end() < reading.promised {
             return true;
@@ -297,8 +300,8 @@ impl Scan {
         self.losses.forget_records_below(first);
     }
 
-    /// Has the segments follow each other: numbers without gaps up to the last, and the superblock name the first. For a log
-    /// that is going to be said again.
+    /// Has the segments follow each other: numbers without gaps up to the last, and the superblock
+    /// name the first. For a log that is going to be said again.
     pub(crate) fn join_segments(&mut self, superblock: &mut Superblock) {
         let Some((_, last)) = self.segments.last() else { return };
         superblock.tail_sequence = (last.sequence + 1).saturating_sub(self.segments.len() as u64);
@@ -326,8 +329,8 @@ impl Scan {
         }
     }
 
-    /// Leaves out a last segment that names the first one as the next: all it holds is what the first one says, and the
-    /// first one was not let go. Whether there was one.
+    /// Leaves out a last segment that names the first one as the next: all it holds is what the
+    /// first one says, and the first one was not let go. Whether there was one.
     fn cut_lent(&mut self, first: u64) -> bool {
         let lent = match self.segments[..] {
             [_, .., (_, head)] => Some(head).filter(|head| head.next == first),

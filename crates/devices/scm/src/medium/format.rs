@@ -1,7 +1,7 @@
 //! The structures on the memory, byte by byte (`docs/format/scm.md`).
 //!
-//! Everything durable is little-endian and carries a CRC-32C. A structure that does not check out is `None` here; what
-//! that means is for those who asked to say.
+//! Everything durable is little-endian and carries a CRC-32C. A structure that does not check out
+//! is `None` here; what that means is for those who asked to say.
 
 use onode_base::checksum::{crc32c, crc32c_append};
 use onode_base::planted::{Bug, is_planted};
@@ -27,8 +27,8 @@ const SEGMENT_MAGIC: u32 = u32::from_le_bytes(*b"OLOG");
 pub(crate) const FIRST_RECORD: u64 = LINE_BYTES;
 /// Bytes of a record before its items.
 pub(crate) const RECORD_HEADER: u64 = 12;
-/// Bytes before a record where it is made: its checksum begins with its number, which stands there and where the checksum
-/// is going to be.
+/// Bytes before a record where it is made: its checksum begins with its number, which stands there
+/// and where the checksum is going to be.
 pub(crate) const RECORD_FRONT: u64 = 4;
 
 /// What is true of the whole device; the valid one of the two with the higher generation counts.
@@ -63,7 +63,8 @@ pub(crate) const FEATURE_COPY: u64 = 2;
 const FEATURES: u64 = FEATURE_SLOTS | FEATURE_COPY;
 const PAGE_BYTES: u64 = 4096;
 
-/// Where the copy of the superblock lies in a memory of `length`: far from the others, behind the blocks.
+/// Where the copy of the superblock lies in a memory of `length`: far from the others, behind the
+/// blocks.
 pub(crate) const fn copy_at(length: u64) -> u64 {
     (length / PAGE_BYTES).saturating_sub(1) * PAGE_BYTES
 }
@@ -93,7 +94,8 @@ pub(crate) struct Superblock {
     pub tail_sequence: u64,
     /// No object had this id or a higher one when the superblock was written.
     pub next_id: u64,
-    /// Records below this number are durable with everything that they stand for: a recovery checks none of that.
+    /// Records below this number are durable with everything that they stand for: a recovery checks
+    /// none of that.
     pub accepted: u64,
 }
 
@@ -236,8 +238,9 @@ impl SegmentHead {
     }
 }
 
-/// What stands before the items of a record. A record begins on a line of its own and is whole lines, so that no line is
-/// flushed twice and one fence makes all of it durable; the checksum says whether it did.
+/// What stands before the items of a record. A record begins on a line of its own and is whole
+/// lines, so that no line is flushed twice and one fence makes all of it durable; the checksum says
+/// whether it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordHead {
     /// Its number; the next one's is higher by one.
@@ -248,7 +251,8 @@ pub(crate) struct RecordHead {
     pub more: bool,
     /// All records before this one less so many were durable when it was written.
     pub unfenced: u16,
-    /// Changes in place of all records before this one less so many were durable when it was written.
+    /// Changes in place of all records before this one less so many were durable when it was
+    /// written.
     pub unapplied: u16,
 }
 
@@ -271,8 +275,8 @@ impl RecordHead {
     /// The most that [`RecordHead::unfenced`] can be.
     pub(crate) const MOST_UNFENCED: u16 = MORE - 1;
 
-    /// Writes the head to the front of a record behind [`RECORD_FRONT`] bytes, which holds the items already and is shorter
-    /// than 64 KiB.
+    /// Writes the head to the front of a record behind [`RECORD_FRONT`] bytes, which holds the
+    /// items already and is shorter than 64 KiB.
     pub(crate) fn seal(&self, framed: &mut [u8], key: u32) {
         let raw = RawRecord {
             crc: 0.into(),
@@ -291,8 +295,8 @@ impl RecordHead {
         }
     }
 
-    /// The head at the front of `record`, not verified, of a record near the one of number `near`; `None` if its length
-    /// cannot be.
+    /// The head at the front of `record`, not verified, of a record near the one of number `near`;
+    /// `None` if its length cannot be.
     pub(crate) fn peek(record: &[u8], near: u64) -> Option<Self> {
         let raw = RawRecord::read_from_prefix(record).ok()?.0;
         let bytes = u32::from(raw.bytes.get());
@@ -320,7 +324,8 @@ fn checksum_of(record: &[u8], sequence: u64, key: u32) -> u32 {
     crc32c_append(crc32c_append(key, &sequence.to_le_bytes()), record)
 }
 
-/// What the checksums of records begin with: records of another device or another session do not check out.
+/// What the checksums of records begin with: records of another device or another session do not
+/// check out.
 pub(crate) fn record_key(salt: u64, session: u64) -> u32 {
     let session = if is_planted(Bug::ScmOldSessionAccepted) { 0 } else { session };
     crc32c_append(crc32c(&salt.to_le_bytes()), &session.to_le_bytes())

@@ -1,4 +1,5 @@
-//! Which superblock counts: the newest of two that take turns, or, where they are damaged, a copy far from both.
+//! Which superblock counts: the newest of two that take turns, or, where they are damaged, a copy
+//! far from both.
 
 use crate::medium::errors::damaged;
 use crate::medium::format::{

@@ -1,9 +1,10 @@
 //! What the log says of objects, put in order: the entries of the index come out of it, sorted.
 //!
-//! A log of many files speaks of ever new objects, one after another, and in between of the directories that they are in.
-//! So what is said of new objects is in order when it arrives, and only the rest is sorted. What replaces an earlier
-//! statement takes its place at once: a directory whose inode was written ten thousand times is one entry. Nothing here
-//! is trusted: whatever a log says, something comes out of it, and what it means is for the caller to check.
+//! A log of many files speaks of ever new objects, one after another, and in between of the
+//! directories that they are in. So what is said of new objects is in order when it arrives, and
+//! only the rest is sorted. What replaces an earlier statement takes its place at once: a directory
+//! whose inode was written ten thousand times is one entry. Nothing here is trusted: whatever a log
+//! says, something comes out of it, and what it means is for the caller to check.
 
 use crate::commit::slot::FIRST_TABLE;
 use crate::core::log_bytes;
@@ -18,7 +19,8 @@ struct Event {
     /// The key's class, and below the number of the event.
     what: u64,
     index: u64,
-    /// The place of the item; [`GONE`] for an entry that is taken back. For an extent, which of [`Events::blocks`].
+    /// The place of the item; [`GONE`] for an entry that is taken back. For an extent, which of
+    /// [`Events::blocks`].
     place: u64,
 }
 
@@ -57,7 +59,8 @@ pub(crate) struct Mapped {
     pub order: u64,
 }
 
-/// A part of an object's map: offset, address, length, and the number of the statement that says so.
+/// A part of an object's map: offset, address, length, and the number of the statement that says
+/// so.
 type Part = (u64, u64, u64, u64);
 
 /// Statements that are looked for among those before, a power of two.
@@ -162,8 +165,8 @@ impl Events {
         all
     }
 
-    /// Calls `with` for each entry of the index, sorted; returns the number of objects and the bytes in the log that the
-    /// entries keep alive.
+    /// Calls `with` for each entry of the index, sorted; returns the number of objects and the
+    /// bytes in the log that the entries keep alive.
     pub(crate) fn each_entry<E>(&self, mut with: impl FnMut(Key, Value) -> Result<(), E>) -> Result<(u64, u64), E> {
         let (mut objects, mut live) = (0, 0);
         let mut map = Vec::new();
@@ -203,7 +206,8 @@ impl Events {
         all
     }
 
-    /// Where the bytes of an object lie after all that was said about it from `from` on: offsets, addresses, lengths.
+    /// Where the bytes of an object lie after all that was said about it from `from` on: offsets,
+    /// addresses, lengths.
     fn map_of(&self, events: &[Event], from: u64, map: &mut Vec<Part>) {
         map.clear();
         let mut end = 0;
@@ -261,8 +265,8 @@ impl<'a> Alive<'a> {
 
 /// The events by object and rank.
 ///
-/// Ids are handed out one after another, so most logs speak of many ids between two: then each event has its place by
-/// counting, and only what is said of one object is compared.
+/// Ids are handed out one after another, so most logs speak of many ids between two: then each
+/// event has its place by counting, and only what is said of one object is compared.
 fn sorted(mut events: Vec<Event>) -> Vec<Event> {
     let objects = || events.iter().map(|event| event.object);
     let low = objects().min().unwrap_or_default();

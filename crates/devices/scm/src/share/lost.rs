@@ -1,6 +1,6 @@
-//! What is done when the memory itself is gone, a file that was cut short or a bad page: the device says so and touches it
-//! no more. What is gone reads as zeros, so nothing that was read since can be believed, the index and the words that
-//! processes share least of all.
+//! What is done when the memory itself is gone, a file that was cut short or a bad page: the device
+//! says so and touches it no more. What is gone reads as zeros, so nothing that was read since can
+//! be believed, the index and the words that processes share least of all.
 
 use crate::core::Core;
 use crate::device::ScmDevice;

@@ -1,9 +1,12 @@
-//! What the processes that use one device tell each other: words in the memory, none of them durable.
+//! What the processes that use one device tell each other: words in the memory, none of them
+//! durable.
 //!
-//! Whoever holds the lock ([`turn`](crate::share::turn)) has the truth in its own [`Core`] and leaves it here when it lets go;
-//! the next one takes it over from here if somebody else was there in between. The words hold no list: lists are links
-//! in the memory ([`Stack`](crate::space::stack::Stack), [`Chain`](crate::log::Chain)) or rings of fixed length behind the
-//! words. If a holder dies, nothing here counts any more, and the next one makes all of it anew from the log.
+//! Whoever holds the lock ([`turn`](crate::share::turn)) has the truth in its own [`Core`] and
+//! leaves it here when it lets go; the next one takes it over from here if somebody else was there
+//! in between. The words hold no list: lists are links in the memory
+//! ([`Stack`](crate::space::stack::Stack), [`Chain`](crate::log::Chain)) or rings of fixed length
+//! behind the words. If a holder dies, nothing here counts any more, and the next one makes all of
+//! it anew from the log.
 
 use crate::core::Core;
 use crate::index::known::Known;
@@ -132,7 +135,8 @@ impl<P: Pmem> Core<P> {
         self.changes += 1;
         let is_unfenced = self.log.fenced < self.log.sequence || self.log.applied < self.log.flushed;
         if is_unfenced && self.memory.domain() == Domain::Flush {
-            // What this processor has flushed may be fenced by another one: an exchange orders it before, a store does not.
+            // What this processor has flushed may be fenced by another one: an exchange orders it
+            // before, a store does not.
             let _ = self.memory.compare_exchange(CHANGES, before, self.changes);
         } else {
             self.memory.store(CHANGES, self.changes);

@@ -1,8 +1,9 @@
 //! Whose turn it is: one lock for all threads of all processes that use a device.
 //!
-//! A word in the memory names the lease of the process that has the turn, so that whoever waits can see that it is dead
-//! and go on in its place. Taking and giving back a free turn is one exchange and one store, and no system call. A
-//! thread may keep its turn over several calls ([`Share`](onode_object::powers::Share)); its calls see that it has it.
+//! A word in the memory names the lease of the process that has the turn, so that whoever waits can
+//! see that it is dead and go on in its place. Taking and giving back a free turn is one exchange
+//! and one store, and no system call. A thread may keep its turn over several calls
+//! ([`Share`](onode_object::powers::Share)); its calls see that it has it.
 
 use crate::core::Core;
 use crate::share::shared::{CHANGES, LOCK};
@@ -27,7 +28,8 @@ pub(crate) struct Turn<P: Pmem> {
     pub(crate) members: Allocator<Arc<P>>,
     /// The thread of this process that has the turn.
     thread: AtomicU64,
-    /// What the core of this process knows of [`CHANGES`], and of what others committed; for who has the turn.
+    /// What the core of this process knows of [`CHANGES`], and of what others committed; for who
+    /// has the turn.
     known: AtomicU64,
     others_commits: AtomicU64,
 }
@@ -69,7 +71,8 @@ impl<P: Pmem> Turn<P> {
         self.others_commits.store(core.others_commits, Ordering::Relaxed);
     }
 
-    /// What others have committed, if nobody has changed anything that the core of this process does not know.
+    /// What others have committed, if nobody has changed anything that the core of this process
+    /// does not know.
     #[inline]
     pub(crate) fn unchanged(&self) -> Option<u64> {
         let is_known = self.memory.load(CHANGES) == self.known.load(Ordering::Relaxed);

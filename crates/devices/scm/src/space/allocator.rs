@@ -1,16 +1,18 @@
-//! Blocks of 32 bytes up to the whole area, without headers, in shared memory (paper 2, section IV).
+//! Blocks of 32 bytes up to the whole area, without headers, in shared memory (paper 2, section
+//! IV).
 //!
-//! The area is cut in chunks. A block of whole chunks is a run of them, found by a buddy (`runs`); smaller blocks share
-//! a chunk with others of their class (`small`). What each chunk is says an 8-byte entry of the chunk table (`entry`),
-//! and every change takes effect with a single store to it: whoever dies at any store leaves a table from which the
-//! rest is made anew (`rebuild`). Nothing is ever flushed: allocation and release cost no flush and no fence, and a
-//! recovery begins with [`reset`](Allocator::reset) and claims what the log names.
+//! The area is cut in chunks. A block of whole chunks is a run of them, found by a buddy (`runs`);
+//! smaller blocks share a chunk with others of their class (`small`). What each chunk is says an
+//! 8-byte entry of the chunk table (`entry`), and every change takes effect with a single store to
+//! it: whoever dies at any store leaves a table from which the rest is made anew (`rebuild`).
+//! Nothing is ever flushed: allocation and release cost no flush and no fence, and a recovery
+//! begins with [`reset`](Allocator::reset) and claims what the log names.
 //!
-//! All shared state lies in the region, so that several processes can use it; each has a lease (`lease`). Threads go
-//! through a [`ThreadCache`] and seldom meet at the lock (`lock`).
+//! All shared state lies in the region, so that several processes can use it; each has a lease
+//! (`lease`). Threads go through a [`ThreadCache`] and seldom meet at the lock (`lock`).
 //!
-//! It does not touch the content of a block but for its first 8 bytes while it is free or just handed out, keeps nothing
-//! durable, and reads no clock.
+//! It does not touch the content of a block but for its first 8 bytes while it is free or just
+//! handed out, keeps nothing durable, and reads no clock.
 
 mod cache;
 mod class;
@@ -45,7 +47,8 @@ pub const SMALLEST_BLOCK_BYTES: u64 = 32;
 pub struct Process {
     /// Its number, less than 2^24.
     pub id: u64,
-    /// When it was started, less than 2^40 of whatever unit: tells it from a later one with the same number.
+    /// When it was started, less than 2^40 of whatever unit: tells it from a later one with the
+    /// same number.
     pub started: u64,
 }
 
@@ -118,8 +121,9 @@ impl<P: Pmem> Allocator<P> {
         Self::attach_layout(pmem, Layout::of(start, bytes, bytes, chunk_bytes), start, bytes, classes)
     }
 
-    /// The allocator of an area that had `made_bytes` at first and has `bytes` now. Its blocks lie where they lay; its
-    /// tables do not, so everybody who uses it has to attach anew, and somebody [`reset`](Self::reset)s it.
+    /// The allocator of an area that had `made_bytes` at first and has `bytes` now. Its blocks lie
+    /// where they lay; its tables do not, so everybody who uses it has to attach anew, and somebody
+    /// [`reset`](Self::reset)s it.
     ///
     /// # Errors
     /// As [`attach`](Self::attach).
@@ -149,24 +153,27 @@ impl<P: Pmem> Allocator<P> {
         &self.table.pmem
     }
 
-    /// Makes everything free: the format, and the begin of a recovery. Nobody else may use the area meanwhile.
+    /// Makes everything free: the format, and the begin of a recovery. Nobody else may use the area
+    /// meanwhile.
     pub fn reset(&self) {
         let (at, bytes) = self.table.layout.tables();
         self.table.pmem.zero(at, bytes);
         self.table.tile_free();
     }
 
-    /// Makes a block that a recovery found live: `bytes` as once requested or rounded up. It belongs to the device and
-    /// is published.
+    /// Makes a block that a recovery found live: `bytes` as once requested or rounded up. It
+    /// belongs to the device and is published.
     ///
     /// # Errors
-    /// If there can be no such block, or it has an owner already; nothing changes then. Any numbers are allowed.
+    /// If there can be no such block, or it has an owner already; nothing changes then. Any numbers
+    /// are allowed.
     pub fn claim(&self, at: u64, bytes: u64) -> core::result::Result<(), Claim> {
         let _guard = self.lock();
         self.table.claim(at, bytes)
     }
 
-    /// A block of at least `bytes`, if there is room. Its first 8 bytes are zero, the others are what they were.
+    /// A block of at least `bytes`, if there is room. Its first 8 bytes are zero, the others are
+    /// what they were.
     pub fn allocate(&self, bytes: u64) -> Option<u64> {
         let table = &self.table;
         let _guard = self.lock();
@@ -250,11 +257,12 @@ impl<P: Pmem> Allocator<P> {
         }
     }
 
-    /// Releases whole chunks at either end or in the middle of a block of whole chunks; what lies behind them becomes a
-    /// block of its own.
+    /// Releases whole chunks at either end or in the middle of a block of whole chunks; what lies
+    /// behind them becomes a block of its own.
     ///
     /// # Panics
-    /// In debug builds if this is no run of chunks within one block; release builds leave everything as it is then.
+    /// In debug builds if this is no run of chunks within one block; release builds leave
+    /// everything as it is then.
     pub fn release_part(&self, at: u64, bytes: u64) {
         let table = &self.table;
         let _guard = self.lock();
@@ -284,7 +292,8 @@ impl<P: Pmem> Allocator<P> {
         (head.is(State::Head) && !head.cached() && chunk - owner < head.value()).then_some(owner)
     }
 
-    /// Lengthens the block of `bytes` at `at` to `new_bytes` where it is, if it has the room or what is behind it is free.
+    /// Lengthens the block of `bytes` at `at` to `new_bytes` where it is, if it has the room or
+    /// what is behind it is free.
     pub fn try_extend(&self, at: u64, bytes: u64, new_bytes: u64) -> bool {
         if self.usable_bytes(new_bytes) <= self.usable_bytes(bytes) {
             return true;
@@ -319,8 +328,8 @@ impl<P: Pmem> Allocator<P> {
         Some((table.layout.address_of(owner), table.entry(owner).value() << table.layout.chunk_shift))
     }
 
-    /// Start and size of the live block that an address lies in. One smaller than a chunk in the cache of a thread counts
-    /// as live.
+    /// Start and size of the live block that an address lies in. One smaller than a chunk in the
+    /// cache of a thread counts as live.
     pub fn block_of(&self, address: u64) -> Option<(u64, u64)> {
         self.find_block(address).or_else(|| {
             // Another thread may have been at it just now.
@@ -329,7 +338,8 @@ impl<P: Pmem> Allocator<P> {
         })
     }
 
-    /// Makes the block that begins at `at` one that outlives the lease under which it was handed out.
+    /// Makes the block that begins at `at` one that outlives the lease under which it was handed
+    /// out.
     ///
     /// # Errors
     /// If there is no such block.
@@ -347,7 +357,8 @@ impl<P: Pmem> Allocator<P> {
         }
     }
 
-    /// Publishes the block that begins at `at` if nobody has published it and `accepts` its bytes; whether it did.
+    /// Publishes the block that begins at `at` if nobody has published it and `accepts` its bytes;
+    /// whether it did.
     ///
     /// # Errors
     /// If there is no such block.
@@ -361,9 +372,9 @@ impl<P: Pmem> Allocator<P> {
         Ok(true)
     }
 
-    /// Makes a published block volatile again, so that it dies with the own lease. `false` if it stays as it is: a block
-    /// smaller than a chunk among volatile ones of another lease, whose sweep would free it. Such a block is released or
-    /// copied instead.
+    /// Makes a published block volatile again, so that it dies with the own lease. `false` if it
+    /// stays as it is: a block smaller than a chunk among volatile ones of another lease, whose
+    /// sweep would free it. Such a block is released or copied instead.
     ///
     /// # Errors
     /// If there is no such block.
@@ -411,8 +422,8 @@ impl<P: Pmem> Allocator<P> {
         self.table.free_bytes()
     }
 
-    /// Whether there are at least `bytes` of them. Only who finds too few waits for others: while counts are made anew after
-    /// the death of a process they are too low.
+    /// Whether there are at least `bytes` of them. Only who finds too few waits for others: while
+    /// counts are made anew after the death of a process they are too low.
     pub(crate) fn has_free(&self, bytes: u64) -> bool {
         self.table.free_bytes() >= bytes || self.free_bytes() >= bytes
     }
@@ -433,7 +444,8 @@ impl<P: Pmem> Allocator<P> {
         self.table.layout.chunks << self.table.layout.chunk_shift
     }
 
-    /// Bytes at the ends of chunks that are too few for another block of the chunk's class. Walks over all pieces.
+    /// Bytes at the ends of chunks that are too few for another block of the chunk's class. Walks
+    /// over all pieces.
     pub fn unusable_bytes(&self) -> u64 {
         let table = &self.table;
         let _guard = self.lock();

@@ -8,7 +8,8 @@ use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
 use onode_object::Result;
 
-/// A block that waits until records up to its number are durable, and what they put in place is too.
+/// A block that waits until records up to its number are durable, and what they put in place is
+/// too.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
     pub sequence: u64,

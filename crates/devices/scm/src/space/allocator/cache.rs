@@ -1,8 +1,9 @@
 //! Blocks that a thread keeps for itself: no lock, no atomic read-modify-write.
 //!
-//! A cache holds blocks of the own lease only, so a sweep of a dead lease never frees what another process uses; a
-//! block of another lease goes straight back. Blocks in a cache are allocated as far as the tables know. A second release
-//! finds that the entry of a run says so, or a mark made of its address in the first 8 bytes of a small block.
+//! A cache holds blocks of the own lease only, so a sweep of a dead lease never frees what another
+//! process uses; a block of another lease goes straight back. Blocks in a cache are allocated as
+//! far as the tables know. A second release finds that the entry of a run says so, or a mark made
+//! of its address in the first 8 bytes of a small block.
 
 use super::entry::{Entry, State};
 use super::small::Releasing;
@@ -26,20 +27,22 @@ struct Bin {
     limit: usize,
 }
 
-/// Bins of small blocks, one a class, before those of blocks of whole chunks, one a number of chunks.
+/// Bins of small blocks, one a class, before those of blocks of whole chunks, one a number of
+/// chunks.
 const SMALL_BINS: usize = 32;
 const BINS: usize = SMALL_BINS + RUN_CHUNKS_MAX;
 
-/// The free blocks of one thread. [`Allocator::drain`] gives them back; a cache that is dropped with blocks in it keeps
-/// them allocated until the lease is swept.
+/// The free blocks of one thread. [`Allocator::drain`] gives them back; a cache that is dropped
+/// with blocks in it keeps them allocated until the lease is swept.
 #[derive(Debug)]
 pub struct ThreadCache {
     bins: [Bin; BINS],
-    /// The block that was released last, if it was not handed out again, and the number of its bin, else [`NO_BIN`].
+    /// The block that was released last, if it was not handed out again, and the number of its bin,
+    /// else [`NO_BIN`].
     ///
-    /// It waits here and not in its bin because which bin that is says its entry in the chunk table: a program that takes
-    /// and releases one block again and again would wait each time for entry, bin and block to be loaded one after the
-    /// other.
+    /// It waits here and not in its bin because which bin that is says its entry in the chunk
+    /// table: a program that takes and releases one block again and again would wait each time for
+    /// entry, bin and block to be loaded one after the other.
     last: u64,
     last_bin: usize,
     /// State and lease of the entries whose blocks the cache takes.
@@ -97,8 +100,8 @@ impl<P: Pmem> Allocator<P> {
         }
     }
 
-    /// As [`allocate`](Self::allocate), from the cache where it has a block. If there is no room, all that the cache holds
-    /// is given back first.
+    /// As [`allocate`](Self::allocate), from the cache where it has a block. If there is no room,
+    /// all that the cache holds is given back first.
     #[inline]
     pub fn allocate_cached(&self, cache: &mut ThreadCache, bytes: u64) -> Option<u64> {
         if let Some(class) = self.table.classes.of(bytes) {
@@ -131,7 +134,8 @@ impl<P: Pmem> Allocator<P> {
         let bin = cache.bins.get_mut(class)?;
         let _guard = self.lock();
         self.table.allocate_small(class, self.lease, bin.limit as u64 / 2, |at| bin.blocks.push(at));
-        // The lowest first: blocks that follow each other in memory are handed out one after the other.
+        // The lowest first: blocks that follow each other in memory are handed out one after the
+        // other.
         bin.blocks.reverse();
         bin.blocks.pop()
     }
@@ -195,8 +199,8 @@ impl<P: Pmem> Allocator<P> {
         }
     }
 
-    /// Bytes of the block that begins at `at`, if a program has it: it is neither free, nor in the cache of a thread, nor
-    /// published.
+    /// Bytes of the block that begins at `at`, if a program has it: it is neither free, nor in the
+    /// cache of a thread, nor published.
     ///
     /// # Errors
     /// What is wrong with the address.

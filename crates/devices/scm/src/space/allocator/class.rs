@@ -1,7 +1,9 @@
-//! Sizes of blocks smaller than a chunk: powers of two, and half-classes (three times a power of two) between them.
+//! Sizes of blocks smaller than a chunk: powers of two, and half-classes (three times a power of
+//! two) between them.
 //!
-//! The worst waste of a request is a third with half-classes and a half without (pure buddy, as in the paper). The half
-//! class between a quarter and a half of a chunk does not exist: no more of its blocks would fit a chunk.
+//! The worst waste of a request is a third with half-classes and a half without (pure buddy, as in
+//! the paper). The half class between a quarter and a half of a chunk does not exist: no more of
+//! its blocks would fit a chunk.
 
 use super::SMALLEST_BLOCK_BYTES;
 
@@ -30,7 +32,8 @@ pub(super) struct Class {
 }
 
 impl Class {
-    /// The block of a chunk that the byte at `offset` of the chunk lies in, which may be behind the last.
+    /// The block of a chunk that the byte at `offset` of the chunk lies in, which may be behind the
+    /// last.
     #[inline]
     pub(super) const fn index(&self, offset: u64) -> u64 {
         // Offsets are less than 2^16, reciprocals at most 2^27.

@@ -1,8 +1,9 @@
 //! An entry of the chunk table: what one piece of the area is, in 8 bytes that one store changes.
 //!
-//! The area is tiled by pieces of two to the order chunks, each at a multiple of its size. The entry of a piece is that
-//! of its first chunk; the entries of its other chunks mean nothing and are always `Free`. So a store to one entry is
-//! all that it takes to make a piece something else, to cut it into pieces that were written before, or to merge them.
+//! The area is tiled by pieces of two to the order chunks, each at a multiple of its size. The
+//! entry of a piece is that of its first chunk; the entries of its other chunks mean nothing and
+//! are always `Free`. So a store to one entry is all that it takes to make a piece something else,
+//! to cut it into pieces that were written before, or to merge them.
 
 /// What a piece is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +72,8 @@ impl Entry {
         self.state() == Some(state)
     }
 
-    /// State, lease, publication and rest in a cache: what tells a thread whether a block is one for its cache.
+    /// State, lease, publication and rest in a cache: what tells a thread whether a block is one
+    /// for its cache.
     #[inline]
     pub(super) const fn key(self) -> u64 {
         self.0 & (STATE_MASK | PUBLISHED | CACHED | LEASE_MASK << LEASE_SHIFT)

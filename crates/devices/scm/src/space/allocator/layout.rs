@@ -1,4 +1,5 @@
-//! Where the side tables of the allocator lie: at the start of its area, or, once it has grown, at its end.
+//! Where the side tables of the allocator lie: at the start of its area, or, once it has grown, at
+//! its end.
 //!
 //! ```text
 //! start  header: lock, free bytes, a list head per order      512 bytes
@@ -8,8 +9,9 @@
 //!        bitmaps: allocated, published                        2 bits per 32 bytes of a chunk
 //! data   chunks
 //! ```
-//! All zeros mean empty everywhere, so a format is a fill with zeros and the few free pieces. Chunks stay where they are
-//! when an area grows: the first one lies behind the tables that the area was made with, for ever.
+//! All zeros mean empty everywhere, so a format is a fill with zeros and the few free pieces.
+//! Chunks stay where they are when an area grows: the first one lies behind the tables that the
+//! area was made with, for ever.
 
 use super::class::CLASSES_MAX;
 
@@ -69,7 +71,8 @@ const fn lease_slots(area_chunks: u64) -> u64 {
     }
 }
 
-/// Bytes of the side tables of an area of `area_bytes` cut in chunks of `chunk_bytes`, whole chunks.
+/// Bytes of the side tables of an area of `area_bytes` cut in chunks of `chunk_bytes`, whole
+/// chunks.
 pub(super) fn table_bytes(area_bytes: u64, chunk_bytes: u64) -> u64 {
     let chunks = area_bytes / chunk_bytes.max(1);
     let per_chunk = 8 + 16 + chunk_bytes / 32 / 8 * 2;

@@ -1,8 +1,8 @@
 //! Leases: which process the volatile blocks belong to, and what becomes of them when it dies.
 //!
-//! A slot in the region names the process. A block is freed with the lease of its chunk unless it is published; chunks
-//! with published blocks then belong to the device (lease 0). Who is dead is judged by a function handed in: nothing
-//! here asks the operating system.
+//! A slot in the region names the process. A block is freed with the lease of its chunk unless it
+//! is published; chunks with published blocks then belong to the device (lease 0). Who is dead is
+//! judged by a function handed in: nothing here asks the operating system.
 
 use super::entry::State;
 use super::lock::holder_word;
@@ -16,7 +16,8 @@ use std::vec::Vec;
 /// Tells whether a process is dead.
 pub(super) type Judge = Arc<dyn Fn(Process) -> bool + Send + Sync>;
 
-/// Words of a slot: the process in one word, so that a slot is taken by a single store; how often it was.
+/// Words of a slot: the process in one word, so that a slot is taken by a single store; how often
+/// it was.
 pub(super) const HOLDER: u64 = 0;
 const EPOCH: u64 = 1;
 /// Bits of the start of a process; its number has the others.
@@ -69,7 +70,8 @@ impl<P: Pmem> Table<P> {
             }
             at = next;
         }
-        // Lists and counts follow the table first; then blocks of whole chunks are freed as by their owner.
+        // Lists and counts follow the table first; then blocks of whole chunks are freed as by
+        // their owner.
         self.rebuild();
         for head in (0..self.layout.chunks).filter(|at| self.is_volatile(lease, *at)).collect::<Vec<_>>() {
             self.release_run(head);
@@ -78,9 +80,9 @@ impl<P: Pmem> Table<P> {
 }
 
 impl<P: Pmem> Allocator<P> {
-    /// Joins the processes that share the region: a free slot becomes the lease of this allocator, and blocks that it
-    /// hands out are volatile until they are published. `is_dead` judges other holders. `None` if all slots are taken;
-    /// [`sweep_dead`](Self::sweep_dead) may free some.
+    /// Joins the processes that share the region: a free slot becomes the lease of this allocator,
+    /// and blocks that it hands out are volatile until they are published. `is_dead` judges other
+    /// holders. `None` if all slots are taken; [`sweep_dead`](Self::sweep_dead) may free some.
     pub fn join(&mut self, process: Process, is_dead: impl Fn(Process) -> bool + Send + Sync + 'static) -> Option<u16> {
         let word = process.to_word()?;
         self.judge = Some(Arc::new(is_dead));
@@ -98,16 +100,16 @@ impl<P: Pmem> Allocator<P> {
         None
     }
 
-    /// Works in the name of the process that `joined` did, but hands out blocks of the device itself, or of the
-    /// process's lease.
+    /// Works in the name of the process that `joined` did, but hands out blocks of the device
+    /// itself, or of the process's lease.
     pub(crate) fn follow(&mut self, joined: &Self, as_device: bool) {
         (self.member, self.holder_word) = (joined.member, joined.holder_word);
         self.lease = if as_device { 0 } else { joined.member };
         self.judge.clone_from(&joined.judge);
     }
 
-    /// Frees all volatile blocks of this allocator's lease and gives the lease back. Caches of its threads are worth
-    /// nothing afterwards.
+    /// Frees all volatile blocks of this allocator's lease and gives the lease back. Caches of its
+    /// threads are worth nothing afterwards.
     ///
     /// If it is not this allocator that joined, the lease stays.
     pub fn leave(&mut self) {
@@ -152,13 +154,14 @@ impl<P: Pmem> Allocator<P> {
         lease != self.member && self.table.holder(lease).is_some_and(&**judge)
     }
 
-    /// The leases whose holders are dead. Whoever sweeps them first publishes what the log says of them.
+    /// The leases whose holders are dead. Whoever sweeps them first publishes what the log says of
+    /// them.
     pub fn dead_leases(&self) -> Vec<u16> {
         (1..self.table.layout.leases as u16).filter(|lease| self.is_dead(*lease)).collect()
     }
 
-    /// Frees every block of a lease that is not published; what is published becomes the device's. The lease is free
-    /// then. Only for a lease whose holder is dead, or the own one.
+    /// Frees every block of a lease that is not published; what is published becomes the device's.
+    /// The lease is free then. Only for a lease whose holder is dead, or the own one.
     pub fn sweep(&self, lease: u16) {
         if lease == 0 || u64::from(lease) >= self.table.layout.leases {
             return;

@@ -1,8 +1,9 @@
 //! The lock word in the region: who changes the side tables.
 //!
-//! It names the lease of its holder, so that whoever waits can see that the holder is dead, take the lock over and make
-//! the lists anew from the chunk table. A holder that unwinds leaves a mark to the same effect. It also says how often the
-//! lease was taken: else whoever saw a dead holder could take the lock from a later process with the same lease.
+//! It names the lease of its holder, so that whoever waits can see that the holder is dead, take
+//! the lock over and make the lists anew from the chunk table. A holder that unwinds leaves a mark
+//! to the same effect. It also says how often the lease was taken: else whoever saw a dead holder
+//! could take the lock from a later process with the same lease.
 
 use super::Allocator;
 use onode_media::Pmem;

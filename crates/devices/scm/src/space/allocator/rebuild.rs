@@ -1,7 +1,8 @@
 //! Lists and counts made anew from the chunk table and the bitmaps, and the proof that they agree.
 //!
-//! After the death of a process in the middle of a change the table says what each chunk is; everything else is
-//! derived from it. Table words that no allocator wrote make a piece free: nothing here can panic or loop.
+//! After the death of a process in the middle of a change the table says what each chunk is;
+//! everything else is derived from it. Table words that no allocator wrote make a piece free:
+//! nothing here can panic or loop.
 
 use super::class::CLASSES_MAX;
 use super::entry::{Entry, State};
@@ -26,7 +27,8 @@ impl<P: Pmem> Table<P> {
         (self.layout.chunks - at).ilog2().min(at.trailing_zeros()).min(ORDERS as u32 - 1)
     }
 
-    /// Makes lists and counts anew, and pieces that no block reaches free. Interrupted, it begins again.
+    /// Makes lists and counts anew, and pieces that no block reaches free. Interrupted, it begins
+    /// again.
     pub(super) fn rebuild(&self) {
         for order in 0..ORDERS as u32 {
             self.pmem.store(self.layout.order_head(order), 0);
@@ -38,7 +40,8 @@ impl<P: Pmem> Table<P> {
         }
         self.pmem.store(self.layout.free_bytes(), 0);
         let mut free = Vec::new();
-        // The block that pieces are counted to: its head, what it says to reach, and where its pieces end.
+        // The block that pieces are counted to: its head, what it says to reach, and where its
+        // pieces end.
         let mut block: Option<(u64, u64)> = None;
         let mut at = 0;
         while at < self.layout.chunks {
@@ -90,7 +93,8 @@ impl<P: Pmem> Table<P> {
         }
     }
 
-    /// Counts the free blocks of a small chunk; `false` if it has no allocated ones or is no such chunk.
+    /// Counts the free blocks of a small chunk; `false` if it has no allocated ones or is no such
+    /// chunk.
     fn recount(&self, chunk: u64, entry: Entry) -> bool {
         let class = entry.value() as usize;
         let size = if class < CLASSES_MAX { *self.classes.get(class) } else { return false };

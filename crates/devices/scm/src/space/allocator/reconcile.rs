@@ -1,7 +1,8 @@
-//! After the death of a process in the middle of a change of the device: what the log names is what the device has.
+//! After the death of a process in the middle of a change of the device: what the log names is what
+//! the device has.
 //!
-//! The blocks that live processes hold stay as they are; only those of the device and of its objects follow the log.
-//! Interrupted, it begins again and comes to the same.
+//! The blocks that live processes hold stay as they are; only those of the device and of its
+//! objects follow the log. Interrupted, it begins again and comes to the same.
 
 use super::entry::{Entry, State};
 use super::table::Table;
@@ -72,7 +73,8 @@ impl<P: Pmem> Table<P> {
                 0 => 0,
                 _ => self.pmem.load(allocated) & !self.pmem.load(published),
             };
-            // A bit of a block that is free must never say that it is published: its next owner would lose it.
+            // A bit of a block that is free must never say that it is published: its next owner
+            // would lose it.
             self.pmem.store(published, wanted);
             self.pmem.store(allocated, volatile | wanted);
         }
@@ -103,8 +105,8 @@ impl<P: Pmem> Table<P> {
 }
 
 impl<P: Pmem> Allocator<P> {
-    /// Makes the blocks of the device those that are named, in the order of their addresses. Others that it had are free;
-    /// blocks that leases hold and did not publish stay.
+    /// Makes the blocks of the device those that are named, in the order of their addresses. Others
+    /// that it had are free; blocks that leases hold and did not publish stay.
     ///
     /// # Errors
     /// The address of a block that cannot be the device's, because somebody else has it.

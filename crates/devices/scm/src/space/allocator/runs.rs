@@ -1,9 +1,11 @@
-//! The buddy over whole chunks: pieces that are cut, merged, and joined to blocks of any number of chunks.
+//! The buddy over whole chunks: pieces that are cut, merged, and joined to blocks of any number of
+//! chunks.
 //!
-//! A block is a row of pieces: its head, which says how many chunks the block has, and further ones. What is valid
-//! after each single store: pieces behind a head that it does not reach belong to no block and are free. So a block
-//! comes to life with the store of its head, grows and shrinks with it, and dies with it; and a head within the reach
-//! of one before it cuts that one short. Lists of free pieces are caches of the table.
+//! A block is a row of pieces: its head, which says how many chunks the block has, and further
+//! ones. What is valid after each single store: pieces behind a head that it does not reach belong
+//! to no block and are free. So a block comes to life with the store of its head, grows and shrinks
+//! with it, and dies with it; and a head within the reach of one before it cuts that one short.
+//! Lists of free pieces are caches of the table.
 
 use super::entry::{Entry, State};
 use super::layout::ORDERS;
@@ -29,8 +31,8 @@ impl<P: Pmem> Table<P> {
         if !entry.is(State::Free) {
             return (chunk, entry);
         }
-        // A stale entry lies wholly within the piece that covers it, so the first that reaches, from the coarsest on,
-        // is the piece.
+        // A stale entry lies wholly within the piece that covers it, so the first that reaches,
+        // from the coarsest on, is the piece.
         let orders = self.layout.chunks.ilog2();
         for order in (1..=orders).rev() {
             let first = chunk >> order << order;
@@ -66,7 +68,8 @@ impl<P: Pmem> Table<P> {
         let mut merged = false;
         while order + 1 < ORDERS as u32 {
             let buddy = first ^ (1 << order);
-            // An entry of just this order cannot be stale here: what covered it would cover `first` too.
+            // An entry of just this order cannot be stale here: what covered it would cover `first`
+            // too.
             if buddy + (1 << order) > self.layout.chunks || self.entry(buddy) != Entry::free().with_order(order) {
                 break;
             }
@@ -81,8 +84,8 @@ impl<P: Pmem> Table<P> {
         self.push_free(first, order);
     }
 
-    /// Takes the chunks `from..to`, all of them free, for the block that begins at `owner`: the piece at `from` gets
-    /// `head` last of all; without one all pieces are further ones.
+    /// Takes the chunks `from..to`, all of them free, for the block that begins at `owner`: the
+    /// piece at `from` gets `head` last of all; without one all pieces are further ones.
     pub(super) fn carve(&self, from: u64, to: u64, owner: u64, head: Option<Entry>) {
         let mut end = to;
         loop {
@@ -116,7 +119,8 @@ impl<P: Pmem> Table<P> {
         self.count_free(0, (to - from) << self.layout.chunk_shift);
     }
 
-    /// Where `chunks` free chunks lie in a row: in the smallest free piece that holds them, else wherever pieces meet.
+    /// Where `chunks` free chunks lie in a row: in the smallest free piece that holds them, else
+    /// wherever pieces meet.
     fn find(&self, chunks: u64) -> Option<u64> {
         if chunks == 0 || chunks > self.layout.chunks {
             return None;
@@ -167,7 +171,8 @@ impl<P: Pmem> Table<P> {
         Some(first)
     }
 
-    /// Frees the pieces from `from` to `to`, which are not reached by a head any more but for the one at `from`.
+    /// Frees the pieces from `from` to `to`, which are not reached by a head any more but for the
+    /// one at `from`.
     fn free_pieces(&self, from: u64, to: u64) {
         let mut at = from;
         while at < to {
@@ -199,7 +204,8 @@ impl<P: Pmem> Table<P> {
         self.set_entry(first, entry.with_order(own));
     }
 
-    /// Frees the chunks `from..to` of the block of `owner`; what is behind them becomes a block of its own.
+    /// Frees the chunks `from..to` of the block of `owner`; what is behind them becomes a block of
+    /// its own.
     pub(super) fn release_run_part(&self, owner: u64, from: u64, to: u64) {
         let head = self.entry(owner);
         let end = owner + head.value();

@@ -1,7 +1,8 @@
 //! Blocks smaller than a chunk: bits of the two bitmaps of a chunk of one class.
 //!
-//! The bit of a block in the first bitmap says that it is allocated, the bit in the second that it is published. A chunk
-//! with free blocks is in the list of its class and lease; a chunk without allocated blocks becomes free at once.
+//! The bit of a block in the first bitmap says that it is allocated, the bit in the second that it
+//! is published. A chunk with free blocks is in the list of its class and lease; a chunk without
+//! allocated blocks becomes free at once.
 
 use super::entry::{Entry, State};
 use super::table::Table;
@@ -47,7 +48,8 @@ impl<P: Pmem> Table<P> {
         self.pmem.load(self.layout.published(chunk, index / 64)) >> (index % 64) & 1 == 1
     }
 
-    /// Sets or clears bits of published blocks; others may do so with other bits of the word at the same time.
+    /// Sets or clears bits of published blocks; others may do so with other bits of the word at the
+    /// same time.
     fn mark_published(&self, chunk: u64, word: u64, bits: u64, published: bool) {
         let at = self.layout.published(chunk, word);
         let mut found = self.pmem.load(at);
@@ -106,8 +108,8 @@ impl<P: Pmem> Table<P> {
         None
     }
 
-    /// Whether a chunk belongs to the lease. One of the device, all of whose blocks are published, comes to do so: a sweep
-    /// of the lease would keep them.
+    /// Whether a chunk belongs to the lease. One of the device, all of whose blocks are published,
+    /// comes to do so: a sweep of the lease would keep them.
     pub(super) fn belongs_or_adopted(&self, chunk: u64, lease: u16) -> bool {
         let entry = self.entry(chunk);
         if entry.lease() == lease {
@@ -160,7 +162,8 @@ impl<P: Pmem> Table<P> {
                 }
             }
             if taken == 0 {
-                // The count promised more than the bitmap has: a defect elsewhere; the chunk serves no more.
+                // The count promised more than the bitmap has: a defect elsewhere; the chunk serves
+                // no more.
                 free = 0;
             }
             self.set_count(chunk, free, word);
@@ -178,7 +181,8 @@ impl<P: Pmem> Table<P> {
         self.finish_releasing(&mut releasing);
     }
 
-    /// Frees a block that is allocated, as one of several: the lists hear of it when they are finished.
+    /// Frees a block that is allocated, as one of several: the lists hear of it when they are
+    /// finished.
     pub(super) fn release_one_of(&self, releasing: &mut Releasing, chunk: u64, entry: Entry, index: u64) {
         if releasing.entry.is_none() || releasing.chunk != chunk {
             self.finish_releasing(releasing);

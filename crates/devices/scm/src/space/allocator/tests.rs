@@ -1,4 +1,5 @@
-//! The allocator against a model of intervals, against bad numbers, and against death at every store.
+//! The allocator against a model of intervals, against bad numbers, and against death at every
+//! store.
 
 mod concurrency;
 mod death;

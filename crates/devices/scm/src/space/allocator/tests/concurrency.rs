@@ -64,7 +64,8 @@ fn two_threads_share_blocks_and_lose_none() {
     assert_eq!(allocator.free_bytes(), allocator.capacity_bytes());
 }
 
-/// After the death of a process counts are made anew; a mount beside it was told that a memory with 248 MiB free is full.
+/// After the death of a process counts are made anew; a mount beside it was told that a memory with
+/// 248 MiB free is full.
 #[test]
 fn counts_that_are_made_anew_refuse_nobody() {
     let allocator = fresh(700 << 12, 4 << 10, Classes::Halves);

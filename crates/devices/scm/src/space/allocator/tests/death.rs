@@ -1,4 +1,5 @@
-//! A process dies at every store that it makes; another one takes the lock over, sweeps, and finds nothing lost.
+//! A process dies at every store that it makes; another one takes the lock over, sweeps, and finds
+//! nothing lost.
 
 use super::memory::{Died, Memory};
 use crate::space::allocator::{Allocator, Process};
@@ -22,7 +23,8 @@ fn join(memory: &Memory, process: Process, dead: fn(Process) -> bool) -> Allocat
     allocator
 }
 
-/// What the victim does until it dies, `None` if there is no room; blocks that it published, as a log would name them.
+/// What the victim does until it dies, `None` if there is no room; blocks that it published, as a
+/// log would name them.
 fn life(victim: &Allocator<&Memory>, shared: &[u64], published: &mut BTreeMap<u64, u64>) -> Option<()> {
     let mut cache = victim.cache();
     let small: Vec<u64> = (0..40).filter_map(|_| victim.allocate_cached(&mut cache, 100)).collect();
@@ -99,7 +101,8 @@ fn no_store_at_which_a_process_dies_loses_or_doubles_a_block() {
     assert!(deaths > 300, "the victim died only {deaths} times");
 }
 
-/// The survivor of the first death dies, too: while it takes the lock over, rebuilds or sweeps. A third one finishes.
+/// The survivor of the first death dies, too: while it takes the lock over, rebuilds or sweeps. A
+/// third one finishes.
 #[test]
 fn a_take_over_that_dies_itself_is_finished_by_the_next() {
     let mut deaths = 0;

@@ -1,8 +1,8 @@
-//! What threads and processes do without a lock, under schedules that a scheduler draws: locks that name their holder, the
-//! leases they name, the turn at the device, and the caches of threads.
+//! What threads and processes do without a lock, under schedules that a scheduler draws: locks that
+//! name their holder, the leases they name, the turn at the device, and the caches of threads.
 //!
-//! It is the code itself that runs. Its memory is one for whose accesses the thread may have to wait: of the locks all
-//! those that are made without holding one; of the caches all.
+//! It is the code itself that runs. Its memory is one for whose accesses the thread may have to
+//! wait: of the locks all those that are made without holding one; of the caches all.
 
 use super::super::lease::HOLDER;
 use crate::share::shared::LOCK;
@@ -168,8 +168,8 @@ impl Held for ByTurn {
     }
 }
 
-/// A process died with the lock. Two wait for it; one of them goes on, and a later process gets the lease of the dead one
-/// and the lock. At no time do two have it.
+/// A process died with the lock. Two wait for it; one of them goes on, and a later process gets the
+/// lease of the dead one and the lock. At no time do two have it.
 fn one_has_it_at_a_time(make: fn(&Arc<Memory>, u64) -> Box<dyn Held>) {
     let run = move || {
         let memory = Memory::new(Some(Vec::from([LOCK])));

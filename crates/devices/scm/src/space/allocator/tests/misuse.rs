@@ -1,4 +1,5 @@
-//! Numbers from a damaged medium and addresses from a broken program: an error each, and nothing lost.
+//! Numbers from a damaged medium and addresses from a broken program: an error each, and nothing
+//! lost.
 
 use super::memory::Memory;
 use super::model::fresh;

@@ -1,4 +1,5 @@
-//! Random sequences against a map of intervals: no overlap, right sizes, nothing lost, claims make the same again.
+//! Random sequences against a map of intervals: no overlap, right sizes, nothing lost, claims make
+//! the same again.
 
 use super::memory::Memory;
 use crate::space::allocator::{Allocator, Classes, SMALLEST_BLOCK_BYTES};
