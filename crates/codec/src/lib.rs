@@ -62,9 +62,10 @@ mod tokens;
 
 pub use blocks::{BlockEntry, decode_blocks, encode_blocks};
 pub use bucket::{
-    BUCKET_BYTES_MAX, BUCKET_RECORDS_MAX, BUCKET_RUNS_MAX, BucketHeader, DecodeError, EncodeError, SymbolCounts,
-    bucket_bytes, count_symbols, decode_bucket, encode_bucket, encode_buckets, find_in_bucket, peek_bucket,
+    BUCKET_BYTES_MAX, BUCKET_RECORDS_MAX, BucketHeader, DecodeError, EncodeError, SymbolCounts, bucket_bytes,
+    count_symbols, decode_bucket, encode_bucket, find_in_bucket, peek_bucket,
 };
 pub use columns::{decode_rows, encode_rows};
-pub use pack::pack_buckets;
+pub use pack::{encode_buckets, pack_buckets};
 pub use record::{Head, Key, PIECE_PAGES, Record, Run};
+pub use tokens::BUCKET_RUNS_MAX;

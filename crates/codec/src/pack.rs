@@ -1,7 +1,7 @@
 //! Which records share a bucket: bulk load, split, merge and re-balance are all the packing of a
 //! sorted run anew.
 
-use crate::bucket::{BUCKET_BYTES_MAX, BUCKET_RECORDS_MAX, EncodeError, bucket_bytes};
+use crate::bucket::{BUCKET_BYTES_MAX, BUCKET_RECORDS_MAX, EncodeError, bucket_bytes, encode_bucket, encode_within};
 use crate::record::Record;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -34,6 +34,23 @@ pub fn pack_buckets(records: Vec<Record>, bytes_max: usize) -> Result<Vec<Vec<Re
         }
     }
     pack_full(records, limit)
+}
+
+/// [`pack_buckets`] and [`encode_bucket`] in one: faster, as nothing is worked
+/// out twice when all records fit one bucket. The keys of the buckets are in their headers.
+///
+/// # Errors
+/// See [`EncodeError`].
+pub fn encode_buckets(records: Vec<Record>, generation: u64, bytes_max: usize) -> Result<Vec<Vec<u8>>, EncodeError> {
+    let limit = bytes_max.min(BUCKET_BYTES_MAX);
+    match encode_within(&records, generation, limit) {
+        Ok(Ok(bucket)) => return Ok(alloc::vec![bucket]),
+        Err(EncodeError::Unsound) if records.is_empty() => return Ok(Vec::new()),
+        Ok(Err(_)) | Err(EncodeError::TooLarge { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    let packed = pack_buckets(records, limit)?;
+    packed.iter().map(|records| encode_bucket(records, generation)).collect()
 }
 
 /// More buckets than so many are filled one after another and not evenly.

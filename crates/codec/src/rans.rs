@@ -7,7 +7,7 @@
 //! outcome is one run of bytes: the state (32 bits), and what the decoder takes in as it goes on.
 //! It is written from the last token to the first.
 
-use crate::tables::{SETS, TABLES};
+use crate::tables::{EXACT, Frequencies, SETS, SYMBOLS, TABLES};
 use crate::tokens::{CLASSES, Class, Token, TokenSource};
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -17,21 +17,15 @@ use onode_base::varint::unzigzag;
 pub const SCALE_BITS: u32 = 14;
 const SCALE: u32 = 1 << SCALE_BITS;
 /// Numbers below are symbols of their own.
-const EXACT: u64 = 16;
 const EXACT_BITS: u32 = 5;
 /// The symbol that says that a page follows.
 const ESCAPE: usize = SYMBOLS - 1;
-/// Symbols of a class: exact numbers, numbers of 5 to 64 bits, the escape.
-pub const SYMBOLS: usize = EXACT as usize + 60 + 1;
 /// The least state between two tokens, which is also the first one.
 const LEAST: u32 = 1 << 23;
 
 /// A class's scale is looked up in so many pieces of equal length.
 const PIECES: usize = 64;
 const PIECE: u32 = SCALE / PIECES as u32;
-
-/// How wide each symbol of a class is.
-pub type Frequencies = [u16; SYMBOLS];
 
 /// Costs are in units of a bit divided by this.
 const COST_UNIT: u32 = 64;

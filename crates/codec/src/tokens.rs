@@ -5,10 +5,12 @@
 //! difference to what the record before it, and the place where its pages end on the medium, let
 //! expect.
 
-use crate::bucket::BUCKET_RUNS_MAX;
 use crate::record::{Head, Key, PIECE_PAGES, Record, Run};
 use alloc::vec::Vec;
 use onode_base::varint::{unzigzag, zigzag};
+
+/// The most runs of all records of a bucket together: bounds the memory of a decoder.
+pub const BUCKET_RUNS_MAX: usize = 4096;
 
 /// What a token means. The coder has statistics of its own for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Optional powers: what only some devices can do. A device hands them out or does not; there are
 //! no "unsupported" errors.
 
-use crate::device::Durability;
+use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::id::ObjectId;
 use crate::transaction::Transaction;

@@ -35,7 +35,8 @@ pub mod object {
         AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, ObjectId, SyncScope, Transaction,
     };
 }
-pub use open::spaces::{MappedSpace, Spaces};
+pub use open::memory::MappedSpace;
+pub use open::spaces::Spaces;
 pub use open::{medium, memory};
 pub use spec::size::{exact_size, human_size, parse_size};
 pub use spec::{Fast, Medium, Memory, Section, Shape, Spec, Tiers, wear_of};

@@ -7,7 +7,8 @@ pub mod health;
 use crate::error::{Class, Error, Result};
 use crate::host::clock::{SystemClock, clock_for};
 use crate::host::random_bytes;
-use crate::open::device::{self, Access};
+use crate::open::access::{Access, Opened};
+use crate::open::device;
 use crate::open::memory::{self, HeapMemory, Users};
 use crate::spec::Spec;
 use crate::volume::face::BlockFace;
@@ -67,7 +68,7 @@ impl Volume {
     /// # Errors
     /// One of every class that concerns images; the image is then as it was.
     pub fn open(spec: &Spec, options: MountOptions) -> Result<Self> {
-        let device::Opened { device, faces, notes } =
+        let Opened { device, faces, notes } =
             device::open(spec, Access::of(&options), Users::Sharing, random_bytes()?)?;
         if spec.image_path().is_none() {
             format(spec, device.as_ref(), &CreateOptions::default())?;

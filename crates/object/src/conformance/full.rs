@@ -5,7 +5,7 @@
 use super::subject::{Subject, key, pattern};
 use super::{Maker, suite};
 use crate::SyncScope;
-use crate::device::Durability;
+use crate::durability::Durability;
 use crate::error::ErrorKind;
 use crate::hints::{Hints, ObjectKind};
 use crate::id::{AttributeKey, AttributeKind, ObjectId};

@@ -5,14 +5,18 @@
 //! Only the memory of another volume, and a file that never was a memory, are left alone, because
 //! somebody may need them.
 
+mod finder;
+
 use crate::error::{Class, Error, Result};
-use crate::open::device::{Access, Opened, flash_options, format_options, in_its_place, lock_replaced, volume_error};
-use crate::open::finder::MemoryFinder;
+use crate::open::access::{Access, Opened, volume_error};
+use crate::open::flash::{flash_options, format_options};
 use crate::open::memory::is_used;
 use crate::open::missing::refuse_missing;
 use crate::open::nand::{medium_error, open_nand};
+use crate::open::replace::{in_its_place, lock_replaced};
 use crate::spec::size::{exact_size, human_size};
 use crate::spec::{Beside, Shape, Spec};
+use finder::MemoryFinder;
 use onode_base::ErrorKind;
 use onode_flash::{FlashDevice, MemoryOptions, MountPath};
 use onode_media::image::OpenMode;

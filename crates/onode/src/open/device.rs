@@ -5,27 +5,25 @@
 
 use crate::error::{Class, Error, Result};
 use crate::host::random_bytes;
+use crate::open::access::{Access, Opened, volume_error};
 use crate::open::beside;
 use crate::open::distinct::check_distinct;
+use crate::open::flash::{flash_options, format_options};
 use crate::open::memory::{self, Users};
-use crate::open::missing::{refuse_missing, refuse_missing_devices};
+use crate::open::missing::refuse_missing_devices;
 use crate::open::nand::{self, Place, medium_error, open_nand};
 use crate::open::raw;
 use crate::open::region::{self, Site};
+use crate::open::replace::{in_its_place, lock_replaced};
 use crate::open::tiers;
 use crate::spec::{Beside, Medium, Memory, Shape, Spec};
-use crate::volume::face::BlockFace;
 use onode_flash::FlashDevice;
-use onode_fs::Options as MountOptions;
 use onode_media::Nand;
 use onode_media::image::{CreateOptions, ImageNand};
 use onode_media::sim::{SimNand, SimOptions};
 use onode_object::{ErrorKind, ObjectDevice, RamDevice};
-use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
-use std::ffi::OsString;
-use std::fs::File;
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Opens the device of a spec, and what lies beside it on the same medium. One in memory is empty.
@@ -67,46 +65,6 @@ pub(crate) fn open(spec: &Spec, access: Access, users: Users, uuid: [u8; 16]) ->
             }
         };
     Ok(Opened { device, faces: Vec::new(), notes: Vec::new() })
-}
-
-/// What opening a volume may do to it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Access {
-    /// Change nothing.
-    pub(crate) read_only: bool,
-    /// Open it although it holds less than it promised.
-    pub(crate) accept_loss: bool,
-    /// Give up what is damaged, where a mount does that.
-    pub(crate) drop_damaged: bool,
-}
-
-impl Access {
-    /// Looks and changes nothing.
-    pub(crate) const LOOK: Self = Self { read_only: true, accept_loss: false, drop_damaged: false };
-    /// Changes what it is asked to.
-    pub(crate) const CHANGE: Self = Self { read_only: false, accept_loss: false, drop_damaged: false };
-
-    /// As these options of a mount say.
-    pub(crate) const fn of(options: &MountOptions) -> Self {
-        Self { read_only: options.read_only, accept_loss: options.accept_loss, drop_damaged: false }
-    }
-}
-
-/// A device that was opened.
-pub(crate) struct Opened {
-    /// The device.
-    pub(crate) device: Arc<dyn ObjectDevice>,
-    /// What lies beside it on the same medium.
-    pub(crate) faces: Vec<BlockFace>,
-    /// What people should hear of how it was opened.
-    pub(crate) notes: Vec<String>,
-}
-
-/// How a volume on flash of this shape is mounted.
-pub(crate) fn flash_options(shape: &Shape, access: Access) -> onode_flash::MountOptions {
-    let Shape { placement, victim, wear, .. } = *shape;
-    let Access { read_only, accept_loss, .. } = access;
-    onode_flash::MountOptions { read_only, accept_loss, placement, victim, wear, ..Default::default() }
 }
 
 /// Makes the image of a spec and lets `fill` put the first content on it.
@@ -182,49 +140,6 @@ fn in_places(memory: Option<&Beside>, replace: bool, make: impl FnOnce(Option<&P
     }
 }
 
-/// Has a file made under another name and gives it its own when it is complete.
-pub(crate) fn in_its_place(path: &Path, replaces: bool, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-    let unfinished = unfinished_name(path);
-    let made = make(&unfinished).and_then(|()| {
-        let flags = if replaces { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
-        renameat_with(CWD, &unfinished, CWD, path, flags).map_err(|errno| Error::host_file("make", path, &errno.into()))
-    });
-    if made.is_err() {
-        // The first error says more than that this could not be removed either.
-        let _ = std::fs::remove_file(&unfinished);
-    }
-    made
-}
-
-/// The file that is to be replaced, locked so that nobody uses it; `None` if there is none.
-pub(crate) fn lock_replaced(path: &Path, replace: bool) -> Result<Option<File>> {
-    let what = format!("cannot make {}", path.display());
-    let Ok(metadata) = std::fs::metadata(path) else {
-        refuse_missing(&what, path)?;
-        return Ok(None);
-    };
-    if !metadata.is_file() {
-        return Err(Error::new(Class::Exists, what, "something that is not a file has that name")
-            .hint("choose a name of its own for the image"));
-    }
-    if !replace {
-        return Err(Error::new(Class::Exists, what, "there is a file of that name already")
-            .hint("choose another name, or add --force to replace it with all it holds"));
-    }
-    let file = File::options().read(true).write(true).open(path);
-    let file = file.map_err(|error| Error::host_file("replace", path, &error))?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive)
-        .map_err(|_| Error::new(Class::InUse, what, "another process uses the image that is there"))?;
-    Ok(Some(file))
-}
-
-fn unfinished_name(path: &Path) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(".unfinished");
-    path.with_file_name(name)
-}
-
 fn format_flash(
     spec: &Spec,
     nand: impl Nand + 'static,
@@ -241,28 +156,4 @@ fn format_flash(
         let class = if error.kind == ErrorKind::Invalid { Class::BadSize } else { Class::of_device(&error) };
         Error::new(class, what, error.to_string())
     })
-}
-
-/// How a volume on flash of this shape is made; `what` is what cannot be done otherwise.
-pub(crate) fn format_options(shape: &Shape, uuid: [u8; 16], what: &str) -> Result<onode_flash::FormatOptions> {
-    let blocks_per_segment = u16::try_from(shape.segment_blocks()).map_err(|_| {
-        Error::new(Class::BadSize, what, format!("blocks-per-segment={} is too large", shape.segment_blocks()))
-    })?;
-    Ok(onode_flash::FormatOptions {
-        uuid,
-        blocks_per_segment: Some(blocks_per_segment),
-        placement: shape.placement,
-        victim: shape.victim,
-        wear: shape.wear,
-    })
-}
-
-pub(crate) fn volume_error(what: String, error: &onode_object::Error) -> Error {
-    let class = match error.kind {
-        // An image gets its name only with a volume in it: if there is none it was destroyed.
-        ErrorKind::Invalid => Class::Damaged,
-        ErrorKind::NotSupported => Class::NewerFormat,
-        _ => Class::of_device(error),
-    };
-    Error::new(class, what, error.to_string())
 }

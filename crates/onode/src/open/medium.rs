@@ -1,8 +1,8 @@
 //! What lies on a medium below its objects: check, repair and dumps, without a mount.
 
 use crate::error::{Class, Error, Result};
+use crate::open::access::Access;
 use crate::open::beside;
-use crate::open::device::Access;
 use crate::open::memory;
 use crate::open::nand::open_nand;
 use crate::open::tiers;

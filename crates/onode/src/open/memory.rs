@@ -1,9 +1,8 @@
 //! Devices on byte-addressable memory: from a path to the memory and the device on it.
 
 use crate::error::{Class, Error, Result};
-use crate::open::device::{Access, volume_error};
+use crate::open::access::{Access, volume_error};
 use crate::open::nand::medium_error;
-use crate::open::spaces::MappedSpace;
 use crate::spec::{Memory, Spec};
 use crate::volume::face::BlockFace;
 use onode_base::ErrorKind;
@@ -16,6 +15,9 @@ use onode_scm::{FormatOptions, LostDevice, Mode, MountOptions, ScmDevice, find_d
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
+
+/// A space as a memory of its own, which may be shared by whoever needs it.
+pub type MappedSpace = onode_media::Space<Arc<MappedPmem>>;
 
 const fn options(memory: &Memory, opening: Opening) -> MappedOptions {
     let flushing = match memory.mode {

@@ -5,8 +5,8 @@
 
 use crate::error::{Class, Error, Result};
 use crate::host::signature;
-use crate::open::device::lock_replaced;
 use crate::open::nand::{Place, medium_error};
+use crate::open::replace::lock_replaced;
 use crate::spec::size::exact_size;
 use crate::spec::{Shape, Spec};
 use onode_media::BlockDev;

@@ -2,9 +2,9 @@
 //! stay.
 
 use crate::error::{Class, Error, Result};
-use crate::open::memory::{self, Device, OBJECTS, holds_volume};
+use crate::open::access::volume_error;
+use crate::open::memory::{self, Device, MappedSpace, OBJECTS, holds_volume};
 use crate::open::nand::medium_error;
-use crate::open::spaces::MappedSpace;
 use crate::spec::size::human_size;
 use crate::spec::{Memory, Spec};
 use onode_media::Pmem;
@@ -100,5 +100,5 @@ pub(crate) fn create(
 ) -> Result<()> {
     let device: Device = memory::format_in(spec, memory, space, uuid)?;
     fill(&device)?;
-    device.close().map_err(|error| crate::open::device::volume_error(format!("cannot make {spec}"), &error))
+    device.close().map_err(|error| volume_error(format!("cannot make {spec}"), &error))
 }

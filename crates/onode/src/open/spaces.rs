@@ -6,8 +6,8 @@
 
 use crate::error::{Class, Error, Result};
 use crate::host::random_bytes;
-use crate::open::device::Access;
-use crate::open::memory::{holds_volume, is_used};
+use crate::open::access::Access;
+use crate::open::memory::{MappedSpace, holds_volume, is_used};
 use crate::open::missing::refuse_missing;
 use crate::spec::size::human_size;
 use crate::spec::{Memory, Spec};
@@ -17,9 +17,6 @@ use onode_media::{MediaErrorKind, Pmem, Region};
 use onode_object::{ObjectDevice, Space};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// A space as a memory of its own, which may be shared by whoever needs it.
-pub type MappedSpace = onode_media::Space<Arc<MappedPmem>>;
 
 /// An open region.
 pub struct Spaces {

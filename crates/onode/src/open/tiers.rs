@@ -5,16 +5,19 @@
 //! is not there may only not be plugged in, so whoever uses the big one alone, or gives a fast one
 //! up, says so in the spec.
 
+mod finder;
+
 use crate::error::{Class, Error, Result};
 use crate::host::budget::cache_bytes;
 use crate::host::clock::SystemClock;
 use crate::host::signature;
-use crate::open::device::{Access, Opened, in_its_place, lock_replaced, volume_error};
-use crate::open::finder::FastFinder;
+use crate::open::access::{Access, Opened, volume_error};
 use crate::open::nand::{Place, medium_error, place_to_make};
 use crate::open::raw::refuse_content;
+use crate::open::replace::{in_its_place, lock_replaced};
 use crate::spec::size::human_size;
 use crate::spec::{Fast, Spec, Tiers};
+use finder::FastFinder;
 use onode_media::BlockDev;
 use onode_media::image::OpenMode;
 use onode_media::real::DeviceFile;

@@ -1,15 +1,12 @@
-//! Finds the fast disk or the memory of a mounted volume again: where its spec says it is.
+//! Finds the fast disk of a mounted volume again: where its spec says it is.
 
 use crate::error::Error;
-use crate::host::random_bytes;
-use crate::host::signature;
-use crate::open::beside;
+use crate::host::{random_bytes, signature};
 use crate::open::tiers::new_fast;
-use crate::spec::{Beside, Tiers};
-use onode_flash::{FindMemory, MemoryOptions};
+use crate::spec::Tiers;
+use onode_media::BlockDev;
 use onode_media::image::OpenMode;
 use onode_media::real::DeviceFile;
-use onode_media::{BlockDev, Pmem};
 use onode_object::ErrorKind;
 use onode_tier::fast::FastOptions;
 use onode_tier::{FindFast, NewFast};
@@ -51,27 +48,5 @@ impl FindFast for FastFinder {
         }
         let uuid = random_bytes().map_err(|error: Error| invalid(error.to_string()))?;
         Ok(new_fast(&self.tiers, Box::new(self.open()?), uuid, before))
-    }
-}
-
-/// Finds the memory beside the flash of one volume.
-pub(crate) struct MemoryFinder {
-    beside: Beside,
-    path: PathBuf,
-    flash_bytes: u64,
-}
-
-impl MemoryFinder {
-    /// For a volume on a flash of so many bytes, whose memory is at `path`.
-    pub(crate) const fn new(beside: Beside, path: PathBuf, flash_bytes: u64) -> Self {
-        Self { beside, path, flash_bytes }
-    }
-}
-
-impl FindMemory for MemoryFinder {
-    fn find(&self) -> onode_object::Result<(Box<dyn Pmem>, MemoryOptions)> {
-        let memory = beside::memory_to_fill(&self.beside, &self.path, self.flash_bytes);
-        let memory = memory.map_err(|error| onode_object::Error::new(ErrorKind::Invalid, error.to_string()))?;
-        Ok((memory, self.beside.options()))
     }
 }
