@@ -98,7 +98,7 @@ impl Nand for Beside {
         self.nand.flush()
     }
 
-    fn counters(&self) -> Option<&Counters> {
+    fn counters(&self) -> Option<Counters> {
         None
     }
 }

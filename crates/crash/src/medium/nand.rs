@@ -95,7 +95,7 @@ impl Nand for NandMedium {
         self.0.lock().nand.flush()
     }
 
-    fn counters(&self) -> Option<&Counters> {
+    fn counters(&self) -> Option<Counters> {
         None
     }
 }

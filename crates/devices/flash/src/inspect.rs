@@ -68,8 +68,8 @@ impl Inspect for FlashDevice {
         Inspection {
             segments: segments(&core),
             wears: true,
-            tags: counters.map_or_else(Vec::new, |counters| tags(&core, counters)),
-            virtual_nanoseconds: counters.map_or(0, |counters| counters.virtual_nanoseconds),
+            tags: counters.as_ref().map_or_else(Vec::new, |counters| tags(&core, counters)),
+            virtual_nanoseconds: counters.as_ref().map_or(0, |counters| counters.virtual_nanoseconds),
             bytes_written: statistics.bytes_written,
             bytes_moved: statistics.bytes_moved,
             segments_cleaned: statistics.segments_cleaned,

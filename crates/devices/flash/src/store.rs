@@ -126,7 +126,7 @@ impl Store {
     }
 
     /// Counters of the medium.
-    pub fn counters(&self) -> Option<&onode_media::Counters> {
+    pub fn counters(&self) -> Option<onode_media::Counters> {
         self.nand.counters()
     }
 

@@ -78,7 +78,7 @@ impl Nand for Volatile {
     fn keeps_order(&self) -> bool {
         false
     }
-    fn counters(&self) -> Option<&Counters> {
+    fn counters(&self) -> Option<Counters> {
         None
     }
 }

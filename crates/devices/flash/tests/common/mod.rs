@@ -60,7 +60,7 @@ impl Nand for Shared {
     fn flush(&mut self) -> Result<()> {
         self.with(|nand| nand.flush())
     }
-    fn counters(&self) -> Option<&Counters> {
+    fn counters(&self) -> Option<Counters> {
         None
     }
 }
