@@ -49,7 +49,7 @@ impl Nand for Chip {
     fn flush(&mut self) -> onode_media::Result<()> {
         self.with(|nand| nand.flush())
     }
-    fn counters(&self) -> Option<&Counters> {
+    fn counters(&self) -> Option<Counters> {
         None
     }
 }
