@@ -70,9 +70,10 @@ impl Core {
             if key.object != object.0 {
                 break;
             }
-            if key.space == Part::Extent
-                && let Some(extent) = Extent::decode(value)
-            {
+            if key.space == Part::Extent {
+                // Its blocks would be in use for ever.
+                let extent = Extent::decode(value).filter(|extent| self.io.layout.holds(extent.block, extent.blocks()));
+                let extent = extent.ok_or_else(|| Error::of(ErrorKind::Corrupt, object, "an extent is damaged"))?;
                 self.give_up(&extent);
             }
             self.tree.remove(&mut self.io, &key)?;

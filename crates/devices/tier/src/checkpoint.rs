@@ -7,15 +7,17 @@
 
 use crate::core::Core;
 use crate::discard::AT_ONCE;
-use crate::errors::within;
+use crate::errors::{bug, within};
 use crate::extent::{Extent, MOST_BLOCKS};
 use crate::fast::Piece;
 use crate::flight::Snapshot;
 use crate::layout::BLOCK_BYTES;
 use crate::mount::far_copy;
 use crate::node::Key;
+use crate::onode::Onode;
 use crate::pending::{Logged, Run};
 use crate::waiting::Placed;
+use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -38,16 +40,16 @@ impl Core {
     pub fn begin_checkpoint(&mut self) -> Result<Snapshot> {
         self.write_pending()?;
         self.hold_old_nodes();
-        self.tree.pack();
+        self.tree.pack()?;
         let space = &mut self.space;
         let nodes = self.tree.settle(&mut || space.allocate_node().ok_or_else(no_room))?;
         let layout = self.io.layout;
-        let pages = self.space.settle(self.epoch).into_iter();
+        let pages = self.space.settle(self.epoch)?.into_iter();
         let pages = pages.map(|(page, slot, bytes)| (layout.bitmap_block(page, slot), bytes, None)).collect();
         let nodes = nodes.into_iter().map(|(block, bytes)| (block, bytes, None)).collect();
         let mut waiting = self.disks.waiting.lock();
-        waiting.add(nodes, IoTag::Index);
-        waiting.add(pages, IoTag::Summary);
+        waiting.add(nodes, IoTag::Index)?;
+        waiting.add(pages, IoTag::Summary)?;
         drop(waiting);
         let snapshot = Snapshot {
             checkpoint: self.epoch,
@@ -186,9 +188,8 @@ impl Core {
         let placed = self.place_pending(&mut writes, &mut far);
         // Even if that failed: nothing can be changed any more, but all that was can still be read.
         let mut waiting = self.disks.waiting.lock();
-        waiting.add(writes, IoTag::Data);
-        waiting.add_far(far);
-        placed
+        let added = waiting.add(writes, IoTag::Data);
+        placed.and(added).and(waiting.add_far(far))
     }
 
     fn place_pending(&mut self, writes: &mut Vec<Placed>, far: &mut Vec<(Piece, Vec<Logged>)>) -> Result<()> {
@@ -254,7 +255,7 @@ impl Core {
         write: &mut dyn FnMut(Piece, Range<usize>) -> Result<()>,
     ) -> Result<Vec<Extent>> {
         let mut goal = self.goal(object, first)?;
-        let class = self.onode(object)?.unwrap_or_default().hints.placement_class;
+        let class = self.owner(object)?.hints.placement_class;
         let mut index = first;
         let mut extents = Vec::new();
         let mut done = 0;
@@ -273,6 +274,11 @@ impl Core {
         Ok(extents)
     }
 
+    /// The onode of an object that has content to be placed.
+    fn owner(&mut self, object: ObjectId) -> Result<Onode> {
+        self.onode(object)?.ok_or_else(|| bug(format!("there is content of {object} and no such object")))
+    }
+
     /// Where block `first` of an object is best put: near its directory, with what else goes home now, or of a file that
     /// is not small behind what it has. A seek for each small file that grew costs more than a seek when it is read.
     fn goal(&mut self, object: ObjectId, first: u64) -> Result<u64> {
@@ -281,7 +287,7 @@ impl Core {
         {
             return Ok(extent.block + (first - at));
         }
-        let hints = self.onode(object)?.unwrap_or_default().hints;
+        let hints = self.owner(object)?.hints;
         Ok(self.space.goal(object.0, &hints))
     }
 }

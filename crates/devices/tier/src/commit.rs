@@ -71,7 +71,7 @@ impl Volume {
             if log.make_room(&mut core, need)? {
                 return Ok(());
             }
-            log.append(&mut core);
+            log.append(&mut core)?;
             let leans_on_fast = log.leans_on_fast(&core);
             (alloc::sync::Arc::clone(&core.disks), has_placed, leans_on_fast)
         };

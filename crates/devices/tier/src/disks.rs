@@ -1,6 +1,6 @@
 //! The disks of a volume, each behind a lock of its own, so that one thread reads while another waits for a flush.
 
-use crate::errors::{from_media, within, within_mut};
+use crate::errors::{bug, from_media, within, within_mut};
 use crate::fast::Piece;
 use crate::layout::BLOCK;
 use crate::slot::FastSlot;
@@ -75,7 +75,8 @@ impl Disks {
     fn bring(&self, first: u64, bytes: &[u8], tag: IoTag, pieces: &[Piece]) -> Result<()> {
         self.post(first, bytes, tag)?;
         for piece in pieces {
-            let from = (piece.block.saturating_sub(first) * BLOCK) as usize;
+            let skip = piece.block.checked_sub(first).ok_or_else(|| bug("content lies before the run it is in"))?;
+            let from = (skip * BLOCK) as usize;
             let content = within(bytes, from..from + piece.blocks as usize * BLOCK as usize)?;
             self.fast.lock().with(|fast| fast.write_back(piece, content).map(|_| ()));
         }

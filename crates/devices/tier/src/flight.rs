@@ -203,7 +203,7 @@ impl Log {
             self.checkpoint(core)?;
             return Ok(true);
         }
-        self.append(core);
+        self.append(core)?;
         self.begin(core)?;
         Ok(false)
     }
@@ -236,7 +236,7 @@ impl Volume {
             let is_due = is_much || log.big.is_behind() || log.is_half_full(log.leans_on_fast(&core));
             if is_due && !log.is_under_way() {
                 if log.fits(core.group.payload.len(), log.leans_on_fast(&core)) && !core.group.has_placed {
-                    log.append(&mut core);
+                    log.append(&mut core)?;
                     log.begin(&mut core)?;
                 } else {
                     log.checkpoint(&mut core)?;

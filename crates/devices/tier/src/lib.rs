@@ -46,6 +46,7 @@ mod options;
 mod pending;
 mod place;
 pub mod policy;
+mod probe;
 mod read;
 mod record;
 mod ring;

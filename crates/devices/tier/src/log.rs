@@ -5,13 +5,14 @@
 
 use crate::core::{Core, Need};
 use crate::disks::Disks;
-use crate::errors::from_media;
+use crate::errors::{bug, from_media};
 use crate::flight::Flight;
 use crate::layout::BLOCK;
 use crate::pending::Content;
 use crate::record::{self, HEADER_BYTES, Header};
 use crate::ring::Ring;
 use crate::superblock::Mark;
+use alloc::format;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
@@ -112,11 +113,18 @@ impl Log {
     }
 
     /// Makes a record of the group and appends it.
-    pub fn append(&mut self, core: &mut Core) {
+    ///
+    /// # Errors
+    /// `Bug` if it does not fit, which [`make_room`](Self::make_room) is there for: it would be written over records that count.
+    pub fn append(&mut self, core: &mut Core) -> Result<()> {
+        let blocks = record::blocks_of(core.group.payload.len());
+        if core.group.transactions > 0 && self.fast.as_ref().is_some_and(|ring| !ring.fits(blocks)) {
+            return Err(core.fail(bug(format!("the log of the fast disk has no room for {blocks} blocks"))));
+        }
         let group = core::mem::take(&mut core.group);
         self.appended = core.commits;
         if group.transactions == 0 {
-            return;
+            return Ok(());
         }
         let header = Header {
             sequence: self.newest.sequence + 1,
@@ -147,6 +155,7 @@ impl Log {
         core.figures.records += 1;
         core.figures.logged += u64::from(group.transactions);
         core.figures.log_bytes += bytes.len() as u64;
+        Ok(())
     }
 
     /// Writes what was appended, and waits as far as `need` asks for it; a fast disk that fails is needed no more.

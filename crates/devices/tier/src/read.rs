@@ -1,6 +1,7 @@
 //! Reading content: pending blocks, then stored ones, each verified against its checksum.
 
 use crate::core::Core;
+use crate::errors::{bug, within, within_mut};
 use crate::extent::Extent;
 use crate::fast::Piece;
 use crate::layout::{BLOCK, BLOCK_BYTES};
@@ -36,12 +37,12 @@ impl Core {
         let mut wanted = self.wanted(object, first, last)?;
         self.fetch(object, &mut wanted, size)?;
         for it in &wanted {
-            copy_part(buffer, offset, it.at * BLOCK, &it.bytes);
+            copy_part(buffer, offset, it.at * BLOCK, &it.bytes)?;
         }
         let mut logged = Vec::new();
         for (block, held) in self.pending.range(object.0, first, last) {
             match held {
-                Held::Bytes(bytes) => copy_part(buffer, offset, block * BLOCK, bytes),
+                Held::Bytes(bytes) => copy_part(buffer, offset, block * BLOCK, bytes)?,
                 Held::Logged(at) => logged.push((block, *at)),
             }
         }
@@ -49,7 +50,7 @@ impl Core {
             let wanted: Vec<Logged> = logged.iter().map(|(_, at)| *at).collect();
             let bytes = self.disks.load(&wanted)?;
             for ((block, _), bytes) in logged.iter().zip(bytes.chunks(BLOCK_BYTES)) {
-                copy_part(buffer, offset, block * BLOCK, bytes);
+                copy_part(buffer, offset, block * BLOCK, bytes)?;
             }
         }
         Ok(count as usize)
@@ -101,7 +102,7 @@ impl Core {
         }
         let unread = read_parts(self.disks.big.lock().as_mut(), wanted, &missing, IoTag::Data);
         for part in &missing {
-            let Some(it) = wanted.get_mut(part.which) else { continue };
+            let it = wanted.get_mut(part.which).ok_or_else(|| bug("a part of nothing that is wanted was read"))?;
             self.figures.blocks_read += part.count as u64;
             for number in part.blocks() {
                 let is_read = !unread.contains(&(part.which, number));
@@ -232,15 +233,12 @@ impl Core {
 }
 
 /// Copies what `bytes`, which lie at `from`, have of the part of the object that begins at `offset`.
-fn copy_part(buffer: &mut [u8], offset: u64, from: u64, bytes: &[u8]) {
+fn copy_part(buffer: &mut [u8], offset: u64, from: u64, bytes: &[u8]) -> Result<()> {
     let start = offset.max(from);
     let end = (offset + buffer.len() as u64).min(from + bytes.len() as u64);
-    if start >= end {
-        return;
+    if start < end {
+        let source = within(bytes, (start - from) as usize..(end - from) as usize)?;
+        within_mut(buffer, (start - offset) as usize..(end - offset) as usize)?.copy_from_slice(source);
     }
-    let to = buffer.get_mut((start - offset) as usize..(end - offset) as usize);
-    let source = bytes.get((start - from) as usize..(end - from) as usize);
-    if let (Some(to), Some(source)) = (to, source) {
-        to.copy_from_slice(source);
-    }
+    Ok(())
 }

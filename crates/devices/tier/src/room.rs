@@ -4,12 +4,13 @@
 //! for one. Estimates are upper bounds.
 
 use crate::core::Core;
+use crate::extent::Extent;
 use crate::layout::{BLOCK, BLOCK_BYTES};
 use crate::node::{CAPACITY, Key, Space as Part};
 use crate::onode::{INLINE_BYTES, Onode};
 use crate::tree::Ways;
 use onode_object::validate::{Stored, never_needs_space};
-use onode_object::{AttributeKey, Demand, Mutation, ObjectId, Result, Space, Transaction};
+use onode_object::{AttributeKey, Demand, Error, ErrorKind, Mutation, ObjectId, Result, Space, Transaction};
 
 /// What a transaction may cost at most.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -111,9 +112,12 @@ impl Core {
     /// Reads all entries of an object that goes. Nodes between the first and the last go with it.
     fn prepare_removal(&mut self, object: ObjectId, cost: &mut Cost) -> Result<()> {
         let mut from = Key::of(object.0, Part::Onode);
-        while let Some((key, _)) = self.tree.next(&mut self.io, &from)? {
+        while let Some((key, value)) = self.tree.next(&mut self.io, &from)? {
             if key.object != object.0 {
                 break;
+            }
+            if key.space == Part::Extent && Extent::decode(value).is_none() {
+                return Err(Error::of(ErrorKind::Corrupt, object, "an extent is damaged"));
             }
             from = key;
             match from.index.checked_add(1) {

@@ -1,12 +1,14 @@
 //! Free space: block groups, and blocks given up that must stay until the next checkpoint.
 
 use crate::bitmap::Bitmap;
+use crate::errors::bug;
 use crate::layout::{GROUP_BLOCKS, Layout};
 use crate::unneeded::Unneeded;
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
-use onode_object::{Hints, ObjectKind};
+use onode_object::{Hints, ObjectKind, Result};
 
 /// A run at least this long is as good as any.
 const GOOD_RUN: u64 = 64;
@@ -71,9 +73,16 @@ impl Space {
 
     /// The pages of the bitmap for a checkpoint that does without what was given up. That cannot be allocated before
     /// [`release`](Self::release).
-    pub fn settle(&mut self, checkpoint: u64) -> Vec<(u64, u8, Vec<u8>)> {
+    ///
+    /// # Errors
+    /// `Bug` if something was given up that was not in use: it could be handed out to two owners.
+    pub fn settle(&mut self, checkpoint: u64) -> Result<Vec<(u64, u8, Vec<u8>)>> {
         self.leaving.append(&mut self.held);
-        self.leaving.iter().for_each(|(first, count)| _ = self.bitmap.release(*first, *count));
+        for (first, count) in &self.leaving {
+            if self.bitmap.release(*first, *count) != *count {
+                return Err(bug(format!("blocks {first} to {} were given up twice", first + count)));
+            }
+        }
         let pages = self.bitmap.settle(checkpoint);
         self.leaving.iter().for_each(|(first, count)| _ = self.bitmap.take(*first, *count));
         pages
@@ -149,5 +158,25 @@ impl Space {
             at = block + count;
         }
         best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onode_object::ErrorKind;
+
+    fn space() -> Space {
+        let layout = Layout::new(4 << 20, None, None).unwrap();
+        Space::new(Bitmap::new(&layout), layout)
+    }
+
+    #[test]
+    fn what_is_given_up_twice_is_not_handed_out_twice() {
+        let mut space = space();
+        let (first, count) = space.allocate(0, 4).unwrap();
+        space.give_up(first, count);
+        space.give_up(first + 1, 1);
+        assert_eq!(space.settle(1).unwrap_err().kind, ErrorKind::Bug);
     }
 }
