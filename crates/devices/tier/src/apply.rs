@@ -10,6 +10,7 @@ use crate::extent::{Extent, MOST_BLOCKS};
 use crate::layout::{BLOCK, BLOCK_BYTES};
 use crate::node::{Key, Space as Part};
 use crate::onode::{INLINE_BYTES, Onode};
+use crate::plan::Source;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_object::{Error, ErrorKind, Mutation, ObjectId, Result};
@@ -221,7 +222,7 @@ impl Core {
         match self.extents(object, block, block + 1)?.first() {
             Some((at, extent)) => match self.prefetched.get(&(extent.block + block - at, extent.born)) {
                 Some(bytes) => Ok(bytes.clone()),
-                None => self.read_stored(object, block, &extent.part(block - at, 1)),
+                None => self.read_stored(object, block, &extent.part(block - at, 1), Source::Any),
             },
             None => Ok(vec![0; BLOCK_BYTES]),
         }

@@ -95,26 +95,31 @@ impl Core {
         if self.superblock.sequence == sequence {
             self.write_second_copy(copy)?;
         }
-        let released = self.space.release();
-        self.tell_fast(&released);
-        if self.options.discard {
-            released.iter().for_each(|(first, count)| self.space.unneeded.add(*first, *count));
-            self.tell_big(AT_ONCE);
-        }
+        let freed = self.space.release();
+        self.forget_freed(&freed);
+        self.save_map();
+        self.tell_big(AT_ONCE);
         self.figures.checkpoints += 1;
         Ok(())
     }
 
-    /// Copies of blocks that were given up are worth nothing; now and then the map is worth writing.
-    fn tell_fast(&mut self, released: &[(u64, u64)]) {
-        const SNAPSHOT_EVERY: u64 = 16;
-        let is_due = self.figures.checkpoints % SNAPSHOT_EVERY == SNAPSHOT_EVERY - 1;
+    /// Blocks are free: their copies are worth nothing, and the disk may be told of them.
+    pub fn forget_freed(&mut self, freed: &[(u64, u64)]) {
         self.disks.fast.lock().with(|fast| {
-            for (first, count) in released {
-                fast.forget(*first, *count as u32);
-            }
-            if is_due { fast.snapshot() } else { Ok(()) }
+            freed.iter().for_each(|(first, count)| fast.forget(*first, *count as u32));
+            Ok(())
         });
+        if self.options.discard {
+            freed.iter().for_each(|(first, count)| self.space.unneeded.add(*first, *count));
+        }
+    }
+
+    /// Now and then the map of copies is worth writing.
+    fn save_map(&self) {
+        const SNAPSHOT_EVERY: u64 = 16;
+        if self.figures.checkpoints % SNAPSHOT_EVERY == SNAPSHOT_EVERY - 1 {
+            self.disks.fast.lock().with(|fast| fast.snapshot());
+        }
     }
 
     /// Writes the superblock and waits for it. The copy that was waited for last is written last, so that a cut never

@@ -138,8 +138,6 @@ pub struct Core {
     pub prefetched: BTreeMap<(u64, u64), Vec<u8>>,
     /// Why nothing can be changed.
     pub read_only: Option<String>,
-    /// Content is read from the big disk, to see whether it is sound there.
-    pub is_scrubbing: bool,
     /// What was found at the mount that people should know.
     pub reports: Vec<Condition>,
     /// Bytes that the log of the fast disk has room for.
@@ -172,6 +170,11 @@ impl Core {
             self.read_only = Some(format!("read-only since a failure: {error}"));
         }
         error
+    }
+
+    /// Something that always holds does not: nothing changes any more either.
+    pub fn fail_if_bug(&mut self, error: Error) -> Error {
+        if error.kind == ErrorKind::Bug { self.fail(error) } else { error }
     }
 
     /// An object's onode.

@@ -158,8 +158,8 @@ pub(crate) fn open_fast(mut fast: Box<dyn BlockDev>, superblock: &Superblock, se
 }
 
 /// How requests reach a disk, behind its size.
-fn way(disk: &dyn BlockDev) -> String {
-    disk.way().map_or_else(String::new, |way| format!(" ({way})"))
+fn describe(way: Option<&str>) -> String {
+    way.map_or_else(String::new, |way| format!(" ({way})"))
 }
 
 impl ObjectDevice for TierDevice {
@@ -169,14 +169,14 @@ impl ObjectDevice for TierDevice {
         let mut slot = core.disks.fast.lock();
         let fast = match (slot.get(), &core.superblock.sections) {
             (Some(fast), sections) => {
-                let way = way(fast.disk());
+                let way = describe(fast.disk().way());
                 format!("fast disk of {} MiB{way} with {} sections", fast.disk().bytes() >> 20, sections.len())
             }
             (None, _) if core.superblock.fast.is_known => String::from("the fast disk is away"),
             (None, _) => String::from("no fast disk"),
         };
         let (big, log) = ((layout.blocks * BLOCK) >> 20, (layout.ring_blocks * BLOCK) >> 10);
-        let way = way(&**core.disks.big.lock());
+        let way = describe(core.disks.big_way);
         let summary = format!("big disk of {big} MiB{way}, log of {log} KiB, {fast}");
         drop(slot);
         DeviceInfo {
@@ -205,7 +205,7 @@ impl ObjectDevice for TierDevice {
     }
 
     fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.volume.core.lock().read(object, offset, buffer)
+        self.volume.read(object, offset, buffer)
     }
 
     fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {

@@ -16,6 +16,8 @@ pub struct Disks {
     pub big: Mutex<Box<dyn BlockDev>>,
     /// The fast disk.
     pub fast: Mutex<FastSlot>,
+    /// How requests reach the big disk, as it was at the mount.
+    pub big_way: Option<&'static str>,
     /// What the big disk is still to write.
     pub waiting: Mutex<Waiting>,
 }
@@ -24,7 +26,8 @@ impl Disks {
     /// The disks at a mount.
     #[must_use]
     pub fn new(big: Box<dyn BlockDev>, fast: FastSlot) -> Self {
-        Self { big: Mutex::new(big), fast: Mutex::new(fast), waiting: Mutex::default() }
+        let big_way = big.way();
+        Self { big: Mutex::new(big), fast: Mutex::new(fast), big_way, waiting: Mutex::default() }
     }
 
     /// Reads blocks of the big disk, or what it is still to write there.

@@ -233,7 +233,6 @@ fn open(
         unsynced: Need::default(),
         prefetched: BTreeMap::new(),
         read_only: None,
-        is_scrubbing: false,
         reports: Vec::new(),
         log_room: 0,
         clock: None,

@@ -8,6 +8,7 @@ use crate::extent::MOST_BLOCKS;
 use crate::fast::mover::Move;
 use crate::fast::{Piece, Refusal};
 use crate::layout::BLOCK;
+use crate::plan::Source;
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
@@ -183,10 +184,7 @@ impl Core {
             if copied == extent.blocks() {
                 continue;
             }
-            self.is_scrubbing = true;
-            let content = self.read_stored(object, index, &extent);
-            self.is_scrubbing = false;
-            let content = content?;
+            let content = self.read_stored(object, index, &extent, Source::Big)?;
             let taken = self.disks.fast.lock().with(|fast| fast.promote(&piece, &content, forced));
             match taken.unwrap_or(Err(Refusal::Away)) {
                 Ok(()) => step.blocks += extent.blocks(),

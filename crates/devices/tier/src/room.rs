@@ -8,6 +8,7 @@ use crate::extent::Extent;
 use crate::layout::{BLOCK, BLOCK_BYTES};
 use crate::node::{CAPACITY, Key, Space as Part};
 use crate::onode::{INLINE_BYTES, Onode};
+use crate::plan::Source;
 use crate::tree::Ways;
 use onode_object::validate::{Stored, never_needs_space};
 use onode_object::{AttributeKey, Demand, Error, ErrorKind, Mutation, ObjectId, Result, Space, Transaction};
@@ -155,7 +156,7 @@ impl Core {
                 let part = extent.part(block - at, 1);
                 let bytes = match self.tails.get(part.block, part.born) {
                     Some(bytes) => bytes,
-                    None => self.read_stored(object, block, &part)?,
+                    None => self.read_stored(object, block, &part, Source::Any)?,
                 };
                 self.prefetched.insert((part.block, part.born), bytes);
             }
