@@ -90,6 +90,13 @@ impl Bitmap {
         self.change(first, count, false)
     }
 
+    /// Free blocks are not handed out for a while, or are again. The pages, in which they are free, do not change by that.
+    pub fn lend(&mut self, first: u64, count: u64, taken: bool) {
+        let dirty = core::mem::take(&mut self.dirty);
+        self.change(first, count, taken);
+        self.dirty = dirty;
+    }
+
     fn change(&mut self, first: u64, count: u64, taken: bool) -> u64 {
         let mut changed = 0;
         for block in first..first.saturating_add(count).min(self.blocks) {

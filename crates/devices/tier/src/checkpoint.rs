@@ -1,18 +1,15 @@
 //! Checkpoints: pending content goes home, changed nodes get blocks, and a new superblock refers to all of it.
 //!
 //! Everything is written to free blocks, flushed, and only then the superblock. So a cut leaves the old checkpoint or
-//! the new one. Both copies of the superblock are written one after the other, the second is durable with the next
-//! flush: a damaged copy takes nothing with it. Which is the first alternates, so that one is durable at all times. When
-//! which of this happens is the business of [`flight`](crate::flight).
+//! the new one. When which of this happens is the business of [`flight`](crate::flight), and how the superblock is written
+//! that of [`anchors`](crate::anchors).
 
 use crate::core::Core;
-use crate::discard::AT_ONCE;
 use crate::errors::{bug, within};
 use crate::extent::{Extent, MOST_BLOCKS};
 use crate::fast::Piece;
 use crate::flight::Snapshot;
 use crate::layout::BLOCK_BYTES;
-use crate::mount::far_copy;
 use crate::node::Key;
 use crate::onode::Onode;
 use crate::pending::{Logged, Run};
@@ -62,7 +59,7 @@ impl Core {
         };
         if is_planted(Bug::TierDiscardEarly) {
             self.space.leaving().iter().for_each(|(first, count)| self.space.unneeded.add(*first, *count));
-            self.tell_big(AT_ONCE);
+            self.discard_early();
         }
         self.epoch += 1;
         self.group = crate::core::Group::default();
@@ -70,37 +67,21 @@ impl Core {
         Ok(snapshot)
     }
 
-    /// Everything of a checkpoint is durable: writes the first copy of the superblock that says so, and begins to make it
-    /// durable. Returns its sequence, and where it lies.
-    ///
-    /// # Errors
-    /// `Media`.
-    pub fn write_root(&mut self, snapshot: &Snapshot) -> Result<(u64, u64)> {
+    /// Everything of a checkpoint is durable: what the superblock is to say from now on.
+    pub fn set_root(&mut self, snapshot: &Snapshot) {
         let superblock = &mut self.superblock;
         superblock.checkpoint = snapshot.checkpoint;
         (superblock.root, superblock.root_crc) = snapshot.root;
         (superblock.nodes, superblock.objects) = (snapshot.nodes, snapshot.objects);
         (superblock.next_id, superblock.bitmap_digest) = (snapshot.next_id, snapshot.bitmap_digest);
-        let copy = self.write_first_copy()?;
-        self.disks.begin_flush()?;
-        Ok((self.superblock.sequence, copy))
     }
 
-    /// The first copy is durable: what the checkpoint does without can be allocated.
-    ///
-    /// # Errors
-    /// `Media`.
-    pub fn end_checkpoint(&mut self, sequence: u64, copy: u64) -> Result<()> {
-        // Otherwise a newer superblock was made durable meanwhile, in both places.
-        if self.superblock.sequence == sequence {
-            self.write_second_copy(copy)?;
-        }
+    /// The superblock is durable: what the checkpoint does without can be allocated.
+    pub fn end_checkpoint(&mut self) {
         let freed = self.space.release();
         self.forget_freed(&freed);
         self.save_map();
-        self.tell_big(AT_ONCE);
         self.figures.checkpoints += 1;
-        Ok(())
     }
 
     /// Blocks are free: their copies are worth nothing, and the disk may be told of them.
@@ -120,70 +101,6 @@ impl Core {
         if self.figures.checkpoints % SNAPSHOT_EVERY == SNAPSHOT_EVERY - 1 {
             self.disks.fast.lock().with(|fast| fast.snapshot());
         }
-    }
-
-    /// Writes the superblock and waits for it. The copy that was waited for last is written last, so that a cut never
-    /// finds both half written.
-    ///
-    /// # Errors
-    /// `Media`.
-    pub fn write_superblock(&mut self) -> Result<()> {
-        let first = self.write_first_copy()?;
-        if !is_planted(Bug::TierSuperblocksAtOnce) {
-            self.disks.flush()?;
-        }
-        self.write_second_copy(first)
-    }
-
-    /// The same, with the copy at the end of the disk, and waits for all of them.
-    ///
-    /// # Errors
-    /// `Media`.
-    pub fn write_all_superblocks(&mut self) -> Result<()> {
-        self.write_superblock()?;
-        let far = far_copy(self.disks.big.lock().bytes(), &self.io.layout);
-        match far {
-            Some(far) => {
-                self.disks.write(far, &self.superblock.encode(), IoTag::Anchor)?;
-                self.disks.flush()
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Says that the volume is closed in order: the big disk has everything.
-    ///
-    /// # Errors
-    /// `Media`.
-    pub fn write_closed(&mut self) -> Result<()> {
-        (self.superblock.is_closed, self.superblock.fast.leans) = (true, false);
-        self.write_all_superblocks()
-    }
-
-    /// Something changes after the volume was closed: no superblock says that it is, before that change is durable.
-    ///
-    /// # Errors
-    /// `Media`.
-    pub fn reopen(&mut self) -> Result<()> {
-        if !core::mem::take(&mut self.superblock.is_closed) {
-            return Ok(());
-        }
-        self.write_all_superblocks().map_err(|error| self.fail(error))
-    }
-
-    /// Writes a newer superblock over the copy that may not be durable: the second write of the time before needed no
-    /// flush. Returns which that is.
-    fn write_first_copy(&mut self) -> Result<u64> {
-        self.superblock.sequence += 1;
-        let first = 1 - self.durable_superblock;
-        self.disks.write(first, &self.superblock.encode(), IoTag::Anchor)?;
-        Ok(first)
-    }
-
-    /// The first copy is durable: writes the same over the other.
-    fn write_second_copy(&mut self, first: u64) -> Result<()> {
-        self.durable_superblock = first;
-        self.disks.write(1 - first, &self.superblock.encode(), IoTag::Anchor)
     }
 
     /// Gives every pending block a place: right behind what the object has before it, or near its directory. Written is

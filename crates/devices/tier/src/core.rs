@@ -136,6 +136,10 @@ pub struct Core {
     pub unsynced: Need,
     /// Blocks read ahead for the transaction at hand, so that applying it cannot fail.
     pub prefetched: BTreeMap<(u64, u64), Vec<u8>>,
+    /// The superblock on the disk says that the volume is in use.
+    pub is_open: bool,
+    /// The superblock on the disk says that the fast disk may have what the big one lacks.
+    pub may_lean: bool,
     /// Why nothing can be changed.
     pub read_only: Option<String>,
     /// What was found at the mount that people should know.
@@ -251,6 +255,31 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// Whether the fast disk took part until it was lost just now.
+    #[must_use]
+    pub fn has_lost_fast(&self) -> bool {
+        self.superblock.fast.is_attached && !self.disks.fast.lock().is_there() && self.read_only.is_none()
+    }
+
+    /// What only the log of the fast disk had is gone with it. The big disk has the whole volume of before that, which the
+    /// next mount finds.
+    ///
+    /// # Errors
+    /// `Media` if there was anything.
+    pub fn let_nothing_be_lost(&mut self) -> Result<()> {
+        if self.has_spilled() {
+            let why = "the fast disk failed with changes that only its log had; mount the volume again without it";
+            return Err(self.fail(Error::new(ErrorKind::Media, why)));
+        }
+        Ok(())
+    }
+
+    /// Whether only the log of the fast disk has some content.
+    #[must_use]
+    pub fn has_spilled(&self) -> bool {
+        self.pending.is_spilled() || self.disks.waiting.lock().has_far()
     }
 
     /// Blocks of replaced nodes stay until the checkpoint.

@@ -274,8 +274,8 @@ impl ObjectDevice for TierDevice {
         self.volume.core.lock().check_writable()?;
         let (steps, is_under_way) = self.volume.bring_home(budget)?;
         let (moved, waits) = self.volume.move_waiting(budget.saturating_sub(steps))?;
-        let mut core = self.volume.core.lock();
-        let told = core.tell_big(budget.saturating_sub(steps + moved));
+        let told = self.volume.tell_big(budget.saturating_sub(steps + moved));
+        let core = self.volume.core.lock();
         let left = budget.saturating_sub(steps + moved + told);
         let fast = core.disks.fast.lock().with(|fast| fast.maintain(left)).unwrap_or_default();
         let more = is_under_way || waits || fast.more || !core.space.unneeded.is_empty();
@@ -292,17 +292,12 @@ impl ObjectDevice for TierDevice {
                 return Err(Error::new(ErrorKind::Media, why.clone()));
             }
         }
-        self.volume.checkpoint()?;
-        self.volume.core.lock().tell_big(AT_CLOSE);
-        self.volume.core.lock().disks.fast.lock().with(Fast::close);
-        let mut log = self.volume.log.lock();
-        let core = &mut *self.volume.core.lock();
-        log.notice_loss(core)?;
-        // Somebody may have changed something meanwhile.
-        if core.is_dirty || log.is_under_way() {
-            return Ok(());
-        }
-        core.write_closed().map_err(|error| core.fail(error))
+        let home = self.volume.home();
+        home.checkpoint()?;
+        self.volume.tell_big(AT_CLOSE);
+        home.disks.fast.lock().with(Fast::close);
+        home.notice_loss()?;
+        home.write_closed()
     }
 
     fn health(&self) -> Health {

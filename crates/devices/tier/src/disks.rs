@@ -16,6 +16,8 @@ pub struct Disks {
     pub big: Mutex<Box<dyn BlockDev>>,
     /// The fast disk.
     pub fast: Mutex<FastSlot>,
+    /// Bytes of the big disk.
+    pub big_bytes: u64,
     /// How requests reach the big disk, as it was at the mount.
     pub big_way: Option<&'static str>,
     /// What the big disk is still to write.
@@ -26,8 +28,8 @@ impl Disks {
     /// The disks at a mount.
     #[must_use]
     pub fn new(big: Box<dyn BlockDev>, fast: FastSlot) -> Self {
-        let big_way = big.way();
-        Self { big: Mutex::new(big), fast: Mutex::new(fast), big_way, waiting: Mutex::default() }
+        let (big_bytes, big_way) = (big.bytes(), big.way());
+        Self { big: Mutex::new(big), fast: Mutex::new(fast), big_bytes, big_way, waiting: Mutex::default() }
     }
 
     /// Reads blocks of the big disk, or what it is still to write there.
@@ -104,7 +106,12 @@ impl Disks {
 
     /// Whether a write of the big disk would wait for others.
     pub fn is_busy(&self) -> bool {
-        self.big.lock().is_busy()
+        self.big.try_lock().is_none_or(|mut big| big.is_busy())
+    }
+
+    /// Whether somebody works with the big disk now.
+    pub fn is_taken(&self) -> bool {
+        self.big.try_lock().is_none()
     }
 
     /// Writes blocks of the big disk.

@@ -7,7 +7,7 @@
 use crate::core::Core;
 use crate::errors::from_media;
 use crate::fast::Identity;
-use crate::log::Log;
+use crate::home::Home;
 use crate::probe::Probe;
 use crate::record::Header;
 use crate::ring::{self, Found, Ring};
@@ -217,38 +217,46 @@ fn drop_records(core: &mut Core, count: u64, why: &str) {
 ///
 /// # Errors
 /// `Media` of the big disk.
-pub fn attach(core: &mut Core, log: &mut Log, joined: &Joined) -> Result<()> {
+pub fn attach(home: &Home<'_>, joined: &Joined) -> Result<()> {
     let found =
-        core.disks.fast.lock().get().map(|fast| {
+        home.disks.fast.lock().get().map(|fast| {
             (fast.identity(), fast.ring(), fast.stripe_blocks(), fast.section_names(), fast.layout().clone())
         });
     let Some((identity, (first, blocks), stripe, names, division)) = found else { return Ok(()) };
-    let session = core.superblock.session;
     let mut ring = Ring::new(first, blocks, joined.position, 0);
     ring.durable = joined.last;
     ring.align(stripe.max(1));
     ring.mark();
     ring.release();
-    let tail = Mark { position: ring.position(), ..log.newest };
-    core.superblock.fast = FastState {
-        is_attached: true,
-        is_known: true,
-        leans: false,
-        uuid: identity.own,
-        session,
-        tail,
-        last: ring.durable,
-        detached_at: 0,
+    let session = {
+        let (log, core) = (home.volume.log.lock(), &mut *home.volume.core.lock());
+        let tail = Mark { position: ring.position(), ..log.newest };
+        core.superblock.fast = FastState {
+            is_attached: true,
+            is_known: true,
+            leans: false,
+            uuid: identity.own,
+            session: core.superblock.session,
+            tail,
+            last: ring.durable,
+            detached_at: 0,
+        };
+        core.may_lean = false;
+        (core.superblock.sections, core.superblock.division) = (names, Some(division));
+        core.superblock.session
     };
-    (core.superblock.sections, core.superblock.division) = (names, Some(division));
-    core.write_superblock()?;
-    core.disks.fast.lock().with(|fast| fast.join(session));
-    if core.leans_on_fast() && core.disks.fast.lock().is_there() {
+    home.write_superblock()?;
+    home.disks.fast.lock().with(|fast| fast.join(session));
+    let leans = home.volume.core.lock().leans_on_fast();
+    if leans && home.disks.fast.lock().is_there() {
         // Only now: a fast disk that does not name this session has no records of it.
-        core.lean_on_fast()?;
+        home.lean_on_fast()?;
     }
-    log.stripe_blocks = stripe.max(1);
-    log.fast = Some(ring);
-    log.note_room(core);
-    log.notice_loss(core)
+    {
+        let (log, core) = (&mut *home.volume.log.lock(), &mut *home.volume.core.lock());
+        log.stripe_blocks = stripe.max(1);
+        log.fast = Some(ring);
+        log.note_room(core);
+    }
+    home.notice_loss()
 }

@@ -18,6 +18,7 @@ extern crate alloc;
 extern crate std;
 
 mod ahead;
+mod anchors;
 mod apply;
 mod attach;
 mod bitmap;
@@ -35,6 +36,7 @@ mod extent;
 pub mod fast;
 mod flight;
 mod health;
+mod home;
 mod inspect;
 mod join;
 mod layout;

@@ -31,7 +31,6 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use onode_base::sync::Mutex;
 use onode_media::{BlockDev, IoTag};
 use onode_object::{Condition, Error, ErrorKind, ObjectId, Result, Severity};
 
@@ -161,7 +160,7 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions)
     if options.read_only {
         core.read_only = Some(String::from("mounted read-only"));
         let log = Log::new(ring, core.superblock.session, newest, options.either_bytes);
-        return Ok(Volume { log: Mutex::new(log), core: Mutex::new(core) });
+        return Ok(Volume::new(log, core));
     }
     core.superblock.session = core.superblock.session.max(joined.session) + 1;
     core.epoch = core.superblock.session << 32 | 1;
@@ -172,13 +171,17 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions)
     core.superblock.is_closed = false;
     // What was read may still be in the disk's cache, if only the program ended and not the power.
     core.disks.flush()?;
-    core.write_all_superblocks()?;
-    let mut log = Log::new(ring, core.superblock.session, newest, options.either_bytes);
-    if core.is_dirty {
-        log.checkpoint(&mut core)?;
+    let log = Log::new(ring, core.superblock.session, newest, options.either_bytes);
+    let is_dirty = core.is_dirty;
+    let volume = Volume::new(log, core);
+    let home = volume.home();
+    home.reopen()?;
+    if is_dirty {
+        home.checkpoint()?;
     }
-    join::attach(&mut core, &mut log, &joined)?;
-    Ok(Volume { log: Mutex::new(log), core: Mutex::new(core) })
+    join::attach(&home, &joined)?;
+    drop(home);
+    Ok(volume)
 }
 
 /// Only the superblock at the end of the disk is left: it is as old as the last mount, unless that ended in order.
@@ -232,6 +235,8 @@ fn open(
         need: Need::default(),
         unsynced: Need::default(),
         prefetched: BTreeMap::new(),
+        is_open: false,
+        may_lean: false,
         read_only: None,
         reports: Vec::new(),
         log_room: 0,

@@ -31,9 +31,10 @@ impl Place for TierDevice {
     }
 
     fn divide(&self, sections: &[SectionSize]) -> Result<()> {
-        let mut core = self.volume.core.lock();
-        core.check_writable()?;
-        let (names, division) = {
+        let home = self.volume.home();
+        {
+            let core = &mut *self.volume.core.lock();
+            core.check_writable()?;
             let mut slot = core.disks.fast.lock();
             let fast = slot.get().ok_or_else(|| invalid("there is no fast disk"))?;
             let divided = fast.divide(sections).map(|()| (fast.section_names(), fast.layout().clone()));
@@ -42,10 +43,10 @@ impl Place for TierDevice {
             {
                 slot.lose(format!("{error}"));
             }
-            divided?
-        };
-        (core.superblock.sections, core.superblock.division) = (names, Some(division));
-        core.write_superblock().map_err(|error| core.fail(error))
+            let (names, division) = divided?;
+            (core.superblock.sections, core.superblock.division) = (names, Some(division));
+        }
+        home.write_superblock().map_err(|error| home.fail(error))
     }
 
     fn promote(&self, object: ObjectId, waits: bool) -> Result<Moved> {

@@ -31,6 +31,8 @@ pub struct Space {
     held_blocks: u64,
     /// What is read now.
     pub pins: Pins,
+    /// What the disk is being told of: nobody gets it meanwhile.
+    discarding: Option<(u64, u64)>,
     /// What was released and not handed out since.
     pub unneeded: Unneeded,
     node_goal: u64,
@@ -50,6 +52,7 @@ impl Space {
             lingering: Vec::new(),
             held_blocks: 0,
             pins: Pins::default(),
+            discarding: None,
             unneeded: Unneeded::default(),
             node_goal,
             cursors: BTreeMap::new(),
@@ -85,6 +88,8 @@ impl Space {
     /// `Bug` if something was given up that was not in use: it could be handed out to two owners.
     pub fn settle(&mut self, checkpoint: u64) -> Result<Vec<(u64, u8, Vec<u8>)>> {
         self.leaving.append(&mut self.held);
+        // In the pages that is free.
+        let discarding = self.discarding.inspect(|(first, count)| self.bitmap.lend(*first, *count, false));
         for (first, count) in self.leaving.iter().chain(&self.lingering) {
             if self.bitmap.release(*first, *count) != *count {
                 return Err(bug(format!("blocks {first} to {} were given up twice", first + count)));
@@ -93,6 +98,7 @@ impl Space {
         let pages = self.bitmap.settle(checkpoint);
         let stay = self.leaving.iter().chain(&self.lingering);
         stay.for_each(|(first, count)| _ = self.bitmap.take(*first, *count));
+        discarding.inspect(|(first, count)| self.bitmap.lend(*first, *count, true));
         pages
     }
 
@@ -123,6 +129,27 @@ impl Space {
             }
         }
         freed
+    }
+
+    /// What the disk is to be told of next, which nobody gets until [`end_discard`](Self::end_discard). `None` if there is nothing,
+    /// or somebody tells the disk now.
+    pub fn begin_discard(&mut self) -> Option<(u64, u64)> {
+        if self.discarding.is_some() {
+            return None;
+        }
+        self.discarding = self.unneeded.take();
+        self.discarding.inspect(|(first, count)| {
+            self.bitmap.lend(*first, *count, true);
+            self.held_blocks += count;
+        })
+    }
+
+    /// The disk was told.
+    pub fn end_discard(&mut self) {
+        if let Some((first, count)) = self.discarding.take() {
+            self.bitmap.lend(first, count, false);
+            self.held_blocks -= count;
+        }
     }
 
     /// Where the content of an object goes that has none yet: near its directory, directories apart from each other,

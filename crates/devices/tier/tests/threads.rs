@@ -3,12 +3,13 @@
 mod common;
 
 use common::gate::{Gate, Gated};
-use common::new_fast;
+use common::{new_fast, small_division};
 use onode_base::Prng;
 use onode_media::sim::disk::SimDisk;
 use onode_object::powers::Place;
 use onode_object::{Acknowledge, Durability, Hints, ObjectDevice, ObjectId, Placement, SyncScope, Target, Transaction};
-use onode_tier::{FormatOptions, MountOptions, TierDevice};
+use onode_tier::fast::FastOptions;
+use onode_tier::{FormatOptions, MountOptions, NewFast, TierDevice};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -45,11 +46,18 @@ fn bypass() -> Hints {
 /// A volume whose changes return when the fast disk has them, with a hot object on the fast disk and a cold one that only the
 /// big disk has; and the gate of the big disk.
 fn volume() -> (TierDevice, Gate) {
-    let options = MountOptions { acknowledge: Acknowledge::Either, ..MountOptions::default() };
-    let (big, fast) = (Gated::new(&SimDisk::new("big", 64 << 20)), SimDisk::new("fast", 16 << 20));
+    let options = MountOptions {
+        acknowledge: Acknowledge::Either,
+        pending_bytes: 8 << 20,
+        either_bytes: 32 << 20,
+        ..MountOptions::default()
+    };
+    let (big, fast) = (Gated::new(&SimDisk::new("big", 64 << 20)), SimDisk::new("fast", 64 << 20));
     let gate = big.gate.clone();
     let format = FormatOptions { acknowledge: Acknowledge::Either, ..FormatOptions::default() };
-    let device = TierDevice::format(Box::new(big), Some(new_fast(&fast)), &format, &options).unwrap();
+    let division = FastOptions { ring_bytes: 16 << 20, ..small_division() };
+    let fast = NewFast { options: division, ..new_fast(&fast) };
+    let device = TierDevice::format(Box::new(big), Some(fast), &format, &options).unwrap();
     put(&device, HOT, Hints::default(), &content(1, 40_000));
     put(&device, COLD, bypass(), &content(2, 400_000));
     device.sync(SyncScope::All).unwrap();
@@ -75,6 +83,25 @@ fn in_time<'scope, T: Send + 'scope>(
     result.unwrap_or_else(|_| panic!("{what} waits for the big disk"))
 }
 
+/// What nobody who reads hot content, reads memory or needs the fast disk alone may wait for.
+fn goes_on(device: &TierDevice, gate: &Gate, from: u64) {
+    thread::scope(|scope| {
+        let hot = in_time(scope, gate, "a read of the fast disk", || read(device, HOT, 40_000));
+        assert!(hot == content(1, 40_000));
+        for number in from..from + 5 {
+            in_time(scope, gate, "a commit", move || {
+                let mut transaction = Transaction::new();
+                transaction.create(ObjectId(number), Hints::default());
+                transaction.write(ObjectId(number), 0, content(number, 5_000));
+                device.commit(transaction, Durability::Durable).unwrap();
+            });
+            let found = in_time(scope, gate, "a read of memory", move || read(device, ObjectId(number), 5_000));
+            assert!(found == content(number, 5_000));
+        }
+        in_time(scope, gate, "a look at the state", || drop((device.info(), device.space(), device.health())));
+    });
+}
+
 #[test]
 fn a_read_that_waits_for_the_big_disk_holds_up_nobody_else() {
     let (device, gate) = volume();
@@ -84,23 +111,67 @@ fn a_read_that_waits_for_the_big_disk_holds_up_nobody_else() {
     thread::scope(|scope| {
         let cold = scope.spawn(move || read(device, COLD, 400_000));
         assert!(gate.is_waited_for());
-        let hot = in_time(scope, &gate, "a read of the fast disk", || read(device, HOT, 40_000));
-        assert!(hot == content(1, 40_000));
+        goes_on(device, &gate, 30);
         let pending = in_time(scope, &gate, "a read of memory", || read(device, ObjectId(20), 9_000));
         assert!(pending == content(3, 9_000));
-        for number in 21..30 {
-            let write = move || put(device, ObjectId(number), Hints::default(), &content(number, 5_000));
-            in_time(scope, &gate, "a commit", write);
-            in_time(scope, &gate, "a sync", || device.sync(SyncScope::All).unwrap());
-        }
-        let mut durable = Transaction::new();
-        durable.write(HOT, 0, content(9, 4096));
-        in_time(scope, &gate, "a durable commit", || device.commit(durable, Durability::Durable).unwrap());
-        in_time(scope, &gate, "a look at the state", || drop((device.info(), device.space(), device.health())));
+        in_time(scope, &gate, "a sync", || device.sync(SyncScope::All).unwrap());
         assert!(!cold.is_finished());
         gate.open();
         assert!(cold.join().unwrap() == content(2, 400_000));
     });
+    device.verify().unwrap();
+}
+
+/// Maintenance brings home what only the fast disk has: its log, or a checkpoint.
+#[test]
+fn maintenance_that_waits_for_the_big_disk_holds_up_nobody_else() {
+    for pending in [0, 600] {
+        let (device, gate) = volume();
+        let device = &device;
+        // So much that a checkpoint is due.
+        let first = device.reserve_ids(1000).unwrap().0;
+        (0..pending)
+            .for_each(|number| put(device, ObjectId(first + number), Hints::default(), &content(number, 8_000)));
+        device.sync(SyncScope::All).unwrap();
+        put(device, ObjectId(20), Hints::default(), &content(3, 9_000));
+        device.sync(SyncScope::All).unwrap();
+        gate.close();
+        thread::scope(|scope| {
+            let maintenance = scope.spawn(move || while device.maintain(64).unwrap().more {});
+            assert!(gate.is_waited_for());
+            goes_on(device, &gate, 30);
+            in_time(scope, &gate, "a sync", || device.sync(SyncScope::All).unwrap());
+            assert!(!maintenance.is_finished());
+            gate.open();
+            maintenance.join().unwrap();
+        });
+        device.verify().unwrap();
+        device.close().unwrap();
+    }
+}
+
+/// Who needs both disks waits for the big one, and nobody else does.
+#[test]
+fn a_commit_for_both_disks_holds_up_none_for_the_fast_one() {
+    let (device, gate) = volume();
+    let device = &device;
+    gate.close();
+    thread::scope(|scope| {
+        let safe = scope.spawn(move || {
+            let placement = Placement { acknowledge: Acknowledge::Safe, ..Placement::default() };
+            let hints = Hints { placement_class: placement.to_class(), ..Hints::default() };
+            let mut transaction = Transaction::new();
+            transaction.create(ObjectId(20), hints);
+            transaction.write(ObjectId(20), 0, content(3, 9_000));
+            device.commit(transaction, Durability::Durable).unwrap();
+        });
+        assert!(gate.is_waited_for());
+        goes_on(device, &gate, 30);
+        assert!(!safe.is_finished());
+        gate.open();
+        safe.join().unwrap();
+    });
+    assert!(read(device, ObjectId(20), 9_000) == content(3, 9_000));
     device.verify().unwrap();
 }
 
