@@ -5,7 +5,7 @@
 //! was written to its place.
 
 use crate::change::{Change, put_transaction};
-use crate::core::{Core, Need};
+use crate::core::{Core, Need, Prefetched};
 use crate::flight::Room;
 use crate::home::Write;
 use crate::layout::{BLOCK, BLOCK_BYTES};
@@ -49,10 +49,10 @@ impl Volume {
     /// # Errors
     /// As [`ObjectDevice::commit`](onode_object::ObjectDevice::commit).
     pub fn commit(&self, transaction: &Transaction, durability: Durability) -> Result<()> {
-        let mut applied = self.core.lock().try_commit(transaction, true)?;
+        let mut applied = self.look(|core, given| core.try_commit(transaction, true, given))?;
         if matches!(applied, Applied::NeedsCheckpoint) {
             self.checkpoint()?;
-            applied = self.core.lock().try_commit(transaction, false)?;
+            applied = self.look(|core, given| core.try_commit(transaction, false, given))?;
         }
         match applied {
             Applied::NeedsCheckpoint => Err(no_space()),
@@ -213,14 +213,15 @@ impl Volume {
 }
 
 impl Core {
-    fn try_commit(&mut self, transaction: &Transaction, can_retry: bool) -> Result<Applied> {
+    /// Fails with nothing changed if something has to be read first.
+    fn try_commit(&mut self, transaction: &Transaction, can_retry: bool, given: &Prefetched) -> Result<Applied> {
         self.check_writable()?;
         let next_id = ObjectId(self.next_id);
         validate(transaction, next_id, &mut |object| Ok(self.onode(object)?.is_some()))?;
         if transaction.is_empty() {
             return Ok(Applied::Done { commit: self.commits, need: Need::ALL, is_large: false });
         }
-        let cost = self.prepare(transaction)?;
+        let cost = self.prepare(transaction, given)?;
         let ignored = is_planted(Bug::FullTierReserveIgnored);
         let reserve = if ignored { 0 } else { self.io.layout.reserve_blocks() };
         if !self.fits(&cost, reserve) {
@@ -230,6 +231,8 @@ impl Core {
                 return if can_retry && self.can_make_room() { Ok(Applied::NeedsCheckpoint) } else { Err(no_space()) };
             }
         }
+        // From here on nothing is begun anew.
+        self.io.can_miss = false;
         self.need = Need::default();
         let done = self.apply_all(transaction);
         self.unsynced = self.unsynced.and(self.need);

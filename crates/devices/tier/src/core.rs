@@ -23,6 +23,10 @@ use alloc::vec::Vec;
 use onode_base::Clock;
 use onode_object::{Acknowledge, Condition, Error, ErrorKind, Mutation, ObjectId, Placement, Result, Transaction};
 
+/// Blocks of content that were read for a change, by their place and its birth; content that the log of the fast disk has, by
+/// where it lies there and [`u64::MAX`].
+pub type Prefetched = BTreeMap<(u64, u64), Vec<u8>>;
+
 /// Which logs must have a commit before it returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Need {
@@ -135,7 +139,7 @@ pub struct Core {
     /// Which logs must have the commits since everything was durable where it must be.
     pub unsynced: Need,
     /// Blocks read ahead for the transaction at hand, so that applying it cannot fail.
-    pub prefetched: BTreeMap<(u64, u64), Vec<u8>>,
+    pub prefetched: Prefetched,
     /// The superblock on the disk says that the volume is in use.
     pub is_open: bool,
     /// The superblock on the disk says that the fast disk may have what the big one lacks.

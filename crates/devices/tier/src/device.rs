@@ -4,11 +4,11 @@ use crate::commit::Volume;
 use crate::consent::what_is_missing;
 use crate::core::Core;
 use crate::discard::AT_CLOSE;
-use crate::errors::{damaged, invalid};
+use crate::errors::invalid;
 use crate::fast::{Fast, FastOptions, FastSettings, Identity, has_map_of};
 use crate::layout::BLOCK;
 use crate::mount::{format_big, mount, read_superblock};
-use crate::node::{Key, Space as Part};
+use crate::node::Key;
 use crate::options::{FormatOptions, MountOptions, NewFast};
 use crate::ring;
 use crate::slot::FastSlot;
@@ -209,57 +209,31 @@ impl ObjectDevice for TierDevice {
     }
 
     fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
-        let core = &mut *self.volume.core.lock();
-        core.known(object)?;
-        Ok(core.tree.get(&mut core.io, &Key::attribute(object.0, key))?.map(<[u8]>::to_vec))
+        self.volume.look(|core, _| {
+            core.known(object)?;
+            Ok(core.tree.get(&mut core.io, &Key::attribute(object.0, key))?.map(<[u8]>::to_vec))
+        })
     }
 
     fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
-        let core = &mut *self.volume.core.lock();
-        core.known(object)?;
-        let mut out = Vec::new();
-        let mut from = Some(from);
-        while let Some(start) = from.filter(|_| out.len() < limit) {
-            let Some((key, value)) = core.tree.next(&mut core.io, &Key::attribute(object.0, start))? else { break };
-            if key.object != object.0 || key.space != Part::Attribute {
-                break;
-            }
-            out.push((key.attribute_key(), value.to_vec()));
-            from = key.attribute_key().next();
-        }
-        Ok(out)
+        self.volume.look(|core, _| core.attributes(object, from, limit))
     }
 
     fn stat(&self, object: ObjectId) -> Result<ObjectStat> {
-        let mut core = self.volume.core.lock();
-        let onode = core.known(object)?;
-        let allocated =
-            if onode.has_blocks { onode.blocks.saturating_mul(BLOCK) } else { core.inline(object)?.len() as u64 };
-        Ok(ObjectStat { size: onode.size, allocated, hints: onode.hints, accessed: onode.accessed })
+        self.volume.look(|core, _| {
+            let onode = core.known(object)?;
+            let allocated =
+                if onode.has_blocks { onode.blocks.saturating_mul(BLOCK) } else { core.inline(object)?.len() as u64 };
+            Ok(ObjectStat { size: onode.size, allocated, hints: onode.hints, accessed: onode.accessed })
+        })
     }
 
     fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
-        let core = &mut *self.volume.core.lock();
-        let mut out = Vec::new();
-        let mut from = Some(from.0);
-        while let Some(start) = from.filter(|_| out.len() < limit) {
-            let Some((key, _)) = core.tree.next(&mut core.io, &Key::of(start, Part::Onode))? else { break };
-            if key.space != Part::Onode {
-                // The rest of an object that has no onode: nothing that could be shown.
-                let object = ObjectId(key.object);
-                if key.object != start {
-                    return Err(damaged(format!("{object} has content and no onode")));
-                }
-            } else {
-                out.push(ObjectId(key.object));
-            }
-            from = key.object.checked_add(1);
-        }
-        Ok(out)
+        self.volume.look(|core, _| core.list(from, limit))
     }
 
     fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
-        self.volume.core.lock().data_ranges(object, offset, limit)
+        self.volume.look(|core, _| core.data_ranges(object, offset, limit))
     }
 
     fn space(&self) -> Space {

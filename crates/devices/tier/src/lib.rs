@@ -41,6 +41,7 @@ mod inspect;
 mod join;
 mod layout;
 mod log;
+mod miss;
 mod mount;
 mod node;
 mod onode;

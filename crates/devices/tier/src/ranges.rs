@@ -1,11 +1,13 @@
-//! Which ranges of an object hold data: stored and pending blocks together.
+//! What there is: objects, their attributes, and which ranges of one hold data, stored and pending blocks together.
 
 use crate::core::Core;
+use crate::errors::damaged;
 use crate::extent::Extent;
 use crate::layout::BLOCK;
 use crate::node::{Key, Space as Part};
+use alloc::format;
 use alloc::vec::Vec;
-use onode_object::{ObjectId, Result};
+use onode_object::{AttributeKey, ObjectId, Result};
 
 impl Core {
     /// The ranges that hold data at or after `offset`, at most `limit`.
@@ -70,5 +72,52 @@ impl Core {
             return Ok(None);
         }
         Ok(self.extents(object, index, index + 1)?.into_iter().next())
+    }
+
+    /// The attributes of an object from `from` on, at most `limit`.
+    ///
+    /// # Errors
+    /// `NotFound`, `Corrupt`, `Media`.
+    pub fn attributes(
+        &mut self,
+        object: ObjectId,
+        from: AttributeKey,
+        limit: usize,
+    ) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
+        self.known(object)?;
+        let mut out = Vec::new();
+        let mut from = Some(from);
+        while let Some(start) = from.filter(|_| out.len() < limit) {
+            let Some((key, value)) = self.tree.next(&mut self.io, &Key::attribute(object.0, start))? else { break };
+            if key.object != object.0 || key.space != Part::Attribute {
+                break;
+            }
+            out.push((key.attribute_key(), value.to_vec()));
+            from = key.attribute_key().next();
+        }
+        Ok(out)
+    }
+
+    /// Objects from `from` on, at most `limit`.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Media`.
+    pub fn list(&mut self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
+        let mut out = Vec::new();
+        let mut from = Some(from.0);
+        while let Some(start) = from.filter(|_| out.len() < limit) {
+            let Some((key, _)) = self.tree.next(&mut self.io, &Key::of(start, Part::Onode))? else { break };
+            if key.space != Part::Onode {
+                // The rest of an object that has no onode: nothing that could be shown.
+                let object = ObjectId(key.object);
+                if key.object != start {
+                    return Err(damaged(format!("{object} has content and no onode")));
+                }
+            } else {
+                out.push(ObjectId(key.object));
+            }
+            from = key.object.checked_add(1);
+        }
+        Ok(out)
     }
 }

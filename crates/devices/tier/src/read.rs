@@ -9,6 +9,7 @@ use crate::core::Core;
 use crate::errors::{bug, within_mut};
 use crate::extent::Extent;
 use crate::layout::BLOCK;
+use crate::miss::{Miss, lacks};
 use crate::pending::Held;
 use crate::plan::{Found, ReadPlan, Source, Unsound, copy_part};
 use crate::wanted::Wanted;
@@ -24,15 +25,14 @@ impl Volume {
     /// # Errors
     /// `NotFound`; `Corrupt` with the range of the first damaged block.
     pub fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let (disks, copies, mut plan) = {
-            let mut core = self.core.lock();
+        let (disks, copies, mut plan) = self.look(|core, _| {
             let plan = core.plan_read(object, offset, buffer)?;
-            if plan.is_empty() {
-                return Ok(plan.count);
-            }
             core.pin(&plan.wanted);
-            (Arc::clone(&core.disks), !core.options.read_only, plan)
-        };
+            Ok((Arc::clone(&core.disks), !core.options.read_only, plan))
+        })?;
+        if plan.is_empty() {
+            return Ok(plan.count);
+        }
         let part = within_mut(buffer, 0..plan.count);
         let read = part.and_then(|part| {
             let found = disks.fetch(&mut plan.wanted, Source::Any)?;
@@ -136,7 +136,8 @@ impl Core {
         self.disks.consider(plan.object, plan.class, &plan.wanted, &found.from_big)
     }
 
-    fn count(&mut self, found: &Found) {
+    /// Counts what was read.
+    pub fn count(&mut self, found: &Found) {
         self.figures.blocks_read_fast += found.on_fast;
         self.figures.blocks_read += found.from_big.iter().map(|part| part.count as u64).sum::<u64>();
     }
@@ -174,13 +175,27 @@ impl Core {
         Ok(plan.wanted.pop().map(|it| it.bytes).unwrap_or_default())
     }
 
+    /// A block is lacking that is to be changed in part: it is read without the lock.
+    ///
+    /// # Errors
+    /// That it is lacking.
+    pub fn miss_content(&mut self, object: ObjectId, block: u64, extent: Extent) -> Result<()> {
+        let class = self.onode(object)?.unwrap_or_default().hints.placement_class;
+        let wanted = alloc::vec![Wanted::new(block, extent)];
+        self.pin(&wanted);
+        let (offset, size, count) = (block * BLOCK, u64::MAX, 0);
+        let plan = ReadPlan { object, offset, count, size, class, wanted, logged: Vec::new() };
+        self.io.miss = Some(Miss::Content(plan));
+        Err(lacks())
+    }
+
     /// Nobody writes to these blocks until they are unpinned.
     fn pin(&mut self, wanted: &[Wanted]) {
         wanted.iter().for_each(|it| self.space.pins.add(it.extent.block, it.extent.blocks()));
     }
 
     /// They were read. What was given up meanwhile is free now.
-    fn unpin(&mut self, wanted: &[Wanted]) {
+    pub fn unpin(&mut self, wanted: &[Wanted]) {
         wanted.iter().for_each(|it| self.space.pins.remove(it.extent.block, it.extent.blocks()));
         let freed = self.space.free_unpinned();
         if !freed.is_empty() {

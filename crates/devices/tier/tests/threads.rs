@@ -46,14 +46,36 @@ fn bypass() -> Hints {
 /// A volume whose changes return when the fast disk has them, with a hot object on the fast disk and a cold one that only the
 /// big disk has; and the gate of the big disk.
 fn volume() -> (TierDevice, Gate) {
-    let options = MountOptions {
+    let (device, gate, _) = volume_and_disks();
+    (device, gate)
+}
+
+struct Disks {
+    big: SimDisk,
+    fast: SimDisk,
+}
+
+impl Disks {
+    fn mount(&self) -> (TierDevice, Gate) {
+        let big = Gated::new(&self.big);
+        let gate = big.gate.clone();
+        (TierDevice::mount(Box::new(big), Some(Box::new(self.fast.clone())), &options()).unwrap(), gate)
+    }
+}
+
+fn options() -> MountOptions {
+    MountOptions {
         acknowledge: Acknowledge::Either,
         pending_bytes: 8 << 20,
         either_bytes: 32 << 20,
         ..MountOptions::default()
-    };
-    let (big, fast) = (Gated::new(&SimDisk::new("big", 64 << 20)), SimDisk::new("fast", 64 << 20));
-    let gate = big.gate.clone();
+    }
+}
+
+fn volume_and_disks() -> (TierDevice, Gate, Disks) {
+    let disks = Disks { big: SimDisk::new("big", 64 << 20), fast: SimDisk::new("fast", 64 << 20) };
+    let (big, fast) = (Gated::new(&disks.big), disks.fast.clone());
+    let (gate, options) = (big.gate.clone(), options());
     let format = FormatOptions { acknowledge: Acknowledge::Either, ..FormatOptions::default() };
     let division = FastOptions { ring_bytes: 16 << 20, ..small_division() };
     let fast = NewFast { options: division, ..new_fast(&fast) };
@@ -63,7 +85,7 @@ fn volume() -> (TierDevice, Gate) {
     device.sync(SyncScope::All).unwrap();
     while device.maintain(64).unwrap().more {}
     device.promote(HOT, true).unwrap();
-    (device, gate)
+    (device, gate, disks)
 }
 
 /// Does something in a thread of its own, which must be done within ten seconds.
@@ -119,6 +141,50 @@ fn a_read_that_waits_for_the_big_disk_holds_up_nobody_else() {
         gate.open();
         assert!(cold.join().unwrap() == content(2, 400_000));
     });
+    device.verify().unwrap();
+}
+
+/// The same for who waits for a node of the tree, and for the rest of a block that is to be changed.
+#[test]
+fn a_walk_that_waits_for_the_big_disk_holds_up_nobody_else() {
+    let (device, gate, disks) = volume_and_disks();
+    let first = device.reserve_ids(1000).unwrap().0;
+    for number in 0..600 {
+        put(&device, ObjectId(first + number), bypass(), &content(number, 3_000));
+    }
+    device.close().unwrap();
+    drop((device, gate));
+    // Nothing of the tree is in memory but what leads to the hot object.
+    let (device, gate) = disks.mount();
+    let device = &device;
+    assert!(read(device, HOT, 40_000) == content(1, 40_000));
+    put(device, ObjectId(20), Hints::default(), &content(3, 9_000));
+    device.sync(SyncScope::All).unwrap();
+    gate.close();
+    type Act<'a> = Box<dyn FnOnce() + Send + 'a>;
+    let walks: [Act<'_>; 3] = [
+        Box::new(move || assert!(read(device, ObjectId(first + 599), 3_000) == content(599, 3_000))),
+        Box::new(move || assert_eq!(device.stat(ObjectId(first + 300)).unwrap().size, 3_000)),
+        Box::new(move || {
+            let mut transaction = Transaction::new();
+            transaction.write(ObjectId(first + 200), 100, vec![7; 50]);
+            device.commit(transaction, Durability::Durable).unwrap();
+        }),
+    ];
+    thread::scope(|scope| {
+        let walks = walks.map(|walk| {
+            let walk = scope.spawn(walk);
+            assert!(gate.is_waited_for());
+            walk
+        });
+        goes_on(device, &gate, 30);
+        assert!(walks.iter().all(|walk| !walk.is_finished()));
+        gate.open();
+        walks.into_iter().for_each(|walk| walk.join().unwrap());
+    });
+    let mut expected = content(200, 3_000);
+    expected[100..150].fill(7);
+    assert!(read(device, ObjectId(first + 200), 3_000) == expected);
     device.verify().unwrap();
 }
 
