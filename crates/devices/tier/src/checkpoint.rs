@@ -153,18 +153,17 @@ impl Core {
         }
     }
 
-    /// Writes whole blocks of an object to free blocks; what they replace stays.
+    /// Puts whole blocks of an object into free blocks; what they replace stays. They are written by
+    /// [`write_placed`](crate::disks::Disks::write_placed), without the lock of the state.
     ///
     /// # Errors
-    /// `NoSpace`, `Media`.
+    /// `NoSpace`, `Corrupt`, `Media`.
     pub fn place(&mut self, object: ObjectId, first: u64, content: &[u8]) -> Result<Vec<Extent>> {
         let disks = Arc::clone(&self.disks);
         let sums: Vec<u32> = content.chunks(BLOCK_BYTES).map(crc32c).collect();
         self.give_places(object, first, &sums, &mut |piece, part| {
             let run = part_of(content, &part)?;
-            disks.post(piece.block, run, IoTag::Data)?;
-            disks.fast.lock().with(|fast| fast.write_back(&piece, run).map(|_| ()));
-            Ok(())
+            disks.waiting.lock().add_placed(piece, run.to_vec())
         })
     }
 

@@ -31,8 +31,9 @@ pub struct Volume {
 
 /// What applying found.
 enum Applied {
-    /// It is done, as this commit with these needs; the group is so large now that it should be written.
-    Done { commit: u64, need: Need, is_large: bool },
+    /// It is done, as this commit with these needs; the group is so large now that it should be written, or has content on its way to
+    /// its place.
+    Done { commit: u64, need: Need, is_large: bool, has_placed: bool },
     /// There is no room before a checkpoint.
     NeedsCheckpoint,
 }
@@ -53,6 +54,10 @@ impl Volume {
         if matches!(applied, Applied::NeedsCheckpoint) {
             self.checkpoint()?;
             applied = self.look(|core, given| core.try_commit(transaction, false, given))?;
+        }
+        if matches!(applied, Applied::Done { has_placed: true, .. }) {
+            let disks = alloc::sync::Arc::clone(&self.core.lock().disks);
+            disks.write_placed().map_err(|error| self.core.lock().fail(error))?;
         }
         match applied {
             Applied::NeedsCheckpoint => Err(no_space()),
@@ -219,7 +224,7 @@ impl Core {
         let next_id = ObjectId(self.next_id);
         validate(transaction, next_id, &mut |object| Ok(self.onode(object)?.is_some()))?;
         if transaction.is_empty() {
-            return Ok(Applied::Done { commit: self.commits, need: Need::ALL, is_large: false });
+            return Ok(Applied::Done { commit: self.commits, need: Need::ALL, is_large: false, has_placed: false });
         }
         let cost = self.prepare(transaction, given)?;
         let ignored = is_planted(Bug::FullTierReserveIgnored);
@@ -234,7 +239,10 @@ impl Core {
         // From here on nothing is begun anew.
         self.io.can_miss = false;
         self.need = Need::default();
+        let had_placed = core::mem::take(&mut self.group.has_placed);
         let done = self.apply_all(transaction);
+        let has_placed = self.group.has_placed;
+        self.group.has_placed |= had_placed;
         self.unsynced = self.unsynced.and(self.need);
         self.prefetched.clear();
         self.hold_old_nodes();
@@ -244,7 +252,7 @@ impl Core {
         let keep = self.options.node_cache_bytes / BLOCK;
         self.tree.evict(keep.max(8));
         let is_large = self.group.payload.len() >= 256 << 10 || self.pending.bytes() > self.options.pending_bytes;
-        Ok(Applied::Done { commit: self.commits, need: self.need, is_large })
+        Ok(Applied::Done { commit: self.commits, need: self.need, is_large, has_placed })
     }
 
     /// Applies a transaction that fits and was prepared, and adds it to the group.

@@ -22,6 +22,8 @@ pub struct Disks {
     pub big_way: Option<&'static str>,
     /// What the big disk is still to write.
     pub waiting: Mutex<Waiting>,
+    /// Who writes a part of it: nothing is written twice, and nothing when it may be somebody else's place already.
+    writing: Mutex<()>,
 }
 
 impl Disks {
@@ -29,7 +31,14 @@ impl Disks {
     #[must_use]
     pub fn new(big: Box<dyn BlockDev>, fast: FastSlot) -> Self {
         let (big_bytes, big_way) = (big.bytes(), big.way());
-        Self { big: Mutex::new(big), fast: Mutex::new(fast), big_bytes, big_way, waiting: Mutex::default() }
+        Self {
+            big: Mutex::new(big),
+            fast: Mutex::new(fast),
+            big_bytes,
+            big_way,
+            waiting: Mutex::default(),
+            writing: Mutex::default(),
+        }
     }
 
     /// Reads blocks of the big disk, or what it is still to write there.
@@ -61,6 +70,7 @@ impl Disks {
     /// # Errors
     /// The medium's.
     pub fn write_waiting(&self) -> Result<bool> {
+        let _writing = self.writing.lock();
         let Some(next) = self.waiting.lock().first() else { return Ok(false) };
         match next {
             Next::Run(first, run) => {
@@ -74,6 +84,19 @@ impl Disks {
             }
         }
         Ok(true)
+    }
+
+    /// Writes the content that commits have placed and not written yet.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn write_placed(&self) -> Result<()> {
+        let _writing = self.writing.lock();
+        loop {
+            let Some((first, run)) = self.waiting.lock().next_placed() else { return Ok(()) };
+            self.bring(first, &run.bytes, run.tag, &run.pieces)?;
+            self.waiting.lock().remove(first);
+        }
     }
 
     /// Writes a run from block `first` on, and offers its content to the fast disk.
@@ -111,7 +134,7 @@ impl Disks {
 
     /// Whether somebody works with the big disk now.
     pub fn is_taken(&self) -> bool {
-        self.big.try_lock().is_none()
+        self.writing.try_lock().is_none() || self.big.try_lock().is_none()
     }
 
     /// Writes blocks of the big disk.

@@ -153,7 +153,7 @@ impl Home<'_> {
     /// Writes a run, or looks whether a flush is done, or waits for both; true if the stage is.
     fn go_on(&self, stage: Stage, waits: bool) -> Result<bool> {
         if matches!(stage, Stage::Blocks) {
-            if (!waits && self.disks.is_busy()) || self.disks.write_waiting()? {
+            if (!waits && (self.disks.is_taken() || self.disks.is_busy())) || self.disks.write_waiting()? {
                 return Ok(false);
             }
             self.set_stage(Stage::Flush);

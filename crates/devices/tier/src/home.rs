@@ -60,6 +60,8 @@ impl Home<'_> {
     pub fn write(&self, write: Write) -> Result<()> {
         let Write { need, has_placed, to_fast, batch } = write;
         if has_placed && !is_planted(Bug::TierRecordBeforeContent) {
+            // Of others, too.
+            self.disks.write_placed()?;
             self.disks.flush()?;
         }
         if has_placed {

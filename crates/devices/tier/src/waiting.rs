@@ -1,14 +1,15 @@
 //! Writes that wait for the big disk: everybody reads them as if they were done.
 //!
 //! A checkpoint under way hands over all that it writes at once, in runs of blocks, and the disk takes one after the
-//! other when it has nothing else to do. A run is dropped only when the disk has it, so a write that fails leaves it readable.
+//! other when it has nothing else to do. So does a commit whose content goes to its place at once, and writes it when it has
+//! let go of the state. A run is dropped only when the disk has it, so a write that fails leaves it readable.
 
 use crate::errors::bug;
 use crate::fast::Piece;
 use crate::layout::{BLOCK, BLOCK_BYTES};
 use crate::pending::Logged;
 use crate::wanted::Wanted;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -55,6 +56,8 @@ pub enum Next {
 pub struct Waiting {
     runs: BTreeMap<u64, Arc<Run>>,
     bytes: u64,
+    /// Those of them that a commit writes as soon as it has let go of the state, in their order.
+    placed: VecDeque<u64>,
     far: BTreeMap<u64, Far>,
 }
 
@@ -89,6 +92,27 @@ impl Waiting {
             }
         }
         last.map_or(Ok(()), |(first, run)| self.put(first, run))
+    }
+
+    /// Adds content on its way to its place.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn add_placed(&mut self, piece: Piece, bytes: Vec<u8>) -> Result<()> {
+        self.put(piece.block, Run { bytes, tag: IoTag::Data, pieces: vec![piece] })?;
+        self.placed.push_back(piece.block);
+        Ok(())
+    }
+
+    /// The next of those that is not written yet.
+    pub fn next_placed(&mut self) -> Option<(u64, Arc<Run>)> {
+        while let Some(first) = self.placed.front() {
+            if let Some(run) = self.runs.get(first) {
+                return Some((*first, Arc::clone(run)));
+            }
+            self.placed.pop_front();
+        }
+        None
     }
 
     fn put(&mut self, first: u64, run: Run) -> Result<()> {
