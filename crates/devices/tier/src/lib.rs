@@ -52,6 +52,7 @@ mod place;
 mod plan;
 pub mod policy;
 mod probe;
+mod promote;
 mod ranges;
 mod read;
 mod record;

@@ -190,7 +190,7 @@ impl Core {
     }
 
     /// Nobody writes to these blocks until they are unpinned.
-    fn pin(&mut self, wanted: &[Wanted]) {
+    pub fn pin(&mut self, wanted: &[Wanted]) {
         wanted.iter().for_each(|it| self.space.pins.add(it.extent.block, it.extent.blocks()));
     }
 

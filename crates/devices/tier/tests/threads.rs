@@ -256,7 +256,7 @@ fn a_commit_for_both_disks_holds_up_none_for_the_fast_one() {
 /// Version `version` of an object: its length and all of its content follow from both numbers.
 fn version_of(object: u64, version: u64) -> Vec<u8> {
     let mut content = content(object << 32 | version, 3_000 + (object * 7 + version) as usize % 5 * 9_000);
-    if (object + version) % 16 == 0 {
+    if (object + version).is_multiple_of(16) {
         content.resize(700_000, object as u8);
     }
     content[..8].copy_from_slice(&version.to_le_bytes());
