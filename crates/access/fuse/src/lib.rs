@@ -8,16 +8,19 @@
 
 mod adaptor;
 mod answer;
+mod content;
 mod convert;
 mod credentials;
 mod directory;
 mod faces;
+mod greeting;
 mod keeper;
 mod mountpoint;
 mod opening;
 mod options;
 mod page_cache;
 mod patience;
+mod requests;
 mod session;
 mod set_id;
 
@@ -26,4 +29,5 @@ pub use mountpoint::{
     Mounted, TYPE_NAME, all_mounts, detach, is_dead, mount_of, mounted_at, prepare, release, remount,
 };
 pub use options::{Atime, Options};
+pub use requests::Requests;
 pub use session::{Ending, Mount};
