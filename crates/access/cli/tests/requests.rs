@@ -64,3 +64,26 @@ fn a_call_makes_no_more_requests_than_the_kernel_needs() {
     drop(one);
     onode!("umount", &directory).succeeds();
 }
+
+#[test]
+fn a_close_asks_for_nothing_where_it_has_nothing_to_tell() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("closes");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    let file = |n: u64| directory.join(format!("f{n}"));
+    for options in ["noflush", "sync", "ro"] {
+        onode!("mount", "-o", options, &image, &directory).succeeds();
+        if options == "noflush" {
+            let create = of_one(&directory, |n| drop(File::create(file(n)).expect("create")));
+            assert_eq!(create.get("flush"), None, "{create:?}");
+        }
+        drop(File::open(file(0)).expect("open"));
+        let open = of_one(&directory, |n| drop(File::open(file(n)).expect("open")));
+        assert!(open.keys().all(|kind| kind == "lookup"), "-o {options}: {open:?}");
+        let open = of_one(&directory, |n| drop(File::open(file(n)).expect("open")));
+        assert_eq!(open, counts(&[]), "-o {options}");
+        onode!("umount", &directory).succeeds();
+    }
+}

@@ -18,7 +18,7 @@ use crate::credentials::{caller, caller_with_groups, names_shown};
 use crate::directory;
 use crate::faces::Faces;
 use crate::greeting;
-use crate::opening::Opening;
+use crate::opening::{Opening, closing_tells};
 use crate::options::{Atime, Options};
 use crate::page_cache::PageCache;
 use crate::requests::{Kind, Requests};
@@ -65,6 +65,7 @@ pub(crate) struct Adaptor {
     /// How long the kernel may believe what it knows. Where others change the files without it: not at all.
     ttl: Duration,
     pub(crate) opening: Opening,
+    closing_tells: bool,
     pub(crate) page_cache: Arc<PageCache>,
     pub(crate) set_id: SetId,
     requests: Requests,
@@ -86,6 +87,8 @@ impl Adaptor {
             keeps_links: !is_shared && (options.atime != Atime::Strict || options.read_only),
             ttl: if is_shared { Duration::ZERO } else { TTL },
             opening,
+            // The close of a block device syncs it.
+            closing_tells: closing_tells(is_shared, options) || !faces.is_empty(),
             page_cache: Arc::new(PageCache::start(&files, Arc::clone(&notifier))?),
             set_id: SetId::new(&files, notifier),
             requests: Requests::new(),
@@ -368,6 +371,9 @@ impl Filesystem for Adaptor {
 
     fn flush(&self, _request: &Request, number: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
         self.serve(Kind::Flush);
+        if !self.closing_tells {
+            return reply.error(Errno::ENOSYS);
+        }
         if Faces::owns(number) {
             return answer_done(self.faces.sync(number), reply);
         }

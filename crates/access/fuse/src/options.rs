@@ -39,6 +39,8 @@ pub struct Options {
     pub allow_other: bool,
     /// The kernel gathers writes before it hands them over.
     pub writeback: bool,
+    /// The kernel tells of each close of a file, so that a close can tell of a write-back that failed.
+    pub flush: bool,
     /// Threads that serve requests.
     pub threads: usize,
     /// How the device spreads wear from now on; `None` keeps what the volume was made with.
@@ -60,9 +62,17 @@ impl Options {
             sync: false,
             allow_other: rustix::process::geteuid().is_root(),
             writeback: false,
+            flush: true,
             threads: 1,
             wear: None,
         }
+    }
+
+    /// Whether the close of a file is heard of: it may be the moment to commit what was written, or to tell that a write-back
+    /// failed. Where nothing is written, or each write returns when it is on the medium, there is nothing to do.
+    #[must_use]
+    pub const fn hears_closes(&self) -> bool {
+        self.flush && !self.read_only && !self.sync
     }
 
     /// Takes in a comma-separated list as `-o` has it; later ones win.
@@ -96,6 +106,8 @@ impl Options {
             "noallow_other" => self.allow_other = false,
             "writeback" => self.writeback = true,
             "nowriteback" => self.writeback = false,
+            "flush" => self.flush = true,
+            "noflush" => self.flush = false,
             "defaults"
             | "default_permissions"
             | "auto"
@@ -126,7 +138,7 @@ impl Options {
         let wrong = |why: String| {
             Err(Error::new(Class::Usage, "cannot mount", why).hint(
                 "the options are ro, rw, noatime, relatime, strictatime, suid, dev, noexec, sync, allow_other, noallow_other, \
-                 writeback, threads=N, wear=POLICY, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
+                 writeback, noflush, threads=N, wear=POLICY, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
             ))
         };
         match option.split_once('=') {
@@ -157,10 +169,11 @@ mod tests {
     #[test]
     fn later_options_win() {
         let mut options = Options::new();
-        options.apply("ro,noatime,dev,,threads=4,x-systemd.automount,wear=off,rw,wear=static").expect("valid");
+        options.apply("ro,noatime,dev,,threads=4,x-systemd.automount,wear=off,noflush,rw,wear=static").expect("valid");
         assert_eq!(options.wear, Some(WearPolicy::Static));
         assert!(!options.read_only && options.dev && !options.suid);
         assert_eq!((options.atime, options.threads), (Atime::Never, 4));
+        assert!(!options.flush && Options::new().flush);
     }
 
     #[test]

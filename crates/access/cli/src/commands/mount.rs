@@ -30,6 +30,7 @@ use std::process::{Command, Stdio};
     sync, async                      every change is on the medium when its call returns; default async\n  \
     allow_other, noallow_other       all users reach the files; default for root, not for others\n  \
     writeback                        the kernel gathers writes first: faster for small writes\n  \
+    noflush                          no request when a file is closed; a failed write-back is then told by fsync alone\n  \
     threads=N                        threads that serve requests; default 1\n  \
     wear=dynamic, static, off        how a flash device spreads wear from now on; default as it was made\n  \
     accept-loss                      open a volume although acknowledged data is missing (exit code 23 without it)\n  \

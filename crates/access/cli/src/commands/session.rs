@@ -216,6 +216,7 @@ fn mount_options(options: &Options) -> MountOptions {
         },
         // The mount answers no open calls, which makes opening a file almost free.
         opens_are_counted: false,
+        closes_are_heard: options.hears_closes(),
         write_cache_bytes: fitting(usual.write_cache_bytes).max(usual.stream_bytes),
         name_cache_bytes: fitting(usual.name_cache_bytes),
         cached_inodes: fitting(INODES_MAX * INODE_BYTES) / INODE_BYTES,
