@@ -10,6 +10,7 @@
 use crate::answer::{
     answer_attributes, answer_done, answer_empty, answer_entry, answer_shown, answer_space, answer_value, generation_of,
 };
+use crate::breakdown::Breakdown;
 use crate::content::Asked;
 use crate::convert::{
     allocation, attributes, errno, errno_of, inode, no_attributes, set_time, sought, timestamp, xattr_flags,
@@ -18,16 +19,18 @@ use crate::credentials::{caller, caller_with_groups, names_shown};
 use crate::directory;
 use crate::faces::Faces;
 use crate::greeting;
+use crate::late::Late;
 use crate::opening::{Opening, closing_tells};
 use crate::options::{Atime, Options};
 use crate::page_cache::PageCache;
 use crate::requests::{Kind, Requests};
 use crate::set_id::SetId;
+use crate::waiting::Waiting;
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, KernelConfig, LockOwner, Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
-    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
-    ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    InitFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
+    ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use onode::Result;
 use onode_base::ErrorKind;
@@ -36,7 +39,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// How long the kernel may believe what it knows; it drops what it changes itself.
@@ -50,9 +53,6 @@ pub const VIEW_PREFIX: &str = "onode.";
 /// Makes the view of a name, which comes without [`VIEW_PREFIX`]; `None` if there is no such view. A view may tell what the
 /// kernel asked for.
 pub type Views = Box<dyn Fn(&str, &Requests) -> Option<Vec<u8>> + Send + Sync>;
-
-/// The way to tell the kernel something it did not ask for; there once the session is.
-pub(crate) type LateNotifier = Arc<OnceLock<Notifier>>;
 
 pub(crate) struct Adaptor {
     pub(crate) files: Arc<FileSystem>,
@@ -69,6 +69,8 @@ pub(crate) struct Adaptor {
     pub(crate) page_cache: Arc<PageCache>,
     pub(crate) set_id: SetId,
     requests: Requests,
+    waiting: Waiting,
+    breakdown: Arc<Breakdown>,
 }
 
 impl Adaptor {
@@ -77,8 +79,9 @@ impl Adaptor {
         options: &Options,
         views: Views,
         faces: Faces,
-        notifier: LateNotifier,
+        late: Late,
     ) -> Result<Self> {
+        let Late { notifier, device, breakdown } = late;
         let is_shared = files.device().share().is_some();
         let opening = Opening::wanted(is_shared, options);
         Ok(Self {
@@ -92,15 +95,33 @@ impl Adaptor {
             page_cache: Arc::new(PageCache::start(&files, Arc::clone(&notifier))?),
             set_id: SetId::new(&files, notifier),
             requests: Requests::new(),
+            waiting: Waiting::new(options.spin, device),
+            breakdown,
             files,
             views,
             faces,
         })
     }
 
-    /// To be called first by what answers a request.
-    fn serve(&self, kind: Kind) {
+    /// To be called first by what answers a request, and held until it is answered.
+    fn serve(&self, kind: Kind) -> Served<'_> {
+        self.breakdown.stop_here();
         self.requests.count(kind);
+        self.waiting.begin();
+        Served(self)
+    }
+}
+
+/// A request that is being served. When this is dropped it was answered, and its thread waits for the next one.
+struct Served<'a>(&'a Adaptor);
+
+impl Drop for Served<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.breakdown.come();
+        } else {
+            self.0.waiting.wait();
+        }
     }
 }
 
@@ -119,7 +140,7 @@ impl Filesystem for Adaptor {
     }
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.serve(Kind::Lookup);
+        let _served = self.serve(Kind::Lookup);
         if self.faces.guards(parent, name) {
             return match self.faces.lookup(parent, name) {
                 Ok(found) => reply.entry(&self.ttl, &found, Generation(0)),
@@ -133,8 +154,9 @@ impl Filesystem for Adaptor {
         }
     }
 
-    fn forget(&self, _request: &Request, number: INodeNo, count: u64) {
-        self.serve(Kind::Forget);
+    fn forget(&self, request: &Request, number: INodeNo, count: u64) {
+        // One request may name many files.
+        let _served = self.waiting.is_new(request.unique().0).then(|| self.serve(Kind::Forget));
         if Faces::owns(number) {
             return;
         }
@@ -142,7 +164,7 @@ impl Filesystem for Adaptor {
     }
 
     fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
-        self.serve(Kind::Getattr);
+        let _served = self.serve(Kind::Getattr);
         if Faces::owns(number) {
             return answer_shown(&self.ttl, self.faces.attributes(number), reply);
         }
@@ -167,7 +189,7 @@ impl Filesystem for Adaptor {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        self.serve(Kind::Setattr);
+        let _served = self.serve(Kind::Setattr);
         if Faces::owns(number) {
             // A length is ignored, as by a block device; so are times.
             let refused = mode.is_some() || uid.is_some() || gid.is_some();
@@ -199,7 +221,7 @@ impl Filesystem for Adaptor {
     }
 
     fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
-        self.serve(Kind::Readlink);
+        let _served = self.serve(Kind::Readlink);
         match self.files.read_link(inode(number)) {
             Ok(target) => reply.data(&target),
             Err(error) => reply.error(errno(&error)),
@@ -216,7 +238,7 @@ impl Filesystem for Adaptor {
         device: u32,
         reply: ReplyEntry,
     ) {
-        self.serve(Kind::Mknod);
+        let _served = self.serve(Kind::Mknod);
         if self.faces.guards(parent, name) {
             return reply.error(Errno::EPERM);
         }
@@ -226,7 +248,7 @@ impl Filesystem for Adaptor {
     }
 
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
-        self.serve(Kind::Mkdir);
+        let _served = self.serve(Kind::Mkdir);
         if self.faces.guards(parent, name) {
             return reply.error(Errno::EPERM);
         }
@@ -236,7 +258,7 @@ impl Filesystem for Adaptor {
     }
 
     fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.serve(Kind::Unlink);
+        let _served = self.serve(Kind::Unlink);
         if self.faces.guards(parent, name) {
             return reply.error(Errno::EPERM);
         }
@@ -244,7 +266,7 @@ impl Filesystem for Adaptor {
     }
 
     fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.serve(Kind::Rmdir);
+        let _served = self.serve(Kind::Rmdir);
         if self.faces.guards(parent, name) {
             return reply.error(Errno::EPERM);
         }
@@ -252,7 +274,7 @@ impl Filesystem for Adaptor {
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
-        self.serve(Kind::Symlink);
+        let _served = self.serve(Kind::Symlink);
         if self.faces.guards(parent, name) {
             return reply.error(Errno::EPERM);
         }
@@ -271,7 +293,7 @@ impl Filesystem for Adaptor {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        self.serve(Kind::Rename);
+        let _served = self.serve(Kind::Rename);
         if self.faces.guards(parent, name) || self.faces.guards(new_parent, new_name) {
             return reply.error(Errno::EPERM);
         }
@@ -289,7 +311,7 @@ impl Filesystem for Adaptor {
     }
 
     fn link(&self, _request: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.serve(Kind::Link);
+        let _served = self.serve(Kind::Link);
         if Faces::owns(number) || self.faces.guards(parent, name) {
             return reply.error(Errno::EPERM);
         }
@@ -297,7 +319,7 @@ impl Filesystem for Adaptor {
     }
 
     fn open(&self, _request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        self.serve(Kind::Open);
+        let _served = self.serve(Kind::Open);
         match self.opening.of_file() {
             // After this answer the kernel never asks again and keeps what it has cached.
             None => reply.error(Errno::ENOSYS),
@@ -320,7 +342,7 @@ impl Filesystem for Adaptor {
         _flags: i32,
         reply: ReplyCreate,
     ) {
-        self.serve(Kind::Create);
+        let _served = self.serve(Kind::Create);
         if self.faces.guards(parent, name) {
             return reply.error(Errno::EPERM);
         }
@@ -345,7 +367,7 @@ impl Filesystem for Adaptor {
         owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        self.serve(Kind::Read);
+        let _served = self.serve(Kind::Read);
         let asked = Asked { number, offset, flags, owner, takes_bits: false };
         self.read_content(&asked, size as usize, reply);
     }
@@ -362,7 +384,7 @@ impl Filesystem for Adaptor {
         owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        self.serve(Kind::Write);
+        let _served = self.serve(Kind::Write);
         // The kernel says whether this write takes the set-id bits away.
         let takes_bits = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let asked = Asked { number, offset, flags, owner, takes_bits };
@@ -370,7 +392,7 @@ impl Filesystem for Adaptor {
     }
 
     fn flush(&self, _request: &Request, number: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
-        self.serve(Kind::Flush);
+        let _served = self.serve(Kind::Flush);
         if !self.closing_tells {
             return reply.error(Errno::ENOSYS);
         }
@@ -390,12 +412,12 @@ impl Filesystem for Adaptor {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        self.serve(Kind::Release);
+        let _served = self.serve(Kind::Release);
         reply.ok();
     }
 
     fn fsync(&self, _request: &Request, number: INodeNo, _handle: FileHandle, data_only: bool, reply: ReplyEmpty) {
-        self.serve(Kind::Fsync);
+        let _served = self.serve(Kind::Fsync);
         if Faces::owns(number) {
             return answer_done(self.faces.sync(number), reply);
         }
@@ -403,7 +425,7 @@ impl Filesystem for Adaptor {
     }
 
     fn opendir(&self, _request: &Request, _number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        self.serve(Kind::Opendir);
+        let _served = self.serve(Kind::Opendir);
         reply.opened(FileHandle(0), FopenFlags::empty());
     }
 
@@ -415,12 +437,12 @@ impl Filesystem for Adaptor {
         _flags: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        self.serve(Kind::Releasedir);
+        let _served = self.serve(Kind::Releasedir);
         reply.ok();
     }
 
     fn readdir(&self, _request: &Request, number: INodeNo, _handle: FileHandle, offset: u64, reply: ReplyDirectory) {
-        self.serve(Kind::Readdir);
+        let _served = self.serve(Kind::Readdir);
         if Faces::owns(number) {
             return self.faces.list(number, offset, reply);
         }
@@ -435,7 +457,7 @@ impl Filesystem for Adaptor {
         offset: u64,
         reply: ReplyDirectoryPlus,
     ) {
-        self.serve(Kind::Readdirplus);
+        let _served = self.serve(Kind::Readdirplus);
         if Faces::owns(number) {
             return self.faces.list_plus(number, offset, &self.ttl, reply);
         }
@@ -443,7 +465,7 @@ impl Filesystem for Adaptor {
     }
 
     fn fsyncdir(&self, _request: &Request, number: INodeNo, _handle: FileHandle, data_only: bool, reply: ReplyEmpty) {
-        self.serve(Kind::Fsyncdir);
+        let _served = self.serve(Kind::Fsyncdir);
         if Faces::owns(number) {
             return reply.ok();
         }
@@ -451,7 +473,7 @@ impl Filesystem for Adaptor {
     }
 
     fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {
-        self.serve(Kind::Statfs);
+        let _served = self.serve(Kind::Statfs);
         answer_space(&self.files.statfs(), reply);
     }
 
@@ -465,7 +487,7 @@ impl Filesystem for Adaptor {
         _position: u32,
         reply: ReplyEmpty,
     ) {
-        self.serve(Kind::Setxattr);
+        let _served = self.serve(Kind::Setxattr);
         if Faces::owns(number) {
             return reply.error(Errno::EPERM);
         }
@@ -476,7 +498,7 @@ impl Filesystem for Adaptor {
     }
 
     fn getxattr(&self, _request: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        self.serve(Kind::Getxattr);
+        let _served = self.serve(Kind::Getxattr);
         if Faces::owns(number) {
             return reply.error(errno_of(ErrorKind::NoAttribute));
         }
@@ -493,7 +515,7 @@ impl Filesystem for Adaptor {
     }
 
     fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
-        self.serve(Kind::Listxattr);
+        let _served = self.serve(Kind::Listxattr);
         if Faces::owns(number) {
             return answer_value(&[], size, reply);
         }
@@ -504,7 +526,7 @@ impl Filesystem for Adaptor {
     }
 
     fn removexattr(&self, request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.serve(Kind::Removexattr);
+        let _served = self.serve(Kind::Removexattr);
         if Faces::owns(number) {
             return reply.error(Errno::EPERM);
         }
@@ -516,7 +538,7 @@ impl Filesystem for Adaptor {
     }
 
     fn access(&self, _request: &Request, _number: INodeNo, _mask: AccessFlags, reply: ReplyEmpty) {
-        self.serve(Kind::Access);
+        let _served = self.serve(Kind::Access);
         // The kernel has decided already and does not ask again.
         reply.error(Errno::ENOSYS);
     }
@@ -531,7 +553,7 @@ impl Filesystem for Adaptor {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        self.serve(Kind::Fallocate);
+        let _served = self.serve(Kind::Fallocate);
         if Faces::owns(number) {
             return answer_done(self.faces.allocate(number, offset, length, mode), reply);
         }
@@ -549,7 +571,7 @@ impl Filesystem for Adaptor {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        self.serve(Kind::Lseek);
+        let _served = self.serve(Kind::Lseek);
         let Some(what) = sought(whence) else { return reply.error(Errno::EINVAL) };
         let Ok(from) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
         let found = match Faces::owns(number) {
@@ -576,7 +598,7 @@ impl Filesystem for Adaptor {
         _flags: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
-        self.serve(Kind::CopyFileRange);
+        let _served = self.serve(Kind::CopyFileRange);
         // The kernel then copies through its own cache, which takes no longer and leaves in the cache what was copied.
         reply.error(Errno::ENOSYS);
     }

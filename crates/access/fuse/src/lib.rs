@@ -8,6 +8,7 @@
 
 mod adaptor;
 mod answer;
+mod breakdown;
 mod content;
 mod convert;
 mod credentials;
@@ -15,6 +16,7 @@ mod directory;
 mod faces;
 mod greeting;
 mod keeper;
+mod late;
 mod mountpoint;
 mod opening;
 mod options;
@@ -23,6 +25,7 @@ mod patience;
 mod requests;
 mod session;
 mod set_id;
+mod waiting;
 
 pub use adaptor::{VIEW_PREFIX, Views};
 pub use mountpoint::{
