@@ -4,7 +4,7 @@
 //! The inode has an access time too, of when it was last stored. The later of both counts. If somebody sets a
 //! time before the one at the device, that one is taken back with the inode.
 
-use crate::inode::Inode;
+use crate::inodes::inode::Inode;
 use crate::state::Node;
 use crate::types::FileType;
 use onode_base::Timestamp;

@@ -3,10 +3,10 @@
 //! A cursor is the index of the slot to go on with: it stays good whatever is made or removed in the
 //! meantime, names that are there all the time come exactly once, and it needs no memory.
 
-use crate::entry::Entry;
 use crate::error::Result;
 use crate::file_system::FileSystem;
-use crate::slots::FIRST_SLOT;
+use crate::names::entry::Entry;
+use crate::names::slots::FIRST_SLOT;
 use crate::types::{DirectoryEntry, FileType, InodeNumber};
 use onode_base::ErrorKind;
 

@@ -5,14 +5,14 @@
 //! a name go to `/lost+found`, named `#` and their number.
 
 use super::{Finding, FindingKind, Report, check, load_settings, settings};
-use crate::entry::Entry;
 use crate::error::Result;
-use crate::inode::Inode;
+use crate::inodes::inode::Inode;
+use crate::inodes::xattr::Xattr;
 use crate::inodes::{Found, Inodes};
-use crate::slots::{NameHash, PASSED, Slots};
+use crate::names::entry::Entry;
+use crate::names::slots::{NameHash, PASSED, Slots};
 use crate::types::FileType;
 use crate::volume::VOLUME;
-use crate::xattr::Xattr;
 use onode_base::Timestamp;
 use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, ObjectId, ObjectKind, Transaction};
 

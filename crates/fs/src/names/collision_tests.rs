@@ -1,7 +1,7 @@
 //! The whole file system with a hash so weak that nearly every name collides.
 
-use crate::check;
-use crate::slots::NameHash;
+use crate::names::slots::NameHash;
+use crate::volume::check;
 use crate::{Caller, FileSystem, FormatOptions, InodeNumber, Inodes, Options, RenameFlags, XattrFlags, format};
 use onode_base::clock::ManualClock;
 use onode_base::{Prng, Timestamp};

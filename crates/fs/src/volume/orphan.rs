@@ -5,10 +5,10 @@
 
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
+use crate::inodes::xattr;
 use crate::state::State;
 use crate::types::InodeNumber;
 use crate::volume::VOLUME;
-use crate::xattr;
 use onode_base::{ErrorKind, Timestamp};
 use onode_object::{AttributeKey, AttributeKind, Durability, Mutation, ObjectDevice, ObjectId, SyncScope, Transaction};
 

@@ -3,11 +3,11 @@
 //! Writes go to the write-clustering cache; reads lay what is in the cache over what the device has.
 //! The lock is not held while the device reads.
 
-use crate::access;
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
-use crate::inode::Inode;
-use crate::namespace::{GROUP_EXECUTE, SET_GROUP, SET_USER};
+use crate::inodes::access;
+use crate::inodes::inode::Inode;
+use crate::names::namespace::{GROUP_EXECUTE, SET_GROUP, SET_USER};
 use crate::options::AccessTimes;
 use crate::state::State;
 use crate::types::{Caller, FileType, InodeNumber};

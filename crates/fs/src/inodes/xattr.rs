@@ -3,16 +3,16 @@
 //! A value object is made, replaced and removed in the transaction that changes the slot, so there is
 //! never one without a slot nor a slot without its object.
 
-use crate::acl;
-use crate::attachment;
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
-use crate::inode::Inode;
-use crate::namespace::SET_GROUP;
-use crate::placement;
-use crate::slots::{Slot, Slots};
+use crate::inodes::acl;
+use crate::inodes::attachment;
+use crate::inodes::inode::Inode;
+use crate::names::namespace::SET_GROUP;
+use crate::names::slots::{Slot, Slots};
 use crate::state::State;
 use crate::types::{Caller, InodeNumber, XattrFlags};
+use crate::volume::placement;
 use onode_base::{ErrorKind, varint};
 use onode_object::{AttributeKey, AttributeKind, Hints, ObjectDevice, ObjectId, Transaction};
 
@@ -342,7 +342,7 @@ impl FileSystem {
             }
             payloads.push((self.hash.home(name), payload));
         }
-        for (index, bytes) in crate::slots::place(payloads) {
+        for (index, bytes) in crate::names::slots::place(payloads) {
             transaction.set_attribute(number.object(), AttributeKey::new(AttributeKind::XATTR, index), bytes);
         }
         Ok(())

@@ -8,10 +8,10 @@
 //! A write-back that fails loses nothing: the data stays dirty, the file remembers the failure, and
 //! every handle of it hears of it once.
 
-use crate::access;
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::inodes::Inodes;
+use crate::inodes::access;
 use crate::state::{Node, State};
 use crate::types::InodeNumber;
 use onode_base::{ErrorKind, Timestamp};

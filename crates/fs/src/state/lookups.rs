@@ -3,7 +3,7 @@
 //! The kernel decides how many files it remembers, so this is the one thing that grows with them: eight bytes a place in a
 //! table that is between a quarter and seven eighths full. All else that is known of a file can be read again.
 
-use crate::hash::NumberMap;
+use crate::state::hash::NumberMap;
 
 const COUNT_BITS: u32 = 16;
 const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;

@@ -5,10 +5,10 @@
 
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
-use crate::namespace::Removal;
-use crate::orphan::Ended;
+use crate::names::namespace::Removal;
 use crate::state::State;
 use crate::types::{Caller, FileHandle, FileType, InodeNumber};
+use crate::volume::orphan::Ended;
 use onode_base::{ErrorKind, Timestamp};
 use onode_object::powers::{Content, MapObjects, Placed};
 use onode_object::{Durability, ObjectId, Transaction};

@@ -4,14 +4,14 @@
 //! lets content change without a transaction. A write that is durable at its return becomes one transaction at once,
 //! without the write-clustering cache in between.
 
-use crate::access;
-use crate::data::drop_privileges;
+use crate::content::data::drop_privileges;
+use crate::content::write_back::SHORT_WRITE_BYTES;
 use crate::error::Result;
 use crate::file_system::FileSystem;
+use crate::inodes::access;
 use crate::options::AccessTimes;
 use crate::state::{Node, Place, State};
 use crate::types::{Caller, InodeNumber};
-use crate::write_back::SHORT_WRITE_BYTES;
 use onode_base::ErrorKind;
 use onode_object::Transaction;
 use onode_object::powers::MapObjects;

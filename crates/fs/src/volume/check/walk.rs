@@ -1,14 +1,14 @@
 //! Collecting: every object, every inode, every name and attribute, once each and in order.
 
 use super::{Finding, FindingKind, Report};
-use crate::entry::Entry;
 use crate::error::Result;
+use crate::inodes::xattr::{Value, Xattr};
 use crate::inodes::{Found, Inodes};
-use crate::orphan;
-use crate::slots::{FIRST_SLOT, LAST_SLOT, NameHash, Slot, Slots, next_slot};
+use crate::names::entry::Entry;
+use crate::names::slots::{FIRST_SLOT, LAST_SLOT, NameHash, Slot, Slots, next_slot};
 use crate::types::FileType;
 use crate::volume::VOLUME;
-use crate::xattr::{Value, Xattr};
+use crate::volume::orphan;
 use onode_base::ErrorKind;
 use onode_object::{AttributeKind, ObjectDevice, ObjectId, ObjectKind};
 use std::collections::{BTreeMap, BTreeSet};

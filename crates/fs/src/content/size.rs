@@ -1,6 +1,6 @@
 //! The size and the holes of files: truncate, allocate, punch, seek.
 
-use crate::data::drop_privileges;
+use crate::content::data::drop_privileges;
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::state::State;

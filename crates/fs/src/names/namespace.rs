@@ -3,17 +3,17 @@
 //! Every change is one transaction: the names, the inodes and the directories' counts and times
 //! change together or not at all.
 
-use crate::acl;
-use crate::entry::{Entry, is_valid_name};
+use crate::content::memory::Block;
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
-use crate::inode::Inode;
-use crate::memory::Block;
-use crate::names::CachedName;
-use crate::orphan::Ended;
-use crate::slots::Slot;
+use crate::inodes::acl;
+use crate::inodes::inode::Inode;
+use crate::names::cache::CachedName;
+use crate::names::entry::{Entry, is_valid_name};
+use crate::names::slots::Slot;
 use crate::state::{Node, Place, State};
 use crate::types::{Attributes, Caller, FileHandle, FileType, InodeNumber};
+use crate::volume::orphan::Ended;
 use onode_base::{ErrorKind, Timestamp};
 use onode_object::powers::Content;
 use onode_object::{Hints, Transaction};

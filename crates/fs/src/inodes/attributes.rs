@@ -1,12 +1,12 @@
 //! What `stat` tells and `chmod`, `chown`, `utimensat` and `truncate` change.
 
-use crate::access;
-use crate::acl;
-use crate::data::drop_set_bits;
+use crate::content::data::drop_set_bits;
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
-use crate::inode::Inode;
-use crate::namespace::SET_GROUP;
+use crate::inodes::access;
+use crate::inodes::acl;
+use crate::inodes::inode::Inode;
+use crate::names::namespace::SET_GROUP;
 use crate::state::State;
 use crate::types::{Attributes, Caller, InodeNumber, SetAttributes, SetTime};
 use onode_base::{ErrorKind, Timestamp};

@@ -1,7 +1,7 @@
 //! POSIX access control lists, in the bytes the kernel and `setfacl` use: kept as given, inherited on
 //! creation, and in step with the mode. Who may do what is the kernel's to decide.
 
-use crate::inode::Inode;
+use crate::inodes::inode::Inode;
 
 /// Name of the attribute with a file's access ACL.
 pub(crate) const ACCESS: &[u8] = b"system.posix_acl_access";

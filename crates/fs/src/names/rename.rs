@@ -1,12 +1,12 @@
 //! Rename, with all its flags, in one transaction.
 
-use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
-use crate::inode::Inode;
-use crate::names::CachedName;
-use crate::namespace::{check_name, is_entry_of};
-use crate::slots::Slot;
+use crate::inodes::inode::Inode;
+use crate::names::cache::CachedName;
+use crate::names::entry::Entry;
+use crate::names::namespace::{check_name, is_entry_of};
+use crate::names::slots::Slot;
 use crate::state::State;
 use crate::types::{FileType, InodeNumber, RenameFlags};
 use onode_base::planted::{Bug, is_planted};

@@ -11,7 +11,7 @@ mod walk;
 
 use crate::error::{Error, Result};
 use crate::inodes::Inodes;
-use crate::slots::NameHash;
+use crate::names::slots::NameHash;
 use crate::volume::VolumeInfo;
 use onode_base::ErrorKind;
 use onode_object::{ObjectDevice, ObjectId};

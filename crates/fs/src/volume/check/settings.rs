@@ -5,8 +5,8 @@
 //! the volume was made, and the list of open files without a name, which come to `/lost+found`.
 
 use crate::error::{Error, Result};
-use crate::inode::INODE_KEY;
 use crate::inodes::Inodes;
+use crate::inodes::inode::INODE_KEY;
 use crate::options::FormatOptions;
 use crate::volume::{MAGIC, VOLUME, VOLUME_KEY, VolumeInfo};
 use onode_base::{ErrorKind, Timestamp, varint};
