@@ -1,4 +1,5 @@
-//! The bytes of files: the write-clustering cache, write-back, direct writes, sizes, files as memory.
+//! The bytes of files: the write-clustering cache, write-back, direct writes, sizes, files as
+//! memory.
 
 pub mod cluster;
 pub mod data;

@@ -1,15 +1,15 @@
 //! The mounted file system: mount, unmount, the calls that concern the whole volume, and the few
 //! helpers every other module stands on.
 //!
-//! One lock guards the memory ([`State`]); file content is read and syncs are waited for without it.
-//! Every change is one transaction: the new inodes are computed, committed, and only then taken into
-//! memory, so a refused commit leaves nothing to undo.
+//! One lock guards the memory ([`State`]); file content is read and syncs are waited for without
+//! it. Every change is one transaction: the new inodes are computed, committed, and only then taken
+//! into memory, so a refused commit leaves nothing to undo.
 
-use crate::content::write_back::MARGIN_BYTES;
 use crate::error::{Error, Result};
 use crate::inodes::access;
 use crate::inodes::inode::Inode;
 use crate::inodes::{Found, Inodes};
+use crate::limits::{MARGIN_BYTES, NAME_BYTES_MAX};
 use crate::names::slots::{NameHash, Slots};
 use crate::options::{Options, WriteMode};
 use crate::state::{Node, State};
@@ -200,7 +200,7 @@ impl FileSystem {
             // The volume object is no file.
             files: space.objects.saturating_sub(1) / self.inodes.ids() + files_free,
             files_free,
-            name_bytes_max: crate::names::namespace::NAME_BYTES_MAX as u32,
+            name_bytes_max: NAME_BYTES_MAX as u32,
         }
     }
 
@@ -243,8 +243,9 @@ impl FileSystem {
         self.clock.now()
     }
 
-    /// When a content changes. Others of a shared device see by the time whether what they know is old, so it is later
-    /// than that of the change before, unless somebody has set that one far ahead.
+    /// When a content changes. Others of a shared device see by the time whether what they know is
+    /// old, so it is later than that of the change before, unless somebody has set that one far
+    /// ahead.
     pub(crate) fn content_time(&self, inode: &Inode) -> Timestamp {
         let (now, before) = (self.now(), inode.modified);
         let is_ahead = now <= before && before.seconds.saturating_sub(now.seconds) <= 1;
@@ -419,7 +420,8 @@ impl FileSystem {
     }
 }
 
-/// What a change of names or attributes adds to the device; `None` if it takes something away or puts as much in its place.
+/// What a change of names or attributes adds to the device; `None` if it takes something away or
+/// puts as much in its place.
 fn growth_of(transaction: &Transaction) -> Option<Demand> {
     let is_listed = |key: &AttributeKey| [AttributeKind::ENTRY, AttributeKind::XATTR].contains(&key.kind);
     let mut demand = Demand::default();

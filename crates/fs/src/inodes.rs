@@ -1,8 +1,8 @@
 //! Where inodes are: in the onodes of their files, or each in an object of its own.
 //!
-//! Embedded is what every volume should have (paper 1, section V.D): one object a file. Separate is the
-//! other side of that comparison: the inode is the content of a second object, of a fixed size, so that a
-//! change of it only ever overwrites and a full volume can still let go of files (N7).
+//! Embedded is what every volume should have (paper 1, section V.D): one object a file. Separate is
+//! the other side of that comparison: the inode is the content of a second object, of a fixed size,
+//! so that a change of it only ever overwrites and a full volume can still let go of files (N7).
 
 pub mod access;
 pub mod acl;

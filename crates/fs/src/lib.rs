@@ -1,9 +1,9 @@
-//! The host file system of Onode: POSIX names, directories, inodes, handles and write clustering over
-//! any [`ObjectDevice`](onode_object::ObjectDevice).
+//! The host file system of Onode: POSIX names, directories, inodes, handles and write clustering
+//! over any [`ObjectDevice`](onode_object::ObjectDevice).
 //!
-//! A file is an object; its inode number is the object's id. Names, inodes and extended attributes are
-//! attributes of objects, so create, rename and unlink are one transaction each and there is no journal
-//! here. The file system knows files and objects and never the medium.
+//! A file is an object; its inode number is the object's id. Names, inodes and extended attributes
+//! are attributes of objects, so create, rename and unlink are one transaction each and there is no
+//! journal here. The file system knows files and objects and never the medium.
 //!
 //! | folder | what it holds |
 //! |---|---|
@@ -20,23 +20,23 @@ mod content;
 pub mod error;
 mod file_system;
 pub mod inodes;
+mod limits;
 mod names;
 pub mod options;
 mod state;
 pub mod types;
 pub mod volume;
 
-pub use content::memory::Block;
 pub use error::{Error, Result};
 pub use file_system::FileSystem;
 pub use inodes::xattr::{XATTR_NAME_BYTES_MAX, XATTR_VALUE_BYTES_MAX};
 pub use inodes::{Inodes, attachment, inode};
-pub use names::namespace::{LINKS_MAX, NAME_BYTES_MAX, TARGET_BYTES_MAX};
+pub use limits::{LINKS_MAX, NAME_BYTES_MAX, TARGET_BYTES_MAX};
 pub use names::path::{self, Follow};
 pub use onode_base::ErrorKind;
 pub use options::{AccessTimes, FormatOptions, Options, WriteMode};
 pub use types::{
-    Allocate, Attributes, Caller, DirectoryEntry, FileHandle, FileType, InodeNumber, OpenFlags, RenameFlags, Seek,
-    SetAttributes, SetTime, StatFs, Statistics, XattrFlags,
+    Allocate, Attributes, Block, Caller, DirectoryEntry, FileHandle, FileType, InodeNumber, OpenFlags, RenameFlags,
+    Seek, SetAttributes, SetTime, StatFs, Statistics, XattrFlags,
 };
 pub use volume::{FORMAT_VERSION, Features, VolumeInfo, check, format, placement};

@@ -32,8 +32,8 @@ pub enum AccessTimes {
 pub struct Options {
     /// Accept no change and write nothing.
     pub read_only: bool,
-    /// Consent to open a volume that holds less than it promised ([`ErrorKind::Loss`]). Who opens the device hands
-    /// it on; names and files do not ask.
+    /// Consent to open a volume that holds less than it promised ([`ErrorKind::Loss`]). Who opens
+    /// the device hands it on; names and files do not ask.
     pub accept_loss: bool,
     /// When data reaches the medium.
     pub write_mode: WriteMode,
@@ -52,8 +52,9 @@ pub struct Options {
     /// Whether every use of a file lies between `open` and `release`. If not (a FUSE mount without
     /// open calls), a file without a name lives until it is forgotten.
     pub opens_are_counted: bool,
-    /// Whether every close of a file that may have been written calls `flush`, `flush_file` or `release`. If not (a FUSE
-    /// mount that is not told of closes), a file that is written anew counts as done when it is written back.
+    /// Whether every close of a file that may have been written calls `flush`, `flush_file` or
+    /// `release`. If not (a FUSE mount that is not told of closes), a file that is written anew
+    /// counts as done when it is written back.
     pub closes_are_heard: bool,
 }
 

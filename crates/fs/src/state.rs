@@ -1,7 +1,7 @@
 //! What the file system holds in memory: nodes (inodes in use or cached), names, handles, counters.
 //!
-//! A node that is dirty, open or without a name stays; the others are kept while there is room, whatever the kernel
-//! knows. Everything here can be rebuilt from the device, except what is dirty.
+//! A node that is dirty, open or without a name stays; the others are kept while there is room,
+//! whatever the kernel knows. Everything here can be rebuilt from the device, except what is dirty.
 
 pub mod handle;
 pub mod handles;
@@ -194,13 +194,15 @@ pub(crate) struct State {
     sweep: VecDeque<u64>,
     cached_inodes: usize,
     pub names: NameCache,
-    /// Dirty files, longest dirty first, each with its place in the order; other places are of files that are clean.
+    /// Dirty files, longest dirty first, each with its place in the order; other places are of
+    /// files that are clean.
     dirty_order: VecDeque<(u64, u64)>,
     dirty_files: usize,
     next_dirty: u64,
     /// Bytes in the write-clustering cache.
     pub dirty_bytes: usize,
-    /// Space that there is at least as far as the device was asked, and what of it is set aside for dirty files.
+    /// Space that there is at least as far as the device was asked, and what of it is set aside for
+    /// dirty files.
     pub space: u64,
     pub promised: u64,
     /// Ids reserved and not yet used.
@@ -360,7 +362,8 @@ impl State {
         Some(self.handles.open(OpenFile { inode: number, failures_told: node.failures }))
     }
 
-    /// Forgets every name, and every file that is neither dirty nor in use: the device may have others now.
+    /// Forgets every name, and every file that is neither dirty nor in use: the device may have
+    /// others now.
     pub(crate) fn forget_caches(&mut self) {
         self.names.clear();
         self.sweep.retain(|number| {

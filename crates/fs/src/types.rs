@@ -60,7 +60,8 @@ impl FileType {
         Self::Socket,
     ];
 
-    /// The type a byte of the format stands for (the same numbers as `d_type` of a directory entry).
+    /// The type a byte of the format stands for (the same numbers as `d_type` of a directory
+    /// entry).
     #[must_use]
     pub const fn from_byte(byte: u8) -> Option<Self> {
         match byte {
@@ -132,8 +133,8 @@ pub enum SetTime {
 
 /// What to change with `set_attributes`; `None` leaves a thing as it is.
 ///
-/// A change that names nothing is what Linux makes of `chown(path, -1, -1)`: it renews the change time
-/// and, as every chown of a file does, clears setuid and setgid.
+/// A change that names nothing is what Linux makes of `chown(path, -1, -1)`: it renews the change
+/// time and, as every chown of a file does, clears setuid and setgid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SetAttributes {
     /// Permission bits (12 bits).
@@ -161,8 +162,8 @@ pub struct Caller {
     pub gid: u32,
     /// Bits to take from the mode of a new file, unless its directory has a default ACL.
     pub umask: u32,
-    /// Supplementary groups, if known. `None` means that whoever called has already dropped a setgid
-    /// bit the caller may not set (the kernel does under `default_permissions`).
+    /// Supplementary groups, if known. `None` means that whoever called has already dropped a
+    /// setgid bit the caller may not set (the kernel does under `default_permissions`).
     pub groups: Option<Vec<u32>>,
 }
 
@@ -295,4 +296,15 @@ pub struct Statistics {
     pub name_cache_misses: u64,
     /// Write-backs in the background that failed.
     pub write_back_errors: u64,
+}
+
+/// A block of the device's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Where it begins, in bytes from the start of the memory.
+    pub address: u64,
+    /// So many of its bytes count.
+    pub bytes: u64,
+    /// The bytes are durable already.
+    pub is_durable: bool,
 }

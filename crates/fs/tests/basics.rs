@@ -145,7 +145,8 @@ fn holes_are_zeros_and_can_be_found() {
     assert_eq!(content(&fs, file)[98..110], *b"\0\0da\0\0\0\0\0\0\0\0");
 }
 
-/// Zeroing a range past the end once was a hole and, later, a new size: a crash could show the middle.
+/// Zeroing a range past the end once was a hole and, later, a new size: a crash could show the
+/// middle.
 #[test]
 fn zeroing_past_the_end_is_one_commit() {
     let (volume, fs) = mounted();

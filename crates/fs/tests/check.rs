@@ -1,4 +1,5 @@
-//! One damage per finding: the check names exactly it, the repair mends it, and nothing else changes.
+//! One damage per finding: the check names exactly it, the repair mends it, and nothing else
+//! changes.
 
 mod common;
 use check::{Finding, FindingKind, Severity, check, repair};
@@ -141,7 +142,8 @@ fn volume_damaged() {
     sample.is_whole();
 }
 
-/// Damage took the object of the settings: every name is still found, and the files have what they had.
+/// Damage took the object of the settings: every name is still found, and the files have what they
+/// had.
 #[test]
 fn volume_lost() {
     let sample = Sample::new();

@@ -1,4 +1,5 @@
-//! Directories mapped to sections of a tiered device: who hands what on to whom, and the attributes that show it.
+//! Directories mapped to sections of a tiered device: who hands what on to whom, and the attributes
+//! that show it.
 
 mod common;
 use common::recorder::Recorder;

@@ -1,5 +1,5 @@
-//! The write-clustering cache of one file (paper 1, section III.A): bytes written but not yet given to
-//! the device, as ranges that neither overlap nor touch.
+//! The write-clustering cache of one file (paper 1, section III.A): bytes written but not yet given
+//! to the device, as ranges that neither overlap nor touch.
 //!
 //! Small sequential writes grow one range; a rewritten byte is held once. It knows no device and no
 //! budget; the owner adds up [`DirtyRanges::bytes`].
@@ -50,7 +50,8 @@ impl DirtyRanges {
         self.ranges.iter().map(|(start, data)| (*start, data.as_slice()))
     }
 
-    /// Puts `data` at `offset` over what is there; returns the length of the range it is now part of.
+    /// Puts `data` at `offset` over what is there; returns the length of the range it is now part
+    /// of.
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> usize {
         if data.is_empty() {
             return 0;
@@ -81,7 +82,8 @@ impl DirtyRanges {
         held.len()
     }
 
-    /// Takes out the ranges after `start` that begin at or before `end`; returns their bytes after it.
+    /// Takes out the ranges after `start` that begin at or before `end`; returns their bytes after
+    /// it.
     fn absorb_following(&mut self, start: u64, end: u64) -> Vec<u8> {
         let mut tail = Vec::new();
         while let Some((&next, _)) = self.ranges.range(start + 1..=end).next() {
@@ -136,8 +138,8 @@ impl DirtyRanges {
         (self.bytes, self.blocks) = (0, 0);
     }
 
-    /// Copies what is held of `offset..offset + buffer.len()` into `buffer`; returns the ranges of the
-    /// buffer that are not held.
+    /// Copies what is held of `offset..offset + buffer.len()` into `buffer`; returns the ranges of
+    /// the buffer that are not held.
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Vec<Range<usize>> {
         let end = offset + buffer.len() as u64;
         let mut gaps = Vec::new();

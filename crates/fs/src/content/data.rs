@@ -1,13 +1,13 @@
 //! The bytes of files: read, write, links' targets.
 //!
-//! Writes go to the write-clustering cache; reads lay what is in the cache over what the device has.
-//! The lock is not held while the device reads.
+//! Writes go to the write-clustering cache; reads lay what is in the cache over what the device
+//! has. The lock is not held while the device reads.
 
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::inodes::access;
 use crate::inodes::inode::Inode;
-use crate::names::namespace::{GROUP_EXECUTE, SET_GROUP, SET_USER};
+use crate::limits::{GROUP_EXECUTE, SET_GROUP, SET_USER};
 use crate::options::AccessTimes;
 use crate::state::State;
 use crate::types::{Caller, FileType, InodeNumber};
@@ -220,8 +220,8 @@ pub(crate) fn drop_privileges(inode: &mut Inode, caller: &Caller) {
     }
 }
 
-/// Clears setuid, and setgid of a program. Where the group may not execute, which once meant mandatory locks, those who
-/// may set the bit leave it.
+/// Clears setuid, and setgid of a program. Where the group may not execute, which once meant
+/// mandatory locks, those who may set the bit leave it.
 pub(crate) fn drop_set_bits(inode: &mut Inode, caller: &Caller) {
     inode.permissions &= !SET_USER;
     if inode.permissions & GROUP_EXECUTE != 0 || !caller.may_set_group_bit(inode.gid) {

@@ -1,8 +1,8 @@
 //! Short ways for what is asked most: they mean the same as the long ones.
 //!
-//! On a device whose objects are memory a file in one block is read where it lies, and overwritten there if the device's mode
-//! lets content change without a transaction. A write that is durable at its return becomes one transaction at once,
-//! without the write-clustering cache in between.
+//! On a device whose objects are memory a file in one block is read where it lies, and overwritten
+//! there if the device's mode lets content change without a transaction. A write that is durable at
+//! its return becomes one transaction at once, without the write-clustering cache in between.
 
 use crate::content::data::drop_privileges;
 use crate::content::write_back::SHORT_WRITE_BYTES;
@@ -116,9 +116,10 @@ impl FileSystem {
         self.commit_write(state, caller, number, offset, &data[..length])
     }
 
-    /// When nothing can be set aside any more: writes at once, as much as the device takes, over bytes of a file that it has, or
-    /// into space that it gives only to data in hand. What is written over needs space only until it is given up, and the
-    /// device keeps some for that. `None` if there is no room.
+    /// When nothing can be set aside any more: writes at once, as much as the device takes, over
+    /// bytes of a file that it has, or into space that it gives only to data in hand. What is
+    /// written over needs space only until it is given up, and the device keeps some for that.
+    /// `None` if there is no room.
     pub(crate) fn write_when_full(
         &self,
         state: &mut State,

@@ -1,5 +1,5 @@
-//! Files that were memory and memory that was a file (paper 2, section IV): on devices whose objects are memory a file is
-//! made of a block, and becomes a block again, without a copy.
+//! Files that were memory and memory that was a file (paper 2, section IV): on devices whose
+//! objects are memory a file is made of a block, and becomes a block again, without a copy.
 //!
 //! The block itself is the device's business; here are the names.
 
@@ -7,22 +7,11 @@ use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::names::namespace::Removal;
 use crate::state::State;
-use crate::types::{Caller, FileHandle, FileType, InodeNumber};
+use crate::types::{Block, Caller, FileHandle, FileType, InodeNumber};
 use crate::volume::orphan::Ended;
 use onode_base::{ErrorKind, Timestamp};
 use onode_object::powers::{Content, MapObjects, Placed};
 use onode_object::{Durability, ObjectId, Transaction};
-
-/// A block of the device's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
-    /// Where it begins, in bytes from the start of the memory.
-    pub address: u64,
-    /// So many of its bytes count.
-    pub bytes: u64,
-    /// The bytes are durable already.
-    pub is_durable: bool,
-}
 
 impl FileSystem {
     fn mapping(&self) -> Result<&dyn MapObjects> {
@@ -30,12 +19,12 @@ impl FileSystem {
         self.device.map_objects().ok_or_else(|| Error::new(ErrorKind::NotSupported, why))
     }
 
-    /// Makes a regular file of a block of memory: the bytes stay where they are, and the file is durable, name and content,
-    /// when this returns.
+    /// Makes a regular file of a block of memory: the bytes stay where they are, and the file is
+    /// durable, name and content, when this returns.
     ///
     /// # Errors
-    /// `NotSupported` on other devices, `Invalid` if there is no such block or it belongs to a file; as
-    /// [`make_node`](Self::make_node).
+    /// `NotSupported` on other devices, `Invalid` if there is no such block or it belongs to a
+    /// file; as [`make_node`](Self::make_node).
     pub fn publish(
         &self,
         caller: &Caller,
@@ -51,16 +40,18 @@ impl FileSystem {
     /// Removes a file and leaves its content as a block of memory, which is the caller's then.
     ///
     /// # Errors
-    /// `NotSupported` on other devices; `Busy` if the file is open or has other names; `Invalid` if its content is not one
-    /// block; as [`unlink`](Self::unlink).
+    /// `NotSupported` on other devices; `Busy` if the file is open or has other names; `Invalid` if
+    /// its content is not one block; as [`unlink`](Self::unlink).
     pub fn withdraw(&self, parent: InodeNumber, name: &[u8]) -> Result<Block> {
         self.withdraw_held(parent, name, None)
     }
 
-    /// The same for somebody who has the file open: the handle is given back with it, and stays open if this fails.
+    /// The same for somebody who has the file open: the handle is given back with it, and stays
+    /// open if this fails.
     ///
     /// # Errors
-    /// As [`withdraw`](Self::withdraw), but `Busy` only if others have it open; `Stale` if the handle is one of another file.
+    /// As [`withdraw`](Self::withdraw), but `Busy` only if others have it open; `Stale` if the
+    /// handle is one of another file.
     pub fn withdraw_open(&self, parent: InodeNumber, name: &[u8], handle: FileHandle) -> Result<Block> {
         self.withdraw_held(parent, name, Some(handle))
     }
@@ -72,12 +63,12 @@ impl FileSystem {
         Ok(Block { address: content.address, bytes: content.bytes, is_durable: true })
     }
 
-    /// Has the content of a regular file lie in one block. The file stays what it is, times and attributes included; whoever
-    /// knows where its blocks lay must ask anew.
+    /// Has the content of a regular file lie in one block. The file stays what it is, times and
+    /// attributes included; whoever knows where its blocks lay must ask anew.
     ///
     /// # Errors
-    /// `NotSupported` on other devices; `NoSpace` if there is no such block beside those that hold it now; as
-    /// [`read`](Self::read); the device's errors.
+    /// `NotSupported` on other devices; `NoSpace` if there is no such block beside those that hold
+    /// it now; as [`read`](Self::read); the device's errors.
     pub fn gather(&self, number: InodeNumber) -> Result<()> {
         let mapping = self.mapping()?;
         self.check_writable()?;
@@ -89,8 +80,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// The object of a regular file as one that has a table of slots ([`MapObjects::fill_slot`]); the table is made if there is
-    /// none.
+    /// The object of a regular file as one that has a table of slots ([`MapObjects::fill_slot`]);
+    /// the table is made if there is none.
     ///
     /// # Errors
     /// `NotSupported` on other devices; as [`read`](Self::read); the device's errors.
@@ -110,10 +101,12 @@ impl FileSystem {
         if self.node(state, number)?.is_as_on_device() { Ok(()) } else { self.write_back_file(state, number) }
     }
 
-    /// Where the content of a file lies in the device's memory, all that was written so far included.
+    /// Where the content of a file lies in the device's memory, all that was written so far
+    /// included.
     ///
     /// # Errors
-    /// `NotSupported` on other devices; `IsDirectory`, `Invalid` for a file without bytes; the device's errors.
+    /// `NotSupported` on other devices; `IsDirectory`, `Invalid` for a file without bytes; the
+    /// device's errors.
     pub fn placement(&self, number: InodeNumber) -> Result<Vec<Placed>> {
         let mapping = self.mapping()?;
         let state = &mut *self.lock();
@@ -137,8 +130,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Whether a file may become memory now, open through nothing but one handle, if one is given; writes out what the device
-    /// does not know of it.
+    /// Whether a file may become memory now, open through nothing but one handle, if one is given;
+    /// writes out what the device does not know of it.
     pub(crate) fn check_withdrawable(
         &self,
         state: &mut State,
@@ -183,7 +176,8 @@ impl FileSystem {
         Ok(content)
     }
 
-    /// Takes the last name of a file that becomes memory; a handle that it is open through is closed with it, or with nothing.
+    /// Takes the last name of a file that becomes memory; a handle that it is open through is
+    /// closed with it, or with nothing.
     pub(crate) fn take_link_to_memory(
         &self,
         state: &mut State,

@@ -11,7 +11,8 @@ use onode_object::Transaction;
 const EXTENTS_AT_ONCE: usize = 64;
 
 impl FileSystem {
-    /// Sets the size in memory; the device hears of it with the data, or at once in write-through mode.
+    /// Sets the size in memory; the device hears of it with the data, or at once in write-through
+    /// mode.
     pub(crate) fn set_size(&self, state: &mut State, caller: &Caller, number: InodeNumber, size: u64) -> Result<()> {
         self.check_regular(state, number)?;
         if size > Transaction::MAX_OBJECT_BYTES {
@@ -39,8 +40,8 @@ impl FileSystem {
         if self.keeps_nothing_back() { self.write_through(state, number, before) } else { Ok(()) }
     }
 
-    /// Allocates, punches or zeroes a range. Space is checked, not reserved: no medium of ours writes
-    /// in place, so a reservation would have to hold for every later overwrite too.
+    /// Allocates, punches or zeroes a range. Space is checked, not reserved: no medium of ours
+    /// writes in place, so a reservation would have to hold for every later overwrite too.
     ///
     /// # Errors
     /// `NoSpace`, `Invalid` for an empty range, `TooLarge`; as [`write`](Self::write).
@@ -83,8 +84,8 @@ impl FileSystem {
         }
     }
 
-    /// Makes a hole, if one is wanted, lets the file grow to `size`, if it shall, and renews the times, all in
-    /// one transaction. Nothing may be dirty.
+    /// Makes a hole, if one is wanted, lets the file grow to `size`, if it shall, and renews the
+    /// times, all in one transaction. Nothing may be dirty.
     fn punch(
         &self,
         state: &mut State,

@@ -1,9 +1,9 @@
 //! Writing back: what is dirty becomes few large transactions.
 //!
-//! What is dirty of one file goes out together - a truncation first, then the bytes in file order, then
-//! the inode - in one transaction if it fits into what the device likes to take at once. So a file cut
-//! to nothing and written anew is, after a crash, the old one or the new one, never an empty one. Small
-//! files that are due together share a transaction.
+//! What is dirty of one file goes out together - a truncation first, then the bytes in file order,
+//! then the inode - in one transaction if it fits into what the device likes to take at once. So a
+//! file cut to nothing and written anew is, after a crash, the old one or the new one, never an
+//! empty one. Small files that are due together share a transaction.
 //!
 //! A write-back that fails loses nothing: the data stays dirty, the file remembers the failure, and
 //! every handle of it hears of it once.
@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::inodes::Inodes;
 use crate::inodes::access;
+use crate::limits::MARGIN_BYTES;
 use crate::state::{Node, State};
 use crate::types::InodeNumber;
 use onode_base::{ErrorKind, Timestamp};
@@ -20,8 +21,6 @@ use std::ops::Range;
 
 /// Memory that a dirty file takes besides its bytes.
 const FILE_COST_BYTES: usize = 512;
-/// Space that writes leave for names and inodes.
-pub(crate) const MARGIN_BYTES: u64 = 8192;
 const MARGIN_PART: u64 = 64;
 /// A write that does not fit is cut to a multiple of this.
 pub(crate) const SHORT_WRITE_BYTES: usize = 4096;
@@ -194,8 +193,9 @@ impl FileSystem {
 
     /// Finds room for a write of `length` bytes; returns how many of them fit.
     ///
-    /// So `write` says that there is no space, not a later `fsync`: what the device needs for all that is dirty stays set aside
-    /// until it has it, and a name or another write gets only what is left ([`leave_room`](Self::leave_room)).
+    /// So `write` says that there is no space, not a later `fsync`: what the device needs for all
+    /// that is dirty stays set aside until it has it, and a name or another write gets only what is
+    /// left ([`leave_room`](Self::leave_room)).
     pub(crate) fn reserve(&self, state: &mut State, number: InodeNumber, offset: u64, length: usize) -> Result<usize> {
         if self.fits(state, number, offset, length) {
             return Ok(length);
@@ -221,8 +221,8 @@ impl FileSystem {
         needs.saturating_sub(node.promised) <= state.budget()
     }
 
-    /// Leaves room for what is dirty before a change that the device gets at once: if that is not there any more the dirty
-    /// files go first.
+    /// Leaves room for what is dirty before a change that the device gets at once: if that is not
+    /// there any more the dirty files go first.
     pub(crate) fn leave_room(&self, state: &mut State, demand: &Demand) -> Result<()> {
         let needs = self.device.space_for(demand);
         if needs > state.budget() {
@@ -241,7 +241,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Whether the device has content in the whole range, so that writing there needs no more space than there was.
+    /// Whether the device has content in the whole range, so that writing there needs no more space
+    /// than there was.
     pub(crate) fn is_stored(&self, state: &State, number: InodeNumber, offset: u64, length: usize) -> Result<bool> {
         let end = offset + length as u64;
         let is_inside = |node: &Node| node.is_as_on_device() && end <= node.size;

@@ -1,8 +1,8 @@
-//! Access times apart from inodes: the device keeps the time of the last read beside the object, because
-//! that alone may cost it less than an inode.
+//! Access times apart from inodes: the device keeps the time of the last read beside the object,
+//! because that alone may cost it less than an inode.
 //!
-//! The inode has an access time too, of when it was last stored. The later of both counts. If somebody sets a
-//! time before the one at the device, that one is taken back with the inode.
+//! The inode has an access time too, of when it was last stored. The later of both counts. If
+//! somebody sets a time before the one at the device, that one is taken back with the inode.
 
 use crate::inodes::inode::Inode;
 use crate::state::Node;
@@ -12,8 +12,8 @@ use onode_object::{ObjectId, Transaction};
 
 const NANOSECONDS_A_SECOND: u64 = 1_000_000_000;
 
-/// Whether the access time of such a file is kept apart. Of directories it is not: nobody asks the device for
-/// more than their inode.
+/// Whether the access time of such a file is kept apart. Of directories it is not: nobody asks the
+/// device for more than their inode.
 pub(crate) const fn is_apart(inode: &Inode) -> bool {
     matches!(inode.file_type, FileType::Regular | FileType::SymbolicLink)
 }
@@ -29,8 +29,8 @@ pub(crate) fn later(of_inode: Timestamp, of_device: u64) -> Timestamp {
     if of_device > device_time(of_inode) { Timestamp::from_nanoseconds(of_device) } else { of_inode }
 }
 
-/// Takes the device's time back if `inode`, which is about to be stored, has an earlier one; returns the device's
-/// time afterwards.
+/// Takes the device's time back if `inode`, which is about to be stored, has an earlier one;
+/// returns the device's time afterwards.
 pub(crate) fn take_back(transaction: &mut Transaction, object: ObjectId, node: &Node, inode: &Inode) -> u64 {
     if node.device_accessed <= device_time(inode.accessed) {
         return node.device_accessed;

@@ -1,5 +1,5 @@
-//! POSIX access control lists, in the bytes the kernel and `setfacl` use: kept as given, inherited on
-//! creation, and in step with the mode. Who may do what is the kernel's to decide.
+//! POSIX access control lists, in the bytes the kernel and `setfacl` use: kept as given, inherited
+//! on creation, and in step with the mode. Who may do what is the kernel's to decide.
 
 use crate::inodes::inode::Inode;
 
@@ -131,8 +131,8 @@ pub(crate) fn set_default(value: &[u8]) -> Set {
     if Acl::decode(value).is_some() { Set::Keep } else { Set::Malformed }
 }
 
-/// What a new file gets from its directory's default ACL: its mode is cut to what the ACL grants, and
-/// the attributes it starts with are returned.
+/// What a new file gets from its directory's default ACL: its mode is cut to what the ACL grants,
+/// and the attributes it starts with are returned.
 pub(crate) fn inherit(default: &[u8], inode: &mut Inode) -> Vec<(&'static [u8], Vec<u8>)> {
     let mut attributes = Vec::new();
     let Some(mut acl) = Acl::decode(default) else { return attributes };

@@ -1,4 +1,5 @@
-//! A part of the device that comes and goes while the volume is mounted: [`ATTACHED`], an attribute that no listing shows.
+//! A part of the device that comes and goes while the volume is mounted: [`ATTACHED`], an attribute
+//! that no listing shows.
 
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
@@ -6,8 +7,9 @@ use crate::types::{Caller, InodeNumber};
 use onode_base::ErrorKind;
 use onode_object::powers::Attach;
 
-/// The attribute of the topmost directory with `attached` or `detached` and what the part is: `attached the fast disk`.
-/// Whoever sets it to `detach`, `attach` or `attach-empty` lets the part go or come.
+/// The attribute of the topmost directory with `attached` or `detached` and what the part is:
+/// `attached the fast disk`. Whoever sets it to `detach`, `attach` or `attach-empty` lets the part
+/// go or come.
 pub const ATTACHED: &str = "onode.attached";
 
 pub(crate) fn is_ours(name: &[u8]) -> bool {

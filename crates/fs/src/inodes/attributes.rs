@@ -6,7 +6,7 @@ use crate::file_system::FileSystem;
 use crate::inodes::access;
 use crate::inodes::acl;
 use crate::inodes::inode::Inode;
-use crate::names::namespace::SET_GROUP;
+use crate::limits::SET_GROUP;
 use crate::state::State;
 use crate::types::{Attributes, Caller, InodeNumber, SetAttributes, SetTime};
 use onode_base::{ErrorKind, Timestamp};
@@ -81,7 +81,8 @@ fn apply(inode: &mut Inode, caller: &Caller, change: &SetAttributes, now: Timest
     // Linux asks for a chown to the present owner and group by a change that names nothing.
     let named_nothing = SetAttributes { changed: change.changed, ..SetAttributes::default() } == *change;
     if change.uid.is_some() || change.gid.is_some() || named_nothing {
-        // Programs lose what they could do in the name of the old owner, also if root gives them away.
+        // Programs lose what they could do in the name of the old owner, also if root gives them
+        // away.
         if !inode.is_directory() {
             drop_set_bits(inode, caller);
         }

@@ -1,10 +1,10 @@
 //! The inode: one small attribute of the file's object (`docs/format/fs.md`).
 //!
 //! Flash counts bytes, so what has its usual value is left out and times are written as distances.
-//! The size of a file is the size of its object and is not kept a second time. There are two forms: the
-//! *dense* one of newer volumes, and the older one, which can tell every moment there is. A file takes
-//! over the form of its directory, so a volume keeps that of its root. In its form every inode has exactly
-//! one encoding, and [`Inode::decode`] accepts nothing else.
+//! The size of a file is the size of its object and is not kept a second time. There are two forms:
+//! the *dense* one of newer volumes, and the older one, which can tell every moment there is. A
+//! file takes over the form of its directory, so a volume keeps that of its root. In its form every
+//! inode has exactly one encoding, and [`Inode::decode`] accepts nothing else.
 
 use crate::types::FileType;
 use onode_base::{Timestamp, varint};
@@ -203,8 +203,8 @@ impl Inode {
         (input.is_empty() && inode.encode() == whole).then_some(inode)
     }
 
-    /// Tells apart two files that had the same number across a crash: made from the birth time, so it
-    /// costs no byte.
+    /// Tells apart two files that had the same number across a crash: made from the birth time, so
+    /// it costs no byte.
     pub(crate) const fn generation(&self) -> u32 {
         (self.created.seconds as u32).rotate_left(16) ^ self.created.nanoseconds
     }
@@ -214,7 +214,8 @@ const fn usual_links(file_type: FileType) -> u32 {
     if matches!(file_type, FileType::Directory) { 2 } else { 1 }
 }
 
-/// The times of a dense inode: of the birth the seconds above the nanoseconds, of the others distances in nanoseconds.
+/// The times of a dense inode: of the birth the seconds above the nanoseconds, of the others
+/// distances in nanoseconds.
 struct DenseTimes {
     created: u64,
     distances: [i64; 3],

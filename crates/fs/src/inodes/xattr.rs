@@ -1,14 +1,14 @@
 //! Extended attributes: each in a slot of its own, large values in an object of their own.
 //!
-//! A value object is made, replaced and removed in the transaction that changes the slot, so there is
-//! never one without a slot nor a slot without its object.
+//! A value object is made, replaced and removed in the transaction that changes the slot, so there
+//! is never one without a slot nor a slot without its object.
 
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::inodes::acl;
 use crate::inodes::attachment;
 use crate::inodes::inode::Inode;
-use crate::names::namespace::SET_GROUP;
+use crate::limits::SET_GROUP;
 use crate::names::slots::{Slot, Slots};
 use crate::state::State;
 use crate::types::{Caller, InodeNumber, XattrFlags};
@@ -141,8 +141,9 @@ impl FileSystem {
     /// Sets an extended attribute. An access ACL changes the mode too.
     ///
     /// # Errors
-    /// `Exists`, `NoAttribute` as `flags` say; `TooLarge`, `Range` for value and name; `Invalid` for a
-    /// malformed ACL; `AccessDenied` for a default ACL on what is no directory; `NotSupported`.
+    /// `Exists`, `NoAttribute` as `flags` say; `TooLarge`, `Range` for value and name; `Invalid`
+    /// for a malformed ACL; `AccessDenied` for a default ACL on what is no directory;
+    /// `NotSupported`.
     pub fn set_xattr(
         &self,
         caller: &Caller,
@@ -208,8 +209,8 @@ impl FileSystem {
         self.commit_with_inode(state, number, inode, transaction)
     }
 
-    /// Takes the capabilities of a program away, as every write does, whoever makes it. For those to whom the kernel
-    /// leaves that.
+    /// Takes the capabilities of a program away, as every write does, whoever makes it. For those
+    /// to whom the kernel leaves that.
     ///
     /// # Errors
     /// As [`remove_xattr`](Self::remove_xattr).

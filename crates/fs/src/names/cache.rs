@@ -1,7 +1,7 @@
 //! The cache of names: where a name in a directory leads, by the home that the name hashes to.
 //!
-//! It has a budget of bytes and forgets what was not asked for since the sweep came by last. Two names with one home take
-//! turns. Everything in it can be asked of the device again.
+//! It has a budget of bytes and forgets what was not asked for since the sweep came by last. Two
+//! names with one home take turns. Everything in it can be asked of the device again.
 
 use crate::state::hash::NumberMap;
 use crate::types::FileType;

@@ -1,7 +1,7 @@
 //! Reading directories.
 //!
-//! A cursor is the index of the slot to go on with: it stays good whatever is made or removed in the
-//! meantime, names that are there all the time come exactly once, and it needs no memory.
+//! A cursor is the index of the slot to go on with: it stays good whatever is made or removed in
+//! the meantime, names that are there all the time come exactly once, and it needs no memory.
 
 use crate::error::Result;
 use crate::file_system::FileSystem;
@@ -14,8 +14,8 @@ const SLOTS_AT_ONCE: usize = 64;
 const SLOTS_AT_ONCE_PLUS: usize = 32;
 
 impl FileSystem {
-    /// Calls `each` for the names of a directory from `cursor` on (0 starts), `.` and `..` first, until
-    /// it says that it takes no more. The entry it refuses comes first the next time.
+    /// Calls `each` for the names of a directory from `cursor` on (0 starts), `.` and `..` first,
+    /// until it says that it takes no more. The entry it refuses comes first the next time.
     ///
     /// # Errors
     /// `NotDirectory`; the device's errors.
@@ -28,8 +28,8 @@ impl FileSystem {
         self.list_directory(number, cursor, false, each)
     }
 
-    /// As [`read_directory`](Self::read_directory), with attributes. Every entry taken except `.` and
-    /// `..` counts as a lookup.
+    /// As [`read_directory`](Self::read_directory), with attributes. Every entry taken except `.`
+    /// and `..` counts as a lookup.
     ///
     /// # Errors
     /// As [`read_directory`](Self::read_directory).

@@ -3,31 +3,20 @@
 //! Every change is one transaction: the names, the inodes and the directories' counts and times
 //! change together or not at all.
 
-use crate::content::memory::Block;
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::inodes::acl;
 use crate::inodes::inode::Inode;
+use crate::limits::{GROUP_EXECUTE, LINKS_MAX, NAME_BYTES_MAX, SET_GROUP, TARGET_BYTES_MAX};
 use crate::names::cache::CachedName;
 use crate::names::entry::{Entry, is_valid_name};
 use crate::names::slots::Slot;
 use crate::state::{Node, Place, State};
-use crate::types::{Attributes, Caller, FileHandle, FileType, InodeNumber};
+use crate::types::{Attributes, Block, Caller, FileHandle, FileType, InodeNumber};
 use crate::volume::orphan::Ended;
 use onode_base::{ErrorKind, Timestamp};
 use onode_object::powers::Content;
 use onode_object::{Hints, Transaction};
-
-/// Longest name in bytes.
-pub const NAME_BYTES_MAX: usize = 255;
-/// Longest target of a symbolic link in bytes.
-pub const TARGET_BYTES_MAX: usize = 4095;
-/// Most hard links to a file.
-pub const LINKS_MAX: u32 = 65_000;
-
-pub(crate) const SET_USER: u16 = 0o4000;
-pub(crate) const SET_GROUP: u16 = 0o2000;
-pub(crate) const GROUP_EXECUTE: u16 = 0o010;
 
 /// What a name is taken away for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +49,8 @@ impl New<'_> {
 }
 
 impl FileSystem {
-    /// The file a name leads to. `.` and `..` work; `.` is any file itself. Counts as one use, to be given back by
-    /// [`forget`](Self::forget).
+    /// The file a name leads to. `.` and `..` work; `.` is any file itself. Counts as one use, to
+    /// be given back by [`forget`](Self::forget).
     ///
     /// # Errors
     /// `NotFound`, `NotDirectory`, `NameTooLong`; the device's errors.
@@ -95,8 +84,8 @@ impl FileSystem {
     /// Counts as a lookup.
     ///
     /// # Errors
-    /// `Exists`, `NotFound` if the directory was removed, `Invalid` for a type that is made otherwise;
-    /// as [`lookup`](Self::lookup).
+    /// `Exists`, `NotFound` if the directory was removed, `Invalid` for a type that is made
+    /// otherwise; as [`lookup`](Self::lookup).
     pub fn make_node(
         &self,
         caller: &Caller,
@@ -185,7 +174,8 @@ impl FileSystem {
         if made.size == 0 { Ok(made) } else { self.attributes_of(state, made.inode) }
     }
 
-    /// Makes a file, which begins with a lookup if that is to be counted; its attributes without the space that it takes.
+    /// Makes a file, which begins with a lookup if that is to be counted; its attributes without
+    /// the space that it takes.
     #[expect(clippy::too_many_arguments, reason = "one place makes every new file")]
     fn make_locked(
         &self,
@@ -440,7 +430,8 @@ impl FileSystem {
 
     /// Where a name leads, `.` and `..` included.
     pub(crate) fn resolve_name(&self, state: &mut State, parent: InodeNumber, name: &[u8]) -> Result<InodeNumber> {
-        // Who has a handle from long ago (NFS, `open_by_handle_at`) asks so whether a file of any type is there.
+        // Who has a handle from long ago (NFS, `open_by_handle_at`) asks so whether a file of any
+        // type is there.
         if name == b"." {
             let node = self.node(state, parent)?;
             return if node.removed { Err(ErrorKind::NotFound.into()) } else { Ok(parent) };

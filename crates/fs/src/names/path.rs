@@ -1,7 +1,7 @@
 //! Paths: a volume used by a program without a mount.
 //!
-//! Paths begin at the root directory, with or without a leading slash. These calls stand on the public
-//! ones and promise the same; none of them leaves a use counted.
+//! Paths begin at the root directory, with or without a leading slash. These calls stand on the
+//! public ones and promise the same; none of them leaves a use counted.
 
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
@@ -201,9 +201,9 @@ impl FileSystem {
         Ok(names)
     }
 
-    /// Calls `visit` for the file at `path` and, if it is a directory, for everything below it, each
-    /// directory before what is in it. `visit` tells whether to go into a directory. Memory is used for
-    /// the directories on the way, not for the tree.
+    /// Calls `visit` for the file at `path` and, if it is a directory, for everything below it,
+    /// each directory before what is in it. `visit` tells whether to go into a directory. Memory is
+    /// used for the directories on the way, not for the tree.
     ///
     /// # Errors
     /// Those of `visit`; as [`resolve`](Self::resolve).

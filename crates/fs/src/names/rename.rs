@@ -22,12 +22,13 @@ struct Place<'a> {
 }
 
 impl FileSystem {
-    /// Gives a file another name, in the same directory or another. A file that has the new name loses
-    /// it, as by unlink.
+    /// Gives a file another name, in the same directory or another. A file that has the new name
+    /// loses it, as by unlink.
     ///
     /// # Errors
-    /// `NotFound`; `Exists` or as `flags` say; `NotEmpty`, `IsDirectory`, `NotDirectory` if the old file
-    /// cannot take the new one's place; `Invalid` for a directory into itself; the device's errors.
+    /// `NotFound`; `Exists` or as `flags` say; `NotEmpty`, `IsDirectory`, `NotDirectory` if the old
+    /// file cannot take the new one's place; `Invalid` for a directory into itself; the device's
+    /// errors.
     pub fn rename(
         &self,
         from_directory: InodeNumber,
@@ -86,8 +87,8 @@ impl FileSystem {
         let mut transaction = Transaction::new();
         let mut ended = None;
         let from_slot = self.slot_of(from)?;
-        // Removed before the other is put in: with colliding names both may be in one chain, and then
-        // the freed slot may be the one to use.
+        // Removed before the other is put in: with colliding names both may be in one chain, and
+        // then the freed slot may be the one to use.
         let payload = Entry { file_type: source.file_type, inode: source.inode, name: to.name }.encode();
         match target {
             Some(target) => {

@@ -1,13 +1,14 @@
 //! Slots: a hash table inside an object's attributes; directories and extended attributes are two.
 //!
 //! Each entry is one attribute of its own, at the index its name hashes to: its *home*. If another
-//! name sits there already, the entry goes to the next index (linear probing, the last index wraps to
-//! the first). A slot that an entry was moved past carries a mark; a search goes on past a marked slot
-//! and ends at one without. Removing an entry from a marked slot leaves an empty marked slot.
-//! So one index is one entry, for ever: a readdir cursor never has to point into the middle of one.
+//! name sits there already, the entry goes to the next index (linear probing, the last index wraps
+//! to the first). A slot that an entry was moved past carries a mark; a search goes on past a
+//! marked slot and ends at one without. Removing an entry from a marked slot leaves an empty marked
+//! slot. So one index is one entry, for ever: a readdir cursor never has to point into the middle
+//! of one.
 //!
-//! With a keyed 63-bit hash, two names with one home do not occur by chance nor by intent; tests force
-//! them with a weak hash.
+//! With a keyed 63-bit hash, two names with one home do not occur by chance nor by intent; tests
+//! force them with a weak hash.
 
 use crate::error::Result;
 use onode_object::{AttributeKey, AttributeKind, ObjectDevice, ObjectId, Transaction};

@@ -1,7 +1,7 @@
 //! Handles: open, close, fsync.
 //!
-//! A handle keeps a file alive without a name and remembers which write-back failures its holder was
-//! told of, so that each is told once to each.
+//! A handle keeps a file alive without a name and remembers which write-back failures its holder
+//! was told of, so that each is told once to each.
 
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
@@ -35,8 +35,8 @@ impl FileSystem {
         state.open_handle(number.0).ok_or_else(|| Error::of(ErrorKind::Stale, number, ""))
     }
 
-    /// What `close` calls, once for every descriptor that is closed: writes out a file that was cut to
-    /// nothing and written anew, and tells a failed write-back.
+    /// What `close` calls, once for every descriptor that is closed: writes out a file that was cut
+    /// to nothing and written anew, and tells a failed write-back.
     ///
     /// # Errors
     /// `BadHandle`; the kind of a write-back failure not told yet.
@@ -46,8 +46,8 @@ impl FileSystem {
         self.flush_node(state, number, Some(handle))
     }
 
-    /// [`flush`](Self::flush) for those who do not open files: a failed write-back is told once to all
-    /// of them together.
+    /// [`flush`](Self::flush) for those who do not open files: a failed write-back is told once to
+    /// all of them together.
     ///
     /// # Errors
     /// The kind of a write-back failure not told yet; `Stale`.
@@ -97,9 +97,9 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Makes a file or directory durable: its content, its inode and every name it has. `handle` says
-    /// who asks, if the files are opened at all. `data_only` is accepted and makes no difference: the
-    /// inode travels with the data for free.
+    /// Makes a file or directory durable: its content, its inode and every name it has. `handle`
+    /// says who asks, if the files are opened at all. `data_only` is accepted and makes no
+    /// difference: the inode travels with the data for free.
     ///
     /// # Errors
     /// The kind of a write-back failure not told yet; the device's errors.
@@ -136,9 +136,9 @@ impl FileSystem {
         result
     }
 
-    /// Writes out a file that was cut to nothing and written anew. If the device had to be told of the cut
-    /// before the new content was there, because space ran short, only a sync keeps it from being found
-    /// empty after this returns.
+    /// Writes out a file that was cut to nothing and written anew. If the device had to be told of
+    /// the cut before the new content was there, because space ran short, only a sync keeps it from
+    /// being found empty after this returns.
     fn write_back_rewritten(&self, state: &mut State, number: InodeNumber) {
         let empty_on_device =
             state.nodes.get(&number.0).is_some_and(|node| node.device_size == 0 && node.valid == 0 && node.size > 0);

@@ -1,5 +1,5 @@
-//! The open handles: a table of slots. A handle names its slot and how often the slot was used, so one that was given
-//! back is never taken for a later one.
+//! The open handles: a table of slots. A handle names its slot and how often the slot was used, so
+//! one that was given back is never taken for a later one.
 
 use crate::types::FileHandle;
 

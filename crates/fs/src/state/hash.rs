@@ -1,5 +1,5 @@
-//! The hash of the tables in memory: for numbers that this code hands out or that are keyed hashes already, so nobody
-//! outside chooses which of them meet.
+//! The hash of the tables in memory: for numbers that this code hands out or that are keyed hashes
+//! already, so nobody outside chooses which of them meet.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -9,9 +9,9 @@ pub(crate) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>
 
 /// Keeps neighbours together and puts others far apart.
 ///
-/// Files that are made one after another are often used so, and their entries of a table share lines of the processor's
-/// cache then. Numbers without gaps never meet in a table that holds them; with any stride a search looks at two or three
-/// groups of places on average, at most.
+/// Files that are made one after another are often used so, and their entries of a table share
+/// lines of the processor's cache then. Numbers without gaps never meet in a table that holds them;
+/// with any stride a search looks at two or three groups of places on average, at most.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NumberHasher(u64);
 
@@ -60,8 +60,9 @@ mod tests {
         hasher.finish()
     }
 
-    /// How many groups of places a table of as many `places` looks at to insert so many numbers, on average: it tries the first
-    /// free one of sixteen, then sixteen others, one, three, six times as far away.
+    /// How many groups of places a table of as many `places` looks at to insert so many numbers, on
+    /// average: it tries the first free one of sixteen, then sixteen others, one, three, six times
+    /// as far away.
     fn tries(places: u64, count: u32, stride: u64) -> f64 {
         let mut tries = 0;
         let mut is_taken = vec![false; places as usize];

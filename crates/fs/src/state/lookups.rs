@@ -1,7 +1,8 @@
 //! How often each file was handed to the kernel and not given back.
 //!
-//! The kernel decides how many files it remembers, so this is the one thing that grows with them: eight bytes a place in a
-//! table that is between a quarter and seven eighths full. All else that is known of a file can be read again.
+//! The kernel decides how many files it remembers, so this is the one thing that grows with them:
+//! eight bytes a place in a table that is between a quarter and seven eighths full. All else that
+//! is known of a file can be read again.
 
 use crate::state::hash::NumberMap;
 
@@ -15,10 +16,12 @@ const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The numbers of files with how often they were handed out.
 #[derive(Debug, Default)]
 pub(crate) struct Lookups {
-    /// Number and count in one word; nothing is 0. Searched from the number's home on, one after another.
+    /// Number and count in one word; nothing is 0. Searched from the number's home on, one after
+    /// another.
     places: Vec<u64>,
     taken: usize,
-    /// What does not fit a word: many uses of one file, and numbers beyond any that a volume gets to.
+    /// What does not fit a word: many uses of one file, and numbers beyond any that a volume gets
+    /// to.
     large: NumberMap<u64, u64>,
 }
 

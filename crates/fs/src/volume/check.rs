@@ -1,8 +1,9 @@
 //! The names part of fsck: whether inodes, names, links and attributes fit together.
 //!
-//! It stands on the object interface only and shares no code with the mounted file system except the
-//! encodings. Findings are data; repairing is a step of its own ([`repair`]). Memory is used for a few
-//! words of each object, not for names. Whether the bytes themselves are sound is the device's scrub.
+//! It stands on the object interface only and shares no code with the mounted file system except
+//! the encodings. Findings are data; repairing is a step of its own ([`repair`]). Memory is used
+//! for a few words of each object, not for names. Whether the bytes themselves are sound is the
+//! device's scrub.
 
 mod judge;
 mod repair;

@@ -54,8 +54,9 @@ impl FileSystem {
         !node.inode.is_directory() && (node.opens > 0 || is_known())
     }
 
-    /// Whether a file that has lost its name lately is still in use: the kernel says some time after the call that took
-    /// the name that it has forgotten the file, and only then there is space.
+    /// Whether a file that has lost its name lately is still in use: the kernel says some time
+    /// after the call that took the name that it has forgotten the file, and only then there is
+    /// space.
     #[must_use]
     pub fn is_space_expected(&self) -> bool {
         let state = self.state.lock();
@@ -63,7 +64,8 @@ impl FileSystem {
         state.orphans > 0 && state.last_orphan.is_some_and(|at| (0..=EXPECTED_SECONDS).contains(&since(at)))
     }
 
-    /// Adds to the transaction what it means that the file loses one name. A directory must be empty.
+    /// Adds to the transaction what it means that the file loses one name. A directory must be
+    /// empty.
     pub(crate) fn take_link(
         &self,
         state: &mut State,
@@ -90,8 +92,9 @@ impl FileSystem {
         Ok(Ended::Removed)
     }
 
-    /// Commits an unlink. On a full device it must work (N7), but listing an orphan takes a few bytes:
-    /// then it is not listed, and only a crash before its last use ends would leave it to fsck.
+    /// Commits an unlink. On a full device it must work (N7), but listing an orphan takes a few
+    /// bytes: then it is not listed, and only a crash before its last use ends would leave it to
+    /// fsck.
     pub(crate) fn commit_removal(
         &self,
         state: &mut State,
@@ -130,8 +133,8 @@ impl FileSystem {
         }
     }
 
-    /// The object was removed: what was dirty is dropped, and the node stays only as long as somebody
-    /// knows it.
+    /// The object was removed: what was dirty is dropped, and the node stays only as long as
+    /// somebody knows it.
     fn object_gone(&self, state: &mut State, number: InodeNumber) {
         let Some(node) = state.nodes.get_mut(&number.0) else { return };
         node.removed = true;
@@ -211,8 +214,8 @@ impl FileSystem {
         }
     }
 
-    /// Adds the removal of a file's object, of its inode, and of the objects that hold its large extended
-    /// attributes.
+    /// Adds the removal of a file's object, of its inode, and of the objects that hold its large
+    /// extended attributes.
     fn remove_file(&self, object: ObjectId, has_xattrs: bool, transaction: &mut Transaction) -> Result<()> {
         if has_xattrs {
             for value in xattr::value_objects(self.device.as_ref(), object)? {

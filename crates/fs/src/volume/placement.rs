@@ -1,12 +1,13 @@
-//! Where a tiered device keeps files: the mapping of directories to sections (paper 4, section 3.5).
+//! Where a tiered device keeps files: the mapping of directories to sections (paper 4, section
+//! 3.5).
 //!
-//! What a directory says holds for what is made in it from then on, and goes with a file wherever it is renamed to. It
-//! is kept in the hints of the object, so a file knows its own and no list of prefixes is ever searched: the longest
-//! prefix is the directory a file was made in.
+//! What a directory says holds for what is made in it from then on, and goes with a file wherever
+//! it is renamed to. It is kept in the hints of the object, so a file knows its own and no list of
+//! prefixes is ever searched: the longest prefix is the directory a file was made in.
 //!
 //! Programs reach it through attributes that no listing shows: [`PLACEMENT`] is read and set,
-//! [`WHEREABOUTS`] is read, [`MOVE`] is set to `promote`, `promote-later` or `demote`, and [`SECTIONS`]
-//! is the division of the fast device.
+//! [`WHEREABOUTS`] is read, [`MOVE`] is set to `promote`, `promote-later` or `demote`, and
+//! [`SECTIONS`] is the division of the fast device.
 
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
@@ -24,8 +25,8 @@ pub const WHEREABOUTS: &str = "onode.why";
 /// The attribute whose setting moves the content.
 pub const MOVE: &str = "onode.move";
 
-/// The attribute of the topmost directory with the sections, each as `NAME:EXTENT:BYTES`, joined by `+`. Who sets it divides the
-/// fast device anew, in proportion to the bytes.
+/// The attribute of the topmost directory with the sections, each as `NAME:EXTENT:BYTES`, joined by
+/// `+`. Who sets it divides the fast device anew, in proportion to the bytes.
 pub const SECTIONS: &str = "onode.sections";
 
 pub(crate) fn is_ours(name: &[u8]) -> bool {
@@ -48,8 +49,8 @@ impl FileSystem {
         Ok(Placement::from_class(class))
     }
 
-    /// Changes where a file's content goes from now on. Nothing is copied: what lies on the fast device in another
-    /// section stays until it is written anew or given up.
+    /// Changes where a file's content goes from now on. Nothing is copied: what lies on the fast
+    /// device in another section stays until it is written anew or given up.
     ///
     /// # Errors
     /// As [`chosen_placement`](Self::chosen_placement); `ReadOnly`.

@@ -1,9 +1,10 @@
 //! A device that other hosts change, too: every call of the file system is one turn at it.
 //!
-//! While a thread has the lock of the memory it has the device's turn, so what it looked at is true until it commits. If
-//! others have committed something since the turn before, what is remembered of names and inodes is looked up again
-//! before it is used. Whatever changes goes to the device at once and not to the write-clustering cache; only access
-//! times wait, and they are put on top of what others have made of the inode.
+//! While a thread has the lock of the memory it has the device's turn, so what it looked at is true
+//! until it commits. If others have committed something since the turn before, what is remembered
+//! of names and inodes is looked up again before it is used. Whatever changes goes to the device at
+//! once and not to the write-clustering cache; only access times wait, and they are put on top of
+//! what others have made of the inode.
 
 use crate::error::Result;
 use crate::file_system::FileSystem;
@@ -52,7 +53,8 @@ impl FileSystem {
         self.take_turn(self.state.lock())
     }
 
-    /// The device's turn for who has the lock of the memory: what only concerns the memory needs none.
+    /// The device's turn for who has the lock of the memory: what only concerns the memory needs
+    /// none.
     #[inline]
     pub(crate) fn take_turn<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Locked<'a> {
         let share = self.device.share();
@@ -74,7 +76,8 @@ impl FileSystem {
         self.writes_through() || self.device.share().is_some()
     }
 
-    /// Others have changed something. What is dirty here is put on top of it now; the rest is looked up when it is used.
+    /// Others have changed something. What is dirty here is put on top of it now; the rest is
+    /// looked up when it is used.
     #[cold]
     fn look_again(&self, state: &mut State) {
         state.names.clear();

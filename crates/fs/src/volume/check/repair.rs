@@ -1,8 +1,8 @@
 //! Repairing what a check found, each finding in a transaction of its own.
 //!
 //! A repair may uncover the next finding (a dropped name leaves a file without one), so checks and
-//! repairs alternate until nothing more can be done. Nothing that holds bytes is removed: files without
-//! a name go to `/lost+found`, named `#` and their number.
+//! repairs alternate until nothing more can be done. Nothing that holds bytes is removed: files
+//! without a name go to `/lost+found`, named `#` and their number.
 
 use super::{Finding, FindingKind, Report, check, load_settings, settings};
 use crate::error::Result;
@@ -32,8 +32,8 @@ pub struct Repaired {
     pub fixed: u64,
 }
 
-/// Checks and repairs the file system on a device that nobody has mounted. If the settings of the volume are lost, `hash_key`, 16
-/// random bytes, is the secret of its names from then on.
+/// Checks and repairs the file system on a device that nobody has mounted. If the settings of the
+/// volume are lost, `hash_key`, 16 random bytes, is the secret of its names from then on.
 ///
 /// # Errors
 /// As [`check`]; `NoSpace` if there is no room for a repair.
@@ -193,7 +193,8 @@ impl Repair<'_> {
         self.inodes.restore(self.device, transaction, ROOT, &root);
     }
 
-    /// Gives an object a fresh inode, readable only by root; counts are set right in the next round.
+    /// Gives an object a fresh inode, readable only by root; counts are set right in the next
+    /// round.
     fn make_inode(&self, transaction: &mut Transaction, object: ObjectId) -> Result<()> {
         if object == ROOT {
             self.make_root(transaction);

@@ -1,8 +1,9 @@
 //! Settings of a volume that were lost, made anew by what is on the device.
 //!
-//! Without them no name is found, for they hold the secret of the name hash. The names themselves are all there: under a new
-//! secret each is in a slot where a lookup does not find it, which the other repairs mend. What stays lost is the label, the time when
-//! the volume was made, and the list of open files without a name, which come to `/lost+found`.
+//! Without them no name is found, for they hold the secret of the name hash. The names themselves
+//! are all there: under a new secret each is in a slot where a lookup does not find it, which the
+//! other repairs mend. What stays lost is the label, the time when the volume was made, and the
+//! list of open files without a name, which come to `/lost+found`.
 
 use crate::error::{Error, Result};
 use crate::inodes::Inodes;
@@ -15,7 +16,8 @@ use onode_object::{Durability, Hints, ObjectDevice, ObjectId, ObjectKind, Transa
 /// Objects that are looked at to find out where the volume kept its inodes.
 const OBJECTS_LOOKED_AT: usize = 256;
 
-/// Makes the settings of the volume on `device` anew. If nothing is left of its files, it has none from then on.
+/// Makes the settings of the volume on `device` anew. If nothing is left of its files, it has none
+/// from then on.
 ///
 /// # Errors
 /// `Invalid` if they are of a format that this program does not know; the device's errors.

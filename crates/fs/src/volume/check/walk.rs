@@ -243,7 +243,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Notes a directory's name; false if it has one already or is the root, and this one is too much.
+    /// Notes a directory's name; false if it has one already or is the root, and this one is too
+    /// much.
     fn name_directory(&mut self, number: u64, directory: u64, slot: u64, name: &[u8]) -> bool {
         let named = NamedIn { directory, slot, name: name.to_vec() };
         let parent = self.seen.get(&number).map_or(0, |seen| seen.parent);
