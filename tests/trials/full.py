@@ -2,6 +2,7 @@
 
 full.py fill ROOT SIZES LOG     files until ENOSPC; LOG has what was accepted of each
 full.py verify ROOT LOG         every accepted byte is there
+full.py again ROOT LOG          the files of LOG once more, in another place
 full.py empty ROOT LOG ORDER    removes them: made, listed or drawn
 """
 import errno, os, random, sys
@@ -53,6 +54,10 @@ def verify(root, log):
     names = len(os.listdir(root))
     if names != len(made): sys.exit(f"{names} names for {len(made)} files")
 
+def again(root, log):
+    for number, taken in read_log(log):
+        with open(f"{root}/f{number}", "wb", buffering=0) as file: file.write(content(number, taken))
+
 def empty(root, log, order):
     names = [f"f{number}" for number, _ in read_log(log)]
     if order == "listed": names = os.listdir(root)
@@ -64,4 +69,5 @@ def empty(root, log, order):
 command, root = sys.argv[1:3]
 if command == "fill": fill(root, [int(size) for size in sys.argv[3].split(",")], sys.argv[4])
 elif command == "verify": verify(root, sys.argv[3])
+elif command == "again": again(root, sys.argv[3])
 else: empty(root, sys.argv[3], sys.argv[4])
