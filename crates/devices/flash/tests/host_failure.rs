@@ -244,7 +244,7 @@ fn what_was_synced_beside_others_outlives_the_host() {
                             0,
                             round.to_le_bytes().to_vec(),
                         );
-                        if round % 2 == 0 {
+                        if round.is_multiple_of(2) {
                             device.commit(transaction, Durability::Durable).unwrap();
                         } else {
                             device.commit(transaction, Durability::Buffered).unwrap();

@@ -52,7 +52,7 @@ fn replace(device: &dyn ObjectDevice, object: u64, version: u64) -> bool {
         transaction.truncate(ObjectId(object), 0);
     }
     transaction.write(ObjectId(object), 0, content(object, version));
-    let durability = if version % 3 == 0 { Durability::Durable } else { Durability::Buffered };
+    let durability = if version.is_multiple_of(3) { Durability::Durable } else { Durability::Buffered };
     match device.commit(transaction, durability) {
         Ok(()) => true,
         Err(error) => {
@@ -115,10 +115,10 @@ fn run(device: &dyn ObjectDevice) {
                     newest[slot as usize].store(version, Ordering::Release);
                 }
             }
-            if version % 7 == 0 {
+            if version.is_multiple_of(7) {
                 device.maintain(3).unwrap();
             }
-            if version % 40 == 0 {
+            if version.is_multiple_of(40) {
                 fill(device);
             }
             device.sync(SyncScope::All).unwrap();
