@@ -1,5 +1,5 @@
-//! Many readers beside one who writes, cleans, removes and fills the volume: every read shows one version of an object,
-//! whole and sound.
+//! Many readers beside one who writes, cleans, removes and fills the volume: every read shows one
+//! version of an object, whole and sound.
 
 mod common;
 
@@ -205,7 +205,8 @@ impl SharedNand for Interrupted {
     }
 }
 
-/// The lock is free while the medium works, or this would never end; and what the reader needs is not reused.
+/// The lock is free while the medium works, or this would never end; and what the reader needs is
+/// not reused.
 #[test]
 fn everything_can_be_rewritten_while_one_read_waits_for_the_medium() {
     let shape = Geometry { page_bytes: 2048, spare_bytes: 64, pages_per_block: 16, blocks: 96, chips: 1 };

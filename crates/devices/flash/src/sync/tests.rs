@@ -125,7 +125,8 @@ fn wait_for_tickets(device: &FlashDevice, count: u64) {
     }
 }
 
-/// One thread syncs, and while its flush goes on seven others commit and sync. Returns what each of those got.
+/// One thread syncs, and while its flush goes on seven others commit and sync. Returns what each of
+/// those got.
 fn one_and_seven(nand: &Gated, device: &FlashDevice) -> Vec<onode_object::Result<()>> {
     let object = made(device);
     let (tickets, flushes) = (device.core.lock().tickets.0, nand.flushes());
