@@ -1,11 +1,12 @@
 //! The device behind the object interface: one lock around the state machine.
 //!
-//! A read looks its extents up under the lock, pins their segments and gives the lock back before the medium works, where
-//! the medium can be read beside its owner. Nodes of the index are still loaded under the lock. Flushes of syncs go on
-//! without it, too.
+//! A read looks its extents up under the lock, pins their segments and gives the lock back before
+//! the medium works, where the medium can be read beside its owner. Nodes of the index are still
+//! loaded under the lock. Flushes of syncs go on without it, too.
 //!
-//! Locks, in the order in which they are taken: that of the syncs, the state's, then for a moment those of pins and of
-//! pages that were read; a read that goes on is locked, too, and needs none of the others but that of the pages.
+//! Locks, in the order in which they are taken: that of the syncs, the state's, then for a moment
+//! those of pins and of pages that were read; a read that goes on is locked, too, and needs none of
+//! the others but that of the pages.
 
 use crate::core::Core;
 use crate::format::FEATURE_MEMORY;
@@ -160,7 +161,8 @@ impl ObjectDevice for FlashDevice {
                 break;
             }
         }
-        // The lock is given back after each step: who reads waits for one step, not for the cleaner.
+        // The lock is given back after each step: who reads waits for one step, not for the
+        // cleaner.
         while report.done < budget {
             let mut core = self.core.lock();
             if round.is_none() && !core.wants_cleaning() {

@@ -1,10 +1,13 @@
-//! Reading pages of segments: what the device under its lock and readers beside it do in the same way.
+//! Reading pages of segments: what the device under its lock and readers beside it do in the same
+//! way.
 //!
-//! A read is a list of [`Want`]s, one for each page. Pages that follow each other on the medium are one request,
-//! whatever extents of an object they belong to; pages that are used in part are kept for the next read.
+//! A read is a list of [`Want`]s, one for each page. Pages that follow each other on the medium are
+//! one request, whatever extents of an object they belong to; pages that are used in part are kept
+//! for the next read.
 //!
-//! It keeps true: what counts as read was verified against the checksum, the place and the sequence number of its
-//! page. It does not know where content lies (`log` does) nor what may be erased meanwhile (`pins`).
+//! It keeps true: what counts as read was verified against the checksum, the place and the sequence
+//! number of its page. It does not know where content lies (`log` does) nor what may be erased
+//! meanwhile (`pins`).
 
 use crate::errors::{damaged, from_media};
 use crate::format::PageTrailer;
@@ -52,7 +55,8 @@ pub struct Want {
     pub from: usize,
     /// Where they go in the buffer.
     pub to: Range<usize>,
-    /// The page is looked for among those that were kept, and kept. It is not if all of it is part of a run.
+    /// The page is looked for among those that were kept, and kept. It is not if all of it is part
+    /// of a run.
     pub kept: bool,
 }
 
@@ -141,7 +145,8 @@ impl Pages {
         self.state.lock().kept.insert((address.0, page.info.sequence), page, bytes);
     }
 
-    /// The page that was read from `address`, with what `trailer`, which holds its trailer first, has of its payload.
+    /// The page that was read from `address`, with what `trailer`, which holds its trailer first,
+    /// has of its payload.
     pub fn verified(
         &self,
         address: PageAddress,
@@ -155,7 +160,8 @@ impl Pages {
         Ok(VerifiedPage { payload, info })
     }
 
-    /// Fills `out` with what `wants` ask for; the error names the wants of the first run with a bad page.
+    /// Fills `out` with what `wants` ask for; the error names the wants of the first run with a bad
+    /// page.
     pub fn read(
         &self,
         wants: &[Want],
@@ -259,7 +265,8 @@ impl Pages {
     }
 }
 
-/// What the medium cannot correct is damaged, which concerns its bytes alone; anything else concerns the medium.
+/// What the medium cannot correct is damaged, which concerns its bytes alone; anything else
+/// concerns the medium.
 fn cause_of(run: &[Want], error: onode_media::Error) -> Cause {
     match run.first() {
         Some(want) if error.kind == MediaErrorKind::Uncorrectable => Cause::Damaged(want.at, PageFault::Checksum),

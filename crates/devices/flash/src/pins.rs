@@ -1,8 +1,9 @@
 //! Pins: segments that somebody reads without the device's lock.
 //!
-//! It keeps true: a segment that was pinned while something on it was needed is not erased, opened anew or marked bad
-//! before the pin goes; the segment table asks here before it hands one out. Pins are taken under the device's lock
-//! and go without it, so who holds that lock may wait for them. It does not say what is read there.
+//! It keeps true: a segment that was pinned while something on it was needed is not erased, opened
+//! anew or marked bad before the pin goes; the segment table asks here before it hands one out.
+//! Pins are taken under the device's lock and go without it, so who holds that lock may wait for
+//! them. It does not say what is read there.
 
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
@@ -36,7 +37,8 @@ impl Pins {
         Pinned { pins: Arc::clone(self), reading }
     }
 
-    /// The segments that are pinned now; others than those can only come to be pinned while something on them is needed.
+    /// The segments that are pinned now; others than those can only come to be pinned while
+    /// something on them is needed.
     pub fn segments(&self) -> BTreeSet<u32> {
         let readings = self.readings.lock();
         readings.iter().flat_map(|reading| reading.segments.iter().copied()).collect()

@@ -1,8 +1,9 @@
 //! A read of content, planned under the device's lock and carried out with or without it.
 //!
-//! The plan has the place of every page that is needed; holes and what waits in memory are in the buffer before the
-//! lock is given back, so the whole read shows the object at one moment. It keeps true: a damaged page is told as
-//! the exact range of the object that it costs. It pins nothing itself: who carries it out without the lock does.
+//! The plan has the place of every page that is needed; holes and what waits in memory are in the
+//! buffer before the lock is given back, so the whole read shows the object at one moment. It keeps
+//! true: a damaged page is told as the exact range of the object that it costs. It pins nothing
+//! itself: who carries it out without the lock does.
 
 use crate::apply::Extent;
 use crate::core::Core;

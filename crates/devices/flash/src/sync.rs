@@ -1,12 +1,13 @@
 //! Group commit: one flush of the medium for all who wait for one.
 //!
-//! Who syncs takes a ticket under the device's lock. Who then gets the lock of the flushes is the leader: it programs what
-//! waits, gives the device's lock back, lets the medium flush, and takes along everybody who had a ticket when it began. So
-//! a sync waits for the flush that goes on and for one more, whoever makes that.
+//! Who syncs takes a ticket under the device's lock. Who then gets the lock of the flushes is the
+//! leader: it programs what waits, gives the device's lock back, lets the medium flush, and takes
+//! along everybody who had a ticket when it began. So a sync waits for the flush that goes on and
+//! for one more, whoever makes that.
 //!
-//! It keeps true: a sync returns when what came before it is durable, or with the error of the flush that was to make
-//! it so; after such an error the volume is read-only. A medium that only its owner can flush is flushed under the
-//! device's lock, one sync after another.
+//! It keeps true: a sync returns when what came before it is durable, or with the error of the
+//! flush that was to make it so; after such an error the volume is read-only. A medium that only
+//! its owner can flush is flushed under the device's lock, one sync after another.
 
 use crate::core::Core;
 use crate::device::FlashDevice;
@@ -156,7 +157,8 @@ impl Core {
         Ok(true)
     }
 
-    /// Programs what has to be flushed and begins the flush; nothing if everything is durable already.
+    /// Programs what has to be flushed and begins the flush; nothing if everything is durable
+    /// already.
     fn begin_sync(&mut self) -> Result<Option<Begun>> {
         if !self.program_unsynced()? {
             return Ok(None);

@@ -7,7 +7,8 @@ use onode_media::{
     BlockAddress, Counters, Geometry, IoTag, MediaOperation, Nand, PageAddress, Result, SharedNand, SimNand, SimOptions,
 };
 use onode_object::conformance::{Harness, differential};
-use onode_object::{Durability, Hints, ObjectDevice, ObjectId, Transaction};
+use onode_object::{Durability, Hints, ObjectDevice, ObjectId, SyncScope, Transaction};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 struct State {
@@ -41,6 +42,17 @@ impl Volatile {
         }
         state.flushed = survivor.clone();
         state.present = survivor;
+    }
+}
+
+impl Volatile {
+    /// What a failure of the host would leave now.
+    fn after_failure(&self, seed: u64) -> Self {
+        let state = self.0.lock().unwrap();
+        let (flushed, present, pending) = (state.flushed.clone(), state.present.clone(), state.pending.clone());
+        let copy = Self(Arc::new(Mutex::new(State { flushed, present, pending, prng: Prng::new(seed) })));
+        copy.fail();
+        copy
     }
 }
 
@@ -203,5 +215,61 @@ fn large_unflushed_writes_are_there_whole_or_not_at_all() {
             assert_eq!(host.device().read(object, 0, &mut bytes).unwrap(), bytes.len());
             assert!(bytes.iter().all(|&byte| byte == object.0 as u8));
         }
+    }
+}
+
+/// Several programs write and sync at the same time: what one of them was told is durable outlives the host, whoever
+/// made the flush and whatever else was being written.
+#[test]
+fn what_was_synced_beside_others_outlives_the_host() {
+    for spare_bytes in [0, 16] {
+        let host = OnHost::with_spare(8 << 20, 1, spare_bytes);
+        let device = host.device.as_ref().unwrap();
+        let objects: Vec<ObjectId> = (0..4).map(|_| device.reserve_ids(1).unwrap()).collect();
+        let mut transaction = Transaction::new();
+        for object in &objects {
+            transaction.create(*object, Hints::default());
+        }
+        device.commit(transaction, Durability::Durable).unwrap();
+        let told: Vec<AtomicU64> = objects.iter().map(|_| AtomicU64::new(0)).collect();
+        let running = AtomicU64::new(objects.len() as u64);
+        std::thread::scope(|scope| {
+            for (which, (object, told)) in objects.iter().zip(&told).enumerate() {
+                let running = &running;
+                scope.spawn(move || {
+                    for round in 1..=120u64 {
+                        let mut transaction = Transaction::new();
+                        transaction.write(*object, 8, vec![round as u8; 200 + which * 900]).write(
+                            *object,
+                            0,
+                            round.to_le_bytes().to_vec(),
+                        );
+                        if round.is_multiple_of(2) {
+                            device.commit(transaction, Durability::Durable).unwrap();
+                        } else {
+                            device.commit(transaction, Durability::Buffered).unwrap();
+                            device.sync(SyncScope::Object(*object)).unwrap();
+                        }
+                        told.store(round, Ordering::Release);
+                    }
+                    running.fetch_sub(1, Ordering::Release);
+                });
+            }
+            let mut seed = 0;
+            while running.load(Ordering::Acquire) > 0 {
+                seed += 1;
+                let promised: Vec<u64> = told.iter().map(|told| told.load(Ordering::Acquire)).collect();
+                let left = host.nand.after_failure(seed);
+                let device = FlashDevice::mount(left, &MountOptions::default()).unwrap();
+                for (object, promised) in objects.iter().zip(promised) {
+                    let mut bytes = [0; 208];
+                    let length = device.read(*object, 0, &mut bytes).unwrap();
+                    let round = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+                    assert!(round >= promised, "{object}: {round} of {promised} rounds that were synced");
+                    let content = &bytes[8.min(length)..length];
+                    assert!(content.iter().all(|byte| *byte == round as u8), "{object}: a commit in part");
+                }
+            }
+        });
     }
 }

@@ -243,7 +243,7 @@ fn case_40_the_memory_of_another_board_is_told_and_left_alone() {
         put(&device, None, 0, 100);
         theirs.image()
     };
-    assert_eq!(mounted(&pair.nand, &other, &ON).err().map(|error| error.kind), Some(ErrorKind::Invalid));
+    assert_eq!(mounted(&pair.nand, &other, &ON).err().map(|error| error.kind), Some(ErrorKind::WrongPart));
     // Told to take it, the volume is what it was, and nothing of the other one's buffer comes in.
     let (device, _) = mounted(&pair.nand, &other, &MemoryOptions { rebuild: true, ..ON }).unwrap();
     assert_eq!(look(&device), seen);

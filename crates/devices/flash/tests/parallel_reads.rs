@@ -1,5 +1,5 @@
-//! Many readers beside one who writes, cleans, removes and fills the volume: every read shows one version of an object,
-//! whole and sound.
+//! Many readers beside one who writes, cleans, removes and fills the volume: every read shows one
+//! version of an object, whole and sound.
 
 mod common;
 
@@ -52,7 +52,7 @@ fn replace(device: &dyn ObjectDevice, object: u64, version: u64) -> bool {
         transaction.truncate(ObjectId(object), 0);
     }
     transaction.write(ObjectId(object), 0, content(object, version));
-    let durability = if version % 3 == 0 { Durability::Durable } else { Durability::Buffered };
+    let durability = if version.is_multiple_of(3) { Durability::Durable } else { Durability::Buffered };
     match device.commit(transaction, durability) {
         Ok(()) => true,
         Err(error) => {
@@ -115,10 +115,10 @@ fn run(device: &dyn ObjectDevice) {
                     newest[slot as usize].store(version, Ordering::Release);
                 }
             }
-            if version % 7 == 0 {
+            if version.is_multiple_of(7) {
                 device.maintain(3).unwrap();
             }
-            if version % 40 == 0 {
+            if version.is_multiple_of(40) {
                 fill(device);
             }
             device.sync(SyncScope::All).unwrap();
@@ -205,7 +205,8 @@ impl SharedNand for Interrupted {
     }
 }
 
-/// The lock is free while the medium works, or this would never end; and what the reader needs is not reused.
+/// The lock is free while the medium works, or this would never end; and what the reader needs is
+/// not reused.
 #[test]
 fn everything_can_be_rewritten_while_one_read_waits_for_the_medium() {
     let shape = Geometry { page_bytes: 2048, spare_bytes: 64, pages_per_block: 16, blocks: 96, chips: 1 };

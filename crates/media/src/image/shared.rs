@@ -1,7 +1,8 @@
-//! What of an image in a file its readers use without its owner: the file, and how much of each block is written.
+//! What of an image in a file its readers use without its owner: the file, and how much of each
+//! block is written.
 //!
-//! It keeps true: an entry here changes after the file does, as the block table does, so whoever sees a page counted
-//! as written finds it in the file. It writes nothing but flushes.
+//! It keeps true: an entry here changes after the file does, as the block table does, so whoever
+//! sees a page counted as written finds it in the file. It writes nothing but flushes.
 
 use super::format::Layout;
 use super::host::HostFile;
@@ -31,7 +32,8 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// The shared part of an image whose blocks have so many pages written, or are lost; `is_written` if it may change.
+    /// The shared part of an image whose blocks have so many pages written, or are lost;
+    /// `is_written` if it may change.
     pub(super) fn new(
         file: HostFile,
         (geometry, layout): (Geometry, Layout),

@@ -232,7 +232,7 @@ impl<S: BlockDev> Nand for BlockNand<S> {
         let (offset, bytes) = (self.offset(self.label.geometry.first_page(block)), self.block_bytes());
         if tag == IoTag::Anchor {
             self.storage.zero(offset, bytes)?;
-            self.storage.flush()?;
+            self.flushes.run(|| self.storage.flush())?;
         } else {
             self.storage.discard(offset, bytes)?;
         }
@@ -259,7 +259,7 @@ impl<S: BlockDev> Nand for BlockNand<S> {
         }
         bad.generation += 1;
         self.storage.write_at(bad.offset(), &bad.encode(&self.label.uuid), IoTag::Anchor)?;
-        self.storage.flush()?;
+        self.flushes.run(|| self.storage.flush())?;
         self.bad = bad;
         Ok(())
     }

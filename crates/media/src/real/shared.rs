@@ -1,7 +1,8 @@
-//! What of a device or file its readers use without its owner: positioned reads on the same descriptor, and flushes.
+//! What of a device or file its readers use without its owner: positioned reads on the same
+//! descriptor, and flushes.
 //!
-//! It keeps true: memory that direct input fills is aligned, and belongs to one read alone while it is made. It keeps
-//! the descriptor open; the lock on the device ends with the owner.
+//! It keeps true: memory that direct input fills is aligned, and belongs to one read alone while it
+//! is made. It keeps the descriptor open; the lock on the device ends with the owner.
 
 use super::aligned::{AlignedBuffer, is_aligned};
 use super::host::{DeviceFile, of_io};

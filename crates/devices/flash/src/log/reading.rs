@@ -1,5 +1,6 @@
-//! Reading back what the log holds: from buffers, from memory after a failed program, or from verified pages. What
-//! waits in memory is copied at once; the pages that have the rest are a list, so that they can be read elsewhere.
+//! Reading back what the log holds: from buffers, from memory after a failed program, or from
+//! verified pages. What waits in memory is copied at once; the pages that have the rest are a list,
+//! so that they can be read elsewhere.
 
 use super::Log;
 use crate::errors::damaged;
@@ -20,8 +21,8 @@ impl Log {
         self.store.reader(tag).read(&wants, out).map_err(Error::from)
     }
 
-    /// Fills `range` of `out`, which begins with the byte at `location`, with what waits in memory, and adds to `wants`
-    /// the pages that have the rest.
+    /// Fills `range` of `out`, which begins with the byte at `location`, with what waits in memory,
+    /// and adds to `wants` the pages that have the rest.
     pub fn gather(&self, location: u64, out: &mut [u8], range: Range<usize>, wants: &mut Vec<Want>) -> Result<()> {
         let layout = &self.store.layout;
         if !layout.contains(location, range.len() as u64) {
@@ -42,7 +43,8 @@ impl Log {
                 // What waits in a buffer comes after what is on the medium.
                 let before = self.waiting(at.segment).map_or(u32::MAX, |(page, _)| page - at.page);
                 let pages = layout.run(at, ((range.end - to) / payload) as u32).clamp(1, before);
-                // A page with its trailer in it that is alone is kept, like one of which a part is needed.
+                // A page with its trailer in it that is alone is kept, like one of which a part is
+                // needed.
                 let kept = pages == 1 && !Layout::trailer_in_spare(&layout.geometry);
                 wants.extend((0..pages).map(|page| {
                     let to = to + page as usize * payload;

@@ -132,7 +132,8 @@ fn adjacent_pages_of_all_extents_are_one_request_for_each_block() {
         assert_eq!(pages, 18, "each page once");
         let address = |want: &Want| layout.geometry.block_of(layout.address(want.at));
         let blocks: BTreeSet<_> = plan.wants().iter().map(address).collect();
-        // Whole pages go where they are wanted if their trailers lie elsewhere; the parts at both ends do not.
+        // Whole pages go where they are wanted if their trailers lie elsewhere; the parts at both
+        // ends do not.
         let parts: usize = if shape == IN_SPARE { 2 } else { 0 };
         assert!(calls <= blocks.len() + parts, "{calls} requests for pages in {} blocks", blocks.len());
     }

@@ -1,7 +1,7 @@
 //! Flushes of the medium, under the device's lock or beside it, and what is known to be flushed.
 //!
-//! It keeps true: a page says that all before it had been flushed only if the flush began after the last journal page
-//! before it was programmed; the watermark of a session never goes back.
+//! It keeps true: a page says that all before it had been flushed only if the flush began after the
+//! last journal page before it was programmed; the watermark of a session never goes back.
 
 use super::Store;
 use crate::errors::from_media;
@@ -22,8 +22,8 @@ impl Store {
         self.shared.is_some()
     }
 
-    /// Whether all before the journal page that is about to be programmed was flushed. Only the first page after a flush
-    /// may say so.
+    /// Whether all before the journal page that is about to be programmed was flushed. Only the
+    /// first page after a flush may say so.
     pub const fn take_flushed(&mut self) -> bool {
         self.journal_programs += 1;
         core::mem::replace(&mut self.flushed, false)
@@ -37,7 +37,8 @@ impl Store {
         Ok(())
     }
 
-    /// Begins the flush that the medium then waits for without the device's lock; nothing if it cannot do that.
+    /// Begins the flush that the medium then waits for without the device's lock; nothing if it
+    /// cannot do that.
     pub fn begin_flush(&mut self) -> Result<Option<(Arc<dyn SharedNand>, FlushBegun)>> {
         let Some(medium) = self.shared.clone() else { return Ok(None) };
         self.write("flush", |nand| nand.begin_flush())?;
@@ -45,7 +46,8 @@ impl Store {
         Ok(Some((medium, begun)))
     }
 
-    /// A flush ended that began with `begun`; a failure latches the device read-only, as any failed write.
+    /// A flush ended that began with `begun`; a failure latches the device read-only, as any failed
+    /// write.
     pub fn end_flush(&mut self, begun: &FlushBegun, flushed: onode_media::Result<()>) -> Result<()> {
         if let Err(error) = flushed {
             let error = from_media("flush", &error);

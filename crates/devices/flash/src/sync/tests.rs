@@ -125,7 +125,8 @@ fn wait_for_tickets(device: &FlashDevice, count: u64) {
     }
 }
 
-/// One thread syncs, and while its flush goes on seven others commit and sync. Returns what each of those got.
+/// One thread syncs, and while its flush goes on seven others commit and sync. Returns what each of
+/// those got.
 fn one_and_seven(nand: &Gated, device: &FlashDevice) -> Vec<onode_object::Result<()>> {
     let object = made(device);
     let (tickets, flushes) = (device.core.lock().tickets.0, nand.flushes());
@@ -134,9 +135,9 @@ fn one_and_seven(nand: &Gated, device: &FlashDevice) -> Vec<onode_object::Result
         let first = scope.spawn(|| device.commit(change(object, 0), Durability::Durable));
         nand.wait_for_flushes(flushes + 1);
         let others: Vec<_> = (1..8)
-            .map(|byte| {
+            .map(|byte: u8| {
                 scope.spawn(move || {
-                    if byte % 2 == 0 {
+                    if byte.is_multiple_of(2) {
                         return device.commit(change(object, byte), Durability::Durable);
                     }
                     device.commit(change(object, byte), Durability::Buffered)?;

@@ -1,6 +1,7 @@
 //! What of a NAND on a block device its readers use without its owner.
 //!
-//! It keeps true: owner and readers see a page in the same way, erased or not, and count in one place.
+//! It keeps true: owner and readers see a page in the same way, erased or not, and count in one
+//! place.
 
 use super::super::order::Order;
 use crate::blockdev::SharedDisk;
