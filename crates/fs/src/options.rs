@@ -52,6 +52,9 @@ pub struct Options {
     /// Whether every use of a file lies between `open` and `release`. If not (a FUSE mount without
     /// open calls), a file without a name lives until it is forgotten.
     pub opens_are_counted: bool,
+    /// Whether every close of a file that may have been written calls `flush`, `flush_file` or `release`. If not (a FUSE
+    /// mount that is not told of closes), a file that is written anew counts as done when it is written back.
+    pub closes_are_heard: bool,
 }
 
 impl Default for Options {
@@ -67,6 +70,7 @@ impl Default for Options {
             cached_inodes: 16_384,
             name_cache_bytes: 4 << 20,
             opens_are_counted: true,
+            closes_are_heard: true,
         }
     }
 }

@@ -279,6 +279,7 @@ impl FileSystem {
         state.statistics.written_back_bytes += plan.bytes as u64;
         if plan.complete {
             node.device_accessed = plan.accessed;
+            node.rewritten &= self.options.closes_are_heard;
             state.space = state.space.saturating_sub(node.promised);
             state.clean(number.0);
             return;

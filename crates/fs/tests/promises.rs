@@ -405,6 +405,27 @@ fn what_the_kernel_knows_takes_no_memory_and_is_not_forgotten() {
 }
 
 #[test]
+fn a_file_written_anew_is_done_with_its_write_back_if_nobody_tells_of_closes() {
+    let volume = Volume::of_size(64 << 20);
+    let options =
+        Options { closes_are_heard: false, opens_are_counted: false, cached_inodes: 100, ..Options::default() };
+    let fs = volume.mount_with(options);
+    for name in 0..1000 {
+        let file = create(&fs, ROOT, &format!("f{name}"));
+        write(&fs, file, 0, b"before");
+        fs.sync().unwrap();
+        let cut = SetAttributes { size: Some(0), ..SetAttributes::default() };
+        fs.set_attributes(&root(), file, &cut).unwrap();
+        write(&fs, file, 0, b"anew");
+        fs.forget(file, 1);
+    }
+    let known = fs.statistics().cached_inodes;
+    assert!(known < 200, "{known} files in memory that wait for a close");
+    let file = fs.lookup(ROOT, b"f7").unwrap().inode;
+    assert_eq!(content(&fs, file), b"anew");
+}
+
+#[test]
 fn space_is_expected_as_long_as_a_file_without_a_name_may_go() {
     let volume = Volume::of_size(16 << 20);
     let fs = volume.mount_with(Options { opens_are_counted: false, ..Options::default() });

@@ -8,71 +8,69 @@
 //! caller travels in [`Caller`].
 
 use crate::answer::{
-    Answer, answer_attributes, answer_done, answer_empty, answer_entry, answer_shown, answer_space, answer_value,
-    generation_of,
+    answer_attributes, answer_done, answer_empty, answer_entry, answer_shown, answer_space, answer_value, generation_of,
 };
+use crate::breakdown::Breakdown;
+use crate::content::Asked;
 use crate::convert::{
     allocation, attributes, errno, errno_of, inode, no_attributes, set_time, sought, timestamp, xattr_flags,
 };
 use crate::credentials::{caller, caller_with_groups, names_shown};
 use crate::directory;
 use crate::faces::Faces;
-use crate::opening::Opening;
+use crate::greeting;
+use crate::late::Late;
+use crate::opening::{Opening, closing_tells};
 use crate::options::{Atime, Options};
 use crate::page_cache::PageCache;
-use crate::patience;
+use crate::requests::{Kind, Requests};
 use crate::set_id::SetId;
+use crate::waiting::Waiting;
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, KernelConfig, LockOwner, Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
-    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
-    ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    InitFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
+    ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use onode::Result;
 use onode_base::ErrorKind;
 use onode_fs::{Caller, FileSystem, SetAttributes};
-use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// How long the kernel may believe what it knows; it drops what it changes itself.
 const TTL: Duration = Duration::from_secs(3600);
-/// The largest request; more pages than the kernel's usual limit bring nothing.
-const REQUEST_BYTES_MAX: u32 = 1 << 20;
 const ACCESS_LIST: &str = "system.posix_acl_access";
 const CAPABILITIES: &str = "security.capability";
 /// Attributes of the root directory whose names begin so are views of the mount. They can be read and are
 /// not listed.
 pub const VIEW_PREFIX: &str = "onode.";
 
-thread_local! {
-    /// What a thread reads into; as large as its largest read so far.
-    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Makes the view of a name, which comes without [`VIEW_PREFIX`]; `None` if there is no such view.
-pub type Views = Box<dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync>;
-
-/// The way to tell the kernel something it did not ask for; there once the session is.
-pub(crate) type LateNotifier = Arc<OnceLock<Notifier>>;
+/// Makes the view of a name, which comes without [`VIEW_PREFIX`]; `None` if there is no such view. A view may tell what the
+/// kernel asked for.
+pub type Views = Box<dyn Fn(&str, &Requests) -> Option<Vec<u8>> + Send + Sync>;
 
 pub(crate) struct Adaptor {
-    files: Arc<FileSystem>,
+    pub(crate) files: Arc<FileSystem>,
     views: Views,
-    faces: Faces,
+    pub(crate) faces: Faces,
     writeback: bool,
-    is_shared: bool,
+    pub(crate) is_shared: bool,
     /// Every read of a link comes here, too.
     keeps_links: bool,
     /// How long the kernel may believe what it knows. Where others change the files without it: not at all.
     ttl: Duration,
-    opening: Opening,
-    page_cache: Arc<PageCache>,
-    set_id: SetId,
+    pub(crate) opening: Opening,
+    closing_tells: bool,
+    pub(crate) page_cache: Arc<PageCache>,
+    pub(crate) set_id: SetId,
+    requests: Requests,
+    waiting: Waiting,
+    breakdown: Arc<Breakdown>,
 }
 
 impl Adaptor {
@@ -81,8 +79,9 @@ impl Adaptor {
         options: &Options,
         views: Views,
         faces: Faces,
-        notifier: LateNotifier,
+        late: Late,
     ) -> Result<Self> {
+        let Late { notifier, device, breakdown } = late;
         let is_shared = files.device().share().is_some();
         let opening = Opening::wanted(is_shared, options);
         Ok(Self {
@@ -91,46 +90,57 @@ impl Adaptor {
             keeps_links: !is_shared && (options.atime != Atime::Strict || options.read_only),
             ttl: if is_shared { Duration::ZERO } else { TTL },
             opening,
+            // The close of a block device syncs it.
+            closing_tells: closing_tells(is_shared, options) || !faces.is_empty(),
             page_cache: Arc::new(PageCache::start(&files, Arc::clone(&notifier))?),
             set_id: SetId::new(&files, notifier),
+            requests: Requests::new(),
+            waiting: Waiting::new(options.spin, device),
+            breakdown,
             files,
             views,
             faces,
         })
     }
+
+    /// To be called first by what answers a request, and held until it is answered.
+    fn serve(&self, kind: Kind) -> Served<'_> {
+        self.breakdown.stop_here();
+        self.requests.count(kind);
+        self.waiting.begin();
+        Served(self)
+    }
+}
+
+/// A request that is being served. When this is dropped it was answered, and its thread waits for the next one.
+struct Served<'a>(&'a Adaptor);
+
+impl Drop for Served<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.breakdown.come();
+        } else {
+            self.0.waiting.wait();
+        }
+    }
 }
 
 impl Filesystem for Adaptor {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        let mut wanted = InitFlags::FUSE_ASYNC_READ
-            | InitFlags::FUSE_BIG_WRITES
-            | InitFlags::FUSE_MAX_PAGES
-            | InitFlags::FUSE_DONT_MASK
-            | InitFlags::FUSE_DO_READDIRPLUS
-            | InitFlags::FUSE_READDIRPLUS_AUTO
-            | InitFlags::FUSE_PARALLEL_DIROPS
-            | InitFlags::FUSE_EXPORT_SUPPORT
-            | InitFlags::FUSE_POSIX_ACL
-            | InitFlags::FUSE_HANDLE_KILLPRIV_V2;
+        self.opening = self.opening.with(config.capabilities(), self.is_shared);
+        let mut wanted = self.opening.flags();
         if self.writeback {
             wanted |= InitFlags::FUSE_WRITEBACK_CACHE;
         }
         if self.keeps_links {
             wanted |= InitFlags::FUSE_CACHE_SYMLINKS;
         }
-        self.opening = self.opening.with(config.capabilities(), self.is_shared);
-        wanted |= self.opening.flags();
-        // What an older kernel does not know it does not need.
-        let offered = wanted & config.capabilities();
-        let _ = config.add_capabilities(offered);
-        let _ = config.set_max_write(REQUEST_BYTES_MAX);
-        if let Err(most) = config.set_max_readahead(REQUEST_BYTES_MAX) {
-            let _ = config.set_max_readahead(most);
-        }
+        greeting::agree(wanted, config);
         Ok(())
     }
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let _served = self.serve(Kind::Lookup);
         if self.faces.guards(parent, name) {
             return match self.faces.lookup(parent, name) {
                 Ok(found) => reply.entry(&self.ttl, &found, Generation(0)),
@@ -144,7 +154,9 @@ impl Filesystem for Adaptor {
         }
     }
 
-    fn forget(&self, _request: &Request, number: INodeNo, count: u64) {
+    fn forget(&self, request: &Request, number: INodeNo, count: u64) {
+        // One request may name many files.
+        let _served = self.waiting.is_new(request.unique().0).then(|| self.serve(Kind::Forget));
         if Faces::owns(number) {
             return;
         }
@@ -152,6 +164,7 @@ impl Filesystem for Adaptor {
     }
 
     fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
+        let _served = self.serve(Kind::Getattr);
         if Faces::owns(number) {
             return answer_shown(&self.ttl, self.faces.attributes(number), reply);
         }
@@ -176,6 +189,7 @@ impl Filesystem for Adaptor {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
+        let _served = self.serve(Kind::Setattr);
         if Faces::owns(number) {
             // A length is ignored, as by a block device; so are times.
             let refused = mode.is_some() || uid.is_some() || gid.is_some();
@@ -207,6 +221,7 @@ impl Filesystem for Adaptor {
     }
 
     fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
+        let _served = self.serve(Kind::Readlink);
         match self.files.read_link(inode(number)) {
             Ok(target) => reply.data(&target),
             Err(error) => reply.error(errno(&error)),
@@ -223,6 +238,7 @@ impl Filesystem for Adaptor {
         device: u32,
         reply: ReplyEntry,
     ) {
+        let _served = self.serve(Kind::Mknod);
         if self.faces.guards(parent, name) {
             return reply.error(Errno::EPERM);
         }
@@ -232,6 +248,7 @@ impl Filesystem for Adaptor {
     }
 
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
+        let _served = self.serve(Kind::Mkdir);
         if self.faces.guards(parent, name) {
             return reply.error(Errno::EPERM);
         }
@@ -241,6 +258,7 @@ impl Filesystem for Adaptor {
     }
 
     fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let _served = self.serve(Kind::Unlink);
         if self.faces.guards(parent, name) {
             return reply.error(Errno::EPERM);
         }
@@ -248,6 +266,7 @@ impl Filesystem for Adaptor {
     }
 
     fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let _served = self.serve(Kind::Rmdir);
         if self.faces.guards(parent, name) {
             return reply.error(Errno::EPERM);
         }
@@ -255,6 +274,7 @@ impl Filesystem for Adaptor {
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        let _served = self.serve(Kind::Symlink);
         if self.faces.guards(parent, name) {
             return reply.error(Errno::EPERM);
         }
@@ -273,6 +293,7 @@ impl Filesystem for Adaptor {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
+        let _served = self.serve(Kind::Rename);
         if self.faces.guards(parent, name) || self.faces.guards(new_parent, new_name) {
             return reply.error(Errno::EPERM);
         }
@@ -290,6 +311,7 @@ impl Filesystem for Adaptor {
     }
 
     fn link(&self, _request: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let _served = self.serve(Kind::Link);
         if Faces::owns(number) || self.faces.guards(parent, name) {
             return reply.error(Errno::EPERM);
         }
@@ -297,6 +319,7 @@ impl Filesystem for Adaptor {
     }
 
     fn open(&self, _request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let _served = self.serve(Kind::Open);
         match self.opening.of_file() {
             // After this answer the kernel never asks again and keeps what it has cached.
             None => reply.error(Errno::ENOSYS),
@@ -319,6 +342,7 @@ impl Filesystem for Adaptor {
         _flags: i32,
         reply: ReplyCreate,
     ) {
+        let _served = self.serve(Kind::Create);
         if self.faces.guards(parent, name) {
             return reply.error(Errno::EPERM);
         }
@@ -343,32 +367,9 @@ impl Filesystem for Adaptor {
         owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        // The kernel names the owner of what goes to a program right away, not of what it keeps.
-        if owner.is_none() {
-            self.page_cache.filled(number);
-        }
-        let renews = flags.0 & libc::O_NOATIME == 0;
-        BUFFER.with_borrow_mut(|buffer| {
-            let size = size as usize;
-            if buffer.len() < size {
-                buffer.resize(size, 0);
-            }
-            let read = match Faces::owns(number) {
-                true => self.faces.read(number, offset, &mut buffer[..size]),
-                false => {
-                    let buffer = &mut buffer[..size];
-                    let read = match renews {
-                        true => self.files.read(inode(number), offset, buffer),
-                        false => self.files.read_noatime(inode(number), offset, buffer),
-                    };
-                    read.map_err(|error| errno(&error))
-                }
-            };
-            match read {
-                Ok(length) => reply.data(&buffer[..length]),
-                Err(errno) => reply.error(errno),
-            }
-        });
+        let _served = self.serve(Kind::Read);
+        let asked = Asked { number, offset, flags, owner, takes_bits: false };
+        self.read_content(&asked, size as usize, reply);
     }
 
     fn write(
@@ -383,61 +384,65 @@ impl Filesystem for Adaptor {
         owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        if Faces::owns(number) {
-            return match self.faces.write(number, offset, data) {
-                Ok(written) => reply.written(written),
-                Err(errno) => reply.error(errno),
-            };
-        }
-        // The kernel says whether this write takes the set-id bits away; the caller of a write from
-        // its cache is unknown.
+        let _served = self.serve(Kind::Write);
+        // The kernel says whether this write takes the set-id bits away.
         let takes_bits = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-        // One that has an owner passed the kernel's cache, which may still hold what was there before.
-        if owner.is_none() {
-            self.page_cache.filled(number);
-        }
-        let page_cache = owner.is_some().then(|| Arc::clone(&self.page_cache));
-        let answer = Answer { number, offset, page_cache, reply };
-        // Of a file that it does not keep content of the kernel leaves its capabilities to us.
-        if self.opening == Opening::Direct
-            && let Err(error) = self.files.drop_capabilities(inode(number))
-        {
-            return answer.written(Err(error));
-        }
-        // Where the end is the kernel cannot know if others append, too.
-        let appends = self.is_shared && owner.is_some() && flags.0 & libc::O_APPEND != 0;
-        let write = |caller: &Caller| {
-            let written = match appends {
-                true => self.files.append(caller, inode(number), data),
-                false => self.files.write(caller, inode(number), offset, data),
-            };
-            (written, caller.clone())
-        };
-        let (written, caller) =
-            if takes_bits { self.set_id.taking_bits(request, number, write) } else { write(&Caller::root()) };
-        match written {
-            Err(error) if error.kind == ErrorKind::NoSpace && !appends && self.files.is_space_expected() => {
-                patience::write(&self.files, caller, data, answer);
-            }
-            written => answer.written(written),
-        }
+        let asked = Asked { number, offset, flags, owner, takes_bits };
+        self.write_content(request, &asked, data, reply);
     }
 
     fn flush(&self, _request: &Request, number: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
+        let _served = self.serve(Kind::Flush);
+        if !self.closing_tells {
+            return reply.error(Errno::ENOSYS);
+        }
         if Faces::owns(number) {
             return answer_done(self.faces.sync(number), reply);
         }
         answer_empty(self.files.flush_file(inode(number)), reply);
     }
 
+    fn release(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        _handle: FileHandle,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        let _served = self.serve(Kind::Release);
+        reply.ok();
+    }
+
     fn fsync(&self, _request: &Request, number: INodeNo, _handle: FileHandle, data_only: bool, reply: ReplyEmpty) {
+        let _served = self.serve(Kind::Fsync);
         if Faces::owns(number) {
             return answer_done(self.faces.sync(number), reply);
         }
         answer_empty(self.files.fsync(inode(number), None, data_only), reply);
     }
 
+    fn opendir(&self, _request: &Request, _number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        let _served = self.serve(Kind::Opendir);
+        reply.opened(FileHandle(0), FopenFlags::empty());
+    }
+
+    fn releasedir(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        _handle: FileHandle,
+        _flags: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        let _served = self.serve(Kind::Releasedir);
+        reply.ok();
+    }
+
     fn readdir(&self, _request: &Request, number: INodeNo, _handle: FileHandle, offset: u64, reply: ReplyDirectory) {
+        let _served = self.serve(Kind::Readdir);
         if Faces::owns(number) {
             return self.faces.list(number, offset, reply);
         }
@@ -452,6 +457,7 @@ impl Filesystem for Adaptor {
         offset: u64,
         reply: ReplyDirectoryPlus,
     ) {
+        let _served = self.serve(Kind::Readdirplus);
         if Faces::owns(number) {
             return self.faces.list_plus(number, offset, &self.ttl, reply);
         }
@@ -459,6 +465,7 @@ impl Filesystem for Adaptor {
     }
 
     fn fsyncdir(&self, _request: &Request, number: INodeNo, _handle: FileHandle, data_only: bool, reply: ReplyEmpty) {
+        let _served = self.serve(Kind::Fsyncdir);
         if Faces::owns(number) {
             return reply.ok();
         }
@@ -466,6 +473,7 @@ impl Filesystem for Adaptor {
     }
 
     fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {
+        let _served = self.serve(Kind::Statfs);
         answer_space(&self.files.statfs(), reply);
     }
 
@@ -479,6 +487,7 @@ impl Filesystem for Adaptor {
         _position: u32,
         reply: ReplyEmpty,
     ) {
+        let _served = self.serve(Kind::Setxattr);
         if Faces::owns(number) {
             return reply.error(Errno::EPERM);
         }
@@ -489,11 +498,14 @@ impl Filesystem for Adaptor {
     }
 
     fn getxattr(&self, _request: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        let _served = self.serve(Kind::Getxattr);
         if Faces::owns(number) {
             return reply.error(errno_of(ErrorKind::NoAttribute));
         }
         let view = name.to_str().and_then(|name| name.strip_prefix(VIEW_PREFIX));
-        if let Some(value) = view.filter(|_| number == INodeNo::ROOT).and_then(|view| (self.views)(view)) {
+        if let Some(value) =
+            view.filter(|_| number == INodeNo::ROOT).and_then(|view| (self.views)(view, &self.requests))
+        {
             return answer_value(&value, size, reply);
         }
         match self.files.get_xattr(inode(number), name.as_bytes()) {
@@ -503,6 +515,7 @@ impl Filesystem for Adaptor {
     }
 
     fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
+        let _served = self.serve(Kind::Listxattr);
         if Faces::owns(number) {
             return answer_value(&[], size, reply);
         }
@@ -513,6 +526,7 @@ impl Filesystem for Adaptor {
     }
 
     fn removexattr(&self, request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let _served = self.serve(Kind::Removexattr);
         if Faces::owns(number) {
             return reply.error(Errno::EPERM);
         }
@@ -524,6 +538,7 @@ impl Filesystem for Adaptor {
     }
 
     fn access(&self, _request: &Request, _number: INodeNo, _mask: AccessFlags, reply: ReplyEmpty) {
+        let _served = self.serve(Kind::Access);
         // The kernel has decided already and does not ask again.
         reply.error(Errno::ENOSYS);
     }
@@ -538,6 +553,7 @@ impl Filesystem for Adaptor {
         mode: i32,
         reply: ReplyEmpty,
     ) {
+        let _served = self.serve(Kind::Fallocate);
         if Faces::owns(number) {
             return answer_done(self.faces.allocate(number, offset, length, mode), reply);
         }
@@ -555,6 +571,7 @@ impl Filesystem for Adaptor {
         whence: i32,
         reply: ReplyLseek,
     ) {
+        let _served = self.serve(Kind::Lseek);
         let Some(what) = sought(whence) else { return reply.error(Errno::EINVAL) };
         let Ok(from) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
         let found = match Faces::owns(number) {
@@ -581,6 +598,7 @@ impl Filesystem for Adaptor {
         _flags: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
+        let _served = self.serve(Kind::CopyFileRange);
         // The kernel then copies through its own cache, which takes no longer and leaves in the cache what was copied.
         reply.error(Errno::ENOSYS);
     }

@@ -35,6 +35,11 @@ impl Faces {
         Self { faces, uid, gid, since: system_time(SystemClock.now()) }
     }
 
+    /// Whether there is nothing to show.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.faces.is_empty()
+    }
+
     /// Whether a number is one of ours.
     pub(crate) const fn owns(number: INodeNo) -> bool {
         number.0 >= FIRST

@@ -1,4 +1,4 @@
-//! How the kernel gets at the content of the files of a mount.
+//! How the kernel gets at the content of the files of a mount, and whether it tells when they are closed.
 
 use crate::options::{Atime, Options};
 use fuser::{FopenFlags, InitFlags};
@@ -60,6 +60,12 @@ impl Opening {
     }
 }
 
+/// Whether the kernel is to tell of closes. Memories that are shared keep times back even with `sync`. A kernel that was
+/// told once that there is nothing to do at a close never asks again, for no file.
+pub(crate) const fn closing_tells(is_shared: bool, options: &Options) -> bool {
+    options.hears_closes() || (is_shared && options.flush && !options.read_only)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,6 +81,10 @@ mod tests {
         assert_eq!(Opening::wanted(false, &with("ro,strictatime")), Opening::Kept);
         assert_eq!(Opening::wanted(false, &with("strictatime")), Opening::Direct);
         assert_eq!(Opening::wanted(true, &with("noatime")), Opening::Direct);
+        for (list, tells) in [("rw", true), ("ro", false), ("noflush", false), ("sync", false)] {
+            assert_eq!(closing_tells(false, &with(list)), tells, "{list}");
+        }
+        assert!(closing_tells(true, &with("sync")) && !closing_tells(true, &with("noflush")));
         let (old, new) = (InitFlags::FUSE_ASYNC_READ, InitFlags::all());
         assert_eq!(Opening::Direct.with(new, true), Opening::Direct);
         assert_eq!(

@@ -4,6 +4,13 @@
 //! and left alone; anything else that is unknown is an error and never ignored.
 
 use onode::{Class, Error, Result, WearPolicy, wear_of};
+use std::time::Duration;
+
+/// Server threads if nothing is said: one for each processor, but at least so many, so that one that waits for the
+/// medium does not stop all others, and at most so many.
+const THREADS_LEAST: usize = 2;
+const THREADS_MOST: usize = 8;
+const SPIN_MAX: u64 = 1000;
 
 /// When reading sets the access time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,8 +46,12 @@ pub struct Options {
     pub allow_other: bool,
     /// The kernel gathers writes before it hands them over.
     pub writeback: bool,
+    /// The kernel tells of each close of a file, so that a close can tell of a write-back that failed.
+    pub flush: bool,
     /// Threads that serve requests.
     pub threads: usize,
+    /// How long a server thread looks for the next request before it goes to sleep, while requests keep coming.
+    pub spin: Duration,
     /// How the device spreads wear from now on; `None` keeps what the volume was made with.
     pub wear: Option<WearPolicy>,
 }
@@ -60,9 +71,18 @@ impl Options {
             sync: false,
             allow_other: rustix::process::geteuid().is_root(),
             writeback: false,
-            threads: 1,
+            flush: true,
+            threads: std::thread::available_parallelism().map_or(1, usize::from).clamp(THREADS_LEAST, THREADS_MOST),
+            spin: Duration::ZERO,
             wear: None,
         }
+    }
+
+    /// Whether the close of a file is heard of: it may be the moment to commit what was written, or to tell that a write-back
+    /// failed. Where nothing is written, or each write returns when it is on the medium, there is nothing to do.
+    #[must_use]
+    pub const fn hears_closes(&self) -> bool {
+        self.flush && !self.read_only && !self.sync
     }
 
     /// Takes in a comma-separated list as `-o` has it; later ones win.
@@ -96,6 +116,8 @@ impl Options {
             "noallow_other" => self.allow_other = false,
             "writeback" => self.writeback = true,
             "nowriteback" => self.writeback = false,
+            "flush" => self.flush = true,
+            "noflush" => self.flush = false,
             "defaults"
             | "default_permissions"
             | "auto"
@@ -126,13 +148,17 @@ impl Options {
         let wrong = |why: String| {
             Err(Error::new(Class::Usage, "cannot mount", why).hint(
                 "the options are ro, rw, noatime, relatime, strictatime, suid, dev, noexec, sync, allow_other, noallow_other, \
-                 writeback, threads=N, wear=POLICY, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
+                 writeback, noflush, threads=N, spin=MICROSECONDS, wear=POLICY, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
             ))
         };
         match option.split_once('=') {
             Some(("threads", value)) => match value.parse() {
                 Ok(threads @ 1..=64) => self.threads = threads,
                 _ => return wrong(format!("`{option}`: the number of threads is between 1 and 64")),
+            },
+            Some(("spin", value)) => match value.parse() {
+                Ok(microseconds @ 0..=SPIN_MAX) => self.spin = Duration::from_micros(microseconds),
+                _ => return wrong(format!("`{option}`: a server thread looks for 0 to {SPIN_MAX} microseconds")),
             },
             Some(("wear", value)) => self.wear = Some(wear_of("cannot mount", value)?),
             // What mount(8) repeats from the kernel's table when it changes a mount.
@@ -157,15 +183,20 @@ mod tests {
     #[test]
     fn later_options_win() {
         let mut options = Options::new();
-        options.apply("ro,noatime,dev,,threads=4,x-systemd.automount,wear=off,rw,wear=static").expect("valid");
+        options
+            .apply("ro,noatime,dev,,threads=4,x-systemd.automount,wear=off,noflush,spin=7,rw,wear=static")
+            .expect("valid");
         assert_eq!(options.wear, Some(WearPolicy::Static));
         assert!(!options.read_only && options.dev && !options.suid);
         assert_eq!((options.atime, options.threads), (Atime::Never, 4));
+        assert_eq!((options.flush, options.spin), (false, Duration::from_micros(7)));
+        let usual = Options::new();
+        assert!(usual.flush && usual.spin.is_zero() && (THREADS_LEAST..=THREADS_MOST).contains(&usual.threads));
     }
 
     #[test]
     fn unknown_options_are_errors() {
-        for list in ["colour", "threads=0", "threads=many", "ro=1", "wear=none"] {
+        for list in ["colour", "threads=0", "threads=many", "spin=1001", "spin=-1", "ro=1", "wear=none"] {
             let error = Options::new().apply(list).expect_err(list);
             assert!(error.why.contains(list.strip_prefix("wear=").unwrap_or(list)), "{error}");
             assert_eq!(error.class, Class::Usage);

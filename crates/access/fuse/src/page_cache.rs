@@ -8,7 +8,7 @@
 //! Letting go waits for pages that are being read, and those wait for this server. So a thread of its own does it, and
 //! answers the write when it is done: after the answer no reader finds the old bytes.
 
-use crate::adaptor::LateNotifier;
+use crate::late::LateNotifier;
 use fuser::{INodeNo, ReplyWrite};
 use onode::{Class, Error, Result};
 use onode_fs::FileSystem;

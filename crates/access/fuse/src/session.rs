@@ -4,9 +4,10 @@
 //! then the requests on their way are served, then the volume is closed. Files that are still open
 //! then lose their connection, not their data.
 
-use crate::adaptor::{Adaptor, LateNotifier, Views};
+use crate::adaptor::{Adaptor, Views};
 use crate::faces::Faces;
 use crate::keeper::Keeper;
+use crate::late::Late;
 use crate::mountpoint;
 use crate::options::{Atime, Options};
 use fuser::{Config, MountOption, Session, SessionACL};
@@ -55,13 +56,12 @@ impl Mount {
     ) -> Result<Self> {
         mountpoint::prepare(directory)?;
         let directory = directory.canonicalize().map_err(|error| Error::host_file("use", directory, &error))?;
-        let notifier = LateNotifier::default();
+        let late = Late::new(options.threads);
         let faces = Faces::new(volume.block_faces().to_vec());
-        let adaptor = Adaptor::new(Arc::clone(volume.files()), options, views, faces, Arc::clone(&notifier))?;
+        let adaptor = Adaptor::new(Arc::clone(volume.files()), options, views, faces, late.clone())?;
         let session = Session::new(adaptor, &directory, &configuration(&volume, options))
             .map_err(|error| mount_error(&directory, &error))?;
-        // The first and only one: nobody else sets it.
-        let _ = notifier.set(session.notifier());
+        late.come(&session, &directory);
         let keeper = Keeper::start(Arc::clone(volume.files()))?;
         let server = std::thread::Builder::new()
             .name("server".to_owned())

@@ -1,9 +1,9 @@
 //! Set-id bits and capabilities of files: when a change takes them away. The kernel leaves that to the file system
 //! (`HANDLE_KILLPRIV_V2`), and whether the bits may stay depends on all groups of whoever asks.
 
-use crate::adaptor::LateNotifier;
 use crate::convert::inode;
 use crate::credentials::{caller, caller_with_groups};
+use crate::late::LateNotifier;
 use fuser::{INodeNo, Request};
 use onode_fs::{Caller, FileSystem};
 use std::collections::VecDeque;

@@ -249,8 +249,7 @@ impl Core {
         if let Err(error) = done {
             return Err(self.fail(error));
         }
-        let keep = self.options.node_cache_bytes / BLOCK;
-        self.tree.evict(keep.max(8));
+        self.tree.evict(self.nodes_kept());
         let is_large = self.group.payload.len() >= 256 << 10 || self.pending.bytes() > self.options.pending_bytes;
         Ok(Applied::Done { commit: self.commits, need: self.need, is_large, has_placed })
     }

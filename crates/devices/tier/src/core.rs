@@ -6,6 +6,7 @@ use crate::change::Change;
 use crate::disks::Disks;
 use crate::errors::damaged;
 use crate::extent::Extent;
+use crate::layout::BLOCK;
 use crate::node::{Key, Space as Part};
 use crate::onode::Onode;
 use crate::options::MountOptions;
@@ -163,6 +164,20 @@ pub struct Core {
 }
 
 impl Core {
+    /// Nodes of the tree that may stay in memory although nothing changed in them.
+    pub fn nodes_kept(&self) -> u64 {
+        (self.options.node_cache_bytes / BLOCK).max(8)
+    }
+
+    /// Drops nodes that reads alone brought into memory, an eighth of the cache at a time: looking
+    /// at every file of a large volume commits nothing, and memory must not grow with it.
+    pub fn shed_nodes(&mut self) {
+        let keep = self.nodes_kept();
+        if self.tree.counts().cached > keep + keep / 8 {
+            self.tree.evict(keep);
+        }
+    }
+
     /// # Errors
     /// `ReadOnly` if nothing can be changed.
     pub fn check_writable(&self) -> Result<()> {

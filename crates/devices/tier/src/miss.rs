@@ -86,6 +86,7 @@ impl Volume {
     pub fn look<T>(&self, mut act: impl FnMut(&mut Core, &Prefetched) -> Result<T>) -> Result<T> {
         let mut given = Prefetched::new();
         let mut core = self.core.lock();
+        core.shed_nodes();
         for _ in 0..MOST_MISSES {
             core.io.can_miss = true;
             let done = act(&mut core, &given);

@@ -11,6 +11,7 @@ use crate::commands::{health, info};
 use crate::watch::Watched;
 use crate::watch::health::HealthReport;
 use onode::{Class, Error, Result, Spec, Volume, human_size};
+use onode_fuse::Requests;
 use onode_object::powers::{Inspection, SegmentInfo, SegmentState, WearSpread};
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
@@ -40,6 +41,9 @@ pub struct Figures {
     pub available_bytes: u64,
     pub objects: u64,
     pub files: BTreeMap<String, u64>,
+    /// What the kernel asked for, of a mounted volume.
+    #[serde(default)]
+    pub requests: BTreeMap<String, u64>,
     pub device: BTreeMap<String, u64>,
     pub tags: Vec<Tag>,
     pub segments_cleaned: u64,
@@ -148,9 +152,12 @@ pub fn with_segments(target: &OsStr) -> Result<(Figures, Vec<SegmentInfo>)> {
 }
 
 /// What the mount of a volume answers when asked for the view `name`.
-pub fn view(watched: &Watched, name: &str) -> Option<Vec<u8>> {
+pub fn view(watched: &Watched, requests: &Requests, name: &str) -> Option<Vec<u8>> {
     match name {
-        "report" => return serde_json::to_vec(&watched.figures()).ok(),
+        "report" => {
+            let requests = requests.asked().map(|(kind, count)| (kind.to_owned(), count)).collect();
+            return serde_json::to_vec(&Figures { requests, ..watched.figures() }).ok();
+        }
         "info" => {
             let mut report = info::Report::of(watched.volume());
             report.health = watched.health().into();
@@ -249,6 +256,7 @@ impl Figures {
             available_bytes: space.available,
             objects: space.objects,
             files: files.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            requests: BTreeMap::new(),
             device: inspect.map(|inspect| inspect.counters()).unwrap_or_default().into_iter().collect(),
             segments_cleaned: inspection.segments_cleaned,
             bytes_moved: inspection.bytes_moved,

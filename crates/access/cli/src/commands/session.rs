@@ -8,7 +8,7 @@ use crate::watch::{Watch, Watched, log};
 use onode::{Class, Error, MountOptions, Result, Spec, Volume, cache_bytes, human_size};
 use onode_console::Output;
 use onode_fs::{AccessTimes, WriteMode};
-use onode_fuse::{Atime, Ending, Mount, Options};
+use onode_fuse::{Atime, Ending, Mount, Options, Requests};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -76,7 +76,7 @@ impl Session {
         let mut notes = volume.notes().to_vec();
         notes.extend(left.iter().map(|left| left.text.clone()));
         let viewed = Arc::clone(&watched);
-        let views = Box::new(move |name: &str| figures::view(&viewed, name));
+        let views = Box::new(move |name: &str, requests: &Requests| figures::view(&viewed, requests, name));
         let mount = Mount::start(volume, directory, options, views, move || {
             // If nobody listens any more, the end is under way already.
             let _ = sender.send(Event::Ended);
@@ -216,6 +216,7 @@ fn mount_options(options: &Options) -> MountOptions {
         },
         // The mount answers no open calls, which makes opening a file almost free.
         opens_are_counted: false,
+        closes_are_heard: options.hears_closes(),
         write_cache_bytes: fitting(usual.write_cache_bytes).max(usual.stream_bytes),
         name_cache_bytes: fitting(usual.name_cache_bytes),
         cached_inodes: fitting(INODES_MAX * INODE_BYTES) / INODE_BYTES,

@@ -37,6 +37,8 @@ impl Figures {
         let device = groups.remove(DEVICE).unwrap_or_default();
         let files = self.files.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         let mut hidden = self.group(f, "file system", files, &[])?;
+        let requests = self.requests.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
+        hidden += self.group(f, "requests of the kernel", requests, &[])?;
         let policies: Vec<(&str, &str)> =
             self.policies.iter().map(|(what, name)| (what.as_str(), name.as_str())).collect();
         hidden += self.group(f, DEVICE, device, &policies)?;

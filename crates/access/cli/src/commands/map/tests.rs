@@ -31,6 +31,7 @@ pub fn figures() -> Figures {
         available_bytes: 5900,
         objects: 3,
         files: BTreeMap::new(),
+        requests: BTreeMap::new(),
         device: BTreeMap::new(),
         tags: Vec::new(),
         segments_cleaned: 0,

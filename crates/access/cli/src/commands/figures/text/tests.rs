@@ -19,6 +19,7 @@ fn figures() -> Figures {
         available_bytes: 1 << 19,
         objects: 3,
         files: BTreeMap::from([("dirty_bytes".to_owned(), 4096), ("changes".to_owned(), 0)]),
+        requests: BTreeMap::new(),
         device: device.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         tags: Vec::new(),
         segments_cleaned: 0,

@@ -1,0 +1,52 @@
+//! What a panic of one server thread means for the others: nothing more is served.
+//!
+//! What memory holds after a panic is not to be trusted, and what the medium holds is. The threads share that memory, so each
+//! of the others ends at its next request; those that wait for one are given one. The session then ends, which takes the mount
+//! away, and nothing is written back.
+
+use rustix::fs::statfs;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether a server thread of a mount has panicked.
+pub(crate) struct Breakdown {
+    has_come: AtomicBool,
+    threads: usize,
+    /// Where the mount is; there once it is asked for anything.
+    directory: OnceLock<PathBuf>,
+}
+
+impl Breakdown {
+    pub(crate) const fn new(threads: usize) -> Self {
+        Self { has_come: AtomicBool::new(false), threads, directory: OnceLock::new() }
+    }
+
+    pub(crate) fn is_mounted_at(&self, directory: PathBuf) {
+        let _ = self.directory.set(directory);
+    }
+
+    /// Ends this thread without another message if a thread has panicked. What is asked gets an input/output error.
+    pub(crate) fn stop_here(&self) {
+        if self.has_come.load(Ordering::SeqCst) {
+            std::panic::resume_unwind(Box::new("another thread panicked"));
+        }
+    }
+
+    /// This thread panics: ends all others.
+    pub(crate) fn come(&self) {
+        if self.has_come.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let Some(directory) = self.directory.get().cloned() else { return };
+        let threads = self.threads;
+        let task = move || {
+            for _ in 1..threads {
+                // What it answers is that there is no answer.
+                let _ = statfs(&directory);
+            }
+        };
+        // Without a thread they end with the next requests of programs.
+        let _ = std::thread::Builder::new().name("breakdown".to_owned()).spawn(task);
+    }
+}

@@ -1,0 +1,42 @@
+//! A panic in one of several server threads ends the mount, and nothing more is served.
+
+use onode::{Class, MountOptions, Spec, Volume};
+use onode_fuse::{Mount, Options};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// A new directory of its own.
+fn directory() -> PathBuf {
+    let path = std::env::temp_dir().join(format!("onode-breakdown-{}", std::process::id()));
+    fs::create_dir_all(&path).expect("directory");
+    path
+}
+
+#[test]
+fn a_panic_of_one_thread_ends_all() {
+    if !PathBuf::from("/dev/fuse").exists() {
+        eprintln!("skipped: no /dev/fuse");
+        return;
+    }
+    let directory = directory();
+    let spec = Spec::parse("ram:size=8M").expect("spec");
+    let volume = Arc::new(Volume::open(&spec, MountOptions::default()).expect("volume"));
+    let mut options = Options::new();
+    options.apply("threads=4").expect("options");
+    let views = Box::new(|name: &str, _: &_| -> Option<Vec<u8>> { panic!("this view ({name}) is there to panic") });
+    let (ended, end) = channel();
+    let on_end = move || ended.send(()).expect("it is waited for");
+    let mount = Mount::start(volume, &directory, &options, views, on_end).expect("mount");
+    let file = fs::File::create(directory.join("open")).expect("create");
+    let error = rustix::fs::getxattr(&directory, "onode.boom", &mut [0_u8; 8]).expect_err("no answer");
+    assert_eq!(error, rustix::io::Errno::IO);
+    end.recv_timeout(Duration::from_secs(20)).expect("the server ends");
+    fs::metadata(directory.join("other")).expect_err("nothing is served");
+    let error = mount.finish().expect_err("it broke down");
+    assert_eq!(error.class, Class::Bug, "{error}");
+    drop(file);
+    let _ = fs::remove_dir(&directory);
+}
