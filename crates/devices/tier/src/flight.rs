@@ -57,6 +57,8 @@ pub struct Flight {
     tail: Mark,
     /// Where the fast disk's log goes on, and its last durable record.
     fast: Option<(Mark, Mark)>,
+    /// It has commits that no record has. What comes behind them must not be durable before it is.
+    lacks_record: bool,
 }
 
 /// What has to be done before a record of the group can be appended.
@@ -78,6 +80,12 @@ impl Log {
         self.flight.is_some()
     }
 
+    /// Whether no record may be written before the checkpoint under way is durable.
+    #[must_use]
+    pub fn must_wait(&self) -> bool {
+        self.flight.is_some_and(|flight| flight.lacks_record)
+    }
+
     /// Begins a checkpoint of all that was applied. Nothing is written here.
     ///
     /// # Errors
@@ -91,9 +99,10 @@ impl Log {
             ring.align(stripe);
             (Mark { position: ring.mark(), ..newest }, ring.durable)
         });
+        let lacks_record = core.group.transactions > 0;
         let begun = core.begin_checkpoint();
         let snapshot = begun.map_err(|error| core.fail(error))?;
-        self.flight = Some(Flight { stage: Stage::Blocks, snapshot, tail, fast });
+        self.flight = Some(Flight { stage: Stage::Blocks, snapshot, tail, fast, lacks_record });
         Ok(())
     }
 
