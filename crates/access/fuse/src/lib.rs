@@ -23,14 +23,15 @@ mod options;
 mod page_cache;
 mod patience;
 mod requests;
+mod serving;
 mod session;
 mod set_id;
 mod waiting;
 
-pub use adaptor::{VIEW_PREFIX, Views};
 pub use mountpoint::{
     Mounted, TYPE_NAME, all_mounts, detach, is_dead, mount_of, mounted_at, prepare, release, remount,
 };
 pub use options::{Atime, Options};
 pub use requests::Requests;
+pub use serving::{VIEW_PREFIX, Views};
 pub use session::{Ending, Mount};
