@@ -59,10 +59,11 @@ pub enum ErrorKind {
     /// A handle from before, whose object is gone.
     Stale,
     // From opening a volume.
-    /// The medium holds less than the volume promised; opening it would make that final. Nothing was changed.
+    /// The medium holds less than the volume promised; opening it would make that final. Nothing
+    /// was changed.
     Loss,
-    /// A disk or memory that was named beside another one is not one of this volume, or is one that this
-    /// version does not know.
+    /// A disk or memory that was named beside another one is not one of this volume, or is one that
+    /// this version does not know.
     WrongPart,
     /// The volume has a disk or memory beside this one, which was not named.
     PartNeeded,

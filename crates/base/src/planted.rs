@@ -38,7 +38,8 @@ bugs! {
     ErasedTrusted,
     /// flash: content in the last page before a cut stays there.
     SuspectStays,
-    /// flash: what the newest checkpoint no longer needs is reused before that checkpoint is written.
+    /// flash: what the newest checkpoint no longer needs is reused before that checkpoint is
+    /// written.
     HeldReused,
     /// flash: the block with the newest superblock is the next to be erased.
     NewestErased,
@@ -66,7 +67,8 @@ bugs! {
     ReservationKept,
     /// flash: a segment in which a program failed is free at once.
     FailedSegmentReused,
-    /// flash: a journal page without room for an echo is not counted among the pages to be repeated.
+    /// flash: a journal page without room for an echo is not counted among the pages to be
+    /// repeated.
     EchoSkipped,
     /// flash: a mount takes the repeated records of a page for those of the page at the other end.
     EchoReversed,
@@ -86,7 +88,8 @@ bugs! {
     WaitingNotCopied,
     /// flash: a replay leaves content to a page that may never have been programmed.
     WaitingForgotten,
-    /// flash: a mount leaves out what the newest checkpoint took over of the journal without applying it.
+    /// flash: a mount leaves out what the newest checkpoint took over of the journal without
+    /// applying it.
     DeferredForgotten,
     /// flash: what waits for the new life of an object is applied before the end of the old one.
     DeferredLivesMixed,
@@ -94,7 +97,8 @@ bugs! {
     AccessTimeOfRemade,
     /// scm: a durable commit does not wait for its record.
     ScmRecordNotFenced,
-    /// scm: a record says nothing of the content that was written before it, and nobody waits for that.
+    /// scm: a record says nothing of the content that was written before it, and nobody waits for
+    /// that.
     ScmContentNotChecked,
     /// scm: a recovery leaves out what the last records were to put in place.
     ScmPutsForgotten,
@@ -144,7 +148,8 @@ bugs! {
     TierCopyBelieved,
     /// tier: a record names content that may still be in the disk's cache.
     TierRecordBeforeContent,
-    /// tier: the big disk is told that blocks hold nothing of value before the checkpoint that does without them is durable.
+    /// tier: the big disk is told that blocks hold nothing of value before the checkpoint that does
+    /// without them is durable.
     TierDiscardEarly,
     /// tier: memory lets go of a block that was changed since the record that has it.
     TierSpilledStale,
@@ -164,7 +169,8 @@ bugs! {
     WriteThroughBuffered,
     /// scm: in the mode `meta` a sync does not flush the content that waits for it.
     ScmMetaNotFlushed,
-    /// scm: in the mode `meta` what a file system knows of its files waits to be flushed as content does.
+    /// scm: in the mode `meta` what a file system knows of its files waits to be flushed as content
+    /// does.
     ScmMetaNamesBuffered,
     /// scm: in the mode `sync` an overwrite returns before it is durable.
     ScmOverwriteNotFenced,

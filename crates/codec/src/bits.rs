@@ -90,8 +90,9 @@ impl<'a> BitReader<'a> {
         Some(ones)
     }
 
-    /// Takes ones, fewer than `limit`, a zero, and as many bits as there were ones and `more` besides, all at once: the
-    /// ones and the bits. `None`, with nothing taken, if that does not work in one go.
+    /// Takes ones, fewer than `limit`, a zero, and as many bits as there were ones and `more`
+    /// besides, all at once: the ones and the bits. `None`, with nothing taken, if that does not
+    /// work in one go.
     #[inline]
     pub fn take_prefixed(&mut self, more: u32, limit: u32) -> Option<(u32, u64)> {
         let window = self.window();

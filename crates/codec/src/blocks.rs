@@ -1,7 +1,8 @@
-//! The table of erase blocks: state and sequence number of each, for the allocator and for recovery.
+//! The table of erase blocks: state and sequence number of each, for the allocator and for
+//! recovery.
 //!
-//! Blocks are filled one after another, so most sequence numbers are one more than that of the block before. How many
-//! pages of a block are in use does not stand here: the records say it.
+//! Blocks are filled one after another, so most sequence numbers are one more than that of the
+//! block before. How many pages of a block are in use does not stand here: the records say it.
 
 use crate::bits::{BitReader, BitWriter};
 use crate::cmfs::BlockState;

@@ -1,4 +1,5 @@
-//! The bucket: a sorted run of records as bytes that are checked and decoded each bucket on its own.
+//! The bucket: a sorted run of records as bytes that are checked and decoded each bucket on its
+//! own.
 //!
 //! ```text
 //! 0   checksum     u32   CRC-32C of everything behind it
@@ -16,8 +17,8 @@ use crate::bits::{BitReader, BitWriter};
 use crate::coding::{Coded, Source};
 use crate::rans;
 use crate::record::{Key, Record};
-use crate::tables::RECORD_SETS;
-use crate::tokens::{Assembly, CLASSES, Token, TokenSource, best_page_shift, tokens_of};
+use crate::tables::{RECORD_SETS, SYMBOLS};
+use crate::tokens::{Assembly, BUCKET_RUNS_MAX, CLASSES, Token, TokenSource, best_page_shift, tokens_of};
 use alloc::vec::Vec;
 use core::fmt;
 use onode_base::checksum::crc32c;
@@ -27,8 +28,6 @@ use onode_base::varint;
 pub const BUCKET_BYTES_MAX: usize = 512;
 /// The most records of a bucket.
 pub const BUCKET_RECORDS_MAX: usize = 256;
-/// The most runs of all records of a bucket together: bounds the memory of a decoder.
-pub const BUCKET_RUNS_MAX: usize = 4096;
 
 const FIXED_BYTES: usize = 14;
 const GENERATION_BITS: u32 = 48;
@@ -45,7 +44,8 @@ pub enum EncodeError {
         /// Bytes they would take; `usize::MAX` if there are too many records or runs.
         bytes: usize,
     },
-    /// There are none, they are not in order, or a record is not [sound](Record::is_sound) or reaches into the next.
+    /// There are none, they are not in order, or a record is not [sound](Record::is_sound) or
+    /// reaches into the next.
     Unsound,
     /// The generation has more than 48 bits.
     Generation,
@@ -160,21 +160,16 @@ pub fn encode_bucket(records: &[Record], generation: u64) -> Result<Vec<u8>, Enc
     }
 }
 
-/// [`pack_buckets`](crate::pack_buckets) and [`encode_bucket`] in one: faster, as nothing is worked out twice when all
-/// records fit one bucket. The keys of the buckets are in their headers.
+/// The bucket of these records if it takes at most `bytes_max`; else the bytes that it would take.
 ///
 /// # Errors
 /// See [`EncodeError`].
-pub fn encode_buckets(records: Vec<Record>, generation: u64, bytes_max: usize) -> Result<Vec<Vec<u8>>, EncodeError> {
-    let limit = bytes_max.min(BUCKET_BYTES_MAX);
-    match prepare(&records).and_then(|prepared| prepared.encode(records.len(), generation, limit)) {
-        Ok(Ok(bucket)) => return Ok(alloc::vec![bucket]),
-        Err(EncodeError::Unsound) if records.is_empty() => return Ok(Vec::new()),
-        Ok(Err(_)) | Err(EncodeError::TooLarge { .. }) => {}
-        Err(error) => return Err(error),
-    }
-    let packed = crate::pack::pack_buckets(records, limit)?;
-    packed.iter().map(|records| encode_bucket(records, generation)).collect()
+pub fn encode_within(
+    records: &[Record],
+    generation: u64,
+    bytes_max: usize,
+) -> Result<Result<Vec<u8>, usize>, EncodeError> {
+    prepare(records)?.encode(records.len(), generation, bytes_max)
 }
 
 impl Prepared {
@@ -291,8 +286,8 @@ pub fn decode_bucket(bytes: &[u8]) -> Result<Vec<Record>, DecodeError> {
     Ok(records)
 }
 
-/// The record in which `key.page` of `key.object` has its place: the last one of the object that begins there or
-/// before. Decodes no further than it must.
+/// The record in which `key.page` of `key.object` has its place: the last one of the object that
+/// begins there or before. Decodes no further than it must.
 ///
 /// # Errors
 /// See [`DecodeError`].
@@ -308,7 +303,8 @@ pub fn find_in_bucket(bytes: &[u8], key: Key) -> Result<Option<Record>, DecodeEr
     Ok(found)
 }
 
-/// Counts for the static tables: adds how often each symbol of each class occurs in the bucket of `records`.
+/// Counts for the static tables: adds how often each symbol of each class occurs in the bucket of
+/// `records`.
 ///
 /// # Errors
 /// As [`encode_bucket`].
@@ -319,4 +315,4 @@ pub fn count_symbols(records: &[Record], counts: &mut SymbolCounts) -> Result<()
 }
 
 /// How often each symbol of each class of tokens occurs.
-pub type SymbolCounts = [[u64; rans::SYMBOLS]; CLASSES];
+pub type SymbolCounts = [[u64; SYMBOLS]; CLASSES];

@@ -1,8 +1,9 @@
-//! The coders of bytes that paper 3 compares: Huffman, Shannon-Fano, Rice and run-length coding as the Basic
-//! Compression Library describes them, and LZO1X by the description of its format.
+//! The coders of bytes that paper 3 compares: Huffman, Shannon-Fano, Rice and run-length coding as
+//! the Basic Compression Library describes them, and LZO1X by the description of its format.
 //!
-//! Each is a pair of pure functions. As in that library the decoder is told how long the outcome is; it fails on
-//! anything else, and on all else that the encoder would not write or could not have meant.
+//! Each is a pair of pure functions. As in that library the decoder is told how long the outcome
+//! is; it fails on anything else, and on all else that the encoder would not write or could not
+//! have meant.
 
 mod huffman;
 mod lzo;

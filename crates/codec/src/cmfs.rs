@@ -1,8 +1,8 @@
-//! The metadata of paper 3 as the paper has it (Figure 3): validity marker, device and object records with their page
-//! tables, the page tree, and hybrid coding.
+//! The metadata of paper 3 as the paper has it (Figure 3): validity marker, device and object
+//! records with their page tables, the page tree, and hybrid coding.
 //!
-//! Kept as they are, for comparison: 16-bit page numbers, which end at 65,535 pages; no size of a file, which the
-//! figure lost; no checksum. [`Object::encode`] refuses what does not fit.
+//! Kept as they are, for comparison: 16-bit page numbers, which end at 65,535 pages; no size of a
+//! file, which the figure lost; no checksum. [`Object::encode`] refuses what does not fit.
 
 mod hybrid;
 mod pat;
@@ -68,7 +68,8 @@ pub struct Object {
     pub header: u32,
     /// `variantType`, three bits.
     pub kind: u8,
-    /// `deleted`, `softDeleted`, `unlinked`, `fake`, `renameAllowed`, `unlinkAllowed`, from the lowest bit on.
+    /// `deleted`, `softDeleted`, `unlinked`, `fake`, `renameAllowed`, `unlinkAllowed`, from the
+    /// lowest bit on.
     pub flags: u8,
     /// `serial`.
     pub serial: u8,

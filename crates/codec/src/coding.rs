@@ -1,5 +1,5 @@
-//! Tokens as bytes, with whichever coder takes fewer: Exp-Golomb, whose parameters stand in front of them, or rANS with
-//! a set of static tables.
+//! Tokens as bytes, with whichever coder takes fewer: Exp-Golomb, whose parameters stand in front
+//! of them, or rANS with a set of static tables.
 
 use crate::bits::{BitReader, BitWriter};
 use crate::golomb::{GolombSource, Parameters};
@@ -32,7 +32,8 @@ pub struct Fit {
     /// The best set of tables of rANS and about the bits that it takes.
     set: usize,
     about_bits: u64,
-    /// The best parameters of Exp-Golomb and the bits that they take, unless those are plainly more.
+    /// The best parameters of Exp-Golomb and the bits that they take, unless those are plainly
+    /// more.
     golomb: Option<(Parameters, u64)>,
 }
 
@@ -44,8 +45,8 @@ impl Fit {
         Self { fixed_bits, set, about_bits, golomb }
     }
 
-    /// About how many bits the same `tokens` take up to the ends of parts of them, each of which has so many tokens up to
-    /// there.
+    /// About how many bits the same `tokens` take up to the ends of parts of them, each of which
+    /// has so many tokens up to there.
     pub fn about_ends(&self, tokens: &[Token], ends: &[u32]) -> Vec<u32> {
         let mut bits = rans::about_ends(tokens, ends, self.set);
         if let Some((_, golomb)) = self.golomb.as_ref().filter(|golomb| golomb.1 < self.about_bits) {
@@ -78,8 +79,8 @@ const fn fixed_bytes(fixed_bits: u32) -> usize {
 }
 
 impl Coded {
-    /// The coding of `tokens` that takes fewer bytes, and those with `fixed_bits` in front. `sets` are the tables that
-    /// are of use.
+    /// The coding of `tokens` that takes fewer bytes, and those with `fixed_bits` in front. `sets`
+    /// are the tables that are of use.
     pub fn shorter(tokens: &[Token], fixed_bits: u32, sets: Range<usize>) -> (Self, usize) {
         Fit::new(tokens, fixed_bits, sets).coded(tokens)
     }
@@ -109,8 +110,8 @@ impl Coded {
 }
 
 impl<'a> Source<'a> {
-    /// The tokens behind the `fixed_bits` bits that `input` has handed out of `body`; `None` if `coder` is not known or
-    /// has no such set.
+    /// The tokens behind the `fixed_bits` bits that `input` has handed out of `body`; `None` if
+    /// `coder` is not known or has no such set.
     pub fn new(
         coder: u8,
         body: &'a [u8],

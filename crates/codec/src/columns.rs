@@ -1,13 +1,15 @@
-//! Rows of small numbers, such as a table of erase blocks, coded with what was learnt from the rows before.
+//! Rows of small numbers, such as a table of erase blocks, coded with what was learnt from the rows
+//! before.
 //!
-//! Each number is a symbol - itself if it is below 64, else how many bits it has - and the bits that the symbol leaves open.
-//! The bits of a symbol are coded one by one by a binary arithmetic coder, each with a chance of its own that follows what
-//! came before. The first number of a row says what kind of row it is: it is foretold by that of the row before,
-//! and the others by what stood in their column in rows of that kind. So a column that is constant, or follows from the
+//! Each number is a symbol - itself if it is below 64, else how many bits it has - and the bits
+//! that the symbol leaves open. The bits of a symbol are coded one by one by a binary arithmetic
+//! coder, each with a chance of its own that follows what came before. The first number of a row
+//! says what kind of row it is: it is foretold by that of the row before, and the others by what
+//! stood in their column in rows of that kind. So a column that is constant, or follows from the
 //! kind, costs next to nothing.
 //!
-//! What it does not do: count rows, check sums, take differences. Bytes that were never written as rows give rows all the
-//! same; who reads them has to look whether they make sense.
+//! What it does not do: count rows, check sums, take differences. Bytes that were never written as
+//! rows give rows all the same; who reads them has to look whether they make sense.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -213,7 +215,8 @@ const fn open_bits(symbol: usize) -> (u64, u32) {
     if symbol < EXACT as usize {
         return (symbol as u64, 0);
     }
-    // The first one has the numbers of one bit more than those below. Those beyond 64 bits are never written.
+    // The first one has the numbers of one bit more than those below. Those beyond 64 bits are
+    // never written.
     let open = symbol as u32 - EXACT as u32 + EXACT_BITS;
     let open = if open > 63 { 63 } else { open };
     (1 << open, open)

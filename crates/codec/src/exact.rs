@@ -1,11 +1,12 @@
-//! The byte-exact mode: objects with sizes, advice and access times, and extents that begin and end at any byte, coded as
-//! buckets are.
+//! The byte-exact mode: objects with sizes, advice and access times, and extents that begin and end
+//! at any byte, coded as buckets are.
 //!
-//! A device that packs the ends of files together cannot say in pages where they lie. Here lengths and locations are in
-//! bytes, and yet what lies at whole pages costs what it does in pages: numbers are in units of a page where that is
-//! exact, and a remainder follows where it is not. What has its usual value - advice and access time those of
-//! the object before, all of an object allocated, whole pages where the last ones ended and the rest where the last
-//! rest did - costs next to nothing.
+//! A device that packs the ends of files together cannot say in pages where they lie. Here lengths
+//! and locations are in bytes, and yet what lies at whole pages costs what it does in pages:
+//! numbers are in units of a page where that is exact, and a remainder follows where it is not.
+//! What has its usual value - advice and access time those of the object before, all of an object
+//! allocated, whole pages where the last ones ended and the rest where the last rest did - costs
+//! next to nothing.
 //!
 //! ```
 //! use onode_codec::exact::{Entry, Item, decode, encode};
@@ -19,8 +20,8 @@
 //! assert_eq!(decode((7, None), &bytes, 2048).as_deref(), Some(&entries[..]));
 //! ```
 //!
-//! What it does not do: check sums, keys of buckets, limits of their bytes, the bytes of a page; all that is around is the
-//! device's.
+//! What it does not do: check sums, keys of buckets, limits of their bytes, the bytes of a page;
+//! all that is around is the device's.
 
 mod tokens;
 
@@ -144,8 +145,8 @@ pub struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// `entries`, which are in order and not before `begin`; they may be more than a run has. Pages have `unit` bytes.
-    /// `None` if they are not in order, or something is too long for any run.
+    /// `entries`, which are in order and not before `begin`; they may be more than a run has. Pages
+    /// have `unit` bytes. `None` if they are not in order, or something is too long for any run.
     #[must_use]
     pub fn new(begin: Begin, entries: &'a [Entry], unit: u32) -> Option<Self> {
         let in_order = entries.windows(2).all(|pair| matches!(pair, [a, b] if a.key() < b.key()));
@@ -162,8 +163,9 @@ impl<'a> Draft<'a> {
         self.fit.get_or_insert_with(|| Fit::new(&self.tokens.list, FIXED_BITS, EXACT_SETS))
     }
 
-    /// About how many bits of a run there are up to the end of each entry. What a run takes beside its entries is not
-    /// counted. For who divides entries into runs: it takes a fraction of the time of coding them.
+    /// About how many bits of a run there are up to the end of each entry. What a run takes beside
+    /// its entries is not counted. For who divides entries into runs: it takes a fraction of the
+    /// time of coding them.
     pub fn about_ends(&mut self) -> Vec<u32> {
         self.fit();
         let Self { fit: Some(fit), tokens, .. } = self else { return Vec::new() };
@@ -180,14 +182,16 @@ impl<'a> Draft<'a> {
         Some(bytes_of(fit, &tokens.list, tokens.objects, *measure))
     }
 
-    /// How many of them from the one with the number `from` on fit a run at most, however few bytes they take.
+    /// How many of them from the one with the number `from` on fit a run at most, however few bytes
+    /// they take.
     #[must_use]
     pub fn most_from(&self, from: usize) -> usize {
         self.tokens.of_objects(from, OBJECTS_MAX).min(ENTRIES_MAX)
     }
 
-    /// Some of them, one behind the other, as the bytes of a run that begins at `begin`, those of [`encode`]; `None` if
-    /// they are too many. For who tries how many entries fill a run: what is known of all of them is not found anew.
+    /// Some of them, one behind the other, as the bytes of a run that begins at `begin`, those of
+    /// [`encode`]; `None` if they are too many. For who tries how many entries fill a run: what is
+    /// known of all of them is not found anew.
     pub fn encode_some(&mut self, begin: Begin, range: Range<usize>) -> Option<Vec<u8>> {
         if begin == self.begin && range == (0..self.entries.len()) {
             return self.encode();
@@ -216,14 +220,15 @@ fn bytes_of(fit: &Fit, tokens: &[Token], objects: usize, measure: Measure) -> Ve
     out
 }
 
-/// `entries`, which are in order and not before `begin`, as bytes. Pages have `unit` bytes. `None` if there are too many or they
-/// are not in order.
+/// `entries`, which are in order and not before `begin`, as bytes. Pages have `unit` bytes. `None`
+/// if there are too many or they are not in order.
 #[must_use]
 pub fn encode(begin: Begin, entries: &[Entry], unit: u32) -> Option<Vec<u8>> {
     Draft::new(begin, entries, unit)?.encode()
 }
 
-/// The entries behind `bytes`, which begin at `begin`, with pages of `unit` bytes; `None` if they make no sense.
+/// The entries behind `bytes`, which begin at `begin`, with pages of `unit` bytes; `None` if they
+/// make no sense.
 #[must_use]
 pub fn decode(begin: Begin, bytes: &[u8], unit: u32) -> Option<Vec<Entry>> {
     let mut entries = Vec::new();
@@ -234,8 +239,8 @@ pub fn decode(begin: Begin, bytes: &[u8], unit: u32) -> Option<Vec<Entry>> {
     Some(entries)
 }
 
-/// Gives the entries behind `bytes` to `visit`, one after another, until that returns `None`. `None` then, and if they make
-/// no sense: what `visit` has had by then is nothing either.
+/// Gives the entries behind `bytes` to `visit`, one after another, until that returns `None`.
+/// `None` then, and if they make no sense: what `visit` has had by then is nothing either.
 pub fn decode_each(begin: Begin, bytes: &[u8], unit: u32, visit: impl FnMut(Entry) -> Option<()>) -> Option<()> {
     let (&coder, body) = bytes.split_first()?;
     let mut input = BitReader::new(body);
@@ -262,8 +267,8 @@ fn take(
     source.is_finished().then_some(())
 }
 
-/// Counts for the static tables: adds how often each symbol of each class occurs in `entries`. False if they cannot be
-/// coded.
+/// Counts for the static tables: adds how often each symbol of each class occurs in `entries`.
+/// False if they cannot be coded.
 pub fn count_symbols(begin: Begin, entries: &[Entry], unit: u32, counts: &mut SymbolCounts) -> bool {
     let draft = Draft::new(begin, entries, unit);
     if let Some(draft) = &draft {

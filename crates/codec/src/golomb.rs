@@ -1,9 +1,10 @@
-//! Exponential-Golomb coding: each class of tokens has parameters that stand in the bucket, so nothing has to be
-//! trained and any bucket can be written.
+//! Exponential-Golomb coding: each class of tokens has parameters that stand in the bucket, so
+//! nothing has to be trained and any bucket can be written.
 //!
-//! A number `v` of a class with parameter `k` is written as the number of bits that `(v >> k) + 1` has, in unary, and
-//! those bits. Before that the *usual* number of the class changes places with 0, which takes the fewest bits; a class
-//! with nothing but the usual number takes none. A page that is far from where it is expected is written as it is.
+//! A number `v` of a class with parameter `k` is written as the number of bits that `(v >> k) + 1`
+//! has, in unary, and those bits. Before that the *usual* number of the class changes places with
+//! 0, which takes the fewest bits; a class with nothing but the usual number takes none. A page
+//! that is far from where it is expected is written as it is.
 
 use crate::bits::{BitReader, BitWriter};
 use crate::tokens::{CLASSES, Class, Token, TokenSource};
@@ -84,8 +85,8 @@ const fn length_of(value: u64) -> usize {
     64 - value.leading_zeros() as usize
 }
 
-/// The shift with which numbers of which so many have so many bits may cost the least, and no more than that least; none
-/// costs more than `escape`.
+/// The shift with which numbers of which so many have so many bits may cost the least, and no more
+/// than that least; none costs more than `escape`.
 fn about_the_best(lengths: &[u32; 65], escape: u32) -> (u64, u32) {
     let mut best = (u64::MAX, 0);
     let mut worse = 0;
@@ -108,8 +109,8 @@ fn about_the_best(lengths: &[u32; 65], escape: u32) -> (u64, u32) {
 }
 
 impl Parameters {
-    /// The parameters with which `tokens` take the fewest bits, and those bits, the parameters' own included. `None` if
-    /// it is soon plain that they are not fewer than `below`.
+    /// The parameters with which `tokens` take the fewest bits, and those bits, the parameters' own
+    /// included. `None` if it is soon plain that they are not fewer than `below`.
     pub fn fit(tokens: &[Token], below: u64) -> Option<(Self, u64)> {
         let mut parameters = [ALL_ZERO; CLASSES];
         let mut small = [[0u32; 1 << USUAL_BITS]; CLASSES];

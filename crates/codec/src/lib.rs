@@ -1,8 +1,9 @@
 //! Codecs of flash metadata that lives in a small byte-addressable persistent RAM (BPRAM, paper 3).
 //!
-//! The device keeps one [`Record`] for each object and piece of [`PIECE_PAGES`] pages: where the pages lie, and in
-//! the first one what belongs to the object once. Sorted runs of records are packed into *buckets* of at most
-//! [`BUCKET_BYTES_MAX`] bytes that are written, checked and decoded each on its own:
+//! The device keeps one [`Record`] for each object and piece of [`PIECE_PAGES`] pages: where the
+//! pages lie, and in the first one what belongs to the object once. Sorted runs of records are
+//! packed into *buckets* of at most [`BUCKET_BYTES_MAX`] bytes that are written, checked and
+//! decoded each on its own:
 //!
 //! ```
 //! use onode_codec::{Head, Record, Run, decode_bucket, encode_bucket, peek_bucket};
@@ -20,18 +21,21 @@
 //! # Ok::<(), onode_codec::EncodeError>(())
 //! ```
 //!
-//! * [`encode_bucket`], [`decode_bucket`], [`peek_bucket`] (header and checksum only, for the directory at a mount) and
-//!   [`find_in_bucket`] (a look-up that stops at its record).
-//! * [`pack_buckets`] packs any sorted run into the fewest buckets, evenly filled: it is bulk load, split, merge and
-//!   re-balance in one, according to how many buckets' records it is given.
+//! * [`encode_bucket`], [`decode_bucket`], [`peek_bucket`] (header and checksum only, for the
+//!   directory at a mount) and [`find_in_bucket`] (a look-up that stops at its record).
+//! * [`pack_buckets`] packs any sorted run into the fewest buckets, evenly filled: it is bulk load,
+//!   split, merge and re-balance in one, according to how many buckets' records it is given.
 //! * [`encode_buckets`] does that and encodes; the quickest way to write a bucket that changed.
 //! * [`Record::cut`] divides a record at any page, for pieces that no bucket could hold.
 //! * [`bucket_bytes`] is the exact size without the bytes.
-//! * [`encode_rows`] and [`decode_rows`] code tables whose columns hardly change, such as that of erase blocks.
-//! * [`exact`] codes what a device knows to the byte instead: objects with their sizes and hints, extents of any length.
+//! * [`encode_rows`] and [`decode_rows`] code tables whose columns hardly change, such as that of
+//!   erase blocks.
+//! * [`exact`] codes what a device knows to the byte instead: objects with their sizes and hints,
+//!   extents of any length.
 //!
-//! What it keeps true: everything is a pure function of its arguments; what was encoded decodes to the same; a decoder
-//! never panics, and never takes more memory than a fixed multiple of [`BUCKET_BYTES_MAX`], whatever it is given.
+//! What it keeps true: everything is a pure function of its arguments; what was encoded decodes to
+//! the same; a decoder never panics, and never takes more memory than a fixed multiple of
+//! [`BUCKET_BYTES_MAX`], whatever it is given.
 //!
 //! What it does not do: allocate, log or write BPRAM; know a page's content or a file's name.
 #![no_std]
@@ -58,9 +62,10 @@ mod tokens;
 
 pub use blocks::{BlockEntry, decode_blocks, encode_blocks};
 pub use bucket::{
-    BUCKET_BYTES_MAX, BUCKET_RECORDS_MAX, BUCKET_RUNS_MAX, BucketHeader, DecodeError, EncodeError, SymbolCounts,
-    bucket_bytes, count_symbols, decode_bucket, encode_bucket, encode_buckets, find_in_bucket, peek_bucket,
+    BUCKET_BYTES_MAX, BUCKET_RECORDS_MAX, BucketHeader, DecodeError, EncodeError, SymbolCounts, bucket_bytes,
+    count_symbols, decode_bucket, encode_bucket, find_in_bucket, peek_bucket,
 };
 pub use columns::{decode_rows, encode_rows};
-pub use pack::pack_buckets;
+pub use pack::{encode_buckets, pack_buckets};
 pub use record::{Head, Key, PIECE_PAGES, Record, Run};
+pub use tokens::BUCKET_RUNS_MAX;

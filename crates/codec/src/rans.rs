@@ -1,11 +1,13 @@
-//! rANS coding with static tables: a range of the state for each token, as wide as the token is frequent.
+//! rANS coding with static tables: a range of the state for each token, as wide as the token is
+//! frequent.
 //!
-//! Numbers below [`EXACT`] are symbols of their own, larger ones share a symbol with those of as many bits and are
-//! followed by these; a page that is far from where it is expected is an escape and the page itself. Bits that nothing
-//! foretells go through the same state in pieces, so the outcome is one run of bytes: the state (32 bits), and what the
-//! decoder takes in as it goes on. It is written from the last token to the first.
+//! Numbers below [`EXACT`] are symbols of their own, larger ones share a symbol with those of as
+//! many bits and are followed by these; a page that is far from where it is expected is an escape
+//! and the page itself. Bits that nothing foretells go through the same state in pieces, so the
+//! outcome is one run of bytes: the state (32 bits), and what the decoder takes in as it goes on.
+//! It is written from the last token to the first.
 
-use crate::tables::{SETS, TABLES};
+use crate::tables::{EXACT, Frequencies, SETS, SYMBOLS, TABLES};
 use crate::tokens::{CLASSES, Class, Token, TokenSource};
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -15,21 +17,15 @@ use onode_base::varint::unzigzag;
 pub const SCALE_BITS: u32 = 14;
 const SCALE: u32 = 1 << SCALE_BITS;
 /// Numbers below are symbols of their own.
-const EXACT: u64 = 16;
 const EXACT_BITS: u32 = 5;
 /// The symbol that says that a page follows.
 const ESCAPE: usize = SYMBOLS - 1;
-/// Symbols of a class: exact numbers, numbers of 5 to 64 bits, the escape.
-pub const SYMBOLS: usize = EXACT as usize + 60 + 1;
 /// The least state between two tokens, which is also the first one.
 const LEAST: u32 = 1 << 23;
 
 /// A class's scale is looked up in so many pieces of equal length.
 const PIECES: usize = 64;
 const PIECE: u32 = SCALE / PIECES as u32;
-
-/// How wide each symbol of a class is.
-pub type Frequencies = [u16; SYMBOLS];
 
 /// Costs are in units of a bit divided by this.
 const COST_UNIT: u32 = 64;
@@ -39,8 +35,8 @@ const SETS_BESIDE: usize = SETS.next_multiple_of(4);
 /// The costs of so many tokens, none of which costs as much as 2^14 units, are added up in 32 bits.
 const TOKENS_AT_ONCE: usize = 1 << 16;
 
-/// What each symbol costs, the logarithm of what part of the scale it has, with the sets of tables side by side: to add up
-/// what each of them costs takes hardly longer than for one.
+/// What each symbol costs, the logarithm of what part of the scale it has, with the sets of tables
+/// side by side: to add up what each of them costs takes hardly longer than for one.
 static COSTS: [[[u32; SETS_BESIDE]; SYMBOLS]; CLASSES] = {
     let mut costs = [[[0; SETS_BESIDE]; SYMBOLS]; CLASSES];
     let mut set = 0;
@@ -102,7 +98,8 @@ static FIRSTS: [[[u8; PIECES]; CLASSES]; SETS] = {
     firsts
 };
 
-/// `SCALE_BITS - log2(frequency)` in units of cost, by squaring the mantissa for each bit of the fraction.
+/// `SCALE_BITS - log2(frequency)` in units of cost, by squaring the mantissa for each bit of the
+/// fraction.
 const fn cost_of(frequency: u16) -> u32 {
     assert!(frequency > 0, "a symbol without a range could not be written");
     let whole = frequency.ilog2();
@@ -119,7 +116,8 @@ const fn cost_of(frequency: u16) -> u32 {
     SCALE_BITS * COST_UNIT - logarithm
 }
 
-/// What a place costs by its difference, which has `more` bits behind its symbol, and as it is, behind an escape.
+/// What a place costs by its difference, which has `more` bits behind its symbol, and as it is,
+/// behind an escape.
 const fn costs_of_place((symbol, more): (u32, u32), (escape, bits): (u32, u8)) -> (u32, u32) {
     (symbol + more * COST_UNIT, escape + bits as u32 * COST_UNIT)
 }
@@ -199,8 +197,8 @@ fn cost(token: &Token, set: usize) -> u32 {
     }
 }
 
-/// About how many bits `tokens` take with the tables of `set` up to the ends of parts, each of which has so many tokens
-/// up to there.
+/// About how many bits `tokens` take with the tables of `set` up to the ends of parts, each of
+/// which has so many tokens up to there.
 pub fn about_ends(tokens: &[Token], ends: &[u32], set: usize) -> Vec<u32> {
     let (mut rest, mut done, mut all) = (tokens, 0, 0u64);
     let bits_up_to = |end: &u32| {

@@ -21,12 +21,13 @@ pub struct Run {
     pub page: u64,
     /// How many pages; at least one.
     pub pages: u32,
-    /// First page on the medium. Any unit will do as long as consecutive pages have consecutive numbers.
+    /// First page on the medium. Any unit will do as long as consecutive pages have consecutive
+    /// numbers.
     pub at: u64,
 }
 
-/// What belongs to an object once, whatever its size. Fields that a device does not use stay at their default, and
-/// then cost nothing.
+/// What belongs to an object once, whatever its size. Fields that a device does not use stay at
+/// their default, and then cost nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// Object id of the directory it was made in.
@@ -47,8 +48,8 @@ pub struct Head {
     pub extra: Vec<u8>,
 }
 
-/// The record of `object` for the pages from `page` to the end of the piece that `page` lies in, or to where the next
-/// record of the object begins.
+/// The record of `object` for the pages from `page` to the end of the piece that `page` lies in, or
+/// to where the next record of the object begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Object id.
@@ -57,8 +58,8 @@ pub struct Record {
     pub page: u64,
     /// What belongs to the object once; usually in the record of page 0.
     pub head: Option<Head>,
-    /// Where the pages lie, ascending. Pages in no run are holes. Runs that continue each other in the object and on
-    /// the medium are one run.
+    /// Where the pages lie, ascending. Pages in no run are holes. Runs that continue each other in
+    /// the object and on the medium are one run.
     pub runs: Vec<Run>,
 }
 
@@ -102,7 +103,8 @@ impl Record {
         self.runs.iter().map(|run| u64::from(run.pages)).sum()
     }
 
-    /// Whether the runs are as they have to be: ascending, inside the piece, not empty, joined, within 64 bits.
+    /// Whether the runs are as they have to be: ascending, inside the piece, not empty, joined,
+    /// within 64 bits.
     pub fn is_sound(&self) -> bool {
         let mut end = self.page;
         let mut last: Option<&Run> = None;

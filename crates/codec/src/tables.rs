@@ -1,15 +1,23 @@
-//! Static tables of the rANS coder, made by `onode-lab codec --tables`. Buckets that exist depend on them: a set
-//! may be added, none may change.
+//! Static tables of the rANS coder, made by `onode-lab codec --tables`. Buckets that exist depend
+//! on them: a set may be added, none may change.
 
-use crate::rans::Frequencies;
 use crate::tokens::CLASSES;
 use core::ops::Range;
+
+/// Numbers below this have a symbol each.
+pub const EXACT: u64 = 16;
+/// Symbols of a class: exact numbers, numbers of 5 to 64 bits, the escape.
+pub const SYMBOLS: usize = EXACT as usize + 60 + 1;
+
+/// How wide each symbol of a class is.
+pub type Frequencies = [u16; SYMBOLS];
 
 /// How many sets there are.
 pub const SETS: usize = 10;
 /// The sets for records: small files, large files, pages without order, aged volumes.
 pub const RECORD_SETS: Range<usize> = 0..4;
-/// Those for entries to the byte: the same, with pages and pairs of pages, small and large files apart.
+/// Those for entries to the byte: the same, with pages and pairs of pages, small and large files
+/// apart.
 pub const EXACT_SETS: Range<usize> = 4..10;
 
 /// The frequencies of each class.

@@ -1,12 +1,16 @@
-//! Records as tokens: numbers of a few classes, most of them small, that an entropy coder can take from here.
+//! Records as tokens: numbers of a few classes, most of them small, that an entropy coder can take
+//! from here.
 //!
-//! A file that was written in one go after the one before it costs only zeros: every token is the difference to what
-//! the record before it, and the place where its pages end on the medium, let expect.
+//! A file that was written in one go after the one before it costs only zeros: every token is the
+//! difference to what the record before it, and the place where its pages end on the medium, let
+//! expect.
 
-use crate::bucket::BUCKET_RUNS_MAX;
 use crate::record::{Head, Key, PIECE_PAGES, Record, Run};
 use alloc::vec::Vec;
 use onode_base::varint::{unzigzag, zigzag};
+
+/// The most runs of all records of a bucket together: bounds the memory of a decoder.
+pub const BUCKET_RUNS_MAX: usize = 4096;
 
 /// What a token means. The coder has statistics of its own for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +64,8 @@ pub const CLASSES: usize = Class::Plain as usize + 1;
 pub enum Token {
     /// A number.
     Value(Class, u64),
-    /// A page of the medium: its difference to the expected one, and itself for when that is shorter.
+    /// A page of the medium: its difference to the expected one, and itself for when that is
+    /// shorter.
     Place {
         /// What for.
         class: Class,
@@ -168,7 +173,8 @@ const fn bits(value: u64) -> u32 {
     64 - value.leading_zeros()
 }
 
-/// The tokens of `records`, which are sound and in order. `page_bits` holds every page of the medium that they name.
+/// The tokens of `records`, which are sound and in order. `page_bits` holds every page of the
+/// medium that they name.
 pub fn tokens_of(records: &[Record], first: Key, page_shift: u32, page_bits: u32) -> Vec<Token> {
     let mut out = Vec::with_capacity(records.len() * 16);
     let mut context = Context::new(first, page_shift, page_bits);
@@ -313,7 +319,8 @@ fn cheapest_units(record: &Record, page_bits: u32) -> Option<(u64, u32)> {
     (0..=UNIT_SHIFT_MAX).map(|shift| (cost(shift), shift)).min()
 }
 
-/// One page number for each unit of `2^shift` pages, and one for each page of a unit whose pages do not lie together.
+/// One page number for each unit of `2^shift` pages, and one for each page of a unit whose pages do
+/// not lie together.
 fn put_units(out: &mut Vec<Token>, record: &Record, shift: u32, page_bits: u32) {
     let pages = mapped(record);
     out.push(Token::Value(Class::Mode, u64::from(shift) + 1));

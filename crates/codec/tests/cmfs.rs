@@ -128,7 +128,8 @@ fn lzo_reads_streams_of_other_encoders() {
     // Literals, a copy of four bytes, end.
     let stream = [17 + 4, b'a', b'b', b'c', b'd', 0x20 | 2, 3 << 2, 0, 0x11, 0, 0];
     assert_eq!(lzo.decode(&stream, 8).as_deref(), Some(&b"abcdabcd"[..]));
-    // One literal behind a copy, and then a copy of two bytes whose distance stands in four and eight bits.
+    // One literal behind a copy, and then a copy of two bytes whose distance stands in four and
+    // eight bits.
     let stream = [17 + 4, b'a', b'b', b'c', b'd', 0x20 | 2, 3 << 2 | 1, 0, b'x', 2 << 2, 0, 0x11, 0, 0];
     assert_eq!(lzo.decode(&stream, 11).as_deref(), Some(&b"abcdabcdxcd"[..]));
     // Behind four literals and more the same code copies three bytes from beyond 2048.

@@ -1,4 +1,5 @@
-//! The byte-exact mode: what goes in comes out, what is usual costs little, and no bytes harm a decoder.
+//! The byte-exact mode: what goes in comes out, what is usual costs little, and no bytes harm a
+//! decoder.
 
 mod common;
 
@@ -62,7 +63,8 @@ fn files_one_after_the_other_cost_their_sizes() {
         (at, end) = (at + whole, end + u64::from(rest));
     }
     let (exact, pages) = (bytes(&exact, 2048), bytes(&pages, 2048));
-    // Two bits say how many pages, eleven how long the rest is. That it lies behind the one before costs nothing.
+    // Two bits say how many pages, eleven how long the rest is. That it lies behind the one before
+    // costs nothing.
     assert!(pages < 150 * 4 / 8 + 40, "{pages} bytes for 150 files");
     assert!(exact < 150 * 17 / 8 + 40, "{exact} bytes for 150 files");
 }

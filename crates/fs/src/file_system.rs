@@ -5,16 +5,16 @@
 //! Every change is one transaction: the new inodes are computed, committed, and only then taken into
 //! memory, so a refused commit leaves nothing to undo.
 
-use crate::access;
+use crate::content::write_back::MARGIN_BYTES;
 use crate::error::{Error, Result};
-use crate::inode::Inode;
+use crate::inodes::access;
+use crate::inodes::inode::Inode;
 use crate::inodes::{Found, Inodes};
+use crate::names::slots::{NameHash, Slots};
 use crate::options::{Options, WriteMode};
-use crate::slots::{NameHash, Slots};
 use crate::state::{Node, State};
 use crate::types::{Attributes, FileType, InodeNumber, StatFs, Statistics};
 use crate::volume::VolumeInfo;
-use crate::write_back::MARGIN_BYTES;
 use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::Mutex;
 use onode_base::{Clock, ErrorKind, Timestamp};
@@ -200,7 +200,7 @@ impl FileSystem {
             // The volume object is no file.
             files: space.objects.saturating_sub(1) / self.inodes.ids() + files_free,
             files_free,
-            name_bytes_max: crate::namespace::NAME_BYTES_MAX as u32,
+            name_bytes_max: crate::names::namespace::NAME_BYTES_MAX as u32,
         }
     }
 

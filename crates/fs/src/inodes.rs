@@ -4,7 +4,14 @@
 //! other side of that comparison: the inode is the content of a second object, of a fixed size, so that a
 //! change of it only ever overwrites and a full volume can still let go of files (N7).
 
-use crate::inode::{INODE_KEY, Inode};
+pub mod access;
+pub mod acl;
+pub mod attachment;
+pub mod attributes;
+pub mod inode;
+pub mod xattr;
+
+use crate::inodes::inode::{INODE_KEY, Inode};
 use onode_base::ErrorKind;
 use onode_object::validate::REPLACED_BYTES_MAX;
 use onode_object::{Hints, ObjectDevice, ObjectId, ObjectKind, Result, Transaction};

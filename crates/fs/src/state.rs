@@ -3,13 +3,18 @@
 //! A node that is dirty, open or without a name stays; the others are kept while there is room, whatever the kernel
 //! knows. Everything here can be rebuilt from the device, except what is dirty.
 
-use crate::cluster::{DirtyRanges, blocks_of};
-use crate::handles::{Handles, OpenFile};
-use crate::hash::NumberMap;
-use crate::inode::Inode;
-use crate::lookups::Lookups;
-use crate::names::NameCache;
+pub mod handle;
+pub mod handles;
+pub mod hash;
+pub mod lookups;
+
+use crate::content::cluster::{DirtyRanges, blocks_of};
+use crate::inodes::inode::Inode;
+use crate::names::cache::NameCache;
 use crate::options::Options;
+use crate::state::handles::{Handles, OpenFile};
+use crate::state::hash::NumberMap;
+use crate::state::lookups::Lookups;
 use crate::types::{Attributes, FileHandle, FileType, InodeNumber, Statistics};
 use onode_base::{ErrorKind, Timestamp};
 use onode_object::{Demand, ObjectDevice};

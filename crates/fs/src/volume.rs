@@ -1,8 +1,13 @@
 //! The volume object: what is true of the whole volume, and the list of orphans.
 
+pub mod check;
+pub mod orphan;
+pub mod placement;
+pub mod share;
+
 use crate::error::{Error, Result};
-use crate::inode::Inode;
 use crate::inodes::Inodes;
+use crate::inodes::inode::Inode;
 use crate::options::FormatOptions;
 use crate::types::{FileType, InodeNumber};
 use onode_base::{ErrorKind, Timestamp, varint};

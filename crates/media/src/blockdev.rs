@@ -3,6 +3,7 @@
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::tag::IoTag;
 use alloc::format;
+use alloc::sync::Arc;
 
 /// Offsets and lengths are multiples of this: the sector that devices of today have, or pretend to have eight of.
 pub const SECTOR_BYTES: usize = 4096;
@@ -95,6 +96,11 @@ pub trait BlockDev: Send {
         None
     }
 
+    /// What other threads may use at the same time; `None` if all requests have to go through the owner.
+    fn shared(&self) -> Option<Arc<dyn SharedDisk>> {
+        None
+    }
+
     /// Several reads that do not wait for one another, for devices that work on more than one at a time.
     ///
     /// # Errors
@@ -117,6 +123,22 @@ pub trait BlockDev: Send {
     fn virtual_nanoseconds(&self) -> u64 {
         self.counters().map_or(0, |counters| counters.virtual_nanoseconds)
     }
+}
+
+/// What of a disk many threads may use while its owner writes; [`BlockDev::shared`] gives it out. It must not outlive
+/// the owner's part by more than the calls under way.
+pub trait SharedDisk: Send + Sync {
+    /// Reads as [`BlockDev::read_at`]. Bytes that the owner writes meanwhile may be read as before, as after, or mixed.
+    ///
+    /// # Errors
+    /// As [`BlockDev::read_at`].
+    fn read_at(&self, offset: u64, out: &mut [u8], tag: IoTag) -> Result<()>;
+
+    /// Waits until all that was written before survives a power cut.
+    ///
+    /// # Errors
+    /// As [`BlockDev::flush`].
+    fn flush(&self) -> Result<()>;
 }
 
 impl<D: BlockDev + ?Sized> BlockDev for alloc::boxed::Box<D> {
@@ -166,6 +188,10 @@ impl<D: BlockDev + ?Sized> BlockDev for alloc::boxed::Box<D> {
 
     fn stripe_bytes(&self) -> Option<u64> {
         (**self).stripe_bytes()
+    }
+
+    fn shared(&self) -> Option<Arc<dyn SharedDisk>> {
+        (**self).shared()
     }
 
     fn read_batch(&mut self, reads: &mut [(u64, &mut [u8])], tag: IoTag) -> Result<()> {

@@ -6,6 +6,7 @@
 mod format;
 mod host;
 pub mod nand;
+mod shared;
 mod watermark;
 
 pub use nand::{CreateOptions, ImageNand, OpenMode};

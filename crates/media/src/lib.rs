@@ -30,13 +30,13 @@ pub mod tag;
 pub mod wear;
 pub mod wrap;
 
-pub use blockdev::{BlockCounters, BlockDev, RequestCounts};
+pub use blockdev::{BlockCounters, BlockDev, RequestCounts, SharedDisk};
 pub use counters::{Counters, OperationCounts};
 pub use error::{Error, MediaErrorKind, Result};
 pub use fault::{Fault, FaultPlan, OperationKind, Repeat};
 #[cfg(feature = "std")]
 pub use image::ImageNand;
-pub use nand::{BlockAddress, Geometry, Nand, PageAddress};
+pub use nand::{BlockAddress, Geometry, Nand, PageAddress, SharedNand};
 pub use pmem::{Domain, Pmem};
 pub use sim::{Damage, MediaOperation, PmemOptions, SimNand, SimOptions, SimPmem, Survival};
 pub use spaces::{Region, Space};

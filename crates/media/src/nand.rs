@@ -4,9 +4,13 @@ use crate::counters::Counters;
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::tag::IoTag;
 use alloc::format;
+use alloc::sync::Arc;
 
 mod boxed;
 mod check;
+mod shared;
+
+pub use shared::{Flushes, SharedNand};
 
 /// One erase block, counted from the start of the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -141,6 +145,21 @@ pub trait Nand: Send {
         Ok(())
     }
 
+    /// What other threads may use at the same time; `None` if all requests have to go through the owner, one after
+    /// another.
+    fn shared(&self) -> Option<Arc<dyn SharedNand>> {
+        None
+    }
+
+    /// Does the part of a flush that needs the owner; [`SharedNand::finish_flush`] waits for the rest of it. A medium
+    /// without a shared part knows only [`flush`](Nand::flush).
+    ///
+    /// # Errors
+    /// As [`flush`](Nand::flush).
+    fn begin_flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Reads consecutive pages of one block; `data` and `spare` hold them one after another, and
     /// either may be empty to skip it.
     ///
@@ -209,7 +228,7 @@ pub trait Nand: Send {
     }
 
     /// Counts of operations since the medium was opened, if it keeps them.
-    fn counters(&self) -> Option<&Counters> {
+    fn counters(&self) -> Option<Counters> {
         None
     }
 

@@ -19,6 +19,7 @@ pub mod mtd_ram;
 mod order;
 pub mod pmem;
 mod posted;
+mod shared;
 pub mod zoned;
 
 pub use block::BlockNand;

@@ -1,8 +1,8 @@
 //! The suite that every object device runs: the contract of [`ObjectDevice`] as named cases.
 //!
-//! A device's tests supply a [`Harness`] and call [`conformance!`](crate::conformance!) (or [`run`]).
-//! Each case gets devices of its own. A case that needs something the harness declares not to offer
-//! is counted as skipped, never as passed. Nothing in here knows a medium.
+//! A device's tests supply a [`Harness`] and call [`conformance!`](crate::conformance!) (or
+//! [`run`]). Each case gets devices of its own. A case that needs something the harness declares
+//! not to offer is counted as skipped, never as passed. Nothing in here knows a medium.
 
 mod access_times;
 mod atomic;
@@ -39,7 +39,8 @@ pub trait Harness {
     /// The device as it is mounted now.
     fn device(&self) -> &dyn ObjectDevice;
 
-    /// Closes the device cleanly and mounts it again. Where nothing outlives the value: does nothing.
+    /// Closes the device cleanly and mounts it again. Where nothing outlives the value: does
+    /// nothing.
     fn reopen(&mut self);
 
     /// Whether [`Harness::crash`] works. If not, the cases about crashes are skipped.
@@ -55,7 +56,8 @@ pub trait Harness {
     }
 }
 
-/// Makes a fresh, empty device that can hold at least that many bytes of content, and not much more.
+/// Makes a fresh, empty device that can hold at least that many bytes of content, and not much
+/// more.
 pub type Maker<'a> = &'a dyn Fn(u64) -> Box<dyn Harness>;
 
 /// What a case asks of the harness.
@@ -188,10 +190,12 @@ impl Report {
     }
 }
 
-/// Declares a test that runs the whole suite: `conformance!(name, |bytes| -> impl Harness)`. Its name is
-/// `name::conformance`, so that it can be asked for, or left out, together with all its kind.
+/// Declares a test that runs the whole suite: `conformance!(name, |bytes| -> impl Harness)`. Its
+/// name is `name::conformance`, so that it can be asked for, or left out, together with all its
+/// kind.
 ///
-/// The environment variable `ONODE_CONFORMANCE` limits it to the cases whose name contains its value.
+/// The environment variable `ONODE_CONFORMANCE` limits it to the cases whose name contains its
+/// value.
 #[macro_export]
 macro_rules! conformance {
     ($name:ident, $make:expr) => {

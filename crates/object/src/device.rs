@@ -1,5 +1,6 @@
 //! What every object device offers to the host.
 
+use crate::durability::{Durability, SyncScope};
 use crate::error::Result;
 use crate::health::Health;
 use crate::hints::Hints;
@@ -8,28 +9,6 @@ use crate::powers::{Attach, Erase, Inspect, MapObjects, Place, Scrub, Share};
 use crate::transaction::Transaction;
 use alloc::string::String;
 use alloc::vec::Vec;
-
-/// What a returned commit promises (N1, N2 of `docs/semantics.md`).
-///
-/// Access times stand outside of N2 and N3: after a crash an object has any one of those that it was given since the
-/// last one covered, with or without what else their transactions did. A durable commit covers them only if it
-/// sets one itself, a sync always.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Durability {
-    /// In the device's buffers: after a crash it may be gone, together with all that came later.
-    Buffered,
-    /// On the medium: it survives any crash, and so does every earlier commit.
-    Durable,
-}
-
-/// What a sync covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SyncScope {
-    /// Every commit so far.
-    All,
-    /// Every commit so far that touched this object, and all that came before the last of them.
-    Object(ObjectId),
-}
 
 /// Size and settings of one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +34,8 @@ pub struct Space {
     pub objects: u64,
 }
 
-/// What somebody will write, so that the device can say how much of its [`Space`] must be left for it.
+/// What somebody will write, so that the device can say how much of its [`Space`] must be left for
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
     /// Objects and attributes that are new or grow.
@@ -66,7 +46,8 @@ pub struct Demand {
     pub ranges: u64,
     /// Bytes in them.
     pub bytes: u64,
-    /// Blocks of [`BLOCK_BYTES`](Self::BLOCK_BYTES) that hold a byte of them, those of each range for themselves.
+    /// Blocks of [`BLOCK_BYTES`](Self::BLOCK_BYTES) that hold a byte of them, those of each range
+    /// for themselves.
     pub blocks: u64,
     /// Bytes of that object, the more of before and after.
     pub object_bytes: u64,
@@ -111,8 +92,8 @@ pub trait ObjectDevice: Send + Sync {
     /// What this device is.
     fn info(&self) -> DeviceInfo;
 
-    /// The first of `count` consecutive ids that no object ever had. Ids not used before a crash may
-    /// be handed out again after it.
+    /// The first of `count` consecutive ids that no object ever had. Ids not used before a crash
+    /// may be handed out again after it.
     ///
     /// # Errors
     /// `NoSpace` when 2^63 ids are used up; `ReadOnly`.
@@ -124,8 +105,8 @@ pub trait ObjectDevice: Send + Sync {
     /// `NoSpace` before anything was done; `NotFound`, `Exists`, `Invalid` for the first mutation
     /// that cannot apply, and nothing was done; `ReadOnly`; `Media` if the medium failed, after
     /// which the device is read-only. A transaction made only of `Remove`, `Truncate`, `Punch`,
-    /// `RemoveAttribute`, `Write` that replaces a small content by as many bytes, and `SetAttribute`
-    /// whose attributes grow by no more than it gives up
+    /// `RemoveAttribute`, `Write` that replaces a small content by as many bytes, and
+    /// `SetAttribute` whose attributes grow by no more than it gives up
     /// ([`never_needs_space`](crate::validate::never_needs_space)) is never refused for space, on a
     /// full device neither (N7).
     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()>;
@@ -136,8 +117,8 @@ pub trait ObjectDevice: Send + Sync {
     /// `Media` if the medium failed, after which the device is read-only.
     fn sync(&self, scope: SyncScope) -> Result<()>;
 
-    /// Reads into `buffer` from `offset`; returns how many bytes there were before the object's end.
-    /// Holes read as zeros. Nothing is returned that was not verified.
+    /// Reads into `buffer` from `offset`; returns how many bytes there were before the object's
+    /// end. Holes read as zeros. Nothing is returned that was not verified.
     ///
     /// # Errors
     /// `NotFound`; `Corrupt` with exactly the damaged range.
@@ -179,16 +160,17 @@ pub trait ObjectDevice: Send + Sync {
     /// Space now.
     fn space(&self) -> Space;
 
-    /// How many bytes of [`Space::available`] must be left for that, so that it is not refused for space. An upper bound: who
-    /// accepts data before the device has them sets so much aside.
+    /// How many bytes of [`Space::available`] must be left for that, so that it is not refused for
+    /// space. An upper bound: who accepts data before the device has them sets so much aside.
     fn space_for(&self, demand: &Demand) -> u64 {
         const ENTRY_BYTES: u64 = 64;
         const RANGE_BYTES: u64 = 128;
         demand.entry_bytes + demand.entries * ENTRY_BYTES + demand.bytes + demand.ranges * RANGE_BYTES
     }
 
-    /// How much of [`Space::available`] may be set aside for what [`space_for`](Self::space_for) says. Less than all of it if some
-    /// is in pieces that only certain data fit into: that space the device gives only to what it is given at once.
+    /// How much of [`Space::available`] may be set aside for what [`space_for`](Self::space_for)
+    /// says. Less than all of it if some is in pieces that only certain data fit into: that space
+    /// the device gives only to what it is given at once.
     fn promisable(&self) -> u64 {
         self.space().available
     }

@@ -1,7 +1,8 @@
 //! The health of a device: what is wrong with it now, and what happened to it since it was opened.
 //!
-//! A device tells conditions; who watches it (a mount, `onode health`, a metrics file) decides whom to tell. A condition has a
-//! stable code for programs, and one sentence and a remedy for people. Nothing here changes what a call returns.
+//! A device tells conditions; who watches it (a mount, `onode health`, a metrics file) decides whom
+//! to tell. A condition has a stable code for programs, and one sentence and a remedy for people.
+//! Nothing here changes what a call returns.
 
 use alloc::borrow::Cow;
 use alloc::string::String;

@@ -5,8 +5,8 @@
 pub struct ObjectId(pub u64);
 
 impl ObjectId {
-    /// The first id that [`reserve_ids`](crate::ObjectDevice::reserve_ids) hands out; the ids below it
-    /// are well known and belong to the host (root directory, volume object).
+    /// The first id that [`reserve_ids`](crate::ObjectDevice::reserve_ids) hands out; the ids below
+    /// it are well known and belong to the host (root directory, volume object).
     pub const FIRST_FREE: Self = Self(64);
     /// Ids from here on belong to the device itself; the host never sees them.
     pub const FIRST_OF_DEVICE: Self = Self(u64::MAX - 0xffff);

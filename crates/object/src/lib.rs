@@ -14,6 +14,7 @@ extern crate std;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod device;
+pub mod durability;
 pub mod error;
 pub mod health;
 pub mod hints;
@@ -25,7 +26,8 @@ pub mod transaction;
 pub mod validate;
 pub mod wire;
 
-pub use device::{Demand, DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectStat, Space, SyncScope};
+pub use device::{Demand, DeviceInfo, Maintenance, ObjectDevice, ObjectStat, Space};
+pub use durability::{Durability, SyncScope};
 pub use error::{Error, ErrorKind, Result};
 pub use health::{Condition, Health, Severity};
 pub use hints::{Compression, Hints, Lifetime, ObjectKind, Temperature};

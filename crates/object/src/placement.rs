@@ -1,8 +1,10 @@
-//! What the hint `placement_class` says: which part of a tiered device keeps an object, and when a change of it is
-//! safe (paper 4, section 3.5: directories are mapped to sections, or bypass the fast device).
+//! What the hint `placement_class` says: which part of a tiered device keeps an object, and when a
+//! change of it is safe (paper 4, section 3.5: directories are mapped to sections, or bypass the
+//! fast device).
 //!
-//! The sixteen bits are one value that a directory hands on to what is made in it, so nobody has to look anything up.
-//! Every value means something: advice that this version does not know is as if it had not been given.
+//! The sixteen bits are one value that a directory hands on to what is made in it, so nobody has to
+//! look anything up. Every value means something: advice that this version does not know is as if
+//! it had not been given.
 
 use alloc::format;
 use alloc::string::{String, ToString as _};
@@ -28,7 +30,8 @@ pub enum Acknowledge {
     Volume = 0,
     /// When both devices have it. The loss of either loses nothing.
     Safe = 1,
-    /// When one of the two has it: the rule of paper 4. The loss of the fast device may lose the last changes.
+    /// When one of the two has it: the rule of paper 4. The loss of the fast device may lose the
+    /// last changes.
     Either = 2,
     /// When the big device has it.
     Big = 3,
@@ -83,7 +86,8 @@ impl Placement {
         Self { target, acknowledge, pinned: class & PINNED != 0 }
     }
 
-    /// Words for people, which [`parse`](Self::parse) understands: `hot`, `bypass,big`, `default,either,pin`.
+    /// Words for people, which [`parse`](Self::parse) understands: `hot`, `bypass,big`,
+    /// `default,either,pin`.
     #[must_use]
     pub fn words(self, sections: &[String]) -> String {
         let mut words = match self.target {
@@ -105,8 +109,8 @@ impl Placement {
         words
     }
 
-    /// This placement with the words of `text` applied, which are separated by commas: the name of a section,
-    /// `default`, `bypass`, `safe`, `either`, `big`, `volume`, `pin`, `unpin`.
+    /// This placement with the words of `text` applied, which are separated by commas: the name of
+    /// a section, `default`, `bypass`, `safe`, `either`, `big`, `volume`, `pin`, `unpin`.
     ///
     /// # Errors
     /// The word that means nothing, with what would have.

@@ -1,7 +1,7 @@
 //! Optional powers: what only some devices can do. A device hands them out or does not; there are
 //! no "unsupported" errors.
 
-use crate::device::Durability;
+use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::id::ObjectId;
 use crate::transaction::Transaction;
@@ -13,48 +13,54 @@ mod inspection;
 
 pub use inspection::{Inspection, ObjectPrograms, SegmentInfo, SegmentState, TagCounts, WearSpread, WearStep};
 
-/// Objects as memory (paper 2): what lies in memory that the processor reaches needs no copy to become an object, and an
-/// object none to become memory.
+/// Objects as memory (paper 2): what lies in memory that the processor reaches needs no copy to
+/// become an object, and an object none to become memory.
 ///
-/// A *block* of memory is named by its address, in bytes from the start of the memory, and belongs to whoever allocated
-/// it; how that is done is the device's own affair. Nothing here copies content.
+/// A *block* of memory is named by its address, in bytes from the start of the memory, and belongs
+/// to whoever allocated it; how that is done is the device's own affair. Nothing here copies
+/// content.
 pub trait MapObjects {
-    /// Commits a transaction that creates objects, and gives each object of `contents` its block as content, as if its
-    /// bytes had been written by the transaction. The blocks belong to the objects from then on.
+    /// Commits a transaction that creates objects, and gives each object of `contents` its block as
+    /// content, as if its bytes had been written by the transaction. The blocks belong to the
+    /// objects from then on.
     ///
     /// # Errors
-    /// As [`commit`](crate::ObjectDevice::commit); `Invalid` for a block that is not one, or an object that has content.
+    /// As [`commit`](crate::ObjectDevice::commit); `Invalid` for a block that is not one, or an
+    /// object that has content.
     fn publish(&self, transaction: Transaction, contents: &[Content], durability: Durability) -> Result<()>;
 
-    /// Commits a transaction that removes `object`, and returns the block that was its content: memory again, with the
-    /// same bytes. It is always durable: what the memory is used for next must not show in an object.
+    /// Commits a transaction that removes `object`, and returns the block that was its content:
+    /// memory again, with the same bytes. It is always durable: what the memory is used for next
+    /// must not show in an object.
     ///
     /// # Errors
     /// As [`commit`](crate::ObjectDevice::commit); `Invalid` if the object is not one block.
     fn withdraw(&self, transaction: Transaction, object: ObjectId) -> Result<Content>;
 
-    /// Brings the content of an object together in one block, holes as zeros, if it is not there already. Nothing about the
-    /// object changes but where it lies; what looked at its former blocks must not do so any more. All or nothing, and
-    /// durable on return.
+    /// Brings the content of an object together in one block, holes as zeros, if it is not there
+    /// already. Nothing about the object changes but where it lies; what looked at its former
+    /// blocks must not do so any more. All or nothing, and durable on return.
     ///
     /// # Errors
     /// `NotFound`; `NoSpace` if there is no such block beside those that hold it now; as
     /// [`commit`](crate::ObjectDevice::commit).
     fn gather(&self, object: ObjectId) -> Result<()>;
 
-    /// Makes a table of [`SLOTS`] empty slots for an object, if it has none: each can hold a block of memory. The table is no
-    /// content of the object and goes with it, with all that its slots hold then.
+    /// Makes a table of [`SLOTS`] empty slots for an object, if it has none: each can hold a block
+    /// of memory. The table is no content of the object and goes with it, with all that its slots
+    /// hold then.
     ///
     /// # Errors
     /// As [`commit`](crate::ObjectDevice::commit).
     fn make_slots(&self, object: ObjectId) -> Result<()>;
 
-    /// Has a slot hold a block, in place of the one that it held, which is free then. Durable on return, all or nothing, and
-    /// not ahead of anything that was done before.
+    /// Has a slot hold a block, in place of the one that it held, which is free then. Durable on
+    /// return, all or nothing, and not ahead of anything that was done before.
     ///
     /// # Errors
-    /// As [`commit`](crate::ObjectDevice::commit); `Invalid` for a slot that there is not, and for a block that is not one,
-    /// belongs to an object or a slot, or has more than [`SLOT_BYTES_MAX`].
+    /// As [`commit`](crate::ObjectDevice::commit); `Invalid` for a slot that there is not, and for
+    /// a block that is not one, belongs to an object or a slot, or has more than
+    /// [`SLOT_BYTES_MAX`].
     fn fill_slot(&self, content: &Content, slot: u64) -> Result<()>;
 
     /// Takes the block out of a slot: memory again, with the same bytes. Durable on return.
@@ -66,22 +72,25 @@ pub trait MapObjects {
     /// Address and length of the block in a slot, if it holds one.
     fn slot(&self, object: ObjectId, slot: u64) -> Option<(u64, u64)>;
 
-    /// Where the first `length` bytes of an object lie, as many as it has or fewer, if they are in one block; none of an
-    /// object that there is not. They stay there until a transaction changes the object.
+    /// Where the first `length` bytes of an object lie, as many as it has or fewer, if they are in
+    /// one block; none of an object that there is not. They stay there until a transaction changes
+    /// the object.
     fn whole(&self, object: ObjectId, length: u64) -> Option<u64>;
 
-    /// Copies bytes of an object out of the block that [`whole`](Self::whole) told. Waits for nobody. Panics past the end
-    /// of the memory.
+    /// Copies bytes of an object out of the block that [`whole`](Self::whole) told. Waits for
+    /// nobody. Panics past the end of the memory.
     ///
     /// # Errors
     /// `Media` if part of the memory is gone.
     fn look(&self, address: u64, buffer: &mut [u8]) -> Result<()>;
 
-    /// Whether content may be overwritten where it lies: [`overwrite`](Self::overwrite) is for such devices only.
+    /// Whether content may be overwritten where it lies: [`overwrite`](Self::overwrite) is for such
+    /// devices only.
     fn overwrites(&self) -> bool;
 
-    /// Puts `bytes` over content of an object in the block that [`whole`](Self::whole) told, and makes them as durable as
-    /// the device is asked to. No transaction: a crash leaves of each aligned 8 bytes the old or the new ones.
+    /// Puts `bytes` over content of an object in the block that [`whole`](Self::whole) told, and
+    /// makes them as durable as the device is asked to. No transaction: a crash leaves of each
+    /// aligned 8 bytes the old or the new ones.
     ///
     /// # Errors
     /// `ReadOnly`, `Media`.
@@ -125,39 +134,44 @@ pub struct Placed {
 
 /// One device that several hosts use at the same time, each with what it remembers of it.
 ///
-/// A host takes a *turn* to look at what there is and to change it without anybody in between, and learns then whether
-/// what it remembers is still true. Calls outside of a turn are good, too: each is one by itself.
+/// A host takes a *turn* to look at what there is and to change it without anybody in between, and
+/// learns then whether what it remembers is still true. Calls outside of a turn are good, too: each
+/// is one by itself.
 pub trait Share {
     /// Whether any other host uses the device now.
     fn has_others(&self) -> bool;
 
-    /// Waits for the turn of this thread, which must not have one. Returns a number that is another one than the time
-    /// before if others have committed something since.
+    /// Waits for the turn of this thread, which must not have one. Returns a number that is another
+    /// one than the time before if others have committed something since.
     fn begin(&self) -> u64;
 
     /// Ends the turn of this thread.
     fn end(&self);
 }
 
-/// Control over where objects live (paper 4): tiered devices. The hint `placement_class` of an object, read as a
-/// [`Placement`](crate::Placement), says where its content goes from now on.
+/// Control over where objects live (paper 4): tiered devices. The hint `placement_class` of an
+/// object, read as a [`Placement`](crate::Placement), says where its content goes from now on.
 pub trait Place {
-    /// Names of the sections; the index is the number in [`Target::Section`](crate::Target::Section).
+    /// Names of the sections; the index is the number in
+    /// [`Target::Section`](crate::Target::Section).
     fn sections(&self) -> Vec<String>;
     /// The sections with their sizes; none while there is no fast device.
     fn division(&self) -> Vec<SectionSize>;
-    /// Divides the fast device anew, in proportion to the sizes. Nothing is copied: what lies across a new border is given up
-    /// there. A name that was there before keeps its number, so that what was placed in it stays so.
+    /// Divides the fast device anew, in proportion to the sizes. Nothing is copied: what lies
+    /// across a new border is given up there. A name that was there before keeps its number, so
+    /// that what was placed in it stays so.
     ///
     /// # Errors
-    /// `Invalid` for sections that cannot be, or without a fast device; nothing was changed. `Media`, `ReadOnly`.
+    /// `Invalid` for sections that cannot be, or without a fast device; nothing was changed.
+    /// `Media`, `ReadOnly`.
     fn divide(&self, sections: &[SectionSize]) -> Result<()>;
-    /// Copies to the fast device what an object has only on the big one, whatever the policy thinks of it. With `waits`
-    /// it is there when the call returns; else it is put on the list of what is moved in the background.
+    /// Copies to the fast device what an object has only on the big one, whatever the policy thinks
+    /// of it. With `waits` it is there when the call returns; else it is put on the list of what is
+    /// moved in the background.
     ///
     /// # Errors
-    /// `NotFound`; `NoSpace` if the object is larger than its section, or pinned objects fill it; `Invalid` if it
-    /// bypasses the fast device or there is none; `Corrupt`.
+    /// `NotFound`; `NoSpace` if the object is larger than its section, or pinned objects fill it;
+    /// `Invalid` if it bypasses the fast device or there is none; `Corrupt`.
     fn promote(&self, object: ObjectId, waits: bool) -> Result<Moved>;
     /// Gives up what an object has on the fast device, once the big one has it.
     ///
@@ -171,8 +185,8 @@ pub trait Place {
     fn why(&self, object: ObjectId) -> Result<Whereabouts>;
 }
 
-/// A part of the device that the rest can go on without: a fast device before a big one (paper 4), a memory beside a flash
-/// (paper 3). It goes and comes while the device is in use.
+/// A part of the device that the rest can go on without: a fast device before a big one (paper 4),
+/// a memory beside a flash (paper 3). It goes and comes while the device is in use.
 pub trait Attach {
     /// What the part is, in words: "the fast disk".
     fn part(&self) -> &'static str;
@@ -183,11 +197,12 @@ pub trait Attach {
     /// # Errors
     /// `Invalid` if there is none; `Media`, `ReadOnly`.
     fn detach(&self) -> Result<()>;
-    /// The part takes part again after it was detached or failed. An `empty` one gives up what was on it.
+    /// The part takes part again after it was detached or failed. An `empty` one gives up what was
+    /// on it.
     ///
     /// # Errors
-    /// `Invalid` if one takes part already, or if what is found is none of this volume; `NotSupported` if nobody knows
-    /// where it is; `Corrupt`, `Media`, `ReadOnly`.
+    /// `Invalid` if one takes part already, or if what is found is none of this volume;
+    /// `NotSupported` if nobody knows where it is; `Corrupt`, `Media`, `ReadOnly`.
     fn attach(&self, empty: bool) -> Result<()>;
 }
 
@@ -203,7 +218,8 @@ pub struct SectionSize {
 }
 
 impl SectionSize {
-    /// Several as a word, which [`parse_all`](Self::parse_all) reads: `NAME:EXTENT:BYTES`, joined by `+`.
+    /// Several as a word, which [`parse_all`](Self::parse_all) reads: `NAME:EXTENT:BYTES`, joined
+    /// by `+`.
     #[must_use]
     pub fn join(sections: &[Self]) -> String {
         let words = sections.iter().map(|one| format!("{}:{}:{}", one.name, one.extent_bytes, one.bytes));
@@ -244,7 +260,8 @@ pub struct Whereabouts {
     pub log_bytes: u64,
     /// The section that new content goes to; `None` if it bypasses the fast device.
     pub section: Option<String>,
-    /// Why what is not on the fast device is not there, and other things worth knowing: a line each.
+    /// Why what is not on the fast device is not there, and other things worth knowing: a line
+    /// each.
     pub reasons: Vec<String>,
 }
 

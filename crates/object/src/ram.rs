@@ -7,7 +7,8 @@
 mod content;
 mod state;
 
-use crate::device::{DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectStat, Space, SyncScope};
+use crate::device::{DeviceInfo, Maintenance, ObjectDevice, ObjectStat, Space};
+use crate::durability::{Durability, SyncScope};
 use crate::error::Result;
 use crate::id::{AttributeKey, ObjectId};
 use crate::powers::{Erase, Inspect, Inspection, SegmentInfo};

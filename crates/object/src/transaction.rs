@@ -71,8 +71,8 @@ pub enum Mutation {
         /// The new advice.
         hints: Hints,
     },
-    /// Says when the object was last read, and nothing else of it changes. What a crash leaves of it is promised
-    /// less than of any other change: [`Durability`](crate::Durability).
+    /// Says when the object was last read, and nothing else of it changes. What a crash leaves of
+    /// it is promised less than of any other change: [`Durability`](crate::Durability).
     SetAccessTime {
         /// The object.
         object: ObjectId,

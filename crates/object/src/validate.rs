@@ -13,8 +13,8 @@ use alloc::format;
 
 /// Refuses the transaction if any of its mutations cannot apply.
 ///
-/// `next_id` is the id that `reserve_ids` would hand out next; `exists` answers for the state before
-/// the transaction and is asked about each run of mutations of one object only once.
+/// `next_id` is the id that `reserve_ids` would hand out next; `exists` answers for the state
+/// before the transaction and is asked about each run of mutations of one object only once.
 ///
 /// # Errors
 /// `NotFound`, `Exists` and `Invalid` as the documentation of [`Mutation`] says, and whatever
@@ -147,18 +147,20 @@ pub trait Stored {
     /// The device's errors.
     fn attribute_bytes(&mut self, object: ObjectId, key: AttributeKey) -> Result<Option<usize>>;
 
-    /// Length of an object's content if there is no hole in it, `None` if there is one or no such object.
+    /// Length of an object's content if there is no hole in it, `None` if there is one or no such
+    /// object.
     ///
     /// # Errors
     /// The device's errors.
     fn solid_bytes(&mut self, object: ObjectId) -> Result<Option<u64>>;
 }
 
-/// Whether the contract forbids to refuse this valid transaction for space (N7): it consists only of
-/// `Remove`, `Truncate`, `Punch`, `RemoveAttribute`, `SetAttribute` and of a `Write` that replaces the whole
-/// content of a small object by as many bytes, and what its attributes grow by is no more than what it gives
-/// up. An attribute counts its value and 16 bytes for its key; each `Remove`, `Truncate` and `Punch` gives up
-/// 16 bytes, so that a file can be cut and bear the time of it.
+/// Whether the contract forbids to refuse this valid transaction for space (N7): it consists only
+/// of `Remove`, `Truncate`, `Punch`, `RemoveAttribute`, `SetAttribute` and of a `Write` that
+/// replaces the whole content of a small object by as many bytes, and what its attributes grow by
+/// is no more than what it gives up. An attribute counts its value and 16 bytes for its key; each
+/// `Remove`, `Truncate` and `Punch` gives up 16 bytes, so that a file can be cut and bear the time
+/// of it.
 ///
 /// # Errors
 /// Whatever `stored` fails with.

@@ -1,8 +1,8 @@
 //! The error that people read: what failed and where, why, and what to do now.
 //!
 //! Every layer below has its own small error; here they become one sentence, one hint and one
-//! [`Class`], from which the exit code follows. The classes are a promise to scripts: a number never
-//! changes its meaning.
+//! [`Class`], from which the exit code follows. The classes are a promise to scripts: a number
+//! never changes its meaning.
 
 use onode_base::ErrorKind;
 use onode_media::MediaErrorKind;

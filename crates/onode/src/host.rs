@@ -1,4 +1,9 @@
-//! What only the computer itself can give: random numbers.
+//! What only the computer itself can give: random numbers here, time, memory and what lies on its
+//! files below.
+
+pub mod budget;
+pub mod clock;
+pub mod signature;
 
 use crate::error::{Error, Result};
 use std::fs::File;

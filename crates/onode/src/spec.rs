@@ -18,12 +18,14 @@
 //! tier:ssd.img,hdd.img,fast=none           the big disk alone
 //! ram:size=256M                            objects in memory, gone at the end
 //! ```
-//! A spec only names; nothing is opened or created here. The name of a partition is looked up at once, so that
-//! what it names is a device from then on.
+//! A spec only names; nothing is opened or created here. The name of a partition is looked up at
+//! once, so that what it names is a device from then on.
+
+pub mod partition;
+pub mod size;
 
 use crate::error::{Class, Error, Result};
-use crate::partition;
-use crate::size::{exact_size, parse_size};
+use crate::spec::size::{exact_size, parse_size};
 use onode_flash::MemoryOptions;
 use onode_flash::policy::{Placement, VictimPolicy, WearPolicy};
 use onode_media::Geometry;
@@ -285,7 +287,8 @@ impl Spec {
         }
     }
 
-    /// The same with full paths of what is beside the image: the memory beside flash, both disks of two.
+    /// The same with full paths of what is beside the image: the memory beside flash, both disks of
+    /// two.
     #[must_use]
     pub fn with_absolute_paths(mut self) -> Self {
         let paths = match &mut self {
@@ -301,7 +304,8 @@ impl Spec {
         self
     }
 
-    /// The image file or device, if there is one; of two disks the big one, without which there is nothing.
+    /// The image file or device, if there is one; of two disks the big one, without which there is
+    /// nothing.
     #[must_use]
     pub fn image_path(&self) -> Option<&Path> {
         match self {
@@ -329,7 +333,8 @@ fn parse_ram(what: &str, rest: &str) -> Result<Spec> {
     Ok(Spec::Ram { size })
 }
 
-/// Whether a file holds a device of byte-addressable memory. One that cannot be read does not; opening it tells why.
+/// Whether a file holds a device of byte-addressable memory. One that cannot be read does not;
+/// opening it tells why.
 fn is_memory(path: &Path) -> bool {
     let mut first = [0; 8];
     let read = std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut first));

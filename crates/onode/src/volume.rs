@@ -1,12 +1,17 @@
 //! A volume: a device and the file system on it, opened and closed together.
 
-use crate::clock::{SystemClock, clock_for};
-use crate::device::{self, Access};
+pub mod face;
+pub mod file;
+pub mod health;
+
 use crate::error::{Class, Error, Result};
-use crate::face::BlockFace;
+use crate::host::clock::{SystemClock, clock_for};
 use crate::host::random_bytes;
-use crate::memory::{self, HeapMemory, Users};
+use crate::open::access::{Access, Opened};
+use crate::open::device;
+use crate::open::memory::{self, HeapMemory, Users};
 use crate::spec::Spec;
+use crate::volume::face::BlockFace;
 use onode_base::{Clock, ErrorKind};
 use onode_fs::FileSystem;
 use onode_object::ObjectDevice;
@@ -14,8 +19,8 @@ use std::sync::Arc;
 
 pub use onode_fs::{Inodes, Options as MountOptions};
 
-/// Opens only the device of a volume, for checks and repairs below its files, and tells what people should hear of how it was
-/// opened. With `accept_loss` also one that holds less than it promised.
+/// Opens only the device of a volume, for checks and repairs below its files, and tells what people
+/// should hear of how it was opened. With `accept_loss` also one that holds less than it promised.
 ///
 /// # Errors
 /// As [`Volume::open`].
@@ -63,7 +68,7 @@ impl Volume {
     /// # Errors
     /// One of every class that concerns images; the image is then as it was.
     pub fn open(spec: &Spec, options: MountOptions) -> Result<Self> {
-        let device::Opened { device, faces, notes } =
+        let Opened { device, faces, notes } =
             device::open(spec, Access::of(&options), Users::Sharing, random_bytes()?)?;
         if spec.image_path().is_none() {
             format(spec, device.as_ref(), &CreateOptions::default())?;
@@ -74,7 +79,8 @@ impl Volume {
         Ok(Self { spec: spec.clone(), files, faces, notes })
     }
 
-    /// Opens a volume on memory together with its blocks. One in memory of the process is made on the spot.
+    /// Opens a volume on memory together with its blocks. One in memory of the process is made on
+    /// the spot.
     ///
     /// # Errors
     /// `Usage` for a volume on something else; as [`Volume::open`].

@@ -39,7 +39,8 @@ fn every_path_named_in_a_document_is_there() {
     for (document, text) in documents() {
         for path in quoted(&text).filter(|path| folders.iter().any(|folder| path.starts_with(folder))) {
             let path = path.split([' ', ':', '#']).next().unwrap();
-            // Tests of a crate are named by the crate's folder or without it; patterns are no paths.
+            // Tests of a crate are named by the crate's folder or without it; patterns are no
+            // paths.
             if path.contains(['*', '{', '<']) {
                 continue;
             }

@@ -1,6 +1,6 @@
 //! Round after round a volume is filled to the last byte and emptied, as tests/apps/fill.sh does it
-//! through the kernel: what frees space is never refused (N7), 99 % of what `statfs` promises can be
-//! written, and no space is lost.
+//! through the kernel: what frees space is never refused (N7), 99 % of what `statfs` promises can
+//! be written, and no space is lost.
 //!
 //! `FILL_ROUNDS` sets the rounds on each shape.
 
@@ -76,7 +76,8 @@ impl Kernel {
             match self.files.write(&CALLER, number, (length - left) as u64, piece) {
                 Ok(written) => left -= written,
                 Err(error) if error.kind == ErrorKind::NoSpace => {
-                    // The server's patience: what is gone gives its space back once it is forgotten.
+                    // The server's patience: what is gone gives its space back once it is
+                    // forgotten.
                     if !self.forget() {
                         break;
                     }

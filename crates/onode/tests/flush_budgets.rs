@@ -1,5 +1,6 @@
-//! Lines flushed and fences waited for by one operation, counted by the simulated memory under the whole stack: names in
-//! `fs`, records in the device, blocks of the heap's allocator. Exact: one line more or less fails.
+//! Lines flushed and fences waited for by one operation, counted by the simulated memory under the
+//! whole stack: names in `fs`, records in the device, blocks of the heap's allocator. Exact: one
+//! line more or less fails.
 
 use onode_base::Timestamp;
 use onode_base::clock::ManualClock;
@@ -30,7 +31,8 @@ struct Stack {
 }
 
 impl Stack {
-    /// A volume with a past: some thousand files made and removed, a directory of a user that is weeks old.
+    /// A volume with a past: some thousand files made and removed, a directory of a user that is
+    /// weeks old.
     fn new() -> Self {
         let options = PmemOptions { latency: PmemLatency::NONE, ..PmemOptions::default() };
         let memory = Arc::new(SimPmem::new(64 << 20, options));
@@ -66,8 +68,8 @@ impl Stack {
         (after.lines_flushed - before.lines_flushed, after.fences - before.fences)
     }
 
-    /// Asserts that each operation costs that. One in eight may open a segment of the log, which is a line more, and one for
-    /// what of its record still fitted into the segment before.
+    /// Asserts that each operation costs that. One in eight may open a segment of the log, which is
+    /// a line more, and one for what of its record still fitted into the segment before.
     fn assert_cost(&self, what: &str, lines: u64, fences: u64, mut work: impl FnMut(u64)) {
         let costs: Vec<(u64, u64)> = (0..8).map(|number| self.cost(|| work(number))).collect();
         let dear = costs.iter().filter(|cost| **cost != (lines, fences)).collect::<Vec<_>>();

@@ -1,8 +1,9 @@
-//! Full volumes of flash, with and without a memory beside it: what was accepted is there after an orderly end, byte for
-//! byte; what frees or replaces is never refused; and what is emptied can be filled again.
+//! Full volumes of flash, with and without a memory beside it: what was accepted is there after an
+//! orderly end, byte for byte; what frees or replaces is never refused; and what is emptied can be
+//! filled again.
 //!
-//! `ONODE_FULL_ROUNDS` sets the rounds on each volume, and has all of them be of 16 MiB: without it, those of tiny files, which
-//! hold the most of them, are of 2 MiB and are filled once.
+//! `ONODE_FULL_ROUNDS` sets the rounds on each volume, and has all of them be of 16 MiB: without
+//! it, those of tiny files, which hold the most of them, are of 2 MiB and are filled once.
 
 use onode_base::clock::ManualClock;
 use onode_base::{ErrorKind, Prng, Timestamp};
@@ -48,7 +49,7 @@ impl Nand for Chip {
     fn flush(&mut self) -> onode_media::Result<()> {
         self.with(|nand| nand.flush())
     }
-    fn counters(&self) -> Option<&Counters> {
+    fn counters(&self) -> Option<Counters> {
         None
     }
 }
@@ -186,7 +187,8 @@ impl Volume {
         }
     }
 
-    /// Makes files of these sizes by turns until there is no room for one; how many bytes they took.
+    /// Makes files of these sizes by turns until there is no room for one; how many bytes they
+    /// took.
     fn fill(&mut self, sizes: &[usize]) -> u64 {
         let mut bytes = 0;
         loop {
@@ -336,7 +338,8 @@ fn rounds(mut volume: Volume, sizes: &[usize], default: u64) {
         let order = [Order::Made, Order::Random, Order::Backwards][round as usize % 3];
         volume.empty(order);
         let free = volume.free();
-        // What a memory that limits the volume has room for is an estimate as long as it holds little.
+        // What a memory that limits the volume has room for is an estimate as long as it holds
+        // little.
         let limits = volume.beside.as_ref().is_some_and(|(_, options)| !options.spill);
         let least = if limits { first / 16 } else { 64 << 10 };
         assert!(free.abs_diff(first) <= least, "{name}, round {round}: {free} bytes are free of {first}");
@@ -406,7 +409,8 @@ fn mixed_files() {
     flash("flash, mixed", &[0, 100, 300, 900, 4096, 65536, 12_345]);
 }
 
-/// Full of tiny files on few segments, with time for the cleaner at any moment: what was accepted was refused at the unmount.
+/// Full of tiny files on few segments, with time for the cleaner at any moment: what was accepted
+/// was refused at the unmount.
 #[test]
 fn tiny_files_with_pauses() {
     // 35 is one with which it happened.

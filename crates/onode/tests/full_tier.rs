@@ -1,6 +1,6 @@
-//! A tiered volume filled with files of every size through the write cache: what `write` and `close` accepted is there after
-//! an orderly unmount, every byte of it; what is there can be overwritten and removed on the full volume, and the space comes
-//! back without another mount (N7).
+//! A tiered volume filled with files of every size through the write cache: what `write` and
+//! `close` accepted is there after an orderly unmount, every byte of it; what is there can be
+//! overwritten and removed on the full volume, and the space comes back without another mount (N7).
 //!
 //! `FILL_ROUNDS` sets the rounds on each shape.
 

@@ -1,9 +1,10 @@
-//! Volumes of every kind of device filled to the last byte with files of one size or of all, in the write mode of a mount:
-//! every accepted byte is there after an orderly close and a new mount, every sync succeeds, everything can be removed in
-//! every order, and in the end there is as much room as at the start (N7).
+//! Volumes of every kind of device filled to the last byte with files of one size or of all, in the
+//! write mode of a mount: every accepted byte is there after an orderly close and a new mount,
+//! every sync succeeds, everything can be removed in every order, and in the end there is as much
+//! room as at the start (N7).
 //!
-//! `ONODE_FULL_ROUNDS` sets the rounds of each (1 if not given, so that the whole takes seconds; the soak takes 50),
-//! `ONODE_FULL_SIZE` the bytes of the volumes.
+//! `ONODE_FULL_ROUNDS` sets the rounds of each (1 if not given, so that the whole takes seconds;
+//! the soak takes 50), `ONODE_FULL_SIZE` the bytes of the volumes.
 
 use onode::{CreateOptions, MountOptions, Spec, Volume};
 use onode_base::{ErrorKind, Prng};
@@ -15,10 +16,12 @@ const ROOT: InodeNumber = InodeNumber::ROOT;
 const CALLER: Caller = Caller::root();
 /// What the kernel passes on at once.
 const PIECE_BYTES: usize = 128 << 10;
-/// After so many bytes the content of files repeats: a prime, so that no block is like another one nearby.
+/// After so many bytes the content of files repeats: a prime, so that no block is like another one
+/// nearby.
 const PERIOD: usize = 131_101;
 
-/// A kind of device: its name, the spec with `DIR` for the folder, and the least bytes of its volumes.
+/// A kind of device: its name, the spec with `DIR` for the folder, and the least bytes of its
+/// volumes.
 struct Device {
     name: &'static str,
     spec: &'static str,
@@ -70,7 +73,8 @@ struct Made {
     accepted: usize,
 }
 
-/// A volume in use as the kernel uses it: it knows every file it has seen and forgets it after its end.
+/// A volume in use as the kernel uses it: it knows every file it has seen and forgets it after its
+/// end.
 struct Use {
     volume: Option<Volume>,
     spec: Spec,
@@ -282,7 +286,8 @@ fn rounds(device: &Device, shape: &str, lengths: &[usize]) {
         let when = format!("round {round}, {} files, {order:?}", made.len());
         it.verify(&made, &format!("{when}, full"));
         let left = it.free();
-        // What `df` shows as free when files find no room any more: of the smallest the names need more than the bytes.
+        // What `df` shows as free when files find no room any more: of the smallest the names need
+        // more than the bytes.
         let most = if lengths[0] >= 1000 { start / 10 } else { start / 4 };
         assert!(left <= most, "{}, {when}: {left} of {start} bytes are said to be free when it is full", it.what);
         it.reopen(&mut made);
@@ -302,7 +307,8 @@ fn rounds(device: &Device, shape: &str, lengths: &[usize]) {
     }
 }
 
-/// A memory that is full takes other content in the place of what is there, in pieces of every size.
+/// A memory that is full takes other content in the place of what is there, in pieces of every
+/// size.
 #[test]
 fn what_fills_a_memory_can_be_overwritten() {
     for (shape, length) in [("small overwritten", 1000), ("overwritten", 64 << 10), ("one overwritten", 1 << 30)] {

@@ -8,7 +8,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Crates by floor, the ground first (DESIGN section 1). A crate imports only from floors below its own.
+/// Crates by floor, the ground first (DESIGN section 1). A crate imports only from floors below its
+/// own.
 const FLOORS: [&[&str]; 7] = [
     &["onode-base"],
     &["onode-codec", "onode-media", "onode-object"],

@@ -1,4 +1,5 @@
-//! The last sync before a crash of the process, on flash in an image: each page of it damaged afterwards.
+//! The last sync before a crash of the process, on flash in an image: each page of it damaged
+//! afterwards.
 
 use onode::medium::{check_medium, repair_medium};
 use onode::{Class, CreateOptions, MountOptions, Severity, Spec, Volume};
@@ -53,8 +54,8 @@ fn write(path: &Path, bytes: &[u8]) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// A damaged page of the last sync was taken for one that the crash kept from the medium: the file was as before, and
-/// mount and check said nothing.
+/// A damaged page of the last sync was taken for one that the crash kept from the medium: the file
+/// was as before, and mount and check said nothing.
 #[test]
 fn the_last_sync_is_known() {
     let folder = Folder::new("known");

@@ -1,4 +1,5 @@
-//! Volumes on two disks as files: what check and repair do about damage on either, and what a new fast disk keeps.
+//! Volumes on two disks as files: what check and repair do about damage on either, and what a new
+//! fast disk keeps.
 
 use onode::medium::{check_medium, repair_medium};
 use onode::{Class, CreateOptions, MountOptions, Spec, Volume};
@@ -147,7 +148,8 @@ fn a_new_fast_disk_is_like_the_one_before() {
     assert_eq!(read(&place).unwrap(), content());
 }
 
-/// A volume whose changes wait for the fast disk alone, as a program leaves it that ended without closing it.
+/// A volume whose changes wait for the fast disk alone, as a program leaves it that ended without
+/// closing it.
 fn left_open(name: &str) -> Place {
     let place = made(name, ",acknowledge=either");
     let volume = Volume::open(&place.spec(""), MountOptions::default()).unwrap();

@@ -8,7 +8,8 @@ use onode_heap::{Arena, Frozen, Report};
 use std::ffi::{c_char, c_int, c_long, c_void};
 use std::sync::{Mutex, PoisonError};
 
-/// Working memory of this process with an allocator of its own, which checkpoints save and bring back.
+/// Working memory of this process with an allocator of its own, which checkpoints save and bring
+/// back.
 pub struct OnodeArena {
     /// Before the arena that it borrows from, so that it is dropped first.
     frozen: Mutex<Option<Frozen<'static>>>,
@@ -62,7 +63,8 @@ fn pointer_in(arena: &Arena, offset: u64) -> *mut c_void {
     arena.as_ptr().as_ptr().wrapping_add(offset as usize).cast()
 }
 
-/// Makes an arena of at least `bytes`, all zeros. Until its first checkpoint nothing of it outlives the process.
+/// Makes an arena of at least `bytes`, all zeros. Until its first checkpoint nothing of it outlives
+/// the process.
 ///
 /// # Safety
 /// `heap` is an open heap, `name` a string.
@@ -79,8 +81,8 @@ pub unsafe extern "C" fn onode_create_arena(
     })
 }
 
-/// Opens an arena as `checkpoint` has saved it. It may begin elsewhere than before: what is stored in it are offsets from its
-/// start (`ONODE_REF`) or distances (`ONODE_NEAR`), and no pointers.
+/// Opens an arena as `checkpoint` has saved it. It may begin elsewhere than before: what is stored
+/// in it are offsets from its start (`ONODE_REF`) or distances (`ONODE_NEAR`), and no pointers.
 ///
 /// # Safety
 /// `heap` is an open heap, `name` and `checkpoint` are strings.
@@ -166,7 +168,8 @@ pub unsafe extern "C" fn onode_arena_free(arena: *mut OnodeArena, block: *mut c_
     })
 }
 
-/// Has the arena's data structure begin with the `bytes` at `root`, for whoever restores it; part of every checkpoint.
+/// Has the arena's data structure begin with the `bytes` at `root`, for whoever restores it; part
+/// of every checkpoint.
 ///
 /// # Safety
 /// `arena` is an open arena.
@@ -185,7 +188,8 @@ pub unsafe extern "C" fn onode_arena_set_root(
     })
 }
 
-/// Where the arena's data structure begins. NULL with ENOENT if that was never said, EINVAL if it has another size or tag.
+/// Where the arena's data structure begins. NULL with ENOENT if that was never said, EINVAL if it
+/// has another size or tag.
 ///
 /// # Safety
 /// `arena` is an open arena.
@@ -210,8 +214,8 @@ unsafe fn tell(report: Report, cost: *mut Cost) {
     }
 }
 
-/// Saves an arena as it is under a name, in place of what had the name; durable on return. Nobody stores to it during the
-/// call.
+/// Saves an arena as it is under a name, in place of what had the name; durable on return. Nobody
+/// stores to it during the call.
 ///
 /// # Safety
 /// `arena` is an open arena, `name` a string, `cost` NULL or a place for the answer.
@@ -227,8 +231,8 @@ pub unsafe extern "C" fn onode_checkpoint(arena: *mut OnodeArena, name: *const c
     })
 }
 
-/// The first of three steps that do what `onode_checkpoint` does with a short pause: copies what has changed since the last
-/// checkpoint while the program goes on storing.
+/// The first of three steps that do what `onode_checkpoint` does with a short pause: copies what
+/// has changed since the last checkpoint while the program goes on storing.
 ///
 /// # Safety
 /// `arena` is an open arena.
@@ -241,10 +245,12 @@ pub unsafe extern "C" fn onode_arena_copy_ahead(arena: *mut OnodeArena) -> c_int
     })
 }
 
-/// The second step, the pause: takes the image of this moment. Nobody stores to the arena during the call.
+/// The second step, the pause: takes the image of this moment. Nobody stores to the arena during
+/// the call.
 ///
 /// # Safety
-/// `arena` is an open arena, and is not closed before `onode_arena_commit`, or not used by others when it is.
+/// `arena` is an open arena, and is not closed before `onode_arena_commit`, or not used by others
+/// when it is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn onode_arena_freeze(arena: *mut OnodeArena) -> c_int {
     answer(|| {
@@ -256,7 +262,8 @@ pub unsafe extern "C" fn onode_arena_freeze(arena: *mut OnodeArena) -> c_int {
     })
 }
 
-/// The third step: makes the frozen image the checkpoint `name`, while the program goes on; durable on return.
+/// The third step: makes the frozen image the checkpoint `name`, while the program goes on; durable
+/// on return.
 ///
 /// # Safety
 /// As [`onode_checkpoint`].
@@ -274,8 +281,8 @@ pub unsafe extern "C" fn onode_arena_commit(arena: *mut OnodeArena, name: *const
     })
 }
 
-/// A checkpoint of an arena of the heap, the oldest first: `number` counts from 0. Returns 1, 0 if there are not so many, -1
-/// on failure.
+/// A checkpoint of an arena of the heap, the oldest first: `number` counts from 0. Returns 1, 0 if
+/// there are not so many, -1 on failure.
 ///
 /// # Safety
 /// `heap` is an open heap, `arena` a string, `saved` a place for the answer.

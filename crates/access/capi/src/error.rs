@@ -11,13 +11,15 @@ thread_local! {
     static LAST_NUMBER: Cell<c_int> = const { Cell::new(0) };
 }
 
-/// What went wrong in the last call of this thread that failed, in words; valid until the next one fails.
+/// What went wrong in the last call of this thread that failed, in words; valid until the next one
+/// fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn onode_error() -> *const c_char {
     LAST.with_borrow(|last| last.as_ptr())
 }
 
-/// The `errno` of the last call of this thread that failed, whatever has changed `errno` since; 0 if none has.
+/// The `errno` of the last call of this thread that failed, whatever has changed `errno` since; 0
+/// if none has.
 #[unsafe(no_mangle)]
 pub extern "C" fn onode_errno() -> c_int {
     LAST_NUMBER.get()
@@ -35,7 +37,8 @@ static MEANINGS: LazyLock<BTreeMap<c_int, CString>> = LazyLock::new(|| {
     meanings.into_iter().map(|(number, words)| (number, CString::new(words).unwrap_or_default())).collect()
 });
 
-/// What an `errno` of these functions means in general, in words; `onode_error` tells about the one call.
+/// What an `errno` of these functions means in general, in words; `onode_error` tells about the one
+/// call.
 #[unsafe(no_mangle)]
 pub extern "C" fn onode_strerror(number: c_int) -> *const c_char {
     MEANINGS.get(&number).map_or(c"no error of Onode".as_ptr(), |words| words.as_ptr())

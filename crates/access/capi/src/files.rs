@@ -1,6 +1,7 @@
 //! Files of a heap by descriptors, as C programs know them.
 //!
-//! Descriptors are the heap's own numbers, not those of the process. Every write is durable when it returns.
+//! Descriptors are the heap's own numbers, not those of the process. Every write is durable when it
+//! returns.
 
 use crate::error::{Failure, Outcome, answer};
 use crate::memory::{OnodeHeap, heap_of, text_of};
@@ -160,8 +161,9 @@ impl Files {
     }
 }
 
-/// Opens a file; `flags` and `mode` as for `open(2)`: a file that is made belongs to the process's effective user and group and
-/// has the permissions of `mode` as far as the umask leaves them. O_CREAT, O_EXCL, O_TRUNC, O_APPEND and the access mode count.
+/// Opens a file; `flags` and `mode` as for `open(2)`: a file that is made belongs to the process's
+/// effective user and group and has the permissions of `mode` as far as the umask leaves them.
+/// O_CREAT, O_EXCL, O_TRUNC, O_APPEND and the access mode count.
 ///
 /// # Safety
 /// `heap` is an open heap, `path` a string.
@@ -437,8 +439,8 @@ pub unsafe extern "C" fn onode_stat_path(heap: *mut OnodeHeap, path: *const c_ch
     })
 }
 
-/// One name of a directory and the cursor of the next; `cursor` is 0 for the first. Returns the next cursor, 0 at the end,
-/// -1 on failure.
+/// One name of a directory and the cursor of the next; `cursor` is 0 for the first. Returns the
+/// next cursor, 0 at the end, -1 on failure.
 ///
 /// # Safety
 /// As [`onode_open`]; `name` is a place for the answer.

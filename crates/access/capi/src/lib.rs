@@ -1,7 +1,8 @@
 //! Onode for C: the names of paper 2, Table 1, and the calls around them.
 //!
-//! Nothing is decided here: every function turns its arguments into those of [`onode_heap`] and the answer into what C
-//! expects, a pointer or a number, `errno` and words. `include/onode.h` is made from this crate; a test compares.
+//! Nothing is decided here: every function turns its arguments into those of [`onode_heap`] and the
+//! answer into what C expects, a pointer or a number, `errno` and words. `include/onode.h` is made
+//! from this crate; a test compares.
 //!
 //! Functions trust their pointers as C does; what can be checked (blocks, descriptors, paths) is.
 

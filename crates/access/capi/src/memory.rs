@@ -51,8 +51,8 @@ pub(crate) fn block_pointer(pointer: *mut c_void) -> Outcome<NonNull<u8>> {
     NonNull::new(pointer.cast()).ok_or_else(|| Failure::new(ErrorKind::Invalid, "the block is NULL"))
 }
 
-/// A block that its owner gives up: its first `bytes`, or as many as it was made for if that is 0. It stays the owner's if
-/// this fails.
+/// A block that its owner gives up: its first `bytes`, or as many as it was made for if that is 0.
+/// It stays the owner's if this fails.
 ///
 /// # Safety
 /// The caller owns `block`, which is one of `heap`, or it is null.
@@ -73,9 +73,9 @@ pub(crate) unsafe fn owned_block(heap: &Heap, block: *mut c_void, bytes: usize) 
     Ok(memory)
 }
 
-/// Opens the heap `spec` names, such as "scm:/dev/shm/heap,size=1G", and makes it if there is none. What is made in it belongs
-/// to the effective user and group of the process. No permissions are asked for: whoever may write to the memory may read
-/// and change every file in it.
+/// Opens the heap `spec` names, such as "scm:/dev/shm/heap,size=1G", and makes it if there is none.
+/// What is made in it belongs to the effective user and group of the process. No permissions are
+/// asked for: whoever may write to the memory may read and change every file in it.
 ///
 /// # Safety
 /// `spec` is a string.
@@ -132,8 +132,9 @@ fn used() -> *mut OnodeHeap {
     *USED.read().unwrap_or_else(PoisonError::into_inner) as *mut OnodeHeap
 }
 
-/// A block of at least `bytes`. It holds anything, as that of `malloc` does: a file that is made of it shows what the memory
-/// held before wherever nothing was stored since. `onode_calloc` clears it.
+/// A block of at least `bytes`. It holds anything, as that of `malloc` does: a file that is made of
+/// it shows what the memory held before wherever nothing was stored since. `onode_calloc` clears
+/// it.
 ///
 /// # Safety
 /// `heap` is an open heap.
@@ -172,7 +173,8 @@ pub unsafe extern "C" fn onode_realloc(heap: *mut OnodeHeap, block: *mut c_void,
     answer(|| {
         // SAFETY: the caller's promise.
         let heap = &unsafe { heap_of(heap) }?.heap;
-        // SAFETY: the caller's promise. All of it is kept: a program may have asked how much there is.
+        // SAFETY: the caller's promise. All of it is kept: a program may have asked how much there
+        // is.
         let block = unsafe { heap.from_raw_whole(block_pointer(block)?) }?;
         match heap.reallocate(block, bytes) {
             Ok(block) => Ok(block.into_raw().as_ptr().cast()),
@@ -201,7 +203,8 @@ pub unsafe extern "C" fn onode_free(heap: *mut OnodeHeap, block: *mut c_void) ->
     })
 }
 
-/// Bytes of the block that begins at a pointer, which may be more than were asked for; 0 if none does.
+/// Bytes of the block that begins at a pointer, which may be more than were asked for; 0 if none
+/// does.
 ///
 /// # Safety
 /// `heap` is an open heap.
@@ -226,8 +229,8 @@ pub unsafe extern "C" fn onode_heap_start(heap: *mut OnodeHeap) -> *mut c_void {
     answer(|| Ok(unsafe { heap_of(heap) }?.heap.start().as_ptr().cast()))
 }
 
-/// Where a pointer into the heap points, counted from the heap's start: what to store in place of the pointer. 0 for NULL
-/// and for pointers elsewhere.
+/// Where a pointer into the heap points, counted from the heap's start: what to store in place of
+/// the pointer. 0 for NULL and for pointers elsewhere.
 ///
 /// # Safety
 /// `heap` is an open heap.
@@ -259,12 +262,14 @@ pub unsafe extern "C" fn onode_pointer(heap: *mut OnodeHeap, offset: u64) -> *mu
     })
 }
 
-/// Makes the first `bytes` of a block a file, as many as were asked for if 0, and returns a descriptor of the file. No byte is
-/// copied, and the file is durable, name and content, on return. It belongs to the process's effective user and group, with
-/// the permissions 0666 as far as the umask leaves them. `flags` as for `open`; the file must not be there.
+/// Makes the first `bytes` of a block a file, as many as were asked for if 0, and returns a
+/// descriptor of the file. No byte is copied, and the file is durable, name and content, on return.
+/// It belongs to the process's effective user and group, with the permissions 0666 as far as the
+/// umask leaves them. `flags` as for `open`; the file must not be there.
 ///
 /// # Safety
-/// `heap` is an open heap, `path` a string, and nobody uses the block through its pointer any more unless this fails.
+/// `heap` is an open heap, `path` a string, and nobody uses the block through its pointer any more
+/// unless this fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn onode_mm_to_file(
     heap: *mut OnodeHeap,
@@ -289,10 +294,11 @@ pub unsafe extern "C" fn onode_mm_to_file(
     })
 }
 
-/// The content of a file as memory. With ONODE_DROP the file is removed, its descriptor closed, and the block is the
-/// caller's; with ONODE_KEEP the file stays and the memory is given back with `onode_unmap`. A file that is not in one piece,
-/// as those are that were blocks, is brought together first, where it is: it stays the same file, and a hole becomes zeros.
-/// If the call fails the file and the descriptor are as they were.
+/// The content of a file as memory. With ONODE_DROP the file is removed, its descriptor closed, and
+/// the block is the caller's; with ONODE_KEEP the file stays and the memory is given back with
+/// `onode_unmap`. A file that is not in one piece, as those are that were blocks, is brought
+/// together first, where it is: it stays the same file, and a hole becomes zeros. If the call fails
+/// the file and the descriptor are as they were.
 ///
 /// # Safety
 /// `heap` is an open heap.
@@ -318,9 +324,10 @@ pub unsafe extern "C" fn onode_file_to_mm(heap: *mut OnodeHeap, descriptor: c_in
     })
 }
 
-/// The content of the file at `path` as memory, which stays the same file; `bytes` gets its size. One that is not in one piece
-/// is brought together first, as with `onode_file_to_mm`. Given back with `onode_unmap`. The memory is that of the file as
-/// long as its size stays and no hole is made in it.
+/// The content of the file at `path` as memory, which stays the same file; `bytes` gets its size.
+/// One that is not in one piece is brought together first, as with `onode_file_to_mm`. Given back
+/// with `onode_unmap`. The memory is that of the file as long as its size stays and no hole is made
+/// in it.
 ///
 /// # Safety
 /// `heap` is an open heap, `path` a string, `bytes` NULL or a place for a number.

@@ -7,14 +7,15 @@ use onode_heap::Kind;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::NonNull;
 
-/// What values are, as far as it can be told in another program: `tag` is any number that the programs agree on.
+/// What values are, as far as it can be told in another program: `tag` is any number that the
+/// programs agree on.
 pub(crate) fn kind_of(bytes: usize, tag: u64) -> Kind {
     Kind::new(bytes as u64, 1, tag, "value")
 }
 
-/// Has `name` lead to the `bytes` at `root` in the heap, in place of what it led to; durable on return. They lie in a file's
-/// memory (`onode_mm_to_file`): other memory is gone with the process. `tag` tells what they are, and is asked for again by
-/// `onode_root`.
+/// Has `name` lead to the `bytes` at `root` in the heap, in place of what it led to; durable on
+/// return. They lie in a file's memory (`onode_mm_to_file`): other memory is gone with the process.
+/// `tag` tells what they are, and is asked for again by `onode_root`.
 ///
 /// # Safety
 /// `heap` is an open heap, `name` a string.
@@ -37,8 +38,8 @@ pub unsafe extern "C" fn onode_set_root(
     })
 }
 
-/// What `name` leads to. NULL with ENOENT if there is no such root, EINVAL if it has another size or another tag, ESTALE if
-/// the file that it lay in is gone.
+/// What `name` leads to. NULL with ENOENT if there is no such root, EINVAL if it has another size
+/// or another tag, ESTALE if the file that it lay in is gone.
 ///
 /// # Safety
 /// As [`onode_set_root`].

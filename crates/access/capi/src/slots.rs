@@ -50,9 +50,10 @@ pub unsafe extern "C" fn onode_close_slots(slots: *mut OnodeSlots) -> c_int {
     })
 }
 
-/// Has a slot hold a block of the heap, in place of the one that it held, which is free then: one line of the memory and one
-/// fence. After a crash the slot holds the one or the other. The first `bytes` of the block are made durable before; 0 if they
-/// are already, or need not be. If it fails the block is still the caller's.
+/// Has a slot hold a block of the heap, in place of the one that it held, which is free then: one
+/// line of the memory and one fence. After a crash the slot holds the one or the other. The first
+/// `bytes` of the block are made durable before; 0 if they are already, or need not be. If it fails
+/// the block is still the caller's.
 ///
 /// # Safety
 /// `slots` is an open table; the caller owns `block`.
@@ -89,8 +90,8 @@ pub unsafe extern "C" fn onode_slot(slots: *mut OnodeSlots, slot: u64) -> *mut c
     })
 }
 
-/// Takes the block out of a slot: it is the caller's, and is gone with the process unless it is put somewhere. NULL with
-/// ENOENT if the slot is empty.
+/// Takes the block out of a slot: it is the caller's, and is gone with the process unless it is put
+/// somewhere. NULL with ENOENT if the slot is empty.
 ///
 /// # Safety
 /// `slots` is an open table.

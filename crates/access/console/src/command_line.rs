@@ -7,15 +7,16 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-/// Runs `run`, the whole of the command `program`. A panic becomes one clear message and the exit code of a bug.
+/// Runs `run`, the whole of the command `program`. A panic becomes one clear message and the exit
+/// code of a bug.
 pub fn main(program: &'static str, run: impl FnOnce() -> u8 + std::panic::UnwindSafe) -> ExitCode {
     panic::install_hook(program);
     let code = std::panic::catch_unwind(run).unwrap_or_else(|_| Class::Bug.exit_code());
     ExitCode::from(code)
 }
 
-/// Reads a command line as `definition` has it. Help and mistakes are printed here; the error is the exit code, which
-/// is `usage` for a line that is wrong.
+/// Reads a command line as `definition` has it. Help and mistakes are printed here; the error is
+/// the exit code, which is `usage` for a line that is wrong.
 ///
 /// # Errors
 /// 0 if help was asked for, else `usage`.

@@ -1,8 +1,8 @@
-//! What the commands of Onode share: how a command line is read, how reports and errors are written, what the
-//! exit codes are.
+//! What the commands of Onode share: how a command line is read, how reports and errors are
+//! written, what the exit codes are.
 //!
-//! Whatever happens, a person gets one sentence and a hint, a script gets an exit code whose meaning
-//! never changes, and nobody gets a backtrace.
+//! Whatever happens, a person gets one sentence and a hint, a script gets an exit code whose
+//! meaning never changes, and nobody gets a backtrace.
 #![forbid(unsafe_code)]
 
 mod command_line;

@@ -1,7 +1,8 @@
 //! What goes to standard output and standard error.
 //!
-//! Reports are text for people or, with `--json`, one JSON value. A reader that goes away (`| head`)
-//! ends a report early and is no error. Errors are one sentence and one hint, or one JSON value in one line.
+//! Reports are text for people or, with `--json`, one JSON value. A reader that goes away (`|
+//! head`) ends a report early and is no error. Errors are one sentence and one hint, or one JSON
+//! value in one line.
 
 use crate::quote;
 use onode::{Class, Error, Result};
@@ -71,7 +72,8 @@ impl Output {
         let _ = write!(out, "\r\x1b[K{line}").and_then(|()| out.flush());
     }
 
-    /// Tells on standard error what is being done: on a terminal in one line that changes, nothing at the end.
+    /// Tells on standard error what is being done: on a terminal in one line that changes, nothing
+    /// at the end.
     pub fn progress(&self, what: &str) {
         let mut out = io::stderr().lock();
         let _ = match (out.is_terminal(), what) {
@@ -118,7 +120,8 @@ impl Output {
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
 
-    /// Tells about something that went wrong without stopping the command, or that people should know.
+    /// Tells about something that went wrong without stopping the command, or that people should
+    /// know.
     pub fn warning(&self, text: &str) {
         let line = if self.json {
             json!({ "warning": text }).to_string()

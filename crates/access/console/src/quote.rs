@@ -1,4 +1,5 @@
-//! Names and messages for terminals: a name that somebody else chose must not do what control characters do.
+//! Names and messages for terminals: a name that somebody else chose must not do what control
+//! characters do.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -6,7 +7,8 @@ use std::fmt::Write;
 /// How names are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
-    /// As they are; one with control characters or bytes that are no text in quotes that a shell understands.
+    /// As they are; one with control characters or bytes that are no text in quotes that a shell
+    /// understands.
     #[default]
     Shell,
     /// With escapes as in C, and without quotes.

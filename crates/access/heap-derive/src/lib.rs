@@ -1,7 +1,9 @@
-//! `#[derive(Plain)]`: structures that may lie in memory that another program, or another run, looks at.
+//! `#[derive(Plain)]`: structures that may lie in memory that another program, or another run,
+//! looks at.
 //!
-//! It proves at compile time what `onode_heap::Plain` asks for: a fixed layout, no padding, and fields that are `Plain`
-//! themselves; what is not is refused in words. It makes nothing `Clone` or `Copy`.
+//! It proves at compile time what `onode_heap::Plain` asks for: a fixed layout, no padding, and
+//! fields that are `Plain` themselves; what is not is refused in words. It makes nothing `Clone` or
+//! `Copy`.
 
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
@@ -9,8 +11,8 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Fields, Index, Member, parse_macro_input, parse_quote};
 
-/// Implements `onode_heap::Plain` for a structure with `#[repr(C)]` or `#[repr(transparent)]` all of whose fields are `Plain`
-/// and that has no padding.
+/// Implements `onode_heap::Plain` for a structure with `#[repr(C)]` or `#[repr(transparent)]` all
+/// of whose fields are `Plain` and that has no padding.
 #[proc_macro_derive(Plain)]
 pub fn derive_plain(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -69,8 +71,9 @@ fn implementation(input: DeriveInput) -> Result<Tokens, Error> {
          alignment, or fill the gaps with arrays of u8"
     );
     Ok(quote! {
-        // SAFETY: the layout is fixed, each field is Plain, and the sum of their sizes proves that there is no padding: all of
-        // it is evaluated with `LAYOUT`, which every use of the type goes through, and for types without parameters below.
+        // SAFETY: the layout is fixed, each field is Plain, and the sum of their sizes proves that
+        // there is no padding: all of it is evaluated with `LAYOUT`, which every use of the type
+        // goes through, and for types without parameters below.
         unsafe impl #parameters ::onode_heap::Plain for #name #arguments #conditions {
             const LAYOUT: u64 = {
                 #(#checks)*

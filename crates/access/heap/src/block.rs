@@ -58,7 +58,8 @@ impl Deref for Block {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the allocator handed out these bytes to this value alone, and the mapping outlives `shared`.
+        // SAFETY: the allocator handed out these bytes to this value alone, and the mapping
+        // outlives `shared`.
         unsafe { std::slice::from_raw_parts(self.as_ptr().as_ptr(), self.bytes) }
     }
 }

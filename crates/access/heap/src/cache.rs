@@ -1,13 +1,16 @@
-//! The free blocks that each thread keeps for itself, one cache a heap; a thread that ends gives them back.
+//! The free blocks that each thread keeps for itself, one cache a heap; a thread that ends gives
+//! them back.
 //!
-//! A cache is no handle of its heap: a thread that is about to end keeps no heap open and its file in use.
+//! A cache is no handle of its heap: a thread that is about to end keeps no heap open and its file
+//! in use.
 
 use crate::heap::Shared;
 use onode_scm::allocator::ThreadCache;
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Whether a heap is open. Whoever holds the lock may rely on it: a heap closes its gate before it goes.
+/// Whether a heap is open. Whoever holds the lock may rely on it: a heap closes its gate before it
+/// goes.
 pub(crate) struct Gate {
     open: Mutex<bool>,
 }
@@ -33,7 +36,8 @@ impl Drop for Entry {
         let open = self.gate.lock();
         // A heap that is gone has swept its lease, these blocks with it.
         if *open {
-            // SAFETY: a heap closes its gate before it is dropped or moved, and it cannot while the lock is held here.
+            // SAFETY: a heap closes its gate before it is dropped or moved, and it cannot while the
+            // lock is held here.
             unsafe { &*self.heap }.blocks().drain(&mut self.cache);
         }
     }

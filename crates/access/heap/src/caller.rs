@@ -4,7 +4,8 @@ use onode_fs::Caller;
 use std::fs::File;
 use std::io::Read;
 
-/// The effective user and group of this process with all its groups, and nothing to take from modes: they are said.
+/// The effective user and group of this process with all its groups, and nothing to take from
+/// modes: they are said.
 pub(crate) fn owner() -> Caller {
     let groups = rustix::process::getgroups().ok();
     Caller {
@@ -15,8 +16,9 @@ pub(crate) fn owner() -> Caller {
     }
 }
 
-/// Who runs this process: its effective user and group, its groups, and its umask. For the calls that make files
-/// ([`Heap::mm_to_file`](crate::Heap::mm_to_file), [`FileSystem::create`](onode_fs::FileSystem::create), ...).
+/// Who runs this process: its effective user and group, its groups, and its umask. For the calls
+/// that make files ([`Heap::mm_to_file`](crate::Heap::mm_to_file),
+/// [`FileSystem::create`](onode_fs::FileSystem::create), ...).
 #[must_use]
 pub fn caller() -> Caller {
     // Nothing that the process did not want to give away is, if the kernel does not tell.

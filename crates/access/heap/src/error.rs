@@ -34,8 +34,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Why a block could not become something else. The block is still the caller's: [`BlockError::into_block`] gives it back,
-/// and dropping the error frees it.
+/// Why a block could not become something else. The block is still the caller's:
+/// [`BlockError::into_block`] gives it back, and dropping the error frees it.
 #[derive(Debug)]
 pub struct BlockError {
     block: Block,

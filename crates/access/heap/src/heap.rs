@@ -28,8 +28,8 @@ pub(crate) struct Shared {
     looks: Mutex<HashMap<InodeNumber, usize>>,
 }
 
-// SAFETY: `base` is the only part that is not Send or Sync by itself; it is a number that is added to, and who may touch
-// which bytes is settled by the owners of blocks.
+// SAFETY: `base` is the only part that is not Send or Sync by itself; it is a number that is added
+// to, and who may touch which bytes is settled by the owners of blocks.
 unsafe impl Send for Shared {}
 // SAFETY: as for Send.
 unsafe impl Sync for Shared {}
@@ -60,7 +60,8 @@ impl Shared {
 
     #[inline]
     pub(crate) fn pointer(&self, address: u64) -> NonNull<u8> {
-        // SAFETY: addresses come from the allocator or were checked against it, so they lie within the mapping.
+        // SAFETY: addresses come from the allocator or were checked against it, so they lie within
+        // the mapping.
         unsafe { self.memory.base.add(address as usize) }
     }
 
@@ -164,7 +165,8 @@ impl Heap {
         Ok(Block { shared: Arc::clone(&self.shared), address, bytes })
     }
 
-    /// The same, all zeros: nothing that the memory held before is in it, nor in a file that is made of it.
+    /// The same, all zeros: nothing that the memory held before is in it, nor in a file that is
+    /// made of it.
     ///
     /// # Errors
     /// `NoSpace`.
@@ -223,8 +225,8 @@ impl Heap {
             .map_err(|why| misuse("free", address, why))
     }
 
-    /// The block behind a pointer that [`allocate_raw`](Self::allocate_raw) or [`Block::into_raw`] gave, with as many bytes as
-    /// were asked for then.
+    /// The block behind a pointer that [`allocate_raw`](Self::allocate_raw) or [`Block::into_raw`]
+    /// gave, with as many bytes as were asked for then.
     ///
     /// # Errors
     /// As [`from_raw_whole`](Self::from_raw_whole).
@@ -244,7 +246,8 @@ impl Heap {
     /// The same with all the bytes that the block has, which may be more than were asked for.
     ///
     /// # Errors
-    /// `Invalid` if no block of the heap begins there, it was freed before, or it belongs to a file.
+    /// `Invalid` if no block of the heap begins there, it was freed before, or it belongs to a
+    /// file.
     ///
     /// # Safety
     /// The caller owns the block.
@@ -284,7 +287,8 @@ impl Heap {
         self.shared.blocks().block_of(address)
     }
 
-    /// Where the memory begins in this process; addresses count from here. It stays there while the heap is open.
+    /// Where the memory begins in this process; addresses count from here. It stays there while the
+    /// heap is open.
     #[must_use]
     pub fn start(&self) -> NonNull<u8> {
         self.pointer(0)
@@ -301,14 +305,15 @@ impl Heap {
         self.block_of(address).map(|_| self.pointer(address))
     }
 
-    /// The address of a pointer, which holds in every process and every run; `None` if it is not of this heap.
+    /// The address of a pointer, which holds in every process and every run; `None` if it is not of
+    /// this heap.
     #[must_use]
     pub fn address_of(&self, pointer: NonNull<u8>) -> Option<u64> {
         self.shared.address_of(pointer)
     }
 
-    /// Makes a block a file of the first `bytes` of it (paper 2, Table 1). No byte is copied; name and content are durable
-    /// when this returns, and the memory is the file's.
+    /// Makes a block a file of the first `bytes` of it (paper 2, Table 1). No byte is copied; name
+    /// and content are durable when this returns, and the memory is the file's.
     ///
     /// # Errors
     /// `Exists`, `NotFound`, `NoSpace`, ...: the block comes back with the error.
@@ -340,11 +345,12 @@ impl Heap {
         }
     }
 
-    /// Takes a file's content as a block and removes the file: the way back, and no byte is copied either.
+    /// Takes a file's content as a block and removes the file: the way back, and no byte is copied
+    /// either.
     ///
     /// # Errors
-    /// `Busy` if the file is open or has other names, `Invalid` if it lies in several blocks ([`Heap::compact`] makes
-    /// them one), `NotFound`, ...
+    /// `Busy` if the file is open or has other names, `Invalid` if it lies in several blocks
+    /// ([`Heap::compact`] makes them one), `NotFound`, ...
     pub fn file_to_mm(&self, path: &[u8]) -> Result<Block> {
         self.taken(
             path,
@@ -352,11 +358,12 @@ impl Heap {
         )
     }
 
-    /// The same for a file that the caller has open: the handle goes with the file, and stays open if this fails.
+    /// The same for a file that the caller has open: the handle goes with the file, and stays open
+    /// if this fails.
     ///
     /// # Errors
-    /// As [`file_to_mm`](Self::file_to_mm), but `Busy` only if others have the file open; `Stale` if `path` leads to another
-    /// file by now.
+    /// As [`file_to_mm`](Self::file_to_mm), but `Busy` only if others have the file open; `Stale`
+    /// if `path` leads to another file by now.
     pub fn open_file_to_mm(&self, path: &[u8], handle: FileHandle) -> Result<Block> {
         let parent = self.files().resolve_parent(path);
         self.taken(path, parent.and_then(|(parent, name)| self.files().withdraw_open(parent, name, handle)))
@@ -370,12 +377,12 @@ impl Heap {
         Ok(Block { shared: Arc::clone(&self.shared), address: block.address, bytes: block.bytes as usize })
     }
 
-    /// Has a file that has holes or lies in several blocks lie in one. It stays the same file with all its names, attributes
-    /// and times, and whoever has it open goes on reading and writing it.
+    /// Has a file that has holes or lies in several blocks lie in one. It stays the same file with
+    /// all its names, attributes and times, and whoever has it open goes on reading and writing it.
     ///
     /// # Errors
-    /// `Busy` if this process looks at the file as memory; `NoSpace` if there is no such block beside those that hold it;
-    /// `NotFound`, ...
+    /// `Busy` if this process looks at the file as memory; `NoSpace` if there is no such block
+    /// beside those that hold it; `NotFound`, ...
     pub fn compact(&self, path: &[u8]) -> Result<()> {
         let inode = self.files().resolve(path, Follow::Yes);
         self.gather(inode.map_err(|error| Self::failed("compact", path, &error))?, path)
@@ -397,7 +404,8 @@ impl Heap {
         Error::of_files(&format!("cannot {what} {}", String::from_utf8_lossy(path)), error)
     }
 
-    /// Closes the heap: blocks that no file has are gone. Fails, and closes nothing, while blocks or mappings are in use.
+    /// Closes the heap: blocks that no file has are gone. Fails, and closes nothing, while blocks
+    /// or mappings are in use.
     ///
     /// # Errors
     /// `Busy`; the device's errors.

@@ -6,8 +6,8 @@ use onode_media::real::Stitched;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// A file's bytes in memory. The file stays what it is, and others may write to it meanwhile: what is read is only as
-/// steady as they are. It keeps the file open, so its blocks stay.
+/// A file's bytes in memory. The file stays what it is, and others may write to it meanwhile: what
+/// is read is only as steady as they are. It keeps the file open, so its blocks stay.
 pub struct Mapping {
     pub(crate) shared: Arc<Shared>,
     pub(crate) handle: onode_fs::FileHandle,
@@ -20,7 +20,8 @@ pub struct Mapping {
     pub(crate) stitched: Option<Stitched>,
 }
 
-// SAFETY: the pointer is into memory that the value keeps mapped, and who may touch it is settled by the file's users.
+// SAFETY: the pointer is into memory that the value keeps mapped, and who may touch it is settled
+// by the file's users.
 unsafe impl Send for Mapping {}
 // SAFETY: as for Send.
 unsafe impl Sync for Mapping {}
@@ -50,8 +51,8 @@ impl Mapping {
     /// Nobody writes to the file while the slice is used.
     #[must_use]
     pub unsafe fn as_slice(&self) -> &[u8] {
-        // SAFETY: the bytes are those of the file's blocks, which stay mapped and owned while the file is open; that nobody
-        // writes is the caller's promise.
+        // SAFETY: the bytes are those of the file's blocks, which stay mapped and owned while the
+        // file is open; that nobody writes is the caller's promise.
         unsafe { std::slice::from_raw_parts(self.as_ptr().as_ptr(), self.bytes) }
     }
 }

@@ -1,4 +1,5 @@
-//! Pointers that can be stored: they count from the start of the memory and hold wherever it is mapped.
+//! Pointers that can be stored: they count from the start of the memory and hold wherever it is
+//! mapped.
 
 use crate::heap::Heap;
 use std::marker::PhantomData;
@@ -31,8 +32,8 @@ impl BlockMemory for Heap {
     }
 }
 
-/// Values that can lie in memory that another program, or another run, looks at. `#[derive(Plain)]` makes a structure one
-/// and refuses those that cannot be.
+/// Values that can lie in memory that another program, or another run, looks at. `#[derive(Plain)]`
+/// makes a structure one and refuses those that cannot be.
 ///
 /// ```
 /// use onode_heap::{Plain, Ref};
@@ -76,8 +77,8 @@ impl BlockMemory for Heap {
 /// ```
 ///
 /// # Safety
-/// Every bit pattern is a value, the layout is fixed (`repr(C)` or transparent) and without padding, and there is no
-/// pointer, reference or drop in it other than [`Ref`].
+/// Every bit pattern is a value, the layout is fixed (`repr(C)` or transparent) and without
+/// padding, and there is no pointer, reference or drop in it other than [`Ref`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot lie in memory that others look at",
     label = "this is not `Plain`",
@@ -85,11 +86,13 @@ impl BlockMemory for Heap {
             pointers, references, `bool`, `char`, `String`, `Vec`, `Box` and enums are not"
 )]
 pub unsafe trait Plain: Copy + 'static {
-    /// Tells types of one size apart: from names and layouts of the fields. 0 for one that does not say.
+    /// Tells types of one size apart: from names and layouts of the fields. 0 for one that does not
+    /// say.
     const LAYOUT: u64 = 0;
 }
 
-/// The number that tells a layout from others: of names and of the layouts of parts (FNV-1a, 64 bits).
+/// The number that tells a layout from others: of names and of the layouts of parts (FNV-1a, 64
+/// bits).
 #[doc(hidden)]
 #[must_use]
 pub const fn layout_of(names: &[&str], parts: &[u64]) -> u64 {
@@ -141,7 +144,8 @@ unsafe impl<T: 'static> Plain for Ref<T> {
     const LAYOUT: u64 = layout_of(&["Ref"], &[]);
 }
 
-/// A pointer to a `T` in the memory of a heap, or to nothing. It is 8 bytes and may be stored in the memory itself.
+/// A pointer to a `T` in the memory of a heap, or to nothing. It is 8 bytes and may be stored in
+/// the memory itself.
 #[repr(transparent)]
 pub struct Ref<T> {
     address: u64,
@@ -214,7 +218,8 @@ impl<T: Plain> Ref<T> {
     #[must_use]
     pub fn get(self, memory: &impl BlockMemory) -> Option<T> {
         let pointer = self.checked(memory)?;
-        // SAFETY: the bytes lie within a live block and are aligned, and every bit pattern is a `T`.
+        // SAFETY: the bytes lie within a live block and are aligned, and every bit pattern is a
+        // `T`.
         Some(unsafe { pointer.read_volatile() })
     }
 

@@ -1,8 +1,9 @@
-//! Roots: names for the entries of data structures, so that another process, or another run, finds them again.
+//! Roots: names for the entries of data structures, so that another process, or another run, finds
+//! them again.
 //!
-//! A root is a small file in `/.roots` that says where a value lies and what it is. It is made and replaced by one
-//! transaction. It does not keep what it leads to: that lies in a file, and whoever removes the file takes the root's
-//! meaning away.
+//! A root is a small file in `/.roots` that says where a value lies and what it is. It is made and
+//! replaced by one transaction. It does not keep what it leads to: that lies in a file, and whoever
+//! removes the file takes the root's meaning away.
 
 use crate::error::{Error, Result};
 use crate::heap::Heap;
@@ -43,7 +44,8 @@ impl Kind {
         Self::new(size_of::<T>() as u64, align_of::<T>() as u64, T::LAYOUT, name)
     }
 
-    /// A kind by numbers, for programs in other languages: `layout` is any number that the programs agree on.
+    /// A kind by numbers, for programs in other languages: `layout` is any number that the programs
+    /// agree on.
     #[must_use]
     pub fn new(size: u64, align: u64, layout: u64, name: &str) -> Self {
         let end = (0..=NAME_BYTES.min(name.len())).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
@@ -111,11 +113,13 @@ fn path_of(name: &[u8]) -> Vec<u8> {
 }
 
 impl Heap {
-    /// Has `name` lead to a value in the heap, in place of what it led to; durable on return. The value lies in the block of
-    /// a file ([`mm_to_file`](Self::mm_to_file)): memory that no file has is gone with the process.
+    /// Has `name` lead to a value in the heap, in place of what it led to; durable on return. The
+    /// value lies in the block of a file ([`mm_to_file`](Self::mm_to_file)): memory that no file
+    /// has is gone with the process.
     ///
     /// # Errors
-    /// `Invalid` if no value of the type lies there or its block is no file's, or for a name that cannot be one; `NoSpace`.
+    /// `Invalid` if no value of the type lies there or its block is no file's, or for a name that
+    /// cannot be one; `NoSpace`.
     pub fn set_root<T: Plain>(&self, name: &[u8], root: Ref<T>) -> Result<()> {
         self.set_root_of(name, root.address(), &Kind::of::<T>())
     }
@@ -149,8 +153,8 @@ impl Heap {
     /// What a name leads to.
     ///
     /// # Errors
-    /// `NotFound` if there is no such root, `Invalid` if it is a value of another type or layout, `Stale` if the file that it
-    /// lay in is gone, `Corrupt`.
+    /// `NotFound` if there is no such root, `Invalid` if it is a value of another type or layout,
+    /// `Stale` if the file that it lay in is gone, `Corrupt`.
     pub fn root<T: Plain>(&self, name: &[u8]) -> Result<Ref<T>> {
         self.root_of(name, &Kind::of::<T>()).map(Ref::at)
     }

@@ -1,7 +1,8 @@
 //! How many bytes were asked for, of blocks that a program keeps as bare pointers.
 //!
-//! A block has no header and may be longer than what was asked for; a file that is made of it must not be. So the number
-//! is noted beside the memory, in this process, at the place of the block: one store that nobody waits for.
+//! A block has no header and may be longer than what was asked for; a file that is made of it must
+//! not be. So the number is noted beside the memory, in this process, at the place of the block:
+//! one store that nobody waits for.
 #![allow(unsafe_code, reason = "mmap(2) has no safe face")]
 
 use crate::error::{Error, Result};
@@ -13,7 +14,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Says that the number is too large for one place and stands in the next two.
 const LARGE: u32 = u32::MAX;
 
-/// A number for each place where a block can begin; pages that nobody notes anything in take no memory.
+/// A number for each place where a block can begin; pages that nobody notes anything in take no
+/// memory.
 pub(crate) struct Sizes {
     start: NonNull<AtomicU32>,
     places: usize,
@@ -42,7 +44,8 @@ impl Sizes {
 
     #[inline]
     fn place(&self, number: usize) -> Option<&AtomicU32> {
-        // SAFETY: within the mapping, which begins at a page and is all zeros at first, a value of the type.
+        // SAFETY: within the mapping, which begins at a page and is all zeros at first, a value of
+        // the type.
         (number < self.places).then(|| unsafe { self.start.add(number).as_ref() })
     }
 

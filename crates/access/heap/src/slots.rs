@@ -1,8 +1,8 @@
 //! Slots: durable references to blocks that need no name of their own.
 //!
-//! A file in `/.slots` has the name of a table, and goes with it. Filling a slot is a store of one word, flushed and fenced:
-//! neither a name nor an inode nor a line of the log. After whatever happens a slot holds the block before or the block
-//! after, and no block is lost or held twice.
+//! A file in `/.slots` has the name of a table, and goes with it. Filling a slot is a store of one
+//! word, flushed and fenced: neither a name nor an inode nor a line of the log. After whatever
+//! happens a slot holds the block before or the block after, and no block is lost or held twice.
 
 use crate::block::Block;
 use crate::caller::owner;
@@ -39,12 +39,13 @@ impl Slots {
         Error::of_files(&format!("cannot change slot {slot}"), &error.into())
     }
 
-    /// Has a slot hold a block, in place of the block that it held, which is free then. The block's first bytes, as many as
-    /// count, and the slot are durable on return; with `is_durable` the bytes are the caller's business and only the slot is
-    /// made so.
+    /// Has a slot hold a block, in place of the block that it held, which is free then. The block's
+    /// first bytes, as many as count, and the slot are durable on return; with `is_durable` the
+    /// bytes are the caller's business and only the slot is made so.
     ///
     /// # Errors
-    /// `Invalid` for a slot that there is not or a block of more than 4 GiB, `NoSpace`, ...: the block comes back.
+    /// `Invalid` for a slot that there is not or a block of more than 4 GiB, `NoSpace`, ...: the
+    /// block comes back.
     pub fn fill(&self, slot: u64, block: Block, is_durable: bool) -> std::result::Result<(), BlockError> {
         if !Arc::ptr_eq(&block.shared, self.heap.shared()) {
             return Err(BlockError::new(block, Error::new(ErrorKind::CrossDevice, "the block is one of another heap")));
@@ -71,7 +72,8 @@ impl Slots {
         Ok(Block { shared: Arc::clone(self.heap.shared()), address: block.address, bytes: block.bytes as usize })
     }
 
-    /// Where the block of a slot lies, in bytes from the start of the memory; `None` if the slot is empty.
+    /// Where the block of a slot lies, in bytes from the start of the memory; `None` if the slot is
+    /// empty.
     ///
     /// # Errors
     /// `Invalid` for a slot that there is not.

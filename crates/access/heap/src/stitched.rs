@@ -1,7 +1,8 @@
-//! Files of several blocks as one range of memory: the blocks are mapped once more, side by side, and nothing is copied.
+//! Files of several blocks as one range of memory: the blocks are mapped once more, side by side,
+//! and nothing is copied.
 //!
-//! The kernel maps whole pages, so each block but the last has to end at one, and a hole has no block to map. What cannot
-//! be stitched says why; [`Heap::compact`] makes one block of it.
+//! The kernel maps whole pages, so each block but the last has to end at one, and a hole has no
+//! block to map. What cannot be stitched says why; [`Heap::compact`] makes one block of it.
 
 use crate::error::{Error, Result};
 use crate::heap::Heap;
@@ -32,22 +33,24 @@ fn cannot_map(path: &[u8]) -> String {
 }
 
 impl Heap {
-    /// A file's content where it lies, as one range; the file stays. One that lies in several blocks is stitched together
-    /// from them without a copy.
+    /// A file's content where it lies, as one range; the file stays. One that lies in several
+    /// blocks is stitched together from them without a copy.
     ///
-    /// What is mapped are the blocks that the file has now. It is theirs to be looked at as long as the file keeps them: a file
-    /// that grows, is cut or has a hole made may lie elsewhere afterwards, and is mapped anew.
+    /// What is mapped are the blocks that the file has now. It is theirs to be looked at as long as
+    /// the file keeps them: a file that grows, is cut or has a hole made may lie elsewhere
+    /// afterwards, and is mapped anew.
     ///
     /// # Errors
-    /// `Invalid` if it has holes, or blocks that are no whole pages ([`Heap::compact`] makes them one); `NotFound`, ...
+    /// `Invalid` if it has holes, or blocks that are no whole pages ([`Heap::compact`] makes them
+    /// one); `NotFound`, ...
     pub fn map(&self, path: &[u8]) -> Result<Mapping> {
         let inode = self.files().resolve(path, Follow::Yes);
         let inode = inode.map_err(|error| Error::of_files(&cannot_map(path), &error))?;
         self.map_inode(inode, path)
     }
 
-    /// The same for a file that has holes or lies in blocks that are no whole pages, too: it is brought together in one block
-    /// first, where it is, as [`compact`](Self::compact) does.
+    /// The same for a file that has holes or lies in blocks that are no whole pages, too: it is
+    /// brought together in one block first, where it is, as [`compact`](Self::compact) does.
     ///
     /// # Errors
     /// `NotFound`; those of [`compact`](Self::compact).
@@ -113,8 +116,8 @@ impl Heap {
 }
 
 impl Mapping {
-    /// Whether the file lies in several blocks that were mapped side by side. Pointers into such a mapping are none of the
-    /// heap's: [`Heap::address_of`] does not know them.
+    /// Whether the file lies in several blocks that were mapped side by side. Pointers into such a
+    /// mapping are none of the heap's: [`Heap::address_of`] does not know them.
     #[must_use]
     pub const fn is_stitched(&self) -> bool {
         self.stitched.is_some()

@@ -1,6 +1,7 @@
 //! Small files that are made or replaced wholly or not at all, each by one transaction.
 //!
-//! A replacement is made beside the file and takes its name: bytes of a file may be overwritten where they lie.
+//! A replacement is made beside the file and takes its name: bytes of a file may be overwritten
+//! where they lie.
 
 use crate::caller::owner;
 use crate::error::{Error, Result};

@@ -1,4 +1,5 @@
-//! What a program does with a file as memory leaves the file what it is: its number, names, attributes, times and content.
+//! What a program does with a file as memory leaves the file what it is: its number, names,
+//! attributes, times and content.
 
 mod common;
 

@@ -230,7 +230,8 @@ fn threads_allocate_side_by_side() {
     heap.close().expect("all is given back");
 }
 
-/// A scope ends before its threads have dropped what is theirs; a heap that is closed then must not be found in use.
+/// A scope ends before its threads have dropped what is theirs; a heap that is closed then must not
+/// be found in use.
 #[test]
 fn a_thread_that_ends_keeps_no_heap_open() {
     let place = Place::new("ending");

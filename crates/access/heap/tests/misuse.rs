@@ -1,4 +1,5 @@
-//! What is wrong is a clear error, and nothing is lost by it: foreign and damaged regions, pointers, names, space.
+//! What is wrong is a clear error, and nothing is lost by it: foreign and damaged regions,
+//! pointers, names, space.
 
 use onode_heap::{Caller, ErrorKind, Heap};
 use std::path::PathBuf;
@@ -182,7 +183,8 @@ fn a_full_region_refuses_and_goes_on_when_something_is_freed() {
             removed += 1;
         }
     }
-    // How much the log takes of what was freed goes with the times in it, which differ from run to run.
+    // How much the log takes of what was freed goes with the times in it, which differ from run to
+    // run.
     let again: Vec<_> = (0..removed).map_while(|_| heap.allocate(100_000).ok()).collect();
     assert!(again.len() + 2 >= removed, "there is room again for {} of {removed}", again.len());
 }

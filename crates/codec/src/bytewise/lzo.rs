@@ -1,7 +1,9 @@
-//! LZO1X, written from the description of its format: literals, and copies of 2 bytes and more from up to 48 KiB before.
+//! LZO1X, written from the description of its format: literals, and copies of 2 bytes and more from
+//! up to 48 KiB before.
 //!
-//! The encoder is a plain greedy one with a hash table of the places where three bytes were last seen. Whatever it
-//! writes any decoder of LZO1X reads, and the decoder here reads what any encoder of LZO1X wrote.
+//! The encoder is a plain greedy one with a hash table of the places where three bytes were last
+//! seen. Whatever it writes any decoder of LZO1X reads, and the decoder here reads what any encoder
+//! of LZO1X wrote.
 
 use alloc::vec;
 use alloc::vec::Vec;

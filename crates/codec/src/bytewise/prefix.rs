@@ -1,6 +1,7 @@
 //! Prefix codes: a binary tree of bytes in front of the codes that it gives them.
 //!
-//! The tree is written from the root on: a 1 and the byte for a leaf, a 0 and both subtrees for a node.
+//! The tree is written from the root on: a 1 and the byte for a leaf, a 0 and both subtrees for a
+//! node.
 
 use crate::bits::{BitReader, BitWriter};
 use alloc::boxed::Box;
@@ -38,8 +39,8 @@ pub fn encode(bytes: &[u8], tree: &Tree) -> Vec<u8> {
     out.finish()
 }
 
-/// Writes a subtree and notes the codes in it. Sums of counts below 2^64 give no code of more than 64 bits that is
-/// ever used, as each level about doubles them.
+/// Writes a subtree and notes the codes in it. Sums of counts below 2^64 give no code of more than
+/// 64 bits that is ever used, as each level about doubles them.
 fn put_tree(tree: &Tree, code: u64, bits: u32, codes: &mut [(u64, u32); 256], out: &mut BitWriter) {
     match tree {
         Tree::Leaf(byte) => {

@@ -1,7 +1,7 @@
 //! Rice coding of little-endian 16-bit words, the parameter in the first byte.
 //!
-//! A word is its upper bits in unary and `k` bits below; one whose unary part would have eight bits or more is written
-//! as it is. If nothing is gained the bytes stand behind [`STORED`].
+//! A word is its upper bits in unary and `k` bits below; one whose unary part would have eight bits
+//! or more is written as it is. If nothing is gained the bytes stand behind [`STORED`].
 
 use crate::bits::{BitReader, BitWriter};
 use alloc::vec;

@@ -1,7 +1,8 @@
 //! Run-length coding: a marker, the rarest byte, comes first; a run is marker, length, byte.
 //!
-//! Lengths of 128 and more take two bytes, the first with its highest bit set. The marker itself as a byte of the
-//! content is followed by its count less one if it occurs up to three times in a row (0 to 2); more are a run.
+//! Lengths of 128 and more take two bytes, the first with its highest bit set. The marker itself as
+//! a byte of the content is followed by its count less one if it occurs up to three times in a row
+//! (0 to 2); more are a run.
 
 use alloc::vec::Vec;
 

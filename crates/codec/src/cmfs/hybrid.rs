@@ -1,12 +1,13 @@
-//! Hybrid coding: the high bytes of the pages of an object go through Huffman coding, because the pages of one erase
-//! block share theirs; the low bytes stay as they are.
+//! Hybrid coding: the high bytes of the pages of an object go through Huffman coding, because the
+//! pages of one erase block share theirs; the low bytes stay as they are.
 
 use super::Object;
 use super::raw::{LEAF_PAGES, Leaf, OBJECT_BYTES};
 use crate::bytewise::ByteCoder;
 use alloc::vec::Vec;
 
-/// What becomes of the rest of an object, of which the paper does not say: record and places of the page table.
+/// What becomes of the rest of an object, of which the paper does not say: record and places of the
+/// page table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hybrid {
     /// It stays as it is.
@@ -19,7 +20,8 @@ pub enum Hybrid {
 const COUNT_BYTES: usize = 2;
 
 impl Hybrid {
-    /// `object`, coded; `None` where [`Object::encode`] has none, or there are more than 65,535 parts.
+    /// `object`, coded; `None` where [`Object::encode`] has none, or there are more than 65,535
+    /// parts.
     pub fn encode(self, object: &Object) -> Option<Vec<u8>> {
         let leaves = object.leaves()?;
         let mut rest = object.encode_fixed()?.to_vec();

@@ -5,7 +5,8 @@ use super::raw::LEAF_PAGES;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Bits of a page number that choose the entry of a leaf, and those that choose a child at each level above.
+/// Bits of a page number that choose the entry of a leaf, and those that choose a child at each
+/// level above.
 const LEAF_BITS: u32 = 4;
 const NODE_BITS: u32 = 3;
 const CHILDREN: usize = 1 << NODE_BITS;
@@ -16,7 +17,8 @@ enum Node {
     Inner([Option<Box<Node>>; CHILDREN]),
 }
 
-/// Translates pages of one object to pages of the medium. Page numbers of the object count from 1, as the paper's do.
+/// Translates pages of one object to pages of the medium. Page numbers of the object count from 1,
+/// as the paper's do.
 #[derive(Clone, Debug, Default)]
 pub struct PageTree {
     levels: u32,

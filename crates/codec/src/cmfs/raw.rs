@@ -11,7 +11,8 @@ pub const PAT_BYTES: usize = 36;
 pub const PARTITION_BYTES: usize = 40;
 /// Bytes of a block.
 const BLOCK_BYTES: usize = 8;
-/// Pages of a part of the page table. Page 0 of a file is entry 1 of the first: entry 0 is not used.
+/// Pages of a part of the page table. Page 0 of a file is entry 1 of the first: entry 0 is not
+/// used.
 pub(super) const LEAF_PAGES: usize = 16;
 const STRUCT_OBJECT: u32 = 1;
 const STATES: [BlockState; 3] = [BlockState::Empty, BlockState::Allocating, BlockState::Full];
@@ -85,7 +86,8 @@ impl Object {
         OBJECT_BYTES + PAT_BYTES * self.leaves().map_or(0, |leaves| leaves.len())
     }
 
-    /// The parts of the page table that have a page; `None` if a page number needs more than 16 bits.
+    /// The parts of the page table that have a page; `None` if a page number needs more than 16
+    /// bits.
     pub(super) fn leaves(&self) -> Option<Vec<Leaf>> {
         let mut leaves: Vec<Leaf> = Vec::with_capacity(self.pages.len() / LEAF_PAGES + 1);
         for (index, &page) in (1usize..).zip(&self.pages) {
@@ -104,7 +106,8 @@ impl Object {
         Some(leaves)
     }
 
-    /// The pages that such parts name, of a file of at most `pages_max` pages; `None` if they are not in order.
+    /// The pages that such parts name, of a file of at most `pages_max` pages; `None` if they are
+    /// not in order.
     pub(super) fn pages_of(leaves: &[Leaf], pages_max: usize) -> Option<Vec<u32>> {
         let mut pages = Vec::new();
         for (number, entries) in leaves {

@@ -1,7 +1,8 @@
 //! Objects and extents as tokens: object by object, each measured against the one before.
 //!
-//! Two cursors follow what was written: one behind the last whole pages, one behind the last rest of a page, because
-//! a device writes the two to different places. The classes are those of records, in another meaning and with tables of their own.
+//! Two cursors follow what was written: one behind the last whole pages, one behind the last rest
+//! of a page, because a device writes the two to different places. The classes are those of
+//! records, in another meaning and with tables of their own.
 
 use super::{Begin, ENTRIES_MAX, Entry, Item, Measure};
 use crate::tokens::{Class, Token, TokenSource, put_place};
@@ -47,7 +48,8 @@ const FORM_PARTED: u64 = 0;
 const FORM_WHOLE: u64 = 1;
 const FORM_ANY: u64 = 2;
 const FORMS: u64 = 3;
-/// Added to the form of an object that does not have everything but its size in common with the one before.
+/// Added to the form of an object that does not have everything but its size in common with the one
+/// before.
 const UNUSUAL: u64 = FORMS;
 /// Only extents: those of an object that stands in an earlier bucket.
 const SHAPE_EXTENTS: u64 = 2 * FORMS;
@@ -239,9 +241,10 @@ impl Tokens {
         self.behind.push(Behind { objects: self.objects, pages: context.pages, part: context.part });
     }
 
-    /// The tokens of the entries `range` of `entries`, if a run of nothing else begins at `begin`, by a `measure` of their
-    /// own; these are those of all entries. Only what the ends of the range have a part in is made anew: the first two
-    /// objects, most often, and the last one if it goes on behind the range.
+    /// The tokens of the entries `range` of `entries`, if a run of nothing else begins at `begin`,
+    /// by a `measure` of their own; these are those of all entries. Only what the ends of the range
+    /// have a part in is made anew: the first two objects, most often, and the last one if it goes
+    /// on behind the range.
     pub fn between(&self, begin: Begin, entries: &[Entry], range: Range<usize>, measure: Measure) -> Option<Self> {
         let part = entries.get(range.clone())?;
         let (cut, next) = (part.last()?.object, entries.get(range.end).map(|next| next.object));
@@ -284,7 +287,8 @@ pub fn tokens_of(begin: Begin, entries: &[Entry], measure: Measure) -> Option<To
     Some(out)
 }
 
-/// Lets `parts` be those of a group that holds nothing else; false if there is something else or they overlap.
+/// Lets `parts` be those of a group that holds nothing else; false if there is something else or
+/// they overlap.
 fn find_parts(extents: &[Entry], parts: &mut Vec<Part>) -> bool {
     parts.clear();
     let mut end = 0;
@@ -298,8 +302,9 @@ fn find_parts(extents: &[Entry], parts: &mut Vec<Part>) -> bool {
     })
 }
 
-/// Whether the advice of two objects is the same. Nearly all have none, and to compare nothing byte by byte is slow on
-/// processors that read through the dangling pointer of an empty vector, if under an empty mask.
+/// Whether the advice of two objects is the same. Nearly all have none, and to compare nothing byte
+/// by byte is slow on processors that read through the dangling pointer of an empty vector, if
+/// under an empty mask.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && (one.is_empty() || one == other)
 }

@@ -110,7 +110,8 @@ pub fn round_trip(records: &[Record], bytes_max: usize) -> Result<Vec<Vec<u8>>, 
     Ok(encoded)
 }
 
-/// Decodes `bytes` as they are and with a right checksum: nothing may panic, and what decodes must be what encodes.
+/// Decodes `bytes` as they are and with a right checksum: nothing may panic, and what decodes must
+/// be what encodes.
 pub fn survive(bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     for _ in 0..2 {
@@ -185,7 +186,8 @@ pub fn exact_entries(random: &mut Prng, count: usize, unit: u32, wild: u32) -> V
     out
 }
 
-/// Decodes `bytes` in the byte-exact mode: nothing may panic, and what decodes must be what encodes.
+/// Decodes `bytes` in the byte-exact mode: nothing may panic, and what decodes must be what
+/// encodes.
 pub fn survive_exact(bytes: &[u8]) {
     for begin in [(0, None), (1 << 40, Some(1 << 62)), (u64::MAX, Some(u64::MAX))] {
         for unit in [2048, 4080] {

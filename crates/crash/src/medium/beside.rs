@@ -7,7 +7,7 @@ use crate::medium::walk::{MemoryWalk, SETTLED};
 use crate::medium::{Budget, Medium, Trace, Walk};
 use onode_base::Prng;
 use onode_base::sync::Mutex;
-use onode_media::{BlockAddress, Counters, Geometry, IoTag, Nand, PageAddress, Result, SimNand};
+use onode_media::{BlockAddress, Counters, Geometry, IoTag, Nand, PageAddress, Result, SharedNand, SimNand};
 use std::sync::Arc;
 
 /// Both at rest.
@@ -98,8 +98,13 @@ impl Nand for Beside {
         self.nand.flush()
     }
 
-    fn counters(&self) -> Option<&Counters> {
+    fn counters(&self) -> Option<Counters> {
         None
+    }
+
+    // Reads and flushes are no operations of their own.
+    fn shared(&self) -> Option<Arc<dyn SharedNand>> {
+        self.nand.shared()
     }
 }
 

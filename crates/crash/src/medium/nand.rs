@@ -9,7 +9,7 @@ use crate::medium::{Budget, Medium, Trace, Walk};
 use onode_base::Prng;
 use onode_base::sync::Mutex;
 use onode_media::{
-    BlockAddress, Counters, Damage, Geometry, IoTag, MediaOperation, Nand, PageAddress, Result, SimNand,
+    BlockAddress, Counters, Damage, Geometry, IoTag, MediaOperation, Nand, PageAddress, Result, SharedNand, SimNand,
 };
 use std::sync::Arc;
 
@@ -95,8 +95,23 @@ impl Nand for NandMedium {
         self.0.lock().nand.flush()
     }
 
-    fn counters(&self) -> Option<&Counters> {
+    fn counters(&self) -> Option<Counters> {
         None
+    }
+
+    // So what is explored reads and flushes as on media that many threads use.
+    fn shared(&self) -> Option<Arc<dyn SharedNand>> {
+        Some(Arc::new(self.clone()))
+    }
+}
+
+impl SharedNand for NandMedium {
+    fn read_run(&self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
+        self.0.lock().nand.read_run(first, data, spare, tag)
+    }
+
+    fn finish_flush(&self) -> Result<()> {
+        self.0.lock().nand.flush()
     }
 }
 

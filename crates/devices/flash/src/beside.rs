@@ -18,7 +18,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::DerefMut;
 use onode_base::ErrorKind;
-use onode_base::sync::Mutex;
 use onode_codec::exact::Entry;
 use onode_media::{Nand, Pmem};
 use onode_object::{Condition, Error, Result, Severity};
@@ -63,7 +62,7 @@ impl FlashDevice {
     ) -> Result<Self> {
         let mut core = Core::format(Box::new(nand), Some((Box::new(memory), beside)), options, mount)?;
         (core.spills, core.buffers) = (beside.spill, beside.buffer);
-        Ok(Self { core: Mutex::new(core) })
+        Ok(Self::over(core))
     }
 
     /// Mounts the volume on `nand` with its index in `memory`. A memory that holds none, or a damaged one, is filled
@@ -81,7 +80,7 @@ impl FlashDevice {
         progress: &mut dyn FnMut(u64),
     ) -> Result<(Self, MountPath)> {
         let (core, path) = Core::mount_beside(Box::new(nand), Box::new(memory), options, beside, progress)?;
-        Ok((Self { core: Mutex::new(core) }, path))
+        Ok((Self::over(core), path))
     }
 
     /// What the memory beside the flash holds; `None` without one.

@@ -1,4 +1,4 @@
-//! Commits: placing content, logging the record, applying it, making it durable.
+//! Commits: placing content, logging the record, applying it. Making it durable is `sync`.
 
 use crate::access::remade;
 use crate::apply::EXTENT_BYTES_MAX;
@@ -17,23 +17,60 @@ use onode_object::{Durability, Mutation, ObjectId, Result, SyncScope, Transactio
 impl Core {
     /// Does the whole transaction or nothing.
     pub fn commit(&mut self, transaction: Transaction, durability: Durability) -> Result<()> {
-        self.log.store.check_writable()?;
-        let next = ObjectId(self.next_object);
-        validate(&transaction, next, &mut |object| self.onode(object).map(|onode| onode.is_some()))?;
         if transaction.is_empty() {
+            self.check(&transaction)?;
             return if durability == Durability::Durable { self.sync() } else { Ok(()) };
         }
+        self.commit_before_sync(transaction, durability)?;
+        let synced = if durability == Durability::Durable { self.sync() } else { Ok(()) };
+        self.finish_commit(synced)
+    }
+
+    /// Does the whole transaction or nothing; the caller makes it durable at once and then calls
+    /// [`finish_commit`](Self::finish_commit).
+    pub fn commit_to_be_synced(&mut self, transaction: Transaction) -> Result<()> {
+        if transaction.is_empty() {
+            return self.check(&transaction);
+        }
+        self.commit_before_sync(transaction, Durability::Durable)
+    }
+
+    /// What is left to do for a commit that was `synced`, or was not to be.
+    pub fn finish_commit(&mut self, synced: Result<()>) -> Result<()> {
+        let result = synced.and_then(|()| {
+            self.shed_access_times()?;
+            if self.checkpoint_is_due() {
+                self.checkpoint(false)?;
+            }
+            self.share_memory();
+            Ok(())
+        });
+        self.latch_half_way(result)
+    }
+
+    /// Memory and medium may disagree after an error; what is on the medium is whole.
+    fn latch_half_way(&mut self, result: Result<()>) -> Result<()> {
+        if let Err(error) = &result {
+            self.log.store.latch(&format!("a commit failed half-way: {error}"));
+        }
+        result
+    }
+
+    fn check(&mut self, transaction: &Transaction) -> Result<()> {
+        self.log.store.check_writable()?;
+        let next = ObjectId(self.next_object);
+        validate(transaction, next, &mut |object| self.onode(object).map(|onode| onode.is_some()))
+    }
+
+    fn commit_before_sync(&mut self, transaction: Transaction, durability: Durability) -> Result<()> {
+        self.check(&transaction)?;
         // A little of what a mount deferred, so that it is not all left to one who asks for much.
         self.settle_some(1)?;
         self.forget_times_of_remade(&transaction)?;
         let freeing = never_needs_space(&transaction, self)? && !is_planted(Bug::FullFlashUnlinkRefused);
         self.pay_and_make_room(&transaction, freeing)?;
         let result = self.commit_in_room(transaction, durability);
-        if let Err(error) = &result {
-            // Memory and medium may disagree now; what is on the medium is whole.
-            self.log.store.latch(&format!("a commit failed half-way: {error}"));
-        }
-        result
+        self.latch_half_way(result)
     }
 
     fn commit_in_room(&mut self, transaction: Transaction, durability: Durability) -> Result<()> {
@@ -78,15 +115,9 @@ impl Core {
             if sets_access_times {
                 self.sync_access_times(SyncScope::All)?;
             }
-            self.sync()?;
         } else if !self.options.small_object_buffer {
             self.log.program_page(Stream::Journal)?;
         }
-        self.shed_access_times()?;
-        if self.checkpoint_is_due() {
-            self.checkpoint(false)?;
-        }
-        self.share_memory();
         Ok(())
     }
 
@@ -162,31 +193,6 @@ impl Core {
         last.location + u64::from(last.length) == next.location
             && layout.segment_of(last.location) == layout.segment_of(next.location)
             && last.length + next.length <= EXTENT_BYTES_MAX
-    }
-
-    /// Makes every commit so far durable: one program of the page that holds the last record.
-    pub fn sync(&mut self) -> Result<()> {
-        self.rhythm.sync();
-        self.log.store.check_writable()?;
-        if self.clean {
-            return Ok(());
-        }
-        if is_planted(Bug::AckBeforeProgram) {
-            return Ok(());
-        }
-        if self.sync_to_memory()? {
-            return self.log.store.set_watermark(self.log.transaction);
-        }
-        // Content that the cleaner moved need not be durable: its old place still is.
-        if !is_planted(Bug::RecordBeforeData) {
-            self.log.program_users()?;
-        }
-        self.log.program_page(Stream::Journal)?;
-        if self.log.chain_broken {
-            return self.checkpoint(false);
-        }
-        self.log.store.flush()?;
-        self.log.store.set_watermark(self.log.transaction)
     }
 
     /// Whether enough has changed for a checkpoint.

@@ -19,6 +19,7 @@ use crate::policy::{Chooser, Classifier};
 use crate::replay::Recovery;
 use crate::ring::Ring;
 use crate::stall::Stalls;
+use crate::sync::Ticket;
 use crate::tree::{Child, Key, Node, NodeSource, Tree};
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -159,6 +160,8 @@ pub struct Core {
     pub pending: Recovery,
     /// Whether commits are likely to be synced one by one.
     pub rhythm: Rhythm,
+    /// The last sync that was asked for.
+    pub tickets: Ticket,
     /// What the journal held and the index does not have yet.
     pub deferred: Deferred,
     /// What was done.

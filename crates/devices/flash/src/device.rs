@@ -1,15 +1,23 @@
 //! The device behind the object interface: one lock around the state machine.
+//!
+//! A read looks its extents up under the lock, pins their segments and gives the lock back before the medium works, where
+//! the medium can be read beside its owner. Nodes of the index are still loaded under the lock. Flushes of syncs go on
+//! without it, too.
+//!
+//! Locks, in the order in which they are taken: that of the syncs, the state's, then for a moment those of pins and of
+//! pages that were read; a read that goes on is locked, too, and needs none of the others but that of the pages.
 
 use crate::core::Core;
 use crate::format::FEATURE_MEMORY;
 use crate::options::{FormatOptions, MountOptions};
 use crate::pace::Step;
+use crate::sync::Syncs;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use onode_base::sync::Mutex;
-use onode_media::Nand;
+use onode_media::{IoTag, Nand};
 use onode_object::powers::{Attach, Inspect, Scrub, ScrubReport};
 use onode_object::validate::reserve;
 use onode_object::{
@@ -22,6 +30,9 @@ const SETTLED_AT_ONCE: u32 = 16;
 
 /// A volume of objects on raw NAND flash (paper 1).
 pub struct FlashDevice {
+    /// How far flushes have come; who takes both locks takes this one first.
+    pub(crate) syncs: Mutex<Syncs>,
+    /// The state.
     pub(crate) core: Mutex<Core>,
 }
 
@@ -31,7 +42,7 @@ impl FlashDevice {
     /// # Errors
     /// `Invalid` if the medium is too small or of an impossible shape, `Media` if it fails.
     pub fn format(nand: impl Nand + 'static, options: &FormatOptions, mount: &MountOptions) -> Result<Self> {
-        Ok(Self { core: Mutex::new(Core::format(Box::new(nand), None, options, mount)?) })
+        Ok(Self::over(Core::format(Box::new(nand), None, options, mount)?))
     }
 
     /// Mounts the volume on `nand` and recovers it after a crash.
@@ -42,7 +53,12 @@ impl FlashDevice {
     pub fn mount(nand: impl Nand + 'static, options: &MountOptions) -> Result<Self> {
         let mut core = Core::mount(Box::new(nand), options)?;
         core.check_root()?;
-        Ok(Self { core: Mutex::new(core) })
+        Ok(Self::over(core))
+    }
+
+    /// The device over a state.
+    pub(crate) fn over(core: Core) -> Self {
+        Self { syncs: Mutex::default(), core: Mutex::new(core) }
     }
 }
 
@@ -80,19 +96,26 @@ impl ObjectDevice for FlashDevice {
     }
 
     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
-        self.core()?.commit(transaction, durability)
+        self.commit_grouped(transaction, durability)
     }
 
     fn sync(&self, scope: SyncScope) -> Result<()> {
-        let mut core = self.core()?;
-        core.sync_access_times(scope)?;
-        // The journal is one log: what covers one object covers all that came before.
-        core.sync()
+        self.sync_grouped(scope)
     }
 
     fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         Core::check_host_object(object)?;
-        self.core()?.read(object, offset, buffer)
+        let mut core = self.core()?;
+        let plan = core.plan_read(object, offset, buffer)?;
+        let beside = core.log.store.beside(plan.wants(), IoTag::Data).filter(|_| !plan.wants().is_empty());
+        let Some(mut beside) = beside else {
+            return plan.carry_out(&mut core.log.store.reader(IoTag::Data), buffer);
+        };
+        let pinned = core.log.table.pins.pin(plan.segments());
+        let _busy = pinned.begin();
+        // From here on the medium works for this caller while others have the lock.
+        drop(core);
+        plan.carry_out(&mut beside, buffer)
     }
 
     fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
@@ -155,6 +178,8 @@ impl ObjectDevice for FlashDevice {
     }
 
     fn close(&self) -> Result<()> {
+        // A flush that goes on beside the lock is over before the volume is.
+        let _syncs = self.syncs.lock();
         self.core.lock().close()
     }
 

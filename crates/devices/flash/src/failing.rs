@@ -56,9 +56,10 @@ impl Core {
             // Access times that no onode has yet may lie on one.
             let has_times = !self.pending_access.is_empty();
             let table = &self.log.table;
-            let dead = table
-                .failing(journal_sequence, false)
-                .find(|segment| !has_times || table.get(*segment).stream != Stream::Atime);
+            // What somebody reads is left to a later checkpoint, too.
+            let dead = table.failing(journal_sequence, false).find(|segment| {
+                (!has_times || table.get(*segment).stream != Stream::Atime) && !table.pins.has(*segment)
+            });
             let Some(segment) = dead else { return Ok(()) };
             let layout = self.log.store.layout;
             let page = u32::from(self.log.table.get(segment).summary_page).min(layout.segment_pages - 1);

@@ -43,7 +43,7 @@ impl Core {
             let remedy = "the next change writes what lies there anew; so does `onode repair`";
             conditions.push(Condition::new("page-restored", Severity::Degraded, text).remedy(remedy));
         }
-        let damaged = self.log.store.damaged_reads();
+        let damaged = self.log.store.pages().damaged_reads();
         if damaged > 0 || !self.stuck.is_empty() {
             let text = format!(
                 "pages that were read are damaged: {damaged} reads failed, {} segments cannot be cleaned",

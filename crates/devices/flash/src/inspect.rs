@@ -68,8 +68,8 @@ impl Inspect for FlashDevice {
         Inspection {
             segments: segments(&core),
             wears: true,
-            tags: counters.map_or_else(Vec::new, |counters| tags(&core, counters)),
-            virtual_nanoseconds: counters.map_or(0, |counters| counters.virtual_nanoseconds),
+            tags: counters.as_ref().map_or_else(Vec::new, |counters| tags(&core, counters)),
+            virtual_nanoseconds: counters.as_ref().map_or(0, |counters| counters.virtual_nanoseconds),
             bytes_written: statistics.bytes_written,
             bytes_moved: statistics.bytes_moved,
             segments_cleaned: statistics.segments_cleaned,
@@ -105,7 +105,7 @@ fn ram(core: &Core) -> [(&'static str, u64); 10] {
     [
         ("node_cache", core.nodes.bytes() as u64),
         ("dirty_node", core.dirty_bytes() as u64),
-        ("page_cache", core.log.store.cached_bytes() as u64),
+        ("page_cache", core.log.store.pages().kept_bytes() as u64),
         ("memory_index", core.bpram.as_ref().map_or(0, Bpram::memory_bytes) as u64),
         ("segment_table", core.log.table.memory_bytes() as u64),
         ("open_segment", core.log.memory_bytes() as u64),

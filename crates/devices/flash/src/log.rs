@@ -218,6 +218,7 @@ impl Log {
 
     /// Erases a segment; false if it had to be retired.
     fn erase(&mut self, segment: u32) -> Result<bool> {
+        debug_assert!(!self.table.pins.has(segment), "somebody reads segment {segment}");
         self.loose_items.remove(&segment);
         let sound = self.store.erase_segment(segment)?;
         self.table.update(segment, |entry| {
@@ -302,7 +303,7 @@ impl Log {
             // Many whole pages go straight to the medium.
             let in_journal = stream == Stream::Journal;
             // Only the first page after a flush may say that all before it had been flushed.
-            let flushed = in_journal && core::mem::take(&mut self.store.flushed);
+            let flushed = in_journal && self.store.take_flushed();
             let count = if flushed { 1 } else { (bytes.len() / payload).min(pages_left) };
             let (kind, tag) = kind_and_tag(stream, users);
             let tag = if in_journal { writer.tag() } else { tag };

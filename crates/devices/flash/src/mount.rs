@@ -219,7 +219,7 @@ impl Core {
                 };
                 if let Some(page) = page {
                     self.log.table.update(at.segment, |entry| entry.sequence = page.info.sequence);
-                    self.log.store.keep(layout.address(at), page);
+                    self.log.store.pages().keep(layout.address(at), page);
                 }
             }
             let bytes = self.log.read_blob(*reference, IoTag::Recovery)?;
@@ -285,6 +285,7 @@ impl Core {
             pending: Recovery::default(),
             deferred: Deferred::default(),
             rhythm: Rhythm::default(),
+            tickets: crate::sync::Ticket::default(),
             statistics: Statistics::default(),
             stalls: Stalls::default(),
             levelling: Levelling::default(),

@@ -1,4 +1,5 @@
-//! Reading objects: content, attributes, extents, lists. Nothing is returned that was not verified.
+//! Reading objects: attributes, extents, lists, and all content of one to see whether it is sound. Reads of content are
+//! in `plan`. Nothing is returned that was not verified.
 
 use crate::apply::Extent;
 use crate::core::Core;
@@ -14,63 +15,6 @@ use onode_object::{AttributeKey, Error, ObjectId, ObjectStat, Result};
 const PASSED_MAX: u32 = 16;
 
 impl Core {
-    /// Reads content; holes are zeros.
-    pub fn read(&mut self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let onode = self.require(object)?;
-        let length = onode.size.saturating_sub(offset).min(buffer.len() as u64);
-        let buffer = &mut buffer[..length as usize];
-        let until = offset + length;
-        let mut at = offset;
-        while at < until {
-            let extents = self.extents(object, at, until, 64)?;
-            let Some(last) = extents.last() else { break };
-            let covered = if extents.len() < 64 { until } else { last.end().min(until) };
-            for extent in &extents {
-                let start = extent.offset.max(at);
-                let end = extent.end().min(until);
-                buffer[(at - offset) as usize..(start - offset) as usize].fill(0);
-                let part = &mut buffer[(start - offset) as usize..(end - offset) as usize];
-                let location = extent.piece.location + (start - extent.offset);
-                if let Err(error) = self.log.read(location, part, IoTag::Data) {
-                    return Err(self.locate_damage(object, start, location, part, error));
-                }
-                at = end;
-            }
-            buffer[(at - offset) as usize..(covered - offset) as usize].fill(0);
-            at = covered;
-        }
-        if at < until {
-            buffer[(at - offset) as usize..].fill(0);
-        }
-        Ok(length as usize)
-    }
-
-    /// Narrows a failed read down to the pages that are damaged.
-    fn locate_damage(&mut self, object: ObjectId, start: u64, location: u64, part: &mut [u8], error: Error) -> Error {
-        if error.kind != ErrorKind::Corrupt {
-            return Error { object: Some(object), ..error };
-        }
-        let payload = u64::from(self.log.store.layout.payload_bytes);
-        let (mut at, end) = (location, location + part.len() as u64);
-        let mut damage: Option<(u64, u64, Error)> = None;
-        while at < end {
-            let next = (at - at % payload + payload).min(end);
-            let range = (at - location) as usize..(next - location) as usize;
-            match (self.log.read(at, &mut part[range], IoTag::Data), &mut damage) {
-                (Err(error), None) => damage = Some((at, next, error)),
-                (Err(_), Some((_, until, _))) if *until == at => *until = next,
-                _ => {}
-            }
-            at = next;
-        }
-        match damage {
-            Some((from, until, error)) => {
-                Error::corrupt(object, start + (from - location)..start + (until - location), error.detail)
-            }
-            None => Error { object: Some(object), ..error },
-        }
-    }
-
     /// An attribute's value.
     pub fn attribute(&mut self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
         let found = self.entry(&Key::attribute(object, key), <[u8]>::to_vec)?;
@@ -167,10 +111,11 @@ impl Core {
                 while at < extent.end() {
                     let length = (extent.end() - at).min(1 << 20);
                     let mut bytes = alloc::vec![0; length as usize];
-                    let location = extent.piece.location + (at - extent.offset);
-                    match self.log.read(location, &mut bytes, IoTag::Check) {
-                        Ok(()) => verified += length,
-                        Err(error) => damage.push(self.locate_damage(object, at, location, &mut bytes, error)),
+                    let plan = self.plan_part(object, &extent, at..at + length, &mut bytes);
+                    let mut reader = self.log.store.reader(IoTag::Check);
+                    match plan.and_then(|plan| plan.carry_out(&mut reader, &mut bytes)) {
+                        Ok(_) => verified += length,
+                        Err(error) => damage.push(error),
                     }
                     at += length;
                 }

@@ -14,10 +14,10 @@ use crate::gather::{Gathered, Gathering};
 use crate::layout::{Layout, SegmentPage};
 use crate::log::waiting::WaitingPages;
 use crate::page::{PageFault, PageInfo};
+use crate::pages::VerifiedPage;
 use crate::policy::Stream;
 use crate::record::{Assembler, Change, Piece, Record};
 use crate::segments::SegmentState;
-use crate::store::VerifiedPage;
 use alloc::format;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
@@ -157,7 +157,7 @@ impl Core {
         self.replay_access_times()?;
         self.finish_segments();
         // What never reached the medium is no damage.
-        self.log.store.forget_damaged_reads();
+        self.log.store.pages().forget_damaged_reads();
         self.pending = Recovery { last: cursor.last, traces };
         Ok(())
     }

@@ -3,13 +3,16 @@
 //! It keeps the rule on which every recovery stands: a segment that the newest or the last but one
 //! checkpoint refers to is not handed out. A segment without live bytes becomes `Held` at a
 //! checkpoint and is `Free` only after that checkpoint is sure to be found: when its superblock has
-//! been written, or when the session that found it has repeated that superblock.
+//! been written, or when the session that found it has repeated that superblock. And no segment is
+//! handed out that somebody still reads.
 
 use crate::errors::damaged;
 use crate::format::{BlobReference, NO_SUMMARY, NOWHERE};
 use crate::layout::Layout;
+use crate::pins::Pins;
 use crate::policy::{Candidate, Stream, Wear};
 use alloc::format;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -99,6 +102,8 @@ pub struct SegmentTable {
     index_bytes: u64,
     /// Erases of all sound segments.
     erases: u64,
+    /// What is read without the device's lock, and must stay as it is.
+    pub pins: Arc<Pins>,
     /// Which free segment is opened next.
     pub choice: choice::Choice,
     /// The next sequence number.
@@ -129,6 +134,7 @@ impl SegmentTable {
             live_bytes: 0,
             index_bytes: 0,
             erases: 0,
+            pins: Arc::default(),
             choice: choice::Choice::default(),
             next_sequence: 1,
         }

@@ -1,11 +1,12 @@
-//! Pages of segments on the medium: programming with a trailer, reading with verification, a small
-//! cache of pages read, and the latch that turns the device read-only when the medium refuses to be
+//! Pages of segments on the medium: programming with a trailer, reading them under the device's lock, also from
+//! copies that stand in for them, and the latch that turns the device read-only when the medium refuses to be
 //! written. A program that fails for its block alone is told to the caller.
 
-use crate::errors::{damaged, from_media};
+use crate::errors::from_media;
 use crate::format::{PageKind, PageTrailer};
 use crate::layout::{Layout, SegmentPage};
 use crate::page::{self, PageFault, PageInfo};
+use crate::pages::{Beside, Cause, Failed, PageReader, Pages, VerifiedPage, Want};
 use crate::ring::SavedPages;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -15,33 +16,14 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
-use onode_base::evict::Lru;
 use onode_base::planted::{Bug, is_planted};
-use onode_media::{IoTag, Nand, PageAddress};
+use onode_media::{IoTag, Nand, PageAddress, SharedNand};
 use onode_object::{Error, Result};
 use zerocopy::IntoBytes;
 
-/// A verified page: its payload and what it says about itself.
-#[derive(Clone, Debug)]
-pub struct VerifiedPage {
-    /// The payload, with what of it is in the spare area.
-    pub payload: Arc<[u8]>,
-    /// Kind, records, sequence.
-    pub info: PageInfo,
-}
+mod flush;
 
-impl VerifiedPage {
-    /// The record frames at its end.
-    pub fn records(&self) -> &[u8] {
-        &self.payload[self.payload.len() - self.info.record_bytes..]
-    }
-
-    /// The records of the pages before it, which it repeats.
-    pub fn echo(&self) -> &[u8] {
-        let end = self.payload.len() - self.info.record_bytes;
-        &self.payload[end - self.info.echo_bytes..end]
-    }
-}
+pub use flush::FlushBegun;
 
 /// The medium behind the segments.
 pub struct Store {
@@ -49,19 +31,25 @@ pub struct Store {
     /// The division of the medium.
     pub layout: Layout,
     seed: u32,
-    cache: Lru<(u64, u32), VerifiedPage>,
+    /// What readers beside the store share with it.
+    pages: Arc<Pages>,
+    /// The medium's part for them, if it has one.
+    shared: Option<Arc<dyn SharedNand>>,
     /// Copies that stand in for pages that are damaged.
     saved: SavedPages,
     /// Pages that were read from their copies, in memory until a checkpoint has moved what is on them.
     restored: BTreeMap<SegmentPage, VerifiedPage>,
     /// Whether all was flushed since the last journal page was programmed.
-    pub flushed: bool,
+    flushed: bool,
     /// Whether something was programmed since the last flush.
     pub unflushed: bool,
+    /// Programs so far, and those of journal pages.
+    programs: u64,
+    journal_programs: u64,
+    /// The last commit that this session noted as durable.
+    noted: Option<u64>,
     /// Programs that failed one after another.
     failures: u32,
-    /// Reads that failed because a page is not what was written.
-    damaged_reads: u64,
     read_only: Option<String>,
 }
 
@@ -75,44 +63,42 @@ pub type Programmed = core::result::Result<(), SegmentPage>;
 impl Store {
     /// A store over `nand` for the volume `uuid`.
     pub fn new(nand: Box<dyn Nand>, layout: Layout, uuid: &[u8; 16], cache_bytes: usize) -> Self {
+        let (seed, shared) = (page::volume_seed(uuid), nand.shared());
         Self {
             nand,
             layout,
-            seed: page::volume_seed(uuid),
-            cache: Lru::new(cache_bytes),
+            seed,
+            pages: Arc::new(Pages::new(layout, seed, cache_bytes)),
+            shared,
             saved: SavedPages::default(),
             restored: BTreeMap::new(),
             flushed: false,
             unflushed: false,
+            programs: 0,
+            journal_programs: 0,
+            noted: None,
             failures: 0,
-            damaged_reads: 0,
             read_only: None,
         }
     }
 
-    /// Reads that failed because a page is not what was written.
-    pub const fn damaged_reads(&self) -> u64 {
-        self.damaged_reads
+    /// Pages, and what is known of them.
+    pub fn pages(&self) -> &Pages {
+        &self.pages
     }
 
-    /// Those so far were expected.
-    pub const fn forget_damaged_reads(&mut self) {
-        self.damaged_reads = 0;
+    /// Reads under the device's lock.
+    pub const fn reader(&mut self, tag: IoTag) -> Reader<'_> {
+        Reader { store: self, tag }
     }
 
-    /// A run of pages from `at` on could not be read. One that the medium cannot correct is damaged, which concerns its bytes
-    /// alone; anything else concerns the medium.
-    fn read_error(&mut self, at: SegmentPage, error: &onode_media::Error) -> Error {
-        if error.kind == onode_media::MediaErrorKind::Uncorrectable {
-            return self.note_damaged(at, &PageFault::Checksum);
-        }
-        from_media("read", error)
-    }
-
-    /// A page is not what was written.
-    fn note_damaged(&mut self, at: SegmentPage, fault: &PageFault) -> Error {
-        self.damaged_reads += 1;
-        damaged(format!("segment {} page {}: {fault:?}", at.segment, at.page))
+    /// Reads `wants` without the device's lock, if the medium can do that and no copy may stand in for a page.
+    pub fn beside(&self, wants: &[Want], tag: IoTag) -> Option<Beside> {
+        let has_copy =
+            |want: &Want| self.saved.has(self.layout.address(want.at)) || self.restored.contains_key(&want.at);
+        let has_copies = !self.saved.is_empty() && wants.iter().any(has_copy);
+        let medium = self.shared.clone().filter(|_| !has_copies)?;
+        Some(Beside { pages: Arc::clone(&self.pages), medium, tag })
     }
 
     /// The medium, for what is neither page nor segment: superblocks, bad blocks, counters.
@@ -120,13 +106,8 @@ impl Store {
         &mut *self.nand
     }
 
-    /// Bytes of pages in the cache.
-    pub const fn cached_bytes(&self) -> usize {
-        self.cache.bytes()
-    }
-
     /// Counters of the medium.
-    pub fn counters(&self) -> Option<&onode_media::Counters> {
+    pub fn counters(&self) -> Option<onode_media::Counters> {
         self.nand.counters()
     }
 
@@ -175,6 +156,7 @@ impl Store {
     pub fn try_program(&mut self, program: impl FnOnce(&mut dyn Nand) -> onode_media::Result<()>) -> Result<bool> {
         self.check_writable()?;
         self.unflushed = true;
+        self.programs += 1;
         let error = match program(&mut *self.nand) {
             Ok(()) => {
                 self.failures = 0;
@@ -296,31 +278,21 @@ impl Store {
         }
         let (payload, rest) = data.split_at(self.layout.payload_bytes as usize);
         let trailer = if in_spare { &spare[..] } else { rest };
-        Ok(page::verify(self.seed, address, sequence, trailer, payload).map(|info| {
-            let more = &trailer[size_of::<PageTrailer>()..][..info.spare_bytes];
-            let payload = if more.is_empty() { payload.into() } else { [payload, more].concat().into() };
-            VerifiedPage { payload, info }
-        }))
-    }
-
-    /// Keeps a page that was examined: it will be read under its sequence number.
-    pub fn keep(&mut self, address: PageAddress, page: VerifiedPage) {
-        let bytes = page.payload.len();
-        self.cache.insert((address.0, page.info.sequence), page, bytes);
+        Ok(self.pages.verified(address, sequence, payload, trailer))
     }
 
     /// The verified page `at` of a segment opened with `sequence`.
     pub fn page(&mut self, at: SegmentPage, sequence: u32, tag: IoTag) -> Result<VerifiedPage> {
         let address = self.layout.address(at);
-        if let Some(page) = self.cache.get(&(address.0, sequence)) {
-            return Ok(page.clone());
+        if let Some(page) = self.pages.kept(address, sequence) {
+            return Ok(page);
         }
         match self.examine(address, Some(sequence), tag)? {
             Ok(page) => {
-                self.cache.insert((address.0, sequence), page.clone(), page.payload.len());
+                self.pages.keep(address, page.clone());
                 Ok(page)
             }
-            Err(fault) => self.restore(at, Some(sequence), tag)?.ok_or_else(|| self.note_damaged(at, &fault)),
+            Err(fault) => self.restore(at, Some(sequence), tag)?.ok_or_else(|| self.pages.note_damaged(at, &fault)),
         }
     }
 
@@ -356,87 +328,6 @@ impl Store {
     /// Nothing refers to the pages any more that were read from their copies.
     pub fn forget_restored(&mut self) {
         self.restored.clear();
-    }
-
-    /// Reads and verifies whole pages from `at` on into `out`, in runs where that is possible; the error
-    /// names the first bad page.
-    pub fn whole_pages(&mut self, at: SegmentPage, sequence: u32, out: &mut [u8], tag: IoTag) -> Result<()> {
-        let damaged_reads = self.damaged_reads;
-        match self.runs_of_pages(at, sequence, out, tag) {
-            Err(error) if error.kind == ErrorKind::Corrupt && !self.saved.is_empty() => {
-                self.damaged_reads = damaged_reads;
-                let pages = out.chunks_mut(self.layout.payload_bytes as usize);
-                for (page, out) in (at.page..).zip(pages) {
-                    let page = self.page(SegmentPage { page, ..at }, sequence, tag)?;
-                    out.copy_from_slice(&page.payload[..out.len()]);
-                }
-                Ok(())
-            }
-            read => read,
-        }
-    }
-
-    fn runs_of_pages(&mut self, at: SegmentPage, sequence: u32, out: &mut [u8], tag: IoTag) -> Result<()> {
-        let size = self.layout.payload_bytes as usize;
-        let shape = self.layout.geometry;
-        let mut at = at;
-        let mut rest = out;
-        while !rest.is_empty() {
-            let count = self.layout.run(at, (rest.len() / size) as u32);
-            let in_spare = Layout::trailer_in_spare(&shape);
-            if count == 0 || (count == 1 && !in_spare) {
-                let (page, after) = rest.split_at_mut(size);
-                page.copy_from_slice(&self.page(at, sequence, tag)?.payload);
-                rest = after;
-                at.page += 1;
-                continue;
-            }
-            let (pages, after) = rest.split_at_mut(count as usize * size);
-            let first = self.layout.address(at);
-            if !in_spare {
-                self.run_with_trailers(at, count, sequence, pages, tag)?;
-                rest = after;
-                at.page += count;
-                continue;
-            }
-            let mut spares: Vec<u8> = vec![0; (count * shape.spare_bytes) as usize];
-            let read = self.nand.read_run(first, pages, &mut spares, tag);
-            read.map_err(|error| self.read_error(at, &error))?;
-            for (i, (page, spare)) in pages.chunks(size).zip(spares.chunks(shape.spare_bytes as usize)).enumerate() {
-                let address = PageAddress(first.0 + i as u64);
-                let at = SegmentPage { page: at.page + i as u32, ..at };
-                let verified = page::verify(self.seed, address, Some(sequence), spare, page);
-                verified.map_err(|fault| self.note_damaged(at, &fault))?;
-            }
-            rest = after;
-            at.page += count;
-        }
-        Ok(())
-    }
-
-    /// A run of pages that carry their trailers themselves: read at once, verified, copied without them.
-    fn run_with_trailers(
-        &mut self,
-        at: SegmentPage,
-        count: u32,
-        sequence: u32,
-        out: &mut [u8],
-        tag: IoTag,
-    ) -> Result<()> {
-        let (page_bytes, size) = (self.layout.geometry.page_bytes as usize, self.layout.payload_bytes as usize);
-        let first = self.layout.address(at);
-        let mut pages = vec![0; count as usize * page_bytes];
-        let read = self.nand.read_run(first, &mut pages, &mut [], tag);
-        read.map_err(|error| self.read_error(at, &error))?;
-        for (i, (page, out)) in pages.chunks(page_bytes).zip(out.chunks_mut(size)).enumerate() {
-            let (payload, trailer) = page.split_at(size);
-            let address = PageAddress(first.0 + i as u64);
-            let at = SegmentPage { page: at.page + i as u32, ..at };
-            let verified = page::verify(self.seed, address, Some(sequence), trailer, payload);
-            verified.map_err(|fault| self.note_damaged(at, &fault))?;
-            out.copy_from_slice(payload);
-        }
-        Ok(())
     }
 
     /// No page of `segment` will be programmed any more: the medium may let go what it holds for it.
@@ -478,14 +369,6 @@ impl Store {
         Ok(true)
     }
 
-    /// Makes everything programmed so far survive a failure of the host, too.
-    pub fn flush(&mut self) -> Result<()> {
-        self.write("flush", |nand| nand.flush())?;
-        self.flushed = true;
-        self.unflushed = false;
-        Ok(())
-    }
-
     /// All commits up to this one were durable once, 0 where the medium knows nothing of it; `None` if it knew and the
     /// note is damaged.
     pub fn watermark(&mut self) -> Result<Option<u64>> {
@@ -495,10 +378,32 @@ impl Store {
             Err(error) => Err(from_media("read what was durable", &error)),
         }
     }
+}
 
-    /// Notes that all commits up to `transaction` are durable, where the medium has room for that.
-    pub fn set_watermark(&mut self, transaction: u64) -> Result<()> {
-        self.write("note what is durable", |nand| nand.set_watermark(transaction))
+/// Reads pages under the device's lock.
+pub struct Reader<'a> {
+    store: &'a mut Store,
+    tag: IoTag,
+}
+
+impl PageReader for Reader<'_> {
+    fn read(&mut self, wants: &[Want], out: &mut [u8]) -> core::result::Result<(), Failed> {
+        let Self { store, tag } = self;
+        let pages = Arc::clone(&store.pages);
+        let nand = &mut store.nand;
+        let read = pages.read(wants, out, &mut |first, data, spare| nand.read_run(first, data, spare, *tag));
+        match read {
+            Err((_, Cause::Damaged(..))) if !store.saved.is_empty() => {
+                // Each by itself, from its copy if there is one.
+                for (index, want) in wants.iter().enumerate() {
+                    let page = store.page(want.at, want.sequence, *tag);
+                    let page = page.map_err(|error| Failed { wants: index..index + 1, error })?;
+                    out[want.to.clone()].copy_from_slice(&page.payload[want.from..][..want.to.len()]);
+                }
+                Ok(())
+            }
+            read => read.map_err(|(wants, cause)| Failed { wants, error: pages.note(&cause) }),
+        }
     }
 }
 

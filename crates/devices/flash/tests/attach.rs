@@ -88,7 +88,7 @@ fn the_memory_of_another_volume_is_attached_only_to_be_emptied() {
     let before = foreign.image();
     Attach::detach(pair.device()).unwrap();
     pair.device().set_finder(Arc::new(There(foreign.clone(), MemoryOptions::default())));
-    assert_eq!(Attach::attach(pair.device(), false).unwrap_err().kind, ErrorKind::Invalid);
+    assert_eq!(Attach::attach(pair.device(), false).unwrap_err().kind, ErrorKind::WrongPart);
     assert_eq!(foreign.image(), before);
     Attach::attach(pair.device(), true).unwrap();
     assert_eq!(look(pair.device()), seen);

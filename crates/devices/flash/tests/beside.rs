@@ -92,13 +92,13 @@ fn flash_and_memory_that_do_not_belong_together_are_told_apart() {
         device.close().unwrap();
         other.image()
     };
-    assert_eq!(mount(foreign.clone(), false).err().map(|error| error.kind), Some(ErrorKind::Invalid));
+    assert_eq!(mount(foreign.clone(), false).err().map(|error| error.kind), Some(ErrorKind::WrongPart));
     for image in [old, foreign] {
         assert_eq!(look(&mount(image, true).unwrap()), seen);
     }
     // Without its memory the volume is none of plain flash.
     let plain = FlashDevice::mount(pair.nand.clone(), &MountOptions::default());
-    assert_eq!(plain.err().map(|error| error.kind), Some(ErrorKind::Invalid));
+    assert_eq!(plain.err().map(|error| error.kind), Some(ErrorKind::PartNeeded));
 }
 
 #[test]

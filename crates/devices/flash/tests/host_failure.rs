@@ -4,7 +4,7 @@
 use onode_base::Prng;
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};
 use onode_media::{
-    BlockAddress, Counters, Geometry, IoTag, MediaOperation, Nand, PageAddress, Result, SimNand, SimOptions,
+    BlockAddress, Counters, Geometry, IoTag, MediaOperation, Nand, PageAddress, Result, SharedNand, SimNand, SimOptions,
 };
 use onode_object::conformance::{Harness, differential};
 use onode_object::{Durability, Hints, ObjectDevice, ObjectId, Transaction};
@@ -78,8 +78,20 @@ impl Nand for Volatile {
     fn keeps_order(&self) -> bool {
         false
     }
-    fn counters(&self) -> Option<&Counters> {
+    fn counters(&self) -> Option<Counters> {
         None
+    }
+    fn shared(&self) -> Option<Arc<dyn SharedNand>> {
+        Some(Arc::new(self.clone()))
+    }
+}
+
+impl SharedNand for Volatile {
+    fn read_run(&self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
+        self.0.lock().unwrap().present.read_run(first, data, spare, tag)
+    }
+    fn finish_flush(&self) -> Result<()> {
+        self.clone().flush()
     }
 }
 

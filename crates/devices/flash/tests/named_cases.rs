@@ -177,7 +177,7 @@ impl Nand for CutTogether {
     fn flush(&mut self) -> onode_media::Result<()> {
         self.check()
     }
-    fn counters(&self) -> Option<&Counters> {
+    fn counters(&self) -> Option<Counters> {
         None
     }
 }

@@ -1,21 +1,29 @@
 //! From a transaction to its record, and back if there is no room for it.
 
-use crate::change::{Change, Put};
+pub mod change;
+pub mod doubt;
+pub mod gather;
+pub mod mapping;
+pub mod mode;
+pub mod scratch;
+pub mod slot;
+
+use crate::commit::change::{Change, Put};
+use crate::commit::doubt::MOST_OF_RECORD;
+use crate::commit::mapping::Blocks;
+use crate::commit::slot::FIRST_TABLE;
 use crate::core::{Core, KEPT_SEGMENTS};
-use crate::doubt::MOST_OF_RECORD;
-use crate::errors::no_space;
-use crate::held::Held;
 use crate::log::{MOST_UNFENCED, Place};
-use crate::mapping::Blocks;
-use crate::slot::FIRST_TABLE;
+use crate::medium::errors::no_space;
+use crate::space::held::Held;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
 use onode_object::validate::{self, Stored};
 use onode_object::{AttributeKey, Durability, ObjectId, Result, Transaction};
 
-/// What was written before the record is fenced by itself if it is more than this; less is checked by a checksum in the
-/// record, which costs less than a fence.
+/// What was written before the record is fenced by itself if it is more than this; less is checked
+/// by a checksum in the record, which costs less than a fence.
 const MOST_CHECKED_BYTES: u64 = 4096;
 /// The same where a fence is a sync of a file.
 const MOST_CHECKED_BYTES_IN_FILE: u64 = 8 << 20;
@@ -131,7 +139,8 @@ impl<P: Pmem> Change<'_, P> {
         Ok(checked)
     }
 
-    /// Has enough segments in store for the items, and the log have as many as it needs to say them again.
+    /// Has enough segments in store for the items, and the log have as many as it needs to say them
+    /// again.
     fn reserve_log(&mut self, must_fit: bool) -> Result<()> {
         let needed = self.core.log.segments_for(&self.lists.batch);
         let (before, live) = (self.core.live_log_bytes, self.live_after());
@@ -150,7 +159,8 @@ impl<P: Pmem> Change<'_, P> {
 
     /// Writes the record and does what had to wait for it.
     fn record(mut self, durability: Durability) -> Result<()> {
-        // What the record puts in place may not be what a recovery that finds the record checks for those before it.
+        // What the record puts in place may not be what a recovery that finds the record checks for
+        // those before it.
         let is_doubted = |put: &Put| {
             let (address, length) = put.range();
             self.core.doubted.overlaps(address, length)

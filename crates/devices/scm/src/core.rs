@@ -1,19 +1,19 @@
 //! The device behind its lock: memory, blocks, index and log, and what is true of all of them.
 
-use crate::allocator::Allocator;
-use crate::doubt::Doubted;
-use crate::errors::from_media;
-use crate::format::{FEATURE_COPY, SUPERBLOCKS, Superblock, copy_at};
-use crate::held::HeldBlocks;
-use crate::item::{Item, Objects, Onode};
-use crate::known::Known;
+use crate::commit::doubt::Doubted;
+use crate::commit::mode::{Mode, Unflushed};
+use crate::commit::scratch::Scratch;
+use crate::index::known::Known;
+use crate::index::node::{Key, NODE_BYTES, Value};
+use crate::index::tree::{Nodes, Tree};
+use crate::log::item::{Item, Objects, Onode};
 use crate::log::{Log, Place};
-use crate::loss::Losses;
-use crate::mode::{Mode, Unflushed};
-use crate::node::{Key, NODE_BYTES, Value};
-use crate::scratch::Scratch;
-use crate::shared::Words;
-use crate::tree::{Nodes, Tree};
+use crate::medium::errors::from_media;
+use crate::medium::format::{FEATURE_COPY, SUPERBLOCKS, Superblock, copy_at};
+use crate::recover::loss::Losses;
+use crate::share::shared::Words;
+use crate::space::allocator::Allocator;
+use crate::space::held::HeldBlocks;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::{Domain, Pmem};

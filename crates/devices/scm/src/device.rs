@@ -1,16 +1,20 @@
 //! The object device: the core behind a lock.
 
-use crate::allocator::Allocator;
+pub mod health;
+pub mod open;
+pub mod ranges;
+
+use crate::commit::mode::Mode;
+use crate::commit::slot::{FIRST_TABLE, first_slot, words_of};
 use crate::core::{Core, Counters};
-use crate::item::{Item, Onode};
+use crate::device::open::blocks_of_superblock;
+use crate::device::ranges::Ranges;
+use crate::index::node::{Key, Value};
 use crate::log::Place;
-use crate::mode::Mode;
-use crate::node::{Key, Value};
-use crate::open::blocks_of_superblock;
-use crate::promise::space_for;
-use crate::ranges::Ranges;
-use crate::slot::{FIRST_TABLE, first_slot, words_of};
-use crate::turn::{Guard, Turn};
+use crate::log::item::{Item, Onode};
+use crate::share::turn::{Guard, Turn};
+use crate::space::allocator::Allocator;
+use crate::space::promise::space_for;
 use onode_base::ErrorKind;
 use onode_base::sync::Mutex;
 use onode_media::Pmem;
@@ -27,8 +31,8 @@ use std::sync::Arc;
 pub struct FormatOptions {
     /// Its unique number.
     pub uuid: [u8; 16],
-    /// Bytes of a chunk of the allocator and of a segment of the log, a power of two from 4 KiB to 64 KiB; by the size of
-    /// the memory if `None`.
+    /// Bytes of a chunk of the allocator and of a segment of the log, a power of two from 4 KiB to
+    /// 64 KiB; by the size of the memory if `None`.
     pub chunk_bytes: Option<u32>,
     /// What content is worth until it is opened the next time.
     pub mode: Mode,
@@ -37,9 +41,11 @@ pub struct FormatOptions {
 /// How to open a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MountOptions {
-    /// Accept no changes. The memory is written to all the same, because the index lives in it; hand in a private copy.
+    /// Accept no changes. The memory is written to all the same, because the index lives in it;
+    /// hand in a private copy.
     pub read_only: bool,
-    /// Mount although the medium holds less than was promised; otherwise that is refused as `Loss`, and nothing is changed.
+    /// Mount although the medium holds less than was promised; otherwise that is refused as `Loss`,
+    /// and nothing is changed.
     pub accept_loss: bool,
     /// What content is worth.
     pub mode: Mode,
@@ -70,8 +76,8 @@ impl<P: Pmem> ScmDevice<P> {
         Guard::new(core, &self.turn, true)
     }
 
-    /// An allocator of blocks of the same memory, for a heap: under the lease of this process if it has
-    /// [joined](Self::join), else without one.
+    /// An allocator of blocks of the same memory, for a heap: under the lease of this process if it
+    /// has [joined](Self::join), else without one.
     ///
     /// # Errors
     /// `Invalid`, which cannot be.

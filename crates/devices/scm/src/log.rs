@@ -1,14 +1,22 @@
 //! The log: a chain of segments with records, each a transaction or a part of one.
 //!
-//! A record is durable with the first fence after it was written, and its checksum says so: no mark, no second fence. Its
-//! number must be the one that follows, and the key of its checksum names the session, so nothing that was there before
-//! is taken for it. A segment's head names the segment to come, so the chain needs no table.
+//! A record is durable with the first fence after it was written, and its checksum says so: no
+//! mark, no second fence. Its number must be the one that follows, and the key of its checksum
+//! names the session, so nothing that was there before is taken for it. A segment's head names the
+//! segment to come, so the chain needs no table.
 
-use crate::batch::Batch;
-use crate::format::{FIRST_RECORD, RECORD_FRONT, RECORD_HEADER, RecordHead, SegmentHead, record_key};
-use crate::item::{Item, Objects};
-use crate::mark;
-use crate::stack::Stack;
+pub mod batch;
+pub mod cleaner;
+pub mod item;
+pub mod mark;
+pub mod room;
+pub mod scan;
+pub mod search;
+
+use crate::log::batch::Batch;
+use crate::log::item::{Item, Objects};
+use crate::medium::format::{FIRST_RECORD, RECORD_FRONT, RECORD_HEADER, RecordHead, SegmentHead, record_key};
+use crate::space::stack::Stack;
 use onode_media::Pmem;
 use onode_media::pmem::LINE_BYTES;
 
@@ -130,7 +138,8 @@ pub(crate) struct Log {
 pub(crate) const MOST_UNFENCED: u64 = 16_000;
 
 impl Log {
-    /// A log whose first segment of this session is opened at `first`, after the segments before it.
+    /// A log whose first segment of this session is opened at `first`, after the segments before
+    /// it.
     pub(crate) fn start<P: Pmem + ?Sized>(memory: &P, start: &Start, segments: &[u64], spare: Stack) -> Option<Self> {
         let count = segments.len() as u64;
         let segments = Chain { first: *segments.first().unwrap_or(&0), last: *segments.last().unwrap_or(&0), count };
@@ -173,8 +182,9 @@ impl Log {
         }
     }
 
-    /// Opens the next segment; false if there is none in store to follow it, and none `lent`: the oldest segment, which the
-    /// opened one is about to repeat. Where that did not become durable, the opened one does not count.
+    /// Opens the next segment; false if there is none in store to follow it, and none `lent`: the
+    /// oldest segment, which the opened one is about to repeat. Where that did not become durable,
+    /// the opened one does not count.
     fn open_segment<P: Pmem + ?Sized>(&mut self, memory: &P, lent: &mut Option<u64>) -> bool {
         let Some(next) = self.spare.pop(memory).or_else(|| lent.take()) else { return false };
         let address = std::mem::replace(&mut self.next, next);
@@ -243,9 +253,9 @@ impl Log {
         batch.begin(self.position, self.end() - self.position);
     }
 
-    /// Appends the batch, flushed but not fenced, and tells where each item lies that had no place yet.
-    /// [`Log::segments_for`] segments must be in store, and nothing may have been appended since [`Log::begin`]; false if
-    /// it is not so.
+    /// Appends the batch, flushed but not fenced, and tells where each item lies that had no place
+    /// yet. [`Log::segments_for`] segments must be in store, and nothing may have been appended
+    /// since [`Log::begin`]; false if it is not so.
     pub(crate) fn append<P: Pmem + ?Sized>(
         &mut self,
         memory: &P,
@@ -311,8 +321,8 @@ impl Log {
         true
     }
 
-    /// Writes the next record, which stands behind [`RECORD_FRONT`] bytes; the transaction goes on in another one if there
-    /// is `more`.
+    /// Writes the next record, which stands behind [`RECORD_FRONT`] bytes; the transaction goes on
+    /// in another one if there is `more`.
     fn write_record<P: Pmem + ?Sized>(&mut self, memory: &P, framed: &mut Vec<u8>, more: bool) {
         let key = match self.key {
             Some((session, key)) if session == self.session => key,

@@ -1,20 +1,24 @@
 //! Recovery: the log says everything; blocks and index are made anew from it.
 //!
-//! It reads the log once, puts in place what the last records had not, claims every block that is mapped and
-//! builds the index from sorted entries. It can be cut anywhere: it writes nothing that a second one would read otherwise.
+//! It reads the log once, puts in place what the last records had not, claims every block that is
+//! mapped and builds the index from sorted entries. It can be cut anywhere: it writes nothing that
+//! a second one would read otherwise.
 
-use crate::allocator::Allocator;
+pub mod loss;
+pub mod resolve;
+
+use crate::commit::slot::{FIRST_TABLE, PAGE_BYTES, first_slot, words_of};
 use crate::core::Blocks;
-use crate::errors::{damaged, from_media};
-use crate::format::{RECORD_HEADER, Superblock, salt_of};
-use crate::item::{Item, Objects};
+use crate::index::node::{Key, Value};
 use crate::log::Place;
-use crate::loss::Losses;
-use crate::mark;
-use crate::node::{Key, Value};
-use crate::resolve::{Events, GONE, Mapped};
-use crate::scan::{RecordAt, Scan};
-use crate::slot::{FIRST_TABLE, PAGE_BYTES, first_slot, words_of};
+use crate::log::item::{Item, Objects};
+use crate::log::mark;
+use crate::log::scan::{RecordAt, Scan};
+use crate::medium::errors::{damaged, from_media};
+use crate::medium::format::{RECORD_HEADER, Superblock, salt_of};
+use crate::recover::loss::Losses;
+use crate::recover::resolve::{Events, GONE, Mapped};
+use crate::space::allocator::Allocator;
 use onode_base::checksum::{crc32c, crc32c_append};
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
@@ -167,8 +171,8 @@ impl<P: Pmem + ?Sized> Reader<'_, P> {
         Ok(())
     }
 
-    /// Ends the log before the first record whose content did not become durable with it. Of records below `promised` that had
-    /// become durable, and is damaged: those bytes are returned.
+    /// Ends the log before the first record whose content did not become durable with it. Of
+    /// records below `promised` that had become durable, and is damaged: those bytes are returned.
     fn cut_unfinished(&self, scan: &mut Scan, accepted: u64, promised: u64) -> Result<Vec<(u64, u64)>> {
         let mut damaged = Vec::new();
         let Some(last) = scan.records.last().filter(|_| !is_planted(Bug::ScmChecksSkipped)) else { return Ok(damaged) };
@@ -222,7 +226,8 @@ impl<P: Pmem + ?Sized> Reader<'_, P> {
 }
 
 impl Recovered {
-    /// Has every block have one owner, the one that was said last, where what took it from another one was lost.
+    /// Has every block have one owner, the one that was said last, where what took it from another
+    /// one was lost.
     pub(crate) fn settle_owners<P: Pmem>(&mut self, blocks: &Blocks<P>, next: u64, chunk_bytes: u64) {
         blocks.reset();
         let segments = self.scan.segments.iter().map(|(address, _)| *address);

@@ -1,5 +1,9 @@
 //! Several hosts on one device: their turns.
 
+pub mod lost;
+pub mod shared;
+pub mod turn;
+
 use crate::device::ScmDevice;
 use onode_media::Pmem;
 use onode_object::powers::Share;

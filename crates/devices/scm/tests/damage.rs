@@ -1,4 +1,5 @@
-//! Damaged memories: what was promised comes back whole, or whoever opens the device hears that it does not.
+//! Damaged memories: what was promised comes back whole, or whoever opens the device hears that it
+//! does not.
 
 mod common;
 
@@ -29,7 +30,8 @@ fn state_of(device: &dyn ObjectDevice) -> State {
     state
 }
 
-/// A device with a directory of files, some of which are gone or have another name; each change is durable if `synced`.
+/// A device with a directory of files, some of which are gone or have another name; each change is
+/// durable if `synced`.
 fn filled(files: u64, synced: bool) -> Scm {
     let scm = Scm::with_length(CHUNK, LENGTH);
     let durability = if synced { Durability::Durable } else { Durability::Buffered };
@@ -80,8 +82,8 @@ enum Verdict {
     Content,
 }
 
-/// Opens an image that was damaged, with and without consent. All that was there is there, or it is refused; with consent it
-/// can be used, and opened again without any.
+/// Opens an image that was damaged, with and without consent. All that was there is there, or it is
+/// refused; with consent it can be used, and opened again without any.
 fn verdict(image: &[u8], wanted: &State, what: &str) -> Verdict {
     let names = |state: &State| -> Vec<_> {
         state.iter().map(|(object, (content, attributes))| (*object, content.len(), attributes.clone())).collect()
@@ -121,7 +123,8 @@ fn verdict(image: &[u8], wanted: &State, what: &str) -> Verdict {
     verdict
 }
 
-/// Images of a device that was closed, was cut after its last change, and in whose session everything was synced.
+/// Images of a device that was closed, was cut after its last change, and in whose session
+/// everything was synced.
 fn images() -> Vec<(&'static str, Vec<u8>, State)> {
     let mut images = Vec::new();
     for (name, files, synced, closed) in
@@ -138,7 +141,8 @@ fn images() -> Vec<(&'static str, Vec<u8>, State)> {
     images
 }
 
-/// One flipped bit in the log of a device that was closed in order brought an older state back, and nobody was told.
+/// One flipped bit in the log of a device that was closed in order brought an older state back, and
+/// nobody was told.
 #[test]
 fn a_flipped_bit_never_brings_an_older_state_back() {
     let mut prng = Prng::new(18);
@@ -209,8 +213,8 @@ fn a_damaged_record_costs_what_it_says_and_no_more() {
     assert!(matches!(lost[..], [one] if one.severity == Severity::Notice && !one.remedy.is_empty()), "{health:?}");
 }
 
-/// A segment of the log that lies in the place of a block, or of the allocator's tables, and these in its place: the device
-/// could not be opened at all, not even with consent.
+/// A segment of the log that lies in the place of a block, or of the allocator's tables, and these
+/// in its place: the device could not be opened at all, not even with consent.
 #[test]
 fn a_segment_in_the_place_of_something_else_is_told_and_consented_to() {
     let mut refused = 0;

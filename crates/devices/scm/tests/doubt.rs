@@ -1,4 +1,5 @@
-//! Durable commits stay durable, whatever is done next to bytes that a recovery would check (`src/doubt.rs`).
+//! Durable commits stay durable, whatever is done next to bytes that a recovery would check
+//! (`src/doubt.rs`).
 
 mod common;
 
@@ -118,8 +119,8 @@ fn what_a_transaction_put_in_place_and_cut_off_is_not_put_there_again() {
     after_cuts(&scm, |device| assert_eq!(content(device, object), expected));
 }
 
-/// A program goes on storing through the pointer of a block that it made a file, or of a file that it looks at where it
-/// lies: the content may be either, but the file is there.
+/// A program goes on storing through the pointer of a block that it made a file, or of a file that
+/// it looks at where it lies: the content may be either, but the file is there.
 #[test]
 fn stores_through_a_kept_pointer_do_not_cost_the_file() {
     use onode_media::Pmem;

@@ -1,7 +1,9 @@
-//! Full memories: what was filled to the last block can be emptied, closed and opened again, in whatever order, for ever.
+//! Full memories: what was filled to the last block can be emptied, closed and opened again, in
+//! whatever order, for ever.
 //!
-//! The transactions are those that `onode-fs` makes of files in one directory: an object with its inode, its name among the
-//! attributes of the directory, and the inode of the directory, which each of them states anew.
+//! The transactions are those that `onode-fs` makes of files in one directory: an object with its
+//! inode, its name among the attributes of the directory, and the inode of the directory, which
+//! each of them states anew.
 
 mod common;
 
@@ -150,7 +152,8 @@ fn content(object: ObjectId, from: usize, length: usize) -> Vec<u8> {
     (from..from + length).map(|at| (object.0 as usize * 31 + at / 7) as u8).collect()
 }
 
-/// Rounds of filling and emptying; the volume is closed and opened while it is full in every second one.
+/// Rounds of filling and emptying; the volume is closed and opened while it is full in every second
+/// one.
 fn rounds(chunk_bytes: u32, bytes: u64, sizes: &[usize], count: usize) {
     let mut volume = Volume::new(chunk_bytes, bytes);
     let before = volume.available();
@@ -182,8 +185,8 @@ fn rounds(chunk_bytes: u32, bytes: u64, sizes: &[usize], count: usize) {
     }
 }
 
-/// `rmtree` of a full volume ended in NoSpace after 1 to 15 % of the files, and the volume could not be opened again: the log
-/// found no room for what removes, and no room to be cleaned into.
+/// `rmtree` of a full volume ended in NoSpace after 1 to 15 % of the files, and the volume could
+/// not be opened again: the log found no room for what removes, and no room to be cleaned into.
 #[test]
 fn a_memory_full_of_small_files_can_be_emptied_and_opened() {
     for size in [0, 100, 300, 1000, 1100, 4096] {

@@ -1,4 +1,5 @@
-//! An object in several blocks, or with holes, is brought together in one, and nothing else of it changes.
+//! An object in several blocks, or with holes, is brought together in one, and nothing else of it
+//! changes.
 
 mod common;
 

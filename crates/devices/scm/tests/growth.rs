@@ -55,7 +55,8 @@ fn a_longer_memory_is_more_room() {
             made.iter().for_each(|(byte, objects)| holds(&scm.device, objects, *byte));
             scm.reopen();
         }
-        // All of it comes back, and the room of 6 MiB is that of a device made so, but for the tables of the first.
+        // All of it comes back, and the room of 6 MiB is that of a device made so, but for the
+        // tables of the first.
         let mut all = Transaction::new();
         for object in made.iter().flat_map(|(_, objects)| objects) {
             all.remove(*object);
@@ -104,7 +105,8 @@ fn a_cut_while_it_grows_loses_nothing() {
         if is_last {
             break;
         }
-        // All of the first moments, in which the device becomes longer, and some of those in which it is rebuilt.
+        // All of the first moments, in which the device becomes longer, and some of those in which
+        // it is rebuilt.
         cut += 1 + cut / 8;
     }
     assert!(cut > 20, "a mount has more moments than {cut}");

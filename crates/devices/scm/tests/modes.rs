@@ -1,4 +1,5 @@
-//! What each consistency mode promises for content (`docs/semantics.md`), besides what the conformance suite asks of all.
+//! What each consistency mode promises for content (`docs/semantics.md`), besides what the
+//! conformance suite asks of all.
 
 mod common;
 

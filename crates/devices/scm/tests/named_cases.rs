@@ -1,5 +1,5 @@
-//! What broke other file systems on byte-addressable memory and is no sequence of calls on files, by its number in the
-//! catalogue. `crates/crash/tests/named_cases.rs` has the others.
+//! What broke other file systems on byte-addressable memory and is no sequence of calls on files,
+//! by its number in the catalogue. `crates/crash/tests/named_cases.rs` has the others.
 
 mod common;
 
@@ -87,7 +87,8 @@ fn case_25_format_is_cut_everywhere() {
     assert!(made > 0 && mount(whole.durable_image()).is_ok());
 }
 
-/// Two copies of a head were written without a fence between them, and one that was wrong could not be repaired.
+/// Two copies of a head were written without a fence between them, and one that was wrong could not
+/// be repaired.
 #[test]
 fn case_26_one_superblock_is_always_sound() {
     let scm = Scm::holding(4096, 100 << 10);

@@ -7,8 +7,8 @@ use onode_object::conformance::Harness;
 use onode_object::powers::Inspect;
 use onode_object::{Durability, Hints, ObjectDevice, SyncScope, Transaction};
 
-/// A file was cut to less and grew again before the cut was durable: its block was made longer by the chunks that it was
-/// about to lose, which then had two owners (found by fsx).
+/// A file was cut to less and grew again before the cut was durable: its block was made longer by
+/// the chunks that it was about to lose, which then had two owners (found by fsx).
 #[test]
 fn a_block_does_not_grow_over_what_it_gives_up() {
     for durability in [Durability::Buffered, Durability::Durable] {

@@ -1,5 +1,5 @@
-//! Two processes use one device: each sees at once what the other did, and when one dies, at whatever store, the other
-//! goes on and nothing is lost.
+//! Two processes use one device: each sees at once what the other did, and when one dies, at
+//! whatever store, the other goes on and nothing is lost.
 
 mod common;
 #[path = "common/mortal.rs"]

@@ -6,6 +6,7 @@
 
 use crate::disks::Disks;
 use crate::layout::{BLOCK, BLOCK_BYTES, Layout};
+use crate::miss::{Miss, NodeMiss, lacks};
 use crate::tree::ReadNodes;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -31,12 +32,19 @@ pub struct NodeReader {
     /// What was read ahead. It may be of another time than the reference to a node: only its checksum says that it is
     /// the node that is meant.
     ahead: Vec<u8>,
+    /// A node that is not in memory is not read here: [`miss`](Self::miss) says what is lacking.
+    pub can_miss: bool,
+    /// What is lacking.
+    pub miss: Option<Miss>,
+    /// A node that was lacking, and what was read of it.
+    given: Option<(NodeMiss, Option<Vec<u8>>)>,
 }
 
 impl NodeReader {
     /// Reads nodes of a volume divided by `layout`; the reads count as `tag`.
     pub const fn new(disks: Arc<Disks>, layout: Layout, tag: IoTag) -> Self {
-        Self { disks, layout, tag, before: 0, first: 0, ahead: Vec::new() }
+        let ahead = Vec::new();
+        Self { disks, layout, tag, before: 0, first: 0, ahead, can_miss: false, miss: None, given: None }
     }
 
     /// Memory for what was read ahead.
@@ -51,9 +59,31 @@ impl NodeReader {
         (crc32c(bytes) == crc).then(|| bytes.to_vec())
     }
 
+    /// Blocks that are read ahead from `block` on.
+    fn ahead_of(&self, block: u64) -> u64 {
+        AHEAD.min(self.layout.blocks.saturating_sub(block))
+    }
+
+    /// What was lacking was read, or could not be.
+    pub fn give(&mut self, miss: NodeMiss, bytes: Option<Vec<u8>>) {
+        if miss.count == 1 {
+            self.given = Some((miss, bytes));
+            return;
+        }
+        (self.first, self.ahead) = (miss.block, bytes.unwrap_or_default());
+        // Who wants more of it now begins where this was wanted.
+        self.before = miss.block;
+    }
+
+    /// What was given of a node, if it was that which was lacking; and if it is that which is wanted.
+    fn take_given(&mut self, block: u64, crc: u32) -> Option<Option<Vec<u8>>> {
+        let (miss, bytes) = self.given.take()?;
+        (miss.block == block && miss.crc == crc).then(|| bytes.filter(|bytes| crc32c(bytes) == crc))
+    }
+
     /// Reads ahead from `block` on. What cannot be read is for whoever wants it to find out.
     fn read_ahead(&mut self, block: u64) {
-        let count = AHEAD.min(self.layout.blocks.saturating_sub(block));
+        let count = self.ahead_of(block);
         self.first = block;
         self.ahead.resize((count * BLOCK) as usize, 0);
         if self.disks.read(block, &mut self.ahead, self.tag).is_err() {
@@ -68,7 +98,19 @@ impl ReadNodes for NodeReader {
         if let Some(held) = self.held(block, crc) {
             return Ok(held);
         }
-        if (before + 1..=before + AHEAD).contains(&block) {
+        // Not what was lacking, or damaged: only who reads it under the lock knows.
+        let is_given = match self.take_given(block, crc) {
+            Some(Some(bytes)) => return Ok(bytes),
+            Some(None) => true,
+            None => false,
+        };
+        let goes_on = !is_given && (before + 1..=before + AHEAD).contains(&block);
+        if self.can_miss && !is_given {
+            let count = if goes_on { self.ahead_of(block) } else { 1 };
+            self.miss = Some(Miss::Nodes(NodeMiss { block, crc, count, tag: self.tag }));
+            return Err(lacks());
+        }
+        if goes_on {
             self.read_ahead(block);
             if let Some(held) = self.held(block, crc) {
                 return Ok(held);

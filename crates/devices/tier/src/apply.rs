@@ -10,6 +10,7 @@ use crate::extent::{Extent, MOST_BLOCKS};
 use crate::layout::{BLOCK, BLOCK_BYTES};
 use crate::node::{Key, Space as Part};
 use crate::onode::{INLINE_BYTES, Onode};
+use crate::plan::Source;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_object::{Error, ErrorKind, Mutation, ObjectId, Result};
@@ -70,9 +71,10 @@ impl Core {
             if key.object != object.0 {
                 break;
             }
-            if key.space == Part::Extent
-                && let Some(extent) = Extent::decode(value)
-            {
+            if key.space == Part::Extent {
+                // Its blocks would be in use for ever.
+                let extent = Extent::decode(value).filter(|extent| self.io.layout.holds(extent.block, extent.blocks()));
+                let extent = extent.ok_or_else(|| Error::of(ErrorKind::Corrupt, object, "an extent is damaged"))?;
                 self.give_up(&extent);
             }
             self.tree.remove(&mut self.io, &key)?;
@@ -220,7 +222,7 @@ impl Core {
         match self.extents(object, block, block + 1)?.first() {
             Some((at, extent)) => match self.prefetched.get(&(extent.block + block - at, extent.born)) {
                 Some(bytes) => Ok(bytes.clone()),
-                None => self.read_stored(object, block, &extent.part(block - at, 1)),
+                None => self.read_stored(object, block, &extent.part(block - at, 1), Source::Any),
             },
             None => Ok(vec![0; BLOCK_BYTES]),
         }

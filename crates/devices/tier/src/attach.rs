@@ -8,7 +8,6 @@ use crate::device::{TierDevice, open_fast};
 use crate::errors::invalid;
 use crate::fast::{Fast, FastOptions, Identity};
 use crate::join::{self, Joined};
-use crate::log::Log;
 use crate::options::NewFast;
 use crate::slot::FastSlot;
 use alloc::boxed::Box;
@@ -80,18 +79,24 @@ impl TierDevice {
     /// # Errors
     /// `Invalid` if there is none; `Media`, `ReadOnly`.
     pub fn detach_fast(&self) -> Result<()> {
-        let mut log = self.volume.log.lock();
-        let core = &mut *self.volume.core.lock();
-        if !core.disks.fast.lock().is_there() {
+        let home = self.volume.home();
+        if !home.disks.fast.lock().is_there() {
             return Err(invalid("there is no fast disk to detach"));
         }
-        log.checkpoint(core)?;
-        let mut slot = core.disks.fast.lock();
-        // If that fails it is away all the same.
-        slot.with(Fast::close);
-        slot.lose(String::from("it was detached"));
-        drop(slot);
-        log.notice_loss(core)
+        loop {
+            home.checkpoint()?;
+            let (_log, core) = (self.volume.log.lock(), self.volume.core.lock());
+            // Somebody changed so much meanwhile that memory does not hold it.
+            if core.has_spilled() {
+                continue;
+            }
+            let mut slot = core.disks.fast.lock();
+            // If that fails it is away all the same.
+            slot.with(Fast::close);
+            slot.lose(String::from("it was detached"));
+            break;
+        }
+        home.notice_loss()
     }
 
     /// The fast disk of this volume takes part from now on, after it failed or was detached. Its copies are used, as far as what
@@ -115,27 +120,24 @@ impl TierDevice {
     }
 
     fn take_fast(&self, open: impl FnOnce(&Core) -> Result<Fast>) -> Result<()> {
-        let mut log = self.volume.log.lock();
-        let core = &mut *self.volume.core.lock();
+        let home = self.volume.home();
         // One that failed just now is given up first, with everything on the big disk.
-        log.checkpoint(core)?;
-        if core.disks.fast.lock().is_there() {
-            return Err(invalid("there is a fast disk already"));
+        home.checkpoint()?;
+        {
+            let core = self.volume.core.lock();
+            if core.disks.fast.lock().is_there() {
+                return Err(invalid("there is a fast disk already"));
+            }
+            let mut fast = open(&core)?;
+            if let Some(clock) = &core.clock {
+                fast.set_clock(Arc::clone(clock));
+            }
+            *core.disks.fast.lock() = FastSlot::of(fast);
         }
-        let mut fast = open(core)?;
-        if let Some(clock) = &core.clock {
-            fast.set_clock(Arc::clone(clock));
+        // It joins the session, and its log begins empty.
+        match join::attach(&home, &Joined::default()) {
+            Err(error) if error.kind == ErrorKind::Media => Err(home.fail(error)),
+            joined => joined,
         }
-        *core.disks.fast.lock() = FastSlot::of(fast);
-        join_now(core, &mut log)
-    }
-}
-
-/// The fast disk that took its place joins the session. Its log begins empty.
-fn join_now(core: &mut Core, log: &mut Log) -> Result<()> {
-    let joined = join::attach(core, log, &Joined::default());
-    match joined {
-        Err(error) if error.kind == ErrorKind::Media => Err(core.fail(error)),
-        joined => joined,
     }
 }

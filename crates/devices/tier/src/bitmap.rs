@@ -4,11 +4,14 @@
 //! a digest of all ids and checksums, so that a page that was lost or is older is noticed.
 
 use crate::bytes::{put_u32, put_u64, take, take_u32, take_u64};
+use crate::errors::bug;
 use crate::layout::{BITS_PER_PAGE, BLOCK_BYTES, Layout};
 use alloc::collections::BTreeSet;
+use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::checksum::{crc32c, crc32c_append};
+use onode_object::Result;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"TMAP");
 const WORDS_PER_PAGE: usize = BITS_PER_PAGE as usize / 64;
@@ -87,6 +90,13 @@ impl Bitmap {
         self.change(first, count, false)
     }
 
+    /// Free blocks are not handed out for a while, or are again. The pages, in which they are free, do not change by that.
+    pub fn lend(&mut self, first: u64, count: u64, taken: bool) {
+        let dirty = core::mem::take(&mut self.dirty);
+        self.change(first, count, taken);
+        self.dirty = dirty;
+    }
+
     fn change(&mut self, first: u64, count: u64, taken: bool) -> u64 {
         let mut changed = 0;
         for block in first..first.saturating_add(count).min(self.blocks) {
@@ -131,14 +141,15 @@ impl Bitmap {
     }
 
     /// The pages to be written at a checkpoint, with their slots; they count as written from now on.
-    pub fn settle(&mut self, checkpoint: u64) -> Vec<(u64, u8, Vec<u8>)> {
+    ///
+    /// # Errors
+    /// `Bug` if a page that changed is not there: the next mount would take it for unchanged.
+    pub fn settle(&mut self, checkpoint: u64) -> Result<Vec<(u64, u8, Vec<u8>)>> {
         let dirty = core::mem::take(&mut self.dirty);
         let mut out = Vec::with_capacity(dirty.len());
         for page in dirty {
-            let Some(stamp) = self.stamps.get_mut(page as usize) else {
-                debug_assert!(false, "page {page} of the bitmap is not there");
-                continue;
-            };
+            let missing = || bug(format!("page {page} of the bitmap is not there"));
+            let stamp = self.stamps.get_mut(page as usize).ok_or_else(missing)?;
             let from = page as usize * WORDS_PER_PAGE;
             let mut bytes = Vec::with_capacity(BLOCK_BYTES);
             put_u32(&mut bytes, MAGIC);
@@ -154,7 +165,7 @@ impl Bitmap {
             *stamp = Stamp { checkpoint, crc, slot: 1 - stamp.slot.min(1) };
             out.push((page, stamp.slot, bytes));
         }
-        out
+        Ok(out)
     }
 
     /// The checksum over the state of all pages.

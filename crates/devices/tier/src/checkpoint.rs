@@ -1,21 +1,20 @@
 //! Checkpoints: pending content goes home, changed nodes get blocks, and a new superblock refers to all of it.
 //!
 //! Everything is written to free blocks, flushed, and only then the superblock. So a cut leaves the old checkpoint or
-//! the new one. Both copies of the superblock are written one after the other, the second is durable with the next
-//! flush: a damaged copy takes nothing with it. Which is the first alternates, so that one is durable at all times. When
-//! which of this happens is the business of [`flight`](crate::flight).
+//! the new one. When which of this happens is the business of [`flight`](crate::flight), and how the superblock is written
+//! that of [`anchors`](crate::anchors).
 
 use crate::core::Core;
-use crate::discard::AT_ONCE;
-use crate::errors::within;
+use crate::errors::{bug, within};
 use crate::extent::{Extent, MOST_BLOCKS};
 use crate::fast::Piece;
 use crate::flight::Snapshot;
 use crate::layout::BLOCK_BYTES;
-use crate::mount::far_copy;
 use crate::node::Key;
+use crate::onode::Onode;
 use crate::pending::{Logged, Run};
 use crate::waiting::Placed;
+use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -38,16 +37,16 @@ impl Core {
     pub fn begin_checkpoint(&mut self) -> Result<Snapshot> {
         self.write_pending()?;
         self.hold_old_nodes();
-        self.tree.pack();
+        self.tree.pack()?;
         let space = &mut self.space;
         let nodes = self.tree.settle(&mut || space.allocate_node().ok_or_else(no_room))?;
         let layout = self.io.layout;
-        let pages = self.space.settle(self.epoch).into_iter();
+        let pages = self.space.settle(self.epoch)?.into_iter();
         let pages = pages.map(|(page, slot, bytes)| (layout.bitmap_block(page, slot), bytes, None)).collect();
         let nodes = nodes.into_iter().map(|(block, bytes)| (block, bytes, None)).collect();
         let mut waiting = self.disks.waiting.lock();
-        waiting.add(nodes, IoTag::Index);
-        waiting.add(pages, IoTag::Summary);
+        waiting.add(nodes, IoTag::Index)?;
+        waiting.add(pages, IoTag::Summary)?;
         drop(waiting);
         let snapshot = Snapshot {
             checkpoint: self.epoch,
@@ -60,7 +59,7 @@ impl Core {
         };
         if is_planted(Bug::TierDiscardEarly) {
             self.space.leaving().iter().for_each(|(first, count)| self.space.unneeded.add(*first, *count));
-            self.tell_big(AT_ONCE);
+            self.discard_early();
         }
         self.epoch += 1;
         self.group = crate::core::Group::default();
@@ -68,115 +67,40 @@ impl Core {
         Ok(snapshot)
     }
 
-    /// Everything of a checkpoint is durable: writes the first copy of the superblock that says so, and begins to make it
-    /// durable. Returns its sequence, and where it lies.
-    ///
-    /// # Errors
-    /// `Media`.
-    pub fn write_root(&mut self, snapshot: &Snapshot) -> Result<(u64, u64)> {
+    /// Everything of a checkpoint is durable: what the superblock is to say from now on.
+    pub fn set_root(&mut self, snapshot: &Snapshot) {
         let superblock = &mut self.superblock;
         superblock.checkpoint = snapshot.checkpoint;
         (superblock.root, superblock.root_crc) = snapshot.root;
         (superblock.nodes, superblock.objects) = (snapshot.nodes, snapshot.objects);
         (superblock.next_id, superblock.bitmap_digest) = (snapshot.next_id, snapshot.bitmap_digest);
-        let copy = self.write_first_copy()?;
-        self.disks.begin_flush()?;
-        Ok((self.superblock.sequence, copy))
     }
 
-    /// The first copy is durable: what the checkpoint does without can be allocated.
-    ///
-    /// # Errors
-    /// `Media`.
-    pub fn end_checkpoint(&mut self, sequence: u64, copy: u64) -> Result<()> {
-        // Otherwise a newer superblock was made durable meanwhile, in both places.
-        if self.superblock.sequence == sequence {
-            self.write_second_copy(copy)?;
-        }
-        let released = self.space.release();
-        self.tell_fast(&released);
-        if self.options.discard {
-            released.iter().for_each(|(first, count)| self.space.unneeded.add(*first, *count));
-            self.tell_big(AT_ONCE);
-        }
+    /// The superblock is durable: what the checkpoint does without can be allocated.
+    pub fn end_checkpoint(&mut self) {
+        let freed = self.space.release();
+        self.forget_freed(&freed);
+        self.save_map();
         self.figures.checkpoints += 1;
-        Ok(())
     }
 
-    /// Copies of blocks that were given up are worth nothing; now and then the map is worth writing.
-    fn tell_fast(&mut self, released: &[(u64, u64)]) {
-        const SNAPSHOT_EVERY: u64 = 16;
-        let is_due = self.figures.checkpoints % SNAPSHOT_EVERY == SNAPSHOT_EVERY - 1;
+    /// Blocks are free: their copies are worth nothing, and the disk may be told of them.
+    pub fn forget_freed(&mut self, freed: &[(u64, u64)]) {
         self.disks.fast.lock().with(|fast| {
-            for (first, count) in released {
-                fast.forget(*first, *count as u32);
-            }
-            if is_due { fast.snapshot() } else { Ok(()) }
+            freed.iter().for_each(|(first, count)| fast.forget(*first, *count as u32));
+            Ok(())
         });
-    }
-
-    /// Writes the superblock and waits for it. The copy that was waited for last is written last, so that a cut never
-    /// finds both half written.
-    ///
-    /// # Errors
-    /// `Media`.
-    pub fn write_superblock(&mut self) -> Result<()> {
-        let first = self.write_first_copy()?;
-        if !is_planted(Bug::TierSuperblocksAtOnce) {
-            self.disks.flush()?;
-        }
-        self.write_second_copy(first)
-    }
-
-    /// The same, with the copy at the end of the disk, and waits for all of them.
-    ///
-    /// # Errors
-    /// `Media`.
-    pub fn write_all_superblocks(&mut self) -> Result<()> {
-        self.write_superblock()?;
-        let far = far_copy(self.disks.big.lock().bytes(), &self.io.layout);
-        match far {
-            Some(far) => {
-                self.disks.write(far, &self.superblock.encode(), IoTag::Anchor)?;
-                self.disks.flush()
-            }
-            None => Ok(()),
+        if self.options.discard {
+            freed.iter().for_each(|(first, count)| self.space.unneeded.add(*first, *count));
         }
     }
 
-    /// Says that the volume is closed in order: the big disk has everything.
-    ///
-    /// # Errors
-    /// `Media`.
-    pub fn write_closed(&mut self) -> Result<()> {
-        (self.superblock.is_closed, self.superblock.fast.leans) = (true, false);
-        self.write_all_superblocks()
-    }
-
-    /// Something changes after the volume was closed: no superblock says that it is, before that change is durable.
-    ///
-    /// # Errors
-    /// `Media`.
-    pub fn reopen(&mut self) -> Result<()> {
-        if !core::mem::take(&mut self.superblock.is_closed) {
-            return Ok(());
+    /// Now and then the map of copies is worth writing.
+    fn save_map(&self) {
+        const SNAPSHOT_EVERY: u64 = 16;
+        if self.figures.checkpoints % SNAPSHOT_EVERY == SNAPSHOT_EVERY - 1 {
+            self.disks.fast.lock().with(|fast| fast.snapshot());
         }
-        self.write_all_superblocks().map_err(|error| self.fail(error))
-    }
-
-    /// Writes a newer superblock over the copy that may not be durable: the second write of the time before needed no
-    /// flush. Returns which that is.
-    fn write_first_copy(&mut self) -> Result<u64> {
-        self.superblock.sequence += 1;
-        let first = 1 - self.durable_superblock;
-        self.disks.write(first, &self.superblock.encode(), IoTag::Anchor)?;
-        Ok(first)
-    }
-
-    /// The first copy is durable: writes the same over the other.
-    fn write_second_copy(&mut self, first: u64) -> Result<()> {
-        self.durable_superblock = first;
-        self.disks.write(1 - first, &self.superblock.encode(), IoTag::Anchor)
     }
 
     /// Gives every pending block a place: right behind what the object has before it, or near its directory. Written is
@@ -186,9 +110,8 @@ impl Core {
         let placed = self.place_pending(&mut writes, &mut far);
         // Even if that failed: nothing can be changed any more, but all that was can still be read.
         let mut waiting = self.disks.waiting.lock();
-        waiting.add(writes, IoTag::Data);
-        waiting.add_far(far);
-        placed
+        let added = waiting.add(writes, IoTag::Data);
+        placed.and(added).and(waiting.add_far(far))
     }
 
     fn place_pending(&mut self, writes: &mut Vec<Placed>, far: &mut Vec<(Piece, Vec<Logged>)>) -> Result<()> {
@@ -230,18 +153,17 @@ impl Core {
         }
     }
 
-    /// Writes whole blocks of an object to free blocks; what they replace stays.
+    /// Puts whole blocks of an object into free blocks; what they replace stays. They are written by
+    /// [`write_placed`](crate::disks::Disks::write_placed), without the lock of the state.
     ///
     /// # Errors
-    /// `NoSpace`, `Media`.
+    /// `NoSpace`, `Corrupt`, `Media`.
     pub fn place(&mut self, object: ObjectId, first: u64, content: &[u8]) -> Result<Vec<Extent>> {
         let disks = Arc::clone(&self.disks);
         let sums: Vec<u32> = content.chunks(BLOCK_BYTES).map(crc32c).collect();
         self.give_places(object, first, &sums, &mut |piece, part| {
             let run = part_of(content, &part)?;
-            disks.post(piece.block, run, IoTag::Data)?;
-            disks.fast.lock().with(|fast| fast.write_back(&piece, run).map(|_| ()));
-            Ok(())
+            disks.waiting.lock().add_placed(piece, run.to_vec())
         })
     }
 
@@ -254,7 +176,7 @@ impl Core {
         write: &mut dyn FnMut(Piece, Range<usize>) -> Result<()>,
     ) -> Result<Vec<Extent>> {
         let mut goal = self.goal(object, first)?;
-        let class = self.onode(object)?.unwrap_or_default().hints.placement_class;
+        let class = self.owner(object)?.hints.placement_class;
         let mut index = first;
         let mut extents = Vec::new();
         let mut done = 0;
@@ -273,6 +195,11 @@ impl Core {
         Ok(extents)
     }
 
+    /// The onode of an object that has content to be placed.
+    fn owner(&mut self, object: ObjectId) -> Result<Onode> {
+        self.onode(object)?.ok_or_else(|| bug(format!("there is content of {object} and no such object")))
+    }
+
     /// Where block `first` of an object is best put: near its directory, with what else goes home now, or of a file that
     /// is not small behind what it has. A seek for each small file that grew costs more than a seek when it is read.
     fn goal(&mut self, object: ObjectId, first: u64) -> Result<u64> {
@@ -281,7 +208,7 @@ impl Core {
         {
             return Ok(extent.block + (first - at));
         }
-        let hints = self.onode(object)?.unwrap_or_default().hints;
+        let hints = self.owner(object)?.hints;
         Ok(self.space.goal(object.0, &hints))
     }
 }

@@ -1,10 +1,13 @@
 //! Commits: applied under the lock of the state, made durable under the lock of the log.
 //!
 //! Who gets the lock of the log takes along all that was applied until then: one sequential write and one flush for
-//! everyone who waits.
+//! everyone who waits. Who needs the fast disk alone never waits for the big one, unless memory or a ring is full or content
+//! was written to its place.
 
 use crate::change::{Change, put_transaction};
-use crate::core::{Core, Need};
+use crate::core::{Core, Need, Prefetched};
+use crate::flight::Room;
+use crate::home::Write;
 use crate::layout::{BLOCK, BLOCK_BYTES};
 use crate::log::Log;
 use crate::pending::Content;
@@ -14,8 +17,12 @@ use onode_base::sync::Mutex;
 use onode_object::validate::validate;
 use onode_object::{Acknowledge, Durability, Error, ErrorKind, Mutation, ObjectId, Result, Transaction};
 
-/// A volume: the state and the log, each behind its lock. Who takes both takes the log's first.
+/// A volume: the state and the log, each behind its lock, and the right to write to the big disk. Who takes more than one of
+/// them takes that right first, then the log, then the state; a disk's lock is the last, and only the fast disk's and that of
+/// what waits are taken with one of the others.
 pub struct Volume {
+    /// The right to write to the big disk.
+    pub home: Mutex<()>,
     /// The log.
     pub log: Mutex<Log>,
     /// The state.
@@ -24,22 +31,33 @@ pub struct Volume {
 
 /// What applying found.
 enum Applied {
-    /// It is done, as this commit with these needs; the group is so large now that it should be written.
-    Done { commit: u64, need: Need, is_large: bool },
+    /// It is done, as this commit with these needs; the group is so large now that it should be written, or has content on its way to
+    /// its place.
+    Done { commit: u64, need: Need, is_large: bool, has_placed: bool },
     /// There is no room before a checkpoint.
     NeedsCheckpoint,
 }
 
 impl Volume {
+    /// The volume with this log and this state.
+    #[must_use]
+    pub const fn new(log: Log, core: Core) -> Self {
+        Self { home: Mutex::new(()), log: Mutex::new(log), core: Mutex::new(core) }
+    }
+
     /// Does the whole transaction or nothing.
     ///
     /// # Errors
     /// As [`ObjectDevice::commit`](onode_object::ObjectDevice::commit).
     pub fn commit(&self, transaction: &Transaction, durability: Durability) -> Result<()> {
-        let mut applied = self.core.lock().try_commit(transaction, true)?;
+        let mut applied = self.look(|core, given| core.try_commit(transaction, true, given))?;
         if matches!(applied, Applied::NeedsCheckpoint) {
             self.checkpoint()?;
-            applied = self.core.lock().try_commit(transaction, false)?;
+            applied = self.look(|core, given| core.try_commit(transaction, false, given))?;
+        }
+        if matches!(applied, Applied::Done { has_placed: true, .. }) {
+            let disks = alloc::sync::Arc::clone(&self.core.lock().disks);
+            disks.write_placed().map_err(|error| self.core.lock().fail(error))?;
         }
         match applied {
             Applied::NeedsCheckpoint => Err(no_space()),
@@ -54,40 +72,111 @@ impl Volume {
     /// # Errors
     /// `Media`.
     pub fn persist(&self, commit: u64, need: Need) -> Result<()> {
-        let mut log = self.log.lock();
-        if log.has(commit, need) {
+        if self.persist_on_fast(commit, need)? {
             return Ok(());
         }
-        let (disks, has_placed, leans_on_fast) = {
-            let mut core = self.core.lock();
-            core.check_writable()?;
-            // Losing the fast disk while it was read, say.
-            log.notice_loss(&mut core)?;
-            core.reopen()?;
-            if need.either && log.fast.is_some() && !core.superblock.fast.leans {
-                core.lean_on_fast().map_err(|error| core.fail(error))?;
-            }
-            let has_placed = core.group.has_placed;
-            if log.make_room(&mut core, need)? {
+        let home = self.home();
+        let write = loop {
+            let (mut log, mut core) = (self.log.lock(), self.core.lock());
+            if log.has(commit, need) {
                 return Ok(());
             }
-            log.append(&mut core);
+            core.check_writable()?;
+            // Losing the fast disk while it was read, say. Whatever has to be done first is done without the locks.
+            if core.has_lost_fast() {
+                drop((log, core));
+                home.notice_loss()?;
+                continue;
+            }
+            if !core.is_open {
+                drop((log, core));
+                home.reopen()?;
+                continue;
+            }
+            if log.must_lean(&core, need) {
+                drop((log, core));
+                home.lean_on_fast().map_err(|error| home.fail(error))?;
+                continue;
+            }
+            match log.room(&core, need) {
+                Room::Fits => {}
+                Room::Begin => {
+                    log.append(&mut core)?;
+                    log.begin(&mut core)?;
+                }
+                Room::Finish => {
+                    drop((log, core));
+                    home.finish()?;
+                    continue;
+                }
+                Room::Checkpoint => {
+                    drop((log, core));
+                    return home.checkpoint();
+                }
+            }
+            log.append(&mut core)?;
             let leans_on_fast = log.leans_on_fast(&core);
-            (alloc::sync::Arc::clone(&core.disks), has_placed, leans_on_fast)
+            let (batch, to_fast) = log.share(need, leans_on_fast);
+            break Write { need, has_placed: log.holds_placed, to_fast, batch };
         };
-        let had_fast = log.fast.is_some();
-        let written = log.write(&disks, need, has_placed, leans_on_fast);
-        self.let_go(log.take_readable());
-        let written = written.and_then(|()| log.step(&disks, &self.core, false));
-        written.map_err(|error| self.core.lock().fail(error))?;
-        if had_fast && log.fast.is_none() {
-            log.notice_loss(&mut self.core.lock())?;
+        let had_fast = self.log.lock().fast.is_some();
+        let written = home.write(write);
+        self.let_go();
+        let written = written.and_then(|()| home.step(false));
+        written.map_err(|error| home.fail(error))?;
+        if had_fast && self.log.lock().fast.is_none() {
+            home.notice_loss()?;
         }
         Ok(())
     }
 
-    /// The fast disk has this in its log: memory holds no more of it than it should.
-    fn let_go(&self, readable: Vec<Content>) {
+    /// The same if the fast disk alone is needed for it: nobody waits for the big disk then. False if that cannot be.
+    fn persist_on_fast(&self, commit: u64, need: Need) -> Result<bool> {
+        let disks = {
+            let (mut log, mut core) = (self.log.lock(), self.core.lock());
+            if log.has(commit, need) {
+                return Ok(true);
+            }
+            core.check_writable()?;
+            let is_waited_for = need.big || need.fast || need.either;
+            let is_enough = !need.big && !need.fast && (need.either || log.leans_on_fast(&core));
+            let is_ready = core.is_open && !core.has_lost_fast() && !log.must_lean(&core, need);
+            let has_placed = core.group.has_placed || log.holds_placed;
+            if !is_enough || !is_ready || log.fast.is_none() || has_placed {
+                return Ok(false);
+            }
+            match log.room(&core, need) {
+                Room::Fits => {}
+                // Whoever writes to the big disk now comes before the checkpoint, which can wait for the next record.
+                Room::Begin => {
+                    if let Some(_home) = self.home.try_lock() {
+                        log.append(&mut core)?;
+                        log.begin(&mut core)?;
+                    }
+                }
+                Room::Finish | Room::Checkpoint => return Ok(false),
+            }
+            log.append(&mut core)?;
+            let disks = alloc::sync::Arc::clone(&core.disks);
+            drop(core);
+            if !log.write_fast(&disks) || (is_waited_for && !log.flush_fast(&disks)) {
+                return Ok(false);
+            }
+            disks
+        };
+        self.let_go();
+        // A checkpoint under way goes on when the big disk has nothing else to do.
+        if !disks.is_taken()
+            && let Some(home) = self.try_home()
+        {
+            home.step(false).map_err(|error| home.fail(error))?;
+        }
+        Ok(true)
+    }
+
+    /// The fast disk has more in its log: memory holds no more of it than it should.
+    fn let_go(&self) {
+        let readable = self.log.lock().take_readable();
         if !readable.is_empty() {
             let mut core = self.core.lock();
             if core.disks.fast.lock().is_there() {
@@ -103,9 +192,7 @@ impl Volume {
     /// # Errors
     /// `Media`, `ReadOnly`.
     pub fn checkpoint(&self) -> Result<()> {
-        let mut log = self.log.lock();
-        let mut core = self.core.lock();
-        log.checkpoint(&mut core)
+        self.home().checkpoint()
     }
 
     /// Makes every commit so far durable, wherever the class of what it changed asks for it.
@@ -131,14 +218,15 @@ impl Volume {
 }
 
 impl Core {
-    fn try_commit(&mut self, transaction: &Transaction, can_retry: bool) -> Result<Applied> {
+    /// Fails with nothing changed if something has to be read first.
+    fn try_commit(&mut self, transaction: &Transaction, can_retry: bool, given: &Prefetched) -> Result<Applied> {
         self.check_writable()?;
         let next_id = ObjectId(self.next_id);
         validate(transaction, next_id, &mut |object| Ok(self.onode(object)?.is_some()))?;
         if transaction.is_empty() {
-            return Ok(Applied::Done { commit: self.commits, need: Need::ALL, is_large: false });
+            return Ok(Applied::Done { commit: self.commits, need: Need::ALL, is_large: false, has_placed: false });
         }
-        let cost = self.prepare(transaction)?;
+        let cost = self.prepare(transaction, given)?;
         let ignored = is_planted(Bug::FullTierReserveIgnored);
         let reserve = if ignored { 0 } else { self.io.layout.reserve_blocks() };
         if !self.fits(&cost, reserve) {
@@ -148,18 +236,22 @@ impl Core {
                 return if can_retry && self.can_make_room() { Ok(Applied::NeedsCheckpoint) } else { Err(no_space()) };
             }
         }
+        // From here on nothing is begun anew.
+        self.io.can_miss = false;
         self.need = Need::default();
+        let had_placed = core::mem::take(&mut self.group.has_placed);
         let done = self.apply_all(transaction);
+        let has_placed = self.group.has_placed;
+        self.group.has_placed |= had_placed;
         self.unsynced = self.unsynced.and(self.need);
         self.prefetched.clear();
         self.hold_old_nodes();
         if let Err(error) = done {
             return Err(self.fail(error));
         }
-        let keep = self.options.node_cache_bytes / BLOCK;
-        self.tree.evict(keep.max(8));
+        self.tree.evict(self.nodes_kept());
         let is_large = self.group.payload.len() >= 256 << 10 || self.pending.bytes() > self.options.pending_bytes;
-        Ok(Applied::Done { commit: self.commits, need: self.need, is_large })
+        Ok(Applied::Done { commit: self.commits, need: self.need, is_large, has_placed })
     }
 
     /// Applies a transaction that fits and was prepared, and adds it to the group.

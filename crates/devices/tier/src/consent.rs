@@ -43,18 +43,6 @@ impl Core {
         let rules = [self.options.acknowledge, self.superblock.acknowledge];
         rules.into_iter().find(|rule| *rule != Acknowledge::Volume) == Some(Acknowledge::Either)
     }
-
-    /// Says on the big disk that from now on the fast one may hold changes that were acknowledged and that it has not.
-    ///
-    /// # Errors
-    /// `Media` of the big disk.
-    pub fn lean_on_fast(&mut self) -> Result<()> {
-        if !self.superblock.fast.is_attached || self.superblock.fast.leans {
-            return Ok(());
-        }
-        self.superblock.fast.leans = true;
-        self.write_superblock()
-    }
 }
 
 /// What a mount without the fast disk would lack; `None` if the big disk has everything.

@@ -6,6 +6,7 @@ use crate::change::Change;
 use crate::disks::Disks;
 use crate::errors::damaged;
 use crate::extent::Extent;
+use crate::layout::BLOCK;
 use crate::node::{Key, Space as Part};
 use crate::onode::Onode;
 use crate::options::MountOptions;
@@ -22,6 +23,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use onode_base::Clock;
 use onode_object::{Acknowledge, Condition, Error, ErrorKind, Mutation, ObjectId, Placement, Result, Transaction};
+
+/// Blocks of content that were read for a change, by their place and its birth; content that the log of the fast disk has, by
+/// where it lies there and [`u64::MAX`].
+pub type Prefetched = BTreeMap<(u64, u64), Vec<u8>>;
 
 /// Which logs must have a commit before it returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -135,11 +140,13 @@ pub struct Core {
     /// Which logs must have the commits since everything was durable where it must be.
     pub unsynced: Need,
     /// Blocks read ahead for the transaction at hand, so that applying it cannot fail.
-    pub prefetched: BTreeMap<(u64, u64), Vec<u8>>,
+    pub prefetched: Prefetched,
+    /// The superblock on the disk says that the volume is in use.
+    pub is_open: bool,
+    /// The superblock on the disk says that the fast disk may have what the big one lacks.
+    pub may_lean: bool,
     /// Why nothing can be changed.
     pub read_only: Option<String>,
-    /// Content is read from the big disk, to see whether it is sound there.
-    pub is_scrubbing: bool,
     /// What was found at the mount that people should know.
     pub reports: Vec<Condition>,
     /// Bytes that the log of the fast disk has room for.
@@ -157,6 +164,20 @@ pub struct Core {
 }
 
 impl Core {
+    /// Nodes of the tree that may stay in memory although nothing changed in them.
+    pub fn nodes_kept(&self) -> u64 {
+        (self.options.node_cache_bytes / BLOCK).max(8)
+    }
+
+    /// Drops nodes that reads alone brought into memory, an eighth of the cache at a time: looking
+    /// at every file of a large volume commits nothing, and memory must not grow with it.
+    pub fn shed_nodes(&mut self) {
+        let keep = self.nodes_kept();
+        if self.tree.counts().cached > keep + keep / 8 {
+            self.tree.evict(keep);
+        }
+    }
+
     /// # Errors
     /// `ReadOnly` if nothing can be changed.
     pub fn check_writable(&self) -> Result<()> {
@@ -172,6 +193,11 @@ impl Core {
             self.read_only = Some(format!("read-only since a failure: {error}"));
         }
         error
+    }
+
+    /// Something that always holds does not: nothing changes any more either.
+    pub fn fail_if_bug(&mut self, error: Error) -> Error {
+        if error.kind == ErrorKind::Bug { self.fail(error) } else { error }
     }
 
     /// An object's onode.
@@ -248,6 +274,31 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// Whether the fast disk took part until it was lost just now.
+    #[must_use]
+    pub fn has_lost_fast(&self) -> bool {
+        self.superblock.fast.is_attached && !self.disks.fast.lock().is_there() && self.read_only.is_none()
+    }
+
+    /// What only the log of the fast disk had is gone with it. The big disk has the whole volume of before that, which the
+    /// next mount finds.
+    ///
+    /// # Errors
+    /// `Media` if there was anything.
+    pub fn let_nothing_be_lost(&mut self) -> Result<()> {
+        if self.has_spilled() {
+            let why = "the fast disk failed with changes that only its log had; mount the volume again without it";
+            return Err(self.fail(Error::new(ErrorKind::Media, why)));
+        }
+        Ok(())
+    }
+
+    /// Whether only the log of the fast disk has some content.
+    #[must_use]
+    pub fn has_spilled(&self) -> bool {
+        self.pending.is_spilled() || self.disks.waiting.lock().has_far()
     }
 
     /// Blocks of replaced nodes stay until the checkpoint.

@@ -4,11 +4,11 @@ use crate::commit::Volume;
 use crate::consent::what_is_missing;
 use crate::core::Core;
 use crate::discard::AT_CLOSE;
-use crate::errors::{damaged, invalid};
+use crate::errors::invalid;
 use crate::fast::{Fast, FastOptions, FastSettings, Identity, has_map_of};
 use crate::layout::BLOCK;
 use crate::mount::{format_big, mount, read_superblock};
-use crate::node::{Key, Space as Part};
+use crate::node::Key;
 use crate::options::{FormatOptions, MountOptions, NewFast};
 use crate::ring;
 use crate::slot::FastSlot;
@@ -158,8 +158,8 @@ pub(crate) fn open_fast(mut fast: Box<dyn BlockDev>, superblock: &Superblock, se
 }
 
 /// How requests reach a disk, behind its size.
-fn way(disk: &dyn BlockDev) -> String {
-    disk.way().map_or_else(String::new, |way| format!(" ({way})"))
+fn describe(way: Option<&str>) -> String {
+    way.map_or_else(String::new, |way| format!(" ({way})"))
 }
 
 impl ObjectDevice for TierDevice {
@@ -169,14 +169,14 @@ impl ObjectDevice for TierDevice {
         let mut slot = core.disks.fast.lock();
         let fast = match (slot.get(), &core.superblock.sections) {
             (Some(fast), sections) => {
-                let way = way(fast.disk());
+                let way = describe(fast.disk().way());
                 format!("fast disk of {} MiB{way} with {} sections", fast.disk().bytes() >> 20, sections.len())
             }
             (None, _) if core.superblock.fast.is_known => String::from("the fast disk is away"),
             (None, _) => String::from("no fast disk"),
         };
         let (big, log) = ((layout.blocks * BLOCK) >> 20, (layout.ring_blocks * BLOCK) >> 10);
-        let way = way(&**core.disks.big.lock());
+        let way = describe(core.disks.big_way);
         let summary = format!("big disk of {big} MiB{way}, log of {log} KiB, {fast}");
         drop(slot);
         DeviceInfo {
@@ -205,61 +205,35 @@ impl ObjectDevice for TierDevice {
     }
 
     fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.volume.core.lock().read(object, offset, buffer)
+        self.volume.read(object, offset, buffer)
     }
 
     fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
-        let core = &mut *self.volume.core.lock();
-        core.known(object)?;
-        Ok(core.tree.get(&mut core.io, &Key::attribute(object.0, key))?.map(<[u8]>::to_vec))
+        self.volume.look(|core, _| {
+            core.known(object)?;
+            Ok(core.tree.get(&mut core.io, &Key::attribute(object.0, key))?.map(<[u8]>::to_vec))
+        })
     }
 
     fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
-        let core = &mut *self.volume.core.lock();
-        core.known(object)?;
-        let mut out = Vec::new();
-        let mut from = Some(from);
-        while let Some(start) = from.filter(|_| out.len() < limit) {
-            let Some((key, value)) = core.tree.next(&mut core.io, &Key::attribute(object.0, start))? else { break };
-            if key.object != object.0 || key.space != Part::Attribute {
-                break;
-            }
-            out.push((key.attribute_key(), value.to_vec()));
-            from = key.attribute_key().next();
-        }
-        Ok(out)
+        self.volume.look(|core, _| core.attributes(object, from, limit))
     }
 
     fn stat(&self, object: ObjectId) -> Result<ObjectStat> {
-        let mut core = self.volume.core.lock();
-        let onode = core.known(object)?;
-        let allocated =
-            if onode.has_blocks { onode.blocks.saturating_mul(BLOCK) } else { core.inline(object)?.len() as u64 };
-        Ok(ObjectStat { size: onode.size, allocated, hints: onode.hints, accessed: onode.accessed })
+        self.volume.look(|core, _| {
+            let onode = core.known(object)?;
+            let allocated =
+                if onode.has_blocks { onode.blocks.saturating_mul(BLOCK) } else { core.inline(object)?.len() as u64 };
+            Ok(ObjectStat { size: onode.size, allocated, hints: onode.hints, accessed: onode.accessed })
+        })
     }
 
     fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
-        let core = &mut *self.volume.core.lock();
-        let mut out = Vec::new();
-        let mut from = Some(from.0);
-        while let Some(start) = from.filter(|_| out.len() < limit) {
-            let Some((key, _)) = core.tree.next(&mut core.io, &Key::of(start, Part::Onode))? else { break };
-            if key.space != Part::Onode {
-                // The rest of an object that has no onode: nothing that could be shown.
-                let object = ObjectId(key.object);
-                if key.object != start {
-                    return Err(damaged(format!("{object} has content and no onode")));
-                }
-            } else {
-                out.push(ObjectId(key.object));
-            }
-            from = key.object.checked_add(1);
-        }
-        Ok(out)
+        self.volume.look(|core, _| core.list(from, limit))
     }
 
     fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
-        self.volume.core.lock().data_ranges(object, offset, limit)
+        self.volume.look(|core, _| core.data_ranges(object, offset, limit))
     }
 
     fn space(&self) -> Space {
@@ -274,8 +248,8 @@ impl ObjectDevice for TierDevice {
         self.volume.core.lock().check_writable()?;
         let (steps, is_under_way) = self.volume.bring_home(budget)?;
         let (moved, waits) = self.volume.move_waiting(budget.saturating_sub(steps))?;
-        let mut core = self.volume.core.lock();
-        let told = core.tell_big(budget.saturating_sub(steps + moved));
+        let told = self.volume.tell_big(budget.saturating_sub(steps + moved));
+        let core = self.volume.core.lock();
         let left = budget.saturating_sub(steps + moved + told);
         let fast = core.disks.fast.lock().with(|fast| fast.maintain(left)).unwrap_or_default();
         let more = is_under_way || waits || fast.more || !core.space.unneeded.is_empty();
@@ -292,17 +266,12 @@ impl ObjectDevice for TierDevice {
                 return Err(Error::new(ErrorKind::Media, why.clone()));
             }
         }
-        self.volume.checkpoint()?;
-        self.volume.core.lock().tell_big(AT_CLOSE);
-        self.volume.core.lock().disks.fast.lock().with(Fast::close);
-        let mut log = self.volume.log.lock();
-        let core = &mut *self.volume.core.lock();
-        log.notice_loss(core)?;
-        // Somebody may have changed something meanwhile.
-        if core.is_dirty || log.is_under_way() {
-            return Ok(());
-        }
-        core.write_closed().map_err(|error| core.fail(error))
+        let home = self.volume.home();
+        home.checkpoint()?;
+        self.volume.tell_big(AT_CLOSE);
+        home.disks.fast.lock().with(Fast::close);
+        home.notice_loss()?;
+        home.write_closed()
     }
 
     fn health(&self) -> Health {

@@ -1,6 +1,6 @@
 //! The disks of a volume, each behind a lock of its own, so that one thread reads while another waits for a flush.
 
-use crate::errors::{from_media, within, within_mut};
+use crate::errors::{bug, from_media, within, within_mut};
 use crate::fast::Piece;
 use crate::layout::BLOCK;
 use crate::slot::FastSlot;
@@ -16,15 +16,29 @@ pub struct Disks {
     pub big: Mutex<Box<dyn BlockDev>>,
     /// The fast disk.
     pub fast: Mutex<FastSlot>,
+    /// Bytes of the big disk.
+    pub big_bytes: u64,
+    /// How requests reach the big disk, as it was at the mount.
+    pub big_way: Option<&'static str>,
     /// What the big disk is still to write.
     pub waiting: Mutex<Waiting>,
+    /// Who writes a part of it: nothing is written twice, and nothing when it may be somebody else's place already.
+    writing: Mutex<()>,
 }
 
 impl Disks {
     /// The disks at a mount.
     #[must_use]
     pub fn new(big: Box<dyn BlockDev>, fast: FastSlot) -> Self {
-        Self { big: Mutex::new(big), fast: Mutex::new(fast), waiting: Mutex::default() }
+        let (big_bytes, big_way) = (big.bytes(), big.way());
+        Self {
+            big: Mutex::new(big),
+            fast: Mutex::new(fast),
+            big_bytes,
+            big_way,
+            waiting: Mutex::default(),
+            writing: Mutex::default(),
+        }
     }
 
     /// Reads blocks of the big disk, or what it is still to write there.
@@ -56,6 +70,7 @@ impl Disks {
     /// # Errors
     /// The medium's.
     pub fn write_waiting(&self) -> Result<bool> {
+        let _writing = self.writing.lock();
         let Some(next) = self.waiting.lock().first() else { return Ok(false) };
         match next {
             Next::Run(first, run) => {
@@ -71,11 +86,25 @@ impl Disks {
         Ok(true)
     }
 
+    /// Writes the content that commits have placed and not written yet.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn write_placed(&self) -> Result<()> {
+        let _writing = self.writing.lock();
+        loop {
+            let Some((first, run)) = self.waiting.lock().next_placed() else { return Ok(()) };
+            self.bring(first, &run.bytes, run.tag, &run.pieces)?;
+            self.waiting.lock().remove(first);
+        }
+    }
+
     /// Writes a run from block `first` on, and offers its content to the fast disk.
     fn bring(&self, first: u64, bytes: &[u8], tag: IoTag, pieces: &[Piece]) -> Result<()> {
         self.post(first, bytes, tag)?;
         for piece in pieces {
-            let from = (piece.block.saturating_sub(first) * BLOCK) as usize;
+            let skip = piece.block.checked_sub(first).ok_or_else(|| bug("content lies before the run it is in"))?;
+            let from = (skip * BLOCK) as usize;
             let content = within(bytes, from..from + piece.blocks as usize * BLOCK as usize)?;
             self.fast.lock().with(|fast| fast.write_back(piece, content).map(|_| ()));
         }
@@ -100,7 +129,12 @@ impl Disks {
 
     /// Whether a write of the big disk would wait for others.
     pub fn is_busy(&self) -> bool {
-        self.big.lock().is_busy()
+        self.big.try_lock().is_none_or(|mut big| big.is_busy())
+    }
+
+    /// Whether somebody works with the big disk now.
+    pub fn is_taken(&self) -> bool {
+        self.writing.try_lock().is_none() || self.big.try_lock().is_none()
     }
 
     /// Writes blocks of the big disk.

@@ -1,6 +1,6 @@
 //! A checkpoint under way beside the log.
 //!
-//! It begins under the locks: everything it will write is handed to [`Waiting`](crate::waiting::Waiting), and changes go on behind it, in
+//! It begins under the locks of log and state: everything it will write is handed to [`Waiting`](crate::waiting::Waiting), and changes go on behind it, in
 //! the log behind its mark. Then it takes steps: a run of blocks whenever the big disk has nothing else to do, a flush that is
 //! begun and not waited for, the superblock, another flush. Only then do the rings give up what is before the mark, and
 //! only then can the blocks be allocated that it does without.
@@ -11,13 +11,12 @@
 
 use crate::commit::Volume;
 use crate::core::{Core, Need};
-use crate::disks::Disks;
+use crate::discard::AT_ONCE;
+use crate::home::Home;
 use crate::layout::BLOCK;
 use crate::log::Log;
 use crate::superblock::Mark;
-use alloc::sync::Arc;
 use onode_base::planted::{Bug, is_planted};
-use onode_base::sync::Mutex;
 use onode_object::Result;
 
 /// What the superblock will say.
@@ -51,7 +50,7 @@ enum Stage {
 }
 
 /// A checkpoint under way.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Flight {
     stage: Stage,
     snapshot: Snapshot,
@@ -60,30 +59,16 @@ pub struct Flight {
     fast: Option<(Mark, Mark)>,
 }
 
-impl Flight {
-    /// Writes a run, or looks whether a flush is done, or waits for both; true if the stage is.
-    fn go_on(&mut self, disks: &Disks, waits: bool) -> Result<bool> {
-        if matches!(self.stage, Stage::Blocks) {
-            if (!waits && disks.is_busy()) || disks.write_waiting()? {
-                return Ok(false);
-            }
-            self.stage = Stage::Flush;
-            if is_planted(Bug::TierSuperblockFirst) {
-                return Ok(true);
-            }
-            if waits {
-                return disks.flush().map(|()| true);
-            }
-            disks.begin_flush()?;
-        }
-        if disks.flush_is_done()? {
-            return Ok(true);
-        }
-        if waits {
-            disks.flush()?;
-        }
-        Ok(waits)
-    }
+/// What has to be done before a record of the group can be appended.
+pub enum Room {
+    /// Nothing.
+    Fits,
+    /// It is time for a checkpoint, beside which the log goes on.
+    Begin,
+    /// The checkpoint under way has to come to its end.
+    Finish,
+    /// A checkpoint that has the group.
+    Checkpoint,
 }
 
 impl Log {
@@ -93,12 +78,11 @@ impl Log {
         self.flight.is_some()
     }
 
-    /// Begins a checkpoint of all that was applied.
+    /// Begins a checkpoint of all that was applied. Nothing is written here.
     ///
     /// # Errors
     /// `NoSpace`, `Media`, after which nothing may change any more.
     pub fn begin(&mut self, core: &mut Core) -> Result<()> {
-        core.reopen()?;
         let tail = Mark { position: self.big.mark(), ..self.newest };
         // Who needs these records on the big disk waits for the checkpoint.
         self.big.take_backlog();
@@ -113,99 +97,25 @@ impl Log {
         Ok(())
     }
 
-    /// Takes a step, which waits for the disk only if it is told so.
-    ///
-    /// # Errors
-    /// `Media`, after which nothing may change any more.
-    pub fn step(&mut self, disks: &Disks, core: &Mutex<Core>, waits: bool) -> Result<()> {
-        let Some(flight) = self.flight.as_mut() else { return Ok(()) };
-        if flight.go_on(disks, waits)? { self.settle(&mut core.lock()) } else { Ok(()) }
-    }
-
-    /// Brings a checkpoint under way to its end.
-    ///
-    /// # Errors
-    /// `Media`.
-    pub fn finish(&mut self, core: &mut Core) -> Result<()> {
-        let disks = Arc::clone(&core.disks);
-        while let Some(flight) = self.flight.as_mut() {
-            let done = flight.go_on(&disks, true);
-            let done = done.and_then(|is_done| if is_done { self.settle(core) } else { Ok(()) });
-            done.map_err(|error| core.fail(error))?;
-        }
-        Ok(())
-    }
-
-    /// A stage is done and its writes are durable: the next one.
-    fn settle(&mut self, core: &mut Core) -> Result<()> {
-        let Some(flight) = self.flight.as_mut() else { return Ok(()) };
-        if let Stage::Superblock { sequence, copy } = flight.stage {
-            let commits = flight.snapshot.commits;
-            self.flight = None;
-            core.end_checkpoint(sequence, copy)?;
-            self.big.release();
-            if let Some(ring) = self.fast.as_mut() {
-                ring.release();
-            }
-            self.covers(commits);
-            self.note_room(core);
-            return Ok(());
-        }
-        core.superblock.tail = flight.tail;
-        if let Some((tail, last)) = flight.fast {
-            (core.superblock.fast.tail, core.superblock.fast.last) = (tail, last);
-        }
-        let (sequence, copy) = core.write_root(&flight.snapshot)?;
-        flight.stage = Stage::Superblock { sequence, copy };
-        Ok(())
-    }
-
-    /// Writes a checkpoint if anything changed, and waits for it; then every commit is durable and the rings are empty.
-    ///
-    /// # Errors
-    /// `Media`, `ReadOnly`.
-    pub fn checkpoint(&mut self, core: &mut Core) -> Result<()> {
-        core.check_writable()?;
-        self.notice_loss(core)?;
-        self.finish(core)?;
-        if core.is_dirty || self.big.used() > 0 {
-            self.begin(core)?;
-            self.finish(core)?;
-        }
-        self.covers(core.commits);
-        Ok(())
-    }
-
-    /// Sees to it that the group fits into the rings, and that content does not gather in memory without end; true if
-    /// that took a checkpoint which has the group.
-    ///
-    /// # Errors
-    /// `Media`, `ReadOnly`.
-    pub fn make_room(&mut self, core: &mut Core, need: Need) -> Result<bool> {
+    /// Whether the group fits into the rings, and content does not gather in memory without end.
+    #[must_use]
+    pub fn room(&self, core: &Core, need: Need) -> Room {
         let waits_for_big = self.effective(need).big;
         let may_fall_behind = !waits_for_big && self.leans_on_fast(core);
-        if self.is_under_way() {
-            if !waits_for_big && !self.holds_much(core) && self.fits(core.group.payload.len(), may_fall_behind) {
-                return Ok(false);
-            }
-            self.finish(core)?;
-        }
         let fits = self.fits(core.group.payload.len(), may_fall_behind);
+        let holds_much = self.holds_much(core);
+        if self.is_under_way() {
+            return if !waits_for_big && !holds_much && fits { Room::Fits } else { Room::Finish };
+        }
         // Who waits for the big disk waits for the whole checkpoint, so it is put off until the log is full: the more of what
         // it would bring home is gone by then.
         let who_comes = if need == Need::default() { core.unsynced } else { need };
         let is_put_off = self.effective(who_comes).big;
-        if fits && !self.holds_much(core) && (is_put_off || !self.is_half_full(may_fall_behind)) {
-            return Ok(false);
+        if fits && !holds_much && (is_put_off || !self.is_half_full(may_fall_behind)) {
+            return Room::Fits;
         }
         // Between the heads' ways to the log and back a checkpoint takes much longer than by itself.
-        if waits_for_big || self.fast.is_none() || !fits {
-            self.checkpoint(core)?;
-            return Ok(true);
-        }
-        self.append(core);
-        self.begin(core)?;
-        Ok(false)
+        if waits_for_big || self.fast.is_none() || !fits { Room::Checkpoint } else { Room::Begin }
     }
 
     /// Whether memory has as much of what the big disk lacks as it may.
@@ -220,6 +130,127 @@ impl Log {
     }
 }
 
+impl Home<'_> {
+    /// Begins a checkpoint of all that was applied.
+    ///
+    /// # Errors
+    /// As [`Log::begin`].
+    pub fn begin(&self) -> Result<()> {
+        self.reopen()?;
+        self.volume.log.lock().begin(&mut self.volume.core.lock())
+    }
+
+    /// Takes a step, which waits for the disk only if it is told so.
+    ///
+    /// # Errors
+    /// `Media`, after which nothing may change any more.
+    pub fn step(&self, waits: bool) -> Result<()> {
+        // It is nobody else's: who has it, and how far it is, does not change before `settle`.
+        let Some(flight) = self.volume.log.lock().flight else { return Ok(()) };
+        if self.go_on(flight.stage, waits)? { self.settle(flight) } else { Ok(()) }
+    }
+
+    /// Writes a run, or looks whether a flush is done, or waits for both; true if the stage is.
+    fn go_on(&self, stage: Stage, waits: bool) -> Result<bool> {
+        if matches!(stage, Stage::Blocks) {
+            if (!waits && (self.disks.is_taken() || self.disks.is_busy())) || self.disks.write_waiting()? {
+                return Ok(false);
+            }
+            self.set_stage(Stage::Flush);
+            if is_planted(Bug::TierSuperblockFirst) {
+                return Ok(true);
+            }
+            if waits {
+                return self.disks.flush().map(|()| true);
+            }
+            self.disks.begin_flush()?;
+        }
+        if !waits && self.disks.is_taken() {
+            return Ok(false);
+        }
+        if self.disks.flush_is_done()? {
+            return Ok(true);
+        }
+        if waits {
+            self.disks.flush()?;
+        }
+        Ok(waits)
+    }
+
+    fn set_stage(&self, stage: Stage) {
+        if let Some(flight) = self.volume.log.lock().flight.as_mut() {
+            flight.stage = stage;
+        }
+    }
+
+    /// Brings a checkpoint under way to its end.
+    ///
+    /// # Errors
+    /// `Media`.
+    pub fn finish(&self) -> Result<()> {
+        while self.volume.log.lock().is_under_way() {
+            self.step(true).map_err(|error| self.fail(error))?;
+        }
+        Ok(())
+    }
+
+    /// A stage is done and its writes are durable: the next one.
+    fn settle(&self, flight: Flight) -> Result<()> {
+        let Stage::Superblock { sequence, copy } = flight.stage else {
+            {
+                let mut core = self.volume.core.lock();
+                core.superblock.tail = flight.tail;
+                if let Some((tail, last)) = flight.fast {
+                    (core.superblock.fast.tail, core.superblock.fast.last) = (tail, last);
+                }
+                core.set_root(&flight.snapshot);
+            }
+            let (sequence, copy) = self.write_first_copy()?;
+            self.disks.begin_flush()?;
+            self.set_stage(Stage::Superblock { sequence, copy });
+            return Ok(());
+        };
+        // Otherwise a newer superblock was made durable meanwhile, in both places.
+        let is_newest = self.volume.core.lock().superblock.sequence == sequence;
+        if is_newest {
+            self.write_second_copy(copy)?;
+        }
+        {
+            let (log, core) = (&mut *self.volume.log.lock(), &mut *self.volume.core.lock());
+            log.flight = None;
+            core.end_checkpoint();
+            log.big.release();
+            if let Some(ring) = log.fast.as_mut() {
+                ring.release();
+            }
+            log.covers(flight.snapshot.commits);
+            log.note_room(core);
+        }
+        self.volume.tell_big(AT_ONCE);
+        Ok(())
+    }
+
+    /// Writes a checkpoint if anything changed, and waits for it; then every commit until it began is durable.
+    ///
+    /// # Errors
+    /// `Media`, `ReadOnly`.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.volume.core.lock().check_writable()?;
+        self.notice_loss()?;
+        self.finish()?;
+        let (is_needed, commits) = {
+            let (log, core) = (self.volume.log.lock(), self.volume.core.lock());
+            (core.is_dirty || log.big.used() > 0, core.commits)
+        };
+        if is_needed {
+            self.begin()?;
+            self.finish()?;
+        }
+        self.volume.log.lock().covers(commits);
+        Ok(())
+    }
+}
+
 impl Volume {
     /// Makes what only the fast disk has durable on the big disk, too: its log, or if there is much a checkpoint, of
     /// which at most `budget` steps are taken. Says how many, and whether there is more to do.
@@ -227,34 +258,43 @@ impl Volume {
     /// # Errors
     /// `Media`.
     pub fn bring_home(&self, budget: u32) -> Result<(u32, bool)> {
-        let mut log = self.log.lock();
-        let disks = {
-            let mut core = self.core.lock();
-            core.check_writable()?;
-            log.notice_loss(&mut core)?;
-            let is_much = core.pending.count() * BLOCK * 2 >= core.options.pending_bytes;
-            let is_due = is_much || log.big.is_behind() || log.is_half_full(log.leans_on_fast(&core));
-            if is_due && !log.is_under_way() {
-                if log.fits(core.group.payload.len(), log.leans_on_fast(&core)) && !core.group.has_placed {
-                    log.append(&mut core);
-                    log.begin(&mut core)?;
-                } else {
-                    log.checkpoint(&mut core)?;
+        let home = self.home();
+        self.core.lock().check_writable()?;
+        home.notice_loss()?;
+        if self.is_due() {
+            home.reopen()?;
+            let has_begun = {
+                let (log, core) = (&mut *self.log.lock(), &mut *self.core.lock());
+                let fits = log.fits(core.group.payload.len(), log.leans_on_fast(core)) && !core.group.has_placed;
+                if fits {
+                    log.append(core)?;
+                    log.begin(core)?;
                 }
+                fits
+            };
+            if !has_begun {
+                home.checkpoint()?;
             }
-            Arc::clone(&core.disks)
-        };
+        }
         let mut steps = 0;
         let mut done = Ok(());
-        while done.is_ok() && log.is_under_way() && steps < budget.max(1) {
-            done = log.step(&disks, &self.core, true);
+        while done.is_ok() && steps < budget.max(1) && self.log.lock().is_under_way() {
+            done = home.step(true);
             steps += 1;
         }
-        let is_under_way = log.is_under_way();
+        let is_under_way = self.log.lock().is_under_way();
         if !is_under_way {
-            done = done.and_then(|()| log.catch_up(&disks));
+            done = done.and_then(|()| home.catch_up());
         }
-        done.map_err(|error| self.core.lock().fail(error))?;
-        Ok((steps, is_under_way || log.big.is_behind()))
+        done.map_err(|error| home.fail(error))?;
+        Ok((steps, is_under_way || self.log.lock().big.is_behind()))
+    }
+
+    /// Whether there is so much that a checkpoint is worth it now.
+    fn is_due(&self) -> bool {
+        let (log, core) = (self.log.lock(), self.core.lock());
+        let is_much = core.pending.count() * BLOCK * 2 >= core.options.pending_bytes;
+        let is_due = is_much || log.big.is_behind() || log.is_half_full(log.leans_on_fast(&core));
+        is_due && !log.is_under_way()
     }
 }

@@ -3,6 +3,7 @@
 use crate::device::TierDevice;
 use crate::layout::{BLOCK, GROUP_BLOCKS};
 use alloc::string::{String, ToString as _};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use onode_media::{BlockDev, IoTag};
 use onode_object::powers::{Inspect, Inspection, SegmentInfo, SegmentState, TagCounts};
@@ -35,7 +36,10 @@ impl Inspect for TierDevice {
             ("tree.nodes_changed", core.tree.counts().dirty),
         ];
         let mut all: Vec<(String, u64)> = own.iter().map(|(name, count)| ((*name).to_string(), *count)).collect();
-        if let Some(counts) = core.disks.big.lock().counters() {
+        let disks = Arc::clone(&core.disks);
+        // Nobody waits for the lock of the state meanwhile.
+        drop(core);
+        if let Some(counts) = disks.big.lock().counters() {
             let total = counts.total();
             for (name, count) in
                 [("big.reads", total.reads), ("big.writes", total.writes), ("big.flushes", counts.flushes)]
@@ -43,7 +47,7 @@ impl Inspect for TierDevice {
                 all.push((name.to_string(), count));
             }
         }
-        if let Some(fast) = core.disks.fast.lock().get() {
+        if let Some(fast) = disks.fast.lock().get() {
             all.extend(fast.counters());
         }
         all
@@ -78,8 +82,9 @@ impl Inspect for TierDevice {
 
     fn inspection(&self) -> Inspection {
         let segments = self.segments();
+        let disks = Arc::clone(&self.volume.core.lock().disks);
+        let counts = disks.big.lock().counters().unwrap_or_default();
         let core = self.volume.core.lock();
-        let counts = core.disks.big.lock().counters().unwrap_or_default();
         let tags = IoTag::ALL.into_iter().map(|tag| {
             let of = counts.of(tag);
             TagCounts {

@@ -5,7 +5,10 @@
 //! are named by what only the big disk says, and compared with its checksums.
 
 use crate::core::Core;
-use crate::log::Log;
+use crate::errors::from_media;
+use crate::fast::Identity;
+use crate::home::Home;
+use crate::probe::Probe;
 use crate::record::Header;
 use crate::ring::{self, Found, Ring};
 use crate::superblock::{FastState, Mark};
@@ -13,7 +16,6 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
-use onode_media::IoTag;
 use onode_object::{Condition, Result, Severity};
 
 /// What the fast disk brings.
@@ -31,40 +33,59 @@ pub struct Joined {
     last: Mark,
 }
 
+/// What is to be seen on the fast disk.
+struct Seen {
+    identity: Identity,
+    /// The first block of its log.
+    first: u64,
+    is_restored: bool,
+    found: Vec<Found>,
+    /// The last record that was durable there at the checkpoint is still there.
+    last_stands: bool,
+    /// The last record that its log calls durable there.
+    said_by_fast: u64,
+}
+
+/// Looks through the log of the fast disk; `None` if there is none, or if it fails, and then it is away.
+fn look(core: &Core) -> Option<Seen> {
+    let (state, tail) = (core.superblock.fast, core.superblock.tail);
+    let mut slot = core.disks.fast.lock();
+    slot.with(|fast| {
+        let (identity, (first, blocks), stripe) = (fast.identity(), fast.ring(), fast.stripe_blocks());
+        let is_restored = fast.is_restored();
+        let mut probe = Probe::new(fast.disk());
+        let mut read = |block: u64, out: &mut [u8]| probe.read(block, out);
+        let ring = (first, blocks, 0, stripe);
+        let found = if state.is_known { ring::scan(ring, state.tail, &mut read) } else { Vec::new() };
+        let last_stands = state.last.sequence > 0 && ring::stands(first, blocks, state.last, &mut read);
+        let (newest, session) = (newest_of(&found, tail.sequence), session_of(core, &found));
+        let says = |header: &Header| header.fast_durable;
+        // If nobody else has what it was given, its log must have no gap.
+        let said_by_fast = if state.leans && identity.own == state.uuid {
+            let mut pieces = ring::Pieces::new(first, blocks, &mut read);
+            ring::said_durable((first, blocks), (newest, session), says, &mut |block, out| pieces.read(block, out))
+        } else {
+            0
+        };
+        probe.finish().map_err(|error| from_media("reading its log", &error))?;
+        Ok(Seen { identity, first, is_restored, found, last_stands, said_by_fast })
+    })
+}
+
 /// Compares the logs of both disks. `said_by_big` is the last record that the big disk's log calls durable there.
 ///
 /// # Errors
 /// `Loss` if less is there than was promised, and that is not consented to.
 pub fn compare(core: &mut Core, on_big: &[Found], said_by_big: u64) -> Result<Joined> {
     let (state, tail) = (core.superblock.fast, core.superblock.tail);
-    let mut slot = core.disks.fast.lock();
-    let lost = slot.lost.clone();
-    let Some(fast) = slot.get() else {
-        drop(slot);
+    let Some(Seen { identity, first, is_restored, found, last_stands, said_by_fast }) = look(core) else {
+        let lost = core.disks.fast.lock().lost.clone();
         let why =
             lost.map_or_else(|| String::from("the fast disk is left away"), |why| format!("the fast disk: {why}"));
         check_big(core, on_big, said_by_big, newest_of(on_big, tail.sequence))?;
         core.miss_fast(&why)?;
         return Ok(Joined::default());
     };
-    let (identity, (first, blocks), stripe) = (fast.identity(), fast.ring(), fast.stripe_blocks());
-    let is_restored = fast.is_restored();
-    let disk = fast.disk();
-    let bytes = crate::layout::BLOCK;
-    let mut read = |block: u64, out: &mut [u8]| disk.read_at(block * bytes, out, IoTag::Recovery).is_ok();
-    let found = if state.is_known { ring::scan((first, blocks, 0, stripe), state.tail, &mut read) } else { Vec::new() };
-    let last_stands = state.last.sequence > 0 && ring::stands(first, blocks, state.last, &mut read);
-    let (newest, session) = (newest_of(&found, tail.sequence), session_of(core, &found));
-    let says = |header: &Header| header.fast_durable;
-    // If nobody else has what it was given, its log must have no gap.
-    let said_by_fast = if state.leans && identity.own == state.uuid {
-        let mut pieces = ring::Pieces::new(first, blocks, &mut read);
-        ring::said_durable((first, blocks), (newest, session), says, &mut |block, out| pieces.read(block, out))
-    } else {
-        0
-    };
-    drop(slot);
-
     let is_same = identity.own == state.uuid;
     // A superblock of an earlier join is one that was damaged since: the records say themselves that they go on from here.
     let is_current = state.is_attached && is_same && identity.session <= state.session;
@@ -196,38 +217,46 @@ fn drop_records(core: &mut Core, count: u64, why: &str) {
 ///
 /// # Errors
 /// `Media` of the big disk.
-pub fn attach(core: &mut Core, log: &mut Log, joined: &Joined) -> Result<()> {
+pub fn attach(home: &Home<'_>, joined: &Joined) -> Result<()> {
     let found =
-        core.disks.fast.lock().get().map(|fast| {
+        home.disks.fast.lock().get().map(|fast| {
             (fast.identity(), fast.ring(), fast.stripe_blocks(), fast.section_names(), fast.layout().clone())
         });
     let Some((identity, (first, blocks), stripe, names, division)) = found else { return Ok(()) };
-    let session = core.superblock.session;
     let mut ring = Ring::new(first, blocks, joined.position, 0);
     ring.durable = joined.last;
     ring.align(stripe.max(1));
     ring.mark();
     ring.release();
-    let tail = Mark { position: ring.position(), ..log.newest };
-    core.superblock.fast = FastState {
-        is_attached: true,
-        is_known: true,
-        leans: false,
-        uuid: identity.own,
-        session,
-        tail,
-        last: ring.durable,
-        detached_at: 0,
+    let session = {
+        let (log, core) = (home.volume.log.lock(), &mut *home.volume.core.lock());
+        let tail = Mark { position: ring.position(), ..log.newest };
+        core.superblock.fast = FastState {
+            is_attached: true,
+            is_known: true,
+            leans: false,
+            uuid: identity.own,
+            session: core.superblock.session,
+            tail,
+            last: ring.durable,
+            detached_at: 0,
+        };
+        core.may_lean = false;
+        (core.superblock.sections, core.superblock.division) = (names, Some(division));
+        core.superblock.session
     };
-    (core.superblock.sections, core.superblock.division) = (names, Some(division));
-    core.write_superblock()?;
-    core.disks.fast.lock().with(|fast| fast.join(session));
-    if core.leans_on_fast() && core.disks.fast.lock().is_there() {
+    home.write_superblock()?;
+    home.disks.fast.lock().with(|fast| fast.join(session));
+    let leans = home.volume.core.lock().leans_on_fast();
+    if leans && home.disks.fast.lock().is_there() {
         // Only now: a fast disk that does not name this session has no records of it.
-        core.lean_on_fast()?;
+        home.lean_on_fast()?;
     }
-    log.stripe_blocks = stripe.max(1);
-    log.fast = Some(ring);
-    log.note_room(core);
-    log.notice_loss(core)
+    {
+        let (log, core) = (&mut *home.volume.log.lock(), &mut *home.volume.core.lock());
+        log.stripe_blocks = stripe.max(1);
+        log.fast = Some(ring);
+        log.note_room(core);
+    }
+    home.notice_loss()
 }

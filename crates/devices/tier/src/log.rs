@@ -5,17 +5,29 @@
 
 use crate::core::{Core, Need};
 use crate::disks::Disks;
-use crate::errors::from_media;
+use crate::errors::{bug, from_media};
 use crate::flight::Flight;
 use crate::layout::BLOCK;
 use crate::pending::Content;
 use crate::record::{self, HEADER_BYTES, Header};
 use crate::ring::Ring;
 use crate::superblock::Mark;
+use alloc::format;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
-use onode_object::{Error, ErrorKind, Result};
+use onode_object::Result;
+
+/// Records that the big disk is to write now.
+#[derive(Debug)]
+pub struct Batch {
+    /// Offsets on the disk, and bytes.
+    pub writes: Vec<(u64, Vec<u8>)>,
+    /// The last of them.
+    newest: Mark,
+    /// The newest commit in them, or before.
+    commits: u64,
+}
 
 /// The log of a volume.
 #[derive(Debug)]
@@ -34,6 +46,8 @@ pub struct Log {
     pub newest: Mark,
     /// The checkpoint under way.
     pub flight: Option<Flight>,
+    /// Records name content that was written to its place and may not be durable: none of them is written before it is.
+    pub holds_placed: bool,
     /// Content in records that the fast disk was not handed yet, and in those that it was.
     unwritten: Vec<Content>,
     readable: Vec<Content>,
@@ -58,6 +72,7 @@ impl Log {
             either_bytes,
             newest,
             flight: None,
+            holds_placed: false,
             unwritten: Vec::new(),
             readable: Vec::new(),
             appended,
@@ -82,6 +97,12 @@ impl Log {
             Some(_) => need,
             None => Need { big: need.big || need.fast || need.either, fast: false, either: false },
         }
+    }
+
+    /// Whether the big disk has to say first that the fast one may have what it lacks.
+    #[must_use]
+    pub const fn must_lean(&self, core: &Core, need: Need) -> bool {
+        need.either && self.fast.is_some() && core.superblock.fast.is_attached && !core.may_lean
     }
 
     /// Whether nobody who commits or syncs needs more of what came since the last sync than the fast disk.
@@ -112,12 +133,20 @@ impl Log {
     }
 
     /// Makes a record of the group and appends it.
-    pub fn append(&mut self, core: &mut Core) {
+    ///
+    /// # Errors
+    /// `Bug` if it does not fit, which [`make_room`](Self::make_room) is there for: it would be written over records that count.
+    pub fn append(&mut self, core: &mut Core) -> Result<()> {
+        let blocks = record::blocks_of(core.group.payload.len());
+        if core.group.transactions > 0 && self.fast.as_ref().is_some_and(|ring| !ring.fits(blocks)) {
+            return Err(core.fail(bug(format!("the log of the fast disk has no room for {blocks} blocks"))));
+        }
         let group = core::mem::take(&mut core.group);
         self.appended = core.commits;
         if group.transactions == 0 {
-            return;
+            return Ok(());
         }
+        self.holds_placed |= group.has_placed;
         let header = Header {
             sequence: self.newest.sequence + 1,
             session: self.session,
@@ -147,60 +176,37 @@ impl Log {
         core.figures.records += 1;
         core.figures.logged += u64::from(group.transactions);
         core.figures.log_bytes += bytes.len() as u64;
+        Ok(())
     }
 
-    /// Writes what was appended, and waits as far as `need` asks for it; a fast disk that fails is needed no more.
-    /// Content that a record names is durable before the record is written. If nobody waits, the disk is written to that
-    /// who waits later will need: the fast one if `leans_on_fast`.
-    ///
-    /// # Errors
-    /// `Media` of the big disk.
-    pub fn write(&mut self, disks: &Disks, need: Need, has_placed: bool, leans_on_fast: bool) -> Result<()> {
-        if has_placed && !is_planted(Bug::TierRecordBeforeContent) {
-            disks.flush()?;
-        }
+    /// What the big disk is to write, unless somebody does that later, for who needs this. If nobody waits, the disk is written to
+    /// that who waits later will need: the fast one if `leans_on_fast`. Also whether the fast disk is to have it.
+    pub fn share(&mut self, need: Need, leans_on_fast: bool) -> (Option<Batch>, bool) {
         let wanted = self.effective(need);
         let is_waited_for = need.big || need.fast || need.either;
         let to_big = wanted.big || !(is_waited_for || leans_on_fast || self.is_under_way());
-        if to_big {
-            self.write_big(disks)?;
-        }
         let to_fast = wanted.fast || wanted.either || (!is_waited_for && leans_on_fast);
-        if to_fast && self.write_fast(disks) {
-            if !is_waited_for {
-                return Ok(());
-            }
-            // Both disks take their writes before one is waited for.
-            if to_big {
-                self.flush_big(disks)?;
-            }
-            if self.flush_fast(disks) {
-                return Ok(());
-            }
-        }
-        // If the fast disk was lost while a checkpoint is under way, that has to come to its end first.
-        if self.effective(need).big && !self.is_under_way() && !self.big.is_behind() {
-            self.catch_up(disks)?;
-        }
-        Ok(())
+        (to_big.then(|| self.take_batch()), to_fast)
     }
 
-    fn write_big(&mut self, disks: &Disks) -> Result<()> {
-        let backlog = self.big.take_backlog();
-        backlog.iter().try_for_each(|(offset, bytes)| disks.write(offset / BLOCK, bytes, IoTag::Journal))
+    fn take_batch(&mut self) -> Batch {
+        let (writes, newest) = (self.big.take_backlog(), self.big.newest());
+        Batch { writes, newest, commits: self.appended }
     }
 
-    fn flush_big(&mut self, disks: &Disks) -> Result<()> {
-        if !is_planted(Bug::TierBigNotFlushed) {
-            disks.flush()?;
-        }
-        self.big.set_durable();
-        self.on_big = self.appended;
-        Ok(())
+    /// What the big disk lacks, unless its log fell behind.
+    pub fn lacks_on_big(&mut self) -> Option<Batch> {
+        (self.on_big < self.appended && !self.big.is_behind()).then(|| self.take_batch())
+    }
+
+    /// The big disk has made that durable.
+    pub fn is_on_big(&mut self, batch: &Batch) {
+        self.big.set_durable(batch.newest);
+        self.on_big = self.on_big.max(batch.commits);
     }
 
     /// False if there is no fast disk any more.
-    fn write_fast(&mut self, disks: &Disks) -> bool {
+    pub fn write_fast(&mut self, disks: &Disks) -> bool {
         let Some(ring) = self.fast.as_mut() else { return false };
         let backlog = ring.take_backlog();
         let written = disks.fast.lock().with(|fast| {
@@ -214,13 +220,14 @@ impl Log {
         self.keep_fast(written.is_some())
     }
 
-    fn flush_fast(&mut self, disks: &Disks) -> bool {
+    /// The same.
+    pub fn flush_fast(&mut self, disks: &Disks) -> bool {
         let flushed = disks.fast.lock().with(|fast| match is_planted(Bug::TierFastNotFlushed) {
             true => Ok(()),
             false => fast.disk().flush().map_err(|error| from_media("flushing the fast disk", &error)),
         });
         if let Some(ring) = self.fast.as_mut().filter(|_| flushed.is_some()) {
-            ring.set_durable();
+            ring.set_durable(ring.newest());
             self.on_fast = self.appended;
         }
         self.keep_fast(flushed.is_some())
@@ -241,51 +248,6 @@ impl Log {
             self.fast = None;
         }
         is_there
-    }
-
-    /// Makes everything that was appended durable on the big disk: what only the fast one had, too, unless its log fell
-    /// behind, which only a checkpoint makes good.
-    ///
-    /// # Errors
-    /// `Media`.
-    pub fn catch_up(&mut self, disks: &Disks) -> Result<()> {
-        if self.on_big < self.appended && !self.big.is_behind() {
-            self.write_big(disks)?;
-            self.flush_big(disks)?;
-        }
-        Ok(())
-    }
-
-    /// The fast disk is away if it was lost; the superblock says so from then on.
-    ///
-    /// # Errors
-    /// `Media` of the big disk.
-    pub fn notice_loss(&mut self, core: &mut Core) -> Result<()> {
-        if core.superblock.fast.is_attached && !core.disks.fast.lock().is_there() && core.read_only.is_none() {
-            self.fast = None;
-            self.let_nothing_be_lost(core)?;
-            self.finish(core)?;
-            if self.big.is_behind() {
-                self.begin(core)?;
-                self.finish(core)?;
-            }
-            let disks = alloc::sync::Arc::clone(&core.disks);
-            self.catch_up(&disks).map_err(|error| core.fail(error))?;
-            (core.superblock.fast.is_attached, core.superblock.fast.leans) = (false, false);
-            core.superblock.fast.detached_at = self.newest.sequence;
-            core.write_superblock().map_err(|error| core.fail(error))?;
-        }
-        Ok(())
-    }
-
-    /// What only the log of the fast disk had is gone with it. The big disk has the whole volume of before that, which the
-    /// next mount finds.
-    fn let_nothing_be_lost(&mut self, core: &mut Core) -> Result<()> {
-        if core.pending.is_spilled() || core.disks.waiting.lock().has_far() {
-            let why = "the fast disk failed with changes that only its log had; mount the volume again without it";
-            return Err(core.fail(Error::new(ErrorKind::Media, why)));
-        }
-        Ok(())
     }
 
     /// A checkpoint that has these commits is durable.

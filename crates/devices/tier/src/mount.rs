@@ -15,6 +15,7 @@ use crate::log::Log;
 use crate::node::Space as Part;
 use crate::options::{FormatOptions, MountOptions};
 use crate::pending::Pending;
+use crate::probe::Probe;
 use crate::record::{HEADER_BYTES, Header};
 use crate::ring::{self, Found, Ring};
 use crate::salvage::Salvaged;
@@ -30,7 +31,6 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use onode_base::sync::Mutex;
 use onode_media::{BlockDev, IoTag};
 use onode_object::{Condition, Error, ErrorKind, ObjectId, Result, Severity};
 
@@ -60,7 +60,7 @@ pub fn format_big(big: &mut dyn BlockDev, options: &FormatOptions) -> Result<()>
         division: None,
         is_closed: true,
     };
-    let pages = bitmap.settle(superblock.checkpoint);
+    let pages = bitmap.settle(superblock.checkpoint)?;
     let superblock = Superblock { bitmap_digest: bitmap.digest(), ..superblock };
     let failed = |error: onode_media::Error| crate::errors::from_media("making a volume on the big disk", &error);
     // Nothing of what was there before may be taken for a part of this volume.
@@ -148,11 +148,11 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions)
     let disks = Arc::new(Disks::new(big, fast));
     let mut core = open(disks, superblock, options)?;
     find_the_start_damaged(&mut core)?;
-    let on_big = scan_big(&core);
+    let on_big = scan_big(&core)?;
     let layout = core.io.layout;
     let position = on_big.last().map_or(core.superblock.tail.position, |it| it.next);
     let ring = Ring::new(layout.ring_first(), layout.ring_blocks, position, layout.ring_gap);
-    let said = said_by_big(&core, &on_big);
+    let said = said_by_big(&core, &on_big)?;
     let joined = join::compare(&mut core, &on_big, said)?;
     core.figures.recovered_from_fast = joined.records.len().saturating_sub(on_big.len()) as u64;
     let newest = replay(&mut core, &on_big, &joined)?;
@@ -160,7 +160,7 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions)
     if options.read_only {
         core.read_only = Some(String::from("mounted read-only"));
         let log = Log::new(ring, core.superblock.session, newest, options.either_bytes);
-        return Ok(Volume { log: Mutex::new(log), core: Mutex::new(core) });
+        return Ok(Volume::new(log, core));
     }
     core.superblock.session = core.superblock.session.max(joined.session) + 1;
     core.epoch = core.superblock.session << 32 | 1;
@@ -171,13 +171,17 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions)
     core.superblock.is_closed = false;
     // What was read may still be in the disk's cache, if only the program ended and not the power.
     core.disks.flush()?;
-    core.write_all_superblocks()?;
-    let mut log = Log::new(ring, core.superblock.session, newest, options.either_bytes);
-    if core.is_dirty {
-        log.checkpoint(&mut core)?;
+    let log = Log::new(ring, core.superblock.session, newest, options.either_bytes);
+    let is_dirty = core.is_dirty;
+    let volume = Volume::new(log, core);
+    let home = volume.home();
+    home.reopen()?;
+    if is_dirty {
+        home.checkpoint()?;
     }
-    join::attach(&mut core, &mut log, &joined)?;
-    Ok(Volume { log: Mutex::new(log), core: Mutex::new(core) })
+    join::attach(&home, &joined)?;
+    drop(home);
+    Ok(volume)
 }
 
 /// Only the superblock at the end of the disk is left: it is as old as the last mount, unless that ended in order.
@@ -231,8 +235,9 @@ fn open(
         need: Need::default(),
         unsynced: Need::default(),
         prefetched: BTreeMap::new(),
+        is_open: false,
+        may_lean: false,
         read_only: None,
-        is_scrubbing: false,
         reports: Vec::new(),
         log_room: 0,
         clock: None,
@@ -291,24 +296,36 @@ fn rebuild_bitmap(core: &mut Core) -> Result<()> {
 }
 
 /// The records of the big disk behind the checkpoint.
-fn scan_big(core: &Core) -> Vec<Found> {
+fn scan_big(core: &Core) -> Result<Vec<Found>> {
     let layout = core.io.layout;
-    let disks = &core.disks;
-    let mut read = |block: u64, out: &mut [u8]| disks.read(block, out, IoTag::Recovery).is_ok();
     let ring = (layout.ring_first(), layout.ring_blocks, layout.ring_gap, 1);
-    ring::scan(ring, core.superblock.tail, &mut read)
+    search_big(core, |read| ring::scan(ring, core.superblock.tail, read))
+}
+
+/// Reads blocks; false if they show nothing.
+type ReadBlock<'a> = dyn FnMut(u64, &mut [u8]) -> bool + 'a;
+
+/// Looks for something in the log of the big disk. If the disk fails meanwhile nothing was found out.
+fn search_big<T>(core: &Core, find: impl FnOnce(&mut ReadBlock<'_>) -> T) -> Result<T> {
+    let mut big = core.disks.big.lock();
+    let mut probe = Probe::new(&mut **big);
+    let found = find(&mut |block, out| probe.read(block, out));
+    probe.finish().map_err(|error| from_media("reading the log of the big disk", &error))?;
+    Ok(found)
 }
 
 /// The last record that the big disk's own log calls durable on it.
-fn said_by_big(core: &Core, on_big: &[Found]) -> u64 {
+fn said_by_big(core: &Core, on_big: &[Found]) -> Result<u64> {
     let newest = on_big.last().map_or(core.superblock.tail.sequence, |it| it.header.sequence);
     let layout = core.io.layout;
     let ring = (layout.ring_first(), layout.ring_blocks);
-    let mut read = |block: u64, out: &mut [u8]| core.disks.read(block, out, IoTag::Recovery).is_ok();
-    // It is looked through at every mount.
-    let mut pieces = ring::Pieces::new(ring.0, ring.1, &mut read);
+    let session = join::session_of(core, on_big);
     let says = |header: &Header| header.big_durable;
-    ring::said_durable(ring, (newest, join::session_of(core, on_big)), says, &mut |block, out| pieces.read(block, out))
+    search_big(core, |read| {
+        // It is looked through at every mount.
+        let mut pieces = ring::Pieces::new(ring.0, ring.1, read);
+        ring::said_durable(ring, (newest, session), says, &mut |block, out| pieces.read(block, out))
+    })
 }
 
 /// Applies the records, one at a time in memory, and lets go of content that the log of the fast disk has, which stays as it is

@@ -10,14 +10,13 @@ use crate::fast::{Piece, Refusal};
 use crate::layout::BLOCK;
 use alloc::format;
 use alloc::string::{String, ToString as _};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use onode_object::powers::{Moved, Place, SectionSize, Whereabouts};
 use onode_object::{Error, ErrorKind, ObjectId, Placement, Result, Target};
 
 /// Reasons that are told of one object.
 const MOST_REASONS: usize = 8;
-/// Blocks that are looked at in one go.
-const WINDOW: u64 = 4096;
 
 impl Place for TierDevice {
     fn sections(&self) -> Vec<String> {
@@ -30,9 +29,10 @@ impl Place for TierDevice {
     }
 
     fn divide(&self, sections: &[SectionSize]) -> Result<()> {
-        let mut core = self.volume.core.lock();
-        core.check_writable()?;
-        let (names, division) = {
+        let home = self.volume.home();
+        {
+            let core = &mut *self.volume.core.lock();
+            core.check_writable()?;
             let mut slot = core.disks.fast.lock();
             let fast = slot.get().ok_or_else(|| invalid("there is no fast disk"))?;
             let divided = fast.divide(sections).map(|()| (fast.section_names(), fast.layout().clone()));
@@ -41,10 +41,10 @@ impl Place for TierDevice {
             {
                 slot.lose(format!("{error}"));
             }
-            divided?
-        };
-        (core.superblock.sections, core.superblock.division) = (names, Some(division));
-        core.write_superblock().map_err(|error| core.fail(error))
+            let (names, division) = divided?;
+            (core.superblock.sections, core.superblock.division) = (names, Some(division));
+        }
+        home.write_superblock().map_err(|error| home.fail(error))
     }
 
     fn promote(&self, object: ObjectId, waits: bool) -> Result<Moved> {
@@ -77,8 +77,7 @@ impl Place for TierDevice {
         let mut moved = Moved::default();
         let mut at = 0;
         loop {
-            let mut core = self.volume.core.lock();
-            let step = core.promote_some(object, at, true)?;
+            let step = self.volume.promote_some(object, at, true)?;
             moved.bytes += step.blocks * BLOCK;
             if let Some(refusal) = step.refused {
                 return Err(Error::of(ErrorKind::NoSpace, object, refusal.describe()));
@@ -118,13 +117,6 @@ impl TierDevice {
     }
 }
 
-/// What one step of a promotion did.
-struct Step {
-    blocks: u64,
-    refused: Option<Refusal>,
-    next: Option<u64>,
-}
-
 impl Volume {
     /// Copies objects that wait for it, about `budget` pieces; whether more wait.
     ///
@@ -133,16 +125,16 @@ impl Volume {
     pub fn move_waiting(&self, budget: u32) -> Result<(u32, bool)> {
         let mut done = 0;
         while done < budget {
-            let mut core = self.core.lock();
-            let next = core.disks.fast.lock().get().and_then(|fast| {
+            let disks = Arc::clone(&self.core.lock().disks);
+            let next = disks.fast.lock().get().and_then(|fast| {
                 let day = fast.day();
                 fast.mover().pop(day).map(|next| (next, day))
             });
             let Some((next, day)) = next else { return Ok((done, false)) };
             done += 1;
             // An object that is gone or damaged is not moved; whoever reads it is told.
-            let Ok(step) = core.promote_some(ObjectId(next.object), next.index, false) else { continue };
-            core.disks.fast.lock().with(|fast| {
+            let Ok(step) = self.promote_some(ObjectId(next.object), next.index, false) else { continue };
+            disks.fast.lock().with(|fast| {
                 match (step.refused, step.next) {
                     (Some(refusal), _) => fast.mover().refused(next, refusal, day),
                     (None, Some(index)) => fast.mover().goes_on(Move { index, ..next }),
@@ -164,41 +156,6 @@ impl Core {
         {
             fast.pin(object.0, after);
         }
-    }
-
-    /// Copies the content of an object from block `at` on, a window of it.
-    /// `forced`: somebody waits for it, so that the day's budget does not hold.
-    fn promote_some(&mut self, object: ObjectId, at: u64, forced: bool) -> Result<Step> {
-        let onode = self.known(object)?;
-        let last = onode.size.div_ceil(BLOCK);
-        let mut step = Step { blocks: 0, refused: None, next: None };
-        let Some((mut from, _)) = self.next_extent(object, at, last)? else { return Ok(step) };
-        let end = (from + WINDOW).min(last);
-        while let Some((index, extent)) = self.next_extent(object, from, end)? {
-            from = index + extent.blocks();
-            let class = onode.hints.placement_class;
-            let (block, born, blocks) = (extent.block, extent.born, extent.blocks() as u32);
-            let piece = Piece { block, born, blocks, object: object.0, index, class };
-            let copied = self.disks.fast.lock().get().map_or(0, |fast| fast.copied(&piece));
-            if copied == extent.blocks() {
-                continue;
-            }
-            self.is_scrubbing = true;
-            let content = self.read_stored(object, index, &extent);
-            self.is_scrubbing = false;
-            let content = content?;
-            let taken = self.disks.fast.lock().with(|fast| fast.promote(&piece, &content, forced));
-            match taken.unwrap_or(Err(Refusal::Away)) {
-                Ok(()) => step.blocks += extent.blocks(),
-                Err(Refusal::Held) => {}
-                Err(refusal) => {
-                    step.refused = Some(refusal);
-                    return Ok(step);
-                }
-            }
-        }
-        step.next = Some(end).filter(|end| *end < last);
-        Ok(step)
     }
 
     fn whereabouts(&mut self, object: ObjectId) -> Result<Whereabouts> {

@@ -1,58 +1,104 @@
 //! Reading content: pending blocks, then stored ones, each verified against its checksum.
+//!
+//! Under the lock of the state a read looks up where its blocks are, copies what is in memory and pins the rest. Then it reads
+//! without the lock, so that nobody waits for a disk but who needs it. What does not verify is read again under the lock,
+//! where nothing moves: only there is anything called damaged, and only there is it repaired.
 
+use crate::commit::Volume;
 use crate::core::Core;
+use crate::errors::{bug, within_mut};
 use crate::extent::Extent;
-use crate::fast::Piece;
-use crate::layout::{BLOCK, BLOCK_BYTES};
-use crate::pending::{Held, Logged};
-use crate::wanted::{Part, Wanted, read_parts};
+use crate::layout::BLOCK;
+use crate::miss::{Miss, lacks};
+use crate::pending::Held;
+use crate::plan::{Found, ReadPlan, Source, Unsound, copy_part};
+use crate::wanted::Wanted;
 use alloc::format;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use onode_media::IoTag;
 use onode_object::{Error, ObjectId, Result};
 
-impl Core {
+impl Volume {
     /// Reads into `buffer` from `offset`; returns how many bytes there were.
     ///
     /// # Errors
     /// `NotFound`; `Corrupt` with the range of the first damaged block.
-    pub fn read(&mut self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+    pub fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let (disks, copies, mut plan) = self.look(|core, _| {
+            let plan = core.plan_read(object, offset, buffer)?;
+            core.pin(&plan.wanted);
+            Ok((Arc::clone(&core.disks), !core.options.read_only, plan))
+        })?;
+        if plan.is_empty() {
+            return Ok(plan.count);
+        }
+        let part = within_mut(buffer, 0..plan.count);
+        let read = part.and_then(|part| {
+            let found = disks.fetch(&mut plan.wanted, Source::Any)?;
+            if !found.unsound.is_empty() {
+                return Ok(None);
+            }
+            if copies {
+                // As long as the blocks are pinned: what is given up later has no copy.
+                disks.consider(object, plan.class, &plan.wanted, &found.from_big)?;
+            }
+            plan.copy_stored(part)?;
+            plan.load(&disks, part).map(|()| Some(found))
+        });
+        let mut core = self.core.lock();
+        core.unpin(&plan.wanted);
+        if let Ok(Some(found)) = read {
+            core.count(&found);
+            return Ok(plan.count);
+        }
+        core.read(object, offset, buffer, Source::Any).map_err(|error| core.fail_if_bug(error))
+    }
+}
+
+impl Core {
+    /// The same under the lock, from `source`.
+    ///
+    /// # Errors
+    /// As [`Volume::read`].
+    pub fn read(&mut self, object: ObjectId, offset: u64, buffer: &mut [u8], source: Source) -> Result<usize> {
+        let mut plan = self.plan_read(object, offset, buffer)?;
+        if plan.is_empty() {
+            return Ok(plan.count);
+        }
+        let part = within_mut(buffer, 0..plan.count)?;
+        self.fetch(&mut plan, source)?;
+        plan.copy_stored(part)?;
+        plan.load(&self.disks, part)?;
+        Ok(plan.count)
+    }
+
+    /// Looks up where the content is, and copies what is in memory.
+    fn plan_read(&mut self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<ReadPlan> {
         let onode = self.known(object)?;
         let count = onode.size.saturating_sub(offset).min(buffer.len() as u64);
-        let Some(buffer) = buffer.get_mut(..count as usize) else { return Ok(0) };
+        let (size, class) = (onode.size, onode.hints.placement_class);
+        let (wanted, logged) = (Vec::new(), Vec::new());
+        let mut plan = ReadPlan { object, offset, count: count as usize, size, class, wanted, logged };
+        let buffer = within_mut(buffer, 0..count as usize)?;
         if buffer.is_empty() {
-            return Ok(0);
+            return Ok(plan);
         }
         buffer.fill(0);
         if !onode.has_blocks {
             let inline = self.inline(object)?;
-            let from = inline.get((offset as usize).min(inline.len())..).unwrap_or_default();
-            buffer.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
-            return Ok(count as usize);
+            copy_part(buffer, offset, 0, &inline)?;
+            return Ok(plan);
         }
-        let end = offset + count;
-        let (first, last) = (offset / BLOCK, end.div_ceil(BLOCK));
-        let size = onode.size;
-        let mut wanted = self.wanted(object, first, last)?;
-        self.fetch(object, &mut wanted, size)?;
-        for it in &wanted {
-            copy_part(buffer, offset, it.at * BLOCK, &it.bytes);
-        }
-        let mut logged = Vec::new();
+        let (first, last) = (offset / BLOCK, (offset + count).div_ceil(BLOCK));
+        plan.wanted = self.wanted(object, first, last)?;
         for (block, held) in self.pending.range(object.0, first, last) {
             match held {
-                Held::Bytes(bytes) => copy_part(buffer, offset, block * BLOCK, bytes),
-                Held::Logged(at) => logged.push((block, *at)),
+                Held::Bytes(bytes) => copy_part(buffer, offset, block * BLOCK, bytes)?,
+                Held::Logged(at) => plan.logged.push((block, *at)),
             }
         }
-        if !logged.is_empty() {
-            let wanted: Vec<Logged> = logged.iter().map(|(_, at)| *at).collect();
-            let bytes = self.disks.load(&wanted)?;
-            for ((block, _), bytes) in logged.iter().zip(bytes.chunks(BLOCK_BYTES)) {
-                copy_part(buffer, offset, block * BLOCK, bytes);
-            }
-        }
-        Ok(count as usize)
+        Ok(plan)
     }
 
     /// The stored parts of `first..last`, cut to that range; what lies in a row on the disk comes as one.
@@ -74,55 +120,32 @@ impl Core {
         Ok(runs.into_iter().map(|(at, extent)| Wanted::new(at, extent)).collect())
     }
 
-    /// Finds all that is wanted: on the fast disk, then in what is still to be written, the rest on the big disk.
-    fn fetch(&mut self, object: ObjectId, wanted: &mut [Wanted], size: u64) -> Result<()> {
-        if !self.is_scrubbing {
-            self.disks.fast.lock().read(wanted);
-            let found = wanted.iter().flat_map(|it| &it.is_there).filter(|is_there| **is_there);
-            self.figures.blocks_read_fast += found.count() as u64;
-        }
-        let waiting = self.disks.waiting.lock();
-        wanted.iter_mut().for_each(|it| waiting.fill(it));
-        let far: Vec<Vec<(usize, Logged)>> = wanted.iter().map(|it| waiting.far(it)).collect();
-        drop(waiting);
-        for (it, far) in wanted.iter_mut().zip(far).filter(|(_, far)| !far.is_empty()) {
-            let places: Vec<Logged> = far.iter().map(|(_, at)| *at).collect();
-            let bytes = self.disks.load(&places)?;
-            for ((number, _), content) in far.iter().zip(bytes.chunks(BLOCK_BYTES)) {
-                if let Some(to) = it.block(*number) {
-                    to.copy_from_slice(content);
-                }
-                it.verify(*number);
+    /// Finds all that is wanted, and repairs what is damaged if it can.
+    fn fetch(&mut self, plan: &mut ReadPlan, source: Source) -> Result<()> {
+        let found = self.disks.fetch(&mut plan.wanted, source)?;
+        self.count(&found);
+        for unsound in &found.unsound {
+            let it = plan.wanted.get_mut(unsound.which).ok_or_else(nothing_wanted)?;
+            if let Err(also) = self.rescue(it, unsound.number, source) {
+                return Err(told(plan, *unsound, also));
             }
         }
-        let missing: Vec<Part> = wanted.iter().enumerate().flat_map(|(which, it)| it.missing(which)).collect();
-        if missing.is_empty() {
+        if self.options.read_only || source == Source::Big {
             return Ok(());
         }
-        let unread = read_parts(self.disks.big.lock().as_mut(), wanted, &missing, IoTag::Data);
-        for part in &missing {
-            let Some(it) = wanted.get_mut(part.which) else { continue };
-            self.figures.blocks_read += part.count as u64;
-            for number in part.blocks() {
-                let is_read = !unread.contains(&(part.which, number));
-                if (!is_read || !it.verify(number))
-                    && let Err(also) = self.rescue(it, number)
-                {
-                    let from = (it.at + number as u64) * BLOCK;
-                    let what = if is_read { "does not have its checksum" } else { "cannot be read" };
-                    let range = from..(from + BLOCK).min(size.max(from + 1));
-                    let place = it.extent.block + number as u64;
-                    return Err(Error::corrupt(object, range, format!("block {place} of the big disk {what}{also}")));
-                }
-            }
-        }
-        self.consider(object, wanted, &missing)
+        self.disks.consider(plan.object, plan.class, &plan.wanted, &found.from_big)
+    }
+
+    /// Counts what was read.
+    pub fn count(&mut self, found: &Found) {
+        self.figures.blocks_read_fast += found.on_fast;
+        self.figures.blocks_read += found.from_big.iter().map(|part| part.count as u64).sum::<u64>();
     }
 
     /// A block of the big disk is damaged: takes the copy on the fast disk, if there is a good one, and writes it back.
     /// The place need not change: a write that is cut leaves, of each part, what was there or what should be. A scrub that may
     /// not write reports the damage; what else there is to say of it is the error.
-    fn rescue(&mut self, it: &mut Wanted, number: usize) -> core::result::Result<(), &'static str> {
+    fn rescue(&mut self, it: &mut Wanted, number: usize, source: Source) -> core::result::Result<(), &'static str> {
         self.figures.damaged_blocks += 1;
         let place = it.extent.block + number as u64;
         let mut copy = [Wanted::new(it.at, it.extent.part(number as u64, 1))];
@@ -136,111 +159,114 @@ impl Core {
         };
         self.figures.repaired_blocks += u64::from(is_written);
         it.verify(number);
-        if is_written || !self.is_scrubbing { Ok(()) } else { Err("; its copy on the fast disk is good") }
+        if is_written || source == Source::Any { Ok(()) } else { Err("; its copy on the fast disk is good") }
     }
 
-    /// What had to be read from the big disk may be worth a copy.
-    fn consider(&mut self, object: ObjectId, wanted: &[Wanted], read: &[Part]) -> Result<()> {
-        if self.options.read_only || self.is_scrubbing || !self.disks.fast.lock().is_there() {
-            return Ok(());
-        }
-        let class = self.onode(object)?.unwrap_or_default().hints.placement_class;
-        for part in read {
-            let Some(it) = wanted.get(part.which) else { continue };
-            let (born, index) = (it.extent.born, it.at + part.from as u64);
-            let piece = Piece { block: part.block, born, blocks: part.count as u32, object: object.0, index, class };
-            let bytes = it.bytes.get(part.from * BLOCK_BYTES..(part.from + part.count) * BLOCK_BYTES);
-            self.disks.fast.lock().consider(&piece, bytes.unwrap_or_default());
-        }
-        Ok(())
-    }
-
-    /// The verified content of one stored block of an object.
+    /// The verified content of one stored block, or more, of an object.
     ///
     /// # Errors
     /// `Corrupt`.
-    pub fn read_stored(&mut self, object: ObjectId, block: u64, extent: &Extent) -> Result<Vec<u8>> {
-        let mut wanted = [Wanted::new(block, extent.clone())];
-        self.fetch(object, &mut wanted, u64::MAX)?;
-        let [found] = wanted;
-        Ok(found.bytes)
+    pub fn read_stored(&mut self, object: ObjectId, block: u64, extent: &Extent, source: Source) -> Result<Vec<u8>> {
+        let class = self.onode(object)?.unwrap_or_default().hints.placement_class;
+        let wanted = alloc::vec![Wanted::new(block, extent.clone())];
+        let (offset, size, count) = (block * BLOCK, u64::MAX, 0);
+        let mut plan = ReadPlan { object, offset, count, size, class, wanted, logged: Vec::new() };
+        self.fetch(&mut plan, source)?;
+        Ok(plan.wanted.pop().map(|it| it.bytes).unwrap_or_default())
     }
 
-    /// The ranges that hold data at or after `offset`, at most `limit`.
+    /// A block is lacking that is to be changed in part: it is read without the lock.
     ///
     /// # Errors
-    /// `NotFound`, `Corrupt`.
-    pub fn data_ranges(&mut self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
-        let onode = self.known(object)?;
-        let mut out: Vec<(u64, u64)> = Vec::new();
-        if offset >= onode.size || limit == 0 {
-            return Ok(out);
-        }
-        if !onode.has_blocks {
-            let stored = self.inline(object)?.len() as u64;
-            if stored > offset {
-                out.push((offset, stored - offset));
-            }
-            return Ok(out);
-        }
-        let mut push = |from: u64, to: u64| {
-            let (from, to) = (from.max(offset), to.min(onode.size));
-            match out.last_mut() {
-                Some((start, length)) if *start + *length == from => *length = to.saturating_sub(*start),
-                _ if from < to => out.push((from, to - from)),
-                _ => {}
-            }
-            out.len() > limit
-        };
-        let last = onode.size.div_ceil(BLOCK);
-        let mut at = offset / BLOCK;
-        while at < last {
-            // A window of the object at a time, so that nothing is read that is not asked for.
-            let stored = self.next_extent(object, at, last)?;
-            let window = stored.as_ref().map_or(last, |(first, extent)| (first + extent.blocks()).min(last));
-            let mut parts: Vec<(u64, u64)> =
-                self.pending.range(object.0, at, window).map(|(it, _)| (it, it + 1)).collect();
-            parts.extend(stored.map(|(first, extent)| (first.max(at), first + extent.blocks())));
-            parts.sort_unstable();
-            if parts.into_iter().any(|(from, to)| push(from * BLOCK, to * BLOCK)) {
-                break;
-            }
-            at = window;
-        }
-        out.truncate(limit);
-        Ok(out)
+    /// That it is lacking.
+    pub fn miss_content(&mut self, object: ObjectId, block: u64, extent: Extent) -> Result<()> {
+        let class = self.onode(object)?.unwrap_or_default().hints.placement_class;
+        let wanted = alloc::vec![Wanted::new(block, extent)];
+        self.pin(&wanted);
+        let (offset, size, count) = (block * BLOCK, u64::MAX, 0);
+        let plan = ReadPlan { object, offset, count, size, class, wanted, logged: Vec::new() };
+        self.io.miss = Some(Miss::Content(plan));
+        Err(lacks())
     }
 
-    /// The first extent that reaches behind `at` and begins before `last`.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Media`.
-    pub fn next_extent(&mut self, object: ObjectId, at: u64, last: u64) -> Result<Option<(u64, Extent)>> {
-        if let Some(found) = self.extents(object, at, at + 1)?.into_iter().next() {
-            return Ok(Some(found));
+    /// Nobody writes to these blocks until they are unpinned.
+    pub fn pin(&mut self, wanted: &[Wanted]) {
+        wanted.iter().for_each(|it| self.space.pins.add(it.extent.block, it.extent.blocks()));
+    }
+
+    /// They were read. What was given up meanwhile is free now.
+    pub fn unpin(&mut self, wanted: &[Wanted]) {
+        wanted.iter().for_each(|it| self.space.pins.remove(it.extent.block, it.extent.blocks()));
+        let freed = self.space.free_unpinned();
+        if !freed.is_empty() {
+            self.forget_freed(&freed);
         }
-        let key = crate::node::Key::extent(object.0, at);
-        let index = match self.tree.next(&mut self.io, &key)? {
-            Some((key, _)) if key.object == object.0 && key.space == crate::node::Space::Extent => key.index,
-            _ => return Ok(None),
-        };
-        if index >= last {
-            return Ok(None);
-        }
-        Ok(self.extents(object, index, index + 1)?.into_iter().next())
     }
 }
 
-/// Copies what `bytes`, which lie at `from`, have of the part of the object that begins at `offset`.
-fn copy_part(buffer: &mut [u8], offset: u64, from: u64, bytes: &[u8]) {
-    let start = offset.max(from);
-    let end = (offset + buffer.len() as u64).min(from + bytes.len() as u64);
-    if start >= end {
-        return;
+fn nothing_wanted() -> Error {
+    bug("a block of nothing that is wanted is damaged")
+}
+
+/// A damaged block, as the reader is told of it.
+fn told(plan: &ReadPlan, unsound: Unsound, also: &str) -> Error {
+    let Some(it) = plan.wanted.get(unsound.which) else { return nothing_wanted() };
+    let from = (it.at + unsound.number as u64) * BLOCK;
+    let what = if unsound.is_read { "does not have its checksum" } else { "cannot be read" };
+    let range = from..(from + BLOCK).min(plan.size.max(from + 1));
+    let place = it.extent.block + unsound.number as u64;
+    Error::corrupt(plan.object, range, format!("block {place} of the big disk {what}{also}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::TierDevice;
+    use crate::layout::BLOCK_BYTES;
+    use crate::options::{FormatOptions, MountOptions};
+    use alloc::boxed::Box;
+    use onode_media::sim::disk::SimDisk;
+    use onode_object::{Durability, Hints, ObjectDevice, Transaction};
+
+    const OBJECT: ObjectId = ObjectId(10);
+    const BYTES: usize = 40 * BLOCK_BYTES;
+
+    fn put(device: &TierDevice, object: ObjectId, byte: u8) -> Result<()> {
+        let mut transaction = Transaction::new();
+        transaction.create(object, Hints::default());
+        transaction.write(object, 0, alloc::vec![byte; BYTES]);
+        device.commit(transaction, Durability::Buffered)?;
+        device.volume.checkpoint()
     }
-    let to = buffer.get_mut((start - offset) as usize..(end - offset) as usize);
-    let source = bytes.get((start - from) as usize..(end - from) as usize);
-    if let (Some(to), Some(source)) = (to, source) {
-        to.copy_from_slice(source);
+
+    #[test]
+    fn a_read_under_way_finds_what_was_there() {
+        let format = FormatOptions { log_bytes: Some(128 << 10), ..FormatOptions::default() };
+        let big = SimDisk::new("big", 3 << 20);
+        let device = TierDevice::format(Box::new(big), None, &format, &MountOptions::default()).unwrap();
+        put(&device, OBJECT, 1).unwrap();
+        let mut buffer = alloc::vec![0; BYTES];
+        let mut core = device.volume.core.lock();
+        let mut plan = core.plan_read(OBJECT, 0, &mut buffer).unwrap();
+        core.pin(&plan.wanted);
+        let disks = Arc::clone(&core.disks);
+        drop(core);
+        // The object goes, and the volume is filled until there is no other block left.
+        let mut transaction = Transaction::new();
+        transaction.remove(OBJECT);
+        device.commit(transaction, Durability::Durable).unwrap();
+        let next = || device.reserve_ids(1).unwrap();
+        let many = (2..99).take_while(|byte| put(&device, next(), *byte).is_ok()).count();
+        assert!((6..90).contains(&many), "{many}");
+        device.verify().unwrap();
+        let found = disks.fetch(&mut plan.wanted, Source::Any).unwrap();
+        assert_eq!(found.unsound, []);
+        plan.copy_stored(&mut buffer).unwrap();
+        assert!(buffer == [1; BYTES]);
+        // Then there is room for one more.
+        device.volume.core.lock().unpin(&plan.wanted);
+        device.verify().unwrap();
+        put(&device, next(), 7).unwrap();
+        device.verify().unwrap();
     }
 }

@@ -131,10 +131,16 @@ impl Ring {
         core::mem::take(&mut self.backlog)
     }
 
-    /// All that was written is durable.
-    pub const fn set_durable(&mut self) {
-        if self.newest.sequence > self.durable.sequence {
-            self.durable = self.newest;
+    /// The newest record.
+    #[must_use]
+    pub const fn newest(&self) -> Mark {
+        self.newest
+    }
+
+    /// All that was written up to `newest` is durable.
+    pub const fn set_durable(&mut self, newest: Mark) {
+        if newest.sequence > self.durable.sequence {
+            self.durable = newest;
             self.is_gap_due = true;
         }
     }

@@ -3,13 +3,15 @@
 //! A checkpoint needs new blocks for all that changed while the old ones stay, so what is free must always be enough
 //! for one. Estimates are upper bounds.
 
-use crate::core::Core;
+use crate::core::{Core, Prefetched};
+use crate::extent::Extent;
 use crate::layout::{BLOCK, BLOCK_BYTES};
 use crate::node::{CAPACITY, Key, Space as Part};
 use crate::onode::{INLINE_BYTES, Onode};
+use crate::plan::Source;
 use crate::tree::Ways;
 use onode_object::validate::{Stored, never_needs_space};
-use onode_object::{AttributeKey, Demand, Mutation, ObjectId, Result, Space, Transaction};
+use onode_object::{AttributeKey, Demand, Error, ErrorKind, Mutation, ObjectId, Result, Space, Transaction};
 
 /// What a transaction may cost at most.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,12 +34,13 @@ pub struct Cost {
 const EXTENT_BYTES: u64 = 42;
 
 impl Core {
-    /// Reads what applying the transaction needs, so that it cannot fail, and says what it may cost.
+    /// Reads what applying the transaction needs, so that it cannot fail, and says what it may cost. Of that `given` was read
+    /// already.
     ///
     /// # Errors
     /// `Corrupt`, `Media`.
-    pub fn prepare(&mut self, transaction: &Transaction) -> Result<Cost> {
-        self.prefetched.clear();
+    pub fn prepare(&mut self, transaction: &Transaction, given: &Prefetched) -> Result<Cost> {
+        self.prefetched.clone_from(given);
         let mut cost = Cost::default();
         for mutation in &transaction.mutations {
             self.prepare_one(mutation, &mut cost)?;
@@ -111,9 +114,12 @@ impl Core {
     /// Reads all entries of an object that goes. Nodes between the first and the last go with it.
     fn prepare_removal(&mut self, object: ObjectId, cost: &mut Cost) -> Result<()> {
         let mut from = Key::of(object.0, Part::Onode);
-        while let Some((key, _)) = self.tree.next(&mut self.io, &from)? {
+        while let Some((key, value)) = self.tree.next(&mut self.io, &from)? {
             if key.object != object.0 {
                 break;
+            }
+            if key.space == Part::Extent && Extent::decode(value).is_none() {
+                return Err(Error::of(ErrorKind::Corrupt, object, "an extent is damaged"));
             }
             from = key;
             match from.index.checked_add(1) {
@@ -149,9 +155,12 @@ impl Core {
             let holds = |(at, extent): &&(u64, crate::extent::Extent)| (*at..at + extent.blocks()).contains(&block);
             if let Some((at, extent)) = extents.iter().find(holds) {
                 let part = extent.part(block - at, 1);
+                let is_given = self.prefetched.contains_key(&(part.block, part.born));
                 let bytes = match self.tails.get(part.block, part.born) {
+                    _ if is_given => continue,
                     Some(bytes) => bytes,
-                    None => self.read_stored(object, block, &part)?,
+                    None if self.io.can_miss => return self.miss_content(object, block, part),
+                    None => self.read_stored(object, block, &part, Source::Any)?,
                 };
                 self.prefetched.insert((part.block, part.born), bytes);
             }

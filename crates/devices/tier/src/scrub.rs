@@ -5,6 +5,7 @@ use crate::device::TierDevice;
 use crate::fast::Piece;
 use crate::layout::BLOCK;
 use crate::node::{Key, Space as Part};
+use crate::plan::Source;
 use crate::wanted::Wanted;
 use alloc::vec;
 use onode_object::powers::{Scrub, ScrubReport};
@@ -26,9 +27,7 @@ impl Scrub for TierDevice {
                 return Ok(report);
             };
             let repaired = core.figures.repaired_blocks;
-            core.is_scrubbing = true;
             scrub_object(core, object, &mut report);
-            core.is_scrubbing = false;
             // What is wrong with an extent was told of its content.
             _ = scrub_copies(core, object);
             report.repaired += (core.figures.repaired_blocks - repaired) * BLOCK;
@@ -71,7 +70,7 @@ fn scrub_object(core: &mut Core, object: ObjectId, report: &mut ScrubReport) {
         let Some((start, length)) = ranges.first().copied() else { return };
         let step = length.min(STEP_BYTES as u64);
         let Some(part) = buffer.get_mut(..step as usize) else { return };
-        match core.read(object, start, part) {
+        match core.read(object, start, part, Source::Big) {
             Ok(_) => {
                 report.bytes += step;
                 offset = start + step;

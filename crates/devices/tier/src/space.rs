@@ -1,12 +1,15 @@
-//! Free space: block groups, and blocks given up that must stay until the next checkpoint.
+//! Free space: block groups, and blocks given up that must stay until the next checkpoint and as long as somebody reads them.
 
 use crate::bitmap::Bitmap;
+use crate::errors::bug;
 use crate::layout::{GROUP_BLOCKS, Layout};
+use crate::pins::Pins;
 use crate::unneeded::Unneeded;
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
-use onode_object::{Hints, ObjectKind};
+use onode_object::{Hints, ObjectKind, Result};
 
 /// A run at least this long is as good as any.
 const GOOD_RUN: u64 = 64;
@@ -22,8 +25,14 @@ pub struct Space {
     held: Vec<(u64, u64)>,
     /// What the checkpoint under way does without.
     leaving: Vec<(u64, u64)>,
-    /// Blocks in both.
+    /// What durable checkpoints do without, and somebody still reads.
+    lingering: Vec<(u64, u64)>,
+    /// Blocks in all three.
     held_blocks: u64,
+    /// What is read now.
+    pub pins: Pins,
+    /// What the disk is being told of: nobody gets it meanwhile.
+    discarding: Option<(u64, u64)>,
     /// What was released and not handed out since.
     pub unneeded: Unneeded,
     node_goal: u64,
@@ -40,7 +49,10 @@ impl Space {
             layout,
             held: Vec::new(),
             leaving: Vec::new(),
+            lingering: Vec::new(),
             held_blocks: 0,
+            pins: Pins::default(),
+            discarding: None,
             unneeded: Unneeded::default(),
             node_goal,
             cursors: BTreeMap::new(),
@@ -53,7 +65,7 @@ impl Space {
         self.bitmap.free()
     }
 
-    /// Blocks that the next checkpoints set free.
+    /// Blocks that the next checkpoints, and those who read, set free.
     #[must_use]
     pub const fn held(&self) -> u64 {
         self.held_blocks
@@ -71,11 +83,22 @@ impl Space {
 
     /// The pages of the bitmap for a checkpoint that does without what was given up. That cannot be allocated before
     /// [`release`](Self::release).
-    pub fn settle(&mut self, checkpoint: u64) -> Vec<(u64, u8, Vec<u8>)> {
+    ///
+    /// # Errors
+    /// `Bug` if something was given up that was not in use: it could be handed out to two owners.
+    pub fn settle(&mut self, checkpoint: u64) -> Result<Vec<(u64, u8, Vec<u8>)>> {
         self.leaving.append(&mut self.held);
-        self.leaving.iter().for_each(|(first, count)| _ = self.bitmap.release(*first, *count));
+        // In the pages that is free.
+        let discarding = self.discarding.inspect(|(first, count)| self.bitmap.lend(*first, *count, false));
+        for (first, count) in self.leaving.iter().chain(&self.lingering) {
+            if self.bitmap.release(*first, *count) != *count {
+                return Err(bug(format!("blocks {first} to {} were given up twice", first + count)));
+            }
+        }
         let pages = self.bitmap.settle(checkpoint);
-        self.leaving.iter().for_each(|(first, count)| _ = self.bitmap.take(*first, *count));
+        let stay = self.leaving.iter().chain(&self.lingering);
+        stay.for_each(|(first, count)| _ = self.bitmap.take(*first, *count));
+        discarding.inspect(|(first, count)| self.bitmap.lend(*first, *count, true));
         pages
     }
 
@@ -85,14 +108,48 @@ impl Space {
         self.leaving.clone()
     }
 
-    /// The checkpoint is durable: what it does without can be allocated.
+    /// The checkpoint is durable: what it does without, and nobody reads, can be allocated. Returns that.
     pub fn release(&mut self) -> Vec<(u64, u64)> {
-        let leaving = core::mem::take(&mut self.leaving);
-        for (first, count) in &leaving {
-            self.bitmap.release(*first, *count);
+        self.lingering.append(&mut self.leaving);
+        self.free_unpinned()
+    }
+
+    /// Nobody reads something any more: it can be allocated if a durable checkpoint does without it. Returns what became free.
+    pub fn free_unpinned(&mut self) -> Vec<(u64, u64)> {
+        let mut freed = Vec::new();
+        for (first, count) in core::mem::take(&mut self.lingering) {
+            for (first, count, is_pinned) in self.pins.split(first, count) {
+                if is_pinned {
+                    self.lingering.push((first, count));
+                    continue;
+                }
+                self.bitmap.release(first, count);
+                self.held_blocks -= count;
+                freed.push((first, count));
+            }
+        }
+        freed
+    }
+
+    /// What the disk is to be told of next, which nobody gets until [`end_discard`](Self::end_discard). `None` if there is nothing,
+    /// or somebody tells the disk now.
+    pub fn begin_discard(&mut self) -> Option<(u64, u64)> {
+        if self.discarding.is_some() {
+            return None;
+        }
+        self.discarding = self.unneeded.take();
+        self.discarding.inspect(|(first, count)| {
+            self.bitmap.lend(*first, *count, true);
+            self.held_blocks += count;
+        })
+    }
+
+    /// The disk was told.
+    pub fn end_discard(&mut self) {
+        if let Some((first, count)) = self.discarding.take() {
+            self.bitmap.lend(first, count, false);
             self.held_blocks -= count;
         }
-        leaving
     }
 
     /// Where the content of an object goes that has none yet: near its directory, directories apart from each other,
@@ -149,5 +206,45 @@ impl Space {
             at = block + count;
         }
         best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onode_object::ErrorKind;
+
+    fn space() -> Space {
+        let layout = Layout::new(4 << 20, None, None).unwrap();
+        Space::new(Bitmap::new(&layout), layout)
+    }
+
+    #[test]
+    fn what_is_given_up_twice_is_not_handed_out_twice() {
+        let mut space = space();
+        let (first, count) = space.allocate(0, 4).unwrap();
+        space.give_up(first, count);
+        space.give_up(first + 1, 1);
+        assert_eq!(space.settle(1).unwrap_err().kind, ErrorKind::Bug);
+    }
+
+    #[test]
+    fn a_pinned_block_is_not_handed_out_again() {
+        let mut space = space();
+        let (first, _) = space.allocate(0, 8).unwrap();
+        let free = space.free();
+        space.pins.add(first + 2, 3);
+        space.give_up(first, 8);
+        space.settle(1).unwrap();
+        assert_eq!(space.release(), [(first, 2), (first + 5, 3)]);
+        assert_eq!((space.free(), space.held()), (free + 5, 3));
+        // A checkpoint does not change that, and its pages say that the blocks are free.
+        space.settle(2).unwrap();
+        assert_eq!(space.release(), []);
+        assert_eq!(space.allocate(first, 8), Some((first, 2)));
+        assert_eq!(space.allocate(first + 2, 8).unwrap().0, first + 5);
+        space.pins.remove(first + 2, 3);
+        assert_eq!(space.free_unpinned(), [(first + 2, 3)]);
+        assert_eq!((space.allocate(first + 2, 3), space.held()), (Some((first + 2, 3)), 0));
     }
 }

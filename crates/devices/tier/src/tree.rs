@@ -119,8 +119,7 @@ impl Tree {
                 }
                 Items::Inner(items) => {
                     let at = items.partition_point(|(at, _)| at <= key).saturating_sub(1);
-                    let Some((_, next)) = items.get_mut(at) else { return Ok(None) };
-                    child = next;
+                    child = items.get_mut(at).map(|(_, next)| next).ok_or_else(edit::empty_inner)?;
                 }
             }
         }
@@ -197,6 +196,9 @@ impl Walk<'_> {
                 Ok(items.get(at).map(|(key, value)| (*key, &value[..])))
             }
             Items::Inner(items) => {
+                if items.is_empty() {
+                    return Err(edit::empty_inner());
+                }
                 let at = items.partition_point(|(key, _)| key <= from).saturating_sub(1);
                 for (_, next) in items.iter_mut().skip(at) {
                     if let Some(found) = self.next(next, below, from)? {

@@ -1,17 +1,21 @@
 //! Writes that wait for the big disk: everybody reads them as if they were done.
 //!
 //! A checkpoint under way hands over all that it writes at once, in runs of blocks, and the disk takes one after the
-//! other when it has nothing else to do. A run is dropped only when the disk has it, so a write that fails leaves it readable.
+//! other when it has nothing else to do. So does a commit whose content goes to its place at once, and writes it when it has
+//! let go of the state. A run is dropped only when the disk has it, so a write that fails leaves it readable.
 
+use crate::errors::bug;
 use crate::fast::Piece;
 use crate::layout::{BLOCK, BLOCK_BYTES};
 use crate::pending::Logged;
 use crate::wanted::Wanted;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_media::IoTag;
+use onode_object::Result;
 
 /// Bytes of a run at most.
 const MOST_BYTES: usize = 1 << 20;
@@ -52,6 +56,8 @@ pub enum Next {
 pub struct Waiting {
     runs: BTreeMap<u64, Arc<Run>>,
     bytes: u64,
+    /// Those of them that a commit writes as soon as it has let go of the state, in their order.
+    placed: VecDeque<u64>,
     far: BTreeMap<u64, Far>,
 }
 
@@ -63,7 +69,10 @@ impl Waiting {
     }
 
     /// Adds writes of one kind; those that lie in a row become one.
-    pub fn add(&mut self, mut writes: Vec<Placed>, tag: IoTag) {
+    ///
+    /// # Errors
+    /// `Bug` if one of them has a block that another one waits for.
+    pub fn add(&mut self, mut writes: Vec<Placed>, tag: IoTag) -> Result<()> {
         writes.sort_unstable_by_key(|(block, ..)| *block);
         let mut last: Option<(u64, Run)> = None;
         for (block, bytes, piece) in writes {
@@ -77,23 +86,49 @@ impl Waiting {
                 _ => {
                     let run = Run { bytes, tag, pieces: piece.into_iter().collect() };
                     if let Some((first, run)) = last.replace((block, run)) {
-                        self.put(first, run);
+                        self.put(first, run)?;
                     }
                 }
             }
         }
-        if let Some((first, run)) = last {
-            self.put(first, run);
-        }
+        last.map_or(Ok(()), |(first, run)| self.put(first, run))
     }
 
-    fn put(&mut self, first: u64, run: Run) {
+    /// Adds content on its way to its place.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn add_placed(&mut self, piece: Piece, bytes: Vec<u8>) -> Result<()> {
+        self.put(piece.block, Run { bytes, tag: IoTag::Data, pieces: vec![piece] })?;
+        self.placed.push_back(piece.block);
+        Ok(())
+    }
+
+    /// The next of those that is not written yet.
+    pub fn next_placed(&mut self) -> Option<(u64, Arc<Run>)> {
+        while let Some(first) = self.placed.front() {
+            if let Some(run) = self.runs.get(first) {
+                return Some((*first, Arc::clone(run)));
+            }
+            self.placed.pop_front();
+        }
+        None
+    }
+
+    fn put(&mut self, first: u64, run: Run) -> Result<()> {
+        if !self.within(first, run.bytes.len() as u64 / BLOCK).is_empty() {
+            return Err(bug(format!("two writes of block {first} wait for the big disk")));
+        }
         self.bytes += run.bytes.len() as u64;
         self.runs.insert(first, Arc::new(run));
+        Ok(())
     }
 
     /// Adds content that the log of the fast disk has; what comes to lie in a row becomes one write.
-    pub fn add_far(&mut self, mut all: Vec<(Piece, Vec<Logged>)>) {
+    ///
+    /// # Errors
+    /// `Bug` as [`add`](Self::add).
+    pub fn add_far(&mut self, mut all: Vec<(Piece, Vec<Logged>)>) -> Result<()> {
         all.sort_unstable_by_key(|(piece, _)| piece.block);
         for (piece, logged) in all {
             match self.far.range_mut(..piece.block).next_back() {
@@ -104,9 +139,14 @@ impl Waiting {
                     far.logged.extend(logged);
                     far.pieces.push(piece);
                 }
-                _ => _ = self.far.insert(piece.block, Far { logged, pieces: vec![piece] }),
+                _ => {
+                    if self.far.insert(piece.block, Far { logged, pieces: vec![piece] }).is_some() {
+                        return Err(bug(format!("two writes of block {} wait for the big disk", piece.block)));
+                    }
+                }
             }
         }
+        Ok(())
     }
 
     /// Whether some of it is in the log of the fast disk alone.
@@ -179,5 +219,23 @@ impl Waiting {
         let inside = self.runs.range(block..block + count);
         let reaches = |(first, run): &(&u64, &Arc<Run>)| **first + run.bytes.len() as u64 / BLOCK > block;
         before.filter(reaches).into_iter().chain(inside).map(|(first, run)| (*first, Arc::clone(run))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onode_object::ErrorKind;
+
+    #[test]
+    fn a_write_that_waits_is_not_lost_to_another_one() {
+        let mut waiting = Waiting::default();
+        let write = |block: u64, blocks: usize| vec![(block, vec![1; blocks * BLOCK_BYTES], None)];
+        waiting.add(write(10, 4), IoTag::Data).unwrap();
+        for block in [10, 12, 8] {
+            assert_eq!(waiting.add(write(block, 3), IoTag::Data).unwrap_err().kind, ErrorKind::Bug);
+        }
+        waiting.add(write(14, 1), IoTag::Data).unwrap();
+        assert_eq!(waiting.bytes(), 5 * BLOCK);
     }
 }

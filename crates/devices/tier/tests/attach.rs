@@ -82,7 +82,7 @@ fn a_fast_disk_that_failed_is_replaced_at_work() {
     assert!(!device.has_fast());
     let other = SimDisk::new("other", 8 << 20);
     let foreign = SimDisk::new("foreign", 8 << 20);
-    assert_eq!(device.attach_fast(Box::new(foreign)).unwrap_err().kind, ErrorKind::Invalid);
+    assert_eq!(device.attach_fast(Box::new(foreign)).unwrap_err().kind, ErrorKind::WrongPart);
     device.attach_new_fast(new_fast(&other)).unwrap();
     (10..20).for_each(|number| write(device, number));
     expect(&after_cut(&pair, Some(&other), 3), 0..20);

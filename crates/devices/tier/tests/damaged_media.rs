@@ -86,7 +86,8 @@ fn look(fast: &SimDisk, big: &SimDisk, options: &MountOptions, what: &str, outco
     let mounted = TierDevice::mount(Box::new(big.clone()), Some(Box::new(fast.clone())), options);
     let device = match mounted {
         Err(error) => {
-            let known = [ErrorKind::Corrupt, ErrorKind::Invalid, ErrorKind::Loss, ErrorKind::Media];
+            let known =
+                [ErrorKind::Corrupt, ErrorKind::Invalid, ErrorKind::WrongPart, ErrorKind::Loss, ErrorKind::Media];
             assert!(known.contains(&error.kind), "{what}: {error}");
             outcomes.refused += 1;
             return;

@@ -91,10 +91,10 @@ fn case_33_a_format_that_is_not_known_is_left_alone() {
     };
     patch(&big, 9, 8);
     let refused = TierDevice::mount(Box::new(big.clone()), Some(Box::new(fast.clone())), &either()).err().unwrap();
-    assert_eq!(refused.kind, ErrorKind::Invalid);
+    assert_eq!(refused.kind, ErrorKind::NotSupported);
     assert!(refused.detail.contains("format 9"), "{refused}");
     let refused = TierDevice::mount(Box::new(big.clone()), None, &either()).err().unwrap();
-    assert_eq!(refused.kind, ErrorKind::Invalid);
+    assert_eq!(refused.kind, ErrorKind::NotSupported);
     patch(&big, 1, 8);
     let device = both(&fast, &big, &either());
     expect(&device, 3);
@@ -163,7 +163,7 @@ fn case_36_a_wiped_fast_disk() {
         let wiped = SimDisk::new("fast", pair.fast.bytes());
         let big = copy(&pair.big, false);
         let refused = TierDevice::mount(Box::new(big.clone()), Some(Box::new(wiped.clone())), &options).err().unwrap();
-        assert_eq!(refused.kind, ErrorKind::Invalid);
+        assert_eq!(refused.kind, ErrorKind::WrongPart);
         assert!(refused.detail.contains("attach"), "{refused}");
         let is_safe = options.acknowledge != Acknowledge::Either;
         expect(&alone(&big, &options), if is_safe { 2 } else { 1 });

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::gate::Gated;
 use common::{Pair, cut, new_fast, small_division};
 use onode_base::Prng;
 use onode_media::sim::disk::SimDisk;
@@ -264,4 +265,25 @@ fn a_scrub_reads_the_copies_too() {
     assert!(report.damaged.is_empty(), "{:?}", report.damaged);
     assert!(device.damaged_copies() >= 200, "{} copies", device.damaged_copies());
     assert!(device.health().conditions.iter().any(|told| told.code == "copies-damaged"));
+}
+
+/// A disk that is out of order shows no records: that must not be taken for the end of its log.
+#[test]
+fn a_log_that_cannot_be_read_to_its_end_is_not_taken_for_a_short_one() {
+    let (fast, big) = filled(either(), false);
+    let failing = |disk: &SimDisk, bytes: std::ops::Range<u64>| {
+        let gated = Gated::new(disk);
+        gated.gate.fail(bytes);
+        gated
+    };
+    // The first blocks of both logs can be read; the last record stands behind them.
+    let mounted =
+        TierDevice::mount(Box::new(copy(&big)), Some(Box::new(failing(&fast, 24 * 4096..68 * 4096))), &either());
+    assert_eq!(mounted.err().unwrap().kind, ErrorKind::Loss);
+    let (_, big) = filled(MountOptions::default(), false);
+    let before = bytes(&big);
+    let mounted = TierDevice::mount(Box::new(failing(&big, 20 * 4096..66 * 4096)), None, &MountOptions::default());
+    assert_eq!(mounted.err().unwrap().kind, ErrorKind::Media);
+    assert!(bytes(&big) == before, "nothing was changed");
+    assert_all(&mount(None, &big, &MountOptions::default()).unwrap());
 }

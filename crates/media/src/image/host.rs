@@ -6,6 +6,7 @@
 use crate::error::{Error, MediaErrorKind, Result};
 use alloc::format;
 use alloc::string::ToString;
+use core::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{FallocateFlags, FlockOperation};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct HostFile {
     file: File,
     path: PathBuf,
-    can_punch: bool,
+    can_punch: AtomicBool,
 }
 
 impl Drop for HostFile {
@@ -38,7 +39,7 @@ impl HostFile {
         }
         let lock = if write { FlockOperation::NonBlockingLockExclusive } else { FlockOperation::NonBlockingLockShared };
         match rustix::fs::flock(&file, lock) {
-            Ok(()) => Ok(Self { file, path: path.to_path_buf(), can_punch: true }),
+            Ok(()) => Ok(Self { file, path: path.to_path_buf(), can_punch: AtomicBool::new(true) }),
             Err(Errno::WOULDBLOCK) => {
                 let detail = format!("{}: unmount it or end the command that uses it, then retry", path.display());
                 Err(Error::new(MediaErrorKind::Locked, detail))
@@ -75,15 +76,15 @@ impl HostFile {
 
     /// Gives the space of a range back to the host. Returns false, and leaves any content, where the
     /// host cannot.
-    pub(super) fn punch(&mut self, offset: u64, bytes: u64) -> Result<bool> {
-        if bytes == 0 || !self.can_punch {
+    pub(super) fn punch(&self, offset: u64, bytes: u64) -> Result<bool> {
+        if bytes == 0 || !self.can_punch.load(Ordering::Relaxed) {
             return Ok(bytes == 0);
         }
         let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match rustix::fs::fallocate(&self.file, how, offset, bytes) {
             Ok(()) => Ok(true),
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
-                self.can_punch = false;
+                self.can_punch.store(false, Ordering::Relaxed);
                 Ok(false)
             }
             Err(errno) => Err(of_io(&self.path, "punch a hole into", &errno.into())),
@@ -91,7 +92,7 @@ impl HostFile {
     }
 
     /// Makes a range read as zeros, as a hole if the host can.
-    pub(super) fn zero(&mut self, offset: u64, bytes: u64) -> Result<()> {
+    pub(super) fn zero(&self, offset: u64, bytes: u64) -> Result<()> {
         if self.punch(offset, bytes)? {
             return Ok(());
         }

@@ -12,14 +12,16 @@
 
 use super::format::{BlockState, ENTRY_BYTES, HEADER_BYTES, Header, Layout, TableEntry};
 use super::host::{HostFile, fill};
+use super::shared::Shared;
 use super::watermark::{Noted, Watermark};
 use crate::counters::Counters;
 use crate::error::{Error, MediaErrorKind, Result};
-use crate::nand::{BlockAddress, Geometry, Nand, PageAddress};
+use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, SharedNand};
 use crate::tag::IoTag;
 use crate::wear::Wear;
 use alloc::collections::BTreeSet;
 use alloc::format;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use std::fs::OpenOptions;
@@ -70,10 +72,8 @@ struct OpenBlock {
 
 /// A NAND in a file.
 pub struct ImageNand {
-    file: HostFile,
+    shared: Arc<Shared>,
     mode: OpenMode,
-    geometry: Geometry,
-    layout: Layout,
     uuid: [u8; 16],
     blocks: Vec<OpenBlock>,
     /// Blocks whose entry in the copy of the table is older than the one in the table.
@@ -81,7 +81,6 @@ pub struct ImageNand {
     /// Spare bytes in the inverted form of the file.
     inverted: Vec<u8>,
     noted: Noted,
-    counters: Counters,
 }
 
 impl ImageNand {
@@ -150,7 +149,7 @@ impl ImageNand {
             OpenBlock { state: state.unwrap_or(lost), lost: state.is_none(), spare_is_clean: false }
         };
         let mut image = Self::of(file, mode, header, states.iter().copied().map(open).collect());
-        image.noted = Watermark::read(&image.file, image.layout.end, &image.uuid, bytes)?;
+        image.noted = Watermark::read(&image.shared.file, image.shared.layout.end, &image.uuid, bytes)?;
         let differ = |of: &[Option<BlockState>]| {
             (0..).zip(of).zip(&states).filter(|((_, one), state)| one != state).map(|((block, _), _)| block).collect()
         };
@@ -165,13 +164,13 @@ impl ImageNand {
     /// Writes what is damaged of one end as the other end has it; `behind` are the blocks whose
     /// entry at the start is.
     fn heal(&mut self, behind: BTreeSet<u32>) -> Result<()> {
-        let Some(copies) = self.layout.copies else { return Ok(()) };
-        let header = Header::new(self.geometry, self.uuid);
+        let Some(copies) = self.shared.layout.copies else { return Ok(()) };
+        let header = Header::new(self.shared.geometry, self.uuid);
         let mut there = [0; HEADER_BYTES];
         for offset in [0, copies.header] {
-            self.file.read(offset, &mut there)?;
+            self.shared.file.read(offset, &mut there)?;
             if there != header.as_bytes() {
-                self.file.write(offset, header.as_bytes())?;
+                self.shared.file.write(offset, header.as_bytes())?;
             }
         }
         for block in behind.into_iter().map(BlockAddress) {
@@ -191,8 +190,10 @@ impl ImageNand {
         (geometry, uuid, layout): (Geometry, [u8; 16], Layout),
         blocks: Vec<OpenBlock>,
     ) -> Self {
-        let (not_copied, inverted, counters) = (BTreeSet::new(), Vec::new(), Counters::default());
-        Self { file, mode, geometry, layout, uuid, blocks, not_copied, inverted, noted: Noted::Nothing, counters }
+        let written = blocks.iter().map(|block: &OpenBlock| (!block.lost).then_some(block.state.written_pages));
+        let shared = Arc::new(Shared::new(file, (geometry, layout), written, mode == OpenMode::ReadWrite));
+        let (not_copied, inverted) = (BTreeSet::new(), Vec::new());
+        Self { shared, mode, uuid, blocks, not_copied, inverted, noted: Noted::Nothing }
     }
 
     /// The identity given when the image was made.
@@ -204,7 +205,7 @@ impl ImageNand {
     /// The file.
     #[must_use]
     pub fn path(&self) -> &Path {
-        self.file.path()
+        self.shared.file.path()
     }
 
     /// Erases of `block` so far; `None` past the end.
@@ -225,7 +226,7 @@ impl ImageNand {
     }
 
     fn block(&self, address: BlockAddress) -> Result<OpenBlock> {
-        self.geometry.check_block(address)?;
+        self.shared.geometry.check_block(address)?;
         match self.blocks.get(address.0 as usize) {
             Some(block) => Ok(*block),
             None => Err(Error::new(MediaErrorKind::OutOfRange, format!("block {}", address.0))),
@@ -244,24 +245,19 @@ impl ImageNand {
         self.mode.check_writable(self.path().display())
     }
 
-    fn data_offset(&self, page: PageAddress) -> u64 {
-        let shape = &self.geometry;
-        self.layout.data(shape, shape.block_of(page).0, shape.index_in_block(page))
-    }
-
-    fn spare_offset(&self, page: PageAddress) -> u64 {
-        let shape = &self.geometry;
-        self.layout.spare(shape, shape.block_of(page).0, shape.index_in_block(page))
-    }
-
     /// Writes the table entry of a block and then believes it.
     fn set_state(&mut self, address: BlockAddress, block: OpenBlock) -> Result<()> {
         let entry = TableEntry::encode(address.0, block.state);
-        self.file.write(self.layout.table + u64::from(address.0) * ENTRY_BYTES as u64, entry.as_bytes())?;
+        self.shared
+            .file
+            .write(self.shared.layout.table + u64::from(address.0) * ENTRY_BYTES as u64, entry.as_bytes())?;
         if let Some(slot) = self.blocks.get_mut(address.0 as usize) {
             *slot = block;
         }
-        if self.layout.copies.is_some() {
+        if !block.lost {
+            self.shared.set_written(address, block.state.written_pages);
+        }
+        if self.shared.layout.copies.is_some() {
             self.not_copied.insert(address.0);
         }
         Ok(())
@@ -269,21 +265,14 @@ impl ImageNand {
 
     /// Brings the copy of the table to what the table says.
     fn copy_table(&mut self) -> Result<()> {
-        let Some(copies) = self.layout.copies else { return Ok(()) };
+        let Some(copies) = self.shared.layout.copies else { return Ok(()) };
         while let Some(&block) = self.not_copied.first() {
             if let Some(open) = self.blocks.get(block as usize) {
                 let entry = TableEntry::encode(block, open.state);
-                self.file.write(copies.table + u64::from(block) * ENTRY_BYTES as u64, entry.as_bytes())?;
+                self.shared.file.write(copies.table + u64::from(block) * ENTRY_BYTES as u64, entry.as_bytes())?;
             }
             self.not_copied.pop_first();
         }
-        Ok(())
-    }
-
-    /// Reads the spare bytes of written pages.
-    fn read_spare(&self, first: PageAddress, spare: &mut [u8]) -> Result<()> {
-        self.file.read(self.spare_offset(first), spare)?;
-        spare.iter_mut().for_each(|byte| *byte = !*byte);
         Ok(())
     }
 
@@ -292,62 +281,40 @@ impl ImageNand {
         let mut inverted = core::mem::take(&mut self.inverted);
         inverted.clear();
         inverted.extend(spare.iter().map(|byte| !byte));
-        let result = self.file.write(self.spare_offset(first), &inverted);
+        let result = self.shared.file.write(self.shared.spare_offset(first), &inverted);
         self.inverted = inverted;
         result
     }
 
     /// Zeroes the spare bytes, as the file holds them, from page `index` to the end of the block.
     fn clean_spare(&mut self, address: BlockAddress, index: u32) -> Result<()> {
-        let from = PageAddress(self.geometry.first_page(address).0 + u64::from(index));
-        let pages = u64::from(self.geometry.pages_per_block - index);
-        self.file.zero(self.spare_offset(from), pages * u64::from(self.geometry.spare_bytes))
-    }
-
-    fn read_pages(&self, first: PageAddress, pages: u32, data: &mut [u8], spare: &mut [u8]) -> Result<()> {
-        let address = self.geometry.block_of(first);
-        let block = self.block(address)?;
-        if block.lost {
-            let detail = format!("page {}: the table entry of block {} is damaged", first.0, address.0);
-            return Err(Error::new(MediaErrorKind::Uncorrectable, detail));
-        }
-        let index = self.geometry.index_in_block(first);
-        let written = block.state.written_pages.saturating_sub(index).min(pages) as usize;
-        let (there, erased) = data.split_at_mut(data.len().min(written * self.geometry.page_bytes as usize));
-        if !there.is_empty() {
-            self.file.read(self.data_offset(first), there)?;
-        }
-        erased.fill(0xff);
-        let (there, erased) = spare.split_at_mut(spare.len().min(written * self.geometry.spare_bytes as usize));
-        if !there.is_empty() {
-            self.read_spare(first, there)?;
-        }
-        erased.fill(0xff);
-        Ok(())
+        let from = PageAddress(self.shared.geometry.first_page(address).0 + u64::from(index));
+        let pages = u64::from(self.shared.geometry.pages_per_block - index);
+        self.shared.file.zero(self.shared.spare_offset(from), pages * u64::from(self.shared.geometry.spare_bytes))
     }
 
     fn program_pages(&mut self, first: PageAddress, pages: u32, data: &[u8], spare: &[u8]) -> Result<()> {
         self.check_writable()?;
-        let (address, index) = (self.geometry.block_of(first), self.geometry.index_in_block(first));
+        let (address, index) = (self.shared.geometry.block_of(first), self.shared.geometry.index_in_block(first));
         let mut block = self.good_block(address)?;
         let next = block.state.written_pages;
         if index < next {
             let detail = format!("page {} is number {index} of block {}, {next} is next", first.0, address.0);
             return Err(Error::new(MediaErrorKind::ProgramOrder, detail));
         }
-        if self.geometry.spare_bytes > 0 && !block.spare_is_clean {
+        if self.shared.geometry.spare_bytes > 0 && !block.spare_is_clean {
             self.clean_spare(address, next)?;
         }
         if index > next {
             let skipped = PageAddress(first.0 - u64::from(index - next));
             fill(
-                &self.file,
-                self.data_offset(skipped),
-                u64::from(index - next) * u64::from(self.geometry.page_bytes),
+                &self.shared.file,
+                self.shared.data_offset(skipped),
+                u64::from(index - next) * u64::from(self.shared.geometry.page_bytes),
                 0xff,
             )?;
         }
-        self.file.write(self.data_offset(first), data)?;
+        self.shared.file.write(self.shared.data_offset(first), data)?;
         if !spare.is_empty() {
             // If this fails half-way, the next program of the page has to clean up.
             if let Some(slot) = self.blocks.get_mut(address.0 as usize) {
@@ -407,26 +374,26 @@ fn newer(one: Option<BlockState>, copy: Option<BlockState>) -> Option<BlockState
 
 impl Nand for ImageNand {
     fn geometry(&self) -> Geometry {
-        self.geometry
+        self.shared.geometry
     }
 
     fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
-        self.geometry.check_read(page, data.len(), spare.len())?;
-        self.counters.of_mut(tag).reads += 1;
-        self.read_pages(page, 1, data, spare)
+        self.shared.geometry.check_read(page, data.len(), spare.len())?;
+        self.shared.counters.lock().of_mut(tag).reads += 1;
+        self.shared.read_pages(page, 1, data, spare)
     }
 
     fn program(&mut self, page: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
-        self.geometry.check_program(page, data.len(), spare.len())?;
+        self.shared.geometry.check_program(page, data.len(), spare.len())?;
         self.program_pages(page, 1, data, spare)?;
-        self.counters.of_mut(tag).programs += 1;
+        self.shared.counters.lock().of_mut(tag).programs += 1;
         Ok(())
     }
 
     fn erase(&mut self, block: BlockAddress, tag: IoTag) -> Result<()> {
         self.check_writable()?;
         let mut erased = self.good_block(block)?;
-        if self.geometry.spare_bytes > 0 && (erased.state.written_pages > 0 || !erased.spare_is_clean) {
+        if self.shared.geometry.spare_bytes > 0 && (erased.state.written_pages > 0 || !erased.spare_is_clean) {
             self.clean_spare(block, 0)?;
         }
         // The data stays in the file, unseen: devices erase right before they write, and a host takes far
@@ -436,7 +403,7 @@ impl Nand for ImageNand {
         erased.lost = false;
         erased.spare_is_clean = true;
         self.set_state(block, erased)?;
-        self.counters.of_mut(tag).erases += 1;
+        self.shared.counters.lock().of_mut(tag).erases += 1;
         Ok(())
     }
 
@@ -455,25 +422,34 @@ impl Nand for ImageNand {
         match self.mode {
             OpenMode::ReadWrite => {
                 self.copy_table()?;
-                self.file.sync()
+                self.shared.finish_flush()
             }
             OpenMode::ReadOnly => Ok(()),
         }
     }
 
+    fn shared(&self) -> Option<Arc<dyn SharedNand>> {
+        let shared: Arc<dyn SharedNand> = self.shared.clone();
+        Some(shared)
+    }
+
+    fn begin_flush(&mut self) -> Result<()> {
+        if self.mode == OpenMode::ReadWrite { self.copy_table() } else { Ok(()) }
+    }
+
     fn read_run(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
-        let pages = self.geometry.check_run(first, data.len(), spare.len())?;
-        self.counters.of_mut(tag).reads += u64::from(pages);
-        self.read_pages(first, pages, data, spare)
+        let pages = self.shared.geometry.check_run(first, data.len(), spare.len())?;
+        self.shared.counters.lock().of_mut(tag).reads += u64::from(pages);
+        self.shared.read_pages(first, pages, data, spare)
     }
 
     fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
-        let pages = self.geometry.check_program_run(first, data.len(), spare.len())?;
+        let pages = self.shared.geometry.check_program_run(first, data.len(), spare.len())?;
         if data.is_empty() {
             return Ok(());
         }
         self.program_pages(first, pages, data, spare)?;
-        self.counters.of_mut(tag).programs += u64::from(pages);
+        self.shared.counters.lock().of_mut(tag).programs += u64::from(pages);
         Ok(())
     }
 
@@ -487,7 +463,7 @@ impl Nand for ImageNand {
             return Ok(());
         }
         let next = Watermark::after(self.noted, number);
-        next.write(&self.file, self.layout.end, &self.uuid)?;
+        next.write(&self.shared.file, self.shared.layout.end, &self.uuid)?;
         self.noted = Noted::Last(next);
         Ok(())
     }
@@ -502,7 +478,7 @@ impl Nand for ImageNand {
         }
     }
 
-    fn counters(&self) -> Option<&Counters> {
-        Some(&self.counters)
+    fn counters(&self) -> Option<Counters> {
+        Some(self.shared.counters.lock().clone())
     }
 }

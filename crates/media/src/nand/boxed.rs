@@ -1,10 +1,11 @@
 //! A boxed NAND is a NAND, so that a device can be built over a medium chosen at run time.
 
-use super::{BlockAddress, Geometry, Nand, PageAddress};
+use super::{BlockAddress, Geometry, Nand, PageAddress, SharedNand};
 use crate::counters::Counters;
 use crate::error::Result;
 use crate::tag::IoTag;
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 impl<N: Nand + ?Sized> Nand for Box<N> {
     fn geometry(&self) -> Geometry {
@@ -35,6 +36,14 @@ impl<N: Nand + ?Sized> Nand for Box<N> {
         (**self).flush()
     }
 
+    fn shared(&self) -> Option<Arc<dyn SharedNand>> {
+        (**self).shared()
+    }
+
+    fn begin_flush(&mut self) -> Result<()> {
+        (**self).begin_flush()
+    }
+
     fn read_run(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         (**self).read_run(first, data, spare, tag)
     }
@@ -59,7 +68,7 @@ impl<N: Nand + ?Sized> Nand for Box<N> {
         (**self).watermark()
     }
 
-    fn counters(&self) -> Option<&Counters> {
+    fn counters(&self) -> Option<Counters> {
         (**self).counters()
     }
 

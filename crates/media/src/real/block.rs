@@ -19,26 +19,32 @@ use crate::blockdev::{BlockDev, SECTOR_BYTES};
 use crate::counters::Counters;
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::image::OpenMode;
-use crate::nand::{BlockAddress, Geometry, Nand, PageAddress};
+use crate::nand::{BlockAddress, Flushes, Geometry, Nand, PageAddress, SharedNand};
 use crate::tag::IoTag;
 use alloc::format;
+use alloc::sync::Arc;
 use alloc::vec;
+use onode_base::sync::Mutex;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+mod shared;
 #[cfg(test)]
 mod tests;
+
+use shared::{Place, Shared, read_pages};
 
 /// A NAND on a block device.
 pub struct BlockNand<S = DeviceFile> {
     storage: S,
     mode: OpenMode,
     label: Label,
-    order: Order,
+    order: Arc<Order>,
     bad: BadBlocks,
-    counters: Counters,
+    counters: Arc<Mutex<Counters>>,
+    flushes: Arc<Flushes>,
 }
 
 /// What fits on a device of `bytes` with pages and blocks like those of `shape`; `None` if not one block does.
@@ -143,7 +149,8 @@ impl<S: BlockDev> BlockNand<S> {
     }
 
     fn of(storage: S, mode: OpenMode, label: Label, order: Order, bad: BadBlocks) -> Self {
-        Self { storage, mode, label, order, bad, counters: Counters::default() }
+        let (order, counters, flushes) = (Arc::new(order), Arc::default(), Arc::default());
+        Self { storage, mode, label, order, bad, counters, flushes }
     }
 
     /// The identity given when the device was divided.
@@ -159,7 +166,7 @@ impl<S: BlockDev> BlockNand<S> {
     }
 
     const fn offset(&self, page: PageAddress) -> u64 {
-        self.label.data_offset + page.0 * self.label.geometry.page_bytes as u64
+        self.place().offset(page)
     }
 
     const fn block_bytes(&self) -> u64 {
@@ -178,29 +185,8 @@ impl<S: BlockDev> BlockNand<S> {
         Ok(())
     }
 
-    fn read_pages(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
-        let shape = self.label.geometry;
-        let page_bytes = shape.page_bytes as usize;
-        spare.fill(0xff);
-        let index = shape.index_in_block(first);
-        let offset = self.offset(first);
-        match self.order.next(shape.block_of(first)) {
-            Some(next) => {
-                let written = next.saturating_sub(index) as usize * page_bytes;
-                let (there, erased) = data.split_at_mut(data.len().min(written));
-                erased.fill(0xff);
-                if there.is_empty() { Ok(()) } else { self.storage.read_at(offset, there, tag) }
-            }
-            None => {
-                self.storage.read_at(offset, data, tag)?;
-                for page in data.chunks_exact_mut(page_bytes) {
-                    if page.iter().all(|byte| *byte == 0) {
-                        page.fill(0xff);
-                    }
-                }
-                Ok(())
-            }
-        }
+    const fn place(&self) -> Place {
+        Place { geometry: self.label.geometry, data_offset: self.label.data_offset }
     }
 
     fn program_pages(&mut self, first: PageAddress, data: &[u8], tag: IoTag) -> Result<()> {
@@ -228,14 +214,15 @@ impl<S: BlockDev> Nand for BlockNand<S> {
 
     fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         self.label.geometry.check_read(page, data.len(), spare.len())?;
-        self.counters.of_mut(tag).reads += 1;
-        self.read_pages(page, data, spare, tag)
+        self.counters.lock().of_mut(tag).reads += 1;
+        spare.fill(0xff);
+        read_pages(self.place(), &self.order, page, data, |offset, out| self.storage.read_at(offset, out, tag))
     }
 
     fn program(&mut self, page: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
         self.label.geometry.check_program(page, data.len(), spare.len())?;
         self.program_pages(page, data, tag)?;
-        self.counters.of_mut(tag).programs += 1;
+        self.counters.lock().of_mut(tag).programs += 1;
         Ok(())
     }
 
@@ -250,7 +237,7 @@ impl<S: BlockDev> Nand for BlockNand<S> {
             self.storage.discard(offset, bytes)?;
         }
         self.order.set(block, 0);
-        self.counters.of_mut(tag).erases += 1;
+        self.counters.lock().of_mut(tag).erases += 1;
         Ok(())
     }
 
@@ -279,15 +266,28 @@ impl<S: BlockDev> Nand for BlockNand<S> {
 
     fn flush(&mut self) -> Result<()> {
         match self.mode {
-            OpenMode::ReadWrite => self.storage.flush(),
+            OpenMode::ReadWrite => self.flushes.run(|| self.storage.flush()),
             OpenMode::ReadOnly => Ok(()),
         }
     }
 
+    fn shared(&self) -> Option<Arc<dyn SharedNand>> {
+        let shared: Arc<dyn SharedNand> = Arc::new(Shared {
+            storage: self.storage.shared()?,
+            place: self.place(),
+            order: Arc::clone(&self.order),
+            counters: Arc::clone(&self.counters),
+            flushes: Arc::clone(&self.flushes),
+            is_written: self.mode == OpenMode::ReadWrite,
+        });
+        Some(shared)
+    }
+
     fn read_run(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         let pages = self.label.geometry.check_run(first, data.len(), spare.len())?;
-        self.counters.of_mut(tag).reads += u64::from(pages);
-        self.read_pages(first, data, spare, tag)
+        self.counters.lock().of_mut(tag).reads += u64::from(pages);
+        spare.fill(0xff);
+        read_pages(self.place(), &self.order, first, data, |offset, out| self.storage.read_at(offset, out, tag))
     }
 
     fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
@@ -296,7 +296,7 @@ impl<S: BlockDev> Nand for BlockNand<S> {
             return Ok(());
         }
         self.program_pages(first, data, tag)?;
-        self.counters.of_mut(tag).programs += u64::from(pages);
+        self.counters.lock().of_mut(tag).programs += u64::from(pages);
         Ok(())
     }
 
@@ -304,8 +304,8 @@ impl<S: BlockDev> Nand for BlockNand<S> {
         false
     }
 
-    fn counters(&self) -> Option<&Counters> {
-        Some(&self.counters)
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.lock().clone())
     }
 }
 

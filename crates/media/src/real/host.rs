@@ -8,12 +8,14 @@ use super::aligned::{ALIGNMENT, AlignedBuffer, is_aligned};
 use super::ioctl;
 use super::kind::{Kind, identify, stripe_of_device};
 use super::posted::Posted;
-use crate::blockdev::{BlockDev, SECTOR_BYTES, check_request};
+use super::shared::SharedFile;
+use crate::blockdev::{BlockDev, SECTOR_BYTES, SharedDisk, check_request};
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::image::OpenMode;
 use crate::tag::IoTag;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 use rustix::io::Errno;
@@ -27,9 +29,9 @@ use std::time::Duration;
 pub struct DeviceFile {
     /// What is under way, if the kernel was asked to work beside us. It goes before the file does.
     pub(super) posted: Option<Posted>,
-    pub(super) file: File,
+    pub(super) file: Arc<File>,
     pub(super) name: String,
-    bytes: u64,
+    pub(super) bytes: u64,
     is_block_device: bool,
     /// Whether buffers have to be aligned.
     pub(super) direct: bool,
@@ -77,7 +79,7 @@ impl DeviceFile {
         }
         Ok(Self {
             posted: None,
-            file,
+            file: Arc::new(file),
             name: path.display().to_string(),
             bytes,
             is_block_device,
@@ -101,7 +103,7 @@ impl DeviceFile {
     }
 
     /// The file itself, for requests of one kind of device.
-    pub(super) const fn file(&self) -> &File {
+    pub(super) fn file(&self) -> &File {
         &self.file
     }
 
@@ -171,6 +173,15 @@ impl BlockDev for DeviceFile {
         result.map_err(|error| self.failed("read", &error, MediaErrorKind::Uncorrectable))?;
         self.overlay(offset, out);
         Ok(())
+    }
+
+    /// Not with requests in flight: what is under way there only the owner knows.
+    fn shared(&self) -> Option<Arc<dyn SharedDisk>> {
+        if self.posted.is_some() {
+            return None;
+        }
+        let shared: Arc<dyn SharedDisk> = Arc::new(SharedFile::of(self));
+        Some(shared)
     }
 
     fn read_batch(&mut self, reads: &mut [(u64, &mut [u8])], tag: IoTag) -> Result<()> {

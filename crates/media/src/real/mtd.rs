@@ -213,8 +213,8 @@ impl Nand for MtdNand {
         Ok(())
     }
 
-    fn counters(&self) -> Option<&Counters> {
-        Some(&self.counters)
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
     }
 }
 

@@ -1,41 +1,46 @@
 //! Which pages of each block are programmed, as far as this session knows.
 //!
 //! The devices themselves do not tell, so a block that was not erased since the medium was opened is
-//! taken as it comes.
+//! taken as it comes. Readers look while the owner of the medium programs.
 
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::nand::{BlockAddress, Geometry, PageAddress};
 use alloc::format;
-use alloc::vec;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU16, Ordering};
 
 const UNKNOWN: u16 = u16::MAX;
 
 /// The first erased page of each block, if it is known.
 pub(super) struct Order {
-    next: Vec<u16>,
+    next: Vec<AtomicU16>,
 }
 
 impl Order {
     /// Nothing is known.
     pub(super) fn unknown(geometry: &Geometry) -> Self {
-        Self { next: vec![UNKNOWN; geometry.blocks as usize] }
+        Self::of(geometry, UNKNOWN)
     }
 
     /// Every block is erased.
     pub(super) fn erased(geometry: &Geometry) -> Self {
-        Self { next: vec![0; geometry.blocks as usize] }
+        Self::of(geometry, 0)
+    }
+
+    fn of(geometry: &Geometry, next: u16) -> Self {
+        Self { next: (0..geometry.blocks).map(|_| AtomicU16::new(next)).collect() }
     }
 
     /// The first erased page of `block`, counted within it.
     pub(super) fn next(&self, block: BlockAddress) -> Option<u32> {
-        self.next.get(block.0 as usize).copied().filter(|next| *next != UNKNOWN).map(u32::from)
+        let next = self.next.get(block.0 as usize)?.load(Ordering::Acquire);
+        (next != UNKNOWN).then_some(u32::from(next))
     }
 
     /// All pages of `block` before `next` are programmed or skipped.
-    pub(super) fn set(&mut self, block: BlockAddress, next: u32) {
-        if let Some(slot) = self.next.get_mut(block.0 as usize) {
-            *slot = next as u16;
+    pub(super) fn set(&self, block: BlockAddress, next: u32) {
+        if let Some(slot) = self.next.get(block.0 as usize) {
+            slot.store(next as u16, Ordering::Release);
         }
     }
 

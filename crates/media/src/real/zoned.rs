@@ -341,8 +341,8 @@ impl<S: ZonedStorage> Nand for ZonedNand<S> {
         false
     }
 
-    fn counters(&self) -> Option<&Counters> {
-        Some(&self.counters)
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
     }
 }
 

@@ -259,8 +259,12 @@ impl Nand for SimNand {
         }
     }
 
-    fn counters(&self) -> Option<&Counters> {
-        Some(&self.counters)
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
+    }
+
+    fn virtual_nanoseconds(&self) -> u64 {
+        self.counters.virtual_nanoseconds
     }
 }
 

@@ -100,7 +100,7 @@ impl<N: Nand> Nand for Counting<N> {
         self.inner.watermark()
     }
 
-    fn counters(&self) -> Option<&Counters> {
-        Some(&self.counters)
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
     }
 }

@@ -169,7 +169,7 @@ impl<N: Nand> Nand for Faulty<N> {
         self.inner.watermark()
     }
 
-    fn counters(&self) -> Option<&Counters> {
+    fn counters(&self) -> Option<Counters> {
         self.inner.counters()
     }
 

@@ -54,7 +54,7 @@ impl<N: Nand> Latency<N> {
 
     fn finish<T>(&mut self, result: T) -> T {
         if let Some(counted) = self.inner.counters() {
-            self.counters = counted.clone();
+            self.counters = counted;
         }
         self.counters.virtual_nanoseconds = self.clock.end();
         result
@@ -129,7 +129,11 @@ impl<N: Nand> Nand for Latency<N> {
         self.inner.watermark()
     }
 
-    fn counters(&self) -> Option<&Counters> {
-        Some(&self.counters)
+    fn counters(&self) -> Option<Counters> {
+        Some(self.counters.clone())
+    }
+
+    fn virtual_nanoseconds(&self) -> u64 {
+        self.counters.virtual_nanoseconds
     }
 }

@@ -102,7 +102,7 @@ fn latency_gives_the_times_of_the_simulator() {
         nand.read(PageAddress(8), &mut [0; 512], &mut [], IoTag::Data).unwrap();
         nand.program(PageAddress(8), &[1; 512], &[], IoTag::Data).unwrap();
         nand.flush().unwrap();
-        nand.counters().cloned()
+        nand.counters()
     };
     assert_eq!(steps(&mut timed), steps(&mut simulated));
     assert_eq!(timed.now_nanoseconds(), simulated.now_nanoseconds());

@@ -6,7 +6,7 @@
 
 use crate::counters::Counters;
 use crate::error::Result;
-use crate::nand::{BlockAddress, Geometry, Nand, PageAddress};
+use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, SharedNand};
 use crate::sim::MediaOperation;
 use crate::tag::IoTag;
 use alloc::sync::Arc;
@@ -110,6 +110,15 @@ impl<N: Nand> Nand for Trace<N> {
         self.inner.flush()
     }
 
+    // Reads and flushes are not recorded, whoever makes them.
+    fn shared(&self) -> Option<Arc<dyn SharedNand>> {
+        self.inner.shared()
+    }
+
+    fn begin_flush(&mut self) -> Result<()> {
+        self.inner.begin_flush()
+    }
+
     fn read_run(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         self.inner.read_run(first, data, spare, tag)
     }
@@ -133,7 +142,7 @@ impl<N: Nand> Nand for Trace<N> {
         self.inner.watermark()
     }
 
-    fn counters(&self) -> Option<&Counters> {
+    fn counters(&self) -> Option<Counters> {
         self.inner.counters()
     }
 

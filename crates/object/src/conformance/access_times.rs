@@ -2,7 +2,7 @@
 
 use super::subject::{Subject, key, pattern};
 use super::{Maker, suite};
-use crate::device::SyncScope;
+use crate::durability::SyncScope;
 use crate::error::ErrorKind;
 use crate::id::ObjectId;
 use alloc::vec;

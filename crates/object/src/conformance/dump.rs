@@ -1,4 +1,5 @@
-//! Everything a host can see of a device, in one canonical form, to compare two devices or two moments.
+//! Everything a host can see of a device, in one canonical form, to compare two devices or two
+//! moments.
 
 use crate::device::ObjectDevice;
 use crate::error::Result;

@@ -1,11 +1,11 @@
-//! Full volumes (N7): filled to the last byte with files as a file system makes them, read, overwritten, opened again and
-//! emptied in every order, round after round. What was accepted is there, what frees is never refused, and in the end there
-//! is as much room as at the start.
+//! Full volumes (N7): filled to the last byte with files as a file system makes them, read,
+//! overwritten, opened again and emptied in every order, round after round. What was accepted is
+//! there, what frees is never refused, and in the end there is as much room as at the start.
 
 use super::subject::{Subject, key, pattern};
 use super::{Maker, suite};
 use crate::SyncScope;
-use crate::device::Durability;
+use crate::durability::Durability;
 use crate::error::ErrorKind;
 use crate::hints::{Hints, ObjectKind};
 use crate::id::{AttributeKey, AttributeKind, ObjectId};
@@ -28,7 +28,8 @@ suite! { "full":
     Crash a_full_volume_is_emptied_across_crashes,
 }
 
-/// Content of the devices for small files: some hundred of them, for every file costs a device on flash its checkpoints.
+/// Content of the devices for small files: some hundred of them, for every file costs a device on
+/// flash its checkpoints.
 const FEW_BYTES: u64 = 256 << 10;
 /// Content of the devices for others.
 const MORE_BYTES: u64 = 2 << 20;
@@ -118,7 +119,8 @@ impl Files {
         written
     }
 
-    /// Makes files of these lengths, drawn, until there is no room; returns how many bytes they have, names included.
+    /// Makes files of these lengths, drawn, until there is no room; returns how many bytes they
+    /// have, names included.
     fn fill(&mut self, lengths: &[usize]) -> usize {
         loop {
             let length = lengths[self.draw.below(lengths.len() as u64) as usize];
@@ -183,7 +185,8 @@ impl Files {
     /// Fills and empties the device once in each of these orders.
     fn rounds(&mut self, lengths: &[usize], orders: &[Order]) {
         let before = self.it.device().space();
-        // Space that is given out by sizes may lie in pieces of a size that nobody has at the start.
+        // Space that is given out by sizes may lie in pieces of a size that nobody has at the
+        // start.
         let mut wanted = (before.available - before.total / 16, 0);
         for &order in orders {
             let bytes = self.fill(lengths);

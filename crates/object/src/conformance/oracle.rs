@@ -4,7 +4,8 @@
 //! some number of the buffered commits, in order and each wholly, leads to.
 
 use super::{Tree, dump};
-use crate::device::{Durability, ObjectDevice, SyncScope};
+use crate::device::ObjectDevice;
+use crate::durability::{Durability, SyncScope};
 use crate::error::Result;
 use crate::id::ObjectId;
 use crate::ram::RamDevice;

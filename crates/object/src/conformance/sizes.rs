@@ -2,7 +2,7 @@
 
 use super::subject::{Subject, key, pattern};
 use super::{Maker, suite};
-use crate::device::Durability;
+use crate::durability::Durability;
 use crate::hints::Hints;
 use crate::id::ObjectId;
 use crate::transaction::Transaction;

@@ -2,7 +2,7 @@
 
 use super::subject::{Subject, key, pattern};
 use super::{Maker, suite};
-use crate::device::Durability;
+use crate::durability::Durability;
 use crate::error::ErrorKind;
 use crate::hints::Hints;
 use crate::id::ObjectId;
@@ -157,7 +157,8 @@ fn a_full_device_lets_go(make: Maker<'_>) {
         durably(&|t| _ = t.punch(*object, 5_001, 7_003));
         durably(&|t| _ = t.truncate(*object, 9_001));
         durably(&|t| _ = t.truncate(*object, 1 << 30));
-        // A name goes, the directory's inode grows, and the file is noted down as one without a name.
+        // A name goes, the directory's inode grows, and the file is noted down as one without a
+        // name.
         durably(&|t| _ = t.remove_attribute(*object, key(0)).set_attribute(*object, key(1), pattern(4, 9)));
         durably(&|t| _ = t.truncate(*object, 9_000).set_attribute(*object, key(1), pattern(5, 20)));
     }

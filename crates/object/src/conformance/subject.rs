@@ -1,7 +1,8 @@
 //! What the cases share: a device under test with short ways to change it and to look at it.
 
 use super::{Harness, Maker, Tree, dump};
-use crate::device::{Durability, ObjectDevice};
+use crate::device::ObjectDevice;
+use crate::durability::Durability;
 use crate::error::{Error, ErrorKind};
 use crate::hints::Hints;
 use crate::id::{AttributeKey, AttributeKind, ObjectId};

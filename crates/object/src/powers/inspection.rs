@@ -27,8 +27,8 @@ pub struct Inspection {
     pub segments_cleaned: u64,
     /// Memory that the device holds, by part.
     pub ram: Vec<(String, u64)>,
-    /// The objects that cost the most programs since the device was opened, the costliest first; a device that
-    /// keeps no such count leaves it empty.
+    /// The objects that cost the most programs since the device was opened, the costliest first; a
+    /// device that keeps no such count leaves it empty.
     pub costliest: Vec<ObjectPrograms>,
     /// The policies that the device works by: what each decides, and its name.
     pub policies: Vec<(String, String)>,
@@ -165,7 +165,8 @@ impl Inspection {
         self.ram.iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// Erases of the least, the average and the most erased of the sound segments; `None` without any.
+    /// Erases of the least, the average and the most erased of the sound segments; `None` without
+    /// any.
     #[must_use]
     pub fn wear_spread(&self) -> Option<WearSpread> {
         let sound = || self.segments.iter().filter(|one| one.state != SegmentState::Bad).map(|one| one.erases);

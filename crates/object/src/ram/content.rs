@@ -83,8 +83,8 @@ impl Content {
         self.size = size;
     }
 
-    /// Zeroes `length` bytes from `offset` and frees the chunks that lie wholly inside, or that hold
-    /// nothing else below the size.
+    /// Zeroes `length` bytes from `offset` and frees the chunks that lie wholly inside, or that
+    /// hold nothing else below the size.
     pub(super) fn punch(&mut self, offset: u64, length: u64) {
         let end = offset.saturating_add(length).min(self.size);
         if offset >= end {

@@ -99,8 +99,8 @@ impl State {
         Ok(())
     }
 
-    /// Refuses what might end above the capacity. Growth is measured against the state before, so it
-    /// may count a chunk twice; only objects removed by the same transaction are credited.
+    /// Refuses what might end above the capacity. Growth is measured against the state before, so
+    /// it may count a chunk twice; only objects removed by the same transaction are credited.
     fn check_space(&self, transaction: &Transaction, capacity_bytes: u64) -> Result<()> {
         let (mut growth, mut credit) = (0, 0);
         let mut removed = BTreeSet::new();
@@ -136,7 +136,8 @@ impl State {
         Ok(())
     }
 
-    /// Whether the contract forbids to refuse `transaction`; then it may even end a little above the capacity.
+    /// Whether the contract forbids to refuse `transaction`; then it may even end a little above
+    /// the capacity.
     fn must_fit(&self, transaction: &Transaction) -> Result<bool> {
         validate::never_needs_space(transaction, &mut Lookup(self))
     }

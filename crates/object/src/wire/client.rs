@@ -4,7 +4,8 @@
 //! `Media` error, because nobody knows whether the request was done.
 
 use super::{MAX_READ_BYTES, Reply, Request};
-use crate::device::{DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectStat, Space, SyncScope};
+use crate::device::{DeviceInfo, Maintenance, ObjectDevice, ObjectStat, Space};
+use crate::durability::{Durability, SyncScope};
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{AttributeKey, ObjectId};
 use crate::transaction::Transaction;

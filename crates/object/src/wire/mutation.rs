@@ -55,8 +55,8 @@ pub fn put(out: &mut Vec<u8>, mutation: &Mutation) {
     }
 }
 
-/// Takes one mutation off the front of `input`; `None` if it is cut short, unknown or not in its one
-/// form. Whether it can apply is for [`validate`](crate::validate::validate) to say.
+/// Takes one mutation off the front of `input`; `None` if it is cut short, unknown or not in its
+/// one form. Whether it can apply is for [`validate`](crate::validate::validate) to say.
 pub fn take(input: &mut &[u8]) -> Option<Mutation> {
     let code = take_byte(input)?;
     let object = ObjectId(varint::take(input)?);

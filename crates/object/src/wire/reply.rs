@@ -127,8 +127,8 @@ impl Reply {
         frame::finish(out)
     }
 
-    /// The sequence number of a frame and the reply in it; `Ok((_, None))` if the frame is sound and
-    /// what it carries is not a reply in its one form.
+    /// The sequence number of a frame and the reply in it; `Ok((_, None))` if the frame is sound
+    /// and what it carries is not a reply in its one form.
     ///
     /// # Errors
     /// If it is no frame.

@@ -3,7 +3,7 @@
 use super::frame::{self, FrameError};
 use super::mutation::{put_key, put_list, take_key, take_list};
 use super::{put_id, take_bool, take_byte, take_id};
-use crate::device::{Durability, SyncScope};
+use crate::durability::{Durability, SyncScope};
 use crate::id::{AttributeKey, ObjectId};
 use crate::transaction::Transaction;
 use alloc::vec::Vec;

@@ -1,7 +1,7 @@
 //! The device's end of the wire: one request in, one reply out.
 //!
-//! It keeps nothing between two requests and never fails: bytes that are no request get a reply that
-//! says so. What a request may make the device allocate is bounded.
+//! It keeps nothing between two requests and never fails: bytes that are no request get a reply
+//! that says so. What a request may make the device allocate is bounded.
 
 use super::{MAX_ITEMS, MAX_READ_BYTES, Reply, Request};
 use crate::device::ObjectDevice;

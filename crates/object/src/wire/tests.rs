@@ -1,7 +1,8 @@
 //! Every request and every reply there and back, damage, and hostile bytes.
 
 use super::*;
-use crate::device::{DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectStat, Space, SyncScope};
+use crate::device::{DeviceInfo, Maintenance, ObjectDevice, ObjectStat, Space};
+use crate::durability::{Durability, SyncScope};
 use crate::error::{Error, ErrorKind};
 use crate::id::{AttributeKey, AttributeKind};
 use crate::ram::RamDevice;

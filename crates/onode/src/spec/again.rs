@@ -1,5 +1,5 @@
-//! What of a spec it takes to open the same volume again: the places, and how it is used. What only making one needs is left
-//! out, and so is what is done once.
+//! What of a spec it takes to open the same volume again: the places, and how it is used. What only
+//! making one needs is left out, and so is what is done once.
 
 use super::{Beside, Fast, Medium, Memory, Spec, Tiers};
 use std::path::PathBuf;

@@ -2,8 +2,8 @@
 
 use super::{figure_of, size_of, unknown_part};
 use crate::error::{Class, Error, Result};
-use crate::size::exact_size;
 use crate::spec::Shape;
+use crate::spec::size::exact_size;
 use onode_scm::Mode;
 use std::fmt;
 use std::path::PathBuf;

@@ -10,7 +10,7 @@
 
 use super::{figure_of, size_of, unknown_part};
 use crate::error::{Class, Error, Result};
-use crate::size::exact_size;
+use crate::spec::size::exact_size;
 use onode_object::Acknowledge;
 use std::fmt;
 use std::path::PathBuf;
@@ -36,9 +36,11 @@ pub struct Tiers {
     pub sections: Vec<Section>,
     /// When a durable change counts as done where nobody said otherwise: from now on.
     pub acknowledge: Option<Acknowledge>,
-    /// Space of a new fast disk is given out in segments and sub-segments as in paper 4, not in exact runs.
+    /// Space of a new fast disk is given out in segments and sub-segments as in paper 4, not in
+    /// exact runs.
     pub as_in_paper: bool,
-    /// Bytes of an erase block or stripe of a new fast disk: what the device tells of itself if `None`, else 256 KiB.
+    /// Bytes of an erase block or stripe of a new fast disk: what the device tells of itself if
+    /// `None`, else 256 KiB.
     pub erase_block: Option<u32>,
     /// The disks are not told of blocks that hold nothing of value any more.
     pub keeps_unneeded: bool,

@@ -33,7 +33,8 @@ pub struct Checkpoint {
     pub seconds: i64,
 }
 
-/// Working memory that can be saved by [`checkpoint`](Self::checkpoint) and gone on with by [`Heap::restore`].
+/// Working memory that can be saved by [`checkpoint`](Self::checkpoint) and gone on with by
+/// [`Heap::restore`].
 pub struct Arena {
     name: Vec<u8>,
     heap: Heap,
@@ -60,8 +61,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Heap {
-    /// Makes an arena of at least `bytes`, which reads as zeros. It has no checkpoint yet: until it has one there is nothing
-    /// to go on from.
+    /// Makes an arena of at least `bytes`, which reads as zeros. It has no checkpoint yet: until it
+    /// has one there is nothing to go on from.
     ///
     /// # Errors
     /// `Exists`, `Invalid` (no name, less than 256 KiB), `NoSpace`.
@@ -84,8 +85,8 @@ impl Heap {
     /// Opens an arena as the checkpoint has saved it.
     ///
     /// # Errors
-    /// `NotFound` if there is no such arena or checkpoint, `Corrupt` if what it needs is damaged, `Busy` if the arena is
-    /// open already, here or in another process.
+    /// `NotFound` if there is no such arena or checkpoint, `Corrupt` if what it needs is damaged,
+    /// `Busy` if the arena is open already, here or in another process.
     pub fn restore(&self, arena: &[u8], checkpoint: &[u8]) -> Result<Arena> {
         check_name("an arena", arena)?;
         let mut claim = self.shared().claim_arena(arena)?;
@@ -196,7 +197,8 @@ impl Arena {
         self.state().notes = None;
     }
 
-    /// A block of at least `bytes`: where it begins, in bytes from the start of the arena. It holds anything.
+    /// A block of at least `bytes`: where it begins, in bytes from the start of the arena. It holds
+    /// anything.
     ///
     /// # Errors
     /// `NoSpace`.
@@ -240,7 +242,8 @@ impl Arena {
         self.blocks.block_of(address)
     }
 
-    /// Where the data structure of the arena begins, for whoever restores it. It is part of every checkpoint.
+    /// Where the data structure of the arena begins, for whoever restores it. It is part of every
+    /// checkpoint.
     ///
     /// # Errors
     /// `Invalid` if the reference does not lead to a block of the arena.
@@ -264,7 +267,8 @@ impl Arena {
     /// What [`set_root`](Self::set_root) was given.
     ///
     /// # Errors
-    /// `NotFound` if that was nothing, `Invalid` if it was a value of another type or layout, `Corrupt`.
+    /// `NotFound` if that was nothing, `Invalid` if it was a value of another type or layout,
+    /// `Corrupt`.
     pub fn root<T: Plain>(&self) -> Result<Ref<T>> {
         self.root_of(&Kind::of::<T>()).map(Ref::at)
     }
@@ -285,11 +289,12 @@ impl Arena {
         kind.start_in(self, address).map(|_| address).ok_or_else(gone)
     }
 
-    /// Makes the arena what a checkpoint of it has saved; what was stored since is lost. References hold as far as they did
-    /// then.
+    /// Makes the arena what a checkpoint of it has saved; what was stored since is lost. References
+    /// hold as far as they did then.
     ///
     /// # Errors
-    /// `NotFound`, `Corrupt`: the arena is as it was. `Media` from a host that does not clear memory.
+    /// `NotFound`, `Corrupt`: the arena is as it was. `Media` from a host that does not clear
+    /// memory.
     pub fn restore(&mut self, checkpoint: &[u8]) -> Result<()> {
         self.state().restore(checkpoint)?;
         if self.memory.load(0) != MAGIC || self.memory.load(8) != self.memory.length() {

@@ -26,7 +26,8 @@ const SLOTS_FOR_PAUSE: usize = 1024;
 pub struct Report {
     /// Pages that differ from the checkpoint before.
     pub pages: u64,
-    /// Bytes written for it: pages, those twice that changed while they were copied, record and name.
+    /// Bytes written for it: pages, those twice that changed while they were copied, record and
+    /// name.
     pub bytes_written: u64,
     /// Pages copied during the pause.
     pub pages_in_pause: u64,
@@ -252,7 +253,8 @@ impl State {
     }
 }
 
-/// An image of an arena that is no checkpoint yet; dropped, it becomes none, and what was copied is of use to the next.
+/// An image of an arena that is no checkpoint yet; dropped, it becomes none, and what was copied is
+/// of use to the next.
 #[must_use]
 pub struct Frozen<'a> {
     arena: &'a Arena,
@@ -260,10 +262,12 @@ pub struct Frozen<'a> {
 }
 
 impl Frozen<'_> {
-    /// Makes the image the checkpoint `name`, in place of the one that had the name. The program may go on meanwhile.
+    /// Makes the image the checkpoint `name`, in place of the one that had the name. The program
+    /// may go on meanwhile.
     ///
     /// # Errors
-    /// `NoSpace`, `Media`, `Invalid` or `NameTooLong` for a name that cannot be one; the checkpoint before is as it was.
+    /// `NoSpace`, `Media`, `Invalid` or `NameTooLong` for a name that cannot be one; the checkpoint
+    /// before is as it was.
     pub fn commit(mut self, name: &[u8]) -> Result<Report> {
         let report = self.arena.state().commit(name)?;
         self.is_done = true;
@@ -280,9 +284,9 @@ impl Drop for Frozen<'_> {
 }
 
 impl Arena {
-    /// Saves the arena as it is under a name, in place of what had the name; durable on return. Nobody may store to it
-    /// during the call; a program with threads that do uses [`copy_ahead`](Self::copy_ahead), [`freeze`](Self::freeze) and
-    /// [`Frozen::commit`] instead.
+    /// Saves the arena as it is under a name, in place of what had the name; durable on return.
+    /// Nobody may store to it during the call; a program with threads that do uses
+    /// [`copy_ahead`](Self::copy_ahead), [`freeze`](Self::freeze) and [`Frozen::commit`] instead.
     ///
     /// # Errors
     /// As [`Frozen::commit`]; `Busy` if a frozen image is not committed yet.
@@ -292,8 +296,8 @@ impl Arena {
         self.freeze()?.commit(name)
     }
 
-    /// Copies what has changed since the last checkpoint, so that the next one finds little to do. The program goes on
-    /// storing meanwhile.
+    /// Copies what has changed since the last checkpoint, so that the next one finds little to do.
+    /// The program goes on storing meanwhile.
     ///
     /// # Errors
     /// `NoSpace`, `Media`.
@@ -301,8 +305,9 @@ impl Arena {
         self.state().copy_ahead()
     }
 
-    /// Takes the image of this moment. Nobody may store to the arena during the call: this is the pause. How long it takes
-    /// goes with what was stored to since [`copy_ahead`](Self::copy_ahead).
+    /// Takes the image of this moment. Nobody may store to the arena during the call: this is the
+    /// pause. How long it takes goes with what was stored to since
+    /// [`copy_ahead`](Self::copy_ahead).
     ///
     /// # Errors
     /// `NoSpace`, `Media`; `Busy` if the image before is not committed yet.

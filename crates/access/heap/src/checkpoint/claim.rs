@@ -1,7 +1,7 @@
 //! Which arenas are open: each at most once, as two that save to the same slots would spoil both.
 //!
-//! Within a process a list says it; between processes that share the memory, a lock of the kernel on the number of the
-//! arena's file, which ends with the process however it dies.
+//! Within a process a list says it; between processes that share the memory, a lock of the kernel
+//! on the number of the arena's file, which ends with the process however it dies.
 
 use crate::error::{Error, Result};
 use onode::MappedSpace;

@@ -1,7 +1,8 @@
 //! The working memory of an arena: anonymous memory of this process in pages of 4 KiB.
 //!
-//! Bytes are touched through pointers only, because the program stores there at the same time. Every access is checked
-//! against the length. Nothing here is durable; what is, lies in the pages of a checkpoint.
+//! Bytes are touched through pointers only, because the program stores there at the same time.
+//! Every access is checked against the length. Nothing here is durable; what is, lies in the pages
+//! of a checkpoint.
 
 use onode_media::{Domain, MediaErrorKind, Pmem};
 use std::ptr::{NonNull, null_mut};
@@ -16,7 +17,8 @@ pub(crate) struct Memory {
     bytes: usize,
 }
 
-// SAFETY: the range belongs to this value until it is dropped, and it is touched through pointers only.
+// SAFETY: the range belongs to this value until it is dropped, and it is touched through pointers
+// only.
 unsafe impl Send for Memory {}
 // SAFETY: as above; who stores where is settled by whoever uses the arena.
 unsafe impl Sync for Memory {}
@@ -75,7 +77,8 @@ impl Memory {
     fn word(&self, at: u64) -> &AtomicU64 {
         let pointer = self.at(at, 8);
         assert!(at.is_multiple_of(8), "address {at} is not a multiple of 8");
-        // SAFETY: mapped as long as `self` lives, aligned, and stored to as whole words by everyone who uses words.
+        // SAFETY: mapped as long as `self` lives, aligned, and stored to as whole words by everyone
+        // who uses words.
         unsafe { AtomicU64::from_ptr(pointer.cast()) }
     }
 }

@@ -1,7 +1,8 @@
 //! The saved pages of an arena: slots of one page in files whose content is one block each.
 //!
-//! A slot that a checkpoint refers to is never written to. Which ones those are is not noted anywhere: it follows from
-//! the records, and is found by looking at them when the free slots are used up.
+//! A slot that a checkpoint refers to is never written to. Which ones those are is not noted
+//! anywhere: it follows from the records, and is found by looking at them when the free slots are
+//! used up.
 
 use super::memory::PAGE_BYTES;
 use super::record::Saved;

@@ -6,8 +6,8 @@
 //!                     record-SEQUENCE    where the pages of a checkpoint lie
 //!                     name-NAME          the record that a name stands for
 //! ```
-//! A name is replaced by one transaction, after everything that it leads to is durable: there is never one that leads to
-//! half a checkpoint.
+//! A name is replaced by one transaction, after everything that it leads to is durable: there is
+//! never one that leads to half a checkpoint.
 
 use super::memory::PAGE_BYTES;
 use super::record::{Record, Saved};
@@ -255,7 +255,8 @@ impl Store {
         }
     }
 
-    /// Makes at least `needed` slots free: those that no record names, `live` neither; new ones, if those are too few.
+    /// Makes at least `needed` slots free: those that no record names, `live` neither; new ones, if
+    /// those are too few.
     pub(crate) fn gather_slots(
         &mut self,
         current: u64,

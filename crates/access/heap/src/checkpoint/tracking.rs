@@ -1,10 +1,11 @@
 //! Which pages of an arena were stored to since they were last looked at.
 //!
-//! Linux 6.7 and later say it: pages are write-protected by `userfaultfd` in its asynchronous mode, where the kernel takes
-//! the protection away at the first store without asking anybody, and the `PAGEMAP_SCAN` call lists pages without it and
-//! protects them again, in one walk over the page table. Where that is not to be had (an older kernel, a container that
-//! forbids the call), pages are compared with what was saved of them ([`Tracking::Comparison`]): the same pages are
-//! found, in a time that goes with the size of the arena.
+//! Linux 6.7 and later say it: pages are write-protected by `userfaultfd` in its asynchronous mode,
+//! where the kernel takes the protection away at the first store without asking anybody, and the
+//! `PAGEMAP_SCAN` call lists pages without it and protects them again, in one walk over the page
+//! table. Where that is not to be had (an older kernel, a container that forbids the call), pages
+//! are compared with what was saved of them ([`Tracking::Comparison`]): the same pages are found,
+//! in a time that goes with the size of the arena.
 
 use super::memory::{Memory, PAGE_BYTES};
 use std::fs::File;
@@ -119,8 +120,8 @@ impl KernelNotes {
             mode: UFFDIO_REGISTER_MODE_WP,
             ioctls: 0,
         };
-        // SAFETY: the argument is what this request wants, and the range is that of `memory`; in the asynchronous mode no
-        // access waits for anybody.
+        // SAFETY: the argument is what this request wants, and the range is that of `memory`; in
+        // the asynchronous mode no access waits for anybody.
         checked(unsafe { libc::ioctl(protection.as_raw_fd(), UFFDIO_REGISTER as _, &raw mut register) })?;
         let pagemap = File::open("/proc/self/pagemap")?;
         let mut notes = Self { pagemap, _protection: protection, found: vec![PageRegion::default(); RANGES] };
@@ -145,8 +146,8 @@ impl KernelNotes {
                 return_mask: PAGE_IS_WRITTEN,
                 ..ScanArguments::default()
             };
-            // SAFETY: the argument is what this request wants, its ranges go to a vector with that much room, and all
-            // that changes in the memory is that its pages are protected.
+            // SAFETY: the argument is what this request wants, its ranges go to a vector with that
+            // much room, and all that changes in the memory is that its pages are protected.
             let code = unsafe { libc::ioctl(self.pagemap.as_raw_fd(), PAGEMAP_SCAN as _, &raw mut arguments) };
             let count = checked(code)? as usize;
             for range in self.found.get(..count).unwrap_or_default() {

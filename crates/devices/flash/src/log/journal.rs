@@ -78,7 +78,7 @@ impl Log {
     /// Programs one page of the journal. False if the segment had to be given up; the content is then
     /// readable from memory, the records are not needed any more.
     fn program_one_journal_page(&mut self, content: Vec<u8>, records: &[u8]) -> Result<bool> {
-        let flushed = core::mem::take(&mut self.store.flushed);
+        let flushed = self.store.take_flushed();
         let layout = self.store.layout;
         let waiting = self.waiting_frames(layout.journal_bytes() - content.len() - records.len());
         let Some(open) = &mut self.open[Stream::Journal as usize] else { return Ok(false) };

@@ -1,51 +1,68 @@
-//! Reading back what the log holds: from buffers, from memory after a failed program, or from verified pages.
+//! Reading back what the log holds: from buffers, from memory after a failed program, or from verified pages. What
+//! waits in memory is copied at once; the pages that have the rest are a list, so that they can be read elsewhere.
 
 use super::Log;
 use crate::errors::damaged;
 use crate::format::BlobReference;
-use crate::layout::SegmentPage;
+use crate::layout::{Layout, SegmentPage};
+use crate::pages::{PageReader, Want};
 use alloc::format;
 use alloc::vec::Vec;
+use core::ops::Range;
 use onode_media::IoTag;
-use onode_object::Result;
+use onode_object::{Error, Result};
 
 impl Log {
     /// Reads `out.len()` bytes of one segment from `location`, from memory or from verified pages.
     pub fn read(&mut self, location: u64, out: &mut [u8], tag: IoTag) -> Result<()> {
-        let layout = self.store.layout;
-        if !layout.contains(location, out.len() as u64) {
-            return Err(damaged(format!("{} bytes at {location} are outside the medium", out.len())));
+        let mut wants = Vec::new();
+        self.gather(location, out, 0..out.len(), &mut wants)?;
+        self.store.reader(tag).read(&wants, out).map_err(Error::from)
+    }
+
+    /// Fills `range` of `out`, which begins with the byte at `location`, with what waits in memory, and adds to `wants`
+    /// the pages that have the rest.
+    pub fn gather(&self, location: u64, out: &mut [u8], range: Range<usize>, wants: &mut Vec<Want>) -> Result<()> {
+        let layout = &self.store.layout;
+        if !layout.contains(location, range.len() as u64) {
+            return Err(damaged(format!("{} bytes at {location} are outside the medium", range.len())));
         }
         let sequence = self.table.get(layout.segment_of(location)).sequence;
         let payload = self.payload();
-        let (mut at, mut offset) = layout.page_of(location);
-        let mut rest = out;
-        while !rest.is_empty() {
-            let count = rest.len().min(payload - offset as usize);
+        let (mut at, offset) = layout.page_of(location);
+        let (mut to, mut from) = (range.start, offset as usize);
+        while to < range.end {
+            let count = (range.end - to).min(payload - from);
             if let Some(front) = self.buffered(at) {
-                let bytes = front.get(offset as usize..offset as usize + count);
-                let bytes = bytes.ok_or_else(|| damaged("bytes that were never written"))?;
-                rest[..count].copy_from_slice(bytes);
-            } else if let Some(bytes) = self.waiting_pages.bytes(at, offset as usize, count) {
-                rest[..count].copy_from_slice(bytes);
-            } else if offset == 0 && rest.len() >= payload {
-                let mut pages = (rest.len() / payload) as u32;
+                let bytes = front.get(from..from + count);
+                out[to..to + count].copy_from_slice(bytes.ok_or_else(|| damaged("bytes that were never written"))?);
+            } else if let Some(bytes) = self.waiting_pages.bytes(at, from, count) {
+                out[to..to + count].copy_from_slice(bytes);
+            } else if from == 0 && count == payload {
                 // What waits in a buffer comes after what is on the medium.
-                if let Some((page, _)) = self.waiting(at.segment) {
-                    pages = pages.min(page - at.page);
-                }
-                let bytes = pages as usize * payload;
-                self.store.whole_pages(at, sequence, &mut rest[..bytes], tag)?;
+                let before = self.waiting(at.segment).map_or(u32::MAX, |(page, _)| page - at.page);
+                let pages = layout.run(at, ((range.end - to) / payload) as u32).clamp(1, before);
+                // A page with its trailer in it that is alone is kept, like one of which a part is needed.
+                let kept = pages == 1 && !Layout::trailer_in_spare(&layout.geometry);
+                wants.extend((0..pages).map(|page| {
+                    let to = to + page as usize * payload;
+                    Want {
+                        at: SegmentPage { page: at.page + page, ..at },
+                        sequence,
+                        from: 0,
+                        to: to..to + payload,
+                        kept,
+                    }
+                }));
                 at.page += pages;
-                rest = &mut rest[bytes..];
+                to += pages as usize * payload;
                 continue;
             } else {
-                let page = self.store.page(at, sequence, tag)?;
-                rest[..count].copy_from_slice(&page.payload[offset as usize..offset as usize + count]);
+                wants.push(Want { at, sequence, from, to: to..to + count, kept: true });
             }
-            rest = &mut rest[count..];
+            to += count;
             at.page += 1;
-            offset = 0;
+            from = 0;
         }
         Ok(())
     }

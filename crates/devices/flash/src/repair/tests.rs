@@ -82,7 +82,8 @@ fn contents_of(core: &mut Core) -> Vec<ObjectId> {
     let objects = core.list(ObjectId(0), 1000).unwrap();
     for &object in &objects {
         let mut bytes = vec![0; 1700];
-        assert_eq!(core.read(object, 0, &mut bytes).unwrap(), 1700);
+        let plan = core.plan_read(object, 0, &mut bytes).unwrap();
+        assert_eq!(plan.carry_out(&mut core.log.store.reader(IoTag::Check), &mut bytes).unwrap(), 1700);
         assert!(bytes.iter().all(|&byte| byte == object.0 as u8));
     }
     objects

@@ -47,6 +47,11 @@ impl SavedPages {
         self.copies.is_empty()
     }
 
+    /// Whether there is a copy of the page at `address`.
+    pub fn has(&self, address: PageAddress) -> bool {
+        self.copies.contains_key(&address.0)
+    }
+
     /// The payload of `page` and its sequence number, from its copy if there is one that is sound.
     ///
     /// # Errors

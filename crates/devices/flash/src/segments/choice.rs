@@ -1,9 +1,10 @@
 //! Which free segment is opened next: what spreads wear without moving anything.
 //!
-//! The wear policy decides, by erases and by how long the content will probably stay.
+//! The wear policy decides, by erases and by how long the content will probably stay. What is pinned waits.
 
 use super::{SegmentState, SegmentTable};
 use crate::policy::{Placement, Stream, WearPolicy};
+use alloc::collections::BTreeSet;
 
 /// How free segments are chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,22 +37,34 @@ impl Choice {
 }
 
 impl SegmentTable {
-    /// The segment that `stream` opens next, if one is free.
+    /// The segment that `stream` opens next, if one is free. If others are read in all of them, waits for the first
+    /// of those reads: it needs nothing that the caller has.
     pub fn choose_free(&mut self, stream: Stream) -> Option<u32> {
+        loop {
+            let pinned = self.pins.segments();
+            let chosen = self.choose_from(stream, &pinned);
+            if let Some(chosen) = chosen {
+                self.choice.next = (chosen + 1) % self.entries.len() as u32;
+                return Some(chosen);
+            }
+            if pinned.is_empty() || self.in_state(SegmentState::Free) == 0 {
+                return None;
+            }
+            self.pins.wait();
+        }
+    }
+
+    /// The best free segment for `stream` beside those that are `pinned`.
+    fn choose_from(&self, stream: Stream, pinned: &BTreeSet<u32>) -> Option<u32> {
         let Choice { policy, next, .. } = self.choice;
         let long_lived = self.choice.is_long_lived(stream);
         let count = self.entries.len() as u32;
         // In turn: as many steps as it is away from where the search begins.
         let turn = |number: u32| if policy == WearPolicy::Off { (number + count - next) % count } else { 0 };
-        let chosen = self
-            .iter()
-            .filter(|(_, one)| one.state == SegmentState::Free)
+        self.iter()
+            .filter(|(number, one)| one.state == SegmentState::Free && !pinned.contains(number))
             .min_by_key(|(number, one)| (policy.rank_free(one.erases, long_lived), turn(*number), *number))
-            .map(|(number, _)| number);
-        if let Some(chosen) = chosen {
-            self.choice.next = (chosen + 1) % count;
-        }
-        chosen
+            .map(|(number, _)| number)
     }
 
     /// Erases of the most worn of the free segments.

@@ -7,7 +7,9 @@ pub mod pairwise;
 pub mod patched;
 
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};
-use onode_media::{BlockAddress, Counters, Geometry, IoTag, Nand, PageAddress, Result, SimNand, SimOptions};
+use onode_media::{
+    BlockAddress, Counters, Geometry, IoTag, Nand, PageAddress, Result, SharedNand, SimNand, SimOptions,
+};
 use onode_object::ObjectDevice;
 use onode_object::conformance::Harness;
 use std::sync::{Arc, Mutex};
@@ -60,8 +62,21 @@ impl Nand for Shared {
     fn flush(&mut self) -> Result<()> {
         self.with(|nand| nand.flush())
     }
-    fn counters(&self) -> Option<&Counters> {
+    fn counters(&self) -> Option<Counters> {
         None
+    }
+    fn shared(&self) -> Option<Arc<dyn SharedNand>> {
+        Some(Arc::new(self.clone()))
+    }
+}
+
+/// One request at a time, but each without the device's lock.
+impl SharedNand for Shared {
+    fn read_run(&self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
+        self.with(|nand| nand.read_run(first, data, spare, tag))
+    }
+    fn finish_flush(&self) -> Result<()> {
+        self.with(|nand| nand.flush())
     }
 }
 

@@ -76,7 +76,8 @@ impl Harness for Scm {
 
     fn crash(&mut self) {
         self.cuts += 1;
-        // Two modes promise nothing of content for the loss of power, and everything for the end of a process.
+        // Two modes promise nothing of content for the loss of power, and everything for the end of
+        // a process.
         self.mount_image(self.memory.crash_image(match self.mode {
             Mode::Mem | Mode::Meta => Survival::Everything,
             Mode::Sync | Mode::Atomic => Survival::Words(self.cuts),

@@ -1,4 +1,5 @@
-//! The memory as one process sees it, which dies at a store of the test's choice: what it stored before stays.
+//! The memory as one process sees it, which dies at a store of the test's choice: what it stored
+//! before stays.
 
 use onode_media::sim::SimPmem;
 use onode_media::{Domain, Pmem, Result};

@@ -1,12 +1,12 @@
 //! Changes of the tree: entries are put and removed, nodes split and merged, in memory.
 
 use super::{Counts, ReadNodes, Tree, Walk};
-use crate::errors::damaged;
+use crate::errors::{bug, damaged};
 use crate::node::{CAPACITY, Child, INNER_BYTES, Items, Key, Node, leaf_bytes};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use onode_object::Result;
+use onode_object::{Error, Result};
 
 /// Nodes with less are merged with a neighbour if both fit well into one.
 const MERGE_BELOW: usize = CAPACITY / 3;
@@ -28,8 +28,8 @@ impl Tree {
         let root = self.root.get_or_insert_with(first);
         let mut walk = Walk { io, counts: &mut self.counts, freed: &mut self.freed, round: self.round };
         let Some((right_key, right)) = walk.put(root, None, key, value)? else { return Ok(()) };
+        let level = root.node.as_ref().map(|node| node.level + 1).ok_or_else(|| bug("the root is not in memory"))?;
         let left = core::mem::take(root);
-        let level = left.node.as_ref().map_or(0, |node| node.level) + 1;
         let items = Items::Inner(vec![(Key::default(), left), (right_key, right)]);
         let node = Node { level, items, bytes: 2 * INNER_BYTES, used: self.round };
         root.node = Some(Box::new(node));
@@ -66,6 +66,11 @@ impl Tree {
     }
 }
 
+/// A node above the leaves has nothing below it: what should be there would be taken for never written.
+pub(super) fn empty_inner() -> Error {
+    damaged("a node above the leaves is empty")
+}
+
 /// A node that was changed, and so has no block, goes.
 pub(super) const fn drop_dirty(counts: &mut Counts) {
     counts.nodes = counts.nodes.saturating_sub(1);
@@ -93,10 +98,9 @@ impl Walk<'_> {
                 node.bytes += leaf_bytes(&value);
                 match items.binary_search_by(|(at, _)| at.cmp(&key)) {
                     Ok(at) => {
-                        if let Some((_, old)) = items.get_mut(at) {
-                            node.bytes -= leaf_bytes(old);
-                            *old = value;
-                        }
+                        let (_, old) = items.get_mut(at).ok_or_else(|| bug("an entry that was found is gone"))?;
+                        node.bytes -= leaf_bytes(old);
+                        *old = value;
                     }
                     Err(at) => {
                         is_last = at == items.len();
@@ -108,7 +112,7 @@ impl Walk<'_> {
                 let at = items.partition_point(|(at, _)| *at <= key).saturating_sub(1);
                 let last = items.len().saturating_sub(1);
                 // The entry must not be lost with a node that has no place for it.
-                let (least, next) = items.get_mut(at).ok_or_else(|| damaged("a node above the leaves is empty"))?;
+                let (least, next) = items.get_mut(at).ok_or_else(empty_inner)?;
                 let split = self.put(next, below, key, value)?;
                 *least = (*least).min(key);
                 if let Some(right) = split {
@@ -119,16 +123,20 @@ impl Walk<'_> {
             }
         }
         self.touch(child);
-        Ok(self.split(child, is_last))
+        self.split(child, is_last)
     }
 
     /// Splits a node that is too full: in the middle, or before the last entry if that came in just now, so that
     /// entries that come in order fill their nodes.
-    fn split(&mut self, child: &mut Child, before_last: bool) -> Option<(Key, Child)> {
-        let node = child.node.as_mut()?;
+    fn split(&mut self, child: &mut Child, before_last: bool) -> Result<Option<(Key, Child)>> {
+        let node = child.node.as_mut().ok_or_else(|| bug("a node that was changed is not in memory"))?;
         if node.bytes <= CAPACITY {
-            return None;
+            return Ok(None);
         }
+        if node.count() < 2 {
+            return Err(bug("an entry is larger than a node"));
+        }
+        let no_right_half = || bug("a node was split into one");
         let (key, items, bytes) = match &mut node.items {
             Items::Leaf(items) => {
                 let mut left = 0;
@@ -139,12 +147,12 @@ impl Walk<'_> {
                 let at = if before_last { items.len() - 1 } else { middle.unwrap_or(0) };
                 let right = items.split_off(at.clamp(1, items.len() - 1));
                 let bytes = right.iter().map(|(_, value)| leaf_bytes(value)).sum();
-                (right.first()?.0, Items::Leaf(right), bytes)
+                (right.first().ok_or_else(no_right_half)?.0, Items::Leaf(right), bytes)
             }
             Items::Inner(items) => {
                 let at = if before_last { items.len() - 1 } else { items.len() / 2 };
                 let right = items.split_off(at.clamp(1, items.len() - 1));
-                (right.first()?.0, Items::Inner(right.into_iter().collect()), 0)
+                (right.first().ok_or_else(no_right_half)?.0, Items::Inner(right), 0)
             }
         };
         let bytes = if bytes == 0 { items_bytes(&items) } else { bytes };
@@ -153,7 +161,7 @@ impl Walk<'_> {
         self.counts.nodes += 1;
         self.counts.dirty += 1;
         self.counts.cached += 1;
-        Some((key, Child { node: Some(Box::new(right)), ..Child::default() }))
+        Ok(Some((key, Child { node: Some(Box::new(right)), ..Child::default() })))
     }
 
     fn remove(&mut self, child: &mut Child, level: Option<u16>, key: &Key) -> Result<bool> {
@@ -167,7 +175,7 @@ impl Walk<'_> {
             }
             Items::Inner(items) => {
                 let at = items.partition_point(|(at, _)| at <= key).saturating_sub(1);
-                let Some((_, next)) = items.get_mut(at) else { return Ok(false) };
+                let (_, next) = items.get_mut(at).ok_or_else(empty_inner)?;
                 if !self.remove(next, below, key)? {
                     return Ok(false);
                 }
@@ -179,7 +187,7 @@ impl Walk<'_> {
                 } else if bytes < MERGE_BELOW {
                     // A neighbour that cannot be read stays alone.
                     let left = if at > 0 { at - 1 } else { at };
-                    if self.merge(items, left, below) {
+                    if self.merge(items, left, below)? {
                         node.bytes -= INNER_BYTES;
                     }
                 }
@@ -190,28 +198,28 @@ impl Walk<'_> {
     }
 
     /// Joins the nodes at `left` and behind it if they fit well into one.
-    fn merge(&mut self, items: &mut Vec<(Key, Child)>, left: usize, level: Option<u16>) -> bool {
-        let Some([(_, one), (_, two)]) = items.get_mut(left..left + 2) else { return false };
+    fn merge(&mut self, items: &mut Vec<(Key, Child)>, left: usize, level: Option<u16>) -> Result<bool> {
+        let Some([(_, one), (_, two)]) = items.get_mut(left..left + 2) else { return Ok(false) };
         let (Ok(first), Ok(second)) = (self.load(one, level).map(|it| it.bytes), self.load(two, level)) else {
-            return false;
+            return Ok(false);
         };
         if first + second.bytes > MERGE_UP_TO {
-            return false;
+            return Ok(false);
         }
         self.touch(one);
         self.touch(two);
-        let (_, mut gone) = items.remove(left + 1);
-        let Some((_, stays)) = items.get_mut(left) else { return false };
-        if let (Some(to), Some(from)) = (stays.node.as_mut(), gone.node.take()) {
-            to.bytes += from.bytes;
-            match (&mut to.items, from.items) {
-                (Items::Leaf(to), Items::Leaf(from)) => to.extend(from),
-                (Items::Inner(to), Items::Inner(from)) => to.extend(from),
-                _ => {}
-            }
+        let (_, gone) = items.remove(left + 1);
+        let to = items.get_mut(left).and_then(|(_, stays)| stays.node.as_mut());
+        // Both were loaded just now, as nodes of one level.
+        let (Some(to), Some(from)) = (to, gone.node) else { return Err(bug("a node to be merged is not in memory")) };
+        to.bytes += from.bytes;
+        match (&mut to.items, from.items) {
+            (Items::Leaf(to), Items::Leaf(from)) => to.extend(from),
+            (Items::Inner(to), Items::Inner(from)) => to.extend(from),
+            _ => return Err(bug("nodes of two kinds lie on one level")),
         }
         drop_dirty(self.counts);
-        true
+        Ok(true)
     }
 }
 

@@ -5,10 +5,12 @@
 
 use super::edit::drop_dirty;
 use super::{Counts, Tree};
+use crate::errors::bug;
 use crate::node::{CAPACITY, Child, INNER_BYTES, Items, Key, Node, leaf_bytes};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
+use onode_object::Result;
 
 /// What leaves are filled up to; the rest is for entries that grow.
 const LEAF_UP_TO: usize = CAPACITY / 8 * 7;
@@ -17,17 +19,20 @@ const INNER_UP_TO: usize = CAPACITY / 4 * 3;
 
 impl Tree {
     /// Packs what has no block yet.
-    pub fn pack(&mut self) {
-        let Some(root) = self.root.as_mut() else { return };
-        pack_below(root, &mut self.counts);
+    ///
+    /// # Errors
+    /// `Bug`, after which nothing may be written.
+    pub fn pack(&mut self) -> Result<()> {
+        let Some(root) = self.root.as_mut() else { return Ok(()) };
+        pack_below(root, &mut self.counts)?;
         loop {
             let Some(Items::Inner(items)) =
                 self.root.as_mut().and_then(|root| root.node.as_mut()).map(|it| &mut it.items)
             else {
-                return;
+                return Ok(());
             };
             if items.len() != 1 {
-                return;
+                return Ok(());
             }
             self.root = items.pop().map(|(_, child)| child);
             drop_dirty(&mut self.counts);
@@ -35,15 +40,15 @@ impl Tree {
     }
 }
 
-fn pack_below(child: &mut Child, counts: &mut Counts) {
-    let Some(node) = child.node.as_mut().filter(|_| child.block == 0) else { return };
-    let Items::Inner(items) = &mut node.items else { return };
-    items.iter_mut().for_each(|(_, below)| pack_below(below, counts));
+fn pack_below(child: &mut Child, counts: &mut Counts) -> Result<()> {
+    let Some(node) = child.node.as_mut().filter(|_| child.block == 0) else { return Ok(()) };
+    let Items::Inner(items) = &mut node.items else { return Ok(()) };
+    items.iter_mut().try_for_each(|(_, below)| pack_below(below, counts))?;
     let mut from = 0;
     while from < items.len() {
         let is_changed = |(_, child): &&(Key, Child)| child.block == 0 && child.node.is_some();
         let run = items.get(from..).unwrap_or_default().iter().take_while(is_changed).count();
-        let packed = if run > 1 { pack(items, from..from + run) } else { None };
+        let packed = if run > 1 { pack(items, from..from + run)? } else { None };
         let left = packed.unwrap_or(run);
         for _ in left..run {
             drop_dirty(counts);
@@ -51,12 +56,19 @@ fn pack_below(child: &mut Child, counts: &mut Counts) {
         }
         from += left + 1;
     }
+    Ok(())
 }
 
 /// Shares out the entries of the nodes in `run` anew; how many there are then, if that is fewer.
-fn pack(items: &mut Vec<(Key, Child)>, run: Range<usize>) -> Option<usize> {
+fn pack(items: &mut Vec<(Key, Child)>, run: Range<usize>) -> Result<Option<usize>> {
     let nodes = || items.get(run.clone()).unwrap_or_default().iter().filter_map(|(_, child)| child.node.as_ref());
-    let (level, used) = nodes().next().map(|node| (node.level, node.used))?;
+    let no_run = || bug("nodes to be packed are not there");
+    let (level, used) = nodes().next().map(|node| (node.level, node.used)).ok_or_else(no_run)?;
+    // What is taken apart here must all be put together again.
+    let is_leaf = |node: &Node| matches!(node.items, Items::Leaf(_));
+    if nodes().count() != run.len() || nodes().any(|node| node.level != level || is_leaf(node) != (level == 0)) {
+        return Err(no_run());
+    }
     let most = if level == 0 { LEAF_UP_TO } else { INNER_UP_TO };
     let mut sizes = nodes().flat_map(|node| match &node.items {
         Items::Leaf(items) => items.iter().map(|(_, value)| leaf_bytes(value)).collect::<Vec<_>>(),
@@ -69,9 +81,9 @@ fn pack(items: &mut Vec<(Key, Child)>, run: Range<usize>) -> Option<usize> {
     });
     drop(sizes);
     if count >= run.len() {
-        return None;
+        return Ok(None);
     }
-    let least = items.get(run.start).map(|(least, _)| *least)?;
+    let least = items.get(run.start).map(|(least, _)| *least).ok_or_else(no_run)?;
     let before: Vec<Node> = items.drain(run.clone()).filter_map(|(_, child)| child.node).map(|node| *node).collect();
     let mut packed: Vec<(Key, Node)> = Vec::with_capacity(count);
     let mut put = |key: Key, size: usize, entry: Entry| {
@@ -101,7 +113,7 @@ fn pack(items: &mut Vec<(Key, Child)>, run: Range<usize>) -> Option<usize> {
     let count = packed.len();
     let packed = packed.into_iter().map(|(key, node)| (key, Child { node: Some(Box::new(node)), ..Child::default() }));
     items.splice(run.start..run.start, packed);
-    Some(count)
+    Ok(Some(count))
 }
 
 /// What stands in a node beside its key.

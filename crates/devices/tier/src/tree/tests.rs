@@ -94,4 +94,28 @@ fn an_entry_is_not_lost_in_a_node_without_a_place_for_it() {
     tree.root = Some(Child { node: Some(Box::new(empty)), ..Child::default() });
     let error = tree.put(&mut store, Key::default(), alloc::vec![1]).unwrap_err();
     assert_eq!(error.kind, onode_object::ErrorKind::Corrupt);
+    // Nor is it taken for one that was never there.
+    assert!(tree.get(&mut store, &Key::default()).is_err());
+    assert!(tree.next(&mut store, &Key::default()).is_err());
+    assert!(tree.remove(&mut store, &Key::default()).is_err());
+    assert!(tree.mark(&mut store, &Key::default()).is_err());
+    assert!(tree.way(&mut store, &Key::default(), true, &mut Ways::default()).is_err());
+}
+
+#[test]
+fn a_node_that_is_not_there_is_not_written_as_nothing() {
+    use onode_object::ErrorKind;
+    let changed = |object, node| (Key { object, ..Key::default() }, Child { node, ..Child::default() });
+    let leaf = |level| Node { level, items: Items::Leaf(Vec::new()), bytes: 0, used: 0 };
+    let tree_of = |items: Vec<(Key, Child)>| {
+        let root = Node { level: 1, items: Items::Inner(items), bytes: 0, used: 0 };
+        let mut tree = Tree::at(0, 0, 0);
+        tree.root = Some(Child { node: Some(Box::new(root)), ..Child::default() });
+        tree
+    };
+    let mut tree = tree_of(alloc::vec![changed(1, None), changed(2, Some(Box::new(leaf(0))))]);
+    assert_eq!(tree.settle(&mut || Ok(9)).unwrap_err().kind, ErrorKind::Bug);
+    // Leaves and what is none do not become one node.
+    let mut tree = tree_of(alloc::vec![changed(1, Some(Box::new(leaf(0)))), changed(2, Some(Box::new(leaf(1))))]);
+    assert_eq!(tree.pack().unwrap_err().kind, ErrorKind::Bug);
 }

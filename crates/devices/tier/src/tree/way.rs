@@ -1,5 +1,6 @@
 //! What changes of some entries would touch: every node on the ways to them gets a new block at the next checkpoint.
 
+use super::edit::empty_inner;
 use super::{ReadNodes, Tree, Walk};
 use crate::node::{Child, Items, Key};
 use alloc::collections::BTreeSet;
@@ -54,8 +55,7 @@ impl Tree {
                     if let Some((_, beside)) = items.get(beside).filter(|(_, it)| is_removed && it.block != 0) {
                         ways.clean.insert(beside.block);
                     }
-                    let Some((_, next)) = items.get_mut(at) else { return Ok(()) };
-                    child = next;
+                    child = items.get_mut(at).map(|(_, next)| next).ok_or_else(empty_inner)?;
                 }
             }
         }
@@ -77,9 +77,8 @@ impl Walk<'_> {
         let below = node.level.checked_sub(1);
         if let Items::Inner(items) = &mut node.items {
             let at = items.partition_point(|(at, _)| at <= key).saturating_sub(1);
-            if let Some((_, next)) = items.get_mut(at) {
-                self.mark(next, below, key)?;
-            }
+            let (_, next) = items.get_mut(at).ok_or_else(empty_inner)?;
+            self.mark(next, below, key)?;
         }
         self.touch(child);
         Ok(())

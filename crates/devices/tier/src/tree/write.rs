@@ -1,6 +1,7 @@
 //! Changed nodes get blocks, and everything below a root is visited.
 
 use super::{ReadNodes, Tree, Walk};
+use crate::errors::bug;
 use crate::node::{Child, Items, Key};
 use alloc::vec::Vec;
 use onode_base::checksum::crc32c;
@@ -47,7 +48,8 @@ fn settle(child: &mut Child, allocate: &mut dyn FnMut() -> Result<u64>, out: &mu
     if child.block != 0 {
         return Ok(());
     }
-    let Some(node) = child.node.as_mut() else { return Ok(()) };
+    // It would be written as a reference to block 0, and all below it be gone.
+    let node = child.node.as_mut().ok_or_else(|| bug("a node that changed is not in memory"))?;
     if let Items::Inner(items) = &mut node.items {
         for (_, below) in items {
             settle(below, allocate, out)?;

@@ -159,12 +159,12 @@ fn the_table_entry_is_the_last_write_of_a_program() {
     // A host that refuses the data, then one that refuses the spare bytes: offsets past every file.
     let Layout { data, spare, .. } = Layout::of(SHAPE);
     let entry_before = nand.blocks[0].state;
-    nand.layout = Layout { data: u64::MAX - data, ..Layout::of(SHAPE) };
+    Arc::get_mut(&mut nand.shared).unwrap().layout = Layout { data: u64::MAX - data, ..Layout::of(SHAPE) };
     let refused = nand.program(PageAddress(1), &[2; 2048], &[2; 16], IoTag::Data);
     assert!(refused.is_err());
-    nand.layout = Layout { spare: u64::MAX - spare, ..Layout::of(SHAPE) };
+    Arc::get_mut(&mut nand.shared).unwrap().layout = Layout { spare: u64::MAX - spare, ..Layout::of(SHAPE) };
     assert!(nand.program(PageAddress(1), &[2; 2048], &[2; 16], IoTag::Data).is_err());
-    nand.layout = Layout::of(SHAPE);
+    Arc::get_mut(&mut nand.shared).unwrap().layout = Layout::of(SHAPE);
     assert_eq!(nand.blocks[0].state, entry_before);
     drop(nand);
     let mut nand = test.open().unwrap();
@@ -182,9 +182,9 @@ fn old_spare_bytes_never_shine_through() {
     nand.program(PageAddress(0), &[2; 2048], &[], IoTag::Data).unwrap();
     assert_eq!(get(&mut nand, 0), (2, 0xff));
     // Data and spare bytes are written, the table entry is refused; the page is programmed again.
-    nand.layout = Layout { table: u64::MAX / 2 + 1, ..Layout::of(SHAPE) };
+    Arc::get_mut(&mut nand.shared).unwrap().layout = Layout { table: u64::MAX / 2 + 1, ..Layout::of(SHAPE) };
     assert!(nand.program(PageAddress(1), &[3; 2048], &[3; 16], IoTag::Data).is_err());
-    nand.layout = Layout::of(SHAPE);
+    Arc::get_mut(&mut nand.shared).unwrap().layout = Layout::of(SHAPE);
     nand.program(PageAddress(1), &[4; 2048], &[], IoTag::Data).unwrap();
     assert_eq!(get(&mut nand, 1), (4, 0xff));
 }
@@ -448,4 +448,25 @@ fn errors_name_the_file() {
     drop(nand);
     test.patch_header(100, &[1], false);
     assert!(test.open().err().unwrap().to_string().contains(&name));
+}
+
+#[test]
+fn readers_see_what_the_owner_programs_and_are_counted_with_it() {
+    let test = TestFile::new("shared");
+    let mut nand = test.create();
+    let shared = nand.shared().unwrap();
+    let (mut data, mut spare) = (vec![0; 2 * 2048], vec![0; 2 * 16]);
+    shared.read_run(PageAddress(3), &mut data, &mut spare, IoTag::Data).unwrap();
+    assert!(data.iter().chain(&spare).all(|byte| *byte == 0xff));
+    nand.program(PageAddress(3), &[5; 2048], &[6; 16], IoTag::Data).unwrap();
+    shared.read_run(PageAddress(3), &mut data, &mut spare, IoTag::Data).unwrap();
+    assert_eq!((data[0], data[2048], spare[0], spare[16]), (5, 0xff, 6, 0xff));
+    nand.begin_flush().unwrap();
+    shared.finish_flush().unwrap();
+    nand.erase(BlockAddress(0), IoTag::Data).unwrap();
+    shared.read_run(PageAddress(3), &mut data, &mut [], IoTag::Cleaning).unwrap();
+    assert!(data.iter().all(|byte| *byte == 0xff));
+    let counters = nand.counters().unwrap();
+    assert_eq!((counters.of(IoTag::Data).reads, counters.of(IoTag::Cleaning).reads), (4, 2));
+    assert!(shared.read_run(PageAddress(15), &mut data, &mut [], IoTag::Data).is_err(), "it leaves its block");
 }

@@ -280,3 +280,29 @@ fn things_that_are_no_device_are_told_apart() {
     let error = BlockNand::open(&file.0, OpenMode::ReadOnly).map(drop).unwrap_err().to_string();
     assert!(error.starts_with(&words), "{error}");
 }
+
+#[test]
+fn readers_of_a_file_see_what_the_owner_programs_and_are_counted_with_it() {
+    let path = std::env::temp_dir().join(format!("onode-block-shared-{}", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    std::fs::File::create(&path).unwrap();
+    let mut nand = BlockNand::create(&path, SHAPE, [1; 16]).unwrap();
+    let shared = nand.shared().unwrap();
+    nand.program_run(PageAddress(9), &[7; 2 * PAGE], &[], IoTag::Data).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                // Aligned or not.
+                let mut data = vec![0; 3 * PAGE + 1];
+                shared.read_run(PageAddress(9), &mut data[1..], &mut [], IoTag::Data).unwrap();
+                assert_eq!((data[1], data[2 * PAGE], data[1 + 2 * PAGE]), (7, 7, 0xff));
+            });
+        }
+    });
+    assert_eq!(nand.counters().unwrap().of(IoTag::Data).reads, 9);
+    nand.begin_flush().unwrap();
+    shared.finish_flush().unwrap();
+    drop(nand);
+    let _ = std::fs::remove_file(&path);
+    assert!(BlockNand::create_on(Forgetful::new(2 << 20), SHAPE, [1; 16]).unwrap().shared().is_none());
+}

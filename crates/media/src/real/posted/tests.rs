@@ -92,7 +92,7 @@ fn a_write_that_the_device_did_not_take_is_said_by_the_flush_and_stays_readable(
     device.post_write(0, &block(1, 4), IoTag::Data).unwrap();
     device.flush().unwrap();
     // The kernel refuses what follows: the descriptor behind the device is one for reading.
-    device.file = File::open(&place.0).unwrap();
+    device.file = File::open(&place.0).unwrap().into();
     device.direct = false;
     let posted = device.post_write(BLOCK as u64, &block(2, 2), IoTag::Data);
     if device.way() != Some("io_uring") {
@@ -107,7 +107,7 @@ fn a_write_that_the_device_did_not_take_is_said_by_the_flush_and_stays_readable(
     // Another one that is lost, over a part of it and more; then the device takes writes again, and what they say counts.
     device.post_write(2 * BLOCK as u64, &block(3, 2), IoTag::Data).unwrap();
     device.flush().unwrap_err();
-    device.file = File::options().read(true).write(true).open(&place.0).unwrap();
+    device.file = File::options().read(true).write(true).open(&place.0).unwrap().into();
     device.read_at(0, &mut out, IoTag::Data).unwrap();
     assert_eq!(out.chunks(BLOCK).map(|one| one[0]).collect::<Vec<_>>(), [1, 2, 3, 3]);
     device.write_at(BLOCK as u64, &block(4, 1), IoTag::Data).unwrap();

@@ -1,0 +1,115 @@
+//! Which superblock counts: the newest of two that take turns, or, where they are damaged, a copy
+//! far from both.
+
+use crate::medium::errors::damaged;
+use crate::medium::format::{
+    FEATURE_COPY, FORMAT_VERSION, NoSuperblock, SMALLEST_BYTES, SUPERBLOCKS, Superblock, copy_at,
+};
+use onode_base::ErrorKind;
+use onode_media::Pmem;
+use onode_object::{Error, Result};
+use std::ops::Range;
+
+/// Copies lie in pages of their own.
+const PAGE_BYTES: u64 = 4096;
+
+/// The superblock that counts.
+pub(crate) struct FoundSuperblock {
+    pub superblock: Superblock,
+    /// Where one is damaged: the one that counts may be an older one, and the log knows better.
+    pub damaged: Vec<u64>,
+}
+
+/// The superblock that counts, of a memory that is as long as it says.
+pub(crate) fn find_superblock<P: Pmem + ?Sized>(memory: &P) -> Result<FoundSuperblock> {
+    let found = newest_superblock(memory)?;
+    if found.superblock.length > memory.length() {
+        let (length, there) = (found.superblock.length, memory.length());
+        return Err(damaged(format!("the device has {length} bytes, the memory only {there}: it was cut short")));
+    }
+    Ok(found)
+}
+
+fn superblock_at<P: Pmem + ?Sized>(memory: &P, at: u64) -> std::result::Result<Superblock, NoSuperblock> {
+    let mut bytes = [0; Superblock::BYTES];
+    memory.read(at, &mut bytes);
+    Superblock::decode(&bytes)
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Seen {
+    newest: Option<Superblock>,
+    is_damaged: bool,
+}
+
+impl Seen {
+    /// Looks at a place; whether there is a superblock.
+    fn look<P: Pmem + ?Sized>(&mut self, memory: &P, at: u64) -> Result<bool> {
+        match superblock_at(memory, at) {
+            Ok(found) => {
+                if self.newest.is_none_or(|newest| found.generation > newest.generation) {
+                    self.newest = Some(found);
+                }
+                Ok(true)
+            }
+            Err(NoSuperblock::Newer(version)) => {
+                let detail =
+                    format!("the device has format {version}, this program knows formats up to {FORMAT_VERSION}");
+                Err(Error::new(ErrorKind::NotSupported, detail))
+            }
+            Err(why) => {
+                self.is_damaged |= why == NoSuperblock::Damaged;
+                Ok(false)
+            }
+        }
+    }
+}
+
+fn newest_superblock<P: Pmem + ?Sized>(memory: &P) -> Result<FoundSuperblock> {
+    let nothing = || Error::new(ErrorKind::Invalid, "there is no device on this memory");
+    if memory.length() < SMALLEST_BYTES {
+        return Err(nothing());
+    }
+    let mut seen = Seen::default();
+    let mut damaged_ones = Vec::new();
+    for slot in SUPERBLOCKS {
+        if !seen.look(memory, slot)? {
+            damaged_ones.push(slot);
+        }
+    }
+    let last = copy_at(memory.length());
+    if !damaged_ones.is_empty() && !seen.look(memory, last)? && seen.newest.is_none() {
+        // The memory may have become longer since.
+        let pages = (1..last / PAGE_BYTES).rev().map(|page| page * PAGE_BYTES);
+        if let Some(at) = pages.into_iter().find(|at| superblock_at(memory, *at).is_ok()) {
+            seen.look(memory, at)?;
+        }
+    }
+    match seen.newest {
+        Some(superblock) => Ok(FoundSuperblock { superblock, damaged: damaged_ones }),
+        None if seen.is_damaged => Err(damaged("all superblocks are damaged")),
+        None => Err(nothing()),
+    }
+}
+
+/// A device whose place in a memory was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostDevice {
+    /// Where it lies.
+    pub place: Range<u64>,
+    /// Its unique number.
+    pub uuid: [u8; 16],
+}
+
+/// Looks for a device somewhere in a memory, by the copy of its superblock that is its last page.
+pub fn find_device<P: Pmem + ?Sized>(memory: &P) -> Option<LostDevice> {
+    let pages = (0..memory.length() / PAGE_BYTES).rev().map(|page| page * PAGE_BYTES);
+    pages.into_iter().find_map(|at| {
+        let superblock = superblock_at(memory, at).ok()?;
+        let start = at.checked_sub(copy_at(superblock.length))?;
+        let end = start.checked_add(superblock.length).filter(|end| *end <= memory.length())?;
+        let is_copy = superblock.features & FEATURE_COPY != 0 && superblock.length >= SMALLEST_BYTES;
+        is_copy.then_some(LostDevice { place: start..end, uuid: superblock.uuid })
+    })
+}

@@ -1,0 +1,294 @@
+//! Writing back: what is dirty becomes few large transactions.
+//!
+//! What is dirty of one file goes out together - a truncation first, then the bytes in file order, then
+//! the inode - in one transaction if it fits into what the device likes to take at once. So a file cut
+//! to nothing and written anew is, after a crash, the old one or the new one, never an empty one. Small
+//! files that are due together share a transaction.
+//!
+//! A write-back that fails loses nothing: the data stays dirty, the file remembers the failure, and
+//! every handle of it hears of it once.
+
+use crate::error::{Error, Result};
+use crate::file_system::FileSystem;
+use crate::inodes::Inodes;
+use crate::inodes::access;
+use crate::state::{Node, State};
+use crate::types::InodeNumber;
+use onode_base::{ErrorKind, Timestamp};
+use onode_object::{Demand, Mutation, Transaction};
+use std::ops::Range;
+
+/// Memory that a dirty file takes besides its bytes.
+const FILE_COST_BYTES: usize = 512;
+/// Space that writes leave for names and inodes.
+pub(crate) const MARGIN_BYTES: u64 = 8192;
+const MARGIN_PART: u64 = 64;
+/// A write that does not fit is cut to a multiple of this.
+pub(crate) const SHORT_WRITE_BYTES: usize = 4096;
+const EXTENTS_AT_ONCE: usize = 64;
+
+/// One transaction's worth of one dirty file.
+struct Plan {
+    mutations: Vec<Mutation>,
+    written: Vec<Range<u64>>,
+    bytes: usize,
+    /// The object's size afterwards.
+    device_size: u64,
+    /// The access time at the device afterwards.
+    accessed: u64,
+    /// Nothing is dirty afterwards.
+    complete: bool,
+}
+
+fn plan(inodes: Inodes, number: InodeNumber, node: &Node, limit: usize) -> Plan {
+    let object = number.object();
+    let mut transaction = Transaction::new();
+    let mut written = Vec::new();
+    let mut bytes = 0;
+    let mut device_size = node.valid;
+    let mut complete = true;
+    let mut accessed = node.device_accessed;
+    if node.valid < node.device_size {
+        transaction.truncate(object, node.valid);
+    }
+    for (start, data) in node.dirty.iter() {
+        let take = data.len().min(limit.saturating_sub(bytes));
+        if take > 0 {
+            transaction.write(object, start, data[..take].to_vec());
+            written.push(start..start + take as u64);
+            bytes += take;
+            device_size = device_size.max(start + take as u64);
+        }
+        if take < data.len() {
+            complete = false;
+            break;
+        }
+    }
+    if complete {
+        if node.size > device_size {
+            transaction.truncate(object, node.size);
+            device_size = node.size;
+        }
+        if node.inode_dirty {
+            accessed = access::take_back(&mut transaction, object, node, &node.inode);
+            inodes.store(&mut transaction, object, &node.inode);
+        } else if node.access_dirty {
+            accessed = access::device_time(node.inode.accessed);
+            transaction.set_access_time(object, accessed);
+        }
+    }
+    Plan { mutations: transaction.mutations, written, bytes, device_size, accessed, complete }
+}
+
+impl FileSystem {
+    /// Writes out all that is dirty of a file.
+    pub(crate) fn write_back_file(&self, state: &mut State, number: InodeNumber) -> Result<()> {
+        loop {
+            let Some(node) = state.nodes.get(&number.0) else { return Ok(()) };
+            if !node.is_dirty() {
+                state.clean(number.0);
+                return Ok(());
+            }
+            let before = node.device_accessed;
+            let mut plan = plan(self.inodes, number, node, self.transaction_bytes);
+            let is_access_only = matches!(&plan.mutations[..], [Mutation::SetAccessTime { .. }]);
+            match self.commit_promised(state, Transaction { mutations: std::mem::take(&mut plan.mutations) }) {
+                Ok(()) => {}
+                // Nobody hears of a read on a full device.
+                Err(error) if is_access_only && error.kind == ErrorKind::NoSpace => plan.accessed = before,
+                Err(error) => return Err(error),
+            }
+            self.written_back(state, number, &plan);
+            if plan.complete {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes out all that is dirty; goes on after a failure and returns the first.
+    pub(crate) fn write_back_all(&self, state: &mut State) -> Result<()> {
+        let due: Vec<InodeNumber> = state.dirty().map(InodeNumber).collect();
+        self.write_back_batch(state, &due)
+    }
+
+    /// Writes out what has been dirty for too long; tells whether there was anything.
+    pub(crate) fn write_back_aged(&self, state: &mut State, now: Timestamp) -> bool {
+        let due: Vec<InodeNumber> = state
+            .dirty()
+            .take_while(|number| {
+                let since = state.nodes.get(number).and_then(|node| node.dirty_since);
+                since.is_none_or(|(since, _)| self.is_aged(since, now))
+            })
+            .map(InodeNumber)
+            .collect();
+        // Failures are remembered by the files.
+        let _ = self.write_back_batch(state, &due);
+        !due.is_empty()
+    }
+
+    /// Writes out files, small ones together.
+    fn write_back_batch(&self, state: &mut State, files: &[InodeNumber]) -> Result<()> {
+        let mut result = Ok(());
+        let mut rest = files;
+        while !rest.is_empty() {
+            let mut transaction = Transaction::new();
+            let mut plans = Vec::new();
+            let mut bytes = 0;
+            while let Some((&number, others)) = rest.split_first() {
+                let Some(node) = state.nodes.get(&number.0) else {
+                    rest = others;
+                    continue;
+                };
+                if !plans.is_empty() && bytes + node.dirty.bytes() > self.transaction_bytes {
+                    break;
+                }
+                let mut plan = plan(self.inodes, number, node, self.transaction_bytes);
+                bytes += plan.bytes;
+                transaction.mutations.append(&mut plan.mutations);
+                plans.push((number, plan));
+                rest = others;
+            }
+            let together = self.commit_promised(state, transaction);
+            for (number, plan) in plans {
+                let done = if together.is_ok() {
+                    self.written_back(state, number, &plan);
+                    if plan.complete { Ok(()) } else { self.write_back_file(state, number) }
+                } else {
+                    // One file's failure must not be every file's.
+                    self.write_back_file(state, number)
+                };
+                if let Err(error) = done {
+                    self.remember_failure(state, number, error.kind);
+                    result = result.and(Err(error));
+                }
+            }
+        }
+        result
+    }
+
+    /// Notes a failed write-back, to be told by every handle's next `fsync` or close.
+    pub(crate) fn remember_failure(&self, state: &mut State, number: InodeNumber, kind: ErrorKind) {
+        state.statistics.write_back_errors += 1;
+        let now = self.now();
+        let Some(node) = state.nodes.get_mut(&number.0) else { return };
+        node.failures += 1;
+        node.failure = Some(kind);
+        // It queues up again at the end.
+        if state.unmark_dirty(number.0) {
+            state.mark_dirty(number.0, now);
+        }
+    }
+
+    /// Makes room in the cache for `bytes` more.
+    pub(crate) fn make_cache_room(&self, state: &mut State, bytes: usize) {
+        let mut tries = state.dirty_files();
+        let held = |state: &State| state.dirty_bytes + state.dirty_files() * FILE_COST_BYTES;
+        while held(state) + bytes > self.options.write_cache_bytes && tries > 0 {
+            tries -= 1;
+            let Some(oldest) = state.dirty().next() else { break };
+            if let Err(error) = self.write_back_file(state, InodeNumber(oldest)) {
+                self.remember_failure(state, InodeNumber(oldest), error.kind);
+            }
+        }
+    }
+
+    /// Finds room for a write of `length` bytes; returns how many of them fit.
+    ///
+    /// So `write` says that there is no space, not a later `fsync`: what the device needs for all that is dirty stays set aside
+    /// until it has it, and a name or another write gets only what is left ([`leave_room`](Self::leave_room)).
+    pub(crate) fn reserve(&self, state: &mut State, number: InodeNumber, offset: u64, length: usize) -> Result<usize> {
+        if self.fits(state, number, offset, length) {
+            return Ok(length);
+        }
+        self.refresh_space(state);
+        if !self.fits(state, number, offset, length) && state.dirty_files() > 0 {
+            // What is dirty may be overwrites and truncations that need no space in the end.
+            self.write_back_all(state)?;
+            self.refresh_space(state);
+        }
+        let mut part = length;
+        while part > 0 && !self.fits(state, number, offset, part) {
+            part = part / 2 / SHORT_WRITE_BYTES * SHORT_WRITE_BYTES;
+        }
+        let is_refused = part == 0 && (length > 0 || !self.fits(state, number, offset, 0));
+        if is_refused { Err(Error::new(ErrorKind::NoSpace, "")) } else { Ok(part) }
+    }
+
+    /// Whether a write has room beside all that is dirty.
+    fn fits(&self, state: &State, number: InodeNumber, offset: u64, length: usize) -> bool {
+        let Some(node) = state.nodes.get(&number.0) else { return false };
+        let needs = self.device.space_for(&node.demand(Some((offset, length))));
+        needs.saturating_sub(node.promised) <= state.budget()
+    }
+
+    /// Leaves room for what is dirty before a change that the device gets at once: if that is not there any more the dirty
+    /// files go first.
+    pub(crate) fn leave_room(&self, state: &mut State, demand: &Demand) -> Result<()> {
+        let needs = self.device.space_for(demand);
+        if needs > state.budget() {
+            self.refresh_space(state);
+        }
+        if needs > state.budget() && state.dirty_files() > 0 {
+            // Who is refused hears of it from the file.
+            let _ = self.write_back_all(state);
+            self.refresh_space(state);
+        }
+        // With nothing set aside the device knows best.
+        if needs > state.budget() && state.promised > 0 {
+            return Err(Error::new(ErrorKind::NoSpace, ""));
+        }
+        state.space = state.space.saturating_sub(needs);
+        Ok(())
+    }
+
+    /// Whether the device has content in the whole range, so that writing there needs no more space than there was.
+    pub(crate) fn is_stored(&self, state: &State, number: InodeNumber, offset: u64, length: usize) -> Result<bool> {
+        let end = offset + length as u64;
+        let is_inside = |node: &Node| node.is_as_on_device() && end <= node.size;
+        if !state.nodes.get(&number.0).is_some_and(|node| is_inside(node)) {
+            return Ok(false);
+        }
+        let mut position = offset;
+        while position < end {
+            let extents = self.device.extents(number.object(), position, EXTENTS_AT_ONCE)?;
+            let before = position;
+            for (start, length) in extents {
+                if start > position {
+                    break;
+                }
+                position = position.max(start.saturating_add(length));
+            }
+            if position == before {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn refresh_space(&self, state: &mut State) {
+        let available = self.device.promisable();
+        state.space = available.saturating_sub(available / MARGIN_PART + MARGIN_BYTES);
+    }
+
+    /// Takes into memory what a plan's commit did.
+    fn written_back(&self, state: &mut State, number: InodeNumber, plan: &Plan) {
+        let Some(node) = state.nodes.get_mut(&number.0) else { return };
+        node.device_size = plan.device_size;
+        node.valid = plan.device_size;
+        node.device_changed();
+        state.statistics.written_back_bytes += plan.bytes as u64;
+        if plan.complete {
+            node.device_accessed = plan.accessed;
+            node.rewritten &= self.options.closes_are_heard;
+            state.space = state.space.saturating_sub(node.promised);
+            state.clean(number.0);
+            return;
+        }
+        let before = node.dirty.bytes();
+        for range in &plan.written {
+            node.dirty.discard(range.clone());
+        }
+        state.dirty_bytes -= before - node.dirty.bytes();
+        state.keep_promise(self.device.as_ref(), number.0);
+    }
+}
