@@ -52,8 +52,9 @@ pub struct Options {
     /// Whether every use of a file lies between `open` and `release`. If not (a FUSE mount without
     /// open calls), a file without a name lives until it is forgotten.
     pub opens_are_counted: bool,
-    /// Whether every close of a file that may have been written calls `flush`, `flush_file` or `release`. If not (a FUSE
-    /// mount that is not told of closes), a file that is written anew counts as done when it is written back.
+    /// Whether every close of a file that may have been written calls `flush`, `flush_file` or
+    /// `release`. If not (a FUSE mount that is not told of closes), a file that is written anew
+    /// counts as done when it is written back.
     pub closes_are_heard: bool,
 }
 

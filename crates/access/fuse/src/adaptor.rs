@@ -2,10 +2,10 @@
 //! files knows the FUSE crate, so another one takes another adaptor.
 //!
 //! Where this mount is the only writer of its volume the kernel may remember names, attributes and
-//! content as long as it likes, and files are not opened at all: every request names its inode, and a
-//! file without a name lives until the kernel forgets it. What holds elsewhere is said by `opening`.
-//! Permissions are the kernel's business (`default_permissions`); what the file system must know of the
-//! caller travels in [`Caller`].
+//! content as long as it likes, and files are not opened at all: every request names its inode, and
+//! a file without a name lives until the kernel forgets it. What holds elsewhere is said by
+//! `opening`. Permissions are the kernel's business (`default_permissions`); what the file system
+//! must know of the caller travels in [`Caller`].
 
 use crate::answer::{
     answer_attributes, answer_done, answer_empty, answer_entry, answer_shown, answer_space, answer_value, generation_of,
@@ -404,7 +404,8 @@ impl Filesystem for Adaptor {
             return reply.error(Errno::EPERM);
         }
         let Some(how) = xattr_flags(flags) else { return reply.error(Errno::EINVAL) };
-        // An access list sets the mode, too, and whether that may keep its set-group bit the kernel leaves to us.
+        // An access list sets the mode, too, and whether that may keep its set-group bit the kernel
+        // leaves to us.
         let caller = if name == ACCESS_LIST { caller_with_groups(request) } else { caller(request, 0) };
         answer_empty(self.files.set_xattr(&caller, inode(number), name.as_bytes(), value, how), reply);
     }
@@ -511,7 +512,8 @@ impl Filesystem for Adaptor {
         reply: ReplyWrite,
     ) {
         let _served = self.serve(Kind::CopyFileRange);
-        // The kernel then copies through its own cache, which takes no longer and leaves in the cache what was copied.
+        // The kernel then copies through its own cache, which takes no longer and leaves in the
+        // cache what was copied.
         reply.error(Errno::ENOSYS);
     }
 }

@@ -1,9 +1,9 @@
 //! FUSE: a volume as a directory of the host.
 //!
 //! Keeps true: a mount that ends in any orderly way has everything saved, and one that does not is
-//! recognised and taken away by the next mount. The FUSE crate is known to `adaptor` and what stands
-//! right beside it, the volume only as a [`FileSystem`](onode_fs::FileSystem); there is no logic of
-//! files here.
+//! recognised and taken away by the next mount. The FUSE crate is known to `adaptor` and what
+//! stands right beside it, the volume only as a [`FileSystem`](onode_fs::FileSystem); there is no
+//! logic of files here.
 #![forbid(unsafe_code)]
 
 mod adaptor;

@@ -1,8 +1,8 @@
 //! A mount from its start to its end.
 //!
-//! The order at the end is what keeps data safe: everything is synced, then the mount is taken away,
-//! then the requests on their way are served, then the volume is closed. Files that are still open
-//! then lose their connection, not their data.
+//! The order at the end is what keeps data safe: everything is synced, then the mount is taken
+//! away, then the requests on their way are served, then the volume is closed. Files that are still
+//! open then lose their connection, not their data.
 
 use crate::faces::Faces;
 use crate::keeper::Keeper;
@@ -122,8 +122,8 @@ impl Mount {
     }
 }
 
-/// What the server's thread came to. After a panic nothing more is written: what memory holds then is
-/// not to be trusted, what the medium holds is.
+/// What the server's thread came to. After a panic nothing more is written: what memory holds then
+/// is not to be trusted, what the medium holds is.
 fn served(directory: &Path, server: JoinHandle<io::Result<()>>) -> Result<()> {
     let what = format!("the mount at {} broke down", directory.display());
     match server.join() {
