@@ -1,5 +1,6 @@
-//! How many requests of the kernel a call of a program makes. Each of them wakes the server and the program once, which
-//! takes longer than what is done meanwhile, so none may be added without being seen.
+//! How many requests of the kernel a call of a program makes. Each of them wakes the server and the
+//! program once, which takes longer than what is done meanwhile, so none may be added without being
+//! seen.
 
 mod common;
 
@@ -18,7 +19,8 @@ fn requests(directory: &Path) -> BTreeMap<String, u64> {
     serde_json::from_value(figures["requests"].clone()).expect("counts")
 }
 
-/// The requests of one call, by kind, without the memory of the kernel, which it may clear when it likes.
+/// The requests of one call, by kind, without the memory of the kernel, which it may clear when it
+/// likes.
 fn of_one(directory: &Path, call: impl Fn(u64)) -> BTreeMap<String, u64> {
     let before = requests(directory);
     (0..CALLS).for_each(call);
@@ -46,8 +48,8 @@ fn a_call_makes_no_more_requests_than_the_kernel_needs() {
     // The kernel learns at the first open that it needs to open nothing.
     fs::write(directory.join("one"), b"one").expect("write");
     fs::read(directory.join("one")).expect("read");
-    // After each change of a directory the kernel asks for its attributes before it lets anybody pass, and for each name
-    // that it does not know whether it is there.
+    // After each change of a directory the kernel asks for its attributes before it lets anybody
+    // pass, and for each name that it does not know whether it is there.
     let create = of_one(&directory, |n| drop(File::create(file(n)).expect("create")));
     assert_eq!(create, counts(&[("create", 1), ("flush", 1), ("getattr", 1), ("lookup", 1)]));
     let open = of_one(&directory, |n| drop(File::open(file(n)).expect("open")));

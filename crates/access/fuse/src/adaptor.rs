@@ -2,15 +2,14 @@
 //! files knows the FUSE crate, so another one takes another adaptor.
 //!
 //! Where this mount is the only writer of its volume the kernel may remember names, attributes and
-//! content as long as it likes, and files are not opened at all: every request names its inode, and a
-//! file without a name lives until the kernel forgets it. What holds elsewhere is said by [`Opening`].
-//! Permissions are the kernel's business (`default_permissions`); what the file system must know of the
-//! caller travels in [`Caller`].
+//! content as long as it likes, and files are not opened at all: every request names its inode, and
+//! a file without a name lives until the kernel forgets it. What holds elsewhere is said by
+//! `opening`. Permissions are the kernel's business (`default_permissions`); what the file system
+//! must know of the caller travels in [`Caller`].
 
 use crate::answer::{
     answer_attributes, answer_done, answer_empty, answer_entry, answer_shown, answer_space, answer_value, generation_of,
 };
-use crate::breakdown::Breakdown;
 use crate::content::Asked;
 use crate::convert::{
     allocation, attributes, errno, errno_of, inode, no_attributes, set_time, sought, timestamp, xattr_flags,
@@ -19,111 +18,24 @@ use crate::credentials::{caller, caller_with_groups, names_shown};
 use crate::directory;
 use crate::faces::Faces;
 use crate::greeting;
-use crate::late::Late;
-use crate::opening::{Opening, closing_tells};
-use crate::options::{Atime, Options};
-use crate::page_cache::PageCache;
-use crate::requests::{Kind, Requests};
-use crate::set_id::SetId;
-use crate::waiting::Waiting;
+use crate::requests::Kind;
+use crate::serving::{Adaptor, VIEW_PREFIX};
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
     InitFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
     ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
     ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-use onode::Result;
 use onode_base::ErrorKind;
-use onode_fs::{Caller, FileSystem, SetAttributes};
+use onode_fs::{Caller, SetAttributes};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-/// How long the kernel may believe what it knows; it drops what it changes itself.
-const TTL: Duration = Duration::from_secs(3600);
 const ACCESS_LIST: &str = "system.posix_acl_access";
 const CAPABILITIES: &str = "security.capability";
-/// Attributes of the root directory whose names begin so are views of the mount. They can be read and are
-/// not listed.
-pub const VIEW_PREFIX: &str = "onode.";
-
-/// Makes the view of a name, which comes without [`VIEW_PREFIX`]; `None` if there is no such view. A view may tell what the
-/// kernel asked for.
-pub type Views = Box<dyn Fn(&str, &Requests) -> Option<Vec<u8>> + Send + Sync>;
-
-pub(crate) struct Adaptor {
-    pub(crate) files: Arc<FileSystem>,
-    views: Views,
-    pub(crate) faces: Faces,
-    writeback: bool,
-    pub(crate) is_shared: bool,
-    /// Every read of a link comes here, too.
-    keeps_links: bool,
-    /// How long the kernel may believe what it knows. Where others change the files without it: not at all.
-    ttl: Duration,
-    pub(crate) opening: Opening,
-    closing_tells: bool,
-    pub(crate) page_cache: Arc<PageCache>,
-    pub(crate) set_id: SetId,
-    requests: Requests,
-    waiting: Waiting,
-    breakdown: Arc<Breakdown>,
-}
-
-impl Adaptor {
-    pub(crate) fn new(
-        files: Arc<FileSystem>,
-        options: &Options,
-        views: Views,
-        faces: Faces,
-        late: Late,
-    ) -> Result<Self> {
-        let Late { notifier, device, breakdown } = late;
-        let is_shared = files.device().share().is_some();
-        let opening = Opening::wanted(is_shared, options);
-        Ok(Self {
-            writeback: options.writeback && !is_shared,
-            is_shared,
-            keeps_links: !is_shared && (options.atime != Atime::Strict || options.read_only),
-            ttl: if is_shared { Duration::ZERO } else { TTL },
-            opening,
-            // The close of a block device syncs it.
-            closing_tells: closing_tells(is_shared, options) || !faces.is_empty(),
-            page_cache: Arc::new(PageCache::start(&files, Arc::clone(&notifier))?),
-            set_id: SetId::new(&files, notifier),
-            requests: Requests::new(),
-            waiting: Waiting::new(options.spin, device),
-            breakdown,
-            files,
-            views,
-            faces,
-        })
-    }
-
-    /// To be called first by what answers a request, and held until it is answered.
-    fn serve(&self, kind: Kind) -> Served<'_> {
-        self.breakdown.stop_here();
-        self.requests.count(kind);
-        self.waiting.begin();
-        Served(self)
-    }
-}
-
-/// A request that is being served. When this is dropped it was answered, and its thread waits for the next one.
-struct Served<'a>(&'a Adaptor);
-
-impl Drop for Served<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.breakdown.come();
-        } else {
-            self.0.waiting.wait();
-        }
-    }
-}
 
 impl Filesystem for Adaptor {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
@@ -492,7 +404,8 @@ impl Filesystem for Adaptor {
             return reply.error(Errno::EPERM);
         }
         let Some(how) = xattr_flags(flags) else { return reply.error(Errno::EINVAL) };
-        // An access list sets the mode, too, and whether that may keep its set-group bit the kernel leaves to us.
+        // An access list sets the mode, too, and whether that may keep its set-group bit the kernel
+        // leaves to us.
         let caller = if name == ACCESS_LIST { caller_with_groups(request) } else { caller(request, 0) };
         answer_empty(self.files.set_xattr(&caller, inode(number), name.as_bytes(), value, how), reply);
     }
@@ -599,7 +512,8 @@ impl Filesystem for Adaptor {
         reply: ReplyWrite,
     ) {
         let _served = self.serve(Kind::CopyFileRange);
-        // The kernel then copies through its own cache, which takes no longer and leaves in the cache what was copied.
+        // The kernel then copies through its own cache, which takes no longer and leaves in the
+        // cache what was copied.
         reply.error(Errno::ENOSYS);
     }
 }

@@ -1,8 +1,8 @@
 //! What a panic of one server thread means for the others: nothing more is served.
 //!
-//! What memory holds after a panic is not to be trusted, and what the medium holds is. The threads share that memory, so each
-//! of the others ends at its next request; those that wait for one are given one. The session then ends, which takes the mount
-//! away, and nothing is written back.
+//! What memory holds after a panic is not to be trusted, and what the medium holds is. The threads
+//! share that memory, so each of the others ends at its next request; those that wait for one are
+//! given one. The session then ends, which takes the mount away, and nothing is written back.
 
 use rustix::fs::statfs;
 use std::path::PathBuf;
@@ -26,7 +26,8 @@ impl Breakdown {
         let _ = self.directory.set(directory);
     }
 
-    /// Ends this thread without another message if a thread has panicked. What is asked gets an input/output error.
+    /// Ends this thread without another message if a thread has panicked. What is asked gets an
+    /// input/output error.
     pub(crate) fn stop_here(&self) {
         if self.has_come.load(Ordering::SeqCst) {
             std::panic::resume_unwind(Box::new("another thread panicked"));

@@ -1,14 +1,14 @@
 //! The content of files: what a read and a write of the kernel come to.
 //!
-//! Keeps true: nothing that the kernel keeps of a file is older than a write that was answered ([`PageCache`]
-//! (crate::page_cache::PageCache)), and a write takes away the set-id bits and capabilities that it must.
+//! Keeps true: nothing that the kernel keeps of a file is older than a write that was answered
+//! (`page_cache`), and a write takes away the set-id bits and capabilities that it must.
 
-use crate::adaptor::Adaptor;
 use crate::answer::Answer;
 use crate::convert::{errno, inode};
 use crate::faces::Faces;
 use crate::opening::Opening;
 use crate::patience;
+use crate::serving::Adaptor;
 use fuser::{INodeNo, LockOwner, OpenFlags, ReplyData, ReplyWrite, Request};
 use onode_base::ErrorKind;
 use onode_fs::Caller;
@@ -26,7 +26,8 @@ pub(crate) struct Asked {
     pub(crate) offset: u64,
     /// How the program opened the file.
     pub(crate) flags: OpenFlags,
-    /// The kernel names the owner of what goes to or comes from a program right away, not of what it keeps.
+    /// The kernel names the owner of what goes to or comes from a program right away, not of what
+    /// it keeps.
     pub(crate) owner: Option<LockOwner>,
     /// A write takes the set-id bits away.
     pub(crate) takes_bits: bool,
@@ -64,7 +65,8 @@ impl Adaptor {
                 Err(errno) => reply.error(errno),
             };
         }
-        // One that has an owner passed the kernel's cache, which may still hold what was there before.
+        // One that has an owner passed the kernel's cache, which may still hold what was there
+        // before.
         if owner.is_none() {
             self.page_cache.filled(number);
         }

@@ -1,5 +1,5 @@
-//! Who asks. A request tells the user and the group; what else the process may do stands in its folder of `/proc`, which
-//! is looked at only where that decides.
+//! Who asks. A request tells the user and the group; what else the process may do stands in its
+//! folder of `/proc`, which is looked at only where that decides.
 
 use fuser::Request;
 use onode_fs::Caller;
@@ -14,7 +14,8 @@ pub(crate) fn caller(request: &Request, umask: u32) -> Caller {
     Caller { uid: request.uid(), gid: request.gid(), umask, groups: None }
 }
 
-/// Who asks, for what depends on all groups and on whether set-id bits may stay: the super-user, or a user with groups.
+/// Who asks, for what depends on all groups and on whether set-id bits may stay: the super-user, or
+/// a user with groups.
 pub(crate) fn caller_with_groups(request: &Request) -> Caller {
     let found = Credentials::of(request);
     if request.uid() == 0 && found.as_ref().is_none_or(|found| found.can(CAP_FSETID)) {
@@ -25,8 +26,8 @@ pub(crate) fn caller_with_groups(request: &Request) -> Caller {
     Caller { uid: request.uid().max(1), gid: request.gid(), umask: 0, groups: Some(groups) }
 }
 
-/// Whether who asks may know of the attributes of administrators. A capability of other users is one of a name space
-/// of theirs.
+/// Whether who asks may know of the attributes of administrators. A capability of other users is
+/// one of a name space of theirs.
 fn is_administrator(request: &Request) -> bool {
     request.uid() == 0 && Credentials::of(request).is_none_or(|found| found.can(CAP_SYS_ADMIN))
 }

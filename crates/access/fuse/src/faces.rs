@@ -1,8 +1,10 @@
-//! `.onode/spaces/NAME`: the spaces beside the volume as files that can be mounted like a block device.
+//! `.onode/spaces/NAME`: the spaces beside the volume as files that can be mounted like a block
+//! device.
 //!
-//! The folder is not listed in the root directory and can be reached by its name, like the folder of snapshots of other
-//! file systems. Like a block device a face keeps its length whatever it is told, and nothing in the folder can be made,
-//! renamed or removed. What is not ours goes to the file system of the volume.
+//! The folder is not listed in the root directory and can be reached by its name, like the folder
+//! of snapshots of other file systems. Like a block device a face keeps its length whatever it is
+//! told, and nothing in the folder can be made, renamed or removed. What is not ours goes to the
+//! file system of the volume.
 
 use crate::convert::{errno_of, no_attributes, system_time};
 use fuser::{Errno, FileAttr, FileType, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};

@@ -1,4 +1,5 @@
-//! What is agreed with the kernel when a mount begins: what it may do by itself, and how large a request may be.
+//! What is agreed with the kernel when a mount begins: what it may do by itself, and how large a
+//! request may be.
 //!
 //! An older kernel is asked for what it offers; what it does not know it does not need.
 

@@ -1,8 +1,9 @@
 //! The keeper: the one thread that gives a mounted volume its sense of time.
 //!
-//! Nothing below has a thread of its own; about once a second this one calls `tick`, which writes out
-//! what has been in the cache for long enough, and `maintain`, which cleans ahead of need. Errors are
-//! not lost: the device remembers that a write failed, and the next call of a user tells.
+//! Nothing below has a thread of its own; about once a second this one calls `tick`, which writes
+//! out what has been in the cache for long enough, and `maintain`, which cleans ahead of need.
+//! Errors are not lost: the device remembers that a write failed, and the next call of a user
+//! tells.
 
 use onode::{Class, Error, Result};
 use onode_fs::FileSystem;

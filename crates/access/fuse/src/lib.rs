@@ -1,9 +1,9 @@
 //! FUSE: a volume as a directory of the host.
 //!
 //! Keeps true: a mount that ends in any orderly way has everything saved, and one that does not is
-//! recognised and taken away by the next mount. The FUSE crate is known to `adaptor` and what stands
-//! right beside it, the volume only as a [`FileSystem`](onode_fs::FileSystem); there is no logic of
-//! files here.
+//! recognised and taken away by the next mount. The FUSE crate is known to `adaptor` and what
+//! stands right beside it, the volume only as a [`FileSystem`](onode_fs::FileSystem); there is no
+//! logic of files here.
 #![forbid(unsafe_code)]
 
 mod adaptor;
@@ -23,14 +23,15 @@ mod options;
 mod page_cache;
 mod patience;
 mod requests;
+mod serving;
 mod session;
 mod set_id;
 mod waiting;
 
-pub use adaptor::{VIEW_PREFIX, Views};
 pub use mountpoint::{
     Mounted, TYPE_NAME, all_mounts, detach, is_dead, mount_of, mounted_at, prepare, release, remount,
 };
 pub use options::{Atime, Options};
 pub use requests::Requests;
+pub use serving::{VIEW_PREFIX, Views};
 pub use session::{Ending, Mount};

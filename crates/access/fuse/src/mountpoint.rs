@@ -84,8 +84,8 @@ pub fn mount_of(spec: &Spec) -> Option<Mounted> {
     mounts.find(|mounted| mounted.image_path().is_some_and(|path| path == wanted))
 }
 
-/// `36 35 0:42 / /mnt rw,noatime shared:1 - fuse.onode disk.img rw`: the fields before the lone dash
-/// vary in number.
+/// `36 35 0:42 / /mnt rw,noatime shared:1 - fuse.onode disk.img rw`: the fields before the lone
+/// dash vary in number.
 fn parse_line(line: &[u8]) -> Option<Mounted> {
     let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
     let dash = fields.iter().position(|field| *field == b"-")?;
@@ -153,7 +153,8 @@ pub fn is_dead(directory: &Path) -> bool {
 }
 
 /// Makes sure that something can be mounted at `directory`: it exists, is a directory, is empty and
-/// nothing is mounted there. A dead mount of ours is taken away first; returns whether there was one.
+/// nothing is mounted there. A dead mount of ours is taken away first; returns whether there was
+/// one.
 ///
 /// # Errors
 /// `MountPoint` with what stands in the way.
@@ -203,8 +204,8 @@ pub fn detach(directory: &Path) -> Result<()> {
     take_away(directory, UnmountFlags::DETACH)
 }
 
-/// Gives a mount of ours the kernel's part of `options`: read-only, set-id bits, devices, programs. Access times stay
-/// what its server was told.
+/// Gives a mount of ours the kernel's part of `options`: read-only, set-id bits, devices, programs.
+/// Access times stay what its server was told.
 ///
 /// # Errors
 /// `MountPoint` if no volume of ours is mounted there, `Permission`, `InUse` if files are open for
@@ -224,7 +225,8 @@ pub fn remount(directory: &Path, options: &Options) -> Result<()> {
     mount_again(directory, options, access_times, what)
 }
 
-/// Has the kernel's table tell that every read renews the access time. Only root may; without it everything works as well.
+/// Has the kernel's table tell that every read renews the access time. Only root may; without it
+/// everything works as well.
 pub(crate) fn show_strict_access_times(directory: &Path, options: &Options) {
     let _ = mount_again(directory, options, MountFlags::STRICTATIME, String::new());
 }
@@ -286,8 +288,8 @@ fn with_helper(directory: &Path, flags: UnmountFlags, what: String) -> Result<()
     Err(Error::new(Class::Permission, what, why).hint("run it as root, or install the package fuse3"))
 }
 
-/// Lets the kernel read further ahead than FUSE offers at the start: 1 MiB, which halves the time of a
-/// long sequential read. Only root may; without it everything works as well.
+/// Lets the kernel read further ahead than FUSE offers at the start: 1 MiB, which halves the time
+/// of a long sequential read. Only root may; without it everything works as well.
 pub(crate) fn raise_read_ahead(directory: &Path) {
     if let Ok(Some(mounted)) = mounted_at(directory) {
         let setting = format!("/sys/class/bdi/{}/read_ahead_kb", mounted.device);

@@ -1,4 +1,5 @@
-//! How the kernel gets at the content of the files of a mount, and whether it tells when they are closed.
+//! How the kernel gets at the content of the files of a mount, and whether it tells when they are
+//! closed.
 
 use crate::options::{Atime, Options};
 use fuser::{FopenFlags, InitFlags};
@@ -6,20 +7,22 @@ use fuser::{FopenFlags, InitFlags};
 /// What the kernel may keep of content, and until when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
-    /// Nobody else changes the files: the kernel keeps content as long as it likes, and files are not opened at all.
+    /// Nobody else changes the files: the kernel keeps content as long as it likes, and files are
+    /// not opened at all.
     Kept,
-    /// Every read and write of a program comes here; the kernel keeps content for mappings, and forgets it when the file
-    /// is opened or mapped.
+    /// Every read and write of a program comes here; the kernel keeps content for mappings, and
+    /// forgets it when the file is opened or mapped.
     Direct,
-    /// The kernel asks for size and times before each read and keeps content while they stay. For kernels that cannot
-    /// map a file that is read directly.
+    /// The kernel asks for size and times before each read and keeps content while they stay. For
+    /// kernels that cannot map a file that is read directly.
     Asked,
 }
 
 impl Opening {
-    /// What a mount needs, if the kernel can do everything. Where others change the files, what they store through a
-    /// pointer into them changes neither size nor time, so nothing but the bytes themselves tells. And a time of
-    /// access that every read renews needs every read to come here.
+    /// What a mount needs, if the kernel can do everything. Where others change the files, what
+    /// they store through a pointer into them changes neither size nor time, so nothing but the
+    /// bytes themselves tells. And a time of access that every read renews needs every read to come
+    /// here.
     pub(crate) fn wanted(is_shared: bool, options: &Options) -> Self {
         let renews = options.atime == Atime::Strict && !options.read_only;
         if is_shared || renews { Self::Direct } else { Self::Kept }
@@ -60,8 +63,9 @@ impl Opening {
     }
 }
 
-/// Whether the kernel is to tell of closes. Memories that are shared keep times back even with `sync`. A kernel that was
-/// told once that there is nothing to do at a close never asks again, for no file.
+/// Whether the kernel is to tell of closes. Memories that are shared keep times back even with
+/// `sync`. A kernel that was told once that there is nothing to do at a close never asks again, for
+/// no file.
 pub(crate) const fn closing_tells(is_shared: bool, options: &Options) -> bool {
     options.hears_closes() || (is_shared && options.flush && !options.read_only)
 }

@@ -1,13 +1,13 @@
 //! The options of a mount: what `-o` understands, and what holds when nothing is said.
 //!
-//! Options that only tell `mount(8)` or `fstab` what to do (`noauto`, `nofail`, `x-...`) are accepted
-//! and left alone; anything else that is unknown is an error and never ignored.
+//! Options that only tell `mount(8)` or `fstab` what to do (`noauto`, `nofail`, `x-...`) are
+//! accepted and left alone; anything else that is unknown is an error and never ignored.
 
 use onode::{Class, Error, Result, WearPolicy, wear_of};
 use std::time::Duration;
 
-/// Server threads if nothing is said: one for each processor, but at least so many, so that one that waits for the
-/// medium does not stop all others, and at most so many.
+/// Server threads if nothing is said: one for each processor, but at least so many, so that one
+/// that waits for the medium does not stop all others, and at most so many.
 const THREADS_LEAST: usize = 2;
 const THREADS_MOST: usize = 8;
 const SPIN_MAX: u64 = 1000;
@@ -46,11 +46,13 @@ pub struct Options {
     pub allow_other: bool,
     /// The kernel gathers writes before it hands them over.
     pub writeback: bool,
-    /// The kernel tells of each close of a file, so that a close can tell of a write-back that failed.
+    /// The kernel tells of each close of a file, so that a close can tell of a write-back that
+    /// failed.
     pub flush: bool,
     /// Threads that serve requests.
     pub threads: usize,
-    /// How long a server thread looks for the next request before it goes to sleep, while requests keep coming.
+    /// How long a server thread looks for the next request before it goes to sleep, while requests
+    /// keep coming.
     pub spin: Duration,
     /// How the device spreads wear from now on; `None` keeps what the volume was made with.
     pub wear: Option<WearPolicy>,
@@ -78,8 +80,9 @@ impl Options {
         }
     }
 
-    /// Whether the close of a file is heard of: it may be the moment to commit what was written, or to tell that a write-back
-    /// failed. Where nothing is written, or each write returns when it is on the medium, there is nothing to do.
+    /// Whether the close of a file is heard of: it may be the moment to commit what was written, or
+    /// to tell that a write-back failed. Where nothing is written, or each write returns when it is
+    /// on the medium, there is nothing to do.
     #[must_use]
     pub const fn hears_closes(&self) -> bool {
         self.flush && !self.read_only && !self.sync

@@ -1,12 +1,14 @@
-//! Content that the kernel keeps although the file has another one by now, and how it is made to let go of it.
+//! Content that the kernel keeps although the file has another one by now, and how it is made to
+//! let go of it.
 //!
-//! Two cases the kernel does not see to. It forgets what it keeps of a file before a write that passes its cache
-//! (`O_DIRECT`), but not after one that nobody waits for (AIO, io_uring): what a reader brought in meanwhile would stay for
-//! good. And it cannot know of changes that others make on a memory that this mount shares: what it keeps there for
-//! mappings is given up once a second.
+//! Two cases the kernel does not see to. It forgets what it keeps of a file before a write that
+//! passes its cache (`O_DIRECT`), but not after one that nobody waits for (AIO, io_uring): what a
+//! reader brought in meanwhile would stay for good. And it cannot know of changes that others make
+//! on a memory that this mount shares: what it keeps there for mappings is given up once a second.
 //!
-//! Letting go waits for pages that are being read, and those wait for this server. So a thread of its own does it, and
-//! answers the write when it is done: after the answer no reader finds the old bytes.
+//! Letting go waits for pages that are being read, and those wait for this server. So a thread of
+//! its own does it, and answers the write when it is done: after the answer no reader finds the old
+//! bytes.
 
 use crate::late::LateNotifier;
 use fuser::{INodeNo, ReplyWrite};
@@ -21,7 +23,8 @@ use std::time::{Duration, Instant};
 
 /// How old at most what a mapping shows of a shared memory may be.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Files of a shared memory whose content the kernel may keep; one more and all are given up at once.
+/// Files of a shared memory whose content the kernel may keep; one more and all are given up at
+/// once.
 const FILES_MAX: usize = 4096;
 
 /// 64 files each: a few kilobytes, and most files are told apart from most others.
@@ -47,7 +50,8 @@ type Filled = Arc<Mutex<BTreeSet<u64>>>;
 /// The thread that makes the kernel let go of content; it ends when this is dropped.
 pub(crate) struct PageCache {
     tasks: Sender<Task>,
-    /// A bit for each file, and for others, that went through the kernel's cache: of what never did it keeps nothing.
+    /// A bit for each file, and for others, that went through the kernel's cache: of what never did
+    /// it keeps nothing.
     passed: Box<[AtomicU64]>,
     filled: Option<Filled>,
 }
@@ -65,7 +69,8 @@ impl PageCache {
         Ok(Self { tasks, passed: (0..PASSED_WORDS).map(|_| AtomicU64::new(0)).collect(), filled })
     }
 
-    /// Answers a write past the kernel's cache once the kernel has let go of what it keeps of the range.
+    /// Answers a write past the kernel's cache once the kernel has let go of what it keeps of the
+    /// range.
     pub(crate) fn written(&self, number: INodeNo, offset: u64, length: u32, reply: ReplyWrite) {
         if !self.may_hold(number) {
             return reply.written(length);
@@ -75,8 +80,9 @@ impl PageCache {
         self.give(Task::Written(Written { number, offset, length, reply }));
     }
 
-    /// Takes note that the kernel keeps content of a file from now on. To be called before the content is looked at: a
-    /// write that looks here after it is done then misses none that has the bytes from before it.
+    /// Takes note that the kernel keeps content of a file from now on. To be called before the
+    /// content is looked at: a write that looks here after it is done then misses none that has the
+    /// bytes from before it.
     pub(crate) fn filled(&self, number: INodeNo) {
         let (word, bit) = self.passed_bit(number);
         if word.load(Ordering::SeqCst) & bit == 0 {
@@ -142,16 +148,16 @@ impl Keeper {
         }
     }
 
-    /// A length of nothing means all from the offset on. A kernel that knows nothing of the file any more has nothing
-    /// to let go of.
+    /// A length of nothing means all from the offset on. A kernel that knows nothing of the file
+    /// any more has nothing to let go of.
     fn let_go(&self, number: INodeNo, offset: i64, length: i64) {
         if let Some(notifier) = self.notifier.get() {
             let _ = notifier.inval_inode(number, offset, length);
         }
     }
 
-    /// Whether others may have changed something since the time before. Of what they store through pointers nobody
-    /// hears.
+    /// Whether others may have changed something since the time before. Of what they store through
+    /// pointers nobody hears.
     fn may_have_changed(&self, seen: &mut u64) -> bool {
         let Some((files, _)) =
             self.shared.as_ref().filter(|(_, filled)| !filled.lock().is_ok_and(|set| set.is_empty()))

@@ -1,7 +1,8 @@
 //! How often the kernel asked for what: one counter for each kind of request.
 //!
-//! What a call of a program costs is decided by how many requests it makes; the counters let `onode stat`, a test or a
-//! benchmark tell. Kinds that were never asked for are not listed. Nothing is decided by them.
+//! What a call of a program costs is decided by how many requests it makes; with the counters
+//! `onode stat`, a test or a benchmark can tell. Kinds that were never asked for are not listed.
+//! Nothing is decided by them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,17 +1,18 @@
 //! A mount from its start to its end.
 //!
-//! The order at the end is what keeps data safe: everything is synced, then the mount is taken away,
-//! then the requests on their way are served, then the volume is closed. Files that are still open
-//! then lose their connection, not their data.
+//! The order at the end is what keeps data safe: everything is synced, then the mount is taken
+//! away, then the requests on their way are served, then the volume is closed. Files that are still
+//! open then lose their connection, not their data.
 
-use crate::adaptor::{Adaptor, Views};
 use crate::faces::Faces;
 use crate::keeper::Keeper;
 use crate::late::Late;
 use crate::mountpoint;
 use crate::options::{Atime, Options};
+use crate::serving::{Adaptor, Views};
 use fuser::{Config, MountOption, Session, SessionACL};
 use onode::{Class, Error, Result, Volume};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -121,8 +122,8 @@ impl Mount {
     }
 }
 
-/// What the server's thread came to. After a panic nothing more is written: what memory holds then is
-/// not to be trusted, what the medium holds is.
+/// What the server's thread came to. After a panic nothing more is written: what memory holds then
+/// is not to be trusted, what the medium holds is.
 fn served(directory: &Path, server: JoinHandle<io::Result<()>>) -> Result<()> {
     let what = format!("the mount at {} broke down", directory.display());
     match server.join() {
@@ -153,7 +154,8 @@ fn configuration(volume: &Volume, options: &Options) -> Config {
     ];
     config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
     config.n_threads = Some(options.threads);
-    config.clone_fd = options.threads > 1;
+    // A queue for each thread is better; who has the device from the helper may not open it.
+    config.clone_fd = options.threads > 1 && File::options().read(true).write(true).open("/dev/fuse").is_ok();
     config
 }
 
@@ -163,7 +165,7 @@ fn mount_error(directory: &Path, error: &io::Error) -> Error {
     if !Path::new("/dev/fuse").exists() {
         return Error::new(Class::NoFuse, what, "there is no /dev/fuse");
     }
-    let opened = std::fs::File::options().read(true).write(true).open("/dev/fuse");
+    let opened = File::options().read(true).write(true).open("/dev/fuse");
     if opened.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
         return Error::new(Class::Permission, what, "you may not open /dev/fuse")
             .hint("run it as root, or let root allow it for all: chmod 666 /dev/fuse");

@@ -1,5 +1,6 @@
-//! Set-id bits and capabilities of files: when a change takes them away. The kernel leaves that to the file system
-//! (`HANDLE_KILLPRIV_V2`), and whether the bits may stay depends on all groups of whoever asks.
+//! Set-id bits and capabilities of files: when a change takes them away. The kernel leaves that to
+//! the file system (`HANDLE_KILLPRIV_V2`), and whether the bits may stay depends on all groups of
+//! whoever asks.
 
 use crate::convert::inode;
 use crate::credentials::{caller, caller_with_groups};
@@ -10,14 +11,15 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 const SET_ID_BITS: u16 = 0o6000;
-/// So many threads may be between the two requests by which the kernel takes the capabilities of a file away.
+/// So many threads may be between the two requests by which the kernel takes the capabilities of a
+/// file away.
 const DISARMED_MAX: usize = 64;
 
 pub(crate) struct SetId {
     files: Arc<FileSystem>,
     notifier: LateNotifier,
-    /// The last files from which the kernel took the capabilities, and for whom, before it says that nothing else of
-    /// them changes.
+    /// The last files from which the kernel took the capabilities, and for whom, before it says
+    /// that nothing else of them changes.
     disarmed: Mutex<VecDeque<(INodeNo, u32)>>,
 }
 
@@ -35,23 +37,24 @@ impl SetId {
         if self.has_bits(number) { caller_with_groups(request) } else { caller(request, 0) }
     }
 
-    /// Does `change`, which takes the set-id bits away unless whoever asks may leave them. The kernel left that to
-    /// us, so it must be told when the mode it remembers is not true any more.
+    /// Does `change`, which takes the set-id bits away unless whoever asks may leave them. The
+    /// kernel left that to us, so it must be told when the mode it remembers is not true any more.
     pub(crate) fn taking_bits<T>(&self, request: &Request, number: INodeNo, change: impl FnOnce(&Caller) -> T) -> T {
         if !self.has_bits(number) {
             return change(&caller(request, 0));
         }
         let done = change(&caller_with_groups(request));
         if let Some(notifier) = self.notifier.get() {
-            // A negative offset concerns attributes only. A kernel that knows nothing of the file any
-            // more has nothing to forget.
+            // A negative offset concerns attributes only. A kernel that knows nothing of the file
+            // any more has nothing to forget.
             let _ = notifier.inval_inode(number, -1, 0);
         }
         done
     }
 
-    /// Takes note that the kernel takes the capabilities of a file away. Before a write it does so for everybody and then
-    /// asks for a change of nothing, which is how it asks for a change of the owner to the present one, too.
+    /// Takes note that the kernel takes the capabilities of a file away. Before a write it does so
+    /// for everybody and then asks for a change of nothing, which is how it asks for a change of
+    /// the owner to the present one, too.
     pub(crate) fn disarm(&self, number: INodeNo, request: &Request) {
         let mut disarmed = self.disarmed.lock().unwrap_or_else(PoisonError::into_inner);
         if disarmed.len() == DISARMED_MAX {

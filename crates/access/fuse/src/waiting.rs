@@ -1,12 +1,14 @@
 //! Waiting for the next request without falling asleep, while requests keep coming.
 //!
-//! A program that makes one call after another leaves the server idle for a few microseconds between two of them; a server
-//! that sleeps meanwhile is woken by another processor, which takes several times as long as the request. So the thread that
-//! answered looks at the device for a moment before it goes to sleep in the read of it.
+//! A program that makes one call after another leaves the server idle for a few microseconds
+//! between two of them; a server that sleeps meanwhile is woken by another processor, which takes
+//! several times as long as the request. So the thread that answered looks at the device for a
+//! moment before it goes to sleep in the read of it.
 //!
-//! Keeps true: one thread looks at a time; none looks if the request before came later than looking lasts; whoever else
-//! wants the processor gets it between two looks, and then nobody looks for a while: a thread that looks waits behind all
-//! others, one that sleeps is woken before them. Off on one processor and on battery.
+//! Keeps true: one thread looks at a time; none looks if the request before came later than looking
+//! lasts; whoever else wants the processor gets it between two looks, and then nobody looks for a
+//! while: a thread that looks waits behind all others, one that sleeps is woken before them. Off on
+//! one processor and on battery.
 
 use crate::late::LateDevice;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,8 +16,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A request that comes so many times later than looking lasts still counts as close behind the one before: it had to wake
-/// the server.
+/// A request that comes so many times later than looking lasts still counts as close behind the one
+/// before: it had to wake the server.
 const WAKING: u64 = 2;
 
 /// How long nobody looks after the processor was wanted by others.
@@ -72,12 +74,14 @@ impl Waiting {
         }
     }
 
-    /// Whether this is the first piece of a request that comes in pieces, which are served one after another.
+    /// Whether this is the first piece of a request that comes in pieces, which are served one
+    /// after another.
     pub(crate) fn is_new(&self, request: u64) -> bool {
         self.in_pieces.swap(request, Ordering::Relaxed) != request
     }
 
-    /// The request was answered: waits actively until there is another, or until none is expected any more.
+    /// The request was answered: waits actively until there is another, or until none is expected
+    /// any more.
     pub(crate) fn wait(&self) {
         if self.nanoseconds == 0 {
             return;
@@ -110,7 +114,8 @@ fn may_look() -> bool {
     processors > 1 && !is_on_battery(Path::new("/sys/class/power_supply"))
 }
 
-/// Whether something in `supplies`, a folder for each supply of power, is a battery that is being emptied.
+/// Whether something in `supplies`, a folder for each supply of power, is a battery that is being
+/// emptied.
 fn is_on_battery(supplies: &Path) -> bool {
     let Ok(supplies) = std::fs::read_dir(supplies) else { return false };
     let says = |path: &Path| std::fs::read_to_string(path.join("status")).unwrap_or_default();

@@ -1,0 +1,102 @@
+//! What the server threads of a mount share, and what each does around a request.
+//!
+//! Keeps true: a request is counted before it is served, none is served after a panic, and between
+//! two of them a thread waits as `waiting` says. What a request means is the business of `adaptor`.
+
+use crate::breakdown::Breakdown;
+use crate::faces::Faces;
+use crate::late::Late;
+use crate::opening::{Opening, closing_tells};
+use crate::options::{Atime, Options};
+use crate::page_cache::PageCache;
+use crate::requests::{Kind, Requests};
+use crate::set_id::SetId;
+use crate::waiting::Waiting;
+use onode::Result;
+use onode_fs::FileSystem;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the kernel may believe what it knows; it drops what it changes itself.
+const TTL: Duration = Duration::from_secs(3600);
+/// Attributes of the root directory whose names begin so are views of the mount. They can be read
+/// and are not listed.
+pub const VIEW_PREFIX: &str = "onode.";
+
+/// Makes the view of a name, which comes without [`VIEW_PREFIX`]; `None` if there is no such view.
+/// A view may tell what the kernel asked for.
+pub type Views = Box<dyn Fn(&str, &Requests) -> Option<Vec<u8>> + Send + Sync>;
+
+/// The volume with what it takes to serve it.
+pub(crate) struct Adaptor {
+    pub(crate) files: Arc<FileSystem>,
+    pub(crate) views: Views,
+    pub(crate) faces: Faces,
+    pub(crate) writeback: bool,
+    pub(crate) is_shared: bool,
+    /// Every read of a link comes here, too.
+    pub(crate) keeps_links: bool,
+    /// How long the kernel may believe what it knows. Where others change the files without it: not
+    /// at all.
+    pub(crate) ttl: Duration,
+    pub(crate) opening: Opening,
+    pub(crate) closing_tells: bool,
+    pub(crate) page_cache: Arc<PageCache>,
+    pub(crate) set_id: SetId,
+    pub(crate) requests: Requests,
+    pub(crate) waiting: Waiting,
+    breakdown: Arc<Breakdown>,
+}
+
+impl Adaptor {
+    pub(crate) fn new(
+        files: Arc<FileSystem>,
+        options: &Options,
+        views: Views,
+        faces: Faces,
+        late: Late,
+    ) -> Result<Self> {
+        let Late { notifier, device, breakdown } = late;
+        let is_shared = files.device().share().is_some();
+        let opening = Opening::wanted(is_shared, options);
+        Ok(Self {
+            writeback: options.writeback && !is_shared,
+            is_shared,
+            keeps_links: !is_shared && (options.atime != Atime::Strict || options.read_only),
+            ttl: if is_shared { Duration::ZERO } else { TTL },
+            opening,
+            // The close of a block device syncs it.
+            closing_tells: closing_tells(is_shared, options) || !faces.is_empty(),
+            page_cache: Arc::new(PageCache::start(&files, Arc::clone(&notifier))?),
+            set_id: SetId::new(&files, notifier),
+            requests: Requests::new(),
+            waiting: Waiting::new(options.spin, device),
+            breakdown,
+            files,
+            views,
+            faces,
+        })
+    }
+
+    /// To be called first by what answers a request, and held until it is answered.
+    pub(crate) fn serve(&self, kind: Kind) -> Served<'_> {
+        self.breakdown.stop_here();
+        self.requests.count(kind);
+        self.waiting.begin();
+        Served(self)
+    }
+}
+
+/// A request that is being served. When this is dropped it was answered, and its thread waits for
+/// the next one.
+pub(crate) struct Served<'a>(&'a Adaptor);
+
+impl Drop for Served<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.breakdown.come();
+        } else {
+            self.0.waiting.wait();
+        }
+    }
+}
