@@ -64,14 +64,7 @@ impl Mount {
             .map_err(|error| mount_error(&directory, &error))?;
         late.come(&session, &directory);
         let keeper = Keeper::start(Arc::clone(volume.files()))?;
-        let server = std::thread::Builder::new()
-            .name("server".to_owned())
-            .spawn(move || {
-                let result = session.run();
-                on_end();
-                result
-            })
-            .map_err(|error| Error::new(Class::General, "cannot start a thread", error.to_string()))?;
+        let server = serve(session, on_end)?;
         mountpoint::raise_read_ahead(&directory);
         if options.atime == Atime::Strict {
             mountpoint::show_strict_access_times(&directory, options);
@@ -122,6 +115,25 @@ impl Mount {
     }
 }
 
+/// Serves a session in threads of its own; `on_end` is called when they end.
+fn serve(session: Session<Adaptor>, on_end: impl FnOnce() + Send + 'static) -> Result<JoinHandle<io::Result<()>>> {
+    let failed = |error: io::Error| Error::new(Class::General, "cannot start a thread", error.to_string());
+    let mut session = session.spawn().map_err(failed)?;
+    let nothing = std::thread::Builder::new().spawn(|| Ok(())).map_err(failed)?;
+    let served = std::mem::replace(&mut session.guard, nothing);
+    // When a session is dropped it unmounts whatever is at its directory by then, although its own
+    // mount has ended: another one that was made there at once would be gone, and what programs
+    // write would land below it. So it is not dropped; what still has to be unmounted is unmounted
+    // by name while it is surely there.
+    std::mem::forget(session);
+    let server = std::thread::Builder::new().name("server".to_owned()).spawn(move || {
+        let result = served.join().unwrap_or_else(|_| Err(io::Error::other("the server panicked")));
+        on_end();
+        result
+    });
+    server.map_err(failed)
+}
+
 /// What the server's thread came to. After a panic nothing more is written: what memory holds then
 /// is not to be trusted, what the medium holds is.
 fn served(directory: &Path, server: JoinHandle<io::Result<()>>) -> Result<()> {
@@ -132,7 +144,11 @@ fn served(directory: &Path, server: JoinHandle<io::Result<()>>) -> Result<()> {
             let _ = mountpoint::detach(directory);
             Err(Error::new(Class::Bug, what, "an internal error, see above"))
         }
-        Ok(Err(error)) => Err(Error::host(what, &error)),
+        Ok(Err(error)) => {
+            // Nobody serves it any more.
+            let _ = mountpoint::detach(directory);
+            Err(Error::host(what, &error))
+        }
         Err(_) => Err(Error::new(Class::Bug, what, "an internal error, see above")),
     }
 }
