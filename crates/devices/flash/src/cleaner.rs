@@ -4,13 +4,17 @@
 //! as changed, the next checkpoint writes them elsewhere. Nothing of this is logged: until that
 //! checkpoint the old places stay intact, and a crash simply forgets the move.
 
+pub mod joining;
+pub mod levelling;
+pub mod pace;
+
 use crate::core::Core;
-use crate::items::{Item, Owner};
+use crate::index::tree::Key;
 use crate::log::Writer;
+use crate::log::record::Piece;
 use crate::policy::Stream;
-use crate::record::Piece;
-use crate::segments::SegmentState;
-use crate::tree::Key;
+use crate::space::items::{Item, Owner};
+use crate::space::segments::SegmentState;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
@@ -321,7 +325,7 @@ impl Core {
                 for index in 0..node.len() {
                     let key = node.key(index);
                     let extent = if key.kind == Key::EXTENT {
-                        crate::apply::Extent::decode(&key, node.value(index))
+                        crate::index::apply::Extent::decode(&key, node.value(index))
                     } else {
                         None
                     };

@@ -1,13 +1,18 @@
 //! Commits: placing content, logging the record, applying it. Making it durable is `sync`.
 
-use crate::access::remade;
-use crate::apply::EXTENT_BYTES_MAX;
+pub mod access;
+pub mod checkpoint;
+pub mod failing;
+pub mod sync;
+
+use crate::commit::access::remade;
 use crate::core::Core;
-use crate::format::FEATURE_ACCESS_TIMES;
-use crate::items::Owner;
+use crate::index::apply::EXTENT_BYTES_MAX;
 use crate::log::Writer;
+use crate::log::record::{Change, Piece, Record};
+use crate::medium::format::FEATURE_ACCESS_TIMES;
 use crate::policy::{Stream, whole_page_bytes};
-use crate::record::{Change, Piece, Record};
+use crate::space::items::Owner;
 use alloc::format;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};

@@ -1,26 +1,26 @@
 //! The single-threaded state machine behind the device: the log, the tree over it, and the numbers
 //! that a checkpoint writes down.
 
-use crate::access::Pending;
-use crate::attach::FindMemory;
-use crate::bpram::Bpram;
-use crate::bpram::buffer::HeldPage;
 use crate::cleaner::Cleaning;
-use crate::compact::Rhythm;
-use crate::costliest::Costliest;
-use crate::deferred::Deferred;
-use crate::errors::damaged;
-use crate::format::{BlobReference, References};
-use crate::items::Owner;
-use crate::levelling::Levelling;
+use crate::cleaner::levelling::Levelling;
+use crate::commit::access::Pending;
+use crate::commit::sync::Ticket;
+use crate::index::attach::FindMemory;
+use crate::index::bpram::Bpram;
+use crate::index::bpram::buffer::HeldPage;
+use crate::index::deferred::Deferred;
+use crate::index::tree::{Child, Key, Node, NodeSource, Tree};
 use crate::log::Log;
+use crate::log::compact::Rhythm;
+use crate::medium::errors::damaged;
+use crate::medium::format::{BlobReference, References};
+use crate::medium::ring::Ring;
 use crate::options::{MountOptions, Policies};
 use crate::policy::{Chooser, Classifier};
-use crate::replay::Recovery;
-use crate::ring::Ring;
-use crate::stall::Stalls;
-use crate::sync::Ticket;
-use crate::tree::{Child, Key, Node, NodeSource, Tree};
+use crate::recover::replay::Recovery;
+use crate::space::costliest::Costliest;
+use crate::space::items::Owner;
+use crate::space::stall::Stalls;
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;

@@ -8,11 +8,11 @@
 //! those of pins and of pages that were read; a read that goes on is locked, too, and needs none of
 //! the others but that of the pages.
 
+use crate::cleaner::pace::Step;
+use crate::commit::sync::Syncs;
 use crate::core::Core;
-use crate::format::FEATURE_MEMORY;
+use crate::medium::format::FEATURE_MEMORY;
 use crate::options::{FormatOptions, MountOptions};
-use crate::pace::Step;
-use crate::sync::Syncs;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};

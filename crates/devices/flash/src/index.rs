@@ -5,10 +5,19 @@
 //! module's. The wandering tree on flash keeps all of them; beside it a memory may keep onodes and extents, and
 //! answers for them.
 
-use crate::bpram::{Found, keeps};
+pub mod apply;
+pub mod attach;
+pub mod beside;
+pub mod bpram;
+pub mod deferred;
+pub mod plan;
+pub mod read;
+pub mod tree;
+
 use crate::core::Core;
-use crate::errors::damaged;
-use crate::tree::Key;
+use crate::index::bpram::{Found, keeps};
+use crate::index::tree::Key;
+use crate::medium::errors::damaged;
 use alloc::format;
 use alloc::vec::Vec;
 use onode_object::{ObjectId, Result};

@@ -17,6 +17,20 @@
 //!   node one in its parent: torn, stale and misdirected pages are errors, never data.
 //!
 //! What it does not do yet: parity, compression, encryption.
+//!
+//! | folder | what it holds |
+//! |---|---|
+//! | `device` | the object interface, and the order of locks |
+//! | `core` | the parts behind the device's lock |
+//! | `tools` | check, repair, dumps, figures, health |
+//! | `recover` | from the flash to a mounted volume |
+//! | `commit` | transactions, group commit, checkpoints, access times |
+//! | `cleaner` | victims, moving, wear levelling, the pace |
+//! | `index` | where things are: the tree, or a memory beside the flash; reads |
+//! | `log` | streams, journal, records |
+//! | `space` | segments, pins, room |
+//! | `medium` | pages, superblocks, layout, formats |
+//! | `policy` | placement, victims and wear as pure functions |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -24,63 +38,26 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-mod access;
-mod apply;
-mod attach;
-mod beside;
-mod bpram;
-pub mod check;
-mod checkpoint;
 mod cleaner;
 mod commit;
-mod compact;
 mod core;
-mod costliest;
-mod deferred;
 mod device;
-pub mod dump;
-mod echo;
-mod errors;
-mod failing;
-pub mod format;
-mod gather;
-mod health;
 mod index;
-mod inspect;
-mod items;
-mod joining;
-pub mod layout;
-mod levelling;
 mod log;
-mod mount;
+mod medium;
 pub mod options;
-mod pace;
-mod page;
-mod pages;
-mod patch;
-mod pins;
-mod placing;
-mod plan;
 pub mod policy;
-mod read;
-mod record;
-pub mod repair;
-mod replay;
-mod ring;
-mod room;
-mod segments;
-mod stall;
-mod store;
-mod sync;
-mod tight;
-mod tree;
+mod recover;
+mod space;
+mod tools;
 
-pub use attach::FindMemory;
-pub use beside::{MemoryOptions, MountPath};
-pub use bpram::MemoryUse;
-pub use bpram::mount::BYTES_MIN as MEMORY_BYTES_MIN;
-pub use bpram::mount::superblock_of;
-pub use check::{CheckOptions, check};
 pub use device::FlashDevice;
+pub use index::attach::FindMemory;
+pub use index::beside::{MemoryOptions, MountPath};
+pub use index::bpram::MemoryUse;
+pub use index::bpram::mount::{BYTES_MIN as MEMORY_BYTES_MIN, superblock_of};
+pub use medium::{format, layout};
 pub use options::{FormatOptions, MountOptions};
-pub use repair::{RepairOptions, repair};
+pub use tools::check::{CheckOptions, check};
+pub use tools::repair::{RepairOptions, repair};
+pub use tools::{check, dump, repair};

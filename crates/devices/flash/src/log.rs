@@ -7,22 +7,26 @@
 //! when a program fails is told in [`failure`].
 
 pub mod access;
+pub mod compact;
+pub mod echo;
 mod failure;
 mod journal;
+pub mod patch;
 mod reading;
+pub mod record;
 mod summary;
 pub mod waiting;
 
-use crate::echo::Echoes;
-use crate::errors::damaged;
-use crate::format::{BlobReference, NO_SUMMARY, PageKind, SUMMARY_MAGIC, SummaryHeader};
-use crate::items::{Item, Items, Owner};
-use crate::layout::SegmentPage;
-use crate::page::PageInfo;
+use crate::log::echo::Echoes;
+use crate::log::record::{Piece, Record};
+use crate::medium::errors::damaged;
+use crate::medium::format::{BlobReference, NO_SUMMARY, PageKind, SUMMARY_MAGIC, SummaryHeader};
+use crate::medium::layout::SegmentPage;
+use crate::medium::page::PageInfo;
+use crate::medium::store::{Store, kind_and_tag};
 use crate::policy::{Placement, Stream};
-use crate::record::{Piece, Record};
-use crate::segments::{SegmentState, SegmentTable};
-use crate::store::{Store, kind_and_tag};
+use crate::space::items::{Item, Items, Owner};
+use crate::space::segments::{SegmentState, SegmentTable};
 use access::AccessLog;
 use alloc::collections::BTreeMap;
 use alloc::format;

@@ -1,6 +1,6 @@
 //! Options of a flash volume: those fixed by formatting and those chosen at each mount.
 
-use crate::format::{
+use crate::medium::format::{
     FEATURE_ACCESS_TIMES, FEATURE_CLASSES, FEATURE_WEAR_DYNAMIC, FEATURE_WEAR_OFF, FEATURE_WEAR_STATIC, Superblock,
 };
 use crate::policy::{Placement, Stream, VictimPolicy, WearPolicy};

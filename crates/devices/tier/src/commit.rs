@@ -4,13 +4,19 @@
 //! everyone who waits. Who needs the fast disk alone never waits for the big one, unless memory or a ring is full or content
 //! was written to its place.
 
-use crate::change::{Change, put_transaction};
+pub mod apply;
+pub mod checkpoint;
+pub mod flight;
+pub mod home;
+pub mod room;
+
+use crate::commit::flight::Room;
+use crate::commit::home::Write;
+use crate::content::pending::Content;
 use crate::core::{Core, Need, Prefetched};
-use crate::flight::Room;
-use crate::home::Write;
-use crate::layout::{BLOCK, BLOCK_BYTES};
 use crate::log::Log;
-use crate::pending::Content;
+use crate::log::change::{Change, put_transaction};
+use crate::medium::layout::{BLOCK, BLOCK_BYTES};
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::Mutex;

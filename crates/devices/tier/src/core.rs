@@ -1,21 +1,21 @@
 //! The state of a mounted volume: tree, pending content, free space and the group of commits that the log lacks.
 
-use crate::ahead::NodeReader;
-use crate::attach::FindFast;
-use crate::change::Change;
+use crate::content::pending::{Content, Pending};
+use crate::content::tails::Tails;
+use crate::device::options::MountOptions;
 use crate::disks::Disks;
-use crate::errors::damaged;
-use crate::extent::Extent;
-use crate::layout::BLOCK;
-use crate::node::{Key, Space as Part};
-use crate::onode::Onode;
-use crate::options::MountOptions;
-use crate::pending::{Content, Pending};
-use crate::salvage::Salvaged;
+use crate::disks::attach::FindFast;
+use crate::index::ahead::NodeReader;
+use crate::index::node::{Key, Space as Part};
+use crate::index::onode::Onode;
+use crate::index::tree::Tree;
+use crate::log::change::Change;
+use crate::medium::errors::damaged;
+use crate::medium::layout::BLOCK;
+use crate::medium::superblock::Superblock;
+use crate::recover::salvage::Salvaged;
 use crate::space::Space;
-use crate::superblock::Superblock;
-use crate::tails::Tails;
-use crate::tree::Tree;
+use crate::space::extent::Extent;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;

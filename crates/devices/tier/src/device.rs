@@ -1,18 +1,20 @@
 //! The object device over the volume.
 
+pub mod options;
+
 use crate::commit::Volume;
-use crate::consent::what_is_missing;
 use crate::core::Core;
-use crate::discard::AT_CLOSE;
-use crate::errors::invalid;
+use crate::device::options::{FormatOptions, MountOptions, NewFast};
+use crate::disks::discard::AT_CLOSE;
+use crate::disks::slot::FastSlot;
 use crate::fast::{Fast, FastOptions, FastSettings, Identity, has_map_of};
-use crate::layout::BLOCK;
-use crate::mount::{format_big, mount, read_superblock};
-use crate::node::Key;
-use crate::options::{FormatOptions, MountOptions, NewFast};
-use crate::ring;
-use crate::slot::FastSlot;
-use crate::superblock::Superblock;
+use crate::index::node::Key;
+use crate::log::ring;
+use crate::medium::errors::invalid;
+use crate::medium::layout::BLOCK;
+use crate::medium::superblock::Superblock;
+use crate::recover::consent::what_is_missing;
+use crate::recover::mount::{format_big, mount, read_superblock};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;

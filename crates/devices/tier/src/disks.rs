@@ -1,10 +1,16 @@
 //! The disks of a volume, each behind a lock of its own, so that one thread reads while another waits for a flush.
 
-use crate::errors::{bug, from_media, within, within_mut};
+pub mod attach;
+pub mod discard;
+pub mod slot;
+pub mod waiting;
+pub mod wanted;
+
+use crate::disks::slot::FastSlot;
+use crate::disks::waiting::{Next, Waiting};
 use crate::fast::Piece;
-use crate::layout::BLOCK;
-use crate::slot::FastSlot;
-use crate::waiting::{Next, Waiting};
+use crate::medium::errors::{bug, from_media, within, within_mut};
+use crate::medium::layout::BLOCK;
 use alloc::boxed::Box;
 use onode_base::sync::Mutex;
 use onode_media::{BlockDev, IoTag};

@@ -33,8 +33,8 @@ pub use piece::{Piece, Refusal};
 pub use report::Copied;
 pub(crate) use snapshot::has_map_of;
 
-use crate::discard::AT_CLOSE;
-use crate::errors::{damaged, from_media, wrong_part};
+use crate::disks::discard::AT_CLOSE;
+use crate::medium::errors::{damaged, from_media, wrong_part};
 use admission::Admission;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;

@@ -10,6 +10,22 @@
 //!   replay of the log behind it, and can itself be cut at any point.
 //!
 //! What it does not do: redundancy. A big disk that is lost is lost.
+//!
+//! | folder | what it holds |
+//! |---|---|
+//! | `device` | the object interface, options |
+//! | `core` | the state behind its lock |
+//! | `tools` | health, figures, scrubs, whether the state agrees with itself |
+//! | `recover` | from the disks to a mounted volume; what is missing, what is dropped by consent |
+//! | `commit` | transactions, room, checkpoints, who brings something to the big disk |
+//! | `content` | content without a place yet, reads, copies on request |
+//! | `index` | the copy-on-write tree, and how its nodes get into memory |
+//! | `log` | records and rings |
+//! | `space` | free blocks, extents, pins |
+//! | `fast` | the fast disk: sections, copies, its own log |
+//! | `disks` | each disk behind its lock; what waits for the big one |
+//! | `medium` | superblocks, layout, errors |
+//! | `policy` | which content leaves the fast disk first |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -17,61 +33,21 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-mod ahead;
-mod anchors;
-mod apply;
-mod attach;
-mod bitmap;
-mod bytes;
-mod change;
-mod checkpoint;
 mod commit;
-mod consent;
+mod content;
 mod core;
 mod device;
-mod discard;
 mod disks;
-mod errors;
-mod extent;
 pub mod fast;
-mod flight;
-mod health;
-mod home;
-mod inspect;
-mod join;
-mod layout;
+mod index;
 mod log;
-mod miss;
-mod mount;
-mod node;
-mod onode;
-mod options;
-mod pending;
-mod pins;
-mod place;
-mod plan;
+mod medium;
 pub mod policy;
-mod probe;
-mod promote;
-mod ranges;
-mod read;
-mod record;
-mod ring;
-mod room;
-mod salvage;
-mod scrub;
-mod slot;
+mod recover;
 mod space;
-mod spilled;
-mod superblock;
-mod tails;
-mod tree;
-mod unneeded;
-mod verify;
-mod waiting;
-mod wanted;
+mod tools;
 
-pub use attach::FindFast;
 pub use device::TierDevice;
-pub use options::{FormatOptions, MountOptions, NewFast};
-pub use salvage::Salvaged;
+pub use device::options::{FormatOptions, MountOptions, NewFast};
+pub use disks::attach::FindFast;
+pub use recover::salvage::Salvaged;

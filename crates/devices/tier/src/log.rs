@@ -3,15 +3,20 @@
 //! The same records, with the same numbers and checksums, go to the rings of both disks. A disk whose copy nobody waits
 //! for gets it later, in one request with what comes next.
 
+pub mod change;
+pub mod probe;
+pub mod record;
+pub mod ring;
+
+use crate::commit::flight::Flight;
+use crate::content::pending::Content;
 use crate::core::{Core, Need};
 use crate::disks::Disks;
-use crate::errors::{bug, from_media};
-use crate::flight::Flight;
-use crate::layout::BLOCK;
-use crate::pending::Content;
-use crate::record::{self, HEADER_BYTES, Header};
-use crate::ring::Ring;
-use crate::superblock::Mark;
+use crate::log::record::{HEADER_BYTES, Header};
+use crate::log::ring::Ring;
+use crate::medium::errors::{bug, from_media};
+use crate::medium::layout::BLOCK;
+use crate::medium::superblock::Mark;
 use alloc::format;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};

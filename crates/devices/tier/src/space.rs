@@ -1,10 +1,15 @@
 //! Free space: block groups, and blocks given up that must stay until the next checkpoint and as long as somebody reads them.
 
-use crate::bitmap::Bitmap;
-use crate::errors::bug;
-use crate::layout::{GROUP_BLOCKS, Layout};
-use crate::pins::Pins;
-use crate::unneeded::Unneeded;
+pub mod bitmap;
+pub mod extent;
+pub mod pins;
+pub mod unneeded;
+
+use crate::medium::errors::bug;
+use crate::medium::layout::{GROUP_BLOCKS, Layout};
+use crate::space::bitmap::Bitmap;
+use crate::space::pins::Pins;
+use crate::space::unneeded::Unneeded;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;

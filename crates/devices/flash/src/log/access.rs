@@ -5,15 +5,15 @@
 //! of them go: a mount reads those that are open, and nothing is ever copied off them. Until then
 //! no entry is left out, so that the log never ends with an older time than an onode has.
 //!
-//! What the entries say is kept by [`crate::access`].
+//! What the entries say is kept by [`crate::commit::access`].
 
 use super::Log;
-use crate::format::{ACCESS_ENTRY_BYTES, PageKind};
-use crate::layout::SegmentPage;
-use crate::page::PageInfo;
+use crate::log::record::Record;
+use crate::medium::format::{ACCESS_ENTRY_BYTES, PageKind};
+use crate::medium::layout::SegmentPage;
+use crate::medium::page::PageInfo;
 use crate::policy::Stream;
-use crate::record::Record;
-use crate::segments::SegmentState;
+use crate::space::segments::SegmentState;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use onode_media::IoTag;

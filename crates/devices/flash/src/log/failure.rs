@@ -8,11 +8,11 @@
 //! checkpoint stands in for all of them: what a cut leaves before it is the journal as it was.
 
 use super::{Log, OpenSegment};
-use crate::format::NO_SUMMARY;
-use crate::items::{Item, Items};
-use crate::layout::SegmentPage;
+use crate::medium::format::NO_SUMMARY;
+use crate::medium::layout::SegmentPage;
 use crate::policy::Stream;
-use crate::segments::SegmentState;
+use crate::space::items::{Item, Items};
+use crate::space::segments::SegmentState;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 

@@ -2,12 +2,12 @@
 //! area, and between them what earlier pages hold, repeated.
 
 use super::{Log, not_open};
-use crate::bpram::buffer::PagePlace;
-use crate::format::PageKind;
-use crate::layout::SegmentPage;
-use crate::page::PageInfo;
+use crate::index::bpram::buffer::PagePlace;
+use crate::log::record::{self, Record};
+use crate::medium::format::PageKind;
+use crate::medium::layout::SegmentPage;
+use crate::medium::page::PageInfo;
 use crate::policy::Stream;
-use crate::record::{self, Record};
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;

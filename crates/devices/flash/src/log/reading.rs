@@ -3,10 +3,10 @@
 //! so that they can be read elsewhere.
 
 use super::Log;
-use crate::errors::damaged;
-use crate::format::BlobReference;
-use crate::layout::{Layout, SegmentPage};
-use crate::pages::{PageReader, Want};
+use crate::medium::errors::damaged;
+use crate::medium::format::BlobReference;
+use crate::medium::layout::{Layout, SegmentPage};
+use crate::medium::pages::{PageReader, Want};
 use alloc::format;
 use alloc::vec::Vec;
 use core::ops::Range;

@@ -1,10 +1,10 @@
 //! Reading back the items of a segment, which tell the cleaner whom to ask about what lies there.
 
 use super::Log;
-use crate::format::{NO_SUMMARY, SUMMARY_MAGIC, SummaryHeader};
-use crate::items::{Item, Items};
-use crate::layout::SegmentPage;
-use crate::segments::SegmentState;
+use crate::medium::format::{NO_SUMMARY, SUMMARY_MAGIC, SummaryHeader};
+use crate::medium::layout::SegmentPage;
+use crate::space::items::{Item, Items};
+use crate::space::segments::SegmentState;
 use alloc::vec::Vec;
 use onode_media::IoTag;
 

@@ -5,10 +5,10 @@
 //! before a cut has all content that is in no page of its own, and a replay needs that page's copies only.
 
 use super::Log;
-use crate::errors::damaged;
-use crate::layout::{Layout, SegmentPage};
+use crate::log::record::{FRAME_HEADER_BYTES, Record};
+use crate::medium::errors::damaged;
+use crate::medium::layout::{Layout, SegmentPage};
 use crate::policy::Stream;
-use crate::record::{FRAME_HEADER_BYTES, Record};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;
@@ -103,7 +103,7 @@ impl Log {
                 let at = SegmentPage { segment: open.segment, page: open.page };
                 let location = self.store.layout.location(at, 0);
                 let record = Record::Waiting { location, bytes: open.front.clone() }.encode();
-                crate::record::put_frame(&mut frames, &record, true, FRAME_HEADER_BYTES + record.len());
+                crate::log::record::put_frame(&mut frames, &record, true, FRAME_HEADER_BYTES + record.len());
             }
         }
         frames

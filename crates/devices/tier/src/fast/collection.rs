@@ -1,6 +1,6 @@
 //! Write collection: content that has its place and waits until it fills a stripe.
 
-use crate::errors::from_media;
+use crate::medium::errors::from_media;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -2,7 +2,7 @@
 
 use super::extent::Scheme;
 use super::format::{Division, MOST_SECTIONS, NAME_BYTES, SectionPlace};
-use crate::errors::invalid;
+use crate::medium::errors::invalid;
 use crate::policy::PolicyKind;
 use alloc::format;
 use alloc::string::{String, ToString as _};

@@ -8,7 +8,7 @@
 use super::map::Copy;
 use super::section::Section;
 use super::{BLOCK, Fast};
-use crate::errors::from_media;
+use crate::medium::errors::from_media;
 use alloc::vec::Vec;
 use core::ops::Range;
 use onode_media::MediaErrorKind;

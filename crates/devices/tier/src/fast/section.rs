@@ -3,7 +3,7 @@
 use super::extent::{Allocate, Run, Scheme};
 use super::format::SectionPlace;
 use crate::policy::{Policy, PolicyKind};
-use crate::unneeded::Unneeded;
+use crate::space::unneeded::Unneeded;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;

@@ -6,8 +6,8 @@
 use super::format::{Division, ENTRY_BYTES, MapEntry, SnapshotHead};
 use super::map::Copy;
 use super::{BLOCK, Fast};
-use crate::discard::AT_ONCE;
-use crate::errors::from_media;
+use crate::disks::discard::AT_ONCE;
+use crate::medium::errors::from_media;
 use alloc::vec::Vec;
 use onode_base::checksum::{crc32c, crc32c_append};
 use onode_media::blockdev::BlockDev;

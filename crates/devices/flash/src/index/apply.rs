@@ -1,0 +1,326 @@
+//! What a change does to the index: the one `apply` of live commits and of replay, and the lookups of
+//! onodes and extents.
+
+use crate::core::Core;
+use crate::index::tree::Key;
+use crate::log::record::{Change, Piece};
+use crate::medium::errors::damaged;
+use alloc::format;
+use alloc::vec::Vec;
+use onode_base::planted::{Bug, is_planted};
+use onode_base::varint;
+use onode_object::wire::hints;
+use onode_object::{Hints, Mutation, ObjectId, Result};
+
+/// The device's own record of an object (paper 1, section III.B).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Onode {
+    /// Size in bytes.
+    pub size: u64,
+    /// Bytes that its extents hold.
+    pub allocated: u64,
+    /// Advice.
+    pub hints: Hints,
+    /// Access time; 0 for none.
+    pub accessed: u64,
+}
+
+impl Onode {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(16);
+        self.put(&mut out);
+        out
+    }
+
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        varint::put(out, self.size);
+        varint::put(out, self.allocated);
+        hints::put(out, &self.hints);
+        if self.accessed != 0 {
+            varint::put(out, self.accessed);
+        }
+    }
+
+    pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let size = varint::take(&mut bytes)?;
+        let allocated = varint::take(&mut bytes)?;
+        let hints = hints::take(&mut bytes)?;
+        let has_time = !bytes.is_empty();
+        let accessed = if has_time { varint::take(&mut bytes)? } else { 0 };
+        let sound = bytes.is_empty() && has_time == (accessed != 0);
+        sound.then_some(Self { size, allocated, hints, accessed })
+    }
+}
+
+/// A run of an object's bytes and where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// First byte in the object.
+    pub offset: u64,
+    /// Where it lies.
+    pub piece: Piece,
+}
+
+impl Extent {
+    /// The byte after the last.
+    pub const fn end(&self) -> u64 {
+        self.offset + self.piece.length as u64
+    }
+
+    pub(crate) fn encode(piece: Piece) -> Vec<u8> {
+        let mut out = Vec::with_capacity(10);
+        Self::put(piece, &mut out);
+        out
+    }
+
+    pub(crate) fn put(piece: Piece, out: &mut Vec<u8>) {
+        varint::put(out, u64::from(piece.length));
+        varint::put(out, piece.location);
+    }
+
+    /// The extent behind an entry of the tree.
+    pub(crate) fn decode(key: &Key, mut bytes: &[u8]) -> Option<Self> {
+        let length = u32::try_from(varint::take(&mut bytes)?).ok()?;
+        let location = varint::take(&mut bytes)?;
+        let sound = bytes.is_empty() && length > 0 && key.index.checked_add(u64::from(length))? <= 1 << 63;
+        sound.then_some(Self { offset: key.index, piece: Piece { location, length } })
+    }
+}
+
+/// Extents join up to this length, so that one damaged reference or one move stays small.
+pub const EXTENT_BYTES_MAX: u32 = 1 << 24;
+
+impl Core {
+    /// The onode of `object`, if it exists.
+    pub fn onode(&mut self, object: ObjectId) -> Result<Option<Onode>> {
+        match self.entry(&Key::onode(object), Onode::decode)? {
+            Some(None) => Err(damaged(format!("the onode of {object} is malformed"))),
+            found => Ok(found.flatten()),
+        }
+    }
+
+    /// The onode of `object`, or `NotFound`.
+    pub fn require(&mut self, object: ObjectId) -> Result<Onode> {
+        self.onode(object)?
+            .ok_or_else(|| onode_object::Error::of(onode_base::ErrorKind::NotFound, object, "there is no such object"))
+    }
+
+    /// Sets the onode of `object`, which takes over the access time that waits for it.
+    pub fn set_onode(&mut self, object: ObjectId, onode: &Onode) -> Result<()> {
+        let accessed = self.pending_access.remove(&object).unwrap_or(onode.accessed);
+        self.set_entry(Key::onode(object), &Onode { accessed, ..*onode }.encode())
+    }
+
+    /// Up to `limit` extents of `object` that end after `from` and start before `until`.
+    pub fn extents(&mut self, object: ObjectId, from: u64, until: u64, limit: usize) -> Result<Vec<Extent>> {
+        let mut first = Key::extent(object, from);
+        if from > 0
+            && let Some((key, value)) = self.entry_at_or_before(&first)?
+            && key.object == object.0
+            && key.kind == Key::EXTENT
+            && let Some(extent) = Extent::decode(&key, &value).filter(|extent| extent.end() > from)
+        {
+            // One extent often covers all that is asked for.
+            if extent.end() >= until && limit > 0 {
+                return Ok(alloc::vec![extent]);
+            }
+            first = key;
+        }
+        let mut found = Vec::new();
+        let mut sound = true;
+        self.entries(&first, &mut |key, value| {
+            if key.object != object.0 || key.kind != Key::EXTENT || key.index >= until || found.len() >= limit {
+                return false;
+            }
+            match Extent::decode(key, value) {
+                Some(extent) => found.push(extent),
+                None => sound = false,
+            }
+            sound
+        })?;
+        if sound { Ok(found) } else { Err(damaged(format!("an extent of {object} is malformed"))) }
+    }
+
+    /// Does one change. Live commits and replay both come here.
+    pub fn apply(&mut self, change: &Change) -> Result<()> {
+        match change {
+            Change::Place { object, offset, pieces } => self.place(*object, *offset, pieces),
+            Change::Patch { object, key, patch } => {
+                let value = self.entry(&Key::attribute(*object, *key), |old| patch.apply(old))?;
+                let malformed = || damaged(format!("a patch does not fit its attribute of {object}"));
+                let value = value.flatten().ok_or_else(malformed)?;
+                self.set_entry(Key::attribute(*object, *key), &value)
+            }
+            Change::Mutation(mutation) => self.mutate(mutation),
+        }
+    }
+
+    fn mutate(&mut self, mutation: &Mutation) -> Result<()> {
+        match mutation {
+            Mutation::Create { object, hints } => {
+                self.next_object = self.next_object.max(object.0 + 1);
+                self.objects += 1;
+                self.set_onode(*object, &Onode { hints: *hints, ..Onode::default() })
+            }
+            Mutation::Remove { object } => self.remove(*object),
+            // A write without bytes; one with bytes is logged as `Change::Place`.
+            Mutation::Write { .. } => Ok(()),
+            Mutation::Truncate { object, size } => {
+                let mut onode = self.require(*object)?;
+                if *size < onode.size && !is_planted(Bug::TruncateKeepsBytes) {
+                    onode.allocated = onode.allocated.saturating_sub(self.unplace(*object, *size, u64::MAX)?);
+                }
+                onode.size = *size;
+                self.set_onode(*object, &onode)
+            }
+            Mutation::Punch { object, offset, length } => {
+                let mut onode = self.require(*object)?;
+                let end = offset.saturating_add(*length).min(onode.size);
+                if *offset < end && onode.allocated > 0 {
+                    onode.allocated = onode.allocated.saturating_sub(self.unplace(*object, *offset, end)?);
+                    self.set_onode(*object, &onode)?;
+                }
+                Ok(())
+            }
+            Mutation::SetAttribute { object, key, value } => self.set_entry(Key::attribute(*object, *key), value),
+            Mutation::RemoveAttribute { object, key } => self.remove_entry(&Key::attribute(*object, *key)).map(|_| ()),
+            Mutation::SetHints { object, hints } => {
+                let mut onode = self.require(*object)?;
+                onode.hints = *hints;
+                self.set_onode(*object, &onode)
+            }
+            Mutation::SetAccessTime { object, time } => {
+                let onode = self.require(*object)?;
+                self.pending_access.remove(object);
+                self.set_onode(*object, &Onode { accessed: *time, ..onode })
+            }
+        }
+    }
+
+    fn remove(&mut self, object: ObjectId) -> Result<()> {
+        let onode = self.require(object)?;
+        if onode.accessed != 0 || self.pending_access.contains_key(&object) {
+            self.log.access.note_gone(object);
+        }
+        if onode.allocated > 0 {
+            self.unplace(object, 0, u64::MAX)?;
+        }
+        self.remove_entries(object)?;
+        self.objects = self.objects.saturating_sub(1);
+        if !is_planted(Bug::AccessTimeOfRemoved) {
+            self.pending_access.remove(&object);
+        }
+        Ok(())
+    }
+
+    /// `pieces` now hold the bytes of `object` from `offset` on.
+    fn place(&mut self, object: ObjectId, offset: u64, pieces: &[Piece]) -> Result<()> {
+        let mut onode = self.require(object)?;
+        let length: u64 = pieces.iter().map(|piece| u64::from(piece.length)).sum();
+        let end = offset + length;
+        if onode.allocated > 0 && offset < onode.size {
+            onode.allocated = onode.allocated.saturating_sub(self.unplace(object, offset, end)?);
+        }
+        self.link(object, offset, pieces, onode.allocated > 0)?;
+        onode.allocated += length;
+        onode.size = onode.size.max(end);
+        self.set_onode(object, &onode)
+    }
+
+    /// Enters extents for `pieces` into a hole. `may_join` says that there may be an extent before them.
+    pub fn link(&mut self, object: ObjectId, offset: u64, pieces: &[Piece], may_join: bool) -> Result<()> {
+        let mut at = offset;
+        let mut last = if may_join && offset > 0 { self.extents(object, offset - 1, offset, 1)?.pop() } else { None };
+        for piece in self.entries_of(pieces) {
+            let layout = self.log.store.layout;
+            if piece.length == 0 || !layout.contains(piece.location, u64::from(piece.length)) {
+                return Err(damaged(format!("a place of {object} lies outside the medium")));
+            }
+            let segment = layout.segment_of(piece.location);
+            self.log.table.retain(segment, u64::from(piece.length));
+            let joined = last.filter(|last| {
+                (self.options.extents || self.is_on_one_page(last.piece.location, piece))
+                    && last.end() == at
+                    && last.piece.location + u64::from(last.piece.length) == piece.location
+                    && layout.segment_of(last.piece.location) == segment
+                    && last.piece.length + piece.length <= EXTENT_BYTES_MAX
+            });
+            let extent = match joined {
+                Some(last) => {
+                    let length = last.piece.length + piece.length;
+                    Extent { offset: last.offset, piece: Piece { length, ..last.piece } }
+                }
+                None => {
+                    self.extents += 1;
+                    Extent { offset: at, piece }
+                }
+            };
+            self.set_entry(Key::extent(object, extent.offset), &Extent::encode(extent.piece))?;
+            at += u64::from(piece.length);
+            last = Some(extent);
+        }
+        Ok(())
+    }
+
+    /// Whether `piece` ends on the page of `location`. Without runs of pages its parts are joined at least
+    /// there, or each move by the cleaner could divide it further.
+    const fn is_on_one_page(&self, location: u64, piece: Piece) -> bool {
+        let payload = self.log.store.layout.payload_bytes as u64;
+        location / payload == (piece.location + piece.length as u64 - 1) / payload
+    }
+
+    /// The runs that get an entry of the index each: `pieces`, or the pages that they touch.
+    fn entries_of(&self, pieces: &[Piece]) -> Vec<Piece> {
+        if self.options.extents {
+            return pieces.to_vec();
+        }
+        let payload = u64::from(self.log.store.layout.payload_bytes);
+        let mut pages = Vec::new();
+        for piece in pieces {
+            let (mut from, end) = (piece.location, piece.location.saturating_add(u64::from(piece.length)));
+            while from < end {
+                let until = (from - from % payload + payload).min(end);
+                pages.push(Piece { location: from, length: (until - from) as u32 });
+                from = until;
+            }
+        }
+        pages
+    }
+
+    /// Makes `from..until` of `object` a hole; returns how many bytes that frees.
+    pub fn unplace(&mut self, object: ObjectId, from: u64, until: u64) -> Result<u64> {
+        let mut freed = 0;
+        let mut last = None;
+        loop {
+            let extents = self.extents(object, from, until, 64)?;
+            let Some(&first) = extents.first() else { return Ok(freed) };
+            // In a tree that is out of order a scan finds what a lookup does not.
+            if last.replace(first) == Some(first) {
+                return Err(damaged(format!("an extent of {object} stands in the wrong place of the index")));
+            }
+            for extent in extents {
+                let start = extent.offset.max(from);
+                let end = extent.end().min(until);
+                let cut = |at: u64, length: u64| Piece {
+                    location: extent.piece.location + (at - extent.offset),
+                    length: length as u32,
+                };
+                if extent.offset < start {
+                    let left = cut(extent.offset, start - extent.offset);
+                    self.set_entry(Key::extent(object, extent.offset), &Extent::encode(left))?;
+                } else {
+                    self.remove_entry(&Key::extent(object, extent.offset))?;
+                    self.extents = self.extents.saturating_sub(1);
+                }
+                if end < extent.end() {
+                    let right = cut(end, extent.end() - end);
+                    self.set_entry(Key::extent(object, end), &Extent::encode(right))?;
+                    self.extents += 1;
+                }
+                let gone = cut(start, end - start);
+                self.log.release(gone.location, u64::from(gone.length));
+                freed += u64::from(gone.length);
+            }
+        }
+    }
+}

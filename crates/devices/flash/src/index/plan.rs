@@ -1,0 +1,172 @@
+//! A read of content, planned under the device's lock and carried out with or without it.
+//!
+//! The plan has the place of every page that is needed; holes and what waits in memory are in the
+//! buffer before the lock is given back, so the whole read shows the object at one moment. It keeps
+//! true: a damaged page is told as the exact range of the object that it costs. It pins nothing
+//! itself: who carries it out without the lock does.
+
+use crate::core::Core;
+use crate::index::apply::Extent;
+use crate::medium::pages::{Failed, PageReader, Want};
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::ops::Range;
+use onode_base::ErrorKind;
+use onode_object::{Error, ObjectId, Result};
+
+#[cfg(test)]
+mod tests;
+
+/// So many extents are looked up at once.
+const EXTENTS_AT_ONCE: usize = 64;
+
+/// What is left to be read.
+pub struct ReadPlan {
+    object: ObjectId,
+    offset: u64,
+    length: usize,
+    wants: Vec<Want>,
+    /// Index of the first want of each extent, and behind the last.
+    bounds: Vec<usize>,
+}
+
+impl Core {
+    /// Plans a read of `object` into `buffer`, from `offset` on. Holes are zeros.
+    pub fn plan_read(&mut self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<ReadPlan> {
+        let onode = self.require(object)?;
+        let length = onode.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
+        let buffer = &mut buffer[..length];
+        let mut plan = ReadPlan { object, offset, length, wants: Vec::new(), bounds: Vec::from([0]) };
+        let until = offset + length as u64;
+        let mut at = offset;
+        while at < until {
+            let extents = self.extents(object, at, until, EXTENTS_AT_ONCE)?;
+            let Some(last) = extents.last() else { break };
+            let covered = if extents.len() < EXTENTS_AT_ONCE { until } else { last.end().min(until) };
+            for extent in &extents {
+                let (start, end) = (extent.offset.max(at), extent.end().min(until));
+                buffer[(at - offset) as usize..(start - offset) as usize].fill(0);
+                self.plan_extent(&mut plan, extent, start..end, buffer)?;
+                at = end;
+            }
+            buffer[(at - offset) as usize..(covered - offset) as usize].fill(0);
+            at = covered;
+        }
+        if at < until {
+            buffer[(at - offset) as usize..].fill(0);
+        }
+        Ok(plan)
+    }
+
+    /// Plans a read of a part of one extent, to see whether it is sound.
+    pub fn plan_part(
+        &self,
+        object: ObjectId,
+        extent: &Extent,
+        part: Range<u64>,
+        buffer: &mut [u8],
+    ) -> Result<ReadPlan> {
+        let (offset, length) = (part.start, (part.end - part.start) as usize);
+        let mut plan = ReadPlan { object, offset, length, wants: Vec::new(), bounds: Vec::from([0]) };
+        self.plan_extent(&mut plan, extent, part, buffer)?;
+        Ok(plan)
+    }
+
+    fn plan_extent(&self, plan: &mut ReadPlan, extent: &Extent, part: Range<u64>, buffer: &mut [u8]) -> Result<()> {
+        let location = extent.piece.location + (part.start - extent.offset);
+        let to = (part.start - plan.offset) as usize..(part.end - plan.offset) as usize;
+        match self.log.gather(location, buffer, to.clone(), &mut plan.wants) {
+            Ok(()) => plan.bounds.push(plan.wants.len()),
+            Err(error) => return Err(self.locate_impossible(plan, location, to, error)),
+        }
+        Ok(())
+    }
+
+    /// Narrows content whose place makes no sense down to the pages of which that is true.
+    fn locate_impossible(&self, plan: &ReadPlan, location: u64, to: Range<usize>, error: Error) -> Error {
+        let payload = u64::from(self.log.store.layout.payload_bytes);
+        let mut damage = Damage::default();
+        let (mut at, end) = (location, location + to.len() as u64);
+        while at < end {
+            let next = (at - at % payload + payload).min(end);
+            let mut bytes = alloc::vec![0; (next - at) as usize];
+            let range = 0..bytes.len();
+            if let Err(error) = self.log.gather(at, &mut bytes, range, &mut Vec::new()) {
+                damage.add(to.start + (at - location) as usize..to.start + (next - location) as usize, error);
+            }
+            at = next;
+        }
+        damage.told(plan, error)
+    }
+}
+
+impl ReadPlan {
+    /// The pages that are needed.
+    pub fn wants(&self) -> &[Want] {
+        &self.wants
+    }
+
+    /// The segments that they lie on.
+    pub fn segments(&self) -> Vec<u32> {
+        let segments: BTreeSet<u32> = self.wants.iter().map(|want| want.at.segment).collect();
+        segments.into_iter().collect()
+    }
+
+    /// Reads what is left; returns how many bytes of the object there are in `buffer`.
+    ///
+    /// # Errors
+    /// `Corrupt` with the range of the first damage, `Media`.
+    pub fn carry_out(&self, reader: &mut dyn PageReader, buffer: &mut [u8]) -> Result<usize> {
+        match reader.read(&self.wants, buffer) {
+            Ok(()) => Ok(self.length),
+            Err(failed) if failed.error.kind == ErrorKind::Corrupt => Err(self.locate(reader, buffer, failed)),
+            Err(failed) => Err(Error { object: Some(self.object), ..failed.error }),
+        }
+    }
+
+    /// Narrows a failed read down to the pages that are damaged, in the first extent that has any.
+    fn locate(&self, reader: &mut dyn PageReader, buffer: &mut [u8], failed: Failed) -> Error {
+        for bounds in self.bounds.windows(2) {
+            let [first, behind] = bounds else { continue };
+            if *behind <= failed.wants.start || *first >= failed.wants.end {
+                continue;
+            }
+            let mut damage = Damage::default();
+            for want in &self.wants[*first..*behind] {
+                if let Err(failed) = reader.read(core::slice::from_ref(want), buffer) {
+                    damage.add(want.to.clone(), failed.error);
+                }
+            }
+            if damage.0.is_some() {
+                return damage.told(self, failed.error);
+            }
+        }
+        Error { object: Some(self.object), ..failed.error }
+    }
+}
+
+/// The first damage of a read: where in the buffer, and what was found.
+#[derive(Default)]
+struct Damage(Option<(Range<usize>, Error)>);
+
+impl Damage {
+    /// These bytes are damaged, too; those before were looked at before.
+    fn add(&mut self, to: Range<usize>, error: Error) {
+        match &mut self.0 {
+            None => self.0 = Some((to, error)),
+            Some((known, _)) if known.end == to.start => known.end = to.end,
+            Some(_) => {}
+        }
+    }
+
+    /// The error that says so; `error` if there is none.
+    fn told(self, plan: &ReadPlan, error: Error) -> Error {
+        match self.0 {
+            Some((at, error)) => {
+                let range = plan.offset + at.start as u64..plan.offset + at.end as u64;
+                Error::corrupt(plan.object, range, error.detail)
+            }
+            None => Error { object: Some(plan.object), ..error },
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Reading the tree: lookups, ordered scans, and a walk over all nodes.
+
+use super::{Child, Key, Node, NodeSource, Tree};
+use crate::medium::errors::damaged;
+use crate::medium::format::BlobReference;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use onode_base::ErrorKind;
+use onode_object::{Error, Result};
+
+/// A node to look at: shared if clean, a slot if changed.
+enum View<'a> {
+    Clean(Arc<Node>),
+    Dirty(&'a Node),
+}
+
+impl core::ops::Deref for View<'_> {
+    type Target = Node;
+    fn deref(&self) -> &Node {
+        match self {
+            Self::Clean(node) => node,
+            Self::Dirty(node) => node,
+        }
+    }
+}
+
+impl Tree {
+    fn view(&self, source: &mut dyn NodeSource, child: Child, level: u8) -> Result<View<'_>> {
+        Ok(match child {
+            Child::Clean(reference) => View::Clean(source.load(reference, level)?),
+            Child::Dirty(slot) => View::Dirty(self.slot(slot)?),
+        })
+    }
+
+    /// What `with` makes of the value of `key`, if there is one.
+    pub fn get<T>(&self, source: &mut dyn NodeSource, key: &Key, with: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+        let (mut child, mut level) = (self.root, self.root_level);
+        loop {
+            let node = self.view(source, child, level)?;
+            if level == 0 {
+                return Ok(node.search(key).ok().map(|index| with(node.value(index))));
+            }
+            if node.len() == 0 {
+                return Ok(None);
+            }
+            child = node.child(key)?;
+            level -= 1;
+        }
+    }
+
+    /// Visits entries in key order from the first at or after `from`, until `visit` returns false.
+    pub fn scan(
+        &self,
+        source: &mut dyn NodeSource,
+        from: &Key,
+        visit: &mut dyn FnMut(&Key, &[u8]) -> bool,
+    ) -> Result<()> {
+        self.scan_below(source, self.root, self.root_level, from, visit).map(|_| ())
+    }
+
+    fn scan_below(
+        &self,
+        source: &mut dyn NodeSource,
+        child: Child,
+        level: u8,
+        from: &Key,
+        visit: &mut dyn FnMut(&Key, &[u8]) -> bool,
+    ) -> Result<bool> {
+        let node = self.view(source, child, level)?;
+        if level == 0 {
+            let first = node.search(from).unwrap_or_else(|at| at);
+            for (key, value) in node.entries_from(first) {
+                if !visit(&key, value) {
+                    return Ok(false);
+                }
+            }
+            return Ok(true);
+        }
+        let Some(first) = node.child_for(from) else { return Ok(true) };
+        for index in first..node.len() {
+            if !self.scan_below(source, Child::decode(node.value(index))?, level - 1, from, visit)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The last entry at or before `key`, as a copy.
+    pub fn last_at_or_before(&self, source: &mut dyn NodeSource, key: &Key) -> Result<Option<(Key, Vec<u8>)>> {
+        self.floor_below(source, self.root, self.root_level, key)
+    }
+
+    fn floor_below(
+        &self,
+        source: &mut dyn NodeSource,
+        child: Child,
+        level: u8,
+        key: &Key,
+    ) -> Result<Option<(Key, Vec<u8>)>> {
+        let node = self.view(source, child, level)?;
+        let last = match node.search(key) {
+            Ok(index) => index,
+            Err(0) => return Ok(None),
+            Err(index) => index - 1,
+        };
+        if level == 0 {
+            return Ok(Some((node.key(last), node.value(last).to_vec())));
+        }
+        // A separator may be less than every key that is left below it; then the answer is further left.
+        for index in (0..=last).rev() {
+            if let Some(found) = self.floor_below(source, Child::decode(node.value(index))?, level - 1, key)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Visits every node once, parents first. `visit` gets the place of a written node, its level and the
+    /// node itself. Depth and order are checked on the way.
+    pub fn walk(
+        &self,
+        source: &mut dyn NodeSource,
+        visit: &mut dyn FnMut(Option<BlobReference>, &Node) -> Result<()>,
+    ) -> Result<()> {
+        self.survey(source, &mut |sighting| match sighting {
+            Sighting::Node(place, node) => visit(place, node),
+            Sighting::Lost { error, .. } => Err(error),
+        })
+    }
+
+    /// Visits every node that can be read, parents first, and tells which key ranges are lost. A node with
+    /// keys outside the range that its parent gives it is lost too: no lookup finds what is in it, and
+    /// a node with two parents would be visited again and again.
+    pub fn survey(&self, source: &mut dyn NodeSource, visit: &mut dyn FnMut(Sighting<'_>) -> Result<()>) -> Result<()> {
+        self.survey_below(source, self.root, self.root_level, (Key::MIN, None), visit)
+    }
+
+    fn survey_below(
+        &self,
+        source: &mut dyn NodeSource,
+        child: Child,
+        level: u8,
+        (from, until): (Key, Option<Key>),
+        visit: &mut dyn FnMut(Sighting<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let node = match self.view(source, child, level) {
+            Ok(node) => node,
+            Err(error) if error.kind == ErrorKind::Corrupt => return visit(Sighting::Lost { from, until, error }),
+            Err(error) => return Err(error),
+        };
+        let inside = match (node.first_key(), node.last_key()) {
+            (Some(first), Some(last)) => first >= from && until.is_none_or(|until| last < until),
+            _ => child == self.root,
+        };
+        if !inside {
+            let error = damaged("a tree node has keys outside its range");
+            return visit(Sighting::Lost { from, until, error });
+        }
+        let place = match child {
+            Child::Clean(reference) => Some(reference),
+            Child::Dirty(_) => None,
+        };
+        visit(Sighting::Node(place, &node))?;
+        if level == 0 {
+            return Ok(());
+        }
+        for index in 0..node.len() {
+            let from = if index == 0 { from } else { node.key(index) };
+            let until = if index + 1 < node.len() { Some(node.key(index + 1)) } else { until };
+            self.survey_below(source, Child::decode(node.value(index))?, level - 1, (from, until), visit)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a survey comes by.
+pub enum Sighting<'a> {
+    /// A node and its place, if it is written.
+    Node(Option<BlobReference>, &'a Node),
+    /// Entries from `from` until before `until` that cannot be read.
+    Lost {
+        /// The first key that may be lost.
+        from: Key,
+        /// The first key after them; `None` if nothing follows.
+        until: Option<Key>,
+        /// Why.
+        error: Error,
+    },
+}

@@ -1,0 +1,382 @@
+//! Records of the journal: their bytes, and the frames in which they lie at the ends of pages.
+//!
+//! A record is cut into frames so that it can go on in the next page; a page holds the frames of any
+//! number of records. Content never stands in a record: a write is logged as the places to which its
+//! bytes went.
+
+use crate::log::patch::Patch;
+use crate::medium::errors::damaged;
+use alloc::format;
+use alloc::vec::Vec;
+use onode_base::varint;
+use onode_object::wire::mutation;
+use onode_object::{AttributeKey, Mutation, ObjectId, Result};
+
+/// A run of bytes on the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Payload address.
+    pub location: u64,
+    /// Length in bytes.
+    pub length: u32,
+}
+
+/// One change as the journal knows it: the unit of `apply`, live and in replay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A mutation that carries no content.
+    Mutation(Mutation),
+    /// Content of `object` from `offset` on now lies in `pieces`.
+    Place {
+        /// The object.
+        object: ObjectId,
+        /// First byte.
+        offset: u64,
+        /// Where the bytes are, in order.
+        pieces: Vec<Piece>,
+    },
+    /// A part of an attribute of `object` changed.
+    Patch {
+        /// The object.
+        object: ObjectId,
+        /// The attribute.
+        key: AttributeKey,
+        /// What of it.
+        patch: Patch,
+    },
+}
+
+/// A record of the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A transaction.
+    Commit {
+        /// Its number, ascending by one.
+        transaction: u64,
+        /// What it does.
+        changes: Vec<Change>,
+    },
+    /// A data segment was opened; content that later records place in it carries this sequence number.
+    Opened {
+        /// The segment.
+        segment: u32,
+        /// Its sequence number.
+        sequence: u32,
+        /// Times it has been erased.
+        erases: u32,
+    },
+    /// As `Opened`, of a segment with access times.
+    OpenedAtime {
+        /// The segment.
+        segment: u32,
+        /// Its sequence number.
+        sequence: u32,
+        /// Times it has been erased.
+        erases: u32,
+    },
+    /// Begins every journal segment: where the journal goes on after it.
+    Chain {
+        /// The next journal segment.
+        segment: u32,
+        /// Its sequence number.
+        sequence: u32,
+    },
+    /// A copy of a page of content that was not full yet when the journal page with it was programmed. It is never cut
+    /// into frames.
+    Waiting {
+        /// Payload address at which the page begins.
+        location: u64,
+        /// What it holds so far.
+        bytes: Vec<u8>,
+    },
+}
+
+const COMMIT: u8 = 1;
+const OPENED: u8 = 2;
+const CHAIN: u8 = 3;
+const OPENED_ATIME: u8 = 4;
+const WAITING: u8 = 5;
+const CHANGE_MUTATION: u8 = 0;
+const CHANGE_PLACE: u8 = 1;
+const CHANGE_PATCH: u8 = 2;
+
+impl Record {
+    /// The record as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self {
+            Self::Commit { transaction, changes } => {
+                out.push(COMMIT);
+                varint::put(&mut out, *transaction);
+                varint::put(&mut out, changes.len() as u64);
+                for change in changes {
+                    put_change(&mut out, change);
+                }
+            }
+            Self::Opened { segment, sequence, erases } | Self::OpenedAtime { segment, sequence, erases } => {
+                out.push(if matches!(self, Self::Opened { .. }) { OPENED } else { OPENED_ATIME });
+                for value in [segment, sequence, erases] {
+                    varint::put(&mut out, u64::from(*value));
+                }
+            }
+            Self::Chain { segment, sequence } => {
+                out.push(CHAIN);
+                varint::put(&mut out, u64::from(*segment));
+                varint::put(&mut out, u64::from(*sequence));
+            }
+            Self::Waiting { location, bytes } => {
+                out.push(WAITING);
+                varint::put(&mut out, *location);
+                varint::put_bytes(&mut out, bytes);
+            }
+        }
+        out
+    }
+
+    /// The record behind `bytes`.
+    ///
+    /// # Errors
+    /// `Corrupt` if they are none; the pages were verified, so this means a wrong writer.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        take_record(bytes).ok_or_else(|| damaged(format!("a journal record of {} bytes makes no sense", bytes.len())))
+    }
+}
+
+fn put_change(out: &mut Vec<u8>, change: &Change) {
+    match change {
+        Change::Mutation(one) => {
+            out.push(CHANGE_MUTATION);
+            mutation::put(out, one);
+        }
+        Change::Place { object, offset, pieces } => {
+            out.push(CHANGE_PLACE);
+            varint::put(out, object.0);
+            varint::put(out, *offset);
+            varint::put(out, pieces.len() as u64);
+            for piece in pieces {
+                varint::put(out, piece.location);
+                varint::put(out, u64::from(piece.length));
+            }
+        }
+        Change::Patch { object, key, patch } => {
+            out.push(CHANGE_PATCH);
+            varint::put(out, object.0);
+            mutation::put_key(out, *key);
+            varint::put(out, u64::from(patch.prefix));
+            varint::put(out, u64::from(patch.suffix));
+            varint::put_bytes(out, &patch.middle);
+        }
+    }
+}
+
+fn take_u32(input: &mut &[u8]) -> Option<u32> {
+    u32::try_from(varint::take(input)?).ok()
+}
+
+fn take_count(input: &mut &[u8]) -> Option<usize> {
+    usize::try_from(varint::take(input)?).ok().filter(|&count| count <= input.len())
+}
+
+fn take_record(mut bytes: &[u8]) -> Option<Record> {
+    let (&kind, rest) = bytes.split_first()?;
+    bytes = rest;
+    let input = &mut bytes;
+    let record = match kind {
+        COMMIT => {
+            let transaction = varint::take(input)?;
+            let count = take_count(input)?;
+            let mut changes = Vec::with_capacity(count);
+            for _ in 0..count {
+                changes.push(take_change(input)?);
+            }
+            Record::Commit { transaction, changes }
+        }
+        OPENED => Record::Opened { segment: take_u32(input)?, sequence: take_u32(input)?, erases: take_u32(input)? },
+        OPENED_ATIME => {
+            Record::OpenedAtime { segment: take_u32(input)?, sequence: take_u32(input)?, erases: take_u32(input)? }
+        }
+        CHAIN => Record::Chain { segment: take_u32(input)?, sequence: take_u32(input)? },
+        WAITING => Record::Waiting { location: varint::take(input)?, bytes: varint::take_bytes(input)?.to_vec() },
+        _ => return None,
+    };
+    input.is_empty().then_some(record)
+}
+
+fn take_change(input: &mut &[u8]) -> Option<Change> {
+    let (&tag, rest) = input.split_first()?;
+    *input = rest;
+    match tag {
+        CHANGE_MUTATION => mutation::take(input).map(Change::Mutation),
+        CHANGE_PLACE => {
+            let object = ObjectId(varint::take(input)?);
+            let offset = varint::take(input)?;
+            let count = take_count(input)?;
+            let mut pieces = Vec::with_capacity(count);
+            let mut end = offset;
+            for _ in 0..count {
+                let piece = Piece { location: varint::take(input)?, length: take_u32(input)? };
+                end = end.checked_add(u64::from(piece.length)).filter(|&end| end <= i64::MAX as u64)?;
+                pieces.push(piece);
+            }
+            Some(Change::Place { object, offset, pieces })
+        }
+        CHANGE_PATCH => {
+            let object = ObjectId(varint::take(input)?);
+            let key = mutation::take_key(input)?;
+            let (prefix, suffix) = (take_u32(input)?, take_u32(input)?);
+            let patch = Patch { prefix, suffix, middle: varint::take_bytes(input)?.to_vec() };
+            Some(Change::Patch { object, key, patch })
+        }
+        _ => None,
+    }
+}
+
+/// Bytes before the content of a frame: flags, length.
+pub const FRAME_HEADER_BYTES: usize = 3;
+const FIRST: u8 = 1;
+const LAST: u8 = 2;
+
+/// Appends as much of `rest` as fits `room` bytes as one frame. `first` says whether `rest` begins a
+/// record. Returns how many bytes it took, `None` if not even one fits.
+pub fn put_frame(out: &mut Vec<u8>, rest: &[u8], first: bool, room: usize) -> Option<usize> {
+    let space = room.checked_sub(FRAME_HEADER_BYTES).filter(|&space| space > 0)?;
+    let taken = rest.len().min(space).min(usize::from(u16::MAX));
+    let last = if taken == rest.len() { LAST } else { 0 };
+    out.push(last | if first { FIRST } else { 0 });
+    out.extend_from_slice(&(taken as u16).to_le_bytes());
+    out.extend_from_slice(&rest[..taken]);
+    Some(taken)
+}
+
+/// The record at the front of a page's frames, if it is whole there.
+pub fn first_record(frames: &[u8]) -> Option<Record> {
+    let (&[flags, low, high], rest) = frames.split_first_chunk::<FRAME_HEADER_BYTES>()?;
+    let content = rest.get(..usize::from(u16::from_le_bytes([low, high])))?;
+    if flags == FIRST | LAST { take_record(content) } else { None }
+}
+
+/// Puts the frames of page after page together to records.
+#[derive(Clone, Debug, Default)]
+pub struct Assembler {
+    partial: Option<Vec<u8>>,
+}
+
+impl Assembler {
+    /// Takes the record bytes of the next page and hands every record that they complete to `complete`.
+    ///
+    /// # Errors
+    /// `Corrupt` if frames do not fit together, and what `complete` returns.
+    pub fn page(&mut self, mut bytes: &[u8], complete: &mut dyn FnMut(Record) -> Result<()>) -> Result<()> {
+        while !bytes.is_empty() {
+            let Some((&[flags, low, high], rest)) = bytes.split_first_chunk::<3>() else {
+                return Err(damaged("a journal frame is cut short"));
+            };
+            let length = usize::from(u16::from_le_bytes([low, high]));
+            if length > rest.len() || flags > (FIRST | LAST) {
+                return Err(damaged("a journal frame is longer than its page"));
+            }
+            let (content, rest) = rest.split_at(length);
+            bytes = rest;
+            if self.partial.is_some() && flags & FIRST != 0 {
+                // A record that goes on in a new segment has the one that names the segment after that
+                // between its frames.
+                if flags & LAST == 0 {
+                    return Err(damaged("a journal record begins inside another"));
+                }
+                complete(Record::decode(content)?)?;
+                continue;
+            }
+            if flags & FIRST != 0 {
+                self.partial = Some(Vec::new());
+            }
+            let Some(partial) = &mut self.partial else {
+                return Err(damaged("a journal frame continues a record that never began"));
+            };
+            partial.extend_from_slice(content);
+            if flags & LAST != 0 {
+                let whole = self.partial.take().unwrap_or_default();
+                complete(Record::decode(&whole)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onode_object::{AttributeKind, Hints};
+
+    #[test]
+    fn records_round_trip_through_frames_of_any_size() {
+        let records = [
+            Record::Chain { segment: 7, sequence: 900 },
+            Record::Opened { segment: 8, sequence: 901, erases: 3 },
+            Record::OpenedAtime { segment: 9, sequence: 902, erases: 4 },
+            Record::Waiting { location: 1 << 33, bytes: alloc::vec![7; 90] },
+            Record::Commit {
+                transaction: 55,
+                changes: alloc::vec![
+                    Change::Mutation(Mutation::Create { object: ObjectId(99), hints: Hints::default() }),
+                    Change::Place {
+                        object: ObjectId(99),
+                        offset: 4096,
+                        pieces: alloc::vec![
+                            Piece { location: 1 << 40, length: 4096 },
+                            Piece { location: 5, length: 1 }
+                        ],
+                    },
+                    Change::Patch {
+                        object: ObjectId(99),
+                        key: AttributeKey::new(AttributeKind::INODE, 3),
+                        patch: Patch { prefix: 9, suffix: 200, middle: alloc::vec![1, 2, 3] },
+                    },
+                ],
+            },
+        ];
+        for room in 5..80 {
+            let mut pages = alloc::vec![Vec::new()];
+            for record in &records {
+                let bytes = record.encode();
+                let (mut rest, mut first) = (&bytes[..], true);
+                while first || !rest.is_empty() {
+                    let page = pages.last_mut().unwrap();
+                    match put_frame(page, rest, first, room - page.len()) {
+                        Some(taken) => {
+                            rest = &rest[taken..];
+                            first = false;
+                        }
+                        None => pages.push(Vec::new()),
+                    }
+                }
+            }
+            let mut found = Vec::new();
+            let mut assembler = Assembler::default();
+            for page in &pages {
+                assembler
+                    .page(page, &mut |record| {
+                        found.push(record);
+                        Ok(())
+                    })
+                    .unwrap();
+            }
+            assert_eq!(found, records, "room {room}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let mut prng = onode_base::Prng::new(1);
+        for _ in 0..50_000 {
+            let mut bytes = alloc::vec![0; prng.below(40) as usize];
+            prng.fill(&mut bytes);
+            if let Some(first) = bytes.first_mut() {
+                *first %= 6;
+            }
+            if let Ok(record) = Record::decode(&bytes) {
+                assert_eq!(record.encode(), bytes);
+            }
+            let _ = Assembler::default().page(&bytes, &mut |_| Ok(()));
+        }
+    }
+}

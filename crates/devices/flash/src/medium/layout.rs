@@ -1,0 +1,264 @@
+//! Where things are: superblock blocks, segments, pages and the payload byte space.
+
+use crate::medium::format::PageTrailer;
+use alloc::format;
+use onode_base::ErrorKind;
+use onode_media::{BlockAddress, Geometry, PageAddress};
+use onode_object::{Error, Result};
+
+mod superblocks;
+
+pub use superblocks::{End, SuperblockBlocks};
+
+/// The division of a medium. Follows from the geometry, the segment size and the use of the spare area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Shape of the medium.
+    pub geometry: Geometry,
+    /// Erase blocks of a segment.
+    pub blocks_per_segment: u32,
+    /// Erase blocks that hold superblocks.
+    pub superblocks: SuperblockBlocks,
+    /// Number of segments.
+    pub segments: u32,
+    /// Bytes of a page that carry content.
+    pub payload_bytes: u32,
+    /// Pages of a segment.
+    pub segment_pages: u32,
+    /// Bytes of the spare area with which journal pages go on.
+    pub spare_record_bytes: u32,
+}
+
+/// More of the spare area is not used: a record that does not fit takes a page of its own.
+const SPARE_RECORD_BYTES_MAX: u32 = 112;
+
+/// A page inside a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SegmentPage {
+    /// The segment.
+    pub segment: u32,
+    /// The page, counted in writing order.
+    pub page: u32,
+}
+
+impl Layout {
+    /// The fewest segments a volume can work with.
+    pub const MIN_SEGMENTS: u32 = 16;
+
+    /// Divides a medium of `geometry` into segments of `blocks_per_segment`, as new volumes are
+    /// divided.
+    ///
+    /// # Errors
+    /// `Invalid` if the shape cannot carry a volume.
+    pub fn new(geometry: Geometry, blocks_per_segment: u16) -> Result<Self> {
+        Self::divided(geometry, blocks_per_segment, SuperblockBlocks::of_new(&geometry))
+    }
+
+    /// The same with superblocks in these blocks.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn divided(geometry: Geometry, blocks_per_segment: u16, superblocks: SuperblockBlocks) -> Result<Self> {
+        let invalid = |detail| Error::new(ErrorKind::Invalid, detail);
+        geometry.validate().map_err(|error| invalid(format!("{error}")))?;
+        let blocks_per_segment = u32::from(blocks_per_segment);
+        if blocks_per_segment == 0 {
+            return Err(invalid("a segment has at least one erase block".into()));
+        }
+        let segments = geometry.blocks.saturating_sub(superblocks.count()) / blocks_per_segment;
+        if segments < Self::MIN_SEGMENTS {
+            return Err(invalid(format!(
+                "{} erase blocks make {segments} segments of {blocks_per_segment}; at least {} are needed",
+                geometry.blocks,
+                Self::MIN_SEGMENTS
+            )));
+        }
+        let segment_pages = blocks_per_segment * geometry.pages_per_block;
+        if segment_pages >= u32::from(u16::MAX) {
+            return Err(invalid(format!("{segment_pages} pages in a segment are too many")));
+        }
+        let payload_bytes = Self::payload_bytes(&geometry);
+        let layout = Self {
+            geometry,
+            blocks_per_segment,
+            superblocks,
+            segments,
+            payload_bytes,
+            segment_pages,
+            spare_record_bytes: 0,
+        };
+        if layout.segment_bytes() < 3 * layout.node_bytes() as u64 / 2 {
+            let bytes = layout.segment_bytes();
+            return Err(invalid(format!("a segment of {bytes} bytes is too small for the index; take more blocks")));
+        }
+        if layout.segment_bytes() > 1 << 30 {
+            return Err(invalid("a segment may have at most 1 GiB".into()));
+        }
+        Ok(layout)
+    }
+
+    /// The same with journal pages that go on in what the trailer leaves of the spare area.
+    #[must_use]
+    pub const fn with_records_in_spare(mut self) -> Self {
+        let left = self.geometry.spare_bytes.saturating_sub(size_of::<PageTrailer>() as u32);
+        self.spare_record_bytes = if left < SPARE_RECORD_BYTES_MAX { left } else { SPARE_RECORD_BYTES_MAX };
+        self
+    }
+
+    /// Bytes of a journal page for content and records.
+    #[must_use]
+    pub const fn journal_bytes(&self) -> usize {
+        (self.payload_bytes + self.spare_record_bytes) as usize
+    }
+
+    /// Whether the page trailer lies in the spare area.
+    #[must_use]
+    pub const fn trailer_in_spare(geometry: &Geometry) -> bool {
+        geometry.spare_bytes as usize >= size_of::<PageTrailer>()
+    }
+
+    /// Bytes of a page that carry content.
+    #[must_use]
+    pub const fn payload_bytes(geometry: &Geometry) -> u32 {
+        if Self::trailer_in_spare(geometry) {
+            geometry.page_bytes
+        } else {
+            geometry.page_bytes - size_of::<PageTrailer>() as u32
+        }
+    }
+
+    /// Payload bytes of a segment.
+    #[must_use]
+    pub const fn segment_bytes(&self) -> u64 {
+        self.segment_pages as u64 * self.payload_bytes as u64
+    }
+
+    /// Nodes of the tree have at most this many bytes: a page, within 2 to 4 KiB.
+    #[must_use]
+    pub fn node_bytes(&self) -> usize {
+        (self.payload_bytes as usize).clamp(2048, 4096)
+    }
+
+    /// The page of the medium behind page `at`. On several chips the blocks of a segment are striped.
+    #[must_use]
+    pub const fn address(&self, at: SegmentPage) -> PageAddress {
+        let first = self.superblocks.first_other() + at.segment * self.blocks_per_segment;
+        let (block, page) = if self.geometry.chips > 1 {
+            (first + at.page % self.blocks_per_segment, at.page / self.blocks_per_segment)
+        } else {
+            (first + at.page / self.geometry.pages_per_block, at.page % self.geometry.pages_per_block)
+        };
+        PageAddress(block as u64 * self.geometry.pages_per_block as u64 + page as u64)
+    }
+
+    /// How many pages from `at` on, at most `wanted`, follow each other on the medium in one block.
+    #[must_use]
+    pub fn run(&self, at: SegmentPage, wanted: u32) -> u32 {
+        if self.geometry.chips > 1 {
+            return wanted.min(1);
+        }
+        wanted.min(self.geometry.pages_per_block - at.page % self.geometry.pages_per_block)
+    }
+
+    /// The erase blocks of a segment.
+    pub fn blocks(&self, segment: u32) -> impl Iterator<Item = BlockAddress> + use<> {
+        let first = self.superblocks.first_other() + segment * self.blocks_per_segment;
+        (first..first + self.blocks_per_segment).map(BlockAddress)
+    }
+
+    /// The payload address of byte `offset` of page `at`.
+    #[must_use]
+    pub const fn location(&self, at: SegmentPage, offset: u32) -> u64 {
+        at.segment as u64 * self.segment_bytes() + at.page as u64 * self.payload_bytes as u64 + offset as u64
+    }
+
+    /// The segment of a payload address.
+    #[must_use]
+    pub const fn segment_of(&self, location: u64) -> u32 {
+        (location / self.segment_bytes()) as u32
+    }
+
+    /// The page and the byte in it of a payload address.
+    #[must_use]
+    pub const fn page_of(&self, location: u64) -> (SegmentPage, u32) {
+        let within = location % self.segment_bytes();
+        let payload = self.payload_bytes as u64;
+        let at = SegmentPage { segment: self.segment_of(location), page: (within / payload) as u32 };
+        (at, (within % payload) as u32)
+    }
+
+    /// Whether `length` bytes from `location` lie inside one segment of this medium.
+    #[must_use]
+    pub fn contains(&self, location: u64, length: u64) -> bool {
+        let segment_bytes = self.segment_bytes();
+        location < u64::from(self.segments) * segment_bytes && location % segment_bytes + length <= segment_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn shape(chips: u32, spare_bytes: u32) -> Geometry {
+        Geometry { page_bytes: 512, spare_bytes, pages_per_block: 8, blocks: 66, chips }
+    }
+
+    #[test]
+    fn every_page_has_one_address_and_blocks_are_filled_in_order() {
+        for chips in [1, 2] {
+            let layout = Layout::new(shape(chips, 0), 2).unwrap();
+            assert_eq!((layout.segments, layout.payload_bytes, layout.superblocks.count()), (31, 496, 4));
+            let mut seen = alloc::collections::BTreeSet::new();
+            for segment in 0..layout.segments {
+                let mut next = alloc::collections::BTreeMap::new();
+                for page in 0..layout.segment_pages {
+                    let address = layout.address(SegmentPage { segment, page });
+                    assert!(seen.insert(address));
+                    let block = layout.geometry.block_of(address);
+                    assert!(layout.blocks(segment).any(|one| one == block));
+                    let expected = next.entry(block).or_insert(layout.geometry.first_page(block));
+                    assert_eq!(*expected, address);
+                    expected.0 += 1;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn locations_round_trip() {
+        let layout = Layout::new(shape(1, 16), 2).unwrap();
+        let at = SegmentPage { segment: 7, page: 13 };
+        assert_eq!(layout.page_of(layout.location(at, 99)), (at, 99));
+        assert!(layout.contains(layout.location(at, 0), 512 * 3));
+        assert!(!layout.contains(layout.location(at, 1), 512 * 3));
+        assert!(!layout.contains(u64::MAX, 1));
+    }
+
+    #[test]
+    fn impossible_shapes_are_refused() {
+        assert!(Layout::new(shape(1, 0), 0).is_err());
+        assert!(Layout::new(shape(1, 0), 8).is_err());
+        assert!(Layout::new(Geometry { page_bytes: 500, ..shape(1, 0) }, 1).is_err());
+    }
+
+    #[test]
+    fn superblocks_are_at_both_ends_and_no_segment_has_their_blocks() {
+        for blocks in [24, 63, 64, 65, 100, 1023, 1024, 1025] {
+            let shape = Geometry { page_bytes: 2048, blocks, ..shape(1, 64) };
+            for superblocks in [SuperblockBlocks::of_new(&shape), SuperblockBlocks::at_start(&shape)] {
+                let layout = Layout::divided(shape, 1, superblocks).unwrap();
+                let of_segments: Vec<u32> =
+                    (0..layout.segments).flat_map(|segment| layout.blocks(segment)).map(|block| block.0).collect();
+                let ends = End::ALL.map(|end| superblocks.at(end).collect::<Vec<_>>());
+                assert_eq!(ends[1].is_empty(), !superblocks.at_both_ends());
+                for (end, blocks) in End::ALL.into_iter().zip(&ends) {
+                    assert!(blocks.iter().all(|&block| superblocks.end_of(block) == end));
+                }
+                let mut all: Vec<u32> = ends.into_iter().flatten().chain(of_segments).collect();
+                all.sort_unstable();
+                assert_eq!(all, (0..blocks).collect::<Vec<_>>());
+            }
+        }
+    }
+}

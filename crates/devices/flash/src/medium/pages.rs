@@ -1,0 +1,299 @@
+//! Reading pages of segments: what the device under its lock and readers beside it do in the same
+//! way.
+//!
+//! A read is a list of [`Want`]s, one for each page. Pages that follow each other on the medium are
+//! one request, whatever extents of an object they belong to; pages that are used in part are kept
+//! for the next read.
+//!
+//! It keeps true: what counts as read was verified against the checksum, the place and the sequence
+//! number of its page. It does not know where content lies (`log` does) nor what may be erased
+//! meanwhile (`pins`).
+
+use crate::medium::errors::{damaged, from_media};
+use crate::medium::format::PageTrailer;
+use crate::medium::layout::{Layout, SegmentPage};
+use crate::medium::page::{self, PageFault, PageInfo};
+use alloc::format;
+use alloc::sync::Arc;
+use alloc::vec;
+use core::ops::Range;
+use onode_base::evict::Lru;
+use onode_base::sync::Mutex;
+use onode_media::{IoTag, MediaErrorKind, PageAddress, SharedNand};
+use onode_object::Error;
+
+/// A verified page: its payload and what it says about itself.
+#[derive(Clone, Debug)]
+pub struct VerifiedPage {
+    /// The payload, with what of it is in the spare area.
+    pub payload: Arc<[u8]>,
+    /// Kind, records, sequence.
+    pub info: PageInfo,
+}
+
+impl VerifiedPage {
+    /// The record frames at its end.
+    pub fn records(&self) -> &[u8] {
+        &self.payload[self.payload.len() - self.info.record_bytes..]
+    }
+
+    /// The records of the pages before it, which it repeats.
+    pub fn echo(&self) -> &[u8] {
+        let end = self.payload.len() - self.info.record_bytes;
+        &self.payload[end - self.info.echo_bytes..end]
+    }
+}
+
+/// Bytes of one page that somebody wants to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Want {
+    /// The page.
+    pub at: SegmentPage,
+    /// The sequence number of its segment.
+    pub sequence: u32,
+    /// The byte of its payload at which they begin.
+    pub from: usize,
+    /// Where they go in the buffer.
+    pub to: Range<usize>,
+    /// The page is looked for among those that were kept, and kept. It is not if all of it is part
+    /// of a run.
+    pub kept: bool,
+}
+
+/// A read that failed: the wants whose page or pages could not be read, and why.
+#[derive(Debug)]
+pub struct Failed {
+    /// Of the list.
+    pub wants: Range<usize>,
+    /// Why.
+    pub error: Error,
+}
+
+/// Who reads pages: the owner of the medium or somebody beside him.
+pub trait PageReader {
+    /// Fills `out` with what `wants` ask for.
+    fn read(&mut self, wants: &[Want], out: &mut [u8]) -> core::result::Result<(), Failed>;
+}
+
+/// How a run of pages is asked of the medium: first page, data, spare bytes.
+pub type ReadRun<'a> = dyn FnMut(PageAddress, &mut [u8], &mut [u8]) -> onode_media::Result<()> + 'a;
+
+/// Why a run could not be read.
+pub enum Cause {
+    /// A page is not what was written.
+    Damaged(SegmentPage, PageFault),
+    /// The medium failed.
+    Medium(onode_media::Error),
+}
+
+/// What owner and readers of the pages share.
+pub struct Pages {
+    layout: Layout,
+    seed: u32,
+    state: Mutex<State>,
+}
+
+struct State {
+    kept: Lru<(u64, u32), VerifiedPage>,
+    /// Reads that failed because a page is not what was written.
+    damaged_reads: u64,
+}
+
+impl Pages {
+    /// Pages of a volume of which up to `cache_bytes` are kept.
+    pub const fn new(layout: Layout, seed: u32, cache_bytes: usize) -> Self {
+        Self { layout, seed, state: Mutex::new(State { kept: Lru::new(cache_bytes), damaged_reads: 0 }) }
+    }
+
+    /// Bytes of pages that are kept.
+    pub fn kept_bytes(&self) -> usize {
+        self.state.lock().kept.bytes()
+    }
+
+    /// Reads that failed because a page is not what was written.
+    pub fn damaged_reads(&self) -> u64 {
+        self.state.lock().damaged_reads
+    }
+
+    /// Those so far were expected.
+    pub fn forget_damaged_reads(&self) {
+        self.state.lock().damaged_reads = 0;
+    }
+
+    /// A page is not what was written.
+    pub fn note_damaged(&self, at: SegmentPage, fault: &PageFault) -> Error {
+        self.state.lock().damaged_reads += 1;
+        damaged(format!("segment {} page {}: {fault:?}", at.segment, at.page))
+    }
+
+    /// The error of a run that could not be read.
+    pub fn note(&self, cause: &Cause) -> Error {
+        match cause {
+            Cause::Damaged(at, fault) => self.note_damaged(*at, fault),
+            Cause::Medium(error) => from_media("read", error),
+        }
+    }
+
+    /// A page that was kept when its segment had this sequence number.
+    pub fn kept(&self, address: PageAddress, sequence: u32) -> Option<VerifiedPage> {
+        self.state.lock().kept.get(&(address.0, sequence)).cloned()
+    }
+
+    /// Keeps a page: it will be read under its sequence number.
+    pub fn keep(&self, address: PageAddress, page: VerifiedPage) {
+        let bytes = page.payload.len();
+        self.state.lock().kept.insert((address.0, page.info.sequence), page, bytes);
+    }
+
+    /// The page that was read from `address`, with what `trailer`, which holds its trailer first,
+    /// has of its payload.
+    pub fn verified(
+        &self,
+        address: PageAddress,
+        sequence: Option<u32>,
+        payload: &[u8],
+        trailer: &[u8],
+    ) -> core::result::Result<VerifiedPage, PageFault> {
+        let info = page::verify(self.seed, address, sequence, trailer, payload)?;
+        let more = &trailer[size_of::<PageTrailer>()..][..info.spare_bytes];
+        let payload = if more.is_empty() { payload.into() } else { [payload, more].concat().into() };
+        Ok(VerifiedPage { payload, info })
+    }
+
+    /// Fills `out` with what `wants` ask for; the error names the wants of the first run with a bad
+    /// page.
+    pub fn read(
+        &self,
+        wants: &[Want],
+        out: &mut [u8],
+        medium: &mut ReadRun<'_>,
+    ) -> core::result::Result<(), (Range<usize>, Cause)> {
+        let mut next = 0;
+        while let Some(want) = wants.get(next) {
+            let address = self.layout.address(want.at);
+            if want.kept
+                && let Some(page) = self.kept(address, want.sequence)
+            {
+                out[want.to.clone()].copy_from_slice(&page.payload[want.from..][..want.to.len()]);
+                next += 1;
+                continue;
+            }
+            let end = next + self.run(address, &wants[next..]);
+            let run = &wants[next..end];
+            let read = if self.goes_straight(want) {
+                self.read_straight(address, run, out, medium)
+            } else {
+                self.read_and_copy(address, run, out, medium)
+            };
+            read.map_err(|cause| (next..end, cause))?;
+            next = end;
+        }
+        Ok(())
+    }
+
+    /// Whether the medium can put a page where it is wanted, because its trailer lies elsewhere.
+    const fn goes_straight(&self, want: &Want) -> bool {
+        Layout::trailer_in_spare(&self.layout.geometry) && !want.kept
+    }
+
+    /// How many of `wants`, the first of which is at `first`, are one request.
+    fn run(&self, first: PageAddress, wants: &[Want]) -> usize {
+        let shape = &self.layout.geometry;
+        let straight = wants.first().is_some_and(|want| self.goes_straight(want));
+        if !straight && Layout::trailer_in_spare(shape) {
+            return 1;
+        }
+        let follows = |(index, pair): &(usize, &[Want])| {
+            let [before, want] = pair else { return false };
+            let address = self.layout.address(want.at);
+            address.0 == first.0 + *index as u64 + 1
+                && shape.block_of(address) == shape.block_of(first)
+                && self.goes_straight(want) == straight
+                && (!straight || want.to.start == before.to.end)
+                && !(want.kept && self.kept(address, want.sequence).is_some())
+        };
+        1 + wants.windows(2).enumerate().take_while(follows).count()
+    }
+
+    /// Whole pages from `first` on, without their trailers.
+    fn read_straight(
+        &self,
+        first: PageAddress,
+        run: &[Want],
+        out: &mut [u8],
+        medium: &mut ReadRun<'_>,
+    ) -> core::result::Result<(), Cause> {
+        let spare_bytes = self.layout.geometry.spare_bytes as usize;
+        let [Want { to, .. }, ..] = run else { return Ok(()) };
+        let pages = &mut out[to.start..][..run.iter().map(|want| want.to.len()).sum()];
+        let mut spares = vec![0; run.len() * spare_bytes];
+        medium(first, pages, &mut spares).map_err(|error| cause_of(run, error))?;
+        let pages = pages.chunks(self.layout.payload_bytes as usize).zip(spares.chunks(spare_bytes));
+        for ((want, address), (page, spare)) in run.iter().zip(first.0..).zip(pages) {
+            page::verify(self.seed, PageAddress(address), Some(want.sequence), spare, page)
+                .map_err(|fault| Cause::Damaged(want.at, fault))?;
+        }
+        Ok(())
+    }
+
+    /// Pages from `first` on, of which what is wanted is copied.
+    fn read_and_copy(
+        &self,
+        first: PageAddress,
+        run: &[Want],
+        out: &mut [u8],
+        medium: &mut ReadRun<'_>,
+    ) -> core::result::Result<(), Cause> {
+        let shape = &self.layout.geometry;
+        let in_spare = Layout::trailer_in_spare(shape);
+        let mut pages = vec![0; run.len() * shape.page_bytes as usize];
+        let mut spare = vec![0; if in_spare { run.len() * shape.spare_bytes as usize } else { 0 }];
+        medium(first, &mut pages, &mut spare).map_err(|error| cause_of(run, error))?;
+        for ((want, address), page) in run.iter().zip(first.0..).zip(pages.chunks(shape.page_bytes as usize)) {
+            let (payload, rest) = page.split_at(self.layout.payload_bytes as usize);
+            let trailer = if in_spare { &spare[..] } else { rest };
+            let (address, sequence) = (PageAddress(address), Some(want.sequence));
+            let damaged = |fault| Cause::Damaged(want.at, fault);
+            if want.kept {
+                self.keep(address, self.verified(address, sequence, payload, trailer).map_err(damaged)?);
+            } else {
+                page::verify(self.seed, address, sequence, trailer, payload).map_err(damaged)?;
+            }
+            out[want.to.clone()].copy_from_slice(&payload[want.from..][..want.to.len()]);
+        }
+        Ok(())
+    }
+}
+
+/// What the medium cannot correct is damaged, which concerns its bytes alone; anything else
+/// concerns the medium.
+fn cause_of(run: &[Want], error: onode_media::Error) -> Cause {
+    match run.first() {
+        Some(want) if error.kind == MediaErrorKind::Uncorrectable => Cause::Damaged(want.at, PageFault::Checksum),
+        _ => Cause::Medium(error),
+    }
+}
+
+/// Somebody who reads beside the owner of the medium, without his lock.
+pub struct Beside {
+    /// What both share.
+    pub pages: Arc<Pages>,
+    /// The medium's part for such.
+    pub medium: Arc<dyn SharedNand>,
+    /// What the reads are for.
+    pub tag: IoTag,
+}
+
+impl PageReader for Beside {
+    fn read(&mut self, wants: &[Want], out: &mut [u8]) -> core::result::Result<(), Failed> {
+        let Self { pages, medium, tag } = self;
+        let read = pages.read(wants, out, &mut |first, data, spare| medium.read_run(first, data, spare, *tag));
+        read.map_err(|(wants, cause)| Failed { wants, error: pages.note(&cause) })
+    }
+}
+
+impl From<Failed> for Error {
+    fn from(failed: Failed) -> Self {
+        failed.error
+    }
+}

@@ -1,0 +1,420 @@
+//! Pages of segments on the medium: programming with a trailer, reading them under the device's lock, also from
+//! copies that stand in for them, and the latch that turns the device read-only when the medium refuses to be
+//! written. A program that fails for its block alone is told to the caller.
+
+use crate::medium::errors::from_media;
+use crate::medium::format::{PageKind, PageTrailer};
+use crate::medium::layout::{Layout, SegmentPage};
+use crate::medium::page::{self, PageFault, PageInfo};
+use crate::medium::pages::{Beside, Cause, Failed, PageReader, Pages, VerifiedPage, Want};
+use crate::medium::ring::SavedPages;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use onode_base::ErrorKind;
+use onode_base::planted::{Bug, is_planted};
+use onode_media::{IoTag, Nand, PageAddress, SharedNand};
+use onode_object::{Error, Result};
+use zerocopy::IntoBytes;
+
+mod flush;
+
+pub use flush::FlushBegun;
+
+/// The medium behind the segments.
+pub struct Store {
+    nand: Box<dyn Nand>,
+    /// The division of the medium.
+    pub layout: Layout,
+    seed: u32,
+    /// What readers beside the store share with it.
+    pages: Arc<Pages>,
+    /// The medium's part for them, if it has one.
+    shared: Option<Arc<dyn SharedNand>>,
+    /// Copies that stand in for pages that are damaged.
+    saved: SavedPages,
+    /// Pages that were read from their copies, in memory until a checkpoint has moved what is on them.
+    restored: BTreeMap<SegmentPage, VerifiedPage>,
+    /// Whether all was flushed since the last journal page was programmed.
+    flushed: bool,
+    /// Whether something was programmed since the last flush.
+    pub unflushed: bool,
+    /// Programs so far, and those of journal pages.
+    programs: u64,
+    journal_programs: u64,
+    /// The last commit that this session noted as durable.
+    noted: Option<u64>,
+    /// Programs that failed one after another.
+    failures: u32,
+    read_only: Option<String>,
+}
+
+/// So many programs that fail one after another are no bad blocks: the medium as a whole refuses.
+const FAILURES_MAX: u32 = 8;
+
+/// How a program ended: `Err` names a page of the block that a chip could not program. What was to be
+/// programmed counts as lost from the first page on.
+pub type Programmed = core::result::Result<(), SegmentPage>;
+
+impl Store {
+    /// A store over `nand` for the volume `uuid`.
+    pub fn new(nand: Box<dyn Nand>, layout: Layout, uuid: &[u8; 16], cache_bytes: usize) -> Self {
+        let (seed, shared) = (page::volume_seed(uuid), nand.shared());
+        Self {
+            nand,
+            layout,
+            seed,
+            pages: Arc::new(Pages::new(layout, seed, cache_bytes)),
+            shared,
+            saved: SavedPages::default(),
+            restored: BTreeMap::new(),
+            flushed: false,
+            unflushed: false,
+            programs: 0,
+            journal_programs: 0,
+            noted: None,
+            failures: 0,
+            read_only: None,
+        }
+    }
+
+    /// Pages, and what is known of them.
+    pub fn pages(&self) -> &Pages {
+        &self.pages
+    }
+
+    /// Reads under the device's lock.
+    pub const fn reader(&mut self, tag: IoTag) -> Reader<'_> {
+        Reader { store: self, tag }
+    }
+
+    /// Reads `wants` without the device's lock, if the medium can do that and no copy may stand in for a page.
+    pub fn beside(&self, wants: &[Want], tag: IoTag) -> Option<Beside> {
+        let has_copy =
+            |want: &Want| self.saved.has(self.layout.address(want.at)) || self.restored.contains_key(&want.at);
+        let has_copies = !self.saved.is_empty() && wants.iter().any(has_copy);
+        let medium = self.shared.clone().filter(|_| !has_copies)?;
+        Some(Beside { pages: Arc::clone(&self.pages), medium, tag })
+    }
+
+    /// The medium, for what is neither page nor segment: superblocks, bad blocks, counters.
+    pub fn nand(&mut self) -> &mut dyn Nand {
+        &mut *self.nand
+    }
+
+    /// Counters of the medium.
+    pub fn counters(&self) -> Option<onode_media::Counters> {
+        self.nand.counters()
+    }
+
+    /// Virtual time that the medium has spent.
+    pub fn virtual_nanoseconds(&self) -> u64 {
+        self.nand.virtual_nanoseconds()
+    }
+
+    /// The volume's part of page checksums.
+    pub const fn seed(&self) -> u32 {
+        self.seed
+    }
+
+    /// Why nothing may be written, if so.
+    pub fn read_only(&self) -> Option<&str> {
+        self.read_only.as_deref()
+    }
+
+    /// Refuses every further write because of `why`. The first reason stays.
+    pub fn latch(&mut self, why: &str) {
+        if self.read_only.is_none() {
+            self.read_only = Some(why.into());
+        }
+    }
+
+    /// An error if nothing may be written.
+    pub fn check_writable(&self) -> Result<()> {
+        match &self.read_only {
+            None => Ok(()),
+            Some(why) => Err(Error::new(ErrorKind::ReadOnly, why.clone())),
+        }
+    }
+
+    /// Runs `write` on the medium; a failure latches the device read-only (N6).
+    pub fn write<T>(&mut self, what: &str, write: impl FnOnce(&mut dyn Nand) -> onode_media::Result<T>) -> Result<T> {
+        self.check_writable()?;
+        write(&mut *self.nand).map_err(|error| {
+            let error = from_media(what, &error);
+            self.latch(&format!("the device turned read-only after a failed write: {error}"));
+            error
+        })
+    }
+
+    /// Runs a program; false if a chip reports that it failed, which concerns one block. Any other failure
+    /// latches the device read-only, and so do many in a row.
+    pub fn try_program(&mut self, program: impl FnOnce(&mut dyn Nand) -> onode_media::Result<()>) -> Result<bool> {
+        self.check_writable()?;
+        self.unflushed = true;
+        self.programs += 1;
+        let error = match program(&mut *self.nand) {
+            Ok(()) => {
+                self.failures = 0;
+                return Ok(true);
+            }
+            Err(error) => error,
+        };
+        if is_planted(Bug::FailedProgramIgnored) {
+            return Ok(true);
+        }
+        let of_block =
+            matches!(error.kind, onode_media::MediaErrorKind::ProgramFailed | onode_media::MediaErrorKind::BadBlock);
+        self.failures += 1;
+        if of_block && self.failures <= FAILURES_MAX {
+            return Ok(false);
+        }
+        let error = from_media("program", &error);
+        self.latch(&format!("the device turned read-only after a failed write: {error}"));
+        Err(error)
+    }
+
+    /// Programs one journal page, whose payload goes on in the spare area.
+    pub fn program_journal(
+        &mut self,
+        at: SegmentPage,
+        info: PageInfo,
+        payload: &[u8],
+        tag: IoTag,
+    ) -> Result<Programmed> {
+        let address = self.layout.address(at);
+        Ok(if self.program_one(address, info, payload, tag)? { Ok(()) } else { Err(at) })
+    }
+
+    /// Programs whole pages from `at` on; `payload` holds them one after another, the last may be short.
+    pub fn program(&mut self, at: SegmentPage, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<Programmed> {
+        let size = self.layout.payload_bytes as usize;
+        let mut at = at;
+        let mut rest = payload;
+        while !rest.is_empty() {
+            let whole = (rest.len() / size) as u32;
+            let address = self.layout.address(at);
+            if whole == 0 {
+                let (page, after) = rest.split_at(rest.len().min(size));
+                if !self.program_one(address, info, page, tag)? {
+                    return Ok(Err(at));
+                }
+                rest = after;
+                at.page += 1;
+            } else {
+                let count = self.layout.run(at, whole);
+                let (pages, after) = rest.split_at(count as usize * size);
+                if !self.program_run(address, info, pages, tag)? {
+                    return Ok(Err(at));
+                }
+                rest = after;
+                at.page += count;
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn program_one(&mut self, address: PageAddress, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<bool> {
+        let mut page = vec![0; self.layout.geometry.page_bytes as usize];
+        let size = self.layout.payload_bytes as usize;
+        let (payload, more) = payload.split_at(payload.len().min(size));
+        page[..payload.len()].copy_from_slice(payload);
+        let trailer = page::seal(self.seed, address, info, &page[..size], more);
+        if Layout::trailer_in_spare(&self.layout.geometry) {
+            let mut spare = vec![0xff; self.layout.geometry.spare_bytes as usize];
+            let (front, back) = spare.split_at_mut(size_of::<PageTrailer>());
+            front.copy_from_slice(trailer.as_bytes());
+            back[..more.len()].copy_from_slice(more);
+            self.try_program(|nand| nand.program(address, &page, &spare, tag))
+        } else {
+            page[size..].copy_from_slice(trailer.as_bytes());
+            self.try_program(|nand| nand.program(address, &page, &[], tag))
+        }
+    }
+
+    fn program_run(&mut self, first: PageAddress, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<bool> {
+        let size = self.layout.payload_bytes as usize;
+        if !Layout::trailer_in_spare(&self.layout.geometry) {
+            let page_bytes = self.layout.geometry.page_bytes as usize;
+            let mut pages = Vec::with_capacity(payload.len() / size * page_bytes);
+            for (i, page) in payload.chunks(size).enumerate() {
+                pages.extend_from_slice(page);
+                let address = PageAddress(first.0 + i as u64);
+                pages.extend_from_slice(page::seal(self.seed, address, info, page, &[]).as_bytes());
+            }
+            return self.try_program(|nand| nand.program_run(first, &pages, &[], tag));
+        }
+        let spare_bytes = self.layout.geometry.spare_bytes as usize;
+        let mut spares = vec![0xff; payload.len() / size * spare_bytes];
+        for (i, (page, spare)) in payload.chunks(size).zip(spares.chunks_mut(spare_bytes)).enumerate() {
+            let trailer = page::seal(self.seed, PageAddress(first.0 + i as u64), info, page, &[]);
+            spare[..size_of::<PageTrailer>()].copy_from_slice(trailer.as_bytes());
+        }
+        self.try_program(|nand| nand.program_run(first, payload, &spares, tag))
+    }
+
+    /// Reads and verifies a page, past the cache. The outer error is one of the medium's host, the inner
+    /// one says why the page is not to be trusted.
+    pub fn examine(
+        &mut self,
+        address: PageAddress,
+        sequence: Option<u32>,
+        tag: IoTag,
+    ) -> Result<core::result::Result<VerifiedPage, PageFault>> {
+        let shape = self.layout.geometry;
+        let mut data = vec![0; shape.page_bytes as usize];
+        let in_spare = Layout::trailer_in_spare(&shape);
+        let mut spare = vec![0; if in_spare { shape.spare_bytes as usize } else { 0 }];
+        match self.nand.read(address, &mut data, &mut spare, tag) {
+            Ok(()) => {}
+            Err(error) if error.kind == onode_media::MediaErrorKind::Uncorrectable => {
+                return Ok(Err(PageFault::Checksum));
+            }
+            Err(error) => return Err(from_media("read", &error)),
+        }
+        let (payload, rest) = data.split_at(self.layout.payload_bytes as usize);
+        let trailer = if in_spare { &spare[..] } else { rest };
+        Ok(self.pages.verified(address, sequence, payload, trailer))
+    }
+
+    /// The verified page `at` of a segment opened with `sequence`.
+    pub fn page(&mut self, at: SegmentPage, sequence: u32, tag: IoTag) -> Result<VerifiedPage> {
+        let address = self.layout.address(at);
+        if let Some(page) = self.pages.kept(address, sequence) {
+            return Ok(page);
+        }
+        match self.examine(address, Some(sequence), tag)? {
+            Ok(page) => {
+                self.pages.keep(address, page.clone());
+                Ok(page)
+            }
+            Err(fault) => self.restore(at, Some(sequence), tag)?.ok_or_else(|| self.pages.note_damaged(at, &fault)),
+        }
+    }
+
+    /// The pages that `saved` has copies of are read from these if they are damaged.
+    pub fn set_saved(&mut self, saved: SavedPages) {
+        self.saved = saved;
+    }
+
+    /// The page `at` of a segment opened with `sequence`, if that is known, from its copy. Nothing if there is none.
+    pub fn restore(&mut self, at: SegmentPage, sequence: Option<u32>, tag: IoTag) -> Result<Option<VerifiedPage>> {
+        let is_of = |page: &VerifiedPage| sequence.is_none_or(|sequence| page.info.sequence == sequence);
+        if !self.restored.contains_key(&at)
+            && let Some((payload, sequence)) = self.saved.read(&mut *self.nand, self.layout.address(at), tag)?
+        {
+            let info = PageInfo {
+                kind: PageKind::Index,
+                record_bytes: 0,
+                echo_bytes: 0,
+                sequence,
+                spare_bytes: 0,
+                flushed: true,
+            };
+            self.restored.insert(at, VerifiedPage { payload: payload.into(), info });
+        }
+        Ok(self.restored.get(&at).filter(|page| is_of(page)).cloned())
+    }
+
+    /// The pages that were read from their copies.
+    pub fn restored(&self) -> impl Iterator<Item = SegmentPage> {
+        self.restored.keys().copied()
+    }
+
+    /// Nothing refers to the pages any more that were read from their copies.
+    pub fn forget_restored(&mut self) {
+        self.restored.clear();
+    }
+
+    /// No page of `segment` will be programmed any more: the medium may let go what it holds for it.
+    pub fn finish(&mut self, segment: u32) -> Result<()> {
+        for block in self.layout.blocks(segment) {
+            self.write("finish", |nand| nand.finish(block))?;
+        }
+        Ok(())
+    }
+
+    /// Erases a segment. `Ok(false)` means that a block refused: the segment must be retired.
+    pub fn erase_segment(&mut self, segment: u32) -> Result<bool> {
+        self.check_writable()?;
+        for block in self.layout.blocks(segment) {
+            let first = self.layout.geometry.first_page(block);
+            if is_planted(Bug::ErasedTrusted)
+                && self.examine(first, None, IoTag::Data)?.err() == Some(PageFault::Erased)
+            {
+                continue;
+            }
+            match self.nand.erase(block, IoTag::Data) {
+                Ok(()) => {}
+                Err(error)
+                    if matches!(
+                        error.kind,
+                        onode_media::MediaErrorKind::EraseFailed | onode_media::MediaErrorKind::BadBlock
+                    ) =>
+                {
+                    self.write("mark bad block", |nand| nand.mark_bad(block))?;
+                    return Ok(false);
+                }
+                Err(error) => {
+                    let error = from_media("erase", &error);
+                    self.latch(&format!("the device turned read-only after a failed erase: {error}"));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// All commits up to this one were durable once, 0 where the medium knows nothing of it; `None` if it knew and the
+    /// note is damaged.
+    pub fn watermark(&mut self) -> Result<Option<u64>> {
+        match self.nand.watermark() {
+            Ok(noted) => Ok(Some(noted.unwrap_or(0))),
+            Err(error) if error.kind == onode_media::MediaErrorKind::Uncorrectable => Ok(None),
+            Err(error) => Err(from_media("read what was durable", &error)),
+        }
+    }
+}
+
+/// Reads pages under the device's lock.
+pub struct Reader<'a> {
+    store: &'a mut Store,
+    tag: IoTag,
+}
+
+impl PageReader for Reader<'_> {
+    fn read(&mut self, wants: &[Want], out: &mut [u8]) -> core::result::Result<(), Failed> {
+        let Self { store, tag } = self;
+        let pages = Arc::clone(&store.pages);
+        let nand = &mut store.nand;
+        let read = pages.read(wants, out, &mut |first, data, spare| nand.read_run(first, data, spare, *tag));
+        match read {
+            Err((_, Cause::Damaged(..))) if !store.saved.is_empty() => {
+                // Each by itself, from its copy if there is one.
+                for (index, want) in wants.iter().enumerate() {
+                    let page = store.page(want.at, want.sequence, *tag);
+                    let page = page.map_err(|error| Failed { wants: index..index + 1, error })?;
+                    out[want.to.clone()].copy_from_slice(&page.payload[want.from..][..want.to.len()]);
+                }
+                Ok(())
+            }
+            read => read.map_err(|(wants, cause)| Failed { wants, error: pages.note(&cause) }),
+        }
+    }
+}
+
+/// The page kind and the accounting tag of pages of `stream`, with content from users or only from the cleaner.
+pub const fn kind_and_tag(stream: crate::policy::Stream, from_users: bool) -> (PageKind, IoTag) {
+    use crate::policy::Stream;
+    match stream {
+        Stream::Journal => (PageKind::Journal, IoTag::Journal),
+        Stream::Index => (PageKind::Index, IoTag::Index),
+        Stream::Atime => (PageKind::Atime, IoTag::Atime),
+        _ if from_users => (PageKind::Data, IoTag::Data),
+        _ => (PageKind::Cold, IoTag::Cleaning),
+    }
+}

@@ -1,0 +1,71 @@
+//! Flushes of the medium, under the device's lock or beside it, and what is known to be flushed.
+//!
+//! It keeps true: a page says that all before it had been flushed only if the flush began after the
+//! last journal page before it was programmed; the watermark of a session never goes back.
+
+use super::Store;
+use crate::medium::errors::from_media;
+use alloc::format;
+use alloc::sync::Arc;
+use onode_media::SharedNand;
+use onode_object::Result;
+
+/// What had been programmed when a flush began.
+pub struct FlushBegun {
+    programs: u64,
+    journal_programs: u64,
+}
+
+impl Store {
+    /// Whether the medium can be flushed without the device's lock.
+    pub const fn flushes_beside(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// Whether all before the journal page that is about to be programmed was flushed. Only the
+    /// first page after a flush may say so.
+    pub const fn take_flushed(&mut self) -> bool {
+        self.journal_programs += 1;
+        core::mem::replace(&mut self.flushed, false)
+    }
+
+    /// Makes everything programmed so far survive a failure of the host, too.
+    pub fn flush(&mut self) -> Result<()> {
+        self.write("flush", |nand| nand.flush())?;
+        self.flushed = true;
+        self.unflushed = false;
+        Ok(())
+    }
+
+    /// Begins the flush that the medium then waits for without the device's lock; nothing if it
+    /// cannot do that.
+    pub fn begin_flush(&mut self) -> Result<Option<(Arc<dyn SharedNand>, FlushBegun)>> {
+        let Some(medium) = self.shared.clone() else { return Ok(None) };
+        self.write("flush", |nand| nand.begin_flush())?;
+        let begun = FlushBegun { programs: self.programs, journal_programs: self.journal_programs };
+        Ok(Some((medium, begun)))
+    }
+
+    /// A flush ended that began with `begun`; a failure latches the device read-only, as any failed
+    /// write.
+    pub fn end_flush(&mut self, begun: &FlushBegun, flushed: onode_media::Result<()>) -> Result<()> {
+        if let Err(error) = flushed {
+            let error = from_media("flush", &error);
+            self.latch(&format!("the device turned read-only after a failed write: {error}"));
+            return Err(error);
+        }
+        self.flushed |= begun.journal_programs == self.journal_programs;
+        self.unflushed &= begun.programs != self.programs;
+        Ok(())
+    }
+
+    /// Notes that all commits up to `transaction` are durable, where the medium has room for that.
+    pub fn set_watermark(&mut self, transaction: u64) -> Result<()> {
+        // A flush beside the lock may end after one that covers more.
+        if self.noted.is_some_and(|noted| noted > transaction) {
+            return Ok(());
+        }
+        self.noted = Some(transaction);
+        self.write("note what is durable", |nand| nand.set_watermark(transaction))
+    }
+}

@@ -1,0 +1,215 @@
+//! Gathering: the records behind a checkpoint from a few pages, with the help of echoes.
+//!
+//! The journal is programmed in order, so its last page is found by bisection; from the last page of each
+//! segment the way leads backward, past the pages that an echo repeats. What is found this way goes
+//! through the same replay as pages read one by one. Whatever does not fit ends the gathering
+//! without a result, and the replay reads every page.
+
+use crate::core::Core;
+use crate::log::echo;
+use crate::log::record::{Record, first_record};
+use crate::medium::format::PageKind;
+use crate::medium::layout::SegmentPage;
+use crate::medium::page::PageFault;
+use crate::medium::pages::VerifiedPage;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use onode_base::planted::{Bug, is_planted};
+use onode_media::IoTag;
+use onode_object::Result;
+
+/// What was gathered of one page of a journal segment.
+pub enum Gathered {
+    /// Its records, repeated by a later page or read.
+    Records(Vec<u8>),
+    /// The last page of the journal itself.
+    Last(VerifiedPage),
+    /// The summary starts here.
+    Summary,
+    /// It was never programmed: the journal ends before it.
+    Nothing,
+}
+
+/// What was gathered, by place.
+pub type Gathering = BTreeMap<SegmentPage, Gathered>;
+
+/// A journal segment: its number, sequence number and the first page to be replayed.
+#[derive(Clone, Copy)]
+struct Part {
+    segment: u32,
+    sequence: u32,
+    first: u32,
+}
+
+type Examined = core::result::Result<VerifiedPage, PageFault>;
+
+/// Something does not fit: the journal has to be read page by page.
+struct Odd;
+
+/// A gathering in progress.
+struct Gatherer<'a> {
+    core: &'a mut Core,
+    /// Pages looked at while searching; some are needed again. Those of the way back are not: they may be many.
+    seen: BTreeMap<SegmentPage, Examined>,
+    gathering: Gathering,
+}
+
+impl Core {
+    /// Gathers the journal behind the newest checkpoint; empty if that does not work.
+    pub fn gather(&mut self) -> Result<Gathering> {
+        let mut gatherer = Gatherer { core: self, seen: BTreeMap::new(), gathering: Gathering::new() };
+        if gatherer.run()?.is_err() {
+            gatherer.gathering.clear();
+        }
+        let Gatherer { seen, mut gathering, .. } = gatherer;
+        // What was seen to be erased need not be read again, above all the page after the last.
+        let erased = seen.into_iter().filter(|(_, found)| found.as_ref().err() == Some(&PageFault::Erased));
+        gathering.extend(erased.map(|(at, _)| (at, Gathered::Nothing)));
+        Ok(gathering)
+    }
+}
+
+impl Gatherer<'_> {
+    fn run(&mut self) -> Result<core::result::Result<(), Odd>> {
+        let Ok(parts) = self.parts()? else { return Ok(Err(Odd)) };
+        let count = parts.len();
+        for (number, part) in (1..).zip(parts) {
+            if self.part(part, number == count)?.is_err() {
+                return Ok(Err(Odd));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// The segments that the journal went through, along the chain.
+    fn parts(&mut self) -> Result<core::result::Result<Vec<Part>, Odd>> {
+        let start = &self.core.checkpoint_state;
+        let mut part =
+            Part { segment: start.journal_segment, sequence: start.journal_sequence, first: start.journal_page };
+        let mut next = start.journal_next;
+        let mut parts = Vec::new();
+        if part.first == 0 {
+            // Its own first page names the next one.
+            match self.chain(part)? {
+                Some(chain) => next = chain,
+                None => return Ok(Err(Odd)),
+            }
+        }
+        loop {
+            parts.push(part);
+            if next.1 <= part.sequence || next.0 >= self.core.log.store.layout.segments {
+                return Ok(Ok(parts));
+            }
+            part = Part { segment: next.0, sequence: next.1, first: 0 };
+            match self.chain(part)? {
+                Some(chain) => next = chain,
+                None => return Ok(Ok(parts)),
+            }
+        }
+    }
+
+    /// Where the first page of a journal segment says that the journal goes on; `None` without such a page.
+    fn chain(&mut self, part: Part) -> Result<Option<(u32, u32)>> {
+        let Ok(page) = self.look(part, 0)? else { return Ok(None) };
+        Ok(match first_record(page.records()) {
+            Some(Record::Chain { segment, sequence }) if page.info.kind == PageKind::Journal => {
+                Some((segment, sequence))
+            }
+            _ => None,
+        })
+    }
+
+    /// Gathers the pages of one segment, the last one first.
+    fn part(&mut self, part: Part, is_last: bool) -> Result<core::result::Result<(), Odd>> {
+        let (mut after, mut last_wanted) = (self.programmed(part, is_last)?, is_last);
+        let end = after;
+        while after > part.first {
+            let at = SegmentPage { segment: part.segment, page: after - 1 };
+            let seen = self.seen.remove(&at);
+            let found = match seen.map_or_else(|| self.read(part, at.page), Ok)? {
+                Ok(found) => found,
+                // A cut hit the last page; the replay will end there.
+                Err(PageFault::Checksum) if is_last && after == end => {
+                    after -= 1;
+                    continue;
+                }
+                Err(_) => return Ok(Err(Odd)),
+            };
+            match found.info.kind {
+                PageKind::Summary if last_wanted == is_last => {
+                    self.gathering.remove(&SegmentPage { page: after, ..at });
+                    self.gathering.insert(at, Gathered::Summary);
+                }
+                PageKind::Journal => {
+                    let Some(mut echoed) = echo::decode(found.echo()) else { return Ok(Err(Odd)) };
+                    if is_planted(Bug::EchoReversed) {
+                        echoed.reverse();
+                    }
+                    for records in echoed.iter().take((at.page - part.first) as usize) {
+                        after -= 1;
+                        let before = SegmentPage { page: after - 1, ..at };
+                        self.gathering.insert(before, Gathered::Records(records.to_vec()));
+                    }
+                    let gathered = if core::mem::take(&mut last_wanted) {
+                        Gathered::Last(found)
+                    } else {
+                        Gathered::Records(found.records().to_vec())
+                    };
+                    self.gathering.insert(at, gathered);
+                }
+                _ => return Ok(Err(Odd)),
+            }
+            after -= 1;
+        }
+        Ok(Ok(()))
+    }
+
+    /// The page after the last one of a segment that is not erased.
+    fn programmed(&mut self, part: Part, is_last: bool) -> Result<u32> {
+        let pages = self.core.log.store.layout.segment_pages;
+        let (mut low, mut high) = (part.first, pages);
+        // A segment that was filled ends with its summary. If the page before it is one of the journal, the summary has the
+        // last page alone, and need not be looked at: what names the next segment was written behind it.
+        let summary = SegmentPage { segment: part.segment, page: pages - 1 };
+        if !is_last && low < pages {
+            let before = if low < summary.page { Some(self.look(part, summary.page - 1)?) } else { None };
+            match before {
+                Some(Err(PageFault::Erased)) => high = summary.page - 1,
+                Some(found) if !found.as_ref().is_ok_and(|page| page.info.kind == PageKind::Journal) => {
+                    let is_erased = self.look(part, summary.page)?.err() == Some(PageFault::Erased);
+                    return Ok(if is_erased { summary.page } else { pages });
+                }
+                _ => {
+                    self.gathering.insert(summary, Gathered::Summary);
+                    return Ok(summary.page);
+                }
+            }
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.look(part, middle)?.err() == Some(PageFault::Erased) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        Ok(low)
+    }
+
+    /// Page `page` of a segment; it is read once.
+    fn look(&mut self, part: Part, page: u32) -> Result<Examined> {
+        let at = SegmentPage { segment: part.segment, page };
+        if let Some(seen) = self.seen.get(&at) {
+            return Ok(seen.clone());
+        }
+        let found = self.read(part, page)?;
+        self.seen.insert(at, found.clone());
+        Ok(found)
+    }
+
+    fn read(&mut self, part: Part, page: u32) -> Result<Examined> {
+        let store = &mut self.core.log.store;
+        let address = store.layout.address(SegmentPage { segment: part.segment, page });
+        store.examine(address, Some(part.sequence), IoTag::Recovery)
+    }
+}

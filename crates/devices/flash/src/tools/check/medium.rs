@@ -1,0 +1,181 @@
+//! Reading for a check: verified pages and runs of bytes straight from the medium, with a small cache.
+//!
+//! It shares the format with the mounting path and nothing else: no store, no log, no latch.
+
+use super::superblocks::Located;
+use crate::log::waiting::WaitingPages;
+use crate::medium::format::{BlobReference, PageKind, PageTrailer};
+use crate::medium::layout::{Layout, SegmentPage};
+use crate::medium::page::{self, PageFault, PageInfo};
+use crate::medium::ring::SavedPages;
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use onode_base::evict::Lru;
+use onode_media::{IoTag, MediaErrorKind, Nand, PageAddress};
+
+/// Memory for pages read.
+const CACHE_BYTES: usize = 64 << 10;
+
+/// A verified page.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    pub(crate) info: PageInfo,
+    pub(crate) payload: Arc<[u8]>,
+}
+
+/// Why bytes cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// They would lie outside the medium, or across the end of a segment.
+    Outside,
+    /// A page is not to be trusted.
+    Page(SegmentPage, PageFault),
+    /// The pages are sound, but the bytes are not those that the reference names.
+    Checksum { expected: u32, found: u32 },
+    /// The medium failed.
+    Medium(String),
+}
+
+impl core::fmt::Display for Fault {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Outside => f.write_str("a place outside the medium"),
+            Self::Page(at, fault) => {
+                write!(f, "segment {} page {}: ", at.segment, at.page)?;
+                match fault {
+                    PageFault::Erased => f.write_str("an erased page"),
+                    PageFault::Checksum => f.write_str("a page with a wrong checksum"),
+                    PageFault::Sequence { found } => write!(f, "a page with sequence number {found}"),
+                }
+            }
+            Self::Checksum { expected, found } => write!(f, "checksum {found:08x} instead of {expected:08x}"),
+            Self::Medium(why) => f.write_str(why),
+        }
+    }
+}
+
+/// The medium under a check.
+pub(crate) struct Medium<'a> {
+    nand: &'a mut dyn Nand,
+    pub(crate) layout: Layout,
+    seed: u32,
+    cache: Lru<u64, Page>,
+    /// Copies that stand in for pages that are damaged.
+    saved: SavedPages,
+    /// Pages that were read from their copies.
+    pub(crate) restored: BTreeSet<SegmentPage>,
+    /// Pages of content of which the journal has a copy.
+    pub(crate) waiting: WaitingPages,
+    /// Pages read so far.
+    pub(crate) pages_read: u64,
+}
+
+impl<'a> Medium<'a> {
+    /// The medium of the volume that `newest` describes.
+    pub(crate) fn new(nand: &'a mut dyn Nand, layout: Layout, newest: &Located) -> Self {
+        Self {
+            nand,
+            layout,
+            seed: page::volume_seed(&newest.superblock.uuid),
+            cache: Lru::new(CACHE_BYTES),
+            saved: SavedPages::of(&newest.superblock, &newest.references),
+            restored: BTreeSet::new(),
+            waiting: WaitingPages::default(),
+            pages_read: 0,
+        }
+    }
+
+    pub(crate) fn nand(&mut self) -> &mut dyn Nand {
+        self.nand
+    }
+
+    /// A page of a segment, which must have `sequence` if that is known.
+    pub(crate) fn page(&mut self, at: SegmentPage, sequence: Option<u32>) -> Result<Page, Fault> {
+        if at.segment >= self.layout.segments || at.page >= self.layout.segment_pages {
+            return Err(Fault::Outside);
+        }
+        let address = self.layout.address(at);
+        let page = match self.cache.get(&address.0) {
+            Some(page) => page.clone(),
+            None => match self.read(at, address) {
+                Err(fault @ Fault::Page(..)) => self.restore(at, address).ok_or(fault)?,
+                read => read?,
+            },
+        };
+        match sequence {
+            Some(expected) if expected != page.info.sequence => {
+                Err(Fault::Page(at, PageFault::Sequence { found: page.info.sequence }))
+            }
+            _ => Ok(page),
+        }
+    }
+
+    /// A page from its copy.
+    fn restore(&mut self, at: SegmentPage, address: PageAddress) -> Option<Page> {
+        let (payload, sequence) = self.saved.read(self.nand, address, IoTag::Check).ok()??;
+        self.restored.insert(at);
+        let kind = PageKind::Index;
+        let info = PageInfo { kind, record_bytes: 0, echo_bytes: 0, sequence, spare_bytes: 0, flushed: true };
+        let page = Page { info, payload: payload.into() };
+        self.cache.insert(address.0, page.clone(), page.payload.len());
+        Some(page)
+    }
+
+    fn read(&mut self, at: SegmentPage, address: PageAddress) -> Result<Page, Fault> {
+        let shape = self.layout.geometry;
+        let in_spare = Layout::trailer_in_spare(&shape);
+        let mut data = vec![0; shape.page_bytes as usize];
+        let mut spare = vec![0; if in_spare { shape.spare_bytes as usize } else { 0 }];
+        self.pages_read += 1;
+        match self.nand.read(address, &mut data, &mut spare, IoTag::Check) {
+            Ok(()) => {}
+            Err(error) if error.kind == MediaErrorKind::Uncorrectable => {
+                return Err(Fault::Page(at, PageFault::Checksum));
+            }
+            Err(error) => return Err(Fault::Medium(format!("page {}: {error}", address.0))),
+        }
+        let (payload, rest) = data.split_at(self.layout.payload_bytes as usize);
+        let trailer = if in_spare { &spare[..] } else { rest };
+        let info = page::verify(self.seed, address, None, trailer, payload).map_err(|fault| Fault::Page(at, fault))?;
+        let more = &trailer[size_of::<PageTrailer>()..][..info.spare_bytes];
+        let page = Page { info, payload: [payload, more].concat().into() };
+        self.cache.insert(address.0, page.clone(), page.payload.len());
+        Ok(page)
+    }
+
+    /// `length` bytes from `location`, all in pages of `sequence` if that is known.
+    pub(crate) fn bytes(&mut self, location: u64, length: u64, sequence: Option<u32>) -> Result<Vec<u8>, Fault> {
+        if !self.layout.contains(location, length) {
+            return Err(Fault::Outside);
+        }
+        let mut bytes = Vec::with_capacity(length as usize);
+        let (mut at, offset) = self.layout.page_of(location);
+        let mut offset = offset as usize;
+        while (bytes.len() as u64) < length {
+            let count = (self.layout.payload_bytes as usize - offset).min(length as usize - bytes.len());
+            match self.waiting.bytes(at, offset, count) {
+                Some(copy) => bytes.extend_from_slice(copy),
+                None => bytes.extend_from_slice(&self.page(at, sequence)?.payload[offset..offset + count]),
+            }
+            at.page += 1;
+            offset = 0;
+        }
+        Ok(bytes)
+    }
+
+    /// The bytes behind a reference, checked against it.
+    pub(crate) fn blob(&mut self, reference: &BlobReference, sequence: Option<u32>) -> Result<Vec<u8>, Fault> {
+        let length = u64::from(reference.length.get());
+        if length > 1 << 20 {
+            return Err(Fault::Outside);
+        }
+        let bytes = self.bytes(reference.location.get(), length, sequence)?;
+        let found = onode_base::checksum::crc32c(&bytes);
+        let expected = reference.checksum.get();
+        if found == expected { Ok(bytes) } else { Err(Fault::Checksum { expected, found }) }
+    }
+}

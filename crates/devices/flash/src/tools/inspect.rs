@@ -1,0 +1,165 @@
+//! The device's inside as values: its counters and its segment map.
+
+use crate::cleaner::Cleaning;
+use crate::core::Core;
+use crate::device::FlashDevice;
+use crate::index::bpram::Bpram;
+use crate::space::segments::{Segment, SegmentState};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use onode_media::IoTag;
+use onode_object::powers::{self, Inspect, Inspection, SegmentInfo, TagCounts};
+
+impl Inspect for FlashDevice {
+    fn counters(&self) -> Vec<(String, u64)> {
+        let core = self.core.lock();
+        let mut all = Vec::new();
+        if let Some(counters) = core.log.store.counters() {
+            let total = counters.total();
+            all.push(("nand.reads".into(), total.reads));
+            all.push(("nand.programs".into(), total.programs));
+            all.push(("nand.erases".into(), total.erases));
+            all.push(("nand.virtual_nanoseconds".into(), counters.virtual_nanoseconds));
+            for tag in IoTag::ALL {
+                let one = counters.of(tag);
+                all.push((format!("{}.reads", tag.name()), one.reads));
+                all.push((format!("{}.programs", tag.name()), one.programs));
+            }
+        }
+        let statistics = &core.statistics;
+        for (name, value) in [
+            ("commits", statistics.commits),
+            ("checkpoints", statistics.checkpoints),
+            ("segments_cleaned", statistics.segments_cleaned),
+            ("bytes_moved", statistics.bytes_moved),
+            ("segments_levelled", statistics.segments_levelled),
+            ("bytes_levelled", statistics.bytes_levelled),
+            ("node_bytes_moved", statistics.node_bytes_moved),
+            ("bytes_written", statistics.bytes_written),
+            ("stall_us.p50", core.stalls.percentile(500)),
+            ("stall_us.p99", core.stalls.percentile(990)),
+            ("stall_us.max", core.stalls.percentile(1000)),
+            ("segments_failing", u64::from(core.log.table.in_state(SegmentState::Failing))),
+            ("segments_bad", u64::from(core.log.table.in_state(SegmentState::Bad))),
+            ("live_bytes", core.log.table.live_bytes()),
+            ("records_replayed", statistics.records_replayed),
+            ("pages_replayed", statistics.pages_replayed),
+        ] {
+            all.push((name.into(), value));
+        }
+        let beside = memory(&core);
+        if !beside.is_empty() {
+            all.push(("memory.folds".into(), statistics.folds));
+        }
+        all.extend(beside.into_iter().map(|(name, value)| (format!("memory.{name}_bytes"), value)));
+        all.extend(ram(&core).into_iter().map(|(name, value)| (format!("ram.{name}_bytes"), value)));
+        all
+    }
+
+    fn segments(&self) -> Vec<SegmentInfo> {
+        segments(&self.core.lock())
+    }
+
+    fn inspection(&self) -> Inspection {
+        let core = self.core.lock();
+        let statistics = &core.statistics;
+        let counters = core.log.store.counters();
+        Inspection {
+            segments: segments(&core),
+            wears: true,
+            tags: counters.as_ref().map_or_else(Vec::new, |counters| tags(&core, counters)),
+            virtual_nanoseconds: counters.as_ref().map_or(0, |counters| counters.virtual_nanoseconds),
+            bytes_written: statistics.bytes_written,
+            bytes_moved: statistics.bytes_moved,
+            segments_cleaned: statistics.segments_cleaned,
+            ram: ram(&core).into_iter().map(|(name, value)| (name.into(), value)).collect(),
+            policies: [
+                ("placement", core.policies.placement().name()),
+                ("victim", core.policies.victim().name()),
+                ("wear", core.policies.wear().name()),
+            ]
+            .map(|(what, name)| (what.into(), name.into()))
+            .into(),
+            costliest: core.costliest.objects(u64::from(core.log.store.layout.payload_bytes)),
+        }
+    }
+}
+
+/// The memory beside the flash by part; nothing without one.
+fn memory(core: &Core) -> Vec<(&'static str, u64)> {
+    let Some(used) = core.memory_use() else { return Vec::new() };
+    Vec::from([
+        ("anchors", used.anchor_bytes),
+        ("buckets", used.bucket_bytes),
+        ("elsewhere", used.elsewhere_bytes),
+        ("pieces", used.piece_bytes),
+        ("body", used.body_bytes),
+        ("log", used.log_bytes),
+        ("free", used.free_bytes),
+    ])
+}
+
+/// RAM by part.
+fn ram(core: &Core) -> [(&'static str, u64); 10] {
+    [
+        ("node_cache", core.nodes.bytes() as u64),
+        ("dirty_node", core.dirty_bytes() as u64),
+        ("page_cache", core.log.store.pages().kept_bytes() as u64),
+        ("memory_index", core.bpram.as_ref().map_or(0, Bpram::memory_bytes) as u64),
+        ("segment_table", core.log.table.memory_bytes() as u64),
+        ("open_segment", core.log.memory_bytes() as u64),
+        ("costliest", core.costliest.memory_bytes() as u64),
+        ("access_time", core.access_bytes() as u64),
+        ("deferred_change", core.deferred.memory_bytes() as u64),
+        ("cleaner", core.cleaning.as_ref().map_or(0, Cleaning::memory_bytes) as u64),
+    ]
+}
+
+fn tags(core: &Core, counters: &onode_media::Counters) -> Vec<TagCounts> {
+    let page_bytes = u64::from(core.log.store.layout.geometry.page_bytes);
+    IoTag::ALL
+        .into_iter()
+        .map(|tag| {
+            let one = counters.of(tag);
+            TagCounts {
+                tag: tag.name().into(),
+                reads: one.reads,
+                programs: one.programs,
+                erases: one.erases,
+                bytes_read: one.reads * page_bytes,
+                bytes_programmed: one.programs * page_bytes,
+            }
+        })
+        .collect()
+}
+
+fn segments(core: &Core) -> Vec<SegmentInfo> {
+    let capacity_bytes = core.log.store.layout.segment_bytes();
+    let next_sequence = core.log.table.next_sequence;
+    let of = |(segment, one): (u32, &Segment)| {
+        let holds_nothing = one.live_bytes == 0;
+        // An open segment belongs to its stream before anything on it is referred to.
+        let has_stream = !holds_nothing || one.state == SegmentState::Open;
+        SegmentInfo {
+            segment,
+            state: state(one.state),
+            stream: if has_stream { one.stream.name().into() } else { String::new() },
+            live_bytes: u64::from(one.live_bytes),
+            capacity_bytes,
+            erases: one.erases,
+            age: if has_stream { next_sequence.saturating_sub(one.sequence) } else { 0 },
+        }
+    };
+    core.log.table.iter().map(of).collect()
+}
+
+const fn state(state: SegmentState) -> powers::SegmentState {
+    match state {
+        SegmentState::Free => powers::SegmentState::Free,
+        SegmentState::Held => powers::SegmentState::Held,
+        SegmentState::Open => powers::SegmentState::Open,
+        SegmentState::Full | SegmentState::Failing => powers::SegmentState::Full,
+        SegmentState::Bad => powers::SegmentState::Bad,
+    }
+}

@@ -1,0 +1,229 @@
+//! Counting what the index refers to, and bringing what is noted down in line with it.
+
+use super::Action;
+use crate::core::Core;
+use crate::index::apply::{Extent, Onode};
+use crate::index::tree::{Key, Node, NodeSource, Sighting, Tree};
+use crate::medium::errors::damaged;
+use crate::medium::format::{BlobReference, NOWHERE};
+use crate::medium::layout::Layout;
+use crate::medium::ring::{Found, Ring};
+use crate::space::segments::SegmentState;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use onode_object::{ObjectId, Result, Transaction};
+
+/// What the index holds.
+struct Survey {
+    layout: Layout,
+    next_object: u64,
+    live: Vec<u64>,
+    objects: u64,
+    extents: u64,
+    /// Objects whose onode notes down other allocated bytes, and what was counted.
+    allocated: Vec<(ObjectId, Onode, u64)>,
+    /// Key ranges that are lost.
+    lost: Vec<(Key, Option<Key>)>,
+    /// Entries that make no sense.
+    unsound: Vec<(ObjectId, String)>,
+    /// The entries that do, if they are to be kept.
+    kept: Option<Tree>,
+    current: Current,
+}
+
+/// The object whose entries come by.
+#[derive(Default)]
+struct Current {
+    object: u64,
+    onode: Option<Onode>,
+    end: u64,
+    allocated: u64,
+}
+
+impl Core {
+    /// Takes up numbering behind `newest`, so that what is written from now on counts more than it.
+    pub(super) fn supersede(&mut self, newest: &Found) {
+        self.ring = Ring::after_mount(newest);
+        let superblock = &newest.superblock;
+        self.log.transaction = self.log.transaction.max(superblock.transaction.get());
+        self.next_object = self.next_object.max(superblock.next_object.get());
+        let next_sequence = &mut self.log.table.next_sequence;
+        *next_sequence = (*next_sequence).max(superblock.next_sequence.get());
+        // The next superblock is that of the repaired volume: what is repaired is not repeated before.
+        self.log.table.skip_numbers();
+        self.session_begun = true;
+    }
+
+    /// Counts what the index refers to and corrects what is noted down otherwise. Memory only.
+    pub(super) fn recount(&mut self, drop_damaged: bool, actions: &mut Vec<Action>) -> Result<()> {
+        let mut survey = self.survey(false)?;
+        if !survey.lost.is_empty() || !survey.unsound.is_empty() {
+            if !drop_damaged {
+                let (nodes, entries) = (survey.lost.len(), survey.unsound.len());
+                return Err(damaged(format!("{nodes} tree nodes and {entries} entries would have to be dropped")));
+            }
+            let rebuilt = self.survey(true)?;
+            for (from, until) in rebuilt.lost {
+                let until = until.map(|until| ObjectId(until.object));
+                actions.push(Action::NodeDropped { from: ObjectId(from.object), until });
+            }
+            for (object, what) in rebuilt.unsound {
+                actions.push(Action::EntryDropped { object, what });
+            }
+            self.tree = rebuilt.kept.unwrap_or_else(|| Tree::new(self.node_bytes));
+            self.nodes.clear();
+            survey = self.survey(false)?;
+        }
+        self.correct(&survey, actions)
+    }
+
+    fn correct(&mut self, survey: &Survey, actions: &mut Vec<Action>) -> Result<()> {
+        for (segment, &counted) in (0u32..).zip(&survey.live) {
+            let one = *self.log.table.get(segment);
+            let in_use = matches!(one.state, SegmentState::Open | SegmentState::Full | SegmentState::Failing);
+            if counted > 0 && !in_use {
+                actions.push(Action::SegmentState { segment, from: one.state.name() });
+            }
+            let from = u64::from(one.live_bytes);
+            if from != counted {
+                actions.push(Action::LiveBytes { segment, from, to: counted });
+            }
+            if from != counted || (counted > 0 && !in_use) {
+                let counted = u32::try_from(counted);
+                self.log.table.set_live(segment, counted.map_err(|_| damaged("a place is used many times over"))?);
+            }
+        }
+        for &(object, onode, to) in &survey.allocated {
+            actions.push(Action::Allocated { object, from: onode.allocated, to });
+            self.set_onode(object, &Onode { allocated: to, ..onode })?;
+        }
+        if self.objects != survey.objects {
+            actions.push(Action::ObjectCount { from: self.objects, to: survey.objects });
+            self.objects = survey.objects;
+        }
+        if self.extents != survey.extents {
+            actions.push(Action::ExtentCount { from: self.extents, to: survey.extents });
+            self.extents = survey.extents;
+        }
+        Ok(())
+    }
+
+    fn survey(&mut self, keep: bool) -> Result<Survey> {
+        let layout = self.log.store.layout;
+        let mut survey = Survey {
+            layout,
+            next_object: self.next_object,
+            live: vec![0; layout.segments as usize],
+            objects: 0,
+            extents: 0,
+            allocated: Vec::new(),
+            lost: Vec::new(),
+            unsound: Vec::new(),
+            kept: keep.then(|| Tree::new(self.node_bytes)),
+            current: Current::default(),
+        };
+        for piece in self.log.table.pieces() {
+            if piece.location.get() != NOWHERE {
+                survey.hold(piece.location.get(), u64::from(piece.length.get()));
+            }
+        }
+        let (tree, mut source) = self.index();
+        tree.survey(&mut source, &mut |sighting| {
+            match sighting {
+                Sighting::Lost { from, until, .. } => survey.lost.push((from, until)),
+                Sighting::Node(place, node) => {
+                    if let Some(place) = place {
+                        survey.hold(place.location.get(), u64::from(place.length.get()));
+                    }
+                    for index in 0..if node.level == 0 { node.len() } else { 0 } {
+                        survey.entry(&node.key(index), node.value(index))?;
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        survey.end_object();
+        Ok(survey)
+    }
+}
+
+impl Survey {
+    fn hold(&mut self, location: u64, length: u64) {
+        if self.layout.contains(location, length) {
+            self.live[self.layout.segment_of(location) as usize] += length;
+        }
+    }
+
+    fn entry(&mut self, key: &Key, value: &[u8]) -> Result<()> {
+        if key.object != self.current.object {
+            self.end_object();
+            self.current = Current { object: key.object, ..Current::default() };
+        }
+        if let Err(what) = self.take(key, value) {
+            self.unsound.push((ObjectId(key.object), what));
+            return Ok(());
+        }
+        match &mut self.kept {
+            Some(kept) => kept.insert(&mut Nowhere, *key, value),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts a sound entry; says what is wrong with any other.
+    fn take(&mut self, key: &Key, value: &[u8]) -> core::result::Result<(), String> {
+        let object = key.object;
+        if object == 0 || object >= ObjectId::FIRST_OF_DEVICE.0 || object >= self.next_object {
+            return Err("an id that was never handed out".into());
+        }
+        if *key == Key::onode(ObjectId(object)) {
+            let onode = Onode::decode(value).filter(|onode| onode.size <= Transaction::MAX_OBJECT_BYTES);
+            self.current.onode = Some(onode.ok_or("its onode")?);
+            self.objects += 1;
+            return Ok(());
+        }
+        if key.kind == Key::EXTENT {
+            let size = self.current.onode.map(|onode| onode.size).ok_or("an extent without onode")?;
+            let extent = Extent::decode(key, value).ok_or_else(|| format!("the extent at {}", key.index))?;
+            let length = u64::from(extent.piece.length);
+            let inside = self.layout.contains(extent.piece.location, length);
+            if !inside || extent.offset < self.current.end || extent.end() > size {
+                return Err(format!("bytes {}..{}", extent.offset, extent.end()));
+            }
+            self.current.end = extent.end();
+            self.current.allocated += length;
+            self.extents += 1;
+            self.hold(extent.piece.location, length);
+            return Ok(());
+        }
+        let attribute = key.as_attribute().ok_or_else(|| format!("an entry of kind {:#x}", key.kind))?;
+        if self.current.onode.is_none() || value.len() > Transaction::MAX_ATTRIBUTE_BYTES {
+            return Err(format!("attribute {}/{}", attribute.kind.0, attribute.index));
+        }
+        Ok(())
+    }
+
+    fn end_object(&mut self) {
+        if let Some(onode) = self.current.onode
+            && onode.allocated != self.current.allocated
+        {
+            self.allocated.push((ObjectId(self.current.object), onode, self.current.allocated));
+        }
+    }
+}
+
+/// The source of a tree that is all in memory.
+struct Nowhere;
+
+impl NodeSource for Nowhere {
+    fn load(&mut self, _: BlobReference, _: u8) -> Result<Arc<Node>> {
+        Err(damaged("a tree in memory has no written nodes"))
+    }
+    fn release(&mut self, _: BlobReference) {}
+    fn store(&mut self, _: &[u8], _: u8, _: Key) -> Result<BlobReference> {
+        Err(damaged("a tree in memory is not written here"))
+    }
+    fn keep(&mut self, _: BlobReference, _: Node) {}
+}

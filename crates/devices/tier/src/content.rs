@@ -1,0 +1,9 @@
+//! What objects hold: content without a place yet, reads of it and of what has one, copies on request.
+
+pub mod pending;
+pub mod place;
+pub mod plan;
+pub mod promote;
+pub mod read;
+pub mod spilled;
+pub mod tails;

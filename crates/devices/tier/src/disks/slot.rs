@@ -1,0 +1,119 @@
+//! The place of the fast disk: it is there, or it is away for a reason.
+//!
+//! Whatever fails on the fast disk makes it away. Nothing depends on it: the big disk has everything.
+
+use crate::disks::wanted::{Part, Wanted, read_parts};
+use crate::fast::{Fast, Piece};
+use crate::medium::layout::BLOCK_BYTES;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use onode_base::planted::{Bug, is_planted};
+use onode_media::IoTag;
+use onode_object::Result;
+
+/// Copies made since the mount that do not match their checksums until the fast disk is given up. Older ones are dropped, and the
+/// blocks written anew.
+const MOST_MISMATCHES: u32 = 64;
+
+/// The fast disk, if there is one.
+#[derive(Default)]
+pub struct FastSlot {
+    fast: Option<Fast>,
+    /// Why it is away, if it was there in this session.
+    pub lost: Option<String>,
+    /// Copies that did not match their checksums.
+    pub mismatches: u32,
+    /// Those of them that were made since the mount.
+    new_mismatches: u32,
+}
+
+impl FastSlot {
+    /// The fast disk takes its place.
+    #[must_use]
+    pub const fn of(fast: Fast) -> Self {
+        Self { fast: Some(fast), lost: None, mismatches: 0, new_mismatches: 0 }
+    }
+
+    /// The fast disk.
+    pub const fn get(&mut self) -> Option<&mut Fast> {
+        self.fast.as_mut()
+    }
+
+    /// Whether it is there.
+    #[must_use]
+    pub const fn is_there(&self) -> bool {
+        self.fast.is_some()
+    }
+
+    /// Does something with the fast disk. If that fails, the disk is away from then on.
+    pub fn with<R>(&mut self, act: impl FnOnce(&mut Fast) -> Result<R>) -> Option<R> {
+        match act(self.fast.as_mut()?) {
+            Ok(result) => Some(result),
+            Err(error) => {
+                self.lose(format!("{error}"));
+                None
+            }
+        }
+    }
+
+    /// The fast disk is not used any more.
+    pub fn lose(&mut self, why: String) {
+        self.fast = None;
+        self.lost = Some(why);
+    }
+
+    /// Reads what it has of all that is wanted at once, and notes of each block whether it is there and right.
+    pub fn read(&mut self, wanted: &mut [Wanted]) {
+        let Some(fast) = self.fast.as_mut() else { return };
+        let mut parts: Vec<Part> = Vec::new();
+        for (which, it) in wanted.iter_mut().enumerate() {
+            let mut from = 0;
+            while from < it.is_there.len() {
+                let (block, born) = (it.extent.block + from as u64, it.extent.born);
+                let mut count = 1;
+                if let Some((place, blocks)) = fast.lookup(block, born) {
+                    count = (blocks as usize).clamp(1, it.is_there.len() - from);
+                    let part = Part { which, from, count, block: place };
+                    if !parts.last_mut().is_some_and(|last| last.goes_on(&part)) {
+                        parts.push(part);
+                    }
+                } else if it.block(from).is_some_and(|bytes| fast.read_collected(block, born, bytes)) {
+                    it.verify(from);
+                }
+                from += count;
+            }
+        }
+        let unread = read_parts(fast.disk(), wanted, &parts, IoTag::Data);
+        for part in parts {
+            let Some(it) = wanted.get_mut(part.which) else { continue };
+            for number in part.blocks() {
+                let is_read = !unread.contains(&(part.which, number));
+                if is_read && is_planted(Bug::TierCopyBelieved) {
+                    it.note(number, true);
+                } else if !is_read || !it.verify(number) {
+                    self.mismatch(it.extent.block + number as u64);
+                }
+            }
+        }
+    }
+
+    fn mismatch(&mut self, block: u64) {
+        let is_new = self.fast.as_mut().is_some_and(|fast| fast.damaged(block));
+        self.mismatches += 1;
+        self.new_mismatches += u32::from(is_new);
+        if self.new_mismatches >= MOST_MISMATCHES {
+            self.lose(format!("{} copies did not match their checksums", self.new_mismatches));
+        }
+    }
+
+    /// Content was read from the big disk: copies it if that is worth it.
+    pub fn consider(&mut self, piece: &Piece, content: &[u8]) {
+        for (part, content) in piece.parts().zip(content.chunks(Piece::MOST_BLOCKS as usize * BLOCK_BYTES)) {
+            self.with(|fast| match fast.missed(&part) {
+                Ok(()) => fast.promote(&part, content, false).map(|_| ()),
+                Err(_) => Ok(()),
+            });
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What a walk under the lock of the state lacks is read without that lock.
+//!
+//! A walk that comes to a node, or a change to a block of content, that is not in memory does not wait for the disk: it ends,
+//! says what it lacks, and begins anew when that was read. What it has read before stays in memory, so it comes further each
+//! time. Nothing is changed before all is there that the change needs.
+//!
+//! What it keeps true: what was read counts only with the checksum that the walk wants. Damage is told of only by who reads
+//! under the lock, where nothing moves.
+
+use crate::commit::Volume;
+use crate::content::plan::{Found, ReadPlan, Source};
+use crate::core::{Core, Prefetched};
+use crate::disks::Disks;
+use crate::medium::layout::BLOCK_BYTES;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use onode_media::IoTag;
+use onode_object::{Error, ErrorKind, Result};
+
+/// Walks of one request that end for want of something; then it goes on under the lock. Others may drop from memory what it
+/// read, for ever.
+const MOST_MISSES: u32 = 4096;
+
+/// What is lacking.
+pub enum Miss {
+    /// Nodes of the tree.
+    Nodes(NodeMiss),
+    /// Content of a block that is changed in part. It is pinned.
+    Content(ReadPlan),
+}
+
+/// A node that is lacking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeMiss {
+    /// Its block.
+    pub block: u64,
+    /// Its checksum.
+    pub crc: u32,
+    /// Blocks that are read, with those behind it.
+    pub count: u64,
+    /// What the read counts as.
+    pub tag: IoTag,
+}
+
+/// What was read of it.
+enum Read {
+    Nodes(NodeMiss, Option<Vec<u8>>),
+    Content(ReadPlan, Result<Found>),
+}
+
+/// The walk has to begin anew.
+#[must_use]
+pub fn lacks() -> Error {
+    Error::new(ErrorKind::Busy, "something has to be read first")
+}
+
+impl Miss {
+    fn read(self, disks: &Disks, copies: bool) -> Read {
+        match self {
+            Self::Nodes(miss) => {
+                let mut bytes = vec![0; miss.count as usize * BLOCK_BYTES];
+                let is_read = disks.read(miss.block, &mut bytes, miss.tag).is_ok();
+                Read::Nodes(miss, is_read.then_some(bytes))
+            }
+            Self::Content(mut plan) => {
+                let found = disks.fetch(&mut plan.wanted, Source::Any);
+                let found = found.and_then(|found| {
+                    if copies && found.unsound.is_empty() {
+                        disks.consider(plan.object, plan.class, &plan.wanted, &found.from_big)?;
+                    }
+                    Ok(found)
+                });
+                Read::Content(plan, found)
+            }
+        }
+    }
+}
+
+impl Volume {
+    /// Does something under the lock of the state that can be begun anew as long as it fails. It gets the blocks that were read
+    /// for it.
+    ///
+    /// # Errors
+    /// Those of `act`.
+    pub fn look<T>(&self, mut act: impl FnMut(&mut Core, &Prefetched) -> Result<T>) -> Result<T> {
+        let mut given = Prefetched::new();
+        let mut core = self.core.lock();
+        core.shed_nodes();
+        for _ in 0..MOST_MISSES {
+            core.io.can_miss = true;
+            let done = act(&mut core, &given);
+            core.io.can_miss = false;
+            let Some(miss) = core.io.miss.take() else { return done.map_err(|error| core.fail_if_bug(error)) };
+            let (disks, copies) = (Arc::clone(&core.disks), !core.options.read_only);
+            drop(core);
+            let read = miss.read(&disks, copies);
+            core = self.core.lock();
+            if !core.take_read(read, &mut given) {
+                break;
+            }
+        }
+        let done = act(&mut core, &given);
+        done.map_err(|error| core.fail_if_bug(error))
+    }
+}
+
+impl Core {
+    /// Takes over what was read; false if it is not what it should be.
+    fn take_read(&mut self, read: Read, given: &mut Prefetched) -> bool {
+        match read {
+            Read::Nodes(miss, bytes) => {
+                self.io.give(miss, bytes);
+                true
+            }
+            Read::Content(plan, found) => {
+                self.unpin(&plan.wanted);
+                let Ok(found) = found else { return false };
+                if !found.unsound.is_empty() {
+                    return false;
+                }
+                self.count(&found);
+                for it in plan.wanted {
+                    let blocks = (it.extent.block..).zip(it.bytes.chunks(BLOCK_BYTES));
+                    given.extend(blocks.map(|(block, bytes)| ((block, it.extent.born), bytes.to_vec())));
+                }
+                true
+            }
+        }
+    }
+}

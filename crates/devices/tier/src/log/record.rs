@@ -1,0 +1,107 @@
+//! A record of the log: the transactions of one group, chained to the record before.
+
+use crate::medium::bytes::{put_u32, put_u64, take, take_u32, take_u64};
+use crate::medium::layout::{BLOCK, BLOCK_BYTES};
+use alloc::vec::Vec;
+use onode_base::checksum::{crc32c, crc32c_append};
+use onode_base::planted::{Bug, is_planted};
+
+const MAGIC: u32 = u32::from_le_bytes(*b"TLOG");
+/// Bytes before the payload.
+pub const HEADER_BYTES: usize = 56;
+
+/// What a record says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// Its number: one more than that of the record before.
+    pub sequence: u64,
+    /// The session that wrote it.
+    pub session: u64,
+    /// The last record known to be durable on the fast disk when this one was made.
+    pub fast_durable: u64,
+    /// The last record known to be durable on the big disk when this one was made.
+    pub big_durable: u64,
+    /// The checksum of the record before.
+    pub chain: u32,
+    /// Bytes of payload.
+    pub length: u32,
+    /// Transactions in it.
+    pub transactions: u32,
+    /// Its own checksum.
+    pub crc: u32,
+}
+
+/// Blocks that a record with so much payload takes.
+#[must_use]
+pub const fn blocks_of(payload: usize) -> u64 {
+    (HEADER_BYTES as u64 + payload as u64).div_ceil(BLOCK)
+}
+
+/// The record, padded to whole blocks, and its checksum.
+#[must_use]
+pub fn encode(header: &Header, payload: &[u8]) -> (Vec<u8>, u32) {
+    let mut out = Vec::with_capacity(blocks_of(payload.len()) as usize * BLOCK_BYTES);
+    put_u32(&mut out, MAGIC);
+    put_u32(&mut out, 0);
+    for number in [header.sequence, header.session, header.fast_durable, header.big_durable] {
+        put_u64(&mut out, number);
+    }
+    for number in [header.chain, payload.len() as u32, header.transactions, 0] {
+        put_u32(&mut out, number);
+    }
+    out.extend_from_slice(payload);
+    let sum = crc32c(out.get(8..).unwrap_or_default());
+    if let Some(field) = out.get_mut(4..8) {
+        field.copy_from_slice(&sum.to_le_bytes());
+    }
+    out.resize(blocks_of(payload.len()) as usize * BLOCK_BYTES, 0);
+    (out, sum)
+}
+
+/// The header at the front of a block; `None` if none is there. Its checksum is not looked at yet.
+#[must_use]
+pub fn header(block: &[u8]) -> Option<Header> {
+    let input = &mut { block };
+    if take_u32(input)? != MAGIC {
+        return None;
+    }
+    let crc = take_u32(input)?;
+    let (sequence, session) = (take_u64(input)?, take_u64(input)?);
+    let (fast_durable, big_durable) = (take_u64(input)?, take_u64(input)?);
+    let (chain, length, transactions) = (take_u32(input)?, take_u32(input)?, take_u32(input)?);
+    Some(Header { sequence, session, fast_durable, big_durable, chain, length, transactions, crc })
+}
+
+/// Blocks of a record that are looked at together.
+const PIECE_BLOCKS: u64 = 64;
+
+/// Whether the record that begins with `block` has its checksum. `read` reads more blocks of it, counted from its first; it is
+/// never in memory as a whole.
+pub fn is_sound(header: &Header, block: &[u8], read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> bool {
+    let end = HEADER_BYTES + header.length as usize;
+    let mut sum = crc32c(block.get(8..end.min(BLOCK_BYTES)).unwrap_or_default());
+    let blocks = blocks_of(header.length as usize);
+    let (mut at, mut piece) = (1, Vec::new());
+    while at < blocks {
+        piece.resize(PIECE_BLOCKS.min(blocks - at) as usize * BLOCK_BYTES, 0);
+        if !read(at, &mut piece) {
+            return false;
+        }
+        let covered = (end - at as usize * BLOCK_BYTES).min(piece.len());
+        sum = crc32c_append(sum, piece.get(..covered).unwrap_or_default());
+        at += PIECE_BLOCKS;
+    }
+    sum == header.crc || is_planted(Bug::DamagedTierRecordBelieved)
+}
+
+/// The payload of a whole record; `None` if the checksum is wrong.
+#[must_use]
+pub fn payload<'a>(header: &Header, record: &'a [u8]) -> Option<&'a [u8]> {
+    let covered = record.get(8..HEADER_BYTES + header.length as usize)?;
+    if crc32c_append(0, covered) != header.crc && !is_planted(Bug::DamagedTierRecordBelieved) {
+        return None;
+    }
+    let input = &mut { covered };
+    take(input, HEADER_BYTES - 8)?;
+    Some(input)
+}

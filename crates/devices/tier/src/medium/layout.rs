@@ -1,0 +1,124 @@
+//! Where things lie on the big disk: superblocks, log ring, bitmap, then the blocks of nodes and content.
+
+use crate::medium::errors::invalid;
+use alloc::format;
+use onode_object::Result;
+
+/// The unit of everything.
+pub const BLOCK_BYTES: usize = onode_media::blockdev::SECTOR_BYTES;
+/// [`BLOCK_BYTES`] for offsets.
+pub const BLOCK: u64 = BLOCK_BYTES as u64;
+/// Blocks whose state one page of the bitmap holds.
+pub const BITS_PER_PAGE: u64 = (BLOCK - 32) * 8;
+/// Blocks of a block group: 128 MiB.
+pub const GROUP_BLOCKS: u64 = 32_768;
+/// The smallest disk.
+pub const LEAST_BLOCKS: u64 = 96;
+
+const SUPERBLOCKS: u64 = 2;
+const LEAST_RING: u64 = 8;
+/// The paper's log.
+const USUAL_RING: u64 = (4 << 20) / BLOCK;
+/// The log of a large disk.
+const LARGE_RING: u64 = (64 << 20) / BLOCK;
+/// A ring of so many blocks has room to leave some out.
+const SPARSE_RING: u64 = (16 << 20) / BLOCK;
+/// While a host waits for a record and makes the next one, about a fiftieth of a turn, this much of a track passes.
+const GAP: u64 = (32 << 10) / BLOCK;
+
+/// The division of a disk of `blocks`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Blocks of the disk.
+    pub blocks: u64,
+    /// Blocks of the log ring.
+    pub ring_blocks: u64,
+    /// Blocks left out behind a record that somebody waited for. The block right behind it has just gone by under the
+    /// heads of a hard disk, and a record there would wait for a whole turn.
+    pub ring_gap: u64,
+}
+
+impl Layout {
+    /// Divides a disk of `bytes`.
+    ///
+    /// # Errors
+    /// `Invalid` if the disk is too small for it.
+    pub fn new(bytes: u64, log_bytes: Option<u64>, log_gap_bytes: Option<u64>) -> Result<Self> {
+        // The last one is for a superblock far from the others.
+        let blocks = (bytes / BLOCK).saturating_sub(1);
+        let usual = USUAL_RING.min(blocks / 16).max(LARGE_RING.min(blocks / 64)).max(LEAST_RING);
+        let ring_blocks = log_bytes.map_or(usual, |bytes| (bytes / BLOCK).max(LEAST_RING));
+        let usual = if ring_blocks >= SPARSE_RING { GAP } else { 0 };
+        let ring_gap = log_gap_bytes.map_or(usual, |bytes| bytes.div_ceil(BLOCK).min(ring_blocks / 4));
+        let layout = Self { blocks, ring_blocks, ring_gap };
+        if blocks < LEAST_BLOCKS || ring_blocks > blocks / 2 || layout.first_free() + LEAST_BLOCKS / 2 > blocks {
+            // At most half of a disk is log.
+            let least = LEAST_BLOCKS.max(2 * ring_blocks + 1) * BLOCK;
+            return Err(invalid(format!(
+                "{bytes} bytes are too few for a log of {ring_blocks} blocks (least: {least})"
+            )));
+        }
+        Ok(layout)
+    }
+
+    /// Whether such a division can be.
+    #[must_use]
+    pub const fn is_sound(&self) -> bool {
+        self.blocks >= LEAST_BLOCKS
+            && self.blocks <= 1 << 44
+            && self.ring_blocks >= LEAST_RING
+            && self.ring_blocks <= self.blocks / 2
+            && self.ring_gap <= self.ring_blocks / 4
+            && self.first_free() < self.blocks
+    }
+
+    /// The first block of the log ring.
+    #[must_use]
+    pub const fn ring_first(&self) -> u64 {
+        SUPERBLOCKS
+    }
+
+    /// Pages of the bitmap; each has two slots.
+    #[must_use]
+    pub const fn bitmap_pages(&self) -> u64 {
+        self.blocks.div_ceil(BITS_PER_PAGE)
+    }
+
+    /// The block of a slot of a page of the bitmap.
+    #[must_use]
+    pub const fn bitmap_block(&self, page: u64, slot: u8) -> u64 {
+        SUPERBLOCKS + self.ring_blocks + 2 * page + slot as u64
+    }
+
+    /// The first block for nodes and content.
+    #[must_use]
+    pub const fn first_free(&self) -> u64 {
+        SUPERBLOCKS + self.ring_blocks + 2 * self.bitmap_pages()
+    }
+
+    /// Blocks for nodes and content.
+    #[must_use]
+    pub const fn usable_blocks(&self) -> u64 {
+        self.blocks - self.first_free()
+    }
+
+    /// Blocks kept back so that removal always works (N7).
+    #[must_use]
+    pub const fn reserve_blocks(&self) -> u64 {
+        let share = 40 + self.usable_blocks() / 128;
+        if share > 16_384 { 16_384 } else { share }
+    }
+
+    /// Blocks kept back so that a change that fits finds room for the nodes on its way, whose old blocks stay until a checkpoint.
+    #[must_use]
+    pub const fn working_blocks(&self) -> u64 {
+        let share = 24 + self.usable_blocks() / 256;
+        if share > 4096 { 4096 } else { share }
+    }
+
+    /// Whether `count` blocks from `first` on can hold nodes or content.
+    #[must_use]
+    pub fn holds(&self, first: u64, count: u64) -> bool {
+        first >= self.first_free() && first.checked_add(count).is_some_and(|end| end <= self.blocks)
+    }
+}

@@ -1,0 +1,376 @@
+//! Making and mounting volumes: superblock, bitmap, log.
+
+use crate::commit::Volume;
+use crate::content::pending::Pending;
+use crate::content::tails::Tails;
+use crate::core::{Core, Figures, Group, Need};
+use crate::device::options::{FormatOptions, MountOptions};
+use crate::disks::Disks;
+use crate::disks::slot::FastSlot;
+use crate::fast::Fast;
+use crate::index::ahead::NodeReader;
+use crate::index::node::Space as Part;
+use crate::index::tree::{Tree, Visited};
+use crate::log::Log;
+use crate::log::change::take_transaction;
+use crate::log::probe::Probe;
+use crate::log::record::{HEADER_BYTES, Header};
+use crate::log::ring::{self, Found, Ring};
+use crate::medium::errors::{damaged, from_media, invalid};
+use crate::medium::layout::{BLOCK, BLOCK_BYTES, Layout};
+use crate::medium::superblock::{FastState, Mark, Superblock, VERSION};
+use crate::recover::join::{self, Joined};
+use crate::recover::salvage::Salvaged;
+use crate::space::Space;
+use crate::space::bitmap::Bitmap;
+use crate::space::extent::Extent;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use onode_media::{BlockDev, IoTag};
+use onode_object::{Condition, Error, ErrorKind, ObjectId, Result, Severity};
+
+/// Writes an empty volume onto the big disk.
+///
+/// # Errors
+/// `Invalid` for options that cannot be, `Media`.
+pub fn format_big(big: &mut dyn BlockDev, options: &FormatOptions) -> Result<()> {
+    let layout = Layout::new(big.bytes(), options.log_bytes, options.log_gap_bytes)?;
+    let mut bitmap = Bitmap::new(&layout);
+    let superblock = Superblock {
+        uuid: options.uuid,
+        layout,
+        sequence: 1,
+        session: 1,
+        checkpoint: 1 << 32,
+        root: 0,
+        root_crc: 0,
+        nodes: 0,
+        objects: 0,
+        next_id: ObjectId::FIRST_FREE.0,
+        tail: Mark { chain: onode_base::checksum::crc32c(&options.uuid), ..Mark::default() },
+        bitmap_digest: 0,
+        fast: FastState::default(),
+        acknowledge: options.acknowledge,
+        sections: Vec::new(),
+        division: None,
+        is_closed: true,
+    };
+    let pages = bitmap.settle(superblock.checkpoint)?;
+    let superblock = Superblock { bitmap_digest: bitmap.digest(), ..superblock };
+    let failed =
+        |error: onode_media::Error| crate::medium::errors::from_media("making a volume on the big disk", &error);
+    // Nothing of what was there before may be taken for a part of this volume.
+    big.zero(0, layout.first_free() * BLOCK).map_err(failed)?;
+    for (page, slot, bytes) in pages {
+        big.write_at(layout.bitmap_block(page, slot) * BLOCK, &bytes, IoTag::Summary).map_err(failed)?;
+    }
+    big.flush().map_err(failed)?;
+    let bytes = superblock.encode();
+    big.write_at(0, &bytes, IoTag::Anchor).map_err(failed)?;
+    big.write_at(BLOCK, &bytes, IoTag::Anchor).map_err(failed)?;
+    if let Some(far) = far_copy(big.bytes(), &layout) {
+        big.write_at(far * BLOCK, &bytes, IoTag::Anchor).map_err(failed)?;
+    }
+    big.flush().map_err(failed)
+}
+
+/// Where the copy of the superblock lies that is far from the others: at the end of the disk, if the volume leaves that free.
+#[must_use]
+pub const fn far_copy(bytes: u64, layout: &Layout) -> Option<u64> {
+    let blocks = bytes / BLOCK;
+    if blocks > layout.blocks { Some(blocks - 1) } else { None }
+}
+
+/// The newest sound superblock of a big disk, and the block it lies in. The one at the end counts only if those at the start
+/// are damaged.
+///
+/// # Errors
+/// `Invalid` if this is no volume of this kind or one of another version, `Corrupt` if all copies are damaged.
+pub fn read_superblock(big: &mut dyn BlockDev) -> Result<(Superblock, u64)> {
+    let mut found: Option<(Superblock, u64)> = None;
+    // Sound, and of a format that is not known: what this version left at the end is not the state of the volume.
+    let mut is_newer = false;
+    let mut version = None;
+    let end = (big.bytes() / BLOCK).saturating_sub(1);
+    for block in [0, 1, end] {
+        let mut bytes = vec![0; BLOCK_BYTES];
+        let is_far = block > 1;
+        if (is_far && (found.is_some() || is_newer))
+            || (block + 1) * BLOCK > big.bytes()
+            || big.read_at(block * BLOCK, &mut bytes, IoTag::Recovery).is_err()
+        {
+            continue;
+        }
+        let one = Superblock::decode(&bytes).filter(|one| !is_far || far_copy(big.bytes(), &one.layout) == Some(block));
+        if !is_far || one.is_some() {
+            is_newer |= Superblock::is_of_another_version(&bytes);
+            version = version.or(Superblock::version_of(&bytes));
+        }
+        if let Some(one) = one
+            && found.as_ref().is_none_or(|(best, _)| best.sequence < one.sequence)
+        {
+            found = Some((one, block));
+        }
+    }
+    match (found, version) {
+        (Some((superblock, _)), _) if superblock.layout.blocks > big.bytes() / BLOCK => {
+            let (want, have) = (superblock.layout.blocks * BLOCK, big.bytes());
+            Err(damaged(format!("the big disk was cut short: {have} bytes of {want}")))
+        }
+        (Some(found), _) => Ok(found),
+        (None, Some(VERSION)) => Err(damaged("all superblocks of the big disk are damaged")),
+        (None, Some(version)) => {
+            let detail = format!("format {version} of tier is not known to this version ({VERSION})");
+            Err(Error::new(ErrorKind::NotSupported, detail))
+        }
+        (None, None) => Err(invalid(no_volume(big))),
+    }
+}
+
+/// Why that is not the big disk of a volume.
+fn no_volume(big: &mut dyn BlockDev) -> String {
+    match Fast::identify(big) {
+        Ok(Some(_)) => format!("{} is a fast disk: the disks are swapped", big.name()),
+        _ => format!("{} holds no tier volume", big.name()),
+    }
+}
+
+/// Mounts a volume, with its fast disk or without one.
+///
+/// # Errors
+/// `Invalid`, `Corrupt`, `Media`.
+pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions) -> Result<Volume> {
+    let superblock = read_superblock(&mut *big)?;
+    let disks = Arc::new(Disks::new(big, fast));
+    let mut core = open(disks, superblock, options)?;
+    find_the_start_damaged(&mut core)?;
+    let on_big = scan_big(&core)?;
+    let layout = core.io.layout;
+    let position = on_big.last().map_or(core.superblock.tail.position, |it| it.next);
+    let ring = Ring::new(layout.ring_first(), layout.ring_blocks, position, layout.ring_gap);
+    let said = said_by_big(&core, &on_big)?;
+    let joined = join::compare(&mut core, &on_big, said)?;
+    core.figures.recovered_from_fast = joined.records.len().saturating_sub(on_big.len()) as u64;
+    let newest = replay(&mut core, &on_big, &joined)?;
+    core.io.tag = IoTag::Index;
+    if options.read_only {
+        core.read_only = Some(String::from("mounted read-only"));
+        let log = Log::new(ring, core.superblock.session, newest, options.either_bytes);
+        return Ok(Volume::new(log, core));
+    }
+    core.superblock.session = core.superblock.session.max(joined.session) + 1;
+    core.epoch = core.superblock.session << 32 | 1;
+    if !core.disks.fast.lock().is_there() && core.superblock.fast.is_attached {
+        (core.superblock.fast.is_attached, core.superblock.fast.leans) = (false, false);
+        core.superblock.fast.detached_at = newest.sequence;
+    }
+    core.superblock.is_closed = false;
+    // What was read may still be in the disk's cache, if only the program ended and not the power.
+    core.disks.flush()?;
+    let log = Log::new(ring, core.superblock.session, newest, options.either_bytes);
+    let is_dirty = core.is_dirty;
+    let volume = Volume::new(log, core);
+    let home = volume.home();
+    home.reopen()?;
+    if is_dirty {
+        home.checkpoint()?;
+    }
+    join::attach(&home, &joined)?;
+    drop(home);
+    Ok(volume)
+}
+
+/// Only the superblock at the end of the disk is left: it is as old as the last mount, unless that ended in order.
+fn find_the_start_damaged(core: &mut Core) -> Result<()> {
+    if core.durable_superblock < 2 {
+        return Ok(());
+    }
+    core.durable_superblock = 1;
+    let text = "both superblocks at the start of the big disk are damaged; the one at its end was used";
+    core.reports.push(Condition::new("superblocks-damaged", Severity::Notice, text));
+    if core.superblock.is_closed {
+        return Ok(());
+    }
+    let checkpoint = core.superblock.checkpoint & u64::from(u32::MAX);
+    let session = core.superblock.session;
+    core.miss(format!(
+        "{text}; the volume was not closed since session {session} began, and changes since then (checkpoint {checkpoint}) may be lost"
+    ))
+}
+
+/// The state at the last checkpoint.
+fn open(
+    disks: Arc<Disks>,
+    (superblock, durable_superblock): (Superblock, u64),
+    options: &MountOptions,
+) -> Result<Core> {
+    let layout = superblock.layout;
+    let tree = Tree::at(superblock.root, superblock.root_crc, superblock.nodes);
+    let io = NodeReader::new(Arc::clone(&disks), layout, IoTag::Recovery);
+    if superblock.root != 0 && !layout.holds(superblock.root, 1) {
+        return Err(damaged("the root of the tree lies outside of the disk"));
+    }
+    let bitmap = load_bitmap(&disks, &superblock);
+    let is_whole = bitmap.is_some();
+    let bitmap = bitmap.unwrap_or_else(|| Bitmap::new(&layout));
+    let mut core = Core {
+        disks,
+        options: options.clone(),
+        epoch: superblock.session << 32 | 1,
+        next_id: superblock.next_id.max(ObjectId::FIRST_FREE.0),
+        objects: superblock.objects,
+        superblock,
+        durable_superblock,
+        tree,
+        io,
+        space: Space::new(bitmap, layout),
+        pending: Pending::default(),
+        tails: Tails::default(),
+        group: Group::default(),
+        commits: 0,
+        need: Need::default(),
+        unsynced: Need::default(),
+        prefetched: BTreeMap::new(),
+        is_open: false,
+        may_lean: false,
+        read_only: None,
+        reports: Vec::new(),
+        log_room: 0,
+        clock: None,
+        finder: None,
+        salvaged: Salvaged::default(),
+        is_dirty: false,
+        figures: Figures::default(),
+    };
+    if options.drop_damaged {
+        core.drop_damaged()?;
+    } else if !is_whole {
+        rebuild_bitmap(&mut core)?;
+    }
+    Ok(core)
+}
+
+/// The bitmap as the superblock knows it; `None` if a page is damaged or not the one that was written.
+fn load_bitmap(disks: &Disks, superblock: &Superblock) -> Option<Bitmap> {
+    let layout = superblock.layout;
+    let mut bitmap = Bitmap::new(&layout);
+    const PAGES: u64 = 128;
+    let mut bytes = vec![0; 2 * PAGES as usize * BLOCK_BYTES];
+    for first in (0..layout.bitmap_pages()).step_by(PAGES as usize) {
+        let pages = PAGES.min(layout.bitmap_pages() - first);
+        let part = bytes.get_mut(..2 * pages as usize * BLOCK_BYTES)?;
+        disks.read(layout.bitmap_block(first, 0), part, IoTag::Recovery).ok()?;
+        for (page, slots) in (first..).zip(part.chunks_exact(2 * BLOCK_BYTES)) {
+            let (one, two) = slots.split_at(BLOCK_BYTES);
+            if !bitmap.load(page, &[one, two], superblock.checkpoint) {
+                return None;
+            }
+        }
+    }
+    bitmap.recount();
+    (bitmap.digest() == superblock.bitmap_digest).then_some(bitmap)
+}
+
+/// Finds out from the tree what is in use.
+fn rebuild_bitmap(core: &mut Core) -> Result<()> {
+    let layout = core.io.layout;
+    let bitmap = &mut core.space.bitmap;
+    core.tree.visit(&mut core.io, &mut |visited| {
+        let (first, count) = match visited {
+            Visited::Node(block) => (block, 1),
+            Visited::Entry(key, value) if key.space == Part::Extent => {
+                let extent = Extent::decode(value).ok_or_else(|| damaged("an extent is damaged"))?;
+                (extent.block, extent.blocks())
+            }
+            Visited::Entry(..) => return Ok(()),
+        };
+        if !layout.holds(first, count) || bitmap.take(first, count) != count {
+            return Err(damaged(format!("block {first} of the big disk is used twice")));
+        }
+        Ok(())
+    })
+}
+
+/// The records of the big disk behind the checkpoint.
+fn scan_big(core: &Core) -> Result<Vec<Found>> {
+    let layout = core.io.layout;
+    let ring = (layout.ring_first(), layout.ring_blocks, layout.ring_gap, 1);
+    search_big(core, |read| ring::scan(ring, core.superblock.tail, read))
+}
+
+/// Reads blocks; false if they show nothing.
+type ReadBlock<'a> = dyn FnMut(u64, &mut [u8]) -> bool + 'a;
+
+/// Looks for something in the log of the big disk. If the disk fails meanwhile nothing was found out.
+fn search_big<T>(core: &Core, find: impl FnOnce(&mut ReadBlock<'_>) -> T) -> Result<T> {
+    let mut big = core.disks.big.lock();
+    let mut probe = Probe::new(&mut **big);
+    let found = find(&mut |block, out| probe.read(block, out));
+    probe.finish().map_err(|error| from_media("reading the log of the big disk", &error))?;
+    Ok(found)
+}
+
+/// The last record that the big disk's own log calls durable on it.
+fn said_by_big(core: &Core, on_big: &[Found]) -> Result<u64> {
+    let newest = on_big.last().map_or(core.superblock.tail.sequence, |it| it.header.sequence);
+    let layout = core.io.layout;
+    let ring = (layout.ring_first(), layout.ring_blocks);
+    let session = join::session_of(core, on_big);
+    let says = |header: &Header| header.big_durable;
+    search_big(core, |read| {
+        // It is looked through at every mount.
+        let mut pieces = ring::Pieces::new(ring.0, ring.1, read);
+        ring::said_durable(ring, (newest, session), says, &mut |block, out| pieces.read(block, out))
+    })
+}
+
+/// Applies the records, one at a time in memory, and lets go of content that the log of the fast disk has, which stays as it is
+/// until all of it has a place; returns the last one.
+fn replay(core: &mut Core, on_big: &[Found], joined: &Joined) -> Result<Mark> {
+    let mut newest = core.superblock.tail;
+    for number in 0..on_big.len().max(joined.records.len()) {
+        let on_fast = joined.records.get(number).map(|record| (joined.first, *record));
+        let (header, payload) = match (on_big.get(number), on_fast) {
+            (Some(record), _) => (record.header, read_payload(core, None, record)?),
+            (None, Some((first, record))) => (record.header, read_payload(core, Some(first), &record)?),
+            (None, None) => break,
+        };
+        let at = on_fast.map(|(first, record)| (first + record.position) * BLOCK + HEADER_BYTES as u64);
+        let input = &mut &payload[..];
+        for _ in 0..header.transactions {
+            let changes = take_transaction(input).ok_or_else(|| damaged("a record of the log is damaged"))?;
+            core.replay(&changes)?;
+            if let Some(at) = at {
+                core.note_replayed(&changes, at, payload.len());
+            }
+        }
+        core.hold_old_nodes();
+        core.commits += u64::from(header.transactions);
+        newest = Mark { position: 0, sequence: header.sequence, chain: header.crc };
+    }
+    Ok(newest)
+}
+
+/// The content of a record of the big disk, or of the fast one whose log begins at `on_fast`.
+fn read_payload(core: &Core, on_fast: Option<u64>, record: &Found) -> Result<Vec<u8>> {
+    let mut failed = None;
+    let payload = match on_fast {
+        None => record.payload(core.io.layout.ring_first(), &mut |block, out| {
+            failed = core.disks.read(block, out, IoTag::Recovery).err();
+            failed.is_none()
+        }),
+        Some(first) => record.payload(first, &mut |block, out| {
+            let mut slot = core.disks.fast.lock();
+            let read = slot.get().map(|fast| fast.disk().read_at(block * BLOCK, out, IoTag::Recovery));
+            let read = read.map(|read| read.map_err(|error| from_media("reading the log of the fast disk", &error)));
+            failed = read.and_then(Result::err);
+            failed.is_none()
+        }),
+    };
+    payload.ok_or_else(|| failed.unwrap_or_else(|| damaged("a record of the log changed while it was read")))
+}

@@ -1,0 +1,261 @@
+//! Going on without what is damaged, if that is asked for.
+//!
+//! Nodes of the tree that cannot be read are taken out of it before the log is replayed, then entries that make no sense without
+//! them; free space is counted anew from what is left. Changes in the log that concern what is gone are left out. Nothing is
+//! written before the mount writes its first checkpoint: a cut before that leaves the volume as it was.
+
+use crate::core::Core;
+use crate::device::TierDevice;
+use crate::index::node::{Key, Space as Part};
+use crate::index::onode::Onode;
+use crate::index::tree::Visited;
+use crate::log::change::Change;
+use crate::medium::layout::{BLOCK, Layout};
+use crate::space::Space;
+use crate::space::bitmap::Bitmap;
+use crate::space::extent::Extent;
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use onode_object::{Error, ErrorKind, ObjectId, Result};
+
+/// What a mount went on without.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Salvaged {
+    /// What was done, one line each, in order.
+    pub actions: Vec<String>,
+    /// Objects that may have lost something and are still there, or that are gone although something names them.
+    pub losers: BTreeSet<ObjectId>,
+    /// Something was lost, and not only counted wrongly.
+    pub is_loss: bool,
+}
+
+impl Salvaged {
+    fn lose(&mut self, object: ObjectId, action: String) {
+        self.losers.insert(object);
+        self.is_loss = true;
+        self.actions.push(action);
+    }
+}
+
+impl TierDevice {
+    /// What was dropped because it is damaged, if the mount was asked to.
+    #[must_use]
+    pub fn salvaged(&self) -> Salvaged {
+        self.volume.core.lock().salvaged.clone()
+    }
+}
+
+/// What the tree holds.
+#[derive(Default)]
+struct Survey {
+    objects: u64,
+    /// Entries that make no sense, with the reason.
+    unsound: Vec<(Key, &'static str)>,
+    /// Objects that have entries and no onode.
+    bare: Vec<u64>,
+    /// Objects whose onodes count other blocks, and how many there are.
+    counted: Vec<(u64, Onode, u64)>,
+    current: Current,
+}
+
+/// The object whose entries come by.
+#[derive(Default)]
+struct Current {
+    id: u64,
+    onode: Option<Onode>,
+    blocks: u64,
+    end: u64,
+}
+
+impl Survey {
+    fn entry(&mut self, used: &mut Bitmap, layout: &Layout, key: &Key, value: &[u8]) {
+        if key.object != self.current.id {
+            self.end_object();
+            self.current = Current { id: key.object, ..Current::default() };
+        }
+        match key.space {
+            Part::Onode => match Onode::decode(value) {
+                Some(onode) => {
+                    self.current.onode = Some(onode);
+                    self.objects += 1;
+                }
+                None => self.unsound.push((*key, "its onode")),
+            },
+            Part::Extent => {
+                let extent = Extent::decode(value).filter(|it| layout.holds(it.block, it.blocks()));
+                let Some(extent) = extent.filter(|_| key.index >= self.current.end) else {
+                    return self.unsound.push((*key, "an extent"));
+                };
+                let taken = used.take(extent.block, extent.blocks());
+                if taken != extent.blocks() {
+                    return self.unsound.push((*key, "an extent, whose blocks are in use elsewhere"));
+                }
+                self.current.end = key.index.saturating_add(extent.blocks());
+                self.current.blocks += extent.blocks();
+            }
+            Part::Inline | Part::Attribute => {}
+        }
+    }
+
+    fn end_object(&mut self) {
+        let Current { id, onode, blocks, .. } = core::mem::take(&mut self.current);
+        match onode {
+            None if id == 0 => {}
+            None => self.bare.push(id),
+            Some(onode) if onode.blocks != blocks => self.counted.push((id, onode, blocks)),
+            Some(_) => {}
+        }
+    }
+}
+
+impl Core {
+    /// Takes out of the checkpoint what is damaged, and counts what is left.
+    ///
+    /// # Errors
+    /// `Media`, `Corrupt` if the medium reads otherwise than before.
+    pub fn drop_damaged(&mut self) -> Result<()> {
+        for lost in self.tree.prune(&mut self.io)? {
+            let from = ObjectId(lost.from.object);
+            let place = match lost.until {
+                Some(until) => format!("of {from} to {}", ObjectId(until.object)),
+                None => format!("from {from} on"),
+            };
+            // What lies between has no name left that could be told; the neighbours may lack a part.
+            let ends = [Some(lost.from), lost.until];
+            let ends = ends.into_iter().flatten().map(|key| ObjectId(key.object));
+            self.salvaged.losers.extend(ends.filter(|object| object.0 > 0));
+            self.salvaged.is_loss = true;
+            self.salvaged.actions.push(format!("lost: a tree node with entries {place}"));
+        }
+        let survey = self.survey()?;
+        for (key, what) in &survey.unsound {
+            self.tree.remove(&mut self.io, key)?;
+            let object = ObjectId(key.object);
+            self.salvaged.lose(object, format!("lost: {object}: {what}"));
+        }
+        for object in survey.bare {
+            self.drop_entries(object)?;
+            let object = ObjectId(object);
+            self.salvaged.lose(object, format!("lost: {object}, whose onode is gone"));
+        }
+        for (object, onode, blocks) in survey.counted {
+            let object = ObjectId(object);
+            self.put_onode(object, &Onode { blocks, has_blocks: onode.has_blocks || blocks > 0, ..onode })?;
+            let from = onode.blocks;
+            self.salvaged.lose(object, format!("{object}: {from} blocks of content set to {blocks}"));
+        }
+        if self.objects != survey.objects {
+            self.salvaged.actions.push(format!("number of objects {} set to {}", self.objects, survey.objects));
+            self.objects = survey.objects;
+        }
+        self.recount_space()
+    }
+
+    fn survey(&mut self) -> Result<Survey> {
+        let layout = self.io.layout;
+        let (mut survey, mut used) = (Survey::default(), Bitmap::new(&layout));
+        self.tree.visit(&mut self.io, &mut |visited| {
+            match visited {
+                Visited::Node(block) => _ = used.take(block, 1),
+                Visited::Entry(key, value) => survey.entry(&mut used, &layout, key, value),
+            }
+            Ok(())
+        })?;
+        survey.end_object();
+        Ok(survey)
+    }
+
+    /// Takes everything of an object out of the tree.
+    fn drop_entries(&mut self, object: u64) -> Result<()> {
+        while let Some((key, _)) = self.tree.next(&mut self.io, &Key::of(object, Part::Onode))? {
+            if key.object != object {
+                break;
+            }
+            self.tree.remove(&mut self.io, &key)?;
+        }
+        Ok(())
+    }
+
+    /// Finds out from the tree which blocks are in use; replaced nodes stay until the checkpoint.
+    fn recount_space(&mut self) -> Result<()> {
+        let layout = self.io.layout;
+        let mut bitmap = Bitmap::new(&layout);
+        self.tree.visit(&mut self.io, &mut |visited| {
+            match visited {
+                Visited::Node(block) => _ = bitmap.take(block, 1),
+                Visited::Entry(key, value) if key.space == Part::Extent => {
+                    if let Some(extent) = Extent::decode(value) {
+                        bitmap.take(extent.block, extent.blocks());
+                    }
+                }
+                Visited::Entry(..) => {}
+            }
+            Ok(())
+        })?;
+        let replaced = self.tree.take_freed();
+        let is_as_before = replaced.is_empty() && bitmap.is_same_as(&self.space.bitmap);
+        if is_as_before && self.salvaged.actions.is_empty() {
+            return Ok(());
+        }
+        if !is_as_before && self.salvaged.actions.is_empty() {
+            self.salvaged.actions.push(String::from("free blocks were counted anew"));
+        }
+        self.space = Space::new(bitmap, layout);
+        for block in replaced {
+            self.space.bitmap.take(block, 1);
+            self.space.give_up(block, 1);
+        }
+        self.is_dirty = true;
+        Ok(())
+    }
+
+    /// A change of the log cannot be done as it stands, for `error`: it is done as far as it can be, or left out.
+    ///
+    /// # Errors
+    /// What no damage explains.
+    pub fn salvage_change(&mut self, change: &Change, mut error: Error) -> Result<()> {
+        let object = match change {
+            Change::Plain(mutation) => mutation.object(),
+            Change::Placed { object, .. } => *object,
+        };
+        // A change reads the block that it begins in and the one that it ends in.
+        for _ in 0..2 {
+            let range = error.range.clone().filter(|_| error.kind == ErrorKind::Corrupt);
+            let (Some(range), Some(mut onode)) = (range, self.onode(object)?) else { break };
+            self.drop_blocks(object, &mut onode, range.start / BLOCK, range.end.div_ceil(BLOCK))?;
+            self.put_onode(object, &onode)?;
+            let (from, until) = (range.start, range.end);
+            self.salvaged.lose(object, format!("zeroed bytes {from} to {until} of {object}, which were damaged"));
+            match self.apply(change) {
+                Ok(()) => return self.recount_blocks(object),
+                Err(other) => error = other,
+            }
+        }
+        if let Change::Placed { extents, .. } = change {
+            // Nobody refers to them.
+            extents.iter().for_each(|extent| _ = self.space.bitmap.release(extent.block, extent.blocks()));
+        }
+        let is_gone = matches!(error.kind, ErrorKind::NotFound | ErrorKind::Exists | ErrorKind::Corrupt);
+        if !is_gone {
+            return Err(error);
+        }
+        if self.salvaged.losers.insert(object) || !self.salvaged.is_loss {
+            self.salvaged.is_loss = true;
+            self.salvaged.actions.push(format!("lost: changes of {object} in the log: {error}"));
+        }
+        self.recount_blocks(object)
+    }
+
+    /// The blocks that an object has, after a change of it was done in part.
+    fn recount_blocks(&mut self, object: ObjectId) -> Result<()> {
+        let Some(onode) = self.onode(object)? else { return Ok(()) };
+        let stored: u64 = self.extents(object, 0, u64::MAX)?.iter().map(|(_, extent)| extent.blocks()).sum();
+        let blocks = stored + self.pending.range(object.0, 0, u64::MAX).count() as u64;
+        if blocks == onode.blocks {
+            return Ok(());
+        }
+        self.put_onode(object, &Onode { blocks, has_blocks: onode.has_blocks || blocks > 0, ..onode })
+    }
+}

@@ -1,0 +1,219 @@
+//! Which blocks are free: a bit a block in memory, and pages of them with two slots each on the big disk.
+//!
+//! A page is written to its other slot at the checkpoint that changed it, with that checkpoint's id; the superblock has
+//! a digest of all ids and checksums, so that a page that was lost or is older is noticed.
+
+use crate::medium::bytes::{put_u32, put_u64, take, take_u32, take_u64};
+use crate::medium::errors::bug;
+use crate::medium::layout::{BITS_PER_PAGE, BLOCK_BYTES, Layout};
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+use onode_base::checksum::{crc32c, crc32c_append};
+use onode_object::Result;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"TMAP");
+const WORDS_PER_PAGE: usize = BITS_PER_PAGE as usize / 64;
+
+/// What one slot of a page holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// The checkpoint that wrote it.
+    pub checkpoint: u64,
+    /// The checksum of the page.
+    pub crc: u32,
+    /// Which slot.
+    pub slot: u8,
+}
+
+/// The bitmap.
+#[derive(Debug)]
+pub struct Bitmap {
+    words: Vec<u64>,
+    blocks: u64,
+    free: u64,
+    stamps: Vec<Stamp>,
+    dirty: BTreeSet<u64>,
+}
+
+impl Bitmap {
+    /// All free but what lies before the first free block.
+    #[must_use]
+    pub fn new(layout: &Layout) -> Self {
+        let pages = layout.bitmap_pages();
+        let words = vec![0; pages as usize * WORDS_PER_PAGE];
+        let stamps = vec![Stamp::default(); pages as usize];
+        let mut bitmap =
+            Self { words, blocks: layout.blocks, free: layout.blocks, stamps, dirty: (0..pages).collect() };
+        bitmap.take(0, layout.first_free());
+        bitmap
+    }
+
+    /// Free blocks.
+    #[must_use]
+    pub const fn free(&self) -> u64 {
+        self.free
+    }
+
+    /// Bytes of memory.
+    #[must_use]
+    pub const fn ram_bytes(&self) -> u64 {
+        self.words.len() as u64 * 8
+    }
+
+    /// Whether a block is free.
+    #[must_use]
+    pub fn is_free(&self, block: u64) -> bool {
+        block < self.blocks && self.words.get(block as usize / 64).is_some_and(|word| word >> (block % 64) & 1 == 0)
+    }
+
+    /// Free blocks in `first..end`.
+    #[must_use]
+    pub fn count_free(&self, first: u64, end: u64) -> u64 {
+        (first..end).filter(|block| self.is_free(*block)).count() as u64
+    }
+
+    /// Whether the same blocks are taken in `other`.
+    #[must_use]
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        self.words == other.words
+    }
+
+    /// Marks blocks as taken; returns how many of them were free.
+    pub fn take(&mut self, first: u64, count: u64) -> u64 {
+        self.change(first, count, true)
+    }
+
+    /// Marks blocks as free; returns how many of them were taken.
+    pub fn release(&mut self, first: u64, count: u64) -> u64 {
+        self.change(first, count, false)
+    }
+
+    /// Free blocks are not handed out for a while, or are again. The pages, in which they are free, do not change by that.
+    pub fn lend(&mut self, first: u64, count: u64, taken: bool) {
+        let dirty = core::mem::take(&mut self.dirty);
+        self.change(first, count, taken);
+        self.dirty = dirty;
+    }
+
+    fn change(&mut self, first: u64, count: u64, taken: bool) -> u64 {
+        let mut changed = 0;
+        for block in first..first.saturating_add(count).min(self.blocks) {
+            let Some(word) = self.words.get_mut(block as usize / 64) else {
+                debug_assert!(false, "block {block} of {} has no bit", self.blocks);
+                break;
+            };
+            let bit = 1 << (block % 64);
+            if (*word & bit != 0) != taken {
+                *word ^= bit;
+                changed += 1;
+                self.dirty.insert(block / BITS_PER_PAGE);
+            }
+        }
+        self.free = if taken { self.free - changed } else { self.free + changed };
+        changed
+    }
+
+    /// The first run of free blocks at or behind `from`, at most `most` long, that begins before `end`.
+    #[must_use]
+    pub fn find(&self, from: u64, end: u64, most: u64) -> Option<(u64, u64)> {
+        let end = end.min(self.blocks);
+        let mut block = from;
+        while block < end {
+            let word = self.words.get(block as usize / 64)?;
+            let rest = !word >> (block % 64);
+            if rest == 0 {
+                block = (block / 64 + 1) * 64;
+                continue;
+            }
+            block += u64::from(rest.trailing_zeros());
+            if block >= end {
+                return None;
+            }
+            let mut count = 1;
+            while count < most && self.is_free(block + count) {
+                count += 1;
+            }
+            return Some((block, count));
+        }
+        None
+    }
+
+    /// The pages to be written at a checkpoint, with their slots; they count as written from now on.
+    ///
+    /// # Errors
+    /// `Bug` if a page that changed is not there: the next mount would take it for unchanged.
+    pub fn settle(&mut self, checkpoint: u64) -> Result<Vec<(u64, u8, Vec<u8>)>> {
+        let dirty = core::mem::take(&mut self.dirty);
+        let mut out = Vec::with_capacity(dirty.len());
+        for page in dirty {
+            let missing = || bug(format!("page {page} of the bitmap is not there"));
+            let stamp = self.stamps.get_mut(page as usize).ok_or_else(missing)?;
+            let from = page as usize * WORDS_PER_PAGE;
+            let mut bytes = Vec::with_capacity(BLOCK_BYTES);
+            put_u32(&mut bytes, MAGIC);
+            put_u32(&mut bytes, 0);
+            put_u64(&mut bytes, page);
+            put_u64(&mut bytes, checkpoint);
+            put_u64(&mut bytes, 0);
+            self.words.iter().skip(from).take(WORDS_PER_PAGE).for_each(|word| put_u64(&mut bytes, *word));
+            let crc = crc32c(&bytes);
+            if let Some(field) = bytes.get_mut(4..8) {
+                field.copy_from_slice(&crc.to_le_bytes());
+            }
+            *stamp = Stamp { checkpoint, crc, slot: 1 - stamp.slot.min(1) };
+            out.push((page, stamp.slot, bytes));
+        }
+        Ok(out)
+    }
+
+    /// The checksum over the state of all pages.
+    #[must_use]
+    pub fn digest(&self) -> u32 {
+        self.stamps.iter().fold(0, |sum, stamp| {
+            let sum = crc32c_append(sum, &stamp.checkpoint.to_le_bytes());
+            crc32c_append(sum, &stamp.crc.to_le_bytes())
+        })
+    }
+
+    /// Takes over a page as `slots` hold it at `checkpoint`; false if none does. If a slot holds something
+    /// newer, of a checkpoint that was never finished, the next checkpoint replaces it.
+    pub fn load(&mut self, page: u64, slots: &[&[u8]; 2], checkpoint: u64) -> bool {
+        let stamps = [stamp_of(slots[0], page, 0), stamp_of(slots[1], page, 1)];
+        let newest = stamps.iter().flatten().filter(|it| it.checkpoint <= checkpoint).max_by_key(|it| it.checkpoint);
+        let Some(stamp) = newest.copied() else { return false };
+        let input = &mut { slots[usize::from(stamp.slot.min(1))] };
+        if take(input, 32).is_none() {
+            return false;
+        }
+        let from = page as usize * WORDS_PER_PAGE;
+        for word in self.words.iter_mut().skip(from).take(WORDS_PER_PAGE) {
+            *word |= take_u64(input).unwrap_or(u64::MAX);
+        }
+        if let Some(known) = self.stamps.get_mut(page as usize) {
+            *known = stamp;
+        }
+        if stamps.iter().flatten().all(|it| it.checkpoint <= checkpoint) {
+            self.dirty.remove(&page);
+        }
+        true
+    }
+
+    /// Counts the free blocks anew.
+    pub fn recount(&mut self) {
+        let taken =
+            (0..self.blocks / 64).filter_map(|at| self.words.get(at as usize)).map(|it| u64::from(it.count_ones()));
+        let taken: u64 = taken.sum();
+        let last = (self.blocks / 64 * 64..self.blocks).filter(|block| !self.is_free(*block)).count() as u64;
+        self.free = self.blocks - taken - last;
+    }
+}
+
+fn stamp_of(slot: &[u8], page: u64, number: u8) -> Option<Stamp> {
+    let input = &mut { slot };
+    let (magic, crc) = (take_u32(input)?, take_u32(input)?);
+    let (found, checkpoint) = (take_u64(input)?, take_u64(input)?);
+    let sum = crc32c_append(crc32c_append(crc32c(slot.get(..4)?), &[0; 4]), slot.get(8..BLOCK_BYTES)?);
+    (magic == MAGIC && sum == crc && found == page).then_some(Stamp { checkpoint, crc, slot: number })
+}
