@@ -1,14 +1,16 @@
-//! Damaged media: volumes that were closed, or killed after syncs, with every structure hurt in turn.
+//! Damaged media: volumes that were closed, or killed after syncs, with every structure hurt in
+//! turn.
 //!
-//! What was promised - everything in a volume that was closed, what was synced in one that was killed - is read back right,
-//! or some call says that it is not: the opening, the read of that file, a condition of the device's health, a note, or
-//! the check. Bytes are never wrong, and an older state is never passed off as the present one. Nothing panics, hangs or
-//! takes memory without bound. A repair that may drop ends clean, or changes nothing and says that the volume cannot be gone on from:
-//! those are counted.
+//! What was promised - everything in a volume that was closed, what was synced in one that was
+//! killed - is read back right, or some call says that it is not: the opening, the read of that
+//! file, a condition of the device's health, a note, or the check. Bytes are never wrong, and an
+//! older state is never passed off as the present one. Nothing panics, hangs or takes memory
+//! without bound. A repair that may drop ends clean, or changes nothing and says that the volume
+//! cannot be gone on from: those are counted.
 //!
-//! It goes through the facade, on files: what people have is opened, checked and repaired as their commands do it. Left
-//! out: the content of files on byte-addressable memory, which has no checksums by design. There is no judging of
-//! bytes that the damage itself put there.
+//! It goes through the facade, on files: what people have is opened, checked and repaired as their
+//! commands do it. Left out: the content of files on byte-addressable memory, which has no
+//! checksums by design. There is no judging of bytes that the damage itself put there.
 
 pub mod hurt;
 pub mod judge;

@@ -1,10 +1,10 @@
 //! The explorer: cuts a run at every operation of its medium in every way that chips are known for,
 //! mounts what is left, and has the oracle judge it.
 //!
-//! What is judged is a *state*: one medium after one cut (or two). It is mounted and looked at twice
-//! (a page may read well only once), verifies itself, is used again, closed, mounted and looked at
-//! once more. A second cut falls into the recovery or the use after the first. Nothing is sampled by
-//! chance: which states are judged follows from the seed alone.
+//! What is judged is a *state*: one medium after one cut (or two). It is mounted and looked at
+//! twice (a page may read well only once), verifies itself, is used again, closed, mounted and
+//! looked at once more. A second cut falls into the recovery or the use after the first. Nothing is
+//! sampled by chance: which states are judged follows from the seed alone.
 
 use crate::history::{History, Promise, Run};
 use crate::medium::{Budget, Medium, Trace, Walk};
@@ -231,7 +231,8 @@ pub fn judge_place<W: Workload>(
     judge_second(workload, image, seed, recorded, &recovered, place)
 }
 
-/// The recovery after the first cut of `place` and the use after it; nothing if it breaks a promise itself.
+/// The recovery after the first cut of `place` and the use after it; nothing if it breaks a promise
+/// itself.
 pub fn recovery<W: Workload>(workload: &W, seed: u64, recorded: &Recorded<W>, place: Place) -> Option<Recovered<W>> {
     let seed = seed_of(seed, Place { second: None, ..place });
     let image = recorded.trace.walk().image(place.first.0, place.first.1, seed)?;

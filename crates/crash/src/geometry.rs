@@ -1,6 +1,6 @@
-//! The media on which workloads run: small, so that a crash state costs little, and different in all
-//! that a format depends on: pages of 512 bytes to 16 KiB, erase blocks of 8 to 256 pages, with and without
-//! spare areas.
+//! The media on which workloads run: small, so that a crash state costs little, and different in
+//! all that a format depends on: pages of 512 bytes to 16 KiB, erase blocks of 8 to 256 pages, with
+//! and without spare areas.
 
 use onode_media::{Domain, Geometry};
 use onode_object::Acknowledge;
@@ -60,8 +60,8 @@ const fn memory(name: &'static str, bytes: u64, chunk_bytes: u32, domain: Domain
     MemoryShape { name, bytes, chunk_bytes, domain, mode: Mode::Atomic }
 }
 
-/// All shapes of byte-addressable memory. Where nothing is flushed a cut is the end of a process and not of the power:
-/// nothing else is promised in the mode `mem`.
+/// All shapes of byte-addressable memory. Where nothing is flushed a cut is the end of a process
+/// and not of the power: nothing else is promised in the mode `mem`.
 pub const MEMORY_SHAPES: [MemoryShape; 7] = [
     memory("scm-4k", 256 << 10, 4 << 10, Domain::Flush),
     memory("scm-16k", 1 << 20, 16 << 10, Domain::Flush),
@@ -73,8 +73,8 @@ pub const MEMORY_SHAPES: [MemoryShape; 7] = [
 ];
 
 impl MemoryShape {
-    /// Whether runs of this level are made on it. What a mode means for content is a matter of calls that are durable at
-    /// their return; else they are the same.
+    /// Whether runs of this level are made on it. What a mode means for content is a matter of
+    /// calls that are durable at their return; else they are the same.
     #[must_use]
     pub fn has_level(&self, level: &str) -> bool {
         self.mode == Mode::Atomic || level == "through"

@@ -1,10 +1,10 @@
 //! What was asked of a system and when it returned, against the operations of the medium: from this
 //! follows what must and what may be there after a cut.
 //!
-//! A *call* is one request of the host. A cut at operation k leaves the operations before k whole and
-//! operation k damaged. A call that returned before operation k began has *returned*; one that began
-//! before that operation ended has *begun*. What a returned sync covers is the *floor*: it has to be
-//! there (N1). What has not begun cannot be there: the *ceiling* (N2, N3).
+//! A *call* is one request of the host. A cut at operation k leaves the operations before k whole
+//! and operation k damaged. A call that returned before operation k began has *returned*; one that
+//! began before that operation ended has *begun*. What a returned sync covers is the *floor*: it
+//! has to be there (N1). What has not begun cannot be there: the *ceiling* (N2, N3).
 
 use crate::medium::Medium;
 use crate::violation::Violation;
@@ -66,7 +66,8 @@ impl<S> History<S> {
     }
 }
 
-/// A system in use: the medium, the source of choices, the state that should be, and what was called.
+/// A system in use: the medium, the source of choices, the state that should be, and what was
+/// called.
 pub struct Run<S, M> {
     /// The medium.
     pub medium: M,

@@ -1,5 +1,6 @@
-//! What the explorer asks of a kind of device: to be made, opened and verified on its kind of medium. Everything else
-//! goes through the object interface, so that one workload and one oracle are for all.
+//! What the explorer asks of a kind of device: to be made, opened and verified on its kind of
+//! medium. Everything else goes through the object interface, so that one workload and one oracle
+//! are for all.
 
 pub mod beside;
 pub mod flash;
@@ -23,7 +24,8 @@ pub trait Kind: Copy + Send + Sync {
     /// The device.
     type Device: ObjectDevice + Send + Sync + 'static;
 
-    /// An empty volume on a fresh medium; `failures` of every 100 erase blocks are to fail, if it has such.
+    /// An empty volume on a fresh medium; `failures` of every 100 erase blocks are to fail, if it
+    /// has such.
     ///
     /// # Errors
     /// If formatting fails.

@@ -91,8 +91,8 @@ enum Command {
     /// Plant one bug after the other and find each (needs the feature `mutants`).
     #[cfg(feature = "mutants")]
     Mutants {
-        /// Only bugs whose name contains this; with a `=` before it, only the one of this name. Bugs of full and of
-        /// damaged volumes (`Full`, `Damaged`) have to be named.
+        /// Only bugs whose name contains this; with a `=` before it, only the one of this name.
+        /// Bugs of full and of damaged volumes (`Full`, `Damaged`) have to be named.
         #[arg(long, default_value = "")]
         only: String,
         /// States judged before a bug counts as not found.
@@ -237,7 +237,8 @@ fn run(limits: &Limits, seed: u64, media: Media, levels: &[&str], only: &str, jo
     let next = AtomicU64::new(0);
     let rounds = |number: u64| -> Vec<RunName> {
         let mut round = task::round(media, levels, seed + number);
-        // Whatever the limits cut off, what comes before is a mix of all levels, workloads and shapes.
+        // Whatever the limits cut off, what comes before is a mix of all levels, workloads and
+        // shapes.
         let mut prng = Prng::new(number);
         for last in (1..round.len()).rev() {
             round.swap(last, prng.below(last as u64 + 1) as usize);

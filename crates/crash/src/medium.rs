@@ -1,9 +1,10 @@
 //! What the explorer asks of a kind of medium: to record a run, and to be what a cut leaves.
 //!
-//! A run is recorded once. Its *trace* knows every operation that changed the medium, by *position*: how many were
-//! before it. A cut at position k leaves the operations before k, and k itself done in part or not at all; what else it
-//! may leave is a matter of the kind. The ways in which one cut can leave the medium are its *variants*, by number, so that
-//! position, variant and seed name a state.
+//! A run is recorded once. Its *trace* knows every operation that changed the medium, by
+//! *position*: how many were before it. A cut at position k leaves the operations before k, and k
+//! itself done in part or not at all; what else it may leave is a matter of the kind. The ways in
+//! which one cut can leave the medium are its *variants*, by number, so that position, variant and
+//! seed name a state.
 
 pub mod beside;
 pub mod disks;
@@ -13,7 +14,8 @@ mod walk;
 
 use onode_base::Prng;
 
-/// A shared handle to a medium that a device owns while the explorer keeps a hand on it; clones are the same medium.
+/// A shared handle to a medium that a device owns while the explorer keeps a hand on it; clones are
+/// the same medium.
 pub trait Medium: Clone + Send + Sync + 'static {
     /// The medium at rest.
     type Image: Clone + Send + Sync;
@@ -48,8 +50,8 @@ pub trait Trace {
     /// How often the run filled its medium, in hundredths.
     fn wraps(&self) -> u64;
 
-    /// Positions at which a cut may find something new, in order; fewer of them if cutting each by `plan` would make
-    /// more states than it has.
+    /// Positions at which a cut may find something new, in order; fewer of them if cutting each by
+    /// `plan` would make more states than it has.
     fn places(&self, budget: &Budget) -> Vec<usize>;
 
     /// Begins to go through it.

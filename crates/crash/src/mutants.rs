@@ -9,7 +9,8 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Seed of a round and most states of one run: first a look at many runs, because a bug shows early in some.
+/// Seed of a round and most states of one run: first a look at many runs, because a bug shows early
+/// in some.
 const ROUNDS: [(u64, u64); 2] = [(1, 50), (1, RUN_STATES)];
 /// Most states of one run in the rounds behind.
 const RUN_STATES: u64 = 2500;
@@ -18,9 +19,10 @@ const RUN_STATES: u64 = 2500;
 const DAMAGED_AT_ONCE: u64 = 150;
 const DAMAGED_IMAGES: u64 = 15_000;
 
-/// Plants the bugs whose name contains `only`, or is it if `=` stands before (without a name, those that no full or
-/// damaged volume is needed for: these take long and are named), each until it is found or `states` were
-/// judged. A bug is planted in a whole process, so `jobs` of them at a time are as many processes.
+/// Plants the bugs whose name contains `only`, or is it if `=` stands before (without a name, those
+/// that no full or damaged volume is needed for: these take long and are named), each until it is
+/// found or `states` were judged. A bug is planted in a whole process, so `jobs` of them at a time
+/// are as many processes.
 pub fn run(only: &str, states: u64, jobs: usize) -> ExitCode {
     let is_wanted = |bug: &Bug| {
         let name = format!("{bug:?}");

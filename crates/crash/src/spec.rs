@@ -1,8 +1,9 @@
 //! The one line that names a state: `object.churn.tiny.7:233:4` and, after a second cut,
 //! `object.churn.tiny.7:233:4:12:3`.
 //!
-//! Level, workload, shape and seed name a run; the first number after it the media operation that is
-//! cut, the second the variant of its damage; two more the same for the operations of the recovery.
+//! Level, workload, shape and seed name a run; the first number after it the media operation that
+//! is cut, the second the variant of its damage; two more the same for the operations of the
+//! recovery.
 
 use crate::explore::Place;
 use std::fmt;

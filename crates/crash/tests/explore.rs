@@ -72,7 +72,8 @@ fn states_that_broke_a_promise_once_do_so_no_more() {
         "back.full.tiny.2:69:7:2:8",
         // A recovery that wrote where the chain says the journal goes on.
         "object.failing.chips.4:27:3:8:3",
-        // Segments that one session after the other left held, until a recovery found none to write to.
+        // Segments that one session after the other left held, until a recovery found none to write
+        // to.
         "object.cycles.long.5000:113:2:6:10",
         "object.cycles.wide.5000:128:8:5:9",
         "object.cycles.huge.5000:91:4:5:0",

@@ -1,6 +1,6 @@
-//! The sequences that broke other file systems on byte-addressable memory, each by its number in the catalogue: cut
-//! everywhere, on every shape of memory, in both write modes. `crates/devices/scm/tests/named_cases.rs` has those that are
-//! no sequence of calls.
+//! The sequences that broke other file systems on byte-addressable memory, each by its number in
+//! the catalogue: cut everywhere, on every shape of memory, in both write modes.
+//! `crates/devices/scm/tests/named_cases.rs` has those that are no sequence of calls.
 
 use onode_crash::geometry::memory_by_name;
 use onode_crash::spec::RunName;

@@ -1,10 +1,11 @@
-//! Times file operations in a directory: `mount_bench DIRECTORY [SERVER]`, one `NAME WALL PROCESSOR` a
-//! line, tabs between.
+//! Times file operations in a directory: `mount_bench DIRECTORY [SERVER]`, one `NAME WALL
+//! PROCESSOR` a line, tabs between.
 //!
-//! The figures are microseconds for one operation: wall time, and processor time of this process and of
-//! the process SERVER together (kernel threads are not seen). What is needed to reach the medium is
-//! included for writes (`fsync` at the end); reads begin with cold caches. `tests/bench/mount.sh` runs it on several
-//! file systems and compares; it needs root to empty the kernel's caches.
+//! The figures are microseconds for one operation: wall time, and processor time of this process
+//! and of the process SERVER together (kernel threads are not seen). What is needed to reach the
+//! medium is included for writes (`fsync` at the end); reads begin with cold caches.
+//! `tests/bench/mount.sh` runs it on several file systems and compares; it needs root to empty the
+//! kernel's caches.
 
 #![expect(clippy::disallowed_methods, reason = "it measures wall time")]
 

@@ -213,7 +213,8 @@ impl Bench {
         Ok(Self { files, media })
     }
 
-    /// Mounts the device of `spec` on media that hold one; the pages it read and the time that took.
+    /// Mounts the device of `spec` on media that hold one; the pages it read and the time that
+    /// took.
     ///
     /// # Errors
     /// What the device finds.

@@ -1,4 +1,5 @@
-//! A simulated NAND that the laboratory looks at, copies and cuts from power while a device owns it.
+//! A simulated NAND that the laboratory looks at, copies and cuts from power while a device owns
+//! it.
 //!
 //! Pages with equal content share it, so that a volume of many gigabytes filled with patterns takes
 //! little more memory than its page tables.

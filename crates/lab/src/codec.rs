@@ -1,8 +1,10 @@
-//! What the metadata of a flash takes in a small persistent RAM (paper 3), codec by codec on eight populations.
+//! What the metadata of a flash takes in a small persistent RAM (paper 3), codec by codec on eight
+//! populations.
 //!
-//! The populations are what a flash file system in the manner of YAFFS leaves on 128 MiB of NAND with pages of 2 KiB:
-//! exactly what the 16-bit page numbers of the paper can name. Every byte is counted, every object is decoded again and
-//! compared. Bytes follow from the seed; times are processor time of this machine.
+//! The populations are what a flash file system in the manner of YAFFS leaves on 128 MiB of NAND
+//! with pages of 2 KiB: exactly what the 16-bit page numbers of the paper can name. Every byte is
+//! counted, every object is decoded again and compared. Bytes follow from the seed; times are
+//! processor time of this machine.
 
 mod chip;
 mod cmfs_volume;

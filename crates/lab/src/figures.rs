@@ -1,9 +1,9 @@
-//! Every figure of the flash device that a file system on it can show, measured in one go and set beside
-//! the figure to reach.
+//! Every figure of the flash device that a file system on it can show, measured in one go and set
+//! beside the figure to reach.
 //!
-//! Groups of figures live in files of their own, one line in `GROUPS` each: a new group is a file and a
-//! line. All of them run on simulated NAND of 2 KiB pages, 64 bytes of spare and 128 KiB blocks, with the
-//! memory budget of [`Caches::small`]. Equal options give equal rows.
+//! Groups of figures live in files of their own, one line in `GROUPS` each: a new group is a file
+//! and a line. All of them run on simulated NAND of 2 KiB pages, 64 bytes of spare and 128 KiB
+//! blocks, with the memory budget of [`Caches::small`]. Equal options give equal rows.
 
 use crate::bench::Caches;
 use crate::groups::{self, Group};
@@ -56,12 +56,13 @@ pub fn groups() -> Vec<&'static str> {
 /// What to measure with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The folder with the PostMark streams `postmark-{write,read,table2}-s42.txt.zst`; without it the
-    /// built-in generator makes similar ones, and the rows say so.
+    /// The folder with the PostMark streams `postmark-{write,read,table2}-s42.txt.zst`; without it
+    /// the built-in generator makes similar ones, and the rows say so.
     pub traces: Option<PathBuf>,
     /// Only the group of this name.
     pub only: Option<String>,
-    /// Measure on small media with short streams, to see that everything works. Rows are then not judged.
+    /// Measure on small media with short streams, to see that everything works. Rows are then not
+    /// judged.
     pub quick: bool,
 }
 
@@ -122,8 +123,8 @@ const QUICK: Scale = Scale {
     spare: 40,
 };
 
-/// Measures everything; `progress` hears what is being done. A group that fails ends there, is named in the
-/// report, and keeps no other group from being measured.
+/// Measures everything; `progress` hears what is being done. A group that fails ends there, is
+/// named in the report, and keeps no other group from being measured.
 ///
 /// # Errors
 /// A folder without the streams.

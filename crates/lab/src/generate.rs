@@ -7,8 +7,8 @@
 //!                                                          pieces of 4 KiB of a filled volume, rewritten
 //! aging:fill=80,seed=1,operations=100000                   files of all sizes in a filled volume
 //! ```
-//! `fill` is a share of the medium in percent; `size` takes the place of the medium's size. Equal lines for
-//! media of equal size give equal streams on every machine.
+//! `fill` is a share of the medium in percent; `size` takes the place of the medium's size. Equal
+//! lines for media of equal size give equal streams on every machine.
 
 mod aging;
 mod large_file;
@@ -24,8 +24,8 @@ use crate::pattern::Pattern;
 use crate::stream::Operation;
 use onode::{Class, Error, Result, parse_size};
 
-/// The stream that `text` names, for a medium of `medium_bytes`; `None` if it does not look like a generator
-/// at all.
+/// The stream that `text` names, for a medium of `medium_bytes`; `None` if it does not look like a
+/// generator at all.
 ///
 /// # Errors
 /// `Usage`, quoting the part that is wrong.

@@ -1,4 +1,5 @@
-//! Figures in groups, measured in one go or one group at a time: what every report of that kind does.
+//! Figures in groups, measured in one go or one group at a time: what every report of that kind
+//! does.
 
 use crate::figures::{FigureReport, Row, Value};
 use onode::Result;
@@ -31,7 +32,8 @@ impl<'a, O> Measuring<'a, O> {
         Self { options, failures: Vec::new(), notes: Vec::new(), rows: Vec::new(), is_quick, progress }
     }
 
-    /// Measures the groups, or the one called `only`; what cannot be measured is named in the report.
+    /// Measures the groups, or the one called `only`; what cannot be measured is named in the
+    /// report.
     pub(crate) fn run_all(mut self, groups: &[Group<O>], only: Option<&str>, device: &str) -> FigureReport {
         for (name, group) in groups {
             if only.is_some_and(|only| only != *name) {

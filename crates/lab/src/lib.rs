@@ -1,9 +1,10 @@
 //! The lab: what a workload costs on a device, counted in page operations and virtual time.
 //!
-//! A [`Stream`](stream::Operation) of file operations, read from a trace or made by a seeded generator,
-//! runs through the host file system on a device in this process ([`replay`]); the outcome is a
-//! [`Report`]. Everything follows from the stream and the options: the clock is the device's own virtual
-//! time, so two runs give the same report down to the last digit, `cpu_s` alone excepted.
+//! A [`Stream`](stream::Operation) of file operations, read from a trace or made by a seeded
+//! generator, runs through the host file system on a device in this process ([`replay`]); the
+//! outcome is a [`Report`]. Everything follows from the stream and the options: the clock is the
+//! device's own virtual time, so two runs give the same report down to the last digit, `cpu_s`
+//! alone excepted.
 //!
 //! [`policy`] is the page-level simulator of placement, victim and wear policies.
 //!
@@ -13,8 +14,8 @@
 //!
 //! [`codec`] measures what metadata takes in a small persistent RAM.
 //!
-//! A run measures and judges nothing; [`figures`] sets what was measured beside the figures to reach. Figures
-//! of others stand in `docs/benchmarks.md`.
+//! A run measures and judges nothing; [`figures`] sets what was measured beside the figures to
+//! reach. Figures of others stand in `docs/benchmarks.md`.
 #![forbid(unsafe_code)]
 
 mod bench;

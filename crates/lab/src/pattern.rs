@@ -1,8 +1,8 @@
 //! Streams of page writes: which page is written next.
 //!
-//! All are seeded and made with integer or exactly rounded arithmetic only, so that they are the same on
-//! every machine. Pages of equal heat are strewn over the numbers at random: nothing can be learned from
-//! a number.
+//! All are seeded and made with integer or exactly rounded arithmetic only, so that they are the
+//! same on every machine. Pages of equal heat are strewn over the numbers at random: nothing can be
+//! learned from a number.
 
 use onode_base::Prng;
 
@@ -15,7 +15,8 @@ pub enum Pattern {
     HotCold,
     /// The page of rank r is written r^-0.99 times as often as the first.
     Zipf,
-    /// 90 % of the writes go to 10 % of the pages, and that window moves on by a page with every 32nd write.
+    /// 90 % of the writes go to 10 % of the pages, and that window moves on by a page with every
+    /// 32nd write.
     MovingHot,
 }
 
@@ -89,8 +90,8 @@ fn shuffled(pages: u32, prng: &mut Prng) -> Vec<u32> {
     places
 }
 
-/// Ranks with probability proportional to (rank + 1)^-0.99, by the alias method of Walker and Vose: one
-/// random word and one look-up a draw.
+/// Ranks with probability proportional to (rank + 1)^-0.99, by the alias method of Walker and Vose:
+/// one random word and one look-up a draw.
 struct Zipf {
     /// Below the first figure the column's own rank, else the other one.
     columns: Vec<(u32, u32)>,
@@ -123,8 +124,9 @@ impl Zipf {
     }
 }
 
-/// (rank + 1)^-0.99 for each rank, as n^0.01 / n. The root is found by Newton's method, so that only exactly
-/// rounded operations are used; the power functions of two machines may differ in the last bit.
+/// (rank + 1)^-0.99 for each rank, as n^0.01 / n. The root is found by Newton's method, so that
+/// only exactly rounded operations are used; the power functions of two machines may differ in the
+/// last bit.
 fn weights(ranks: u32) -> Vec<f64> {
     let mut root = 1.0_f64;
     (1..=ranks)

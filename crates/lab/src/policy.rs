@@ -1,9 +1,11 @@
-//! `onode-lab policy`: what placement, victim and wear policies cost, page by page and without data.
+//! `onode-lab policy`: what placement, victim and wear policies cost, page by page and without
+//! data.
 //!
-//! The policies are the device's own (`onode_flash::policy`), not a copy; around them is only a map of
-//! pages to segments (`simulator`). So millions of page writes take a second, and a policy can be judged
-//! before a device is built around it. Beside the device's placements there is an *oracle* that knows
-//! when each page dies. [`self_check`] holds the simulator against closed forms.
+//! The policies are the device's own (`onode_flash::policy`), not a copy; around them is only a map
+//! of pages to segments (`simulator`). So millions of page writes take a second, and a policy can
+//! be judged before a device is built around it. Beside the device's placements there is an
+//! *oracle* that knows when each page dies. [`self_check`] holds the simulator against closed
+//! forms.
 //!
 //! It has no metadata, no checkpoints and no crashes; for those there is `onode-lab replay`.
 
@@ -30,8 +32,8 @@ use simulator::{Shape, Simulator};
 pub enum Decider {
     /// The device, which knows only what it sees.
     Device(Placement),
-    /// The device, told with each write in which lifetime level the page will die; so many of a hundred
-    /// levels are right, the others are drawn at random.
+    /// The device, told with each write in which lifetime level the page will die; so many of a
+    /// hundred levels are right, the others are drawn at random.
     Hinted(u32),
     /// Somebody who knows when each page dies, and tells the cleaner too.
     Oracle,
@@ -233,7 +235,8 @@ pub fn self_check(settings: &PolicySettings) -> Result<[CheckRow; 2]> {
         let settings =
             PolicySettings { pattern: Pattern::Uniform, decider, victim, wear: WearPolicy::Off, ..*settings };
         let found = simulate(&settings)?.write_amplification;
-        // Theory fills every segment; here two are free and one is half full of what was just moved.
+        // Theory fills every segment; here two are free and one is half full of what was just
+        // moved.
         let segments = f64::from(settings.segments) - 2.0 - 0.5 / found;
         let fill = f64::from(settings.shape().pages) / (segments * f64::from(settings.segment_pages));
         let expected = match victim {

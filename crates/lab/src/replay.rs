@@ -32,8 +32,8 @@ pub struct Settings {
 /// Runs `operations`; the last of them are made durable before the counting ends.
 ///
 /// # Errors
-/// `Usage` for a device that cannot be measured or a stream that makes no sense; what the file system
-/// reports, with the operation that failed.
+/// `Usage` for a device that cannot be measured or a stream that makes no sense; what the file
+/// system reports, with the operation that failed.
 pub fn replay(settings: &Settings, operations: &[Operation]) -> Result<Report> {
     replay_and(settings, operations, |_| ()).map(|(report, ())| report)
 }

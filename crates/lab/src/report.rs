@@ -40,7 +40,8 @@ pub struct Latency {
     pub max: u64,
 }
 
-/// Virtual time for which commits waited for the cleaner, in microseconds, since the device was made.
+/// Virtual time for which commits waited for the cleaner, in microseconds, since the device was
+/// made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Stall {
     /// Half of them waited at most so long.
@@ -80,7 +81,8 @@ pub struct Report {
     pub write_amplification: f64,
     /// Erases of blocks since the NAND was new.
     pub wear: WearSpread,
-    /// Erases of segments since the NAND was new: the same without the blocks that hold superblocks.
+    /// Erases of segments since the NAND was new: the same without the blocks that hold
+    /// superblocks.
     pub segment_wear: WearSpread,
     /// The most memory that the device said it held, in bytes.
     pub ram_peak_bytes: u64,

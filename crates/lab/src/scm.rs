@@ -1,8 +1,9 @@
-//! What memory blocks and files cost on storage-class memory, beside what they cost elsewhere on the same machine.
+//! What memory blocks and files cost on storage-class memory, beside what they cost elsewhere on
+//! the same machine.
 //!
-//! Times are of this machine and this run; only their ratios mean something elsewhere. So each ratio is taken within
-//! one run, in rounds that visit all subjects in turn, and of several rounds the best counts for each: what else the
-//! machine does slows some rounds down and speeds none up.
+//! Times are of this machine and this run; only their ratios mean something elsewhere. So each
+//! ratio is taken within one run, in rounds that visit all subjects in turn, and of several rounds
+//! the best counts for each: what else the machine does slows some rounds down and speeds none up.
 
 mod allocators;
 mod checkpoint;
@@ -48,7 +49,8 @@ pub fn groups() -> Vec<&'static str> {
 /// What to measure with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// This program, which is run once for each allocator of others; without it only the own one is measured.
+    /// This program, which is run once for each allocator of others; without it only the own one is
+    /// measured.
     pub program: Option<PathBuf>,
     /// Only this group of figures.
     pub only: Option<String>,
@@ -56,7 +58,8 @@ pub struct Options {
     pub quick: bool,
 }
 
-/// Measures everything; `progress` hears what is being done. What cannot be measured is named in the report.
+/// Measures everything; `progress` hears what is being done. What cannot be measured is named in
+/// the report.
 pub fn measure(options: &Options, progress: &mut dyn FnMut(&str)) -> FigureReport {
     let measuring = Measuring::new(options, options.quick, progress);
     measuring.run_all(&GROUPS, options.only.as_deref(), "memory of this machine")

@@ -1,8 +1,9 @@
-//! What a file system on a fast and a big disk costs, beside ext2 and xfs on the same models of disks.
+//! What a file system on a fast and a big disk costs, beside ext2 and xfs on the same models of
+//! disks.
 //!
-//! Nothing here is timed: all times are virtual, of the disks of paper 4 as [`Disk`] has them. What ext2 and xfs ask of
-//! a disk was recorded once ([`record`]) and is played on the models. So every figure is the same in every run and on
-//! every machine.
+//! Nothing here is timed: all times are virtual, of the disks of paper 4 as [`Disk`] has them. What
+//! ext2 and xfs ask of a disk was recorded once ([`record`]) and is played on the models. So every
+//! figure is the same in every run and on every machine.
 
 mod devices;
 mod figures;

@@ -1,5 +1,5 @@
-//! Where a stream comes from: a trace file, plain or compressed, or a generator named on the command
-//! line (`postmark:seed=42,files=1000`). A file of that name goes before a generator.
+//! Where a stream comes from: a trace file, plain or compressed, or a generator named on the
+//! command line (`postmark:seed=42,files=1000`). A file of that name goes before a generator.
 
 use crate::generate;
 use crate::stream::Operation;

@@ -123,7 +123,8 @@ fn a_trace_file_is_read_plain_and_packed() {
     let plain = folder.join("trace.txt");
     std::fs::write(&plain, text).expect("a file");
     let packed = folder.join("trace.txt.zst");
-    // One frame with one raw block: magic, single segment with a content size of one byte, block header.
+    // One frame with one raw block: magic, single segment with a content size of one byte, block
+    // header.
     let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x20, text.len() as u8];
     frame.extend_from_slice(&(((text.len() as u32) << 3) | 1).to_le_bytes()[..3]);
     frame.extend_from_slice(text);

@@ -5,7 +5,8 @@ use crate::tag::IoTag;
 use alloc::format;
 use alloc::sync::Arc;
 
-/// Offsets and lengths are multiples of this: the sector that devices of today have, or pretend to have eight of.
+/// Offsets and lengths are multiples of this: the sector that devices of today have, or pretend to
+/// have eight of.
 pub const SECTOR_BYTES: usize = 4096;
 
 /// The unit that a power cut never tears, even on devices that promise the least.
@@ -13,13 +14,15 @@ pub const ATOMIC_BYTES: usize = 512;
 
 /// A disk: bytes at offsets.
 ///
-/// **Power cuts.** What was written is durable when a [`flush`](BlockDev::flush) that began after the write has
-/// returned. Until then a cut leaves, of each 512 bytes by themselves, what they held at the last flush or what any
-/// write since gave them: the device keeps its cache in no order. A cut inside a flush makes some of it durable. What
-/// was discarded and not written since may read as anything that was ever there, or as zeros.
+/// **Power cuts.** What was written is durable when a [`flush`](BlockDev::flush) that began after
+/// the write has returned. Until then a cut leaves, of each 512 bytes by themselves, what they held
+/// at the last flush or what any write since gave them: the device keeps its cache in no order. A
+/// cut inside a flush makes some of it durable. What was discarded and not written since may read
+/// as anything that was ever there, or as zeros.
 ///
-/// A flush that fails leaves each write since the flush before durable or lost, and the next flush that succeeds says
-/// nothing of them: who sees one fail writes again or gives up (`research/reliability.md`, section 4).
+/// A flush that fails leaves each write since the flush before durable or lost, and the next flush
+/// that succeeds says nothing of them: who sees one fail writes again or gives up
+/// (`research/reliability.md`, section 4).
 pub trait BlockDev: Send {
     /// The device's name, for people.
     fn name(&self) -> &str;
@@ -39,8 +42,9 @@ pub trait BlockDev: Send {
     /// `ProgramFailed` if the device could not, `HostFull`, `ReadOnly`, `OutOfRange`, `Host`.
     fn write_at(&mut self, offset: u64, bytes: &[u8], tag: IoTag) -> Result<()>;
 
-    /// Writes as [`write_at`](Self::write_at), but need not wait for it: the next flush says if it failed, and until the
-    /// device is closed the bytes are read as if it had not. A device that cannot do that waits.
+    /// Writes as [`write_at`](Self::write_at), but need not wait for it: the next flush says if it
+    /// failed, and until the device is closed the bytes are read as if it had not. A device that
+    /// cannot do that waits.
     ///
     /// # Errors
     /// As [`write_at`](Self::write_at).
@@ -54,8 +58,9 @@ pub trait BlockDev: Send {
     /// As [`write_at`](Self::write_at).
     fn zero(&mut self, offset: u64, bytes: u64) -> Result<()>;
 
-    /// Tells the device that a range holds nothing of value. What it reads as afterwards is the device's
-    /// own affair: zeros, what was there, or anything else. A device that cannot be told does nothing.
+    /// Tells the device that a range holds nothing of value. What it reads as afterwards is the
+    /// device's own affair: zeros, what was there, or anything else. A device that cannot be told
+    /// does nothing.
     ///
     /// # Errors
     /// As [`write_at`](Self::write_at).
@@ -67,9 +72,10 @@ pub trait BlockDev: Send {
     /// `Host`, `HostFull`.
     fn flush(&mut self) -> Result<()>;
 
-    /// Begins a flush that goes on while other requests are made. It covers what was written before it; a power cut
-    /// until [`flush_is_done`](Self::flush_is_done) says so finds all of that as if no flush had been asked for. One that is begun while another goes
-    /// on takes its place. A device that cannot do that flushes at once.
+    /// Begins a flush that goes on while other requests are made. It covers what was written before
+    /// it; a power cut until [`flush_is_done`](Self::flush_is_done) says so finds all of that as if
+    /// no flush had been asked for. One that is begun while another goes on takes its place. A
+    /// device that cannot do that flushes at once.
     ///
     /// # Errors
     /// As [`flush`](Self::flush).
@@ -77,7 +83,8 @@ pub trait BlockDev: Send {
         self.flush()
     }
 
-    /// Whether the flush that was begun last is done; true if there was none. Does not wait; [`flush`](Self::flush) does.
+    /// Whether the flush that was begun last is done; true if there was none. Does not wait;
+    /// [`flush`](Self::flush) does.
     ///
     /// # Errors
     /// As [`flush`](Self::flush).
@@ -90,18 +97,20 @@ pub trait BlockDev: Send {
         false
     }
 
-    /// Bytes that are best written in whole, from a multiple of them on: an erase block, or a stripe over several disks.
-    /// `None` if the device does not tell; a power of two otherwise.
+    /// Bytes that are best written in whole, from a multiple of them on: an erase block, or a
+    /// stripe over several disks. `None` if the device does not tell; a power of two otherwise.
     fn stripe_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// What other threads may use at the same time; `None` if all requests have to go through the owner.
+    /// What other threads may use at the same time; `None` if all requests have to go through the
+    /// owner.
     fn shared(&self) -> Option<Arc<dyn SharedDisk>> {
         None
     }
 
-    /// Several reads that do not wait for one another, for devices that work on more than one at a time.
+    /// Several reads that do not wait for one another, for devices that work on more than one at a
+    /// time.
     ///
     /// # Errors
     /// As [`read_at`](Self::read_at), for the first that fails.
@@ -125,10 +134,11 @@ pub trait BlockDev: Send {
     }
 }
 
-/// What of a disk many threads may use while its owner writes; [`BlockDev::shared`] gives it out. It must not outlive
-/// the owner's part by more than the calls under way.
+/// What of a disk many threads may use while its owner writes; [`BlockDev::shared`] gives it out.
+/// It must not outlive the owner's part by more than the calls under way.
 pub trait SharedDisk: Send + Sync {
-    /// Reads as [`BlockDev::read_at`]. Bytes that the owner writes meanwhile may be read as before, as after, or mixed.
+    /// Reads as [`BlockDev::read_at`]. Bytes that the owner writes meanwhile may be read as before,
+    /// as after, or mixed.
     ///
     /// # Errors
     /// As [`BlockDev::read_at`].

@@ -2,8 +2,8 @@
 //!
 //! Each method's contract states what a power cut may leave behind; devices rely on that and on
 //! nothing else. Today there is [`nand::Nand`], simulated in [`sim`], kept in a file by `image`,
-//! found on devices of Linux by `real` and decorated by [`wrap`], and [`pmem::Pmem`], byte-addressable memory, which
-//! [`spaces`] divides, and [`blockdev::BlockDev`], disks.
+//! found on devices of Linux by `real` and decorated by [`wrap`], and [`pmem::Pmem`],
+//! byte-addressable memory, which [`spaces`] divides, and [`blockdev::BlockDev`], disks.
 //!
 //! Only `real` holds `unsafe` code, for the calls of the kernel that have no safe face.
 #![no_std]

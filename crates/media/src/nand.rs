@@ -63,8 +63,8 @@ impl Geometry {
     /// The most pages that a block may have: enough for the zones of zoned devices.
     pub const MOST_PAGES_PER_BLOCK: u32 = 32768;
 
-    /// Checks that the shape is one that can exist: pages 512 B to 64 KiB (power of two), 4 to 32,768
-    /// pages a block, at least 8 blocks, 1 to 64 chips, spare at most half a page.
+    /// Checks that the shape is one that can exist: pages 512 B to 64 KiB (power of two), 4 to
+    /// 32,768 pages a block, at least 8 blocks, 1 to 64 chips, spare at most half a page.
     ///
     /// # Errors
     /// `OutOfRange` with the field that is wrong.
@@ -102,8 +102,8 @@ pub trait Nand: Send {
     /// The shape, which never changes.
     fn geometry(&self) -> Geometry;
 
-    /// Reads a page and its spare bytes (either buffer may be empty to skip it). An erased page reads
-    /// as 0xff.
+    /// Reads a page and its spare bytes (either buffer may be empty to skip it). An erased page
+    /// reads as 0xff.
     ///
     /// # Errors
     /// `Uncorrectable`, `OutOfRange`, `Host`.
@@ -145,14 +145,14 @@ pub trait Nand: Send {
         Ok(())
     }
 
-    /// What other threads may use at the same time; `None` if all requests have to go through the owner, one after
-    /// another.
+    /// What other threads may use at the same time; `None` if all requests have to go through the
+    /// owner, one after another.
     fn shared(&self) -> Option<Arc<dyn SharedNand>> {
         None
     }
 
-    /// Does the part of a flush that needs the owner; [`SharedNand::finish_flush`] waits for the rest of it. A medium
-    /// without a shared part knows only [`flush`](Nand::flush).
+    /// Does the part of a flush that needs the owner; [`SharedNand::finish_flush`] waits for the
+    /// rest of it. A medium without a shared part knows only [`flush`](Nand::flush).
     ///
     /// # Errors
     /// As [`flush`](Nand::flush).
@@ -193,8 +193,8 @@ pub trait Nand: Send {
         Ok(())
     }
 
-    /// Says that no page of `block` will be programmed before its next erase. Advice: most media have
-    /// nothing to do; devices that hold resources for blocks half written let them go.
+    /// Says that no page of `block` will be programmed before its next erase. Advice: most media
+    /// have nothing to do; devices that hold resources for blocks half written let them go.
     ///
     /// # Errors
     /// `ProgramFailed`, `OutOfRange`, `Host`, `ReadOnly`.
@@ -202,16 +202,16 @@ pub trait Nand: Send {
         self.geometry().check_block(block)
     }
 
-    /// Whether completed programs and erases outlive any failure in the order they were made. A chip
-    /// keeps order; an image in a file may, when its *host* fails, lose any of those since the last
-    /// [`flush`](Nand::flush) and keep others.
+    /// Whether completed programs and erases outlive any failure in the order they were made. A
+    /// chip keeps order; an image in a file may, when its *host* fails, lose any of those since the
+    /// last [`flush`](Nand::flush) and keep others.
     fn keeps_order(&self) -> bool {
         true
     }
 
-    /// Notes that all up to `number` is durable, where a medium has room for that beside its pages: what is found
-    /// below it later was lost since. The medium gives the number no meaning. It costs no flush, so a failure
-    /// of the host may leave the number of before.
+    /// Notes that all up to `number` is durable, where a medium has room for that beside its pages:
+    /// what is found below it later was lost since. The medium gives the number no meaning. It
+    /// costs no flush, so a failure of the host may leave the number of before.
     ///
     /// # Errors
     /// `Host`, `HostFull`.

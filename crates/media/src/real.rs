@@ -1,10 +1,10 @@
-//! Media that are devices of Linux: raw NAND chips, block devices and partitions, zoned ones, and plain
-//! files used like one; and memory that is reached byte by byte ([`pmem`], [`mtd_ram`]).
+//! Media that are devices of Linux: raw NAND chips, block devices and partitions, zoned ones, and
+//! plain files used like one; and memory that is reached byte by byte ([`pmem`], [`mtd_ram`]).
 //!
-//! Everything here opens a device for one user alone, speaks to it past the page cache (memory has none), and turns
-//! each refusal of the kernel into a kind that says what the caller can do. What a device is, is seen
-//! by looking at it ([`identify`]); nothing is written before a caller asks for it. `docs/format/block.md`
-//! describes what is put on a device beside the pages.
+//! Everything here opens a device for one user alone, speaks to it past the page cache (memory has
+//! none), and turns each refusal of the kernel into a kind that says what the caller can do. What a
+//! device is, is seen by looking at it ([`identify`]); nothing is written before a caller asks for
+//! it. `docs/format/block.md` describes what is put on a device beside the pages.
 
 mod aligned;
 pub mod block;

@@ -1,5 +1,5 @@
-//! The same random operations on the simulator, on an image and on wrapped media give what a trivial
-//! model of a chip gives.
+//! The same random operations on the simulator, on an image and on wrapped media give what a
+//! trivial model of a chip gives.
 
 use onode_media::image::{CreateOptions, ImageNand, OpenMode};
 use onode_media::sim::{LatencyTable, SimNand, SimOptions};

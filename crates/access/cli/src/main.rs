@@ -1,7 +1,7 @@
 //! The `onode` command.
 //!
-//! One binary with one verb per file in `commands/`. Called as `mount.onode` (a link to it) it speaks
-//! the language of `mount(8)`.
+//! One binary with one verb per file in `commands/`. Called as `mount.onode` (a link to it) it
+//! speaks the language of `mount(8)`.
 #![forbid(unsafe_code)]
 
 mod commands;

@@ -1,7 +1,8 @@
 //! The watch over a mount: what is wrong with it is told as soon as it is seen.
 //!
-//! A thread of its own looks at the health of the volume once a second. What is new goes to the log, to standard error if the
-//! mount is in the foreground, and to the hook; a file of metrics is kept up to date. Serving never waits for any of it.
+//! A thread of its own looks at the health of the volume once a second. What is new goes to the
+//! log, to standard error if the mount is in the foreground, and to the hook; a file of metrics is
+//! kept up to date. Serving never waits for any of it.
 
 pub mod health;
 pub mod log;
@@ -101,7 +102,8 @@ struct Watcher {
 }
 
 impl Watch {
-    /// Watches the mount at `directory`. What was found at its opening goes to the log at once; `aloud` hears of what comes later.
+    /// Watches the mount at `directory`. What was found at its opening goes to the log at once;
+    /// `aloud` hears of what comes later.
     ///
     /// # Errors
     /// If no thread can be started, or the metrics cannot be written.
@@ -128,13 +130,15 @@ impl Watch {
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Ends before the mount does; what it knows of the volume then is taken along, and the volume let go of.
+    /// Ends before the mount does; what it knows of the volume then is taken along, and the volume
+    /// let go of.
     pub fn stop(mut self) -> Option<Last> {
         drop(self.stop.take());
         let thread = self.thread.take()?;
         let mut waited = Duration::ZERO;
         while !thread.is_finished() {
-            // It may hang in a hook's file system or in a device; what can be saved is saved without it.
+            // It may hang in a hook's file system or in a device; what can be saved is saved
+            // without it.
             if waited >= PATIENCE {
                 tracing::warn!("the watch hangs: the end of the mount is not told to the hook and in the metrics");
                 return None;

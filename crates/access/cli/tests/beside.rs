@@ -1,5 +1,5 @@
-//! Volumes on flash with their index in a memory beside it: every command works on them, and a memory that is
-//! missing, behind or somebody else's is met with words.
+//! Volumes on flash with their index in a memory beside it: every command works on them, and a
+//! memory that is missing, behind or somebody else's is met with words.
 
 mod common;
 
@@ -75,7 +75,8 @@ fn what_never_was_a_memory_is_left_alone() {
     assert!(fs::read(&path).expect("letter") != letter[..]);
     assert!(onode!("ls", &mixed, "/").succeeds().contains('d'));
 
-    // A device that is not there is not replaced by a file, and one of another kind is called what it is.
+    // A device that is not there is not replaced by a file, and one of another kind is called what
+    // it is.
     let beside = |device: &str| format!("flash+scm:{},{device}", image.display());
     is_clear(&onode!("ls", beside("/dev/onode-no-such-device"), "/").fails(20), "no device");
     assert!(!std::path::Path::new("/dev/onode-no-such-device").exists());

@@ -1,5 +1,5 @@
-//! Volumes on block devices and on files used like one: every command works on them, and every refusal
-//! is clear and leaves the device as it was.
+//! Volumes on block devices and on files used like one: every command works on them, and every
+//! refusal is clear and leaves the device as it was.
 
 mod common;
 
@@ -194,7 +194,8 @@ fn impossible_devices_are_refused() {
     is_clear(&error, &device.0);
 }
 
-/// That no file takes the place of a device that is missing: it would lie in memory, and be lost with the next start.
+/// That no file takes the place of a device that is missing: it would lie in memory, and be lost
+/// with the next start.
 #[test]
 fn a_missing_device_is_refused_for_every_kind() {
     let place = Place::new("missing");
@@ -223,7 +224,8 @@ fn a_missing_device_is_refused_for_every_kind() {
         assert!(error.contains("there is no device /dev/") && error.contains("lsblk"), "{kind}: {error}");
         assert!(!file.exists() && !Path::new(&none).exists() && !mnt.exists(), "{kind}: something was made");
     }
-    // Of volumes that are there, with a part that is not: a new fast disk, and a memory that would be filled again.
+    // Of volumes that are there, with a part that is not: a new fast disk, and a memory that would
+    // be filled again.
     let [fast, big] = ["ssd.img", "hdd.img"].map(|name| place.path(name));
     onode!("mkfs", format!("tier:{},{},size=64M,fast-size=16M", fast.display(), big.display())).succeeds();
     let error = onode!("put", format!("tier:{none},{},fast=new", big.display()), &big, "/f").fails(20);

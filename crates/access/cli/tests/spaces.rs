@@ -1,4 +1,5 @@
-//! `onode spaces` in use: what is made is listed, moved, grown and removed, and every mistake is told.
+//! `onode spaces` in use: what is made is listed, moved, grown and removed, and every mistake is
+//! told.
 
 mod common;
 

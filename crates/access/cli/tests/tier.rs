@@ -1,5 +1,6 @@
-//! Volumes on two disks: every command works on the pair, placement is told and changed with and without a mount, and
-//! a fast disk that is missing, somebody else's, given up or made anew costs no byte.
+//! Volumes on two disks: every command works on the pair, placement is told and changed with and
+//! without a mount, and a fast disk that is missing, somebody else's, given up or made anew costs
+//! no byte.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! What is wrong is told: by the end of a mount, its log, its metrics, its hook, and by `onode health`.
+//! What is wrong is told: by the end of a mount, its log, its metrics, its hook, and by `onode
+//! health`.
 
 mod common;
 
@@ -36,7 +37,8 @@ impl Small {
     fn lose_something(&self) {
         let mut other = fs::File::create(self.directory.join("other")).expect("create");
         while other.write_all(&[1; 64 << 10]).is_ok() {}
-        // It is taken by the cache, or refused if the device has seen by then that the host is full.
+        // It is taken by the cache, or refused if the device has seen by then that the host is
+        // full.
         let _ = fs::write(self.mnt.join("lost"), noise(1 << 20));
     }
 
@@ -236,7 +238,8 @@ fn names_cannot_reach_the_terminal() {
     assert!(!onode!("check", &image).output().expect("it runs").stdout.contains(&0x1b));
 }
 
-/// A volume that accepts no more changes refuses them all, also those that would have waited in memory.
+/// A volume that accepts no more changes refuses them all, also those that would have waited in
+/// memory.
 #[test]
 fn a_volume_gone_read_only_refuses_every_change() {
     let Some(small) = Small::new("readonly") else { return };
@@ -264,7 +267,8 @@ fn a_volume_gone_read_only_refuses_every_change() {
     assert!(fs::read(small.place.path("out")).expect("out") == noise(5000));
 }
 
-/// A volume that holds less than it promised is opened only with consent, and nothing is changed before.
+/// A volume that holds less than it promised is opened only with consent, and nothing is changed
+/// before.
 #[test]
 fn a_loss_needs_consent() {
     let place = Place::new("consent");

@@ -37,7 +37,8 @@ impl Hurt {
                 ("the first {} bytes are zeros".replace("{}", &length.to_string()), start(image, length))
             }
             8 => swap(image, prng),
-            // The last write of a medium that was killed may never have been made, for all that it can know.
+            // The last write of a medium that was killed may never have been made, for all that it
+            // can know.
             9 if !made.is_killed => stale(image, &earlier, prng),
             9 => flip(image, prng),
             10 => flips_in_order(image, prng),

@@ -1,4 +1,5 @@
-//! The verdict on one damaged volume: looked at, checked, opened for changes, opened with consent, repaired.
+//! The verdict on one damaged volume: looked at, checked, opened for changes, opened with consent,
+//! repaired.
 
 use crate::damage::hurt::Hurt;
 use crate::damage::media::Scratch;
@@ -160,8 +161,8 @@ impl Judge<'_> {
         let spec = self.lay_out()?;
         if let Err(error) = repair_medium(&spec, true, true) {
             no_bug("repair", &error)?;
-            // Two places take both copies of a header or of the root of an index: the rest stays as it is for whoever can
-            // read more of it.
+            // Two places take both copies of a header or of the root of an index: the rest stays as
+            // it is for whoever can read more of it.
             if self.hurt.is_twice {
                 verdict.is_beyond_repair = true;
                 return Ok(());
@@ -249,7 +250,8 @@ impl Judge<'_> {
         }
         let held = || one.before.iter().chain(&one.now);
         let differs = |before: &Vec<u8>| before.iter().zip(bytes).filter(|(a, b)| a != b).count() as u64;
-        // Content on memory has no checksums: what the damage put there is seen, be it what was there before.
+        // Content on memory has no checksums: what the damage put there is seen, be it what was
+        // there before.
         let like = |before: &&Vec<u8>| before.len() == bytes.len();
         let is_exempt = |before: &Vec<u8>| self.made.medium == "scm" && differs(before) <= self.hurt.bytes;
         if one.now.iter().filter(like).any(is_exempt) {

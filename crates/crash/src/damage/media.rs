@@ -48,7 +48,8 @@ impl Image {
         block.and_then(|block| block.get((at % BLOCK as u64) as usize)).copied().unwrap_or(0)
     }
 
-    /// Sets bytes from `at`, as far as the file reaches; returns how many of them are other ones now.
+    /// Sets bytes from `at`, as far as the file reaches; returns how many of them are other ones
+    /// now.
     pub fn set(&mut self, at: u64, bytes: &[u8]) -> u64 {
         let mut changed = 0;
         for (offset, byte) in (at..self.length).zip(bytes) {

@@ -1,4 +1,5 @@
-//! The volumes that are damaged: some sessions of work, what they promised, and images of their media then and before.
+//! The volumes that are damaged: some sessions of work, what they promised, and images of their
+//! media then and before.
 
 use crate::damage::media::{Image, Scratch};
 use onode::{CreateOptions, MountOptions, Spec, Volume};
@@ -132,8 +133,8 @@ impl Made {
     }
 }
 
-/// Files are made, rewritten, renamed and removed; with `syncs` each is synced, and on the medium that it `leaves` some
-/// come after that.
+/// Files are made, rewritten, renamed and removed; with `syncs` each is synced, and on the medium
+/// that it `leaves` some come after that.
 fn work(
     volume: &Volume,
     files: &mut BTreeMap<String, Promised>,
@@ -174,8 +175,8 @@ fn work(
         fs.sync()?;
     }
     if let Some(medium) = leaves {
-        // Of a log on two disks, damage of the very last record looks like one that a crash cut short: nothing before
-        // it does. An image of flash knows what was durable.
+        // Of a log on two disks, damage of the very last record looks like one that a crash cut
+        // short: nothing before it does. An image of flash knows what was durable.
         write(files, "/last", bytes(prng), true)?;
         if let Some(one) = files.get_mut("/last") {
             one.is_loose = medium == "tier";

@@ -1,4 +1,5 @@
-//! Files made until the volume is full, overwritten, taken away after an orderly unmount and a mount.
+//! Files made until the volume is full, overwritten, taken away after an orderly unmount and a
+//! mount.
 
 use crate::files::calls::Call;
 use crate::files::state::FileState;

@@ -212,8 +212,8 @@ impl Call {
         )
     }
 
-    /// Makes a call that needs memory; `before` is the state before it, and false says that it could not be made. `None`
-    /// if it needs none.
+    /// Makes a call that needs memory; `before` is the state before it, and false says that it
+    /// could not be made. `None` if it needs none.
     #[must_use]
     pub fn make_with(
         &self,
@@ -255,7 +255,8 @@ impl Call {
         let name = |path: &str| split(path).1.as_bytes().to_vec();
         let write = |number: InodeNumber, offset: usize, data: &[u8]| {
             let done = fs.write(&CALLER, number, offset as u64, data)?;
-            // A program that hears of less than it wrote stops there: the rest would be a call of its own.
+            // A program that hears of less than it wrote stops there: the rest would be a call of
+            // its own.
             let is_short = || onode_fs::Error::new(ErrorKind::NoSpace, "a short write");
             if done == data.len() { Ok(()) } else { Err(is_short()) }
         };

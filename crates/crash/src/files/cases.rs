@@ -42,7 +42,8 @@ pub const CASES: [Case; 12] = [
     ("first-change", || vec![Call::Create(s("B/n"))]),
     // 27: the list of truncations was replayed before there was an allocator.
     ("truncate-last", || vec![Call::Append(f(), 9000), Call::Fsync(f()), Call::Truncate(f(), 4097), Call::Fsync(f())]),
-    // 28, 29: the last bytes of a write that was no multiple of 8 bytes or of a line were not flushed or not fenced.
+    // 28, 29: the last bytes of a write that was no multiple of 8 bytes or of a line were not
+    // flushed or not fenced.
     ("unaligned-tail", || {
         let ends = [1, 63, 64, 65, 71, 7, 4095, 4097].map(|length| Call::Append(f(), length));
         ends.into_iter().flat_map(|call| [call, Call::Fsync(f())]).collect()
@@ -51,15 +52,16 @@ pub const CASES: [Case; 12] = [
     ("atomic-overwrite", || {
         vec![Call::Write(f(), 0, 700), Call::Write(f(), 60, 70), Call::Append(f(), 5000), Call::Write(f(), 100, 5000)]
     }),
-    // What a recovery may put in place once more is overwritten, where that happens without a record.
+    // What a recovery may put in place once more is overwritten, where that happens without a
+    // record.
     ("overwrite-after-zero", || {
         let zero_and_over = [(50, 100), (0, 300), (200, 90)].map(|(from, length)| {
             [Call::Zero(f(), from, length), Call::Write(f(), from + 8, length - 20), Call::Write(f(), from, 16)]
         });
         zero_and_over.into_iter().flatten().collect()
     }),
-    // 43: blocks of all kinds of sizes become files and memory again: at the borders of what shares a chunk, split and
-    // merged, under one name.
+    // 43: blocks of all kinds of sizes become files and memory again: at the borders of what shares
+    // a chunk, split and merged, under one name.
     ("memory-to-file", || {
         let sizes = [32, 33, 4095, 4097, 20_000];
         let there_and_back = |bytes| [Call::Publish(m(), bytes), Call::Withdraw(m())];

@@ -236,7 +236,8 @@ fn compare_file(
     Ok(())
 }
 
-/// The state that is seen, if it is `state` with some version of each content: that is all there is now.
+/// The state that is seen, if it is `state` with some version of each content: that is all there is
+/// now.
 #[must_use]
 pub fn settle(view: &View, state: &FileState) -> FileState {
     let mut settled = state.clone();

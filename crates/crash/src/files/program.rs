@@ -1,4 +1,5 @@
-//! A program beside the file system: it has blocks of the same memory, makes them files, takes files as memory, and dies.
+//! A program beside the file system: it has blocks of the same memory, makes them files, takes
+//! files as memory, and dies.
 
 use crate::files::look::unexpected;
 use crate::files::state::{FileState, split};
@@ -71,8 +72,8 @@ fn give_back(program: &dyn Program, address: u64) -> Result<(), Violation> {
     program.release(address).map_err(refused)
 }
 
-/// Takes a file that has `expected` as memory, stores something else there and gives the block back; false if it is not
-/// one block.
+/// Takes a file that has `expected` as memory, stores something else there and gives the block
+/// back; false if it is not one block.
 ///
 /// # Errors
 /// What went wrong.
@@ -95,7 +96,8 @@ pub fn withdraw(fs: &FileSystem, program: &dyn Program, path: &str, expected: &[
     Ok(true)
 }
 
-/// The object of a file with a table of slots, and what serves it; `None` if there is no room for one.
+/// The object of a file with a table of slots, and what serves it; `None` if there is no room for
+/// one.
 fn slots_of<'a>(fs: &'a FileSystem, path: &str) -> Result<Option<(ObjectId, &'a dyn MapObjects)>, Violation> {
     let number = fs.resolve(path.as_bytes(), Follow::No).map_err(unexpected("slots"))?;
     match fs.table_of_slots(number) {
@@ -128,8 +130,8 @@ pub fn fill(
     Ok(false)
 }
 
-/// Takes the block with `expected` out of a slot, stores something else there and gives it back; false if there is no room
-/// for a copy that it takes.
+/// Takes the block with `expected` out of a slot, stores something else there and gives it back;
+/// false if there is no room for a copy that it takes.
 ///
 /// # Errors
 /// What went wrong.

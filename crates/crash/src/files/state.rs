@@ -1,9 +1,9 @@
-//! What files there should be: a small model of POSIX names and contents that shares no code with the
-//! file system.
+//! What files there should be: a small model of POSIX names and contents that shares no code with
+//! the file system.
 //!
-//! Names form states one after another. The content of a regular file is the list of its *versions*,
-//! one after each call that changed it: in write-back mode a cut leaves any version since the last one
-//! that a returned fsync covers, and no other bytes.
+//! Names form states one after another. The content of a regular file is the list of its
+//! *versions*, one after each call that changed it: in write-back mode a cut leaves any version
+//! since the last one that a returned fsync covers, and no other bytes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,8 +24,8 @@ pub struct Content {
     pub covered: usize,
     /// The version that a rename put in the place of another file: nothing older may be seen there.
     pub published: usize,
-    /// Versions that no cut may show once the call that made them has returned: the empty file between
-    /// cutting it to nothing and closing it.
+    /// Versions that no cut may show once the call that made them has returned: the empty file
+    /// between cutting it to nothing and closing it.
     pub hidden: Vec<usize>,
     /// Versions made of the one before by an overwrite in place.
     pub in_place: Vec<usize>,

@@ -257,7 +257,8 @@ impl<K: Kind> Workload for FileWorkload<K> {
 
     fn verify(&self, system: &Mounted<K::Device>, state: &FileState) -> Result<(), Violation> {
         self.kind.verify(&system.device)?;
-        // One object a file, or two, and the one of the volume: nothing without a name is left over.
+        // One object a file, or two, and the one of the volume: nothing without a name is left
+        // over.
         let each = if self.kind.inodes() == Inodes::Separate { 2 } else { 1 };
         let (found, expected) = (system.device.space().objects, each * state.files.len() as u64 + 1);
         if found != expected {

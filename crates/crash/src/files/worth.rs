@@ -1,8 +1,9 @@
-//! What content is worth on a device that lets it change without a transaction (docs/semantics.md, the four modes), as
-//! far as calls are concerned that are durable at their return.
+//! What content is worth on a device that lets it change without a transaction (docs/semantics.md,
+//! the four modes), as far as calls are concerned that are durable at their return.
 //!
-//! An overwrite within a file's size is done where the bytes lie: cut in the middle it leaves of each aligned 8 bytes the
-//! old or the new ones. Whatever else changes content is a transaction, and changes it wholly or not at all.
+//! An overwrite within a file's size is done where the bytes lie: cut in the middle it leaves of
+//! each aligned 8 bytes the old or the new ones. Whatever else changes content is a transaction,
+//! and changes it wholly or not at all.
 
 use crate::files::calls::Call;
 use crate::files::state::{Content, FileState, Kind, Number};
@@ -12,11 +13,11 @@ use crate::files::state::{Content, FileState, Kind, Number};
 pub enum Worth {
     /// Every call is done wholly or not at all, and durable at its return: the mode `atomic`.
     Whole,
-    /// Overwrites may be torn until they have returned and are durable then: the mode `sync`; and `mem`, where only a
-    /// process ends and the memory stays.
+    /// Overwrites may be torn until they have returned and are durable then: the mode `sync`; and
+    /// `mem`, where only a process ends and the memory stays.
     InPlace,
-    /// The same, but they are durable only with the next change of anything or sync; and what a call wrote into new places
-    /// may be anything until it has returned: the mode `meta`.
+    /// The same, but they are durable only with the next change of anything or sync; and what a
+    /// call wrote into new places may be anything until it has returned: the mode `meta`.
     Late,
 }
 
@@ -27,7 +28,8 @@ const WORD: usize = 8;
 type Candidate = [Option<u8>; WORD];
 
 impl Worth {
-    /// Notes down in the state after a call what its return promises, and what it may leave if it does not return.
+    /// Notes down in the state after a call what its return promises, and what it may leave if it
+    /// does not return.
     pub fn note(self, call: &Call, before: &FileState, after: &mut FileState) {
         if self == Self::Whole {
             return after.cover_all();
@@ -81,8 +83,8 @@ fn is_changed(before: &FileState, after: &FileState) -> bool {
         })
 }
 
-/// Whether a cut may leave these bytes, put together from versions since `from`. Of `returned` versions the call has
-/// returned.
+/// Whether a cut may leave these bytes, put together from versions since `from`. Of `returned`
+/// versions the call has returned.
 #[must_use]
 pub fn shows(content: &Content, seen: &[u8], from: usize, returned: usize) -> bool {
     let is_mixed = !content.in_place.is_empty() || !content.fresh.is_empty();

@@ -33,8 +33,8 @@ pub struct Beside {
 pub const PREFIX: &str = "beside-";
 
 impl Beside {
-    /// As runs of `workload` on `shape` with `seed` use it: every third memory is too small for all that there is, and in
-    /// every second run it is a write buffer, too.
+    /// As runs of `workload` on `shape` with `seed` use it: every third memory is too small for all
+    /// that there is, and in every second run it is a write buffer, too.
     #[must_use]
     pub fn new(shape: Shape, workload: &str, seed: u64) -> Self {
         let is_small = seed % 3 == 2;
@@ -84,7 +84,8 @@ impl Beside {
     /// What the volume on `nand` looks like to who has no memory beside it.
     fn without_memory(&self, nand: SimNand) -> ObjectResult<Vec<Look>> {
         let medium = BesideMedium::new(BesideImage { nand, memory: self.blank() }, false);
-        // With a write buffer less was found there than was promised, and whoever lost the memory has to consent.
+        // With a write buffer less was found there than was promised, and whoever lost the memory
+        // has to consent.
         let options = MountOptions { accept_loss: self.buffers, ..self.flash.mount_options(false) };
         let (device, _) = self.mount_with(&medium, &options, false)?;
         agrees(&device)?;
@@ -111,7 +112,8 @@ fn look(device: &FlashDevice) -> ObjectResult<Vec<Look>> {
     let first = AttributeKey::new(AttributeKind(0), 0);
     let mut all = Vec::new();
     for object in device.list(ObjectId(0), usize::MAX)? {
-        // A page of the log of access times is read at every mount, and no cut promises that it reads well twice.
+        // A page of the log of access times is read at every mount, and no cut promises that it
+        // reads well twice.
         let stat = ObjectStat { accessed: 0, ..device.stat(object)? };
         let (mut sum, mut end) = (0, 0);
         for (offset, length) in device.extents(object, 0, usize::MAX)? {
@@ -152,15 +154,16 @@ impl Kind for Beside {
         Ok(image)
     }
 
-    /// Both ways must show the same: with the memory as the cut left it, which is never one that cannot be believed,
-    /// and without it. Only where the memory is one superblock ahead and a page could be read just once, by the mount
-    /// that wrote that superblock, the flash alone may have to do without what stood there: nothing of it was shown.
+    /// Both ways must show the same: with the memory as the cut left it, which is never one that
+    /// cannot be believed, and without it. Only where the memory is one superblock ahead and a page
+    /// could be read just once, by the mount that wrote that superblock, the flash alone may have
+    /// to do without what stood there: nothing of it was shown.
     fn mount(&self, medium: &BesideMedium, read_only: bool) -> ObjectResult<FlashDevice> {
         let BesideImage { nand, memory } = medium.image();
         let of_memory = superblock_of(&Memory::new(memory, false));
         let mounted = self.mount_any(medium, read_only, false);
-        // Two superblocks of which one was never programmed and the other read well just once: the memory is two ahead.
-        // It is refused and, as the facade does, filled from the flash.
+        // Two superblocks of which one was never programmed and the other read well just once: the
+        // memory is two ahead. It is refused and, as the facade does, filled from the flash.
         let is_refused = mounted.as_ref().is_err_and(|error| error.kind == ErrorKind::Stale);
         let (device, path) = if is_refused { self.mount_any(medium, read_only, true)? } else { mounted? };
         device.set_finder(Arc::new(There { memory: medium.memory.clone(), options: self.options(false) }));
@@ -173,7 +176,8 @@ impl Kind for Beside {
         let newest = onode_flash::dump::superblocks(&mut NandMedium::new(nand.clone(), false))?;
         let newest = newest.into_iter().filter_map(|one| one.content).map(|one| one.generation).max();
         let (with, without) = (look(&device)?, self.without_memory(nand)?);
-        // With a write buffer the flash alone is an earlier volume, which is whole: more than that nobody promised.
+        // With a write buffer the flash alone is an earlier volume, which is whole: more than that
+        // nobody promised.
         if with != without && newest >= of_memory && !self.buffers {
             let differs = |(one, other): &(&Look, &Look)| one != other;
             let first = with.iter().zip(&without).find(differs);

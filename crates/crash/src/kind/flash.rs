@@ -92,7 +92,8 @@ impl Kind for Flash {
         Ok(())
     }
 
-    /// About a segment of the smallest media: of a chip with hardly a sound block left the last may be in pieces.
+    /// About a segment of the smallest media: of a chip with hardly a sound block left the last may
+    /// be in pieces.
     fn slack_bytes(&self) -> u64 {
         4096
     }

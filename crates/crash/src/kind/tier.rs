@@ -44,7 +44,8 @@ impl Tier {
             node_cache_bytes: 0,
             // Some of them are read again.
             tail_bytes: self.shape.log_bytes / 16,
-            // With less, what only the fast disk acknowledges is let go of, and the log of the big one falls behind.
+            // With less, what only the fast disk acknowledges is let go of, and the log of the big
+            // one falls behind.
             pending_bytes: self.shape.log_bytes / if self.shape.acknowledge == Acknowledge::Either { 16 } else { 2 },
             either_bytes: self.shape.log_bytes / 8,
             // Of two blocks, one goes to its place at once: writes of the workloads are small.

@@ -1,8 +1,8 @@
 //! The options under which a run works: every shape meets every set of options as seeds go by.
 //!
-//! Every second run works under one of the named sets, the others under the next set of a matrix: every
-//! placement with every setting of the switches of index and inodes. A replay line names workload, shape and
-//! seed, and with them the options.
+//! Every second run works under one of the named sets, the others under the next set of a matrix:
+//! every placement with every setting of the switches of index and inodes. A replay line names
+//! workload, shape and seed, and with them the options.
 
 use crate::geometry::{SHAPES, Shape};
 use onode_flash::policy::{Placement, VictimPolicy, WearPolicy};
@@ -71,7 +71,8 @@ pub fn of(shape: &Shape, workload: &str, seed: u64) -> Variant {
     if turn.is_multiple_of(2) { VARIANTS[turn / 2 % VARIANTS.len()] } else { of_matrix(turn / 2) }
 }
 
-/// Set `number` of all placements with all settings of the switches; victims and wear policies take turns.
+/// Set `number` of all placements with all settings of the switches; victims and wear policies take
+/// turns.
 fn of_matrix(number: usize) -> Variant {
     let placements = Placement::ALL;
     let (placement, round) = (placements[number % placements.len()], number / placements.len());

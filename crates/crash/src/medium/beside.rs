@@ -1,5 +1,5 @@
-//! Flash and the memory beside it, cut together: every operation of either is a place, and what the memory keeps of what
-//! was not fenced is multiplied with what the cut leaves of the flash.
+//! Flash and the memory beside it, cut together: every operation of either is a place, and what the
+//! memory keeps of what was not fenced is multiplied with what the cut leaves of the flash.
 
 use crate::medium::memory::{Memory, MemoryImage, MemoryTrace};
 use crate::medium::nand::{NandMedium, NandTrace};
@@ -109,7 +109,8 @@ impl Nand for Beside {
 }
 
 impl Beside {
-    /// Does an operation of the flash and notes its place among those of the memory, if it took place.
+    /// Does an operation of the flash and notes its place among those of the memory, if it took
+    /// place.
     fn ordered(&mut self, operation: impl FnOnce(&mut NandMedium) -> Result<()>) -> Result<()> {
         let (before, done) = (self.memory.position(), self.nand.position());
         let result = operation(&mut self.nand);
@@ -139,8 +140,8 @@ pub struct BesideTrace {
     steps: Vec<Step>,
 }
 
-/// A variant is what is left of the flash's operation in the high half, none for one of the memory, and that of
-/// the memory in the low half.
+/// A variant is what is left of the flash's operation in the high half, none for one of the memory,
+/// and that of the memory in the low half.
 const HALF: usize = 1 << 12;
 
 impl Trace for BesideTrace {

@@ -1,5 +1,6 @@
-//! A fast and a big disk, cut together: each keeps, of what it was not told to flush, any of the units that it does not
-//! tear, and the fast one may be lost altogether or show what it held some time before.
+//! A fast and a big disk, cut together: each keeps, of what it was not told to flush, any of the
+//! units that it does not tear, and the fast one may be lost altogether or show what it held some
+//! time before.
 //!
 //! Positions count the changes of both in the order in which they were made.
 
@@ -288,7 +289,8 @@ impl Walk for DisksWalk<'_> {
         self.go_to(position);
         let left = *ALL.get(variant / CHOICES)?;
         let mut content = self.content.clone();
-        // The operation itself may have got through, in part or as a whole; a flush then makes part of it durable.
+        // The operation itself may have got through, in part or as a whole; a flush then makes part
+        // of it durable.
         if let Some(event) = self.trace.events.get(position)
             && !event.operation.is_flush()
         {

@@ -1,8 +1,8 @@
 //! Byte-addressable memory that a device owns while the explorer keeps a hand on it.
 //!
-//! To the device it is plain memory that forgets nothing. While recording is on it keeps every store with its bytes,
-//! every flush and every fence; what a cut among them leaves is for `walk`, which has
-//! [`SimPmem`](onode_media::SimPmem) say it.
+//! To the device it is plain memory that forgets nothing. While recording is on it keeps every
+//! store with its bytes, every flush and every fence; what a cut among them leaves is for `walk`,
+//! which has [`SimPmem`](onode_media::SimPmem) say it.
 
 use crate::medium::walk::MemoryWalk;
 use crate::medium::{Budget, Medium, Trace};
@@ -116,7 +116,8 @@ impl From<MemoryImage> for Recording {
 }
 
 impl Memory {
-    /// The device says which parts of the memory it makes anew anyway, and which make up what it shows.
+    /// The device says which parts of the memory it makes anew anyway, and which make up what it
+    /// shows.
     pub fn note(&self, volatile: Vec<Range<u64>>, durable: Vec<Range<u64>>) {
         if let Some(recording) = &mut self.0.lock().recording {
             let position = recording.events.len();
@@ -272,8 +273,9 @@ impl Trace for MemoryTrace {
         flushed * LINE_BYTES * 100 / (self.begin.bytes.len() as u64).max(1)
     }
 
-    /// All flushes and fences, what comes right after a fence, and stores that are flushed soon: the first of a row and
-    /// every eighth. What is stored elsewhere cannot be told from what was there, unless stores are durable at once.
+    /// All flushes and fences, what comes right after a fence, and stores that are flushed soon:
+    /// the first of a row and every eighth. What is stored elsewhere cannot be told from what was
+    /// there, unless stores are durable at once.
     fn places(&self, budget: &Budget) -> Vec<usize> {
         let mut all = Vec::new();
         let mut row = 0;
@@ -306,7 +308,8 @@ impl Trace for MemoryTrace {
         MemoryWalk::new(self)
     }
 
-    /// At the end of each call a fence would make everything durable that the device shows: no flush was forgotten.
+    /// At the end of each call a fence would make everything durable that the device shows: no
+    /// flush was forgotten.
     fn check_commits(&self) -> std::result::Result<(), String> {
         let mut walk = self.walk();
         for note in &self.notes {

@@ -1,10 +1,10 @@
-//! What cuts of a recorded run of a memory leave: the run is done again on [`SimPmem`], which knows what of it is
-//! durable, and every cut on the way asks it.
+//! What cuts of a recorded run of a memory leave: the run is done again on [`SimPmem`], which knows
+//! what of it is durable, and every cut on the way asks it.
 //!
-//! Where stores are durable at once all of them are done there. Else only those whose lines are flushed at some later
-//! time are, so that what the device never means to be durable does not drown what it does. Such stores are in no image but
-//! three: in *everything* they are all there, and in the two with *garbage* the lines that the device called volatile hold
-//! random bytes.
+//! Where stores are durable at once all of them are done there. Else only those whose lines are
+//! flushed at some later time are, so that what the device never means to be durable does not drown
+//! what it does. Such stores are in no image but three: in *everything* they are all there, and in
+//! the two with *garbage* the lines that the device called volatile hold random bytes.
 
 use crate::medium::Walk;
 use crate::medium::memory::{Event, MemoryImage, MemoryTrace, NEVER, SOON, lines};
@@ -27,8 +27,8 @@ const EVERYTHING_AND_GARBAGE: usize = 3;
 const WORDS: Range<usize> = 4..7;
 /// The same, and what is volatile is garbage.
 const WORDS_AND_GARBAGE: usize = 7;
-/// From here on: of the lines to be durable soon those whose bit is set, if they are not more than 8; else as many as
-/// drawn.
+/// From here on: of the lines to be durable soon those whose bit is set, if they are not more than
+/// 8; else as many as drawn.
 const SUBSETS: usize = 8;
 /// Lines of which all subsets are tried.
 const MOST_LINES: usize = 8;
@@ -117,7 +117,8 @@ impl<'a> MemoryWalk<'a> {
         lines.into_iter().filter(|line| line.is_flushed || is_soon(line.address)).map(|line| line.address).collect()
     }
 
-    /// Fills the lines with random bytes that the device called volatile, if it did not flush them since.
+    /// Fills the lines with random bytes that the device called volatile, if it did not flush them
+    /// since.
     fn add_garbage(&self, image: &mut [u8], seed: u64) {
         let notes = &self.trace.notes;
         let last = notes.partition_point(|note| note.position <= self.position);
@@ -133,8 +134,8 @@ impl<'a> MemoryWalk<'a> {
         }
     }
 
-    /// The first byte of the ranges that a fence at `position` would not make durable. The fence is done: what follows is
-    /// judged as if it had been there.
+    /// The first byte of the ranges that a fence at `position` would not make durable. The fence is
+    /// done: what follows is judged as if it had been there.
     pub(super) fn unflushed(&mut self, position: usize, ranges: &[Range<u64>]) -> Option<u64> {
         self.go_to(position);
         let _ = self.memory.fence();

@@ -1,7 +1,9 @@
-//! A volume filled to the last byte with files as a file system makes them, overwritten, opened again and emptied.
+//! A volume filled to the last byte with files as a file system makes them, overwritten, opened
+//! again and emptied.
 //!
-//! Which part it is in follows from the number of calls so far: a cut anywhere finds a volume that is nearly full, full or
-//! on the way to be empty, and what comes after the cut has to free something at once.
+//! Which part it is in follows from the number of calls so far: a cut anywhere finds a volume that
+//! is nearly full, full or on the way to be empty, and what comes after the cut has to free
+//! something at once.
 
 use crate::object::ObjectState;
 use onode_base::Prng;
@@ -120,8 +122,8 @@ pub fn overwrite(before: &ObjectState, prng: &mut Prng) -> (Transaction, ObjectS
     (transaction, state)
 }
 
-/// Some files go with their names: of those there are one in `share`. In which order follows from `seed`: as they were
-/// made, as the directory lists them, or the last first.
+/// Some files go with their names: of those there are one in `share`. In which order follows from
+/// `seed`: as they were made, as the directory lists them, or the last first.
 #[must_use]
 pub fn remove(before: &ObjectState, share: usize, seed: u64) -> (Transaction, ObjectState) {
     let (mut state, mut transaction) = (before.clone(), Transaction::new());

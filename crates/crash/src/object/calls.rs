@@ -87,8 +87,8 @@ fn change(object: ObjectId, state: &ObjectState, profile: &Profile, prng: &mut P
     }
 }
 
-/// An object is made again: one that is gone, or one that goes at once. Its new content and attributes are like the old
-/// ones or anything.
+/// An object is made again: one that is gone, or one that goes at once. Its new content and
+/// attributes are like the old ones or anything.
 fn remake(known: Option<ObjectId>, state: &ObjectState, profile: &Profile, prng: &mut Prng) -> Vec<Mutation> {
     let gone: Vec<ObjectId> = state.gone().collect();
     let mut mutations = Vec::new();
@@ -160,7 +160,8 @@ pub fn transaction<M>(
             }
         };
         for mutation in mutations {
-            // A time may survive without the removal that came with it: the states here cannot tell of such a one.
+            // A time may survive without the removal that came with it: the states here cannot tell
+            // of such a one.
             let was_read =
                 |one: &Mutation| matches!(one, Mutation::SetAccessTime { object, .. } if *object == mutation.object());
             if matches!(mutation, Mutation::Remove { .. }) && transaction.mutations.iter().any(was_read) {

@@ -35,7 +35,8 @@ pub struct Profile {
     pub remakes: u64,
     /// Overwrites of what is there rather than anything else, of 100 mutations.
     pub overwrites: u64,
-    /// Programs and erases that fail in the first run and what follows it, for every 100 erase blocks.
+    /// Programs and erases that fail in the first run and what follows it, for every 100 erase
+    /// blocks.
     pub failures: u64,
     /// Variants of damage tried at each operation; 0 for all.
     pub variants: usize,
@@ -74,7 +75,8 @@ pub const PROFILES: [Profile; 12] = [
     Profile { name: "attributes", attributes: 90, objects: 5, steps: 200, fill: 60, variants: 4, ..MIX },
     // Objects are mostly read, and go while that is still to be noted down.
     Profile { name: "read", reads: 70, removals: 8, durable: 30, remounts: 20, steps: 120, variants: 4, ..MIX },
-    // Objects are removed and made again under the same id, across checkpoints, mounts and the cleaner.
+    // Objects are removed and made again under the same id, across checkpoints, mounts and the
+    // cleaner.
     Profile {
         name: "remade",
         steps: 700,

@@ -148,7 +148,8 @@ impl ObjectState {
         }
     }
 
-    /// What a crash leaves of the access times, if it shows `found` and `states` are those that it may leave.
+    /// What a crash leaves of the access times, if it shows `found` and `states` are those that it
+    /// may leave.
     ///
     /// # Errors
     /// The first object with another access time.

@@ -1,8 +1,8 @@
 //! The cleaner: moves what is still needed off a segment, so that a checkpoint can set it free.
 //!
-//! Content goes to the cold stream and its extents follow; tree nodes and table pieces are only marked
-//! as changed, the next checkpoint writes them elsewhere. Nothing of this is logged: until that
-//! checkpoint the old places stay intact, and a crash simply forgets the move.
+//! Content goes to the cold stream and its extents follow; tree nodes and table pieces are only
+//! marked as changed, the next checkpoint writes them elsewhere. Nothing of this is logged: until
+//! that checkpoint the old places stay intact, and a crash simply forgets the move.
 
 pub mod joining;
 pub mod levelling;
@@ -58,7 +58,8 @@ impl Cleaning {
             return Some(item);
         };
         let (start, left) = (item.start + self.within, item.length - self.within);
-        // Parts end where pages do, so that no page is read twice, and less than a page is no part of its own.
+        // Parts end where pages do, so that no page is read twice, and less than a page is no part
+        // of its own.
         let whole = left < (MOVED_PAGES + 1) * payload_bytes;
         let length = if whole { left } else { MOVED_PAGES * payload_bytes - start % payload_bytes };
         let owner = Owner::Content { object, offset: offset + u64::from(self.within) };
@@ -73,8 +74,9 @@ impl Cleaning {
 }
 
 impl Core {
-    /// Cleans the segment that the victim policy names or, if `greedy`, the one that gives back most at once, if there is
-    /// one with at most `budget_bytes` to be moved. False if there is none.
+    /// Cleans the segment that the victim policy names or, if `greedy`, the one that gives back
+    /// most at once, if there is one with at most `budget_bytes` to be moved. False if there is
+    /// none.
     pub fn clean_one(&mut self, greedy: bool, budget_bytes: u64) -> Result<bool> {
         if greedy {
             self.cleaning = None;
@@ -87,8 +89,8 @@ impl Core {
         Ok(true)
     }
 
-    /// Makes sure that a segment is being cleaned which has at most `budget_bytes` left to be moved. False if
-    /// there is none.
+    /// Makes sure that a segment is being cleaned which has at most `budget_bytes` left to be
+    /// moved. False if there is none.
     pub fn begin_cleaning(&mut self, greedy: bool, budget_bytes: u64) -> Result<bool> {
         if self.being_cleaned().is_some_and(|left| left <= budget_bytes) {
             return Ok(true);
@@ -145,8 +147,8 @@ impl Core {
         Ok(())
     }
 
-    /// Moves about `bytes` of content off the segment being cleaned, or less if a checkpoint comes to be due; true
-    /// once nothing is left to be moved, or there is no room to move more.
+    /// Moves about `bytes` of content off the segment being cleaned, or less if a checkpoint comes
+    /// to be due; true once nothing is left to be moved, or there is no room to move more.
     pub fn clean_step(&mut self, bytes: u64) -> Result<bool> {
         let Some(mut cleaning) = self.cleaning.take() else { return Ok(true) };
         let segment = cleaning.segment;
@@ -197,7 +199,8 @@ impl Core {
         !self.can_write_nodes(0, u32::from(opens))
     }
 
-    /// Moves what is still needed of `item`, which lies at `location`, to rest on a worn segment if `levels`.
+    /// Moves what is still needed of `item`, which lies at `location`, to rest on a worn segment if
+    /// `levels`.
     pub fn move_item(&mut self, item: &Item, location: u64, levels: bool) -> Result<()> {
         match item.owner {
             Owner::Content { object, offset } => {
@@ -227,7 +230,8 @@ impl Core {
         }
     }
 
-    /// Moves to `stream` what `object` still refers to in `length` bytes at `location`, written for `offset`.
+    /// Moves to `stream` what `object` still refers to in `length` bytes at `location`, written for
+    /// `offset`.
     fn move_content(
         &mut self,
         object: ObjectId,
@@ -245,7 +249,8 @@ impl Core {
             let end = extent.end().min(until);
             from = end;
             let at = extent.piece.location + (start - extent.offset);
-            // Only if these very bytes are the ones in the segment; else they were overwritten since.
+            // Only if these very bytes are the ones in the segment; else they were overwritten
+            // since.
             if at != location + (start - offset) {
                 continue;
             }
@@ -254,7 +259,8 @@ impl Core {
         Ok(())
     }
 
-    /// Copies `piece`, which holds the bytes of `object` from `offset` on, to `stream`, with what it takes along.
+    /// Copies `piece`, which holds the bytes of `object` from `offset` on, to `stream`, with what
+    /// it takes along.
     fn move_bytes(&mut self, object: ObjectId, offset: u64, piece: Piece, stream: Stream) -> Result<()> {
         let (start, pieces) = self.with_neighbours(object, offset, piece)?;
         if pieces.len() > 1 {

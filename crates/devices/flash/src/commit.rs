@@ -138,7 +138,8 @@ impl Core {
         self.log.append_record(&Record::Commit { transaction: self.log.transaction, changes })
     }
 
-    /// Appends content to the streams that the placement policy names, or in one run to the journal.
+    /// Appends content to the streams that the placement policy names, or in one run to the
+    /// journal.
     fn write_content(
         &mut self,
         object: ObjectId,
@@ -210,23 +211,24 @@ impl Core {
             || (self.log.journal_pages + self.log.mixed_pages >= self.checkpoint_pages && self.is_tight())
     }
 
-    /// So many of them are the bound: two pages for each of the journal, less what one more commit and the search for
-    /// the journal's end may add.
+    /// So many of them are the bound: two pages for each of the journal, less what one more commit
+    /// and the search for the journal's end may add.
     const fn reads_allowed(&self) -> u32 {
         let pages = 2 * self.checkpoint_pages;
         pages - pages / 16
     }
 
-    /// About the pages that a mount would read after a cut now: those of the journal that its way back leads through, and
-    /// the node behind each that changed.
+    /// About the pages that a mount would read after a cut now: those of the journal that its way
+    /// back leads through, and the node behind each that changed.
     fn replay_reads(&self) -> u32 {
         self.log.echoes.reads().saturating_add(self.tree.dirty_nodes() as u32)
     }
 
-    /// The first write of a session is a superblock. It repeats the newest one, which a second cut might
-    /// take away, and reserves sequence numbers that no session had: a session that left only segments
-    /// which no superblock came to know has left pages that must not be taken for those of this one. Once it is
-    /// written, the checkpoint before is of no use any more, and what was held for it is free.
+    /// The first write of a session is a superblock. It repeats the newest one, which a second cut
+    /// might take away, and reserves sequence numbers that no session had: a session that left only
+    /// segments which no superblock came to know has left pages that must not be taken for those of
+    /// this one. Once it is written, the checkpoint before is of no use any more, and what was held
+    /// for it is free.
     pub fn prepare_writing(&mut self) -> Result<()> {
         self.clean = false;
         if !self.session_begun {

@@ -41,7 +41,8 @@ pub struct Statistics {
     pub segments_cleaned: u64,
     /// Bytes of content that the cleaner moved.
     pub bytes_moved: u64,
-    /// Segments whose content was moved for the sake of wear, and its bytes; they count as cleaned and moved too.
+    /// Segments whose content was moved for the sake of wear, and its bytes; they count as cleaned
+    /// and moved too.
     pub segments_levelled: u64,
     /// See `segments_levelled`.
     pub bytes_levelled: u64,
@@ -108,7 +109,8 @@ pub struct Core {
     pub held_fits: bool,
     /// What happened to the volume at its mount, for who watches over it.
     pub events: Vec<Condition>,
-    /// The volume was taken up from the memory, and nobody has seen yet that the flash is the one it belongs to.
+    /// The volume was taken up from the memory, and nobody has seen yet that the flash is the one
+    /// it belongs to.
     pub unconfirmed: bool,
     /// Clean nodes in memory, by location.
     pub nodes: Lru<u64, Arc<Node>>,
@@ -148,13 +150,15 @@ pub struct Core {
     pub session_begun: bool,
     /// The segment that is being cleaned.
     pub cleaning: Option<Cleaning>,
-    /// Segments that the cleaner emptied but for pieces of the segment table, which the next checkpoint moves.
+    /// Segments that the cleaner emptied but for pieces of the segment table, which the next
+    /// checkpoint moves.
     pub emptied: BTreeSet<u32>,
     /// Segments that the cleaner could not empty because something on them is damaged.
     pub stuck: BTreeSet<u32>,
     /// Where and how the journal is damaged, if it is.
     pub journal_damage: Option<String>,
-    /// That it ends before what was durable once, if it does: nothing follows that could be damaged by going on.
+    /// That it ends before what was durable once, if it does: nothing follows that could be damaged
+    /// by going on.
     pub journal_short: Option<String>,
     /// What a replay left to be done.
     pub pending: Recovery,

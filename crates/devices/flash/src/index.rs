@@ -1,9 +1,10 @@
-//! The seam behind which the device keeps what it knows of its objects: onodes, attributes and the places of
-//! their content, as entries in the order of their keys.
+//! The seam behind which the device keeps what it knows of its objects: onodes, attributes and the
+//! places of their content, as entries in the order of their keys.
 //!
-//! Everything above asks and changes entries here and nowhere else, and what was deferred of them is settled first; where they are kept is nobody's business but this
-//! module's. The wandering tree on flash keeps all of them; beside it a memory may keep onodes and extents, and
-//! answers for them.
+//! Everything above asks and changes entries here and nowhere else, and what was deferred of them
+//! is settled first; where they are kept is nobody's business but this module's. The wandering tree
+//! on flash keeps all of them; beside it a memory may keep onodes and extents, and answers for
+//! them.
 
 pub mod apply;
 pub mod attach;
@@ -35,8 +36,8 @@ impl Core {
         Ok(found.flatten())
     }
 
-    /// Visits entries of the kind of `from`, and perhaps others, in order of their keys from the first at or after
-    /// `from`, until `visit` returns false.
+    /// Visits entries of the kind of `from`, and perhaps others, in order of their keys from the
+    /// first at or after `from`, until `visit` returns false.
     pub fn entries(&mut self, from: &Key, visit: &mut dyn FnMut(&Key, &[u8]) -> bool) -> Result<()> {
         self.settle_walk(from)?;
         if self.bpram.is_some() && keeps(from.kind) {

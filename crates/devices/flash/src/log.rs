@@ -1,10 +1,10 @@
 //! The log: streams of bytes over the segments; reading back what they hold is in [`reading`].
 //!
-//! The journal fills one page in memory at a time, content from the front, record frames from the back,
-//! and programs it when it is full or has to be durable. The other streams collect a few pages, so
-//! that media with a cost per request see few. Bytes are readable from the moment they were
-//! appended. A segment is sealed with a summary once only the summary's room is left. What happens
-//! when a program fails is told in [`failure`].
+//! The journal fills one page in memory at a time, content from the front, record frames from the
+//! back, and programs it when it is full or has to be durable. The other streams collect a few
+//! pages, so that media with a cost per request see few. Bytes are readable from the moment they
+//! were appended. A segment is sealed with a summary once only the summary's room is left. What
+//! happens when a program fails is told in [`failure`].
 
 pub mod access;
 pub mod compact;
@@ -80,8 +80,9 @@ pub struct Log {
     pub index_stream: Stream,
     /// The journal segment after the open one, reserved with its sequence number.
     pub next_journal: (u32, u32),
-    /// An erase or a program failed: what was logged since the last checkpoint is not all to be found, and
-    /// the next checkpoint, due as soon as a transaction is complete, has to stand in for it.
+    /// An erase or a program failed: what was logged since the last checkpoint is not all to be
+    /// found, and the next checkpoint, due as soon as a transaction is complete, has to stand in
+    /// for it.
     pub chain_broken: bool,
     /// Content of failed programs, readable from memory only.
     stranded: Vec<Stranded>,
@@ -197,8 +198,9 @@ impl Log {
         Ok(())
     }
 
-    /// Logs that the open segment of `stream` exists, before the first record places content there. What only
-    /// the cleaner fills needs no record: until a checkpoint knows it, nothing refers to it.
+    /// Logs that the open segment of `stream` exists, before the first record places content there.
+    /// What only the cleaner fills needs no record: until a checkpoint knows it, nothing refers to
+    /// it.
     fn log_opened(&mut self, stream: Stream) -> Result<()> {
         let Some(open) = self.open[stream as usize].as_mut().filter(|open| !open.from_users) else { return Ok(()) };
         open.from_users = true;
@@ -249,7 +251,8 @@ impl Log {
         u64::from(self.pages_left(Stream::Index).saturating_sub(node_pages)) * self.payload() as u64 / 32 * 31
     }
 
-    /// Makes sure that the open segment of `stream` takes content, with at least `pages` pages left.
+    /// Makes sure that the open segment of `stream` takes content, with at least `pages` pages
+    /// left.
     fn prepare(&mut self, stream: Stream, pages: u32) -> Result<()> {
         if self.open[stream as usize].is_some() && self.pages_left(stream) < pages.max(1) {
             self.seal(stream)?;
@@ -265,14 +268,15 @@ impl Log {
         let pages = match stream {
             Stream::Journal => return self.store.layout.journal_bytes(),
             Stream::Data | Stream::Index => self.buffer_pages,
-            // What a step of the cleaner moved is programmed with it, and not all at once by a checkpoint.
+            // What a step of the cleaner moved is programmed with it, and not all at once by a
+            // checkpoint.
             _ => self.buffer_pages.min(COLD_PAGES_MAX),
         };
         self.payload() * pages
     }
 
-    /// Appends as much of `bytes` as goes into one unbroken run; returns where it lies. At least one byte
-    /// is taken. `owner` is that of the first byte.
+    /// Appends as much of `bytes` as goes into one unbroken run; returns where it lies. At least
+    /// one byte is taken. `owner` is that of the first byte.
     pub fn append(&mut self, stream: Stream, writer: Writer, bytes: &[u8], owner: Owner) -> Result<Piece> {
         loop {
             if let Some(piece) = self.append_some(stream, writer, bytes, owner)? {
@@ -346,12 +350,14 @@ impl Log {
         }
     }
 
-    /// As [`append_whole`](Self::append_whole); `None` if the open segment had to be given up half-way.
+    /// As [`append_whole`](Self::append_whole); `None` if the open segment had to be given up
+    /// half-way.
     fn append_run(&mut self, stream: Stream, bytes: &[u8], owner: Owner) -> Result<Option<u64>> {
         let payload = self.payload();
         let open = self.open[stream as usize].as_ref();
         let within = open.map_or(0, |open| open.position(payload).1);
-        // A page that ends with records ends the run: then it begins on the next one, or behind a page of echoes.
+        // A page that ends with records ends the run: then it begins on the next one, or behind a
+        // page of echoes.
         let follows = stream == Stream::Journal && open.is_none_or(|open| !open.records.is_empty());
         let before = if follows { 2 } else { 0 };
         self.prepare(stream, before + (within + bytes.len()).div_ceil(payload) as u32)?;
@@ -382,8 +388,8 @@ impl Log {
         Ok(Some(location))
     }
 
-    /// Bytes of content that the buffer of `stream` takes before it has to be programmed: in the journal no
-    /// more than a page, whose records may go on in the spare area.
+    /// Bytes of content that the buffer of `stream` takes before it has to be programmed: in the
+    /// journal no more than a page, whose records may go on in the spare area.
     fn content_room(&self, stream: Stream) -> usize {
         let Some(open) = &self.open[stream as usize] else { return 0 };
         let room = self.buffer_bytes(stream).saturating_sub(open.front.len() + open.records.len());
@@ -396,7 +402,8 @@ impl Log {
             .is_some_and(|open| open.front.len() + open.records.len() >= self.buffer_bytes(stream))
     }
 
-    /// Programs what waits in the buffer of `stream`. Content goes before the journal page that places it.
+    /// Programs what waits in the buffer of `stream`. Content goes before the journal page that
+    /// places it.
     pub fn program_page(&mut self, stream: Stream) -> Result<()> {
         if stream == Stream::Journal && !is_planted(Bug::RecordBeforeData) {
             self.program_users()?;
@@ -548,8 +555,8 @@ impl Log {
 }
 
 impl Log {
-    /// Bytes that the content streams still take in their open segments, those apart that users alone fill and
-    /// that only gives worn segments rest.
+    /// Bytes that the content streams still take in their open segments, those apart that users
+    /// alone fill and that only gives worn segments rest.
     pub fn moving_room(&self, placement: Placement) -> u64 {
         let takes = |stream: &Stream| match stream {
             Stream::Journal => placement == Placement::Combined,

@@ -1,4 +1,5 @@
-//! What lies on the flash: pages and how they are read and programmed, superblocks, the division of the chip, errors.
+//! What lies on the flash: pages and how they are read and programmed, superblocks, the division of
+//! the chip, errors.
 
 pub mod errors;
 pub mod format;

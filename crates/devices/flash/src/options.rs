@@ -18,7 +18,8 @@ pub struct FormatOptions {
     pub blocks_per_segment: Option<u16>,
     /// Where content goes, unless a mount says otherwise; `None` leaves it to the device.
     pub placement: Option<Placement>,
-    /// Which segment the cleaner takes, unless a mount says otherwise; `None` leaves it to the device.
+    /// Which segment the cleaner takes, unless a mount says otherwise; `None` leaves it to the
+    /// device.
     pub victim: Option<VictimPolicy>,
     /// How wear is spread, unless a mount says otherwise; `None` leaves it to the device.
     pub wear: Option<WearPolicy>,
@@ -31,9 +32,10 @@ impl Default for FormatOptions {
 }
 
 impl FormatOptions {
-    /// Segment size in erase blocks for `shape`: 256 KiB as in paper 1, more where that made over 1,536
-    /// segments, less where it made under 64. On tiny media up to a 32nd of all, so that some tree nodes
-    /// fit side by side. Always a multiple of the chips, over which the pages of a segment are divided.
+    /// Segment size in erase blocks for `shape`: 256 KiB as in paper 1, more where that made over
+    /// 1,536 segments, less where it made under 64. On tiny media up to a 32nd of all, so that some
+    /// tree nodes fit side by side. Always a multiple of the chips, over which the pages of a
+    /// segment are divided.
     #[must_use]
     pub fn blocks_per_segment(&self, shape: &Geometry) -> u16 {
         let block_bytes = (u64::from(shape.page_bytes) * u64::from(shape.pages_per_block)).max(1);
@@ -69,8 +71,8 @@ impl Policies {
         }
     }
 
-    /// Those that a superblock tells, as far as the mount does not. What a later version stored and this one
-    /// does not know is taken for nothing: policies never decide what can be read.
+    /// Those that a superblock tells, as far as the mount does not. What a later version stored and
+    /// this one does not know is taken for nothing: policies never decide what can be read.
     pub fn stored(superblock: &Superblock, mount: &MountOptions) -> Self {
         let placement = superblock.placement.checked_sub(1).and_then(Placement::from_byte);
         let victim = superblock.victim.checked_sub(1).and_then(VictimPolicy::from_byte);
@@ -123,19 +125,20 @@ impl Policies {
 pub struct MountOptions {
     /// Change nothing on the medium; the journal is replayed in memory only.
     pub read_only: bool,
-    /// Mount although the medium holds less than was promised; otherwise that is refused as `Loss`, and nothing is changed.
+    /// Mount although the medium holds less than was promised; otherwise that is refused as `Loss`,
+    /// and nothing is changed.
     pub accept_loss: bool,
     /// Memory for clean tree nodes, in bytes (paper 1, section V: 50 KB for 128 MB).
     pub node_cache_bytes: usize,
-    /// Memory for tree nodes that wait for the next checkpoint, in bytes; `None` chooses by the size of
-    /// the medium. More memory means fewer index pages and a longer replay.
+    /// Memory for tree nodes that wait for the next checkpoint, in bytes; `None` chooses by the
+    /// size of the medium. More memory means fewer index pages and a longer replay.
     pub dirty_node_bytes: Option<usize>,
     /// Memory for pages read, in bytes (paper 1: 10 KB of onodes).
     pub page_cache_bytes: usize,
     /// Memory in which each stream but the journal collects pages, in bytes: one page at least.
     pub write_buffer_bytes: usize,
-    /// Journal pages between two checkpoints; `None` chooses by the size of the medium. It bounds the
-    /// page reads of a mount after a crash.
+    /// Journal pages between two checkpoints; `None` chooses by the size of the medium. It bounds
+    /// the page reads of a mount after a crash.
     pub checkpoint_pages: Option<u32>,
     /// Where content goes from now on; `None` keeps what the volume was made with.
     pub placement: Option<Placement>,
@@ -143,14 +146,14 @@ pub struct MountOptions {
     pub victim: Option<VictimPolicy>,
     /// How wear is spread from now on; `None` keeps what the volume was made with.
     pub wear: Option<WearPolicy>,
-    /// Runs of pages are one entry of the index. Off, every page has its own: the comparison of paper 1,
-    /// section V.C.
+    /// Runs of pages are one entry of the index. Off, every page has its own: the comparison of
+    /// paper 1, section V.C.
     pub extents: bool,
-    /// Access times in memory that no onode has yet, under the placement *split+atime*; with more, the onodes
-    /// take over all of them.
+    /// Access times in memory that no onode has yet, under the placement *split+atime*; with more,
+    /// the onodes take over all of them.
     pub pending_access_times: usize,
-    /// Small contents and directory entries of several commits share pages. Off, each takes pages of its
-    /// own: the comparison of paper 1, section V.D.
+    /// Small contents and directory entries of several commits share pages. Off, each takes pages
+    /// of its own: the comparison of paper 1, section V.D.
     pub small_object_buffer: bool,
 }
 

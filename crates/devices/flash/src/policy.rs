@@ -1,5 +1,5 @@
-//! Policies as pure functions: which stream bytes go to, which segment the cleaner takes, and how wear
-//! is spread.
+//! Policies as pure functions: which stream bytes go to, which segment the cleaner takes, and how
+//! wear is spread.
 //!
 //! They see numbers and return numbers; they read nothing, draw no randomness of their own and know
 //! neither medium nor log. So the device and the simulator of `onode lab policy` run the same code.

@@ -1,4 +1,5 @@
-//! Volumes with their index in a memory beside the flash: the conformance suite, and the ways of a mount.
+//! Volumes with their index in a memory beside the flash: the conformance suite, and the ways of a
+//! mount.
 
 mod common;
 
@@ -24,7 +25,8 @@ fn a_clean_mount_reads_no_page_of_flash_however_full() {
         assert_eq!(pair.mount(), MountPath::Memory);
         assert_eq!(pair.reads() - before, 0, "{blocks} blocks, {steps} steps");
         assert_eq!(look(pair.device()), seen);
-        // Nor does finding out where the bytes of an object lie, once the two are known to belong together.
+        // Nor does finding out where the bytes of an object lie, once the two are known to belong
+        // together.
         let before = pair.reads();
         for (object, ..) in &seen {
             pair.device().stat(*object).unwrap();

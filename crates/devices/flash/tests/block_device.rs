@@ -1,5 +1,6 @@
-//! The device on block devices: the conformance suite in a file, and what such devices do beyond a chip:
-//! they show old content where something was erased, and lose what was not flushed sector by sector.
+//! The device on block devices: the conformance suite in a file, and what such devices do beyond a
+//! chip: they show old content where something was erased, and lose what was not flushed sector by
+//! sector.
 
 #[cfg(target_os = "linux")]
 mod linux {

@@ -1,11 +1,12 @@
 //! Every option with every other one: the conformance suite over a covering array of all pairs.
 //!
-//! Pairs of placement, victim and wear policy, extents, small-object buffer, bytes of a page, pages of a
-//! block and spare area. Lists of policies are read from the device: a new one is covered by being there.
-//! Each row runs the whole suite but for what takes long and differs little: of the random histories one
-//! with crashes and one without, a different one in each row (every policy meets all of them), tiny objects until nothing
-//! fits only where erase blocks, and with them the smallest volume, are small, and full volumes of files only if asked for.
-//! What a combination is known not to keep is named in [`Combination::deviation`] and counted as skipped.
+//! Pairs of placement, victim and wear policy, extents, small-object buffer, bytes of a page, pages
+//! of a block and spare area. Lists of policies are read from the device: a new one is covered by
+//! being there. Each row runs the whole suite but for what takes long and differs little: of the
+//! random histories one with crashes and one without, a different one in each row (every policy
+//! meets all of them), tiny objects until nothing fits only where erase blocks, and with them the
+//! smallest volume, are small, and full volumes of files only if asked for. What a combination is
+//! known not to keep is named in [`Combination::deviation`] and counted as skipped.
 
 mod common;
 
@@ -80,7 +81,8 @@ fn histories(rows: &[Vec<usize>]) -> Vec<usize> {
 }
 
 impl Combination {
-    /// Row `number` of the array: every second pair of rows writes pages as they come, the others gather some first.
+    /// Row `number` of the array: every second pair of rows writes pages as they come, the others
+    /// gather some first.
     fn of(number: usize, row: &[usize]) -> Self {
         let write_buffer_bytes =
             if number % 4 < 2 { GATHERED_BYTES } else { MountOptions::default().write_buffer_bytes };
@@ -112,7 +114,8 @@ impl Combination {
         self.shape.page_bytes * self.shape.pages_per_block
     }
 
-    /// Why the device is known not to keep what a case asks under these options. Counted as skipped.
+    /// Why the device is known not to keep what a case asks under these options. Counted as
+    /// skipped.
     fn deviation(&self, case: &str) -> Option<&'static str> {
         match case {
             "space::space_returns_over_many_cycles" | "space::half_the_space_returns"
@@ -133,7 +136,8 @@ impl Combination {
             let history = HISTORIES[history];
             let is_other_history = case.name.starts_with("differential::") && !case.name.ends_with(history);
             let is_large = self.block_bytes() > TINY_BLOCK_BYTES_MAX;
-            // Full volumes take minutes in a row: `ONODE_FULL_COMBINATIONS` asks for them, as scripts/soak does.
+            // Full volumes take minutes in a row: `ONODE_FULL_COMBINATIONS` asks for them, as
+            // scripts/soak does.
             let is_left_to_the_soak = case.name.starts_with("full::") && !asked_full();
             let is_other_size = is_large && case.name == "space::fill_with_tiny_objects";
             if is_other_history || is_other_size || is_left_to_the_soak {

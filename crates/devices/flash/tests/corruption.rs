@@ -1,5 +1,5 @@
-//! Honest about damage (N6): whatever bits of a volume change, no read gives a wrong byte, what is not
-//! damaged stays readable, and the check reports what a read would meet.
+//! Honest about damage (N6): whatever bits of a volume change, no read gives a wrong byte, what is
+//! not damaged stays readable, and the check reports what a read would meet.
 
 mod common;
 
@@ -69,8 +69,8 @@ fn volume(shape: Geometry, seed: u64) -> Volume {
     Volume { now: nand.with(|nand| nand.clone()), earlier, states }
 }
 
-/// Whether everything that can be read is as in `state`, and whether anything could not be read. What
-/// differs silently is `Err`.
+/// Whether everything that can be read is as in `state`, and whether anything could not be read.
+/// What differs silently is `Err`.
 fn compare(device: &FlashDevice, state: &State) -> Result<bool, String> {
     let mut damaged = false;
     match device.list(ObjectId(0), 1000) {
@@ -149,7 +149,8 @@ fn judge(volume: &Volume, medium: &Patched) -> Result<(), String> {
                     return Err("behind a damaged journal is no state that ever was".into());
                 }
             }
-            // The very last page of the journal, which holds one commit: a power cut leaves the same.
+            // The very last page of the journal, which holds one commit: a power cut leaves the
+            // same.
             Err(_) if compare(&device, &volume.states[volume.states.len() - 2]).is_ok() => {}
             Err(why) => return Err(format!("silently wrong (read_only {read_only}): {why}")),
         }

@@ -28,8 +28,8 @@ fn durable(flash: &Flash, fill: impl FnOnce(&mut Transaction)) -> u64 {
     counts(flash).programs - before
 }
 
-/// Durable commits whose payload fits a page cost one page program; checkpoints, which come every 18
-/// journal pages on so small a volume, add the rest.
+/// Durable commits whose payload fits a page cost one page program; checkpoints, which come every
+/// 18 journal pages on so small a volume, add the rest.
 #[test]
 fn a_synced_operation_that_fits_a_page_costs_one_program() {
     let flash = Flash::holding(SMALL, 8 << 20);

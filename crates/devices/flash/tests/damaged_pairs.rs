@@ -1,5 +1,6 @@
-//! Every structure of a memory beside the flash damaged, of a volume that was closed and of one that was cut: what was
-//! acknowledged is there, or the mount refuses and says what is lost. Never less in silence.
+//! Every structure of a memory beside the flash damaged, of a volume that was closed and of one
+//! that was cut: what was acknowledged is there, or the mount refuses and says what is lost. Never
+//! less in silence.
 
 mod common;
 
@@ -16,7 +17,8 @@ use std::sync::Arc;
 const PLAIN: MemoryOptions = MemoryOptions { rebuild: false, spill: true, buffer: false, log_bytes: None };
 const BUFFERED: MemoryOptions = MemoryOptions { buffer: true, ..PLAIN };
 
-/// Mounts the pair with `image` as its memory: everything is there, or it is refused as a loss. True if it was refused.
+/// Mounts the pair with `image` as its memory: everything is there, or it is refused as a loss.
+/// True if it was refused.
 fn judge(pair: &Pair, image: Vec<u8>, seen: &[Look], what: &str) -> bool {
     let mut damaged = Pair {
         nand: common::Shared::holding(pair.nand.with(|nand| nand.clone())),
@@ -112,7 +114,8 @@ fn a_damaged_write_buffer_loses_nothing_in_silence() {
     }
 }
 
-/// Of a cut volume each entry of the buffer but the last: what a cut may have torn nobody can tell from what was damaged.
+/// Of a cut volume each entry of the buffer but the last: what a cut may have torn nobody can tell
+/// from what was damaged.
 #[test]
 fn an_entry_damaged_in_the_middle_of_the_write_buffer_is_a_loss() {
     let pair = Pair::on(Geometry { blocks: 96, ..SMALL }, 96 << 10, BUFFERED);

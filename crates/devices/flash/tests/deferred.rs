@@ -1,5 +1,5 @@
-//! Changes that a mount takes over from the journal without applying them: few reads wherever they lie, nothing lost
-//! by a second cut, nothing counted twice.
+//! Changes that a mount takes over from the journal without applying them: few reads wherever they
+//! lie, nothing lost by a second cut, nothing counted twice.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Programs and erases that fail: the content goes elsewhere, the block is retired, nothing that was
-//! acknowledged is lost, and the device stays writable as long as there are blocks left.
+//! Programs and erases that fail: the content goes elsewhere, the block is retired, nothing that
+//! was acknowledged is lost, and the device stays writable as long as there are blocks left.
 
 mod common;
 
@@ -39,8 +39,8 @@ fn object(device: &FlashDevice) -> ObjectId {
     object
 }
 
-/// Commits of all sizes, some of them durable, until every stream has gone through several segments and
-/// the cleaner has worked.
+/// Commits of all sizes, some of them durable, until every stream has gone through several segments
+/// and the cleaner has worked.
 fn work(device: &FlashDevice, rounds: u64) -> Contents {
     let mut prng = Prng::new(7);
     let mut all: Contents = (0..8).map(|_| (object(device), vec![0; 9000])).collect();
@@ -157,7 +157,8 @@ fn the_block_of_a_failed_program_is_retired() {
     assert!(counters.contains(&("segments_bad".into(), 5)) && counters.contains(&("segments_failing".into(), 0)));
 }
 
-/// Random histories with crashes, on chips of several shapes some of whose programs and erases fail.
+/// Random histories with crashes, on chips of several shapes some of whose programs and erases
+/// fail.
 #[test]
 fn random_histories_on_failing_chips() {
     for (shape, name) in [(TINY, "tiny"), (SHAPE, "spare"), (STRIPED, "striped"), (LARGE, "large")] {
@@ -179,8 +180,8 @@ fn random_histories_on_failing_chips() {
     }
 }
 
-/// Programs fail more and more often, until the device has to give up: everything acknowledged as durable
-/// stays readable, in memory and after a mount.
+/// Programs fail more and more often, until the device has to give up: everything acknowledged as
+/// durable stays readable, in memory and after a mount.
 #[test]
 fn a_chip_that_dies_keeps_what_was_acknowledged() {
     for seed in 1..20 {

@@ -1,5 +1,5 @@
-//! Full volumes: what replaces content is taken at 100 %, what frees is never refused, and a memory beside the flash that is
-//! full refuses objects and never the content of one.
+//! Full volumes: what replaces content is taken at 100 %, what frees is never refused, and a memory
+//! beside the flash that is full refuses objects and never the content of one.
 
 mod common;
 

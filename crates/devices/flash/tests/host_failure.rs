@@ -1,5 +1,5 @@
-//! A medium in a file of a host: when the host itself fails, what was not flushed survives in part and in
-//! any order. The volume still shows a prefix of its commits and stays writable.
+//! A medium in a file of a host: when the host itself fails, what was not flushed survives in part
+//! and in any order. The volume still shows a prefix of its commits and stays writable.
 
 use onode_base::Prng;
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};
@@ -164,7 +164,8 @@ fn the_same_where_pages_wait_to_be_filled() {
     }
 }
 
-/// Tails of synced writes wait in a page that later writes fill, and those may be lost with the page.
+/// Tails of synced writes wait in a page that later writes fill, and those may be lost with the
+/// page.
 #[test]
 fn what_was_synced_outlives_a_page_that_is_lost() {
     for seed in 0..8 {
@@ -218,8 +219,8 @@ fn large_unflushed_writes_are_there_whole_or_not_at_all() {
     }
 }
 
-/// Several programs write and sync at the same time: what one of them was told is durable outlives the host, whoever
-/// made the flush and whatever else was being written.
+/// Several programs write and sync at the same time: what one of them was told is durable outlives
+/// the host, whoever made the flush and whatever else was being written.
 #[test]
 fn what_was_synced_beside_others_outlives_the_host() {
     for spare_bytes in [0, 16] {

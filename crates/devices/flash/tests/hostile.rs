@@ -1,5 +1,5 @@
-//! Images made by somebody who means harm: structures with sound checksums and absurd content. Nothing
-//! may panic, go on for ever or ask for absurd amounts of memory.
+//! Images made by somebody who means harm: structures with sound checksums and absurd content.
+//! Nothing may panic, go on for ever or ask for absurd amounts of memory.
 
 mod common;
 

@@ -23,8 +23,8 @@ fn put(device: &FlashDevice, object: ObjectId, create: bool, bytes: usize, durab
     device.commit(transaction, durability).unwrap();
 }
 
-/// Reads of a mount: clean; and the most of several, each after a cut somewhere in a run of synced writes,
-/// creations and removals.
+/// Reads of a mount: clean; and the most of several, each after a cut somewhere in a run of synced
+/// writes, creations and removals.
 fn reads(blocks: u32, fill_percent: u64) -> (u64, u64) {
     let mut flash = Flash::on(Shared::new(shape(blocks)));
     let device = flash.device.take().unwrap();

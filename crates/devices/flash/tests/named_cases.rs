@@ -1,5 +1,5 @@
-//! What broke YAFFS, and what the format of paper 3 leaves open, on flash with a memory beside it: each by its number in
-//! the catalogue of failures.
+//! What broke YAFFS, and what the format of paper 3 leaves open, on flash with a memory beside it:
+//! each by its number in the catalogue of failures.
 
 mod common;
 
@@ -26,7 +26,8 @@ fn mounted(nand: &Shared, image: &[u8], beside: &MemoryOptions) -> onode_object:
         .and_then(|(device, path)| device.confirm().map(|()| (device, path)))
 }
 
-/// YAFFS: files were changed after the checkpoint, which was believed all the same, and went back to what they were.
+/// YAFFS: files were changed after the checkpoint, which was believed all the same, and went back
+/// to what they were.
 #[test]
 fn case_15_an_old_checkpoint_is_not_believed() {
     for beside in [OFF, ON] {
@@ -182,8 +183,8 @@ impl Nand for CutTogether {
     }
 }
 
-/// CMFS: what is cut while records are replaced, whatever of it survives and whichever of anchor and records does; nothing
-/// old is given up before the new counts.
+/// CMFS: what is cut while records are replaced, whatever of it survives and whichever of anchor
+/// and records does; nothing old is given up before the new counts.
 #[test]
 fn case_40_records_are_replaced_wholly_or_not_at_all() {
     for beside in [OFF, ON] {

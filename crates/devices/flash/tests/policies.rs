@@ -1,5 +1,5 @@
-//! Every placement with every victim policy: cleaning, cuts in between, and other policies at the next mount. The
-//! conformance suite runs over all of them in `combinations.rs`.
+//! Every placement with every victim policy: cleaning, cuts in between, and other policies at the
+//! next mount. The conformance suite runs over all of them in `combinations.rs`.
 
 mod common;
 

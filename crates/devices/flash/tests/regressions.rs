@@ -25,7 +25,8 @@ fn cleaning_ends_when_an_extent_reaches_past_the_bytes_moved() {
         transaction.write(first, page * 496, vec![1; 496]).write(second, page * 496, vec![2; 496]);
         device.commit(transaction, Durability::Buffered).unwrap();
     }
-    // Each of these extents covers the places that several items of the old segments were written for.
+    // Each of these extents covers the places that several items of the old segments were written
+    // for.
     let mut transaction = Transaction::new();
     transaction.write(first, 0, vec![3; 496 * 60]);
     device.commit(transaction, Durability::Durable).unwrap();
@@ -37,8 +38,9 @@ fn cleaning_ends_when_an_extent_reaches_past_the_bytes_moved() {
     }
 }
 
-/// A session that was cut before anything of it was durable left pages of the sequence number that the
-/// next session gave to its next journal segment; the mount after that one took them for a damaged journal.
+/// A session that was cut before anything of it was durable left pages of the sequence number that
+/// the next session gave to its next journal segment; the mount after that one took them for a
+/// damaged journal.
 #[test]
 fn pages_of_a_lost_session_are_not_taken_for_those_of_the_next() {
     let mut flash = Flash::holding(TINY, 100_000);
@@ -57,8 +59,9 @@ fn pages_of_a_lost_session_are_not_taken_for_those_of_the_next() {
     assert_eq!(flash.device().info().read_only, None);
 }
 
-/// What a close set free was reusable only after a second checkpoint of the same session. So sessions that wrote a little
-/// and closed used up one fresh segment after the other, and two cuts of the next ones left a recovery none.
+/// What a close set free was reusable only after a second checkpoint of the same session. So
+/// sessions that wrote a little and closed used up one fresh segment after the other, and two cuts
+/// of the next ones left a recovery none.
 #[test]
 fn sessions_that_write_one_checkpoint_each_use_up_nothing() {
     let mut flash = Flash::holding(TINY, 20_000);
@@ -82,8 +85,8 @@ fn sessions_that_write_one_checkpoint_each_use_up_nothing() {
     assert_eq!(free[10], free[59], "{free:?}");
 }
 
-/// A commit record that crossed the end of a journal segment had the record that names the segment after
-/// the new one between its frames, and the replay refused it.
+/// A commit record that crossed the end of a journal segment had the record that names the segment
+/// after the new one between its frames, and the replay refused it.
 #[test]
 fn a_commit_record_crosses_the_end_of_a_journal_segment() {
     // Attributes are index, which counts twice where it is most of a volume.
@@ -115,8 +118,8 @@ fn a_commit_record_crosses_the_end_of_a_journal_segment() {
     }
 }
 
-/// An object that was removed and made again under the same id had the access time of the old one after a cut: the
-/// log of access times still named it.
+/// An object that was removed and made again under the same id had the access time of the old one
+/// after a cut: the log of access times still named it.
 #[test]
 fn an_object_made_again_was_never_read() {
     let nand = Shared::new(Geometry { blocks: 64, ..TINY });

@@ -1,4 +1,5 @@
-//! Copies of the pages with the root of the tree and the segment table: no single damaged page costs a closed volume.
+//! Copies of the pages with the root of the tree and the segment table: no single damaged page
+//! costs a closed volume.
 
 mod common;
 

@@ -50,8 +50,8 @@ fn overwrite(percent: u64, bytes: u64, rounds: u64, durability: Durability) -> (
     (device, figures)
 }
 
-/// The virtual time of the longest commit that overwrites 4 KB durably, at random on a medium of 128 MiB that is
-/// filled to 90 %, with as much memory as that medium is meant to take.
+/// The virtual time of the longest commit that overwrites 4 KB durably, at random on a medium of
+/// 128 MiB that is filled to 90 %, with as much memory as that medium is meant to take.
 fn longest_commit(wear: WearPolicy) -> (FlashDevice, u64) {
     let nand = SimNand::new(Geometry { blocks: 1024, ..SHAPE }, SimOptions::default()).unwrap();
     let options = MountOptions {
@@ -84,7 +84,8 @@ fn longest_commit(wear: WearPolicy) -> (FlashDevice, u64) {
     (device, longest / 1000)
 }
 
-/// Microseconds for reading and programming the pages of one segment, and for erasing what it goes to.
+/// Microseconds for reading and programming the pages of one segment, and for erasing what it goes
+/// to.
 fn segment_copy(device: &FlashDevice) -> u64 {
     let LatencyTable { read_nanoseconds, program_nanoseconds, erase_nanoseconds } = LatencyTable::default();
     let pages = device.inspect().unwrap().segments()[0].capacity_bytes / u64::from(SHAPE.page_bytes);

@@ -53,8 +53,8 @@ fn a_synced_write_of_two_pages_costs_three_programs_and_one_extent() {
     assert!(runs.count() >= 480);
 }
 
-/// Cuts after synced writes of all lengths with other commits between them; some mounts only read, and some recoveries
-/// are followed by another cut at once.
+/// Cuts after synced writes of all lengths with other commits between them; some mounts only read,
+/// and some recoveries are followed by another cut at once.
 #[test]
 fn a_cut_takes_nothing_that_waits() {
     let mut prng = Prng::new(11);

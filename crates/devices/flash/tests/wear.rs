@@ -1,4 +1,5 @@
-//! Wear levelling on the device: what it reaches, what it costs, and that it never costs space or content.
+//! Wear levelling on the device: what it reaches, what it costs, and that it never costs space or
+//! content.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Chips that are not perfect: blocks bad from the factory, blocks that wear out, programs that fail,
-//! bits that flip.
+//! Chips that are not perfect: blocks bad from the factory, blocks that wear out, programs that
+//! fail, bits that flip.
 
 mod common;
 

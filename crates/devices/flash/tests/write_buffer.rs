@@ -1,4 +1,5 @@
-//! Volumes whose memory is a write buffer, too: the conformance suite, what a sync costs, and what each way of a mount has.
+//! Volumes whose memory is a write buffer, too: the conformance suite, what a sync costs, and what
+//! each way of a mount has.
 
 mod common;
 
@@ -37,8 +38,8 @@ fn a_synced_small_write_programs_no_page_of_its_own() {
     assert!(with <= 24, "{with} programs, {without} without the buffer");
 }
 
-/// Cuts after each of `steps` synced writes, by turns with nothing and with some of what was not fenced, and expects
-/// every one of them.
+/// Cuts after each of `steps` synced writes, by turns with nothing and with some of what was not
+/// fenced, and expects every one of them.
 fn cut_after_each(geometry: Geometry, steps: u64, log_bytes: Option<u64>) {
     let mut pair = Pair::on(geometry, 256 << 10, MemoryOptions { log_bytes, ..BUFFERED });
     let (mut prng, mut objects) = (Prng::new(11), Vec::new());

@@ -1,8 +1,8 @@
 //! Commits: applied under the lock of the state, made durable under the lock of the log.
 //!
-//! Who gets the lock of the log takes along all that was applied until then: one sequential write and one flush for
-//! everyone who waits. Who needs the fast disk alone never waits for the big one, unless memory or a ring is full or content
-//! was written to its place.
+//! Who gets the lock of the log takes along all that was applied until then: one sequential write
+//! and one flush for everyone who waits. Who needs the fast disk alone never waits for the big one,
+//! unless memory or a ring is full or content was written to its place.
 
 pub mod apply;
 pub mod checkpoint;
@@ -23,9 +23,10 @@ use onode_base::sync::Mutex;
 use onode_object::validate::validate;
 use onode_object::{Acknowledge, Durability, Error, ErrorKind, Mutation, ObjectId, Result, Transaction};
 
-/// A volume: the state and the log, each behind its lock, and the right to write to the big disk. Who takes more than one of
-/// them takes that right first, then the log, then the state; a disk's lock is the last, and only the fast disk's and that of
-/// what waits are taken with one of the others.
+/// A volume: the state and the log, each behind its lock, and the right to write to the big disk.
+/// Who takes more than one of them takes that right first, then the log, then the state; a disk's
+/// lock is the last, and only the fast disk's and that of what waits are taken with one of the
+/// others.
 pub struct Volume {
     /// The right to write to the big disk.
     pub home: Mutex<()>,
@@ -37,8 +38,8 @@ pub struct Volume {
 
 /// What applying found.
 enum Applied {
-    /// It is done, as this commit with these needs; the group is so large now that it should be written, or has content on its way to
-    /// its place.
+    /// It is done, as this commit with these needs; the group is so large now that it should be
+    /// written, or has content on its way to its place.
     Done { commit: u64, need: Need, is_large: bool, has_placed: bool },
     /// There is no room before a checkpoint.
     NeedsCheckpoint,
@@ -88,7 +89,8 @@ impl Volume {
                 return Ok(());
             }
             core.check_writable()?;
-            // Losing the fast disk while it was read, say. Whatever has to be done first is done without the locks.
+            // Losing the fast disk while it was read, say. Whatever has to be done first is done
+            // without the locks.
             if core.has_lost_fast() {
                 drop((log, core));
                 home.notice_loss()?;
@@ -136,7 +138,8 @@ impl Volume {
         Ok(())
     }
 
-    /// The same if the fast disk alone is needed for it: nobody waits for the big disk then. False if that cannot be.
+    /// The same if the fast disk alone is needed for it: nobody waits for the big disk then. False
+    /// if that cannot be.
     fn persist_on_fast(&self, commit: u64, need: Need) -> Result<bool> {
         let disks = {
             let (mut log, mut core) = (self.log.lock(), self.core.lock());
@@ -153,7 +156,8 @@ impl Volume {
             }
             match log.room(&core, need) {
                 Room::Fits => {}
-                // Whoever writes to the big disk now comes before the checkpoint, which can wait for the next record.
+                // Whoever writes to the big disk now comes before the checkpoint, which can wait
+                // for the next record.
                 Room::Begin => {
                     if let Some(_home) = self.home.try_lock() {
                         log.append(&mut core)?;
@@ -215,7 +219,8 @@ impl Volume {
         };
         self.persist(commit, unsynced)?;
         let mut core = self.core.lock();
-        // Who commits meanwhile may need more, and another sync that waits as this did must see what it waits for.
+        // Who commits meanwhile may need more, and another sync that waits as this did must see
+        // what it waits for.
         if core.commits == commit {
             core.unsynced = Need::default();
         }
@@ -269,7 +274,8 @@ impl Core {
         let content: usize = content.sum();
         self.figures.bytes_written += content as u64;
         let above = self.options.place_above_bytes;
-        // What is small goes through the log, unless there is so much of it that a short log would not hold it.
+        // What is small goes through the log, unless there is so much of it that a short log would
+        // not hold it.
         let is_long = content > above && content as u64 > self.io.layout.ring_blocks * BLOCK / 8;
         let mut changes = Vec::with_capacity(transaction.mutations.len());
         for mutation in &transaction.mutations {
@@ -299,8 +305,9 @@ impl Core {
         Ok(())
     }
 
-    /// Notes which blocks can be read from the record that gets this write, whose data end at byte `end` of the payload:
-    /// those that the fast disk alone acknowledges, so that memory need not hold them.
+    /// Notes which blocks can be read from the record that gets this write, whose data end at byte
+    /// `end` of the payload: those that the fast disk alone acknowledges, so that memory need not
+    /// hold them.
     fn note_acknowledged(&mut self, object: ObjectId, offset: u64, data: &[u8], end: usize) -> Result<()> {
         let Some(onode) = self.onode(object)?.filter(|onode| onode.has_blocks) else { return Ok(()) };
         if self.rule(&onode) == Acknowledge::Either {
@@ -311,8 +318,8 @@ impl Core {
         Ok(())
     }
 
-    /// A transaction of `changes` was taken from a payload of `length` bytes, which begins at byte `at` of the fast disk: memory
-    /// need not hold more of it than it should.
+    /// A transaction of `changes` was taken from a payload of `length` bytes, which begins at byte
+    /// `at` of the fast disk: memory need not hold more of it than it should.
     pub fn note_replayed(&mut self, changes: &[(Change, usize)], at: u64, length: usize) {
         let mut contents = Vec::new();
         for (change, behind) in changes {
@@ -336,7 +343,8 @@ impl Core {
         }
     }
 
-    /// Whether large content goes through the log, because the fast disk alone acknowledges it and its log has room.
+    /// Whether large content goes through the log, because the fast disk alone acknowledges it and
+    /// its log has room.
     fn can_wait(&mut self, object: ObjectId, bytes: usize) -> Result<bool> {
         let bytes = bytes as u64;
         let has_room = (bytes + self.group.payload.len() as u64) * 8 <= self.log_room;

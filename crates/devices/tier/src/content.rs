@@ -1,4 +1,5 @@
-//! What objects hold: content without a place yet, reads of it and of what has one, copies on request.
+//! What objects hold: content without a place yet, reads of it and of what has one, copies on
+//! request.
 
 pub mod pending;
 pub mod place;

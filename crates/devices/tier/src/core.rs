@@ -1,4 +1,5 @@
-//! The state of a mounted volume: tree, pending content, free space and the group of commits that the log lacks.
+//! The state of a mounted volume: tree, pending content, free space and the group of commits that
+//! the log lacks.
 
 use crate::content::pending::{Content, Pending};
 use crate::content::tails::Tails;
@@ -24,8 +25,8 @@ use alloc::vec::Vec;
 use onode_base::Clock;
 use onode_object::{Acknowledge, Condition, Error, ErrorKind, Mutation, ObjectId, Placement, Result, Transaction};
 
-/// Blocks of content that were read for a change, by their place and its birth; content that the log of the fast disk has, by
-/// where it lies there and [`u64::MAX`].
+/// Blocks of content that were read for a change, by their place and its birth; content that the
+/// log of the fast disk has, by where it lies there and [`u64::MAX`].
 pub type Prefetched = BTreeMap<(u64, u64), Vec<u8>>;
 
 /// Which logs must have a commit before it returns.
@@ -282,8 +283,8 @@ impl Core {
         self.superblock.fast.is_attached && !self.disks.fast.lock().is_there() && self.read_only.is_none()
     }
 
-    /// What only the log of the fast disk had is gone with it. The big disk has the whole volume of before that, which the
-    /// next mount finds.
+    /// What only the log of the fast disk had is gone with it. The big disk has the whole volume of
+    /// before that, which the next mount finds.
     ///
     /// # Errors
     /// `Media` if there was anything.

@@ -52,13 +52,13 @@ impl TierDevice {
         }
     }
 
-    /// Mounts a volume with its fast disk, or alone: then the big disk remembers that it went on without. A fast disk
-    /// that is damaged or fails is left away, which [`reports`](Self::reports) tells.
+    /// Mounts a volume with its fast disk, or alone: then the big disk remembers that it went on
+    /// without. A fast disk that is damaged or fails is left away, which [`reports`](Self::reports)
+    /// tells.
     ///
     /// # Errors
-    /// `Invalid` if the big disk holds no volume, `NotSupported` for a newer one, `WrongPart` if the fast disk is
-    /// none of this volume; `Corrupt`,
-    /// `Media` of the big disk.
+    /// `Invalid` if the big disk holds no volume, `NotSupported` for a newer one, `WrongPart` if
+    /// the fast disk is none of this volume; `Corrupt`, `Media` of the big disk.
     pub fn mount(mut big: Box<dyn BlockDev>, fast: Option<Box<dyn BlockDev>>, options: &MountOptions) -> Result<Self> {
         let Some(fast) = fast else { return Ok(Self { volume: mount(big, FastSlot::default(), options)? }) };
         let (superblock, _) = read_superblock(&mut *big)?;
@@ -104,7 +104,8 @@ impl TierDevice {
         Ok(read_superblock(big)?.0.division.as_ref().map(FastOptions::of))
     }
 
-    /// Whether the fast disk of the volume on `big` may hold changes that were acknowledged and that the big disk has not.
+    /// Whether the fast disk of the volume on `big` may hold changes that were acknowledged and
+    /// that the big disk has not.
     ///
     /// # Errors
     /// As [`mount`](Self::mount).
@@ -112,7 +113,8 @@ impl TierDevice {
         Ok(what_is_missing(&read_superblock(big)?.0, "").is_some())
     }
 
-    /// Blocks of copies on the fast disk that were found damaged since the mount; they are given up.
+    /// Blocks of copies on the fast disk that were found damaged since the mount; they are given
+    /// up.
     #[must_use]
     pub fn damaged_copies(&self) -> u32 {
         self.volume.core.lock().disks.fast.lock().mismatches
@@ -124,7 +126,8 @@ impl TierDevice {
         self.volume.core.lock().disks.fast.lock().is_there()
     }
 
-    /// Takes the time, by which daily budgets and the ageing of what is collected go, from `clock` from now on.
+    /// Takes the time, by which daily budgets and the ageing of what is collected go, from `clock`
+    /// from now on.
     pub fn set_clock(&self, clock: Arc<dyn Clock>) {
         let mut core = self.volume.core.lock();
         if let Some(fast) = core.disks.fast.lock().get() {
@@ -134,8 +137,8 @@ impl TierDevice {
     }
 }
 
-/// The fast disk of a volume. If its superblocks are damaged the big disk knows what they said, and its map or its log shows
-/// that it is the one.
+/// The fast disk of a volume. If its superblocks are damaged the big disk knows what they said, and
+/// its map or its log shows that it is the one.
 pub(crate) fn open_fast(mut fast: Box<dyn BlockDev>, superblock: &Superblock, settings: &FastSettings) -> Result<Fast> {
     let state = superblock.fast;
     let is_damaged = match Fast::identify(&mut *fast) {

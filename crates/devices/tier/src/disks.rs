@@ -1,4 +1,5 @@
-//! The disks of a volume, each behind a lock of its own, so that one thread reads while another waits for a flush.
+//! The disks of a volume, each behind a lock of its own, so that one thread reads while another
+//! waits for a flush.
 
 pub mod attach;
 pub mod discard;
@@ -28,7 +29,8 @@ pub struct Disks {
     pub big_way: Option<&'static str>,
     /// What the big disk is still to write.
     pub waiting: Mutex<Waiting>,
-    /// Who writes a part of it: nothing is written twice, and nothing when it may be somebody else's place already.
+    /// Who writes a part of it: nothing is written twice, and nothing when it may be somebody
+    /// else's place already.
     writing: Mutex<()>,
 }
 
@@ -152,7 +154,8 @@ impl Disks {
         written.map_err(|error| from_media("writing the big disk", &error))
     }
 
-    /// Writes blocks of the big disk without waiting for it, if it can do that: the next flush says if that failed.
+    /// Writes blocks of the big disk without waiting for it, if it can do that: the next flush says
+    /// if that failed.
     ///
     /// # Errors
     /// The medium's.

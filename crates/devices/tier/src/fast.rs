@@ -1,14 +1,15 @@
 //! The fast disk: verified copies of what lies on the big one, and a log ring beside that one's.
 //!
-//! A copy is named by the blocks of the big disk that it is of and by the checkpoint at which they were allocated. Nothing
-//! here knows what content should be: whoever reads a copy compares it with the checksums on the big disk and tells
-//! [`Fast::damaged`] if it does not match. So nothing that goes wrong here can give wrong bytes, and all of it can
-//! be thrown away at any time.
+//! A copy is named by the blocks of the big disk that it is of and by the checkpoint at which they
+//! were allocated. Nothing here knows what content should be: whoever reads a copy compares it with
+//! the checksums on the big disk and tells [`Fast::damaged`] if it does not match. So nothing that
+//! goes wrong here can give wrong bytes, and all of it can be thrown away at any time.
 //!
 //! What it keeps true:
-//! * No block holds two copies. A block that was given up is written again only when a snapshot of the map that does
-//!   not name it is durable.
-//! * Writes are collected until they fill a stripe, and stripes are filled from their first block to their last.
+//! * No block holds two copies. A block that was given up is written again only when a snapshot of
+//!   the map that does not name it is durable.
+//! * Writes are collected until they fill a stripe, and stripes are filled from their first block
+//!   to their last.
 //! * Every refusal to copy has a reason, which is counted and can be asked for.
 //!
 //! What it does not do: the log. It only says where the ring lies ([`Fast::ring`]).
@@ -56,7 +57,8 @@ use store::Taken;
 
 const BLOCK: u64 = SECTOR_BYTES as u64;
 
-/// The sequence of a superblock that was damaged: higher than what any copy says that becomes readable again.
+/// The sequence of a superblock that was damaged: higher than what any copy says that becomes
+/// readable again.
 const RESTORED: u64 = 1 << 48;
 
 /// A fast disk that takes part in a volume.
@@ -135,8 +137,8 @@ impl Fast {
     /// Takes up the fast disk of the volume of that number, with the copies of its last snapshot.
     ///
     /// # Errors
-    /// `WrongPart` if it is no fast disk, another volume's, or of a newer format; `Corrupt`, `Media`. The volume is whole
-    /// without it in all cases.
+    /// `WrongPart` if it is no fast disk, another volume's, or of a newer format; `Corrupt`,
+    /// `Media`. The volume is whole without it in all cases.
     pub fn open(mut disk: Box<dyn BlockDev>, volume: [u8; 16], settings: &FastSettings) -> Result<Self> {
         let Some(superblock) = read_superblock(disk.as_mut())? else {
             let name = disk.name();
@@ -155,8 +157,8 @@ impl Fast {
         Ok(fast)
     }
 
-    /// Takes up a fast disk whose superblocks are damaged, with what the big disk knows of it. That it is the one is for the
-    /// caller to see.
+    /// Takes up a fast disk whose superblocks are damaged, with what the big disk knows of it. That
+    /// it is the one is for the caller to see.
     ///
     /// # Errors
     /// `Media`.
@@ -216,8 +218,8 @@ impl Fast {
         (self.superblock.division.ring_first, self.superblock.division.ring_blocks)
     }
 
-    /// Blocks of an erase block or stripe: a log that continues at a multiple of it after each checkpoint is
-    /// written without copies inside the disk.
+    /// Blocks of an erase block or stripe: a log that continues at a multiple of it after each
+    /// checkpoint is written without copies inside the disk.
     #[must_use]
     pub const fn stripe_blocks(&self) -> u64 {
         self.superblock.division.stripe
@@ -291,7 +293,8 @@ impl Fast {
         Some((copy.fast + (block - key), copy.blocks - (block - key) as u32))
     }
 
-    /// Reads from what was collected and is not written yet; false if not all of it is there. Counts as a use.
+    /// Reads from what was collected and is not written yet; false if not all of it is there.
+    /// Counts as a use.
     pub fn read_collected(&mut self, block: u64, born: u64, out: &mut [u8]) -> bool {
         if self.collection.bytes() == 0 {
             return false;
@@ -312,7 +315,8 @@ impl Fast {
         true
     }
 
-    /// The copy that holds a block, if it is of the same birth; one of another is stale and dropped.
+    /// The copy that holds a block, if it is of the same birth; one of another is stale and
+    /// dropped.
     fn current(&mut self, block: u64, born: u64) -> Option<(u64, map::Copy)> {
         let (key, copy) = self.map.find(block).map(|(key, copy)| (key, *copy))?;
         if copy.born == born || is_planted(Bug::TierCopyBelieved) {
@@ -331,8 +335,8 @@ impl Fast {
         }
     }
 
-    /// The copy of a block did not match its checksum: it is dropped. Whether it was made since the mount, so that the disk did
-    /// not keep what it was just given.
+    /// The copy of a block did not match its checksum: it is dropped. Whether it was made since the
+    /// mount, so that the disk did not keep what it was just given.
     pub fn damaged(&mut self, block: u64) -> bool {
         let Some((key, is_new)) = self.map.find(block).map(|(key, copy)| (key, copy.is_new)) else { return false };
         self.counts.damaged += 1;
@@ -372,7 +376,8 @@ impl Fast {
         Ok(())
     }
 
-    /// Copies content that is on the big disk. `forced`: somebody asked for it, so that no budget holds.
+    /// Copies content that is on the big disk. `forced`: somebody asked for it, so that no budget
+    /// holds.
     ///
     /// # Errors
     /// `Media`: the fast disk should be given up.
@@ -400,8 +405,8 @@ impl Fast {
         blocks
     }
 
-    /// Keeps the copies of an object, those it has and those it gets, until it is demoted; or lets them go as others. Pins beyond
-    /// half of a section are not kept.
+    /// Keeps the copies of an object, those it has and those it gets, until it is demoted; or lets
+    /// them go as others. Pins beyond half of a section are not kept.
     pub fn pin(&mut self, object: u64, pinned: bool) {
         if pinned {
             self.pins.insert(object);
@@ -447,8 +452,8 @@ impl Fast {
         admission::day(self.now)
     }
 
-    /// Divides the sections anew. Copies stay where they are as long as they lie inside a section; the others are dropped,
-    /// which the big disk makes good. Nothing is copied.
+    /// Divides the sections anew. Copies stay where they are as long as they lie inside a section;
+    /// the others are dropped, which the big disk makes good. Nothing is copied.
     ///
     /// # Errors
     /// `Invalid` for sections that cannot be; nothing was changed. `Media`.
@@ -497,8 +502,8 @@ impl Fast {
         Ok(())
     }
 
-    /// Does up to `budget` units of what need not wait for a request: writes what was collected for too long, and
-    /// makes room before it is needed.
+    /// Does up to `budget` units of what need not wait for a request: writes what was collected for
+    /// too long, and makes room before it is needed.
     ///
     /// # Errors
     /// `Media`.
@@ -527,7 +532,8 @@ impl Fast {
         Ok(Maintenance { done, more: done == budget && self.sections.iter().any(more) })
     }
 
-    /// Writes both copies, one when the other is durable: what one of them says counts only if it is sound.
+    /// Writes both copies, one when the other is durable: what one of them says counts only if it
+    /// is sound.
     fn write_superblock(&mut self) -> Result<()> {
         self.superblock.sequence += 1;
         let bytes = self.superblock.encode();

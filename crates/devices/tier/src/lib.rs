@@ -1,13 +1,14 @@
 //! A fast and a big disk as one object device (paper 4).
 //!
-//! The big disk has everything that is needed to mount; the fast disk is a verified copy of some of it and carries a
-//! second log. Whatever is read from the fast disk is checked against checksums that lie on the big one.
+//! The big disk has everything that is needed to mount; the fast disk is a verified copy of some of
+//! it and carries a second log. Whatever is read from the fast disk is checked against checksums
+//! that lie on the big one.
 //!
 //! What it keeps true:
-//! * A fast disk that is lost, stale, swapped, wiped or lying never gives wrong bytes, and never takes an acknowledged
-//!   byte with it in the class `safe`.
-//! * Nothing that the last durable checkpoint refers to is ever overwritten, so that a mount is that checkpoint plus a
-//!   replay of the log behind it, and can itself be cut at any point.
+//! * A fast disk that is lost, stale, swapped, wiped or lying never gives wrong bytes, and never
+//!   takes an acknowledged byte with it in the class `safe`.
+//! * Nothing that the last durable checkpoint refers to is ever overwritten, so that a mount is
+//!   that checkpoint plus a replay of the log behind it, and can itself be cut at any point.
 //!
 //! What it does not do: redundancy. A big disk that is lost is lost.
 //!

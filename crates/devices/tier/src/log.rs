@@ -1,7 +1,7 @@
 //! The log: which records stand where, and which commits are durable on which disk.
 //!
-//! The same records, with the same numbers and checksums, go to the rings of both disks. A disk whose copy nobody waits
-//! for gets it later, in one request with what comes next.
+//! The same records, with the same numbers and checksums, go to the rings of both disks. A disk
+//! whose copy nobody waits for gets it later, in one request with what comes next.
 
 pub mod change;
 pub mod probe;
@@ -51,7 +51,8 @@ pub struct Log {
     pub newest: Mark,
     /// The checkpoint under way.
     pub flight: Option<Flight>,
-    /// Records name content that was written to its place and may not be durable: none of them is written before it is.
+    /// Records name content that was written to its place and may not be durable: none of them is
+    /// written before it is.
     pub holds_placed: bool,
     /// Content in records that the fast disk was not handed yet, and in those that it was.
     unwritten: Vec<Content>,
@@ -110,22 +111,26 @@ impl Log {
         need.either && self.fast.is_some() && core.superblock.fast.is_attached && !core.may_lean
     }
 
-    /// Whether nobody who commits or syncs needs more of what came since the last sync than the fast disk.
+    /// Whether nobody who commits or syncs needs more of what came since the last sync than the
+    /// fast disk.
     #[must_use]
     pub const fn leans_on_fast(&self, core: &Core) -> bool {
         let unsynced = core.unsynced;
         self.fast.is_some() && unsynced.either && !unsynced.big && !unsynced.fast
     }
 
-    /// Whether it is time for a checkpoint; what the big disk's log has does not matter if it may fall behind.
+    /// Whether it is time for a checkpoint; what the big disk's log has does not matter if it may
+    /// fall behind.
     #[must_use]
     pub fn is_half_full(&self, may_fall_behind: bool) -> bool {
-        // Not one block more: half of a ring is whole erase blocks of a fast disk, and one that is begun is copied.
+        // Not one block more: half of a ring is whole erase blocks of a fast disk, and one that is
+        // begun is copied.
         let is_half_full = |ring: &Ring| ring.used() * 2 >= ring.blocks;
         (!may_fall_behind && is_half_full(&self.big)) || self.fast.as_ref().is_some_and(is_half_full)
     }
 
-    /// Whether a record with so much payload can be appended; on the big disk, too, unless that may fall behind.
+    /// Whether a record with so much payload can be appended; on the big disk, too, unless that may
+    /// fall behind.
     #[must_use]
     pub fn fits(&self, payload: usize, may_fall_behind: bool) -> bool {
         let blocks = record::blocks_of(payload);
@@ -140,7 +145,8 @@ impl Log {
     /// Makes a record of the group and appends it.
     ///
     /// # Errors
-    /// `Bug` if it does not fit, which [`make_room`](Self::make_room) is there for: it would be written over records that count.
+    /// `Bug` if it does not fit, which [`make_room`](Self::make_room) is there for: it would be
+    /// written over records that count.
     pub fn append(&mut self, core: &mut Core) -> Result<()> {
         let blocks = record::blocks_of(core.group.payload.len());
         if core.group.transactions > 0 && self.fast.as_ref().is_some_and(|ring| !ring.fits(blocks)) {
@@ -184,8 +190,9 @@ impl Log {
         Ok(())
     }
 
-    /// What the big disk is to write, unless somebody does that later, for who needs this. If nobody waits, the disk is written to
-    /// that who waits later will need: the fast one if `leans_on_fast`. Also whether the fast disk is to have it.
+    /// What the big disk is to write, unless somebody does that later, for who needs this. If
+    /// nobody waits, the disk is written to that who waits later will need: the fast one if
+    /// `leans_on_fast`. Also whether the fast disk is to have it.
     pub fn share(&mut self, need: Need, leans_on_fast: bool) -> (Option<Batch>, bool) {
         let wanted = self.effective(need);
         let is_waited_for = need.big || need.fast || need.either;

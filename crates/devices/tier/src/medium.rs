@@ -1,4 +1,5 @@
-//! What lies on the disks: where things are, superblocks and their copies, numbers, errors of media.
+//! What lies on the disks: where things are, superblocks and their copies, numbers, errors of
+//! media.
 
 pub mod anchors;
 pub mod bytes;

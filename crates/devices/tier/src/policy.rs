@@ -1,11 +1,13 @@
 //! Replacement: which content leaves the fast disk first.
 //!
-//! Policies are pure: they know keys and sizes, no disk, and no clock but a counter of requests that is handed in. The
-//! owner asks for victims until there is room; a policy never refuses to name one while it holds anything.
+//! Policies are pure: they know keys and sizes, no disk, and no clock but a counter of requests
+//! that is handed in. The owner asks for victims until there is room; a policy never refuses to
+//! name one while it holds anything.
 //!
-//! [`PolicyKind::MultiQueue`] is what paper 4 describes (section 3.5), with what it leaves out filled in: a level for each
-//! doubling of the references, and a lifetime after which an entry sinks a level. [`PolicyKind::default`] is the best of
-//! those measured by [`measure`](measure::measure).
+//! [`PolicyKind::MultiQueue`] is what paper 4 describes (section 3.5), with what it leaves out
+//! filled in: a level for each doubling of the references, and a lifetime after which an entry
+//! sinks a level. [`PolicyKind::default`] is the best of those measured by
+//! [`measure`](measure::measure).
 
 mod arc;
 mod lists;
@@ -57,13 +59,15 @@ pub enum PolicyKind {
     Lru,
     /// 2Q: a queue for what was used once, one for what was used again (Johnson and Shasha).
     TwoQueue,
-    /// Adaptive replacement: as 2Q, with a border that moves to where misses are (Megiddo and Modha).
+    /// Adaptive replacement: as 2Q, with a border that moves to where misses are (Megiddo and
+    /// Modha).
     Arc,
     /// Three queues of first in, first out (Yang and others).
     S3Fifo,
     /// Levels by the logarithm of references, with ageing: paper 4.
     MultiQueue,
-    /// Estimated frequency decides between what comes and what would go (Einziger, Friedman and Manes).
+    /// Estimated frequency decides between what comes and what would go (Einziger, Friedman and
+    /// Manes).
     #[default]
     TinyLfu,
 }

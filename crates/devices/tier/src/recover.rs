@@ -1,4 +1,5 @@
-//! From the disks to a mounted volume: which log counts, what is missing, what is dropped by consent.
+//! From the disks to a mounted volume: which log counts, what is missing, what is dropped by
+//! consent.
 
 pub mod consent;
 pub mod join;

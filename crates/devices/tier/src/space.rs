@@ -1,4 +1,5 @@
-//! Free space: block groups, and blocks given up that must stay until the next checkpoint and as long as somebody reads them.
+//! Free space: block groups, and blocks given up that must stay until the next checkpoint and as
+//! long as somebody reads them.
 
 pub mod bitmap;
 pub mod extent;
@@ -86,8 +87,8 @@ impl Space {
         }
     }
 
-    /// The pages of the bitmap for a checkpoint that does without what was given up. That cannot be allocated before
-    /// [`release`](Self::release).
+    /// The pages of the bitmap for a checkpoint that does without what was given up. That cannot be
+    /// allocated before [`release`](Self::release).
     ///
     /// # Errors
     /// `Bug` if something was given up that was not in use: it could be handed out to two owners.
@@ -113,13 +114,15 @@ impl Space {
         self.leaving.clone()
     }
 
-    /// The checkpoint is durable: what it does without, and nobody reads, can be allocated. Returns that.
+    /// The checkpoint is durable: what it does without, and nobody reads, can be allocated. Returns
+    /// that.
     pub fn release(&mut self) -> Vec<(u64, u64)> {
         self.lingering.append(&mut self.leaving);
         self.free_unpinned()
     }
 
-    /// Nobody reads something any more: it can be allocated if a durable checkpoint does without it. Returns what became free.
+    /// Nobody reads something any more: it can be allocated if a durable checkpoint does without
+    /// it. Returns what became free.
     pub fn free_unpinned(&mut self) -> Vec<(u64, u64)> {
         let mut freed = Vec::new();
         for (first, count) in core::mem::take(&mut self.lingering) {
@@ -136,8 +139,9 @@ impl Space {
         freed
     }
 
-    /// What the disk is to be told of next, which nobody gets until [`end_discard`](Self::end_discard). `None` if there is nothing,
-    /// or somebody tells the disk now.
+    /// What the disk is to be told of next, which nobody gets until
+    /// [`end_discard`](Self::end_discard). `None` if there is nothing, or somebody tells the disk
+    /// now.
     pub fn begin_discard(&mut self) -> Option<(u64, u64)> {
         if self.discarding.is_some() {
             return None;
@@ -157,8 +161,8 @@ impl Space {
         }
     }
 
-    /// Where the content of an object goes that has none yet: near its directory, directories apart from each other,
-    /// the first group left to nodes.
+    /// Where the content of an object goes that has none yet: near its directory, directories apart
+    /// from each other, the first group left to nodes.
     #[must_use]
     pub fn goal(&self, object: u64, hints: &Hints) -> u64 {
         let near = match hints.locality {

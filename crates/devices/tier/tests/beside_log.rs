@@ -1,4 +1,5 @@
-//! Checkpoints go on beside the log: who commits does not wait for a hard disk that is not needed for that.
+//! Checkpoints go on beside the log: who commits does not wait for a hard disk that is not needed
+//! for that.
 
 mod common;
 
@@ -87,7 +88,8 @@ fn commits_that_need_the_fast_disk_do_not_wait_for_the_other() {
     }
     let done = checkpoints(&host.device) - before;
     assert!(done >= 3, "{done} checkpoints");
-    // Nothing was read from the hard disk and no flush waited for: what is left is content that comes faster than it goes.
+    // Nothing was read from the hard disk and no flush waited for: what is left is content that
+    // comes faster than it goes.
     assert!(waited < 5 * MILLISECOND, "{waited} nanoseconds");
     // Maintenance brings everything to the big disk.
     while host.device.maintain(4).unwrap().more {}

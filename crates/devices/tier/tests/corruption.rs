@@ -11,8 +11,8 @@ use onode_object::conformance::{Tree, dump};
 use onode_object::{AttributeKey, AttributeKind, Durability, ErrorKind, Hints, ObjectDevice, ObjectId, Transaction};
 use onode_tier::{MountOptions, TierDevice};
 
-/// Objects of every sort, some only in the log. The last record changes nothing that can be seen: of it nobody can tell
-/// a damaged one from one that was never finished.
+/// Objects of every sort, some only in the log. The last record changes nothing that can be seen:
+/// of it nobody can tell a damaged one from one that was never finished.
 fn fill(device: &TierDevice) {
     for round in 0..24u64 {
         let object = device.reserve_ids(1).unwrap();
@@ -62,8 +62,8 @@ fn flipped(content: &Cached, bytes: u64, at: u64) -> SimDisk {
     disk
 }
 
-/// The bytes of the disk that are worth flipping: every fifth of the headers and every 409th of what follows, in blocks that hold
-/// anything.
+/// The bytes of the disk that are worth flipping: every fifth of the headers and every 409th of
+/// what follows, in blocks that hold anything.
 fn places(disk: &SimDisk) -> Vec<u64> {
     let mut disk = disk.clone();
     let mut all = Vec::new();

@@ -1,4 +1,5 @@
-//! What a synced operation costs: one sequential write and one flush of each disk that is waited for.
+//! What a synced operation costs: one sequential write and one flush of each disk that is waited
+//! for.
 
 mod common;
 
@@ -7,7 +8,8 @@ use onode_media::{BlockDev, IoTag};
 use onode_object::{Acknowledge, AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, ObjectId, Transaction};
 use onode_tier::MountOptions;
 
-/// Creates, appends and deletes, each durable, as a file system does them: with an entry of a directory.
+/// Creates, appends and deletes, each durable, as a file system does them: with an entry of a
+/// directory.
 fn work(device: &dyn ObjectDevice, files: u64) -> u64 {
     let directory = ObjectId(3);
     let mut transaction = Transaction::new();

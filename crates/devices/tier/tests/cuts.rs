@@ -1,4 +1,5 @@
-//! Power cuts at every request of a random history, with any part of what was not flushed, and a second cut in recovery.
+//! Power cuts at every request of a random history, with any part of what was not flushed, and a
+//! second cut in recovery.
 
 use onode_base::Prng;
 use onode_media::BlockDev;
@@ -18,7 +19,8 @@ enum Step {
     Close,
 }
 
-/// A history: the requests that the disk saw, and which of them each step had behind it when it returned.
+/// A history: the requests that the disk saw, and which of them each step had behind it when it
+/// returned.
 struct History {
     format: Cached,
     log: DiskLog,
@@ -112,7 +114,8 @@ fn cuts(seed: u64, operations: u32, every: usize) {
     assert!(states > 50, "only {states} states");
 }
 
-/// What the device shows must be allowed after the steps that had returned, with or without the one being done.
+/// What the device shows must be allowed after the steps that had returned, with or without the one
+/// being done.
 fn check(history: &History, at: usize, device: &TierDevice, what: &str) {
     let returned = history.steps.iter().take_while(|(_, mark)| *mark <= at).count();
     let found = dump(device).unwrap();

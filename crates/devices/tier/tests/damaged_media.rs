@@ -1,5 +1,6 @@
-//! Every block of both disks, damaged in every way, of volumes that were closed and of such that were cut: no panic, and nothing is
-//! lost in silence. A mount is refused, or what is read is right, or an error, or a report says that something is missing.
+//! Every block of both disks, damaged in every way, of volumes that were closed and of such that
+//! were cut: no panic, and nothing is lost in silence. A mount is refused, or what is read is
+//! right, or an error, or a report says that something is missing.
 
 mod common;
 

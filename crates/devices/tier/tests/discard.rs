@@ -1,5 +1,6 @@
-//! Disks are told of blocks that hold nothing of value: when that is durable, not of what was handed out again, not if they
-//! are not to be told. What the disks discarded reads as anything here.
+//! Disks are told of blocks that hold nothing of value: when that is durable, not of what was
+//! handed out again, not if they are not to be told. What the disks discarded reads as anything
+//! here.
 
 mod common;
 
@@ -47,7 +48,8 @@ fn check(device: &TierDevice, object: ObjectId, round: u64) {
     assert!(out == content(object.0, round), "{object} in round {round}");
 }
 
-/// Writes objects, rewrites some and removes others for a while; returns those that are there and their rounds.
+/// Writes objects, rewrites some and removes others for a while; returns those that are there and
+/// their rounds.
 fn work(pair: &mut Pair) -> Vec<(ObjectId, u64)> {
     let device = pair.device.as_ref().unwrap();
     let first = device.reserve_ids(20).unwrap();

@@ -23,8 +23,8 @@ fn read(device: &TierDevice, object: ObjectId) -> u8 {
     found[0]
 }
 
-/// After a write or flush of the big disk failed, nothing changes any more, the reason is told, and what is there can be
-/// read. The next mount shows what had been acknowledged.
+/// After a write or flush of the big disk failed, nothing changes any more, the reason is told, and
+/// what is there can be read. The next mount shows what had been acknowledged.
 #[test]
 fn a_big_disk_that_fails_makes_the_device_read_only() {
     for fails_flush in [false, true] {

@@ -65,7 +65,8 @@ fn step(fast: &mut Fast, big: &mut Big, prng: &mut Prng) {
     let class = prng.below(3) as u16 | if prng.chance(1, 50) { 1 << 10 } else { 0 };
     match prng.below(20) {
         0..9 => {
-            // New content in its place: the blocks were freed, and are handed out after a checkpoint.
+            // New content in its place: the blocks were freed, and are handed out after a
+            // checkpoint.
             fast.forget(block, 8);
             big.checkpoint += 1;
             big.born[block as usize..block as usize + 8].fill(big.checkpoint);
@@ -85,7 +86,8 @@ fn step(fast: &mut Fast, big: &mut Big, prng: &mut Prng) {
                 assert_eq!(read(fast.disk(), first, 1), content(block, born, 1));
             }
         }
-        // As the log does, and what was written over what an old snapshot names is durable then, too.
+        // As the log does, and what was written over what an old snapshot names is durable then,
+        // too.
         17 if prng.chance(3, 4) => fast.disk().flush().expect("no fault"),
         17 => fast.forget(block + 2, 3),
         18 => fast.snapshot().expect("no fault"),
@@ -196,7 +198,8 @@ fn disks_that_are_not_this_volumes_are_refused_with_advice() {
     assert_eq!(Fast::identify(&mut formatted()).expect("read"), Some(IDENTITY));
 }
 
-/// Writes a block with its checksum put right: at its end for a superblock, behind 48 bytes for a snapshot's head.
+/// Writes a block with its checksum put right: at its end for a superblock, behind 48 bytes for a
+/// snapshot's head.
 fn write_sound(disk: &mut SimDisk, at: u64, mut block: Vec<u8>, sum_at: usize) {
     let sum = crc32c(&block[..sum_at]);
     block[sum_at..sum_at + 4].copy_from_slice(&sum.to_le_bytes());

@@ -1,4 +1,5 @@
-//! The fast disk under a whole volume: what it costs inside, what it gains, and moving objects on purpose.
+//! The fast disk under a whole volume: what it costs inside, what it gains, and moving objects on
+//! purpose.
 
 use onode_base::Prng;
 use onode_base::clock::ManualClock;
@@ -107,7 +108,8 @@ fn synced_writes_of_4_kib_at_random_cost_a_tenth_more_pages_at_most() {
 const BIG: u64 = 160 * MIB;
 const FILE: u64 = 16 << 10;
 
-/// Eight of ten reads go to a tenth of the objects; nanoseconds of the reads of those, and how many there were.
+/// Eight of ten reads go to a tenth of the objects; nanoseconds of the reads of those, and how many
+/// there were.
 fn read_hot(device: &TierDevice, objects: &[ObjectId], clock: &HostClock, prng: &mut Prng, reads: u64) -> (u64, u64) {
     let (mut nanoseconds, mut hot) = (0, 0);
     let mut buffer = vec![0; FILE as usize];

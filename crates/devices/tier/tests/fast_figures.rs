@@ -62,7 +62,8 @@ fn synced_writes_of_4_kib_at_random_are_copied_hardly_at_all_inside_the_disk() {
     assert!(written <= writes * 4, "{written} pages for {writes} writes");
 }
 
-/// A big disk of which a part is filled, a tenth of which is hot; the fast disk is a tenth of the big one.
+/// A big disk of which a part is filled, a tenth of which is hot; the fast disk is a tenth of the
+/// big one.
 struct HotSet {
     clock: HostClock,
     big: SimDisk,
@@ -80,7 +81,8 @@ impl HotSet {
         Self { clock, big, prng: Prng::new(2), pieces: BIG * 7 / 10 / BLOCK / u64::from(PIECE_BLOCKS) }
     }
 
-    /// The next piece, and whether it is a hot one: eight of ten reads go to a tenth of the data, all over the disk.
+    /// The next piece, and whether it is a hot one: eight of ten reads go to a tenth of the data,
+    /// all over the disk.
     fn next(&mut self) -> (Piece, bool) {
         let is_hot = self.prng.chance(8, 10);
         let number = self.prng.below(self.pieces / 10) * 10;

@@ -1,5 +1,5 @@
-//! Content that the fast disk alone acknowledges has its first home in the log there: memory lets go of it, the log of the big
-//! disk falls behind, and nothing is lost that should not be.
+//! Content that the fast disk alone acknowledges has its first home in the log there: memory lets
+//! go of it, the log of the big disk falls behind, and nothing is lost that should not be.
 
 mod common;
 
@@ -19,7 +19,8 @@ fn options() -> MountOptions {
     MountOptions { pending_bytes: MEMORY, either_bytes: MEMORY, ..MountOptions::default() }
 }
 
-/// A volume of the class `either` with a log of 8 MiB on the fast disk and of 512 KiB on the big one.
+/// A volume of the class `either` with a log of 8 MiB on the fast disk and of 512 KiB on the big
+/// one.
 fn pair() -> Pair {
     let (big, fast) = (SimDisk::new("big", 48 << 20), SimDisk::new("fast", 16 << 20));
     let options = options();
@@ -97,7 +98,8 @@ fn what_memory_let_go_of_is_read_changed_and_brought_home() {
     };
     all(device);
     device.verify().unwrap();
-    // Step by step, with reads between: what waits for the big disk is read from the log until it is there.
+    // Step by step, with reads between: what waits for the big disk is read from the log until it
+    // is there.
     let mut steps = 0;
     while device.maintain(1).unwrap().more {
         all(device);

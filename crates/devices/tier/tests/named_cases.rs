@@ -1,4 +1,5 @@
-//! Failures that other tiered systems had, by the numbers of `research/reliability.md`: 33 to 37, 41 and 46.
+//! Failures that other tiered systems had, by the numbers of `research/reliability.md`: 33 to 37,
+//! 41 and 46.
 
 mod common;
 
@@ -72,7 +73,8 @@ fn settle(device: &TierDevice) {
     device.place().unwrap().promote(OBJECT, true).unwrap();
 }
 
-/// bcache: an upgrade lost what only the cache had. A version that is not known changes nothing on either disk.
+/// bcache: an upgrade lost what only the cache had. A version that is not known changes nothing on
+/// either disk.
 #[test]
 fn case_33_a_format_that_is_not_known_is_left_alone() {
     let pair = pair(either());
@@ -101,8 +103,8 @@ fn case_33_a_format_that_is_not_known_is_left_alone() {
     assert!(counter(&device, "log.recovered_from_fast") > 0, "only the fast disk had it");
 }
 
-/// EnhanceIO: a cache that comes back after the backing disk was changed must not win, in no order of mounts, and not
-/// in a read-only one.
+/// EnhanceIO: a cache that comes back after the backing disk was changed must not win, in no order
+/// of mounts, and not in a read-only one.
 #[test]
 fn case_34_a_fast_disk_that_comes_back_is_older() {
     for with_earlier_copy in [false, true] {
@@ -152,7 +154,8 @@ fn case_35_copies_made_by_reading_never_outlive_a_write() {
     assert!(counter(device, "fast.blocks_read") > 0, "nothing was ever read from a copy");
 }
 
-/// bcachefs: a wiped cache disk. Safe loses nothing; a wiped disk is refused with advice, never taken for an empty one.
+/// bcachefs: a wiped cache disk. Safe loses nothing; a wiped disk is refused with advice, never
+/// taken for an empty one.
 #[test]
 fn case_36_a_wiped_fast_disk() {
     for options in [MountOptions::default(), either()] {
@@ -220,7 +223,8 @@ fn case_37_moves_are_cut_anywhere() {
     }
 }
 
-/// The paper's own: the fast disk has it and the big one does not (flag 10), and the log wraps over what one of them lacks.
+/// The paper's own: the fast disk has it and the big one does not (flag 10), and the log wraps over
+/// what one of them lacks.
 #[test]
 fn case_41_the_big_disk_lags_and_the_log_wraps() {
     let pair = pair(either());
@@ -259,7 +263,8 @@ fn case_41_both_logs_differ() {
     assert_eq!(both(&fast, &big, &MountOptions::default()).reports(), Vec::<String>::new());
 }
 
-/// A fast disk that says that it has flushed and has not: found out, reported, and nothing is lost in class safe.
+/// A fast disk that says that it has flushed and has not: found out, reported, and nothing is lost
+/// in class safe.
 #[test]
 fn case_46_a_fast_disk_that_lies_about_flushes() {
     let pair = pair(MountOptions::default());
@@ -283,7 +288,8 @@ fn case_46_a_fast_disk_that_lies_about_flushes() {
     device.verify().unwrap();
 }
 
-/// A fast disk that goes back to what it was some time ago, with and without a checkpoint in between.
+/// A fast disk that goes back to what it was some time ago, with and without a checkpoint in
+/// between.
 #[test]
 fn case_46_a_fast_disk_that_rolls_back() {
     for with_checkpoint in [false, true] {
@@ -304,7 +310,8 @@ fn case_46_a_fast_disk_that_rolls_back() {
     }
 }
 
-/// A big disk that goes back to what it was: the fast disk brings the records that it lacks, if they still follow.
+/// A big disk that goes back to what it was: the fast disk brings the records that it lacks, if
+/// they still follow.
 #[test]
 fn case_46_a_big_disk_that_rolls_back() {
     let pair = pair(MountOptions::default());

@@ -1,5 +1,5 @@
-//! Power cuts of two disks at every request of a random history, each losing any part of what it had not flushed; the
-//! fast one also vanishing or coming back as it was earlier.
+//! Power cuts of two disks at every request of a random history, each losing any part of what it
+//! had not flushed; the fast one also vanishing or coming back as it was earlier.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! A mount that has a long log to replay holds one record of it at a time, and ranges instead of content.
+//! A mount that has a long log to replay holds one record of it at a time, and ranges instead of
+//! content.
 
 mod common;
 
@@ -9,7 +10,8 @@ use onode_tier::fast::FastOptions;
 use onode_tier::{FormatOptions, MountOptions, NewFast, TierDevice};
 use peak_alloc::PeakAlloc;
 
-/// Counts what is allocated. The only test of this program, so nothing else does it at the same time.
+/// Counts what is allocated. The only test of this program, so nothing else does it at the same
+/// time.
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 

@@ -1,4 +1,5 @@
-//! Volumes whose tree has a damaged node, in every block in turn: the rest is there, agrees with itself and can be changed.
+//! Volumes whose tree has a damaged node, in every block in turn: the rest is there, agrees with
+//! itself and can be changed.
 
 mod common;
 
@@ -24,7 +25,8 @@ fn content(number: u64, time: u64) -> Vec<u8> {
     bytes
 }
 
-/// A volume whose objects are all in a checkpoint; with `goes_on` the log has changes of a third of them, and it was not closed.
+/// A volume whose objects are all in a checkpoint; with `goes_on` the log has changes of a third of
+/// them, and it was not closed.
 fn disk(goes_on: bool) -> SimDisk {
     let alone = Alone::holding(4 << 20, 256 << 10);
     let device = alone.device.as_ref().unwrap();
@@ -120,7 +122,8 @@ fn is_part_of(found: &[u8], number: u64, goes_on: bool) -> bool {
     (0..found.len()).all(|at| states.iter().any(|state| fits(at, state)))
 }
 
-/// Looks at a volume on `disk` that was mounted with leave: (objects there, whether anything was said to be lost).
+/// Looks at a volume on `disk` that was mounted with leave: (objects there, whether anything was
+/// said to be lost).
 fn look(disk: &SimDisk, device: TierDevice, goes_on: bool, what: &str) -> (usize, bool) {
     let salvaged = device.salvaged();
     // What is damaged in content is the scrub's to tell.
@@ -183,7 +186,8 @@ fn a_volume_goes_on_without_any_node_of_its_tree() {
     }
 }
 
-/// A change in the log begins in the middle of a block whose content is damaged: the mount was refused for ever.
+/// A change in the log begins in the middle of a block whose content is damaged: the mount was
+/// refused for ever.
 #[test]
 fn damaged_content_below_a_change_of_the_log_is_zeroed() {
     let sound = disk(true);

@@ -173,7 +173,8 @@ fn stripes_are_filled_from_their_first_block_to_their_last() {
 
 #[test]
 fn the_first_file_of_a_shared_extent_can_go_without_the_others() {
-    // The paper calls an extent clean when its first segment is free, and writes over what is behind it.
+    // The paper calls an extent clean when its first segment is free, and writes over what is
+    // behind it.
     let mut section = Paper::new(64, 64, 16);
     let first = section.allocate(1).expect("room");
     let second = section.allocate(5).expect("room");
@@ -187,7 +188,8 @@ fn the_first_file_of_a_shared_extent_can_go_without_the_others() {
 
 #[test]
 fn segments_have_the_bits_of_the_papers_table() {
-    // Table 3 counts two bits for each map of 16, 64, 256 and 512 KiB: 5, 7 + 5, 9 + 7 and 10 + 8 maps.
+    // Table 3 counts two bits for each map of 16, 64, 256 and 512 KiB: 5, 7 + 5, 9 + 7 and 10 + 8
+    // maps.
     let maps = [16, 64, 256, 512].map(|blocks| Paper::new(1 << 20, blocks, 16).bits_per_extent() / 2);
     assert_eq!(maps, [5, 12, 16, 18]);
 }

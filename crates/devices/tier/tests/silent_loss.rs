@@ -1,5 +1,5 @@
-//! What was acknowledged is there, or a mount says what is missing and asks: damage of superblocks, disks that are away, new or
-//! from before, copies that rot.
+//! What was acknowledged is there, or a mount says what is missing and asks: damage of superblocks,
+//! disks that are away, new or from before, copies that rot.
 
 mod common;
 
@@ -28,7 +28,8 @@ fn content(number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Both disks as a crash leaves them, all files acknowledged by the fast disk alone; or closed in order.
+/// Both disks as a crash leaves them, all files acknowledged by the fast disk alone; or closed in
+/// order.
 fn filled(options: MountOptions, closes: bool) -> (SimDisk, SimDisk) {
     let pair = Pair::with(8 << 20, 8 << 20, options);
     let device = pair.device.as_ref().unwrap();

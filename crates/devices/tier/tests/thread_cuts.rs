@@ -1,4 +1,5 @@
-//! Power cuts while several threads write: whatever one of them was told is durable is there, whole, after the cut.
+//! Power cuts while several threads write: whatever one of them was told is durable is there,
+//! whole, after the cut.
 
 mod common;
 
@@ -106,8 +107,9 @@ fn what_several_threads_were_told_is_durable_is_there_after_a_cut() {
             gate.open();
             let mounted = TierDevice::mount(Box::new(disks.1), Some(Box::new(disks.0)), &options);
             let mounted = mounted.unwrap_or_else(|error| panic!("cut {number}: {error}"));
-            // Not asked here: whether the mount reports that a disk lost records. One in a thousand of these cuts says so of
-            // the newest record of the fast disk, which the big one then has.
+            // Not asked here: whether the mount reports that a disk lost records. One in a thousand
+            // of these cuts says so of the newest record of the fast disk, which the big one then
+            // has.
             mounted.verify().unwrap();
             for object in 0..OBJECTS {
                 let found = read(&mounted, ObjectId(first + object));

@@ -43,8 +43,8 @@ fn bypass() -> Hints {
     Hints { placement_class: placement.to_class(), ..Hints::default() }
 }
 
-/// A volume whose changes return when the fast disk has them, with a hot object on the fast disk and a cold one that only the
-/// big disk has; and the gate of the big disk.
+/// A volume whose changes return when the fast disk has them, with a hot object on the fast disk
+/// and a cold one that only the big disk has; and the gate of the big disk.
 fn volume() -> (TierDevice, Gate) {
     let (device, gate, _) = volume_and_disks();
     (device, gate)
@@ -144,7 +144,8 @@ fn a_read_that_waits_for_the_big_disk_holds_up_nobody_else() {
     device.verify().unwrap();
 }
 
-/// The same for who waits for a node of the tree, and for the rest of a block that is to be changed.
+/// The same for who waits for a node of the tree, and for the rest of a block that is to be
+/// changed.
 #[test]
 fn a_walk_that_waits_for_the_big_disk_holds_up_nobody_else() {
     let (device, gate, disks) = volume_and_disks();
@@ -216,8 +217,8 @@ fn maintenance_that_waits_for_the_big_disk_holds_up_nobody_else() {
     }
 }
 
-/// Who needs both disks waits for the big one, and nobody else does: be it for the log or for content that is so large that it
-/// goes to its place at once.
+/// Who needs both disks waits for the big one, and nobody else does: be it for the log or for
+/// content that is so large that it goes to its place at once.
 #[test]
 fn a_commit_for_both_disks_holds_up_none_for_the_fast_one() {
     for bytes in [9_000, 900_000] {
@@ -263,8 +264,9 @@ fn version_of(object: u64, version: u64) -> Vec<u8> {
     content
 }
 
-/// Writers replace, remove and create again; others read, promote, demote, maintain and write checkpoints. Every read is one
-/// version, whole, and none that is older than what the reader knew to be there.
+/// Writers replace, remove and create again; others read, promote, demote, maintain and write
+/// checkpoints. Every read is one version, whole, and none that is older than what the reader knew
+/// to be there.
 #[test]
 fn readers_beside_writers_read_one_version_whole() {
     const OBJECTS: u64 = 12;

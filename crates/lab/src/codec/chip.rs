@@ -1,6 +1,6 @@
-//! A flash file system as paper 3 builds on, reduced to where its pages end up: pages are given out block by block,
-//! a header page is written when a file is made and again when it is closed, and the block with the fewest pages in
-//! use is cleaned when free blocks run out.
+//! A flash file system as paper 3 builds on, reduced to where its pages end up: pages are given out
+//! block by block, a header page is written when a file is made and again when it is closed, and
+//! the block with the fewest pages in use is cleaned when free blocks run out.
 
 use super::population::Files;
 use onode_codec::cmfs::{Block, BlockState, Object};

@@ -1,14 +1,14 @@
-//! The file system of paper 3 in virtual time: a chip in the manner of YAFFS whose metadata is kept in a small persistent RAM
-//! the paper's way (`metadata=cmfs`).
+//! The file system of paper 3 in virtual time: a chip in the manner of YAFFS whose metadata is kept
+//! in a small persistent RAM the paper's way (`metadata=cmfs`).
 //!
-//! Objects are coded one by one with hybrid coding, the device record with LZO. What was modified is coded again every
-//! five seconds, and the validity marker tells whether that has happened since the last write. A mount believes a
-//! valid RAM, recovers one that is behind by comparing the sequence number of every block, and scans the chip
-//! if what it holds cannot be decoded.
+//! Objects are coded one by one with hybrid coding, the device record with LZO. What was modified
+//! is coded again every five seconds, and the validity marker tells whether that has happened since
+//! the last write. A mount believes a valid RAM, recovers one that is behind by comparing the
+//! sequence number of every block, and scans the chip if what it holds cannot be decoded.
 //!
-//! What it does not do: names, content, sizes; keep the headers of removed objects for a scan that follows their cleaning,
-//! which finds old pages again; and it is no device: `flash+scm` keeps its index in
-//! buckets, and the figures of the codecs say why.
+//! What it does not do: names, content, sizes; keep the headers of removed objects for a scan that
+//! follows their cleaning, which finds old pages again; and it is no device: `flash+scm` keeps its
+//! index in buckets, and the figures of the codecs say why.
 
 use super::chip::{Chip, Operations, PAGE_BYTES, PAGES_PER_BLOCK};
 use super::population::Files;
@@ -114,7 +114,8 @@ const fn store_ns(bytes: u64) -> u64 {
 }
 
 impl CmfsVolume {
-    /// An empty one on `blocks` blocks; with a RAM beside them, or without as the file system that it was made from.
+    /// An empty one on `blocks` blocks; with a RAM beside them, or without as the file system that
+    /// it was made from.
     pub fn new(blocks: u32, has_memory: bool) -> Self {
         let chip = Chip::new(blocks);
         let mut volume = Self {
@@ -144,7 +145,8 @@ impl CmfsVolume {
             memory.marker.data = false;
             self.clock += store_ns(MARKER_BYTES);
         }
-        // The header that says that an object is gone must not be erased before the RAM knows it: the paper leaves that open.
+        // The header that says that an object is gone must not be erased before the RAM knows it:
+        // the paper leaves that open.
         if is_erased || self.clock >= self.next_update {
             self.update();
         }

@@ -1,5 +1,5 @@
-//! The codecs, each measured on a whole volume: every object is coded, decoded and compared, and counted with all that
-//! the format puts around it.
+//! The codecs, each measured on a whole volume: every object is coded, decoded and compared, and
+//! counted with all that the format puts around it.
 
 use super::chip::File;
 use super::population::Volume;
@@ -52,7 +52,8 @@ pub struct Measured {
     pub mib_per_gib: f64,
     /// Its parts.
     pub bytes: Parts,
-    /// Milliseconds of processor time to code everything, for each GiB of NAND. Differs between equal runs.
+    /// Milliseconds of processor time to code everything, for each GiB of NAND. Differs between
+    /// equal runs.
     pub cpu_encode_ms_per_gib: f64,
     /// The same to decode everything.
     pub cpu_decode_ms_per_gib: f64,
@@ -133,8 +134,8 @@ impl Codec {
         }
     }
 
-    /// The paper's records: objects one by one, the device through LZO. Nothing is known of its allocator, so none is
-    /// counted.
+    /// The paper's records: objects one by one, the device through LZO. Nothing is known of its
+    /// allocator, so none is counted.
     fn of_objects(self, volume: &Volume) -> Option<(Parts, f64, f64)> {
         let device = Device { partition: [0; 10], blocks: volume.blocks.clone() };
         let started = processor_seconds();

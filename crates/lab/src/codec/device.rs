@@ -1,5 +1,5 @@
-//! What the device `flash+scm` itself takes of its memory and stores to it: populations of files on it, updates of
-//! objects, and PostMark with a sync for each operation.
+//! What the device `flash+scm` itself takes of its memory and stores to it: populations of files on
+//! it, updates of objects, and PostMark with a sync for each operation.
 
 use super::Population;
 use super::chip::{PAGE_BYTES, PAGES_PER_BLOCK};

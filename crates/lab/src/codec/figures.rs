@@ -40,7 +40,8 @@ pub fn groups() -> Vec<&'static str> {
     groups::names(&GROUPS)
 }
 
-/// Measures all of them, or one group; `progress` hears what is being done. What cannot be measured is named in the report.
+/// Measures all of them, or one group; `progress` hears what is being done. What cannot be measured
+/// is named in the report.
 pub fn figures(options: &Options, progress: &mut dyn FnMut(&str)) -> FigureReport {
     let mib = u64::from(options.blocks()) / 8;
     let device = format!("metadata of {mib} MiB of NAND with 2 KiB pages, seed {}", options.seed);

@@ -1,4 +1,5 @@
-//! What a mount of `flash+scm` reads and how long it takes, after an orderly end and after a power cut.
+//! What a mount of `flash+scm` reads and how long it takes, after an orderly end and after a power
+//! cut.
 
 use super::figures::Measuring;
 use crate::bench::{Bench, Caches, Durability};
@@ -11,7 +12,8 @@ use std::sync::Arc;
 
 /// Journal pages between two checkpoints of the volumes that are cut.
 const CHECKPOINT_PAGES: u32 = 64;
-/// Pages of either kind between two checkpoints, and what it takes to find the superblock and the journal's end.
+/// Pages of either kind between two checkpoints, and what it takes to find the superblock and the
+/// journal's end.
 const REACH_CUT_READS: u64 = 2 * CHECKPOINT_PAGES as u64 + 24;
 /// Small files on a gibibyte.
 const MANY_FILES: u64 = 90_000;
@@ -20,8 +22,8 @@ const BETWEEN: u64 = 400;
 /// Milliseconds of virtual time to mount.
 const REACH_CLEAN_MS: f64 = 30.0;
 const REACH_CUT_MS: f64 = 60.0;
-/// What other file systems do to mount, counted on 128 MiB of simulated NAND that small files fill to 90 %, and not by this
-/// program.
+/// What other file systems do to mount, counted on 128 MiB of simulated NAND that small files fill
+/// to 90 %, and not by this program.
 const ELSEWHERE: [Peer; 4] = [
     // Its checkpoint grows with the objects, of which there were 12,600.
     Peer { name: "YAFFS2 with a checkpoint", reads: 1309, per: (MANY_FILES, 12_600), fixed: (0, 0, 0) },
@@ -48,7 +50,8 @@ struct Peer {
 }
 
 impl Peer {
-    /// With 15 us for a read, 200 us for a program and 2 ms for an erase, and nothing for what goes over the bus.
+    /// With 15 us for a read, 200 us for a program and 2 ms for an erase, and nothing for what goes
+    /// over the bus.
     fn milliseconds(&self) -> f64 {
         let (reads, programs, erases) = self.fixed;
         let reads = reads + self.reads * self.per.0 / self.per.1;

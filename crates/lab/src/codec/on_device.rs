@@ -1,5 +1,5 @@
-//! Populations on the device `flash+scm`, as a file system gives them to it: content in transactions that wait for no
-//! medium, sizes to the byte.
+//! Populations on the device `flash+scm`, as a file system gives them to it: content in
+//! transactions that wait for no medium, sizes to the byte.
 
 use super::chip::{PAGE_BYTES, PAGES_PER_BLOCK};
 use super::population::{Files, Population};
@@ -158,7 +158,8 @@ impl Files for DeviceFiles {
         self.used -= 1;
     }
 
-    /// Its segments for cleaning, its journal and its tree need more room than a chip's five blocks.
+    /// Its segments for cleaning, its journal and its tree need more room than a chip's five
+    /// blocks.
     fn large_files(&self) -> u32 {
         14
     }

@@ -1,5 +1,5 @@
-//! Figures 10, 13, 15 and 16 of paper 3, in virtual time on the volume that keeps its metadata the paper's way, each judged by its
-//! shape. Figures 9, 11, 12 and 14 need no volume.
+//! Figures 10, 13, 15 and 16 of paper 3, in virtual time on the volume that keeps its metadata the
+//! paper's way, each judged by its shape. Figures 9, 11, 12 and 14 need no volume.
 
 use super::chip::{PAGE_BYTES, PAGES_PER_BLOCK, ROOT};
 use super::cmfs_volume::{CmfsVolume, Mounted, Way};

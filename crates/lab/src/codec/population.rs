@@ -217,8 +217,8 @@ fn scattered(chip: &mut impl Files, random: &mut Prng, unit: u32) {
     chip.close(file, u64::from(pages) * PAGE_BYTES);
 }
 
-/// Fills to 80 % and lets three times the capacity come and go: new files, longer files, rewritten parts. Where no
-/// room is, files chosen at random make it.
+/// Fills to 80 % and lets three times the capacity come and go: new files, longer files, rewritten
+/// parts. Where no room is, files chosen at random make it.
 fn aged(chip: &mut impl Files, random: &mut Prng, ages: &Ages) {
     let mut files: Vec<u32> = Vec::new();
     let mut written = 0;
@@ -252,7 +252,8 @@ fn aged(chip: &mut impl Files, random: &mut Prng, ages: &Ages) {
 
 /// A size from a log-normal distribution, at most 4 MiB.
 fn log_normal(random: &mut Prng, ages: &Ages) -> u64 {
-    // The sum of twelve even numbers is nearly normal, and needs no functions that differ between machines.
+    // The sum of twelve even numbers is nearly normal, and needs no functions that differ between
+    // machines.
     let sum: f64 = (0..12).map(|_| random.below(1 << 32) as f64 / (1u64 << 32) as f64).sum();
     let bytes = ages.median * exponential((sum - 6.0) * ages.sigma);
     (bytes as u64).clamp(1, 4 << 20)

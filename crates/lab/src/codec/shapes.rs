@@ -1,4 +1,5 @@
-//! The figures of paper 3 that codecs alone decide (9, 11, 12 and 14), as counts; times stand beside them.
+//! The figures of paper 3 that codecs alone decide (9, 11, 12 and 14), as counts; times stand
+//! beside them.
 //!
 //! Figures 10, 13, 15 and 16 need a volume (`paper`).
 

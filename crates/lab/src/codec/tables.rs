@@ -1,5 +1,5 @@
-//! Makes the static tables of the codec: counts symbols on populations with seeds of their own, so that what is measured
-//! is not what was learnt from.
+//! Makes the static tables of the codec: counts symbols on populations with seeds of their own, so
+//! that what is measured is not what was learnt from.
 
 use super::chip::PAGE_BYTES;
 use super::coders::records_of;
@@ -16,7 +16,8 @@ const RECORD_SETS: [&[Population]; 4] = [
     &[Population::RandomPages, Population::RandomPairs],
     &[Population::AgedSmall, Population::AgedLarge],
 ];
-/// The same for entries to the byte: what is alike in a volume costs least where little else is in the set.
+/// The same for entries to the byte: what is alike in a volume costs least where little else is in
+/// the set.
 const EXACT_SETS: [&[Population]; 6] = [
     &[Population::Small],
     LARGE_FILES,
@@ -108,7 +109,8 @@ fn add(counts: &mut SymbolCounts, population: Population, seed: u64) {
     }
 }
 
-/// Counts as parts of [`SCALE`], each at least 1. A little of a falling line is mixed in for what was never seen.
+/// Counts as parts of [`SCALE`], each at least 1. A little of a falling line is mixed in for what
+/// was never seen.
 fn frequencies(counts: &[u64]) -> Vec<u64> {
     let falling: Vec<u64> = (0..counts.len() as u64).map(|symbol| SCALE / ((symbol + 1) * (symbol + 2))).collect();
     let seen: u64 = counts.iter().sum();

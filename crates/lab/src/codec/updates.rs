@@ -1,5 +1,6 @@
-//! What updates cost, and what they leave: every object of a population is rewritten twice, in no order, and each
-//! bucket that this changes is written anew at once, as if no log gathered the changes.
+//! What updates cost, and what they leave: every object of a population is rewritten twice, in no
+//! order, and each bucket that this changes is written anew at once, as if no log gathered the
+//! changes.
 
 use super::chip::Chip;
 use super::coders::{ENTRY_BYTES, Parts, block_table, granules, parts_of, records_of, records_of_file};
@@ -16,7 +17,8 @@ use std::collections::BTreeMap;
 pub struct Updates {
     /// Memory in MiB for each GiB of NAND, after the updates.
     pub mib_per_gib: f64,
-    /// Bytes written to the memory for an update of one object, its entries in the directory included: on average.
+    /// Bytes written to the memory for an update of one object, its entries in the directory
+    /// included: on average.
     pub bytes_mean: f64,
     /// The same for the dearest one.
     pub bytes_max: u64,
@@ -99,8 +101,8 @@ impl Directory {
         Ok(self.store(encoded))
     }
 
-    /// The buckets `own`, the first of which begins at `first`, and the smaller neighbour if it has at most `bytes`,
-    /// written anew in no more buckets than `own` are.
+    /// The buckets `own`, the first of which begins at `first`, and the smaller neighbour if it has
+    /// at most `bytes`, written anew in no more buckets than `own` are.
     fn join(&self, first: Key, own: &[Vec<u8>], bytes: usize) -> Result<Option<Joined>, EncodeError> {
         let smallest = self.before(first).into_iter().chain(self.behind(first)).min_by_key(|neighbour| neighbour.1);
         let Some((key, _)) = smallest.filter(|neighbour| neighbour.1 <= bytes) else { return Ok(None) };
@@ -123,7 +125,8 @@ impl Directory {
     }
 }
 
-/// Rewrites every object of `population` twice. `None` if the buckets do not hold in the end what the chip does.
+/// Rewrites every object of `population` twice. `None` if the buckets do not hold in the end what
+/// the chip does.
 pub fn measure(population: Population, blocks: u32, seed: u64) -> Option<Updates> {
     let mut chip = population.fill(blocks, seed);
     let mut directory = Directory::load(records_of(&Volume::of(&chip), false)).ok()?;

@@ -56,7 +56,8 @@ pub struct Policy {
     /// Hold FIFO and greedy cleaning of uniform writes against closed forms; fails beyond 1 %.
     #[arg(long, conflicts_with = "figures")]
     self_check: bool,
-    /// Run the stream over files on a mounted device too and compare; few segments and much spare, please.
+    /// Run the stream over files on a mounted device too and compare; few segments and much spare,
+    /// please.
     #[arg(long, conflicts_with_all = ["all", "self_check", "figures"])]
     on_device: bool,
     /// Measure every figure that is to be reached.

@@ -1,4 +1,5 @@
-//! `onode-lab replay`: a stream of file operations on a simulated device, and what the device does for it.
+//! `onode-lab replay`: a stream of file operations on a simulated device, and what the device does
+//! for it.
 
 use onode::{Class, Error, Result, Spec, parse_size, wear_of};
 use onode_console::Output;
@@ -26,7 +27,8 @@ const PARTS: [&str; 3] = [EXTENTS, SMALL_OBJECT_BUFFER, INODE_EMBEDDING];
     of the medium, in percent, are rewritten; the second half is counted); aging with the same settings\n\
     (files of all sizes come, change and go).")]
 pub struct Replay {
-    /// Measure every figure of the flash device that files can show and set it beside the one to reach.
+    /// Measure every figure of the flash device that files can show and set it beside the one to
+    /// reach.
     #[arg(long, conflicts_with_all = ["trace", "device", "durability", "atime", "node_cache", "page_cache", "dirty_nodes",
         "write_buffer", "checkpoint_pages"])]
     figures: bool,
@@ -39,7 +41,8 @@ pub struct Replay {
     /// With --figures: small media and short streams, to see that it works; nothing is judged.
     #[arg(long, requires = "figures", conflicts_with = "trace")]
     quick: bool,
-    /// A trace file, plain or .zst, or a generator: postmark:..., largefile:..., aging:..., zipf:...
+    /// A trace file, plain or .zst, or a generator: postmark:..., largefile:..., aging:...,
+    /// zipf:...
     #[arg(required_unless_present = "figures")]
     trace: Option<String>,
     /// The device, one in memory.
@@ -69,7 +72,8 @@ pub struct Replay {
     /// How the device spreads wear: dynamic, static, off.
     #[arg(long, value_name = "POLICY", conflicts_with = "figures")]
     wear: Option<String>,
-    /// Parts to go without, to see what they are worth: extents, small-object-buffer, inode-embedding.
+    /// Parts to go without, to see what they are worth: extents, small-object-buffer,
+    /// inode-embedding.
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     without: Vec<String>,
 }

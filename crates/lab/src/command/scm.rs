@@ -21,7 +21,8 @@ pub struct Scm {
     /// With --figures: only one group of them.
     #[arg(long, requires = "figures", value_name = "GROUP", value_parser = groups())]
     only: Option<String>,
-    /// Time one allocator in this process: that of the device, or that which the process was loaded with.
+    /// Time one allocator in this process: that of the device, or that which the process was loaded
+    /// with.
     #[arg(long, hide = true, value_name = "WHICH", value_parser = ["own", "process"], conflicts_with = "figures")]
     subject: Option<String>,
     /// With --subject: batches of a thousand operations, of which the median counts.

@@ -24,7 +24,8 @@ pub struct Tier {
     /// Play the recorded requests of ext2 and xfs in this folder instead of those in this program.
     #[arg(long, value_name = "DIR")]
     recordings: Option<PathBuf>,
-    /// Record the requests of ext2 and xfs in files in this folder; needs root, FUSE and loop devices.
+    /// Record the requests of ext2 and xfs in files in this folder; needs root, FUSE and loop
+    /// devices.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["figures", "figure"], required_unless_present_any = ["figures", "figure"])]
     record: Option<PathBuf>,
     /// With --record: only workloads whose names contain this.

@@ -1,10 +1,11 @@
-//! Whether the device over files does what the page-level laboratory says of its policies: the same streams,
-//! the same space for content, and how far the write amplifications of content lie apart.
+//! Whether the device over files does what the page-level laboratory says of its policies: the same
+//! streams, the same space for content, and how far the write amplifications of content lie apart.
 //!
-//! The device has a journal and an index as well; what it programs for them is not counted here, and the segments
-//! that they take are no spare space: the simulator gets as many segments as have content on the device at the end, and
-//! those that it keeps free itself. The files leave the named share of what users can fill. The medium's spare area takes
-//! a trailer and no records, so that synced pages go where the placement says, and not to the journal.
+//! The device has a journal and an index as well; what it programs for them is not counted here,
+//! and the segments that they take are no spare space: the simulator gets as many segments as have
+//! content on the device at the end, and those that it keeps free itself. The files leave the named
+//! share of what users can fill. The medium's spare area takes a trailer and no records, so that
+//! synced pages go where the placement says, and not to the journal.
 
 use super::{Measuring, device, spec};
 use crate::bench::{Bench, Durability};
@@ -45,7 +46,8 @@ pub(super) fn measure(run: &mut Measuring<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The page-level device that corresponds to the one over files, and how many bytes of files fill it.
+/// The page-level device that corresponds to the one over files, and how many bytes of files fill
+/// it.
 fn settings(run: &Measuring<'_>, pattern: Pattern) -> Result<(PolicySettings, u64)> {
     let bench = Bench::new(&spec(run.scale().medium, SPARE)?, Durability::Operation, run.caches())?;
     let usable = bench.files.device().space().total;

@@ -1,13 +1,14 @@
-//! What no device could do better: figures beside those of the device that say how much of them is the workload's.
+//! What no device could do better: figures beside those of the device that say how much of them is
+//! the workload's.
 
 use crate::stream::Operation;
 use onode_base::evict::Lru;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
 
-/// Pages that the reads of a stream take from a medium of such pages if each operation is durable before the next one,
-/// nothing is written twice, and all else costs nothing: what one operation wrote of a file lies in pages of its own. `cached`
-/// pages are kept, those written or read last.
+/// Pages that the reads of a stream take from a medium of such pages if each operation is durable
+/// before the next one, nothing is written twice, and all else costs nothing: what one operation
+/// wrote of a file lies in pages of its own. `cached` pages are kept, those written or read last.
 pub(super) fn reads_of_pieces(stream: &[Operation], page_bytes: u64, cached: usize) -> u64 {
     let mut files: HashMap<&str, Vec<u64>> = HashMap::new();
     let mut cache = Lru::new(cached);
@@ -38,9 +39,9 @@ pub(super) fn reads_of_pieces(stream: &[Operation], page_bytes: u64, cached: usi
     reads
 }
 
-/// How far the most worn of `segments` runs ahead of the mean of `mean` erases if `resting` of them hold what never
-/// changes, one of them is exchanged for a worn one each `every` segments opened, each time the best pair, and all others are
-/// always erased in turn, the least worn first.
+/// How far the most worn of `segments` runs ahead of the mean of `mean` erases if `resting` of them
+/// hold what never changes, one of them is exchanged for a worn one each `every` segments opened,
+/// each time the best pair, and all others are always erased in turn, the least worn first.
 pub(super) fn wear_with_exchanges(segments: usize, resting: usize, mean: f64, every: usize) -> f64 {
     let erases = (mean * segments as f64) as u64;
     let mut resting: BTreeSet<(u64, usize)> = (0..resting).map(|number| (1, number)).collect();

@@ -1,4 +1,5 @@
-//! How many small files fit: files are made until there is no room, and are all there after a new mount.
+//! How many small files fit: files are made until there is no room, and are all there after a new
+//! mount.
 
 use super::fill::write_file;
 use super::{Measuring, spec};
@@ -48,7 +49,8 @@ fn count(run: &Measuring<'_>, bytes: usize) -> Result<(u64, u64)> {
             ram = ram.max(bench.ram_bytes());
         }
     }
-    // The file that did not fit may have a name already; and what was only promised room may need some more.
+    // The file that did not fit may have a name already; and what was only promised room may need
+    // some more.
     let remove = |number: u64| bench.files.unlink(InodeNumber::ROOT, number.to_string().as_bytes());
     match remove(files) {
         Err(error) if error.kind != ErrorKind::NotFound => return Err(failed(&error)),

@@ -41,7 +41,8 @@ pub(crate) fn write_file(bench: &Bench, name: &str, content: &[u8]) -> onode_fs:
     Ok(())
 }
 
-/// Synced operations on a volume with files `fill0`...: pieces are rewritten, small files come and go.
+/// Synced operations on a volume with files `fill0`...: pieces are rewritten, small files come and
+/// go.
 pub(crate) struct Churn {
     prng: Prng,
     filled: u64,

@@ -1,8 +1,8 @@
-//! What a mount reads: after an orderly end and after power cuts, at several fills, on a small and a large
-//! medium; and what the first synced write after it costs.
+//! What a mount reads: after an orderly end and after power cuts, at several fills, on a small and
+//! a large medium; and what the first synced write after it costs.
 //!
-//! The cuts hit a volume under synced operations, half of them between two operations and half within the
-//! program of a page. The figure is the worst of them.
+//! The cuts hit a volume under synced operations, half of them between two operations and half
+//! within the program of a page. The figure is the worst of them.
 
 use super::fill::{Churn, fill, rewrite};
 use super::{Measuring, spec};

@@ -1,9 +1,10 @@
-//! Figures 5 and 6 of paper 1: what the placements of the paper and the thresholds of its cleaner are worth on
-//! a device that is nearly full.
+//! Figures 5 and 6 of paper 1: what the placements of the paper and the thresholds of its cleaner
+//! are worth on a device that is nearly full.
 //!
-//! Files that nobody touches fill most of the device; then PostMark runs with access times that every read renews. A
-//! segment that holds nothing any more is free without being cleaned, so only segments count off which
-//! something had to be moved. Moved are bytes of content and of tree nodes.
+//! Files that nobody touches fill most of the device; then PostMark runs with access times that
+//! every read renews. A segment that holds nothing any more is free without being cleaned, so only
+//! segments count off which something had to be moved. Moved are bytes of content and of tree
+//! nodes.
 
 use super::streams::{Mix, mixed};
 use super::{Measuring, spec};

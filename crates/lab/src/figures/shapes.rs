@@ -37,10 +37,11 @@ pub(super) fn extents(run: &mut Measuring<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Table II: what embedded inodes and the small-object buffer save, each against a volume without it.
+/// Table II: what embedded inodes and the small-object buffer save, each against a volume without
+/// it.
 ///
-/// The paper's medium is filled once by what the stream writes, and nothing has to be cleaned on it whatever
-/// is missing. What cleaning is saved is judged on half of it and shown on a quarter.
+/// The paper's medium is filled once by what the stream writes, and nothing has to be cleaned on it
+/// whatever is missing. What cleaning is saved is judged on half of it and shown on a quarter.
 pub(super) fn informed_placement(run: &mut Measuring<'_>) -> Result<()> {
     let (postmark, made) = table_two(run)?;
     let all = run.caches();

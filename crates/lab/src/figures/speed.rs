@@ -1,4 +1,5 @@
-//! Virtual time: what several chips bring, and how long an operation waits at worst on a nearly full volume.
+//! Virtual time: what several chips bring, and how long an operation waits at worst on a nearly
+//! full volume.
 
 use super::{Measuring, device, spec};
 use crate::bench::{Bench, Durability};
@@ -27,8 +28,8 @@ pub(super) fn chips(run: &mut Measuring<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Pieces of 4 KB are rewritten at random, each durable before the next; the figure is how long single
-/// operations took, cleaning and checkpoints included.
+/// Pieces of 4 KB are rewritten at random, each durable before the next; the figure is how long
+/// single operations took, cleaning and checkpoints included.
 pub(super) fn stall(run: &mut Measuring<'_>) -> Result<()> {
     run.say("latency of synced rewrites at 90 % full");
     let small = spec(run.scale().medium, "")?;

@@ -78,7 +78,8 @@ pub(super) fn postmark(run: &mut Measuring<'_>) -> Result<()> {
     Ok(())
 }
 
-/// How many of the reads are the workload's: those of a device that writes nothing twice, whatever it keeps in memory.
+/// How many of the reads are the workload's: those of a device that writes nothing twice, whatever
+/// it keeps in memory.
 fn bound_reads(run: &mut Measuring<'_>, name: &str, operations: &[Operation]) {
     let caches = run.caches().node_bytes.unwrap_or(0) + run.caches().page_bytes.unwrap_or(0);
     for (what, bytes) in [("", 0), (", all caches for them", caches as u64), (", all memory for them", RAM_BYTES)] {

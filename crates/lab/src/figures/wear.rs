@@ -1,7 +1,9 @@
-//! Wear: how far the most erased segment runs ahead of the mean under each wear policy, and what that costs.
+//! Wear: how far the most erased segment runs ahead of the mean under each wear policy, and what
+//! that costs.
 //!
-//! Files are rewritten by the zipf distribution, each write durable before the next: once all of the files, and once
-//! a third of them while the others never change, the hardest load early in a medium's life. Wear counts from the new medium on, programs over the second half.
+//! Files are rewritten by the zipf distribution, each write durable before the next: once all of
+//! the files, and once a third of them while the others never change, the hardest load early in a
+//! medium's life. Wear counts from the new medium on, programs over the second half.
 
 use super::{Measuring, bounds, device, spec};
 use crate::bench::{Bench, Durability};
@@ -68,7 +70,8 @@ pub(super) fn levelling(run: &mut Measuring<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Files of `still` bytes that are written once, and others that fill up to `filled` and are rewritten.
+/// Files of `still` bytes that are written once, and others that fill up to `filled` and are
+/// rewritten.
 fn load(filled: u64, still: u64, writes: u64) -> Vec<Operation> {
     let files = 0..still / FILE_BYTES;
     let mut all: Vec<_> = files.map(|number| Operation::Create(format!("still{number}"), FILE_BYTES)).collect();

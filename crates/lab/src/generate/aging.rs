@@ -1,8 +1,8 @@
-//! A volume that is used for long: files of all sizes that come, grow, are changed and go, while it stays
-//! about as full as it is.
+//! A volume that is used for long: files of all sizes that come, grow, are changed and go, while it
+//! stays about as full as it is.
 //!
-//! Sizes are spread evenly over powers of two, from 512 bytes to 1 MiB, so most files are small and most
-//! bytes are in large ones. First the volume is filled; counting begins with the changes.
+//! Sizes are spread evenly over powers of two, from 512 bytes to 1 MiB, so most files are small and
+//! most bytes are in large ones. First the volume is filled; counting begins with the changes.
 
 use crate::stream::Operation;
 use onode_base::Prng;

@@ -1,7 +1,7 @@
 //! Small files that come, grow, are read and go, after the description of PostMark (Katcher, 1997).
 //!
-//! First the files are made; then each transaction is a create or delete, and a read or append, of a
-//! random file; at the end all that is left is deleted.
+//! First the files are made; then each transaction is a create or delete, and a read or append, of
+//! a random file; at the end all that is left is deleted.
 
 use crate::stream::Operation;
 use onode_base::Prng;

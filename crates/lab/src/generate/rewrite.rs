@@ -1,7 +1,7 @@
 //! A volume filled with files of 1 MiB, of which pieces of 4 KiB are rewritten by a distribution.
 //!
-//! The stream of pieces is that of the page-level laboratory. The first half of the rewriting brings the
-//! volume into a steady state; counting begins with the second half.
+//! The stream of pieces is that of the page-level laboratory. The first half of the rewriting
+//! brings the volume into a steady state; counting begins with the second half.
 
 use crate::pattern::Pattern;
 use crate::stream::Operation;

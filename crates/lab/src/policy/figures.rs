@@ -29,8 +29,8 @@ pub struct Figures {
     pub rows: Vec<Figure>,
 }
 
-/// Streams that are not uniform, with the write amplification to reach without hints, with them, and for
-/// somebody who knows the future.
+/// Streams that are not uniform, with the write amplification to reach without hints, with them,
+/// and for somebody who knows the future.
 const SKEWED: [(Pattern, f64, f64, f64); 3] =
     [(Pattern::HotCold, 3.66, 2.69, 1.72), (Pattern::Zipf, 2.62, 2.05, 1.49), (Pattern::MovingHot, 2.60, 2.02, 1.44)];
 

@@ -1,10 +1,10 @@
-//! The same stream twice: in the simulator, and over files on a mounted device that works by the same
-//! policies.
+//! The same stream twice: in the simulator, and over files on a mounted device that works by the
+//! same policies.
 //!
-//! The device has segments of as many pages as the simulated one, but spends some on its journal, its
-//! index, summaries and what it keeps free; so it has a little less to work in. Compared are the pages of content that
-//! it programs for each page that the stream writes. Every write is made durable before the next, as
-//! else the write cache would hide the hottest of them from the device.
+//! The device has segments of as many pages as the simulated one, but spends some on its journal,
+//! its index, summaries and what it keeps free; so it has a little less to work in. Compared are
+//! the pages of content that it programs for each page that the stream writes. Every write is made
+//! durable before the next, as else the write cache would hide the hottest of them from the device.
 
 use super::{Decider, PolicySettings, simulate};
 use crate::bench::{Caches, Durability};

@@ -1,4 +1,5 @@
-//! Who decides on the class of a page: the device's own classifier, blind or with hints, or an oracle.
+//! Who decides on the class of a page: the device's own classifier, blind or with hints, or an
+//! oracle.
 
 use super::simulator::Shape;
 use onode_flash::policy::{Classifier, Level, Placement, Resident};
@@ -8,8 +9,8 @@ pub(super) trait Placer {
     /// Number of classes.
     fn classes(&self) -> u8;
 
-    /// The class of the write number `at` (the first fill comes before number 0 and has none), which
-    /// replaces `overwritten`.
+    /// The class of the write number `at` (the first fill comes before number 0 and has none),
+    /// which replaces `overwritten`.
     fn written(&mut self, page: u32, at: Option<usize>, overwritten: Option<Resident>) -> u8;
 
     /// The class to which the cleaner moves `page`, where [`Self::moved_together`] says nothing.
@@ -90,7 +91,8 @@ impl Lives {
     }
 }
 
-/// What the host says of each write: the level of the life that it will really have, or sometimes another.
+/// What the host says of each write: the level of the life that it will really have, or sometimes
+/// another.
 pub(super) struct Levels {
     of_writes: Vec<u8>,
     of_first: Vec<u8>,

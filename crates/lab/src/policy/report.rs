@@ -4,8 +4,8 @@ use crate::WearSpread;
 use serde::Serialize;
 use std::fmt;
 
-/// The outcome of one run. All counts are of the second half of the stream, erases excepted: those are since
-/// the device was new, which is what wears it.
+/// The outcome of one run. All counts are of the second half of the stream, erases excepted: those
+/// are since the device was new, which is what wears it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PolicyRow {
     /// Which pages were written.
@@ -42,7 +42,8 @@ pub struct PolicyRow {
     pub wear_max_by_mean: f64,
     /// Processor time of the simulation, the first fill included.
     pub cpu_s: f64,
-    /// Pages programmed in that time, by users and cleaner; this and `cpu_s` differ between equal runs.
+    /// Pages programmed in that time, by users and cleaner; this and `cpu_s` differ between equal
+    /// runs.
     pub page_writes_per_cpu_s: f64,
 }
 

@@ -1,8 +1,8 @@
 //! The simulator: pages without data on segments, driven by the device's own policies.
 //!
-//! It keeps what a device keeps - where each page lies, what lies where, and per segment how much is
-//! alive, when it was opened and of what class it is - and nothing that a device could
-//! not know. Time is the number of segments opened. It does not model metadata, checkpoints or crashes.
+//! It keeps what a device keeps - where each page lies, what lies where, and per segment how much
+//! is alive, when it was opened and of what class it is - and nothing that a device could not know.
+//! Time is the number of segments opened. It does not model metadata, checkpoints or crashes.
 
 use super::placer::Placer;
 use onode_flash::policy::{Candidate, Chooser, Placement, Resident, Stream, VictimPolicy, Wear, WearPolicy};
@@ -32,8 +32,8 @@ struct Open {
     filled: u32,
 }
 
-/// A segment as far as the choice of a victim goes; what else there is stands beside, so that the search
-/// stays in the processor's nearest cache.
+/// A segment as far as the choice of a victim goes; what else there is stands beside, so that the
+/// search stays in the processor's nearest cache.
 #[derive(Clone, Copy, Debug, Default)]
 struct Segment {
     live: u32,
@@ -59,7 +59,8 @@ pub(super) struct Simulator<P> {
     placer: P,
     chooser: Chooser,
     wear: WearPolicy,
-    /// Bits of a place that say which page of its segment it is; a shift is cheaper than a division.
+    /// Bits of a place that say which page of its segment it is; a shift is cheaper than a
+    /// division.
     page_bits: u32,
     /// Place of each page: its segment, and the page of it in the last `page_bits`.
     place: Vec<u32>,
@@ -199,8 +200,8 @@ impl<P: Placer> Simulator<P> {
         Resident { class: self.class[index], opened: self.now - self.segments[index].opened }
     }
 
-    /// Gives the worn segment `worn`, which is erased, cold content to rest under. If the one before is
-    /// not full yet, that goes first and `worn` is merely free.
+    /// Gives the worn segment `worn`, which is erased, cold content to rest under. If the one
+    /// before is not full yet, that goes first and `worn` is merely free.
     fn rest(&mut self, worn: u32, wear: Wear) {
         let mut waiting = Some(worn);
         for _ in 0..REST_SOURCES {

@@ -13,7 +13,8 @@ fn amplification(settings: &PolicySettings) -> f64 {
 
 #[test]
 fn the_simulator_agrees_with_theory() {
-    // Segments of 64 pages and 512 of them are further from the limit than the 2,048 of 128 of the lab.
+    // Segments of 64 pages and 512 of them are further from the limit than the 2,048 of 128 of the
+    // lab.
     for check in self_check(&small(Pattern::Uniform, Decider::Oracle)).expect("a device that works") {
         assert!(check.error < 0.02, "{check:?}");
     }

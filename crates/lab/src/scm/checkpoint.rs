@@ -1,7 +1,9 @@
-//! Checkpoints of a large memory after scattered changes, beside a copy of all of it and a clone by the kernel (xfs).
+//! Checkpoints of a large memory after scattered changes, beside a copy of all of it and a clone by
+//! the kernel (xfs).
 //!
-//! The pause is the time in which the program may not store: the freeze. It is taken twice, once with a program that
-//! stands still and once with one that goes on storing while its changes are copied ahead.
+//! The pause is the time in which the program may not store: the freeze. It is taken twice, once
+//! with a program that stands still and once with one that goes on storing while its changes are
+//! copied ahead.
 #![allow(clippy::disallowed_methods, reason = "the lab measures how long things take")]
 
 use super::Measuring;

@@ -1,5 +1,5 @@
-//! Blocks that are durable and found again: a block that is put into a slot, beside libpmemobj, on memory with lines flushed,
-//! and one that becomes a file, on a plain file of ext4 that is synced.
+//! Blocks that are durable and found again: a block that is put into a slot, beside libpmemobj, on
+//! memory with lines flushed, and one that becomes a file, on a plain file of ext4 that is synced.
 
 use super::Measuring;
 use super::host::{LoopMount, Scratch, failed, nanoseconds};
@@ -16,7 +16,8 @@ const GROUP: usize = 64;
 const NANOSECONDS: &str = "ns";
 const TIMES: &str = "times";
 
-/// Nanoseconds for a block that is allocated and put into a slot, durable each time; the best of several rounds.
+/// Nanoseconds for a block that is allocated and put into a slot, durable each time; the best of
+/// several rounds.
 fn own(blocks: usize, rounds: usize) -> Result<f64> {
     let place = Scratch::new("durable");
     let heap = Heap::open(&format!("scm:{},size=64M,flush=on", place.0.display()));
@@ -29,7 +30,8 @@ fn own(blocks: usize, rounds: usize) -> Result<f64> {
             for slot in 0..blocks as u64 {
                 let mut block = heap.allocate(BLOCK_BYTES).map_err(|error| failed("no block", error))?;
                 block[0] = 1;
-                // As with the peer, only what says that it is there is durable; its bytes are the program's business.
+                // As with the peer, only what says that it is there is durable; its bytes are the
+                // program's business.
                 slots.fill(slot, block, true).map_err(|error| failed("a slot", error))?;
             }
             Ok(())

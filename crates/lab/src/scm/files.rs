@@ -1,8 +1,10 @@
-//! Files in process: names made, opened, read and written on memory, beside the kernel's tmpfs and ext4 on the same memory.
+//! Files in process: names made, opened, read and written on memory, beside the kernel's tmpfs and
+//! ext4 on the same memory.
 //!
-//! `mem` and `sync` are the modes of those names; in `sync` every line that a commit needs is flushed, though files in memory
-//! would not need it. Operations are timed in batches, and of all batches of all rounds the best counts for each
-//! subject: what else the machine does makes some slower and none faster.
+//! `mem` and `sync` are the modes of those names; in `sync` every line that a commit needs is
+//! flushed, though files in memory would not need it. Operations are timed in batches, and of all
+//! batches of all rounds the best counts for each subject: what else the machine does makes some
+//! slower and none faster.
 #![allow(clippy::disallowed_methods, reason = "the lab measures how long things take")]
 
 use super::Measuring;

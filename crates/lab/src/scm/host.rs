@@ -1,4 +1,5 @@
-//! What the measurements take from the host: places in memory, file systems on loop devices, the time.
+//! What the measurements take from the host: places in memory, file systems on loop devices, the
+//! time.
 #![allow(clippy::disallowed_methods, reason = "the lab measures how long things take")]
 
 use onode::{Class, Error, Result};

@@ -1,4 +1,5 @@
-//! The loops: blocks that are allocated, touched and released, timed in batches of which the median counts.
+//! The loops: blocks that are allocated, touched and released, timed in batches of which the median
+//! counts.
 #![allow(clippy::disallowed_methods, reason = "the lab measures how long things take")]
 
 use onode_base::Prng;

@@ -1,7 +1,8 @@
 //! Allocators of others: each in a process of its own that was loaded with it.
 //!
-//! A library that replaces `malloc` is loaded into this same program by `LD_PRELOAD`, as its users do it. libpmemobj has
-//! an interface of its own; a small C program that looks for the library at run time calls it.
+//! A library that replaces `malloc` is loaded into this same program by `LD_PRELOAD`, as its users
+//! do it. libpmemobj has an interface of its own; a small C program that looks for the library at
+//! run time calls it.
 
 use super::own::Own;
 use super::pairs::{self, SIZES, Times};
@@ -34,7 +35,8 @@ pub enum Subject {
 /// Times by size; what a peer does not offer is not a number.
 pub(super) type Table = BTreeMap<u64, Times>;
 
-/// Measures a subject in this process, a line a size: size, pair, allocate, release, pair with two threads.
+/// Measures a subject in this process, a line a size: size, pair, allocate, release, pair with two
+/// threads.
 ///
 /// # Errors
 /// If there is no memory for it.

@@ -1,5 +1,5 @@
-//! PostMark as in paper 2, Table 4: 500 files, 500 transactions, 500 bytes to 10 KB, in process, beside ext2 and FAT on memory
-//! of the same kind; each write durable when it returns, and not.
+//! PostMark as in paper 2, Table 4: 500 files, 500 transactions, 500 bytes to 10 KB, in process,
+//! beside ext2 and FAT on memory of the same kind; each write durable when it returns, and not.
 
 use super::Measuring;
 use super::host::{LoopMount, Scratch, failed, kernel_has, nanoseconds};

@@ -1,6 +1,7 @@
-//! Paper 2, Tables 2 to 5, in shape: the same operations in the virtual time of the simulated memories of its board, FeRAM with
-//! 55 ns a word and SDRAM with 35 ns. Only accesses to memory take time there, not the processor, so values are below those of
-//! the paper; what stands in relation is what the paper compares: FeRAM with SDRAM, sizes with one another, copies with none.
+//! Paper 2, Tables 2 to 5, in shape: the same operations in the virtual time of the simulated
+//! memories of its board, FeRAM with 55 ns a word and SDRAM with 35 ns. Only accesses to memory
+//! take time there, not the processor, so values are below those of the paper; what stands in
+//! relation is what the paper compares: FeRAM with SDRAM, sizes with one another, copies with none.
 
 use super::Measuring;
 use super::host::failed;
@@ -206,7 +207,8 @@ fn andrew(files: &FileSystem) -> Result<()> {
     Ok(())
 }
 
-/// What the applications do with the five files, as they were written, and with memory and file as one.
+/// What the applications do with the five files, as they were written, and with memory and file as
+/// one.
 fn table_5(measuring: &mut Measuring<'_>) -> Result<()> {
     type Application = (&'static str, fn(&Board, bool, u64, &str) -> Result<()>);
     let applications: [Application; 3] = [
@@ -240,7 +242,8 @@ fn table_5(measuring: &mut Measuring<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A program gets a file into memory: by `open` and `read` into memory of its own, or as it lies there.
+/// A program gets a file into memory: by `open` and `read` into memory of its own, or as it lies
+/// there.
 fn take(board: &Board, adapted: bool, bytes: u64, name: &str) -> Result<()> {
     let found = board.files.lookup(InodeNumber::ROOT, name.as_bytes()).map_err(went)?;
     let mut content = vec![0; bytes as usize];
@@ -261,7 +264,8 @@ fn take(board: &Board, adapted: bool, bytes: u64, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A program leaves what it has made in memory in a file: by `creat` and `write`, or by giving the memory a name.
+/// A program leaves what it has made in memory in a file: by `creat` and `write`, or by giving the
+/// memory a name.
 fn leave(board: &Board, adapted: bool, bytes: u64, name: &str) -> Result<()> {
     let at = board.allocate(bytes)?;
     let mut content = vec![7; bytes as usize];

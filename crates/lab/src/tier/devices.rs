@@ -21,7 +21,8 @@ const EXTENT_BYTES: u64 = 64 << 10;
 pub(super) enum Ours {
     /// The big disk without a fast one.
     Alone(Disk),
-    /// A fast disk of that kind beside a hard disk: when changes are durable, and bytes of an extent.
+    /// A fast disk of that kind beside a hard disk: when changes are durable, and bytes of an
+    /// extent.
     Both(Disk, Acknowledge, u64),
 }
 
@@ -65,7 +66,8 @@ impl Ours {
         ]
     }
 
-    /// Those that write at random, the flash among their disks, and its write amplification at most.
+    /// Those that write at random, the flash among their disks, and its write amplification at
+    /// most.
     pub(super) fn random() -> Vec<(Self, Option<Disk>, Option<f64>)> {
         vec![
             (Self::safe(Disk::LogBlock), Some(Disk::LogBlock), Some(1.1)),

@@ -44,13 +44,15 @@ pub fn groups() -> Vec<&'static str> {
 /// What to measure with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Where the recordings are; peers that have none there are not compared with, and the report says so.
+    /// Where the recordings are; peers that have none there are not compared with, and the report
+    /// says so.
     pub recordings: Recordings,
     /// Only this group of figures.
     pub only: Option<String>,
 }
 
-/// Measures everything; `progress` hears what is being done. What cannot be measured is named in the report.
+/// Measures everything; `progress` hears what is being done. What cannot be measured is named in
+/// the report.
 pub fn measure(options: &Options, progress: &mut dyn FnMut(&str)) -> FigureReport {
     let measuring = Measuring::new(options, false, progress);
     measuring.run_all(&GROUPS, options.only.as_deref(), "models of the disks of paper 4")

@@ -23,8 +23,8 @@ pub trait Files {
     /// What the file system says; so do all calls.
     fn make_directory(&mut self, path: &str) -> Result<()>;
 
-    /// Makes a file with so many bytes, in calls of at most `call` bytes; `durable`: it is on the medium, name and all,
-    /// when this returns.
+    /// Makes a file with so many bytes, in calls of at most `call` bytes; `durable`: it is on the
+    /// medium, name and all, when this returns.
     ///
     /// # Errors
     /// What the file system says.
@@ -54,7 +54,8 @@ pub trait Files {
     /// What the file system says.
     fn delete(&mut self, path: &str, durable: bool) -> Result<()>;
 
-    /// Changes of different files that as many programs ask for at the same time, each durable when its program goes on.
+    /// Changes of different files that as many programs ask for at the same time, each durable when
+    /// its program goes on.
     ///
     /// # Errors
     /// What the file system says.

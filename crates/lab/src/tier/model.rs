@@ -1,12 +1,14 @@
 //! The disks of the experiments, and recordings played on them in virtual time.
 //!
-//! The disks are those of paper 4, Table 1. A solid-state disk begins as one that was full once: every page of it was
-//! written, in order, before anything is measured.
+//! The disks are those of paper 4, Table 1. A solid-state disk begins as one that was full once:
+//! every page of it was written, in order, before anything is measured.
 //!
-//! How requests of a recording overlap. A write is posted: the host goes on when the disk has taken it, and a flush waits
-//! until all are done, as file systems wait that make something durable. A read is waited for, except that one which
-//! continues the read before it is asked for while that is still under way, as a kernel reads ahead: two of them are under way
-//! at any time. What was asked for while a flush was under way is asked for then. The same disks serve our side ([`super::own`]), where the device itself decides what overlaps.
+//! How requests of a recording overlap. A write is posted: the host goes on when the disk has taken
+//! it, and a flush waits until all are done, as file systems wait that make something durable. A
+//! read is waited for, except that one which continues the read before it is asked for while that
+//! is still under way, as a kernel reads ahead: two of them are under way at any time. What was
+//! asked for while a flush was under way is asked for then. The same disks serve our side
+//! ([`super::own`]), where the device itself decides what overlaps.
 
 use super::recording::{Done, Event, Recording};
 use onode_media::sim::disk::ftl::{LogBlock, PageMap, Translation};

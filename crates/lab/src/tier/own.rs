@@ -1,9 +1,10 @@
 //! Our file system on a device over simulated disks of one host, as [`Files`].
 //!
-//! Disks and host share a clock: what one disk does while another works costs no time, and the processor none at all.
-//! A program reads and writes by calls of the file system in this process. Through a mount, the kernel would remember what
-//! was written and read, as it does for its own file systems, and ask for it once only; so do we: a file that was made
-//! or read whole since the last mount is not read again. What is read in order it reads ahead, two requests at a time.
+//! Disks and host share a clock: what one disk does while another works costs no time, and the
+//! processor none at all. A program reads and writes by calls of the file system in this process.
+//! Through a mount, the kernel would remember what was written and read, as it does for its own
+//! file systems, and ask for it once only; so do we: a file that was made or read whole since the
+//! last mount is not read again. What is read in order it reads ahead, two requests at a time.
 
 use super::files::{CONTENT_BYTES, Files, content};
 use super::model::{Phase, Requests};
@@ -133,7 +134,8 @@ impl Own {
         Ok(at - range.start)
     }
 
-    /// In calls smaller than what a kernel asks for: it begins with four calls, and then asks for twice as much each time.
+    /// In calls smaller than what a kernel asks for: it begins with four calls, and then asks for
+    /// twice as much each time.
     fn read_ahead(&mut self, inode: InodeNumber, range: Range<u64>, call: u64) -> Result<u64> {
         let (mut at, mut asked, mut window) = (range.start, range.start, AHEAD_BYTES.min(4 * call));
         let mut under_way = VecDeque::new();
@@ -249,7 +251,8 @@ impl Files for Own {
         Ok(())
     }
 
-    /// The first finds the log idle and is made durable by itself; the others wait for it and share what comes then.
+    /// The first finds the log idle and is made durable by itself; the others wait for it and share
+    /// what comes then.
     fn at_once(&mut self, changes: &[Operation]) -> Result<()> {
         for (at, change) in changes.iter().enumerate() {
             let alone = at == 0;

@@ -1,7 +1,8 @@
-//! Records what ext2 and xfs ask of a disk: each workload on a fresh file system on a loop device whose file logs.
+//! Records what ext2 and xfs ask of a disk: each workload on a fresh file system on a loop device
+//! whose file logs.
 //!
-//! It needs root, FUSE, a loop device and the kernel's file systems. What it writes is plain; `tests/bench/record-peers.sh`
-//! packs it.
+//! It needs root, FUSE, a loop device and the kernel's file systems. What it writes is plain;
+//! `tests/bench/record-peers.sh` packs it.
 
 mod kernel;
 mod logged;

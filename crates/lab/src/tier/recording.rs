@@ -1,9 +1,11 @@
-//! The block requests of a file system, as a disk saw them, with marks where phases of a workload begin and end.
+//! The block requests of a file system, as a disk saw them, with marks where phases of a workload
+//! begin and end.
 //!
-//! A recording is a sequence of [`Event`]s. On the medium it is a magic, the size of the disk and one event after the other:
-//! a byte for the kind, then numbers in LEB128. Offsets and lengths count units of 512 bytes; an offset is the distance from
-//! the end of the request before (zigzag), so that sequential requests are a few equal bytes and compress well. Reading one
-//! takes any bytes and answers with an error.
+//! A recording is a sequence of [`Event`]s. On the medium it is a magic, the size of the disk and
+//! one event after the other: a byte for the kind, then numbers in LEB128. Offsets and lengths
+//! count units of 512 bytes; an offset is the distance from the end of the request before (zigzag),
+//! so that sequential requests are a few equal bytes and compress well. Reading one takes any bytes
+//! and answers with an error.
 
 use super::failed;
 use onode::{Class, Error, Result};

@@ -1,5 +1,5 @@
-//! Where recorded requests of other file systems come from: those of this repository, which are part of the program,
-//! or a folder.
+//! Where recorded requests of other file systems come from: those of this repository, which are
+//! part of the program, or a folder.
 
 use super::recording::Recording;
 use onode::Result;

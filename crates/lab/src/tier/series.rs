@@ -1,6 +1,7 @@
 //! The figures of paper 4 as numbers: one line a point on the abscissa, one column a curve.
 //!
-//! The paper's own numbers are lost with its drawings; what it says of them in words is the shape to compare with.
+//! The paper's own numbers are lost with its drawings; what it says of them in words is the shape
+//! to compare with.
 
 use super::devices::Ours;
 use super::model::{Disk, Phase, replay};

@@ -118,7 +118,8 @@ fn postmark(files: &mut dyn Files, count: u64, call: u64) -> Result<()> {
     Ok(())
 }
 
-/// The same by [`PROGRAMS`] programs at a time: each does a change, and all go on when all are durable.
+/// The same by [`PROGRAMS`] programs at a time: each does a change, and all go on when all are
+/// durable.
 fn together(files: &mut dyn Files, count: u64) -> Result<()> {
     let (made, transactions) = split(count, TRANSACTIONS);
     populate(files, &made)?;
@@ -196,7 +197,8 @@ fn random_write(files: &mut dyn Files) -> Result<()> {
     })
 }
 
-/// As IOzone with `-e`: records of 4 KB, each file made durable when it is written. Of small files there are several.
+/// As IOzone with `-e`: records of 4 KB, each file made durable when it is written. Of small files
+/// there are several.
 fn iozone(files: &mut dyn Files) -> Result<()> {
     for size in SIZES {
         let kilobytes = size >> 10;

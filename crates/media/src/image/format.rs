@@ -194,7 +194,8 @@ impl Header {
         if let Err(error) = shape.validate() {
             return damaged(format!("the header tells an impossible {}", error.detail));
         }
-        // Everything else follows from the shape: one comparison checks offsets, sizes and reserved bytes.
+        // Everything else follows from the shape: one comparison checks offsets, sizes and reserved
+        // bytes.
         if header.as_bytes() != Self::of_version(shape, header.uuid, version).as_bytes() {
             return damaged("the header contradicts itself".into());
         }
@@ -266,8 +267,8 @@ mod tests {
 
     const SHAPE: Geometry = Geometry { page_bytes: 2048, spare_bytes: 64, pages_per_block: 64, blocks: 1024, chips: 4 };
 
-    /// The checksums were computed by another program from `docs/format/nand-image.md` alone: if this
-    /// fails, images in people's hands no longer open.
+    /// The checksums were computed by another program from `docs/format/nand-image.md` alone: if
+    /// this fails, images in people's hands no longer open.
     #[test]
     fn version_1_keeps_its_bytes() {
         let uuid = core::array::from_fn(|i| i as u8);

@@ -21,8 +21,8 @@ pub(super) struct HostFile {
 }
 
 impl Drop for HostFile {
-    /// The lock would end with the last descriptor; but a child that another thread of this program is about to start
-    /// may still have one for a moment.
+    /// The lock would end with the last descriptor; but a child that another thread of this program
+    /// is about to start may still have one for a moment.
     fn drop(&mut self) {
         let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
     }
@@ -74,8 +74,8 @@ impl HostFile {
         self.file.write_all_at(bytes, offset).map_err(|error| of_io(&self.path, "write", &error))
     }
 
-    /// Gives the space of a range back to the host. Returns false, and leaves any content, where the
-    /// host cannot.
+    /// Gives the space of a range back to the host. Returns false, and leaves any content, where
+    /// the host cannot.
     pub(super) fn punch(&self, offset: u64, bytes: u64) -> Result<bool> {
         if bytes == 0 || !self.can_punch.load(Ordering::Relaxed) {
             return Ok(bytes == 0);

@@ -396,8 +396,8 @@ impl Nand for ImageNand {
         if self.shared.geometry.spare_bytes > 0 && (erased.state.written_pages > 0 || !erased.spare_is_clean) {
             self.clean_spare(block, 0)?;
         }
-        // The data stays in the file, unseen: devices erase right before they write, and a host takes far
-        // longer to hand out fresh blocks and memory than to overwrite what it has.
+        // The data stays in the file, unseen: devices erase right before they write, and a host
+        // takes far longer to hand out fresh blocks and memory than to overwrite what it has.
         erased.state.erases = erased.state.erases.saturating_add(1);
         erased.state.written_pages = 0;
         erased.lost = false;

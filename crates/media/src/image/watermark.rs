@@ -1,11 +1,13 @@
-//! The watermark of a NAND image: the number up to which all is durable, behind the last header page.
+//! The watermark of a NAND image: the number up to which all is durable, behind the last header
+//! page.
 //!
 //! ```text
 //! end       slot 0, 32 bytes
 //! end + 32  slot 1
 //! ```
-//! The slots are written in turn, after the flush that makes the number true and without one of their own: a torn slot
-//! leaves the other one, and a number that a failure of the host took back is only lower than it could be.
+//! The slots are written in turn, after the flush that makes the number true and without one of
+//! their own: a torn slot leaves the other one, and a number that a failure of the host took back
+//! is only lower than it could be.
 
 use super::host::HostFile;
 use crate::error::Result;

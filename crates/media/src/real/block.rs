@@ -1,16 +1,17 @@
-//! A NAND on a block device, a partition or a plain file: pages without spare, erase blocks that the
-//! device knows nothing of.
+//! A NAND on a block device, a partition or a plain file: pages without spare, erase blocks that
+//! the device knows nothing of.
 //!
 //! It keeps true: a page is on the device when `program` returns and survives a failure of the host
 //! after the next [`flush`](Nand::flush); a run of pages is one request.
 //!
-//! **Erased pages.** An erase tells the device that a block holds nothing ([`BlockDev::discard`]). Most
-//! devices then read as zeros, and a page of zeros is shown as erased; so a page that was programmed
-//! with nothing but zeros reads as erased once the medium was reopened. Some devices go on showing
-//! what was there. While the medium is open it knows which pages it erased itself; when it is reopened
-//! such pages show what they held in an earlier life, and the user has to tell lives apart, as the flash
-//! device does by sequence numbers. Erases tagged [`IoTag::Anchor`] are for places where nothing
-//! tells them apart: they write zeros if the device offers nothing better, and flush.
+//! **Erased pages.** An erase tells the device that a block holds nothing ([`BlockDev::discard`]).
+//! Most devices then read as zeros, and a page of zeros is shown as erased; so a page that was
+//! programmed with nothing but zeros reads as erased once the medium was reopened. Some devices go
+//! on showing what was there. While the medium is open it knows which pages it erased itself; when
+//! it is reopened such pages show what they held in an earlier life, and the user has to tell lives
+//! apart, as the flash device does by sequence numbers. Erases tagged [`IoTag::Anchor`] are for
+//! places where nothing tells them apart: they write zeros if the device offers nothing better, and
+//! flush.
 
 use super::host::DeviceFile;
 use super::label::{BadBlocks, DATA_OFFSET, LABEL_COPIES, LABEL_MAGIC, LIST_ENTRIES, Label};
@@ -47,7 +48,8 @@ pub struct BlockNand<S = DeviceFile> {
     flushes: Arc<Flushes>,
 }
 
-/// What fits on a device of `bytes` with pages and blocks like those of `shape`; `None` if not one block does.
+/// What fits on a device of `bytes` with pages and blocks like those of `shape`; `None` if not one
+/// block does.
 #[must_use]
 pub fn blocks_that_fit(bytes: u64, page_bytes: u32, pages_per_block: u32) -> Option<u32> {
     let block_bytes = u64::from(page_bytes) * u64::from(pages_per_block);
@@ -84,8 +86,8 @@ const fn far_label(bytes: u64) -> u64 {
 }
 
 impl BlockNand {
-    /// Divides the device or file at `path` into pages and blocks; all that it held is lost. A file is
-    /// made longer if it is too short.
+    /// Divides the device or file at `path` into pages and blocks; all that it held is lost. A file
+    /// is made longer if it is too short.
     ///
     /// # Errors
     /// `OutOfRange` (geometry, or a device that is too small), and those of [`DeviceFile::open`].
@@ -122,7 +124,8 @@ impl<S: BlockDev> BlockNand<S> {
             let detail = format!("{} has {} bytes, {} are needed", storage.name(), storage.bytes(), label.end());
             return Err(Error::new(MediaErrorKind::OutOfRange, detail));
         }
-        // What was there before must not be found again, least of all the start of another file system.
+        // What was there before must not be found again, least of all the start of another file
+        // system.
         storage.zero(0, DATA_OFFSET)?;
         storage.discard(DATA_OFFSET, geometry.bytes())?;
         write_labels(&mut storage, &label)?;

@@ -1,8 +1,8 @@
 //! A block device or a plain file, opened for direct input and output and for one user alone.
 //!
-//! It keeps true: whoever writes has the device to himself (`O_EXCL` keeps mounts and volume managers
-//! out, a lock keeps other processes of Onode out), and errors of the device are told apart from
-//! mistakes of the host.
+//! It keeps true: whoever writes has the device to himself (`O_EXCL` keeps mounts and volume
+//! managers out, a lock keeps other processes of Onode out), and errors of the device are told
+//! apart from mistakes of the host.
 
 use super::aligned::{ALIGNMENT, AlignedBuffer, is_aligned};
 use super::ioctl;
@@ -44,8 +44,8 @@ impl DeviceFile {
     /// Opens a block device or a file and keeps others out.
     ///
     /// # Errors
-    /// `NotFound`, `Denied`, `Locked` (mounted, or in use), `NotAnImage` (neither file nor block device),
-    /// `ReadOnly`, `Host`.
+    /// `NotFound`, `Denied`, `Locked` (mounted, or in use), `NotAnImage` (neither file nor block
+    /// device), `ReadOnly`, `Host`.
     pub fn open(path: &Path, mode: OpenMode) -> Result<Self> {
         let kind = identify(path)?;
         let is_block_device = match kind {
@@ -128,8 +128,8 @@ impl DeviceFile {
 }
 
 impl Drop for DeviceFile {
-    /// The lock would end with the last descriptor; but a child that another thread of this program is about to start
-    /// may still have one for a moment.
+    /// The lock would end with the last descriptor; but a child that another thread of this program
+    /// is about to start may still have one for a moment.
     fn drop(&mut self) {
         // Nothing of ours may reach the device when it is somebody else's.
         self.posted = None;
@@ -154,11 +154,11 @@ impl BlockDev for DeviceFile {
         Some(if self.posted.is_some() { "io_uring" } else { "one request at a time" })
     }
 
-    // By itself a request is a whole run of pages: pread and pwrite. Measured with fio on a loop device
-    // with direct I/O (256 MiB, reads of 256 KiB): one pread of a run 170-270 MB/s, the same as one request
-    // of io_uring 240-270 MB/s, split into four of 64 KiB 240 MB/s; writes 580 against 140 and 90 MB/s. The
-    // spread is the noise of that machine: io_uring gains only with several independent requests in flight,
-    // and the interface of a NAND hands over one at a time.
+    // By itself a request is a whole run of pages: pread and pwrite. Measured with fio on a loop
+    // device with direct I/O (256 MiB, reads of 256 KiB): one pread of a run 170-270 MB/s, the same
+    // as one request of io_uring 240-270 MB/s, split into four of 64 KiB 240 MB/s; writes 580
+    // against 140 and 90 MB/s. The spread is the noise of that machine: io_uring gains only with
+    // several independent requests in flight, and the interface of a NAND hands over one at a time.
     fn read_at(&mut self, offset: u64, out: &mut [u8], _tag: IoTag) -> Result<()> {
         self.check(offset, out.len() as u64)?;
         self.wait_for_writes(Some((offset, out.len() as u64)))?;
@@ -221,7 +221,8 @@ impl BlockDev for DeviceFile {
         self.check(offset, bytes)?;
         self.wait_for_writes(Some((offset, bytes)))?;
         self.clear(offset, bytes);
-        // On a block device this is a request to write zeros that the device itself carries out, or none.
+        // On a block device this is a request to write zeros that the device itself carries out, or
+        // none.
         if self.punch(offset, bytes)? {
             return Ok(());
         }
@@ -269,9 +270,9 @@ impl BlockDev for DeviceFile {
     }
 }
 
-/// Locks a device or file: alone if it is to be written, shared otherwise. The system's device manager
-/// holds such a lock for a moment after every change of a device, so a lock in the way is waited for
-/// shortly.
+/// Locks a device or file: alone if it is to be written, shared otherwise. The system's device
+/// manager holds such a lock for a moment after every change of a device, so a lock in the way is
+/// waited for shortly.
 pub(super) fn lock(file: &File, path: &Path, write: bool) -> Result<()> {
     const TRIES: u32 = 8;
     const PAUSE: Duration = Duration::from_millis(40);

@@ -1,7 +1,8 @@
 //! Requests that the kernel works on while this process goes on, by io_uring.
 //!
-//! It keeps true: memory that a request reads or fills belongs to it and stays until the kernel is done with it. There is no
-//! thread of ours behind it; what is done is found out when somebody asks.
+//! It keeps true: memory that a request reads or fills belongs to it and stays until the kernel is
+//! done with it. There is no thread of ours behind it; what is done is found out when somebody
+//! asks.
 #![allow(unsafe_code, reason = "the kernel is handed pointers that have to live until a request is done")]
 
 use super::aligned::AlignedBuffer;
@@ -66,18 +67,21 @@ impl InFlight {
             }
         };
         let number = self.next;
-        // SAFETY: the memory belongs to the request, which is kept, unmoved on the heap, until the kernel says that it is
-        // done; so is the file, whose owner drops this before it closes it, and dropping waits.
+        // SAFETY: the memory belongs to the request, which is kept, unmoved on the heap, until the
+        // kernel says that it is done; so is the file, whose owner drops this before it closes it,
+        // and dropping waits.
         let pushed = unsafe { self.ring.submission().push(&entry.user_data(number)) };
         pushed.map_err(io::Error::other)?;
         self.next += 1;
         self.under_way.insert(number, request);
-        // A kernel that takes it later than now takes it with the next call, at the latest when it is waited for.
+        // A kernel that takes it later than now takes it with the next call, at the latest when it
+        // is waited for.
         let _ = self.ring.submit();
         Ok(number)
     }
 
-    /// Whether a request with that number or a lower one, of those that `matches` says, is under way.
+    /// Whether a request with that number or a lower one, of those that `matches` says, is under
+    /// way.
     pub(super) fn any(&self, up_to: u64, matches: impl Fn(&Request) -> bool) -> bool {
         self.under_way.range(..=up_to).any(|(_, request)| matches(request))
     }
@@ -118,7 +122,8 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
 }
 
-/// Whether the kernel gave a request back without having tried it: it has to be made in the plain way.
+/// Whether the kernel gave a request back without having tried it: it has to be made in the plain
+/// way.
 pub(super) fn was_not_tried(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ECANCELED | libc::EINTR | libc::EAGAIN | libc::EINVAL | libc::EOPNOTSUPP))
 }

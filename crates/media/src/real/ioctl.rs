@@ -23,7 +23,8 @@ fn outcome(code: libc::c_int) -> Result<libc::c_int, Errno> {
 /// Tells a block device that a range holds nothing of value.
 pub(super) fn discard(file: &File, offset: u64, bytes: u64) -> Result<(), Errno> {
     let range = [offset, bytes];
-    // SAFETY: the request reads two u64 from the pointer, which is valid for the length of the call.
+    // SAFETY: the request reads two u64 from the pointer, which is valid for the length of the
+    // call.
     outcome(unsafe { libc::ioctl(file.as_raw_fd(), BLKDISCARD, range.as_ptr()) }).map(drop)
 }
 
@@ -125,7 +126,8 @@ pub(super) fn mtd_mark_bad(file: &File, offset: u64) -> Result<(), Errno> {
 /// Erases whole blocks.
 pub(super) fn mtd_erase(file: &File, offset: u64, bytes: u64) -> Result<(), Errno> {
     let range = [offset, bytes];
-    // SAFETY: the request reads an erase_info_user64, which is two u64, from a pointer valid for that.
+    // SAFETY: the request reads an erase_info_user64, which is two u64, from a pointer valid for
+    // that.
     outcome(unsafe { libc::ioctl(file.as_raw_fd(), MEMERASE64, range.as_ptr()) }).map(drop)
 }
 
@@ -142,8 +144,8 @@ pub(super) fn mtd_write(file: &File, offset: u64, data: &[u8], spare: &[u8]) -> 
     };
     data.as_ptr().expose_provenance();
     spare.as_ptr().expose_provenance();
-    // SAFETY: the request reads a mtd_write_req, which WriteRequest is, and through it as many bytes of
-    // `data` and `spare` as they have; all of them live for the whole call.
+    // SAFETY: the request reads a mtd_write_req, which WriteRequest is, and through it as many
+    // bytes of `data` and `spare` as they have; all of them live for the whole call.
     outcome(unsafe { libc::ioctl(file.as_raw_fd(), MEMWRITE, &raw const request) }).map(drop)
 }
 
@@ -176,8 +178,9 @@ pub(super) fn mtd_read(file: &File, offset: u64, data: &mut [u8], spare: &mut [u
         corrected: 0,
         most_flips: 0,
     };
-    // SAFETY: the request reads and writes a mtd_read_req, which ReadRequest is, and through it writes at
-    // most as many bytes of `data` and `spare` as they have; nobody else holds them during the call.
+    // SAFETY: the request reads and writes a mtd_read_req, which ReadRequest is, and through it
+    // writes at most as many bytes of `data` and `spare` as they have; nobody else holds them
+    // during the call.
     let done = outcome(unsafe { libc::ioctl(file.as_raw_fd(), MEMREAD, &raw mut request) });
     match done {
         // Flipped bits above the driver's threshold: the bytes are there and right.
@@ -235,8 +238,8 @@ const BLKFINISHZONE: libc::Ioctl = 0x4010_1288;
 pub(super) fn zones_from(file: &File, sector: u64) -> Result<alloc::vec::Vec<RawZone>, Errno> {
     let count = REPORTED as u32;
     let mut report = ZoneReport { sector, count, flags: 0, zones: [RawZone::default(); REPORTED] };
-    // SAFETY: the request reads a blk_zone_report and writes it and at most `count` blk_zone behind it, for
-    // which ZoneReport has room.
+    // SAFETY: the request reads a blk_zone_report and writes it and at most `count` blk_zone behind
+    // it, for which ZoneReport has room.
     outcome(unsafe { libc::ioctl(file.as_raw_fd(), BLKREPORTZONE, &raw mut report) })?;
     let mut zones = report.zones.get(..report.count as usize).unwrap_or_default().to_vec();
     if report.flags & REPORTS_CAPACITY == 0 {

@@ -48,8 +48,8 @@ fn is_zoned(major: u32, minor: u32) -> bool {
     queue_attribute(major, minor, "zoned").is_some_and(|model| model.starts_with("host-"))
 }
 
-/// What the kernel says of the queue of a block device. A partition has none of its own; that of its disk lies one level
-/// up.
+/// What the kernel says of the queue of a block device. A partition has none of its own; that of
+/// its disk lies one level up.
 fn queue_attribute(major: u32, minor: u32, name: &str) -> Option<String> {
     let device = std::format!("/sys/dev/block/{major}:{minor}");
     let read = |queue: &&str| fs::read_to_string(Path::new(&device).join(queue).join(name)).ok();
@@ -68,8 +68,8 @@ pub(super) fn stripe_of_device(file: &fs::File) -> Option<u64> {
     stripe_of(limit("optimal_io_size"), limit("discard_granularity"))
 }
 
-/// The larger of two figures in bytes that can be meant: zero stands for none, sectors and pages are no stripes, and an
-/// array of three disks has one that is no power of two.
+/// The larger of two figures in bytes that can be meant: zero stands for none, sectors and pages
+/// are no stripes, and an array of three disks has one that is no power of two.
 fn stripe_of(optimal: u64, discard: u64) -> Option<u64> {
     let can_be = |bytes: &u64| bytes.is_power_of_two() && (16 << 10..=16 << 20).contains(bytes);
     [optimal, discard].into_iter().filter(can_be).max()

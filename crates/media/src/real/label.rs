@@ -8,7 +8,8 @@
 //! 1 MiB    erase block 0
 //! ..       label, in the last 4,096 bytes of the device
 //! ```
-//! A block device tells nothing of pages and erase blocks, so the label does. Decoding trusts nothing.
+//! A block device tells nothing of pages and erase blocks, so the label does. Decoding trusts
+//! nothing.
 
 use crate::blockdev::SECTOR_BYTES;
 use crate::error::{Error, MediaErrorKind, Result};

@@ -1,10 +1,11 @@
-//! Locks of a file that belong to the opening of it, not to the process: two openings in one process keep each other
-//! out, too, and a lock ends with the last descriptor, however a process dies.
+//! Locks of a file that belong to the opening of it, not to the process: two openings in one
+//! process keep each other out, too, and a lock ends with the last descriptor, however a process
+//! dies.
 //!
-//! Bytes far behind every byte that there is stand for what is locked. Who uses a file alone locks [`WHOLE`] for
-//! writing, others for reading. Those who share it, and those who only read it, tell so by a byte each; which of them may
-//! come in is decided by who holds [`DOOR`]. A *seat* is a byte that a process which shares the file keeps locked as long
-//! as it lives.
+//! Bytes far behind every byte that there is stand for what is locked. Who uses a file alone locks
+//! [`WHOLE`] for writing, others for reading. Those who share it, and those who only read it, tell
+//! so by a byte each; which of them may come in is decided by who holds [`DOOR`]. A *seat* is a
+//! byte that a process which shares the file keeps locked as long as it lives.
 #![allow(unsafe_code, reason = "fcntl(2) with locks of open file descriptions has no safe face")]
 
 use crate::error::{Error, MediaErrorKind, Result};
@@ -37,12 +38,14 @@ fn request(kind: libc::c_int, byte: libc::off_t) -> libc::flock {
     }
 }
 
-/// Takes, changes or gives back a lock; false if others do not let it. `waits` says whether it waits for them.
+/// Takes, changes or gives back a lock; false if others do not let it. `waits` says whether it
+/// waits for them.
 fn set(file: &File, kind: libc::c_int, byte: libc::off_t, waits: bool) -> io::Result<bool> {
     let request = request(kind, byte);
     let command = if waits { libc::F_OFD_SETLKW } else { libc::F_OFD_SETLK };
     loop {
-        // SAFETY: the request reads one flock from a pointer that is valid for the length of the call.
+        // SAFETY: the request reads one flock from a pointer that is valid for the length of the
+        // call.
         if unsafe { libc::fcntl(file.as_raw_fd(), command, &raw const request) } == 0 {
             return Ok(true);
         }
@@ -58,7 +61,8 @@ fn set(file: &File, kind: libc::c_int, byte: libc::off_t, waits: bool) -> io::Re
 /// Whether another opening has a lock on a byte.
 fn is_locked(file: &File, byte: libc::off_t) -> io::Result<bool> {
     let mut request = request(libc::F_WRLCK, byte);
-    // SAFETY: the request reads and writes one flock at a pointer that is valid for the length of the call.
+    // SAFETY: the request reads and writes one flock at a pointer that is valid for the length of
+    // the call.
     if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut request) } == 0 {
         return Ok(request.l_type != libc::F_UNLCK as libc::c_short);
     }
@@ -88,7 +92,8 @@ pub(super) fn lock_to_read(file: &File, path: &Path) -> Result<()> {
         if !set(file, libc::F_RDLCK, WHOLE, false)? {
             return Ok(false);
         }
-        // Those who share tell so before they look for readers; readers tell so before they look for them.
+        // Those who share tell so before they look for readers; readers tell so before they look
+        // for them.
         Ok(set(file, libc::F_RDLCK, READERS, false)? && !is_locked(file, SHARERS)?)
     };
     match locked() {
@@ -98,8 +103,8 @@ pub(super) fn lock_to_read(file: &File, path: &Path) -> Result<()> {
     }
 }
 
-/// Lets others in who also share the file; true for the first one, which has it alone until it says so with
-/// [`let_in`]. The door stays closed until then, and whoever wants in waits for it.
+/// Lets others in who also share the file; true for the first one, which has it alone until it says
+/// so with [`let_in`]. The door stays closed until then, and whoever wants in waits for it.
 ///
 /// # Errors
 /// As [`lock`].
@@ -120,8 +125,8 @@ pub(super) fn share(file: &File, path: &Path) -> Result<bool> {
     }
 }
 
-/// Gives back all locks of an opening. They would end with its last descriptor; but a child that another thread of this
-/// program is about to start may still have one for a moment.
+/// Gives back all locks of an opening. They would end with its last descriptor; but a child that
+/// another thread of this program is about to start may still have one for a moment.
 pub(super) fn unlock(file: &File) {
     let request = libc::flock { l_len: 0, ..request(libc::F_UNLCK, WHOLE) };
     // SAFETY: the request reads one flock from a pointer that is valid for the length of the call.

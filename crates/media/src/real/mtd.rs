@@ -1,9 +1,10 @@
 //! A raw NAND chip behind Linux's memory technology devices (`/dev/mtdN`).
 //!
-//! It keeps true: programs and erases are on the chip, in order, when the calls return; a page that the
-//! driver's error correction gave up is `Uncorrectable` and never returned; bad blocks are those that the
-//! driver knows. The spare bytes are the free ones of the out-of-band area, placed by the driver. If a
-//! kernel cannot read them, or there are too few of them for a page trailer, there are none.
+//! It keeps true: programs and erases are on the chip, in order, when the calls return; a page that
+//! the driver's error correction gave up is `Uncorrectable` and never returned; bad blocks are
+//! those that the driver knows. The spare bytes are the free ones of the out-of-band area, placed
+//! by the driver. If a kernel cannot read them, or there are too few of them for a page trailer,
+//! there are none.
 
 use super::host::{lock, of_io, of_open};
 use super::ioctl::{self, EccStats};
@@ -45,8 +46,8 @@ impl MtdNand {
     /// Opens the chip, or part of a chip, at `path`.
     ///
     /// # Errors
-    /// `NotFound`, `Denied`, `Locked`, `NotAnImage` (no chip of this kind), `OutOfRange` (a shape that
-    /// cannot be used), `ReadOnly`, `Host`.
+    /// `NotFound`, `Denied`, `Locked`, `NotAnImage` (no chip of this kind), `OutOfRange` (a shape
+    /// that cannot be used), `ReadOnly`, `Host`.
     pub fn open(path: impl AsRef<Path>, mode: OpenMode) -> Result<Self> {
         let path = path.as_ref();
         let place = path.display();

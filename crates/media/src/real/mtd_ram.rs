@@ -1,9 +1,11 @@
-//! Byte-addressable memory behind Linux's memory technology devices: `/dev/mtdN` of type RAM (battery-backed SRAM, FeRAM,
-//! MRAM, a reserved piece of main memory), as boards have it beside a raw NAND chip.
+//! Byte-addressable memory behind Linux's memory technology devices: `/dev/mtdN` of type RAM
+//! (battery-backed SRAM, FeRAM, MRAM, a reserved piece of main memory), as boards have it beside a
+//! raw NAND chip.
 //!
-//! The kernel maps no such device into a process on machines with virtual memory, so a copy is kept: loads and stores go
-//! to the copy, and a fence writes what was flushed since the last one to the device, in whole lines. The driver has it
-//! there when the write returns. A memory of this kind has at most a few MiB.
+//! The kernel maps no such device into a process on machines with virtual memory, so a copy is
+//! kept: loads and stores go to the copy, and a fence writes what was flushed since the last one to
+//! the device, in whole lines. The driver has it there when the write returns. A memory of this
+//! kind has at most a few MiB.
 
 use super::host::{lock, of_io, of_open};
 use super::ioctl;
@@ -26,8 +28,8 @@ use std::path::Path;
 
 /// `MTD_RAM`.
 const RAM: u8 = 1;
-/// `MTD_BIT_WRITEABLE` and `MTD_NO_ERASE`: bits are written both ways, without an erase before. MRAM behind the driver of
-/// serial flash has another type, and these.
+/// `MTD_BIT_WRITEABLE` and `MTD_NO_ERASE`: bits are written both ways, without an erase before.
+/// MRAM behind the driver of serial flash has another type, and these.
 const LIKE_RAM: u32 = 0x800 | 0x1000;
 
 /// What the types of memory technology devices are called, by their numbers.
@@ -64,19 +66,20 @@ pub struct MtdRam {
 }
 
 impl MtdRam {
-    /// Opens the memory at `path`, keeps others out and reads it. One that is opened for reading keeps stores to itself,
-    /// and its fences fail.
+    /// Opens the memory at `path`, keeps others out and reads it. One that is opened for reading
+    /// keeps stores to itself, and its fences fail.
     ///
     /// # Errors
-    /// `NotFound`, `Denied`, `Locked`, `NotAnImage` (no such device, or one of another type), `OutOfRange` (no whole number
-    /// of lines), `ReadOnly`, `Host`.
+    /// `NotFound`, `Denied`, `Locked`, `NotAnImage` (no such device, or one of another type),
+    /// `OutOfRange` (no whole number of lines), `ReadOnly`, `Host`.
     pub fn open(path: impl AsRef<Path>, mode: OpenMode) -> Result<Self> {
         let path = path.as_ref();
         let place = path.display();
         if identify(path)? != Kind::Mtd {
             return Err(Error::new(MediaErrorKind::NotAnImage, format!("{place} is no memory technology device")));
         }
-        // For reading first: a type that cannot be written at all is to be told, not that it was refused.
+        // For reading first: a type that cannot be written at all is to be told, not that it was
+        // refused.
         let file = OpenOptions::new().read(true).open(path).map_err(|error| of_open(path, &error))?;
         let info = ioctl::mtd_info(&file)
             .map_err(|errno| of_io(&place.to_string(), "ask", &errno.into(), MediaErrorKind::Host))?;

@@ -1,7 +1,7 @@
 //! Which pages of each block are programmed, as far as this session knows.
 //!
-//! The devices themselves do not tell, so a block that was not erased since the medium was opened is
-//! taken as it comes. Readers look while the owner of the medium programs.
+//! The devices themselves do not tell, so a block that was not erased since the medium was opened
+//! is taken as it comes. Readers look while the owner of the medium programs.
 
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::nand::{BlockAddress, Geometry, PageAddress};

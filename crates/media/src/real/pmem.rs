@@ -1,10 +1,11 @@
-//! Byte-addressable memory of Linux: a device or file with DAX, a file in memory (tmpfs, hugetlbfs, memfd) or, with a
-//! sync for every fence, any plain file.
+//! Byte-addressable memory of Linux: a device or file with DAX, a file in memory (tmpfs, hugetlbfs,
+//! memfd) or, with a sync for every fence, any plain file.
 //!
-//! It finds out what the medium needs, keeps the space of the file allocated so that no store meets a full host, keeps
-//! others out, and never moves: address space for growth is reserved at the start. If somebody shortens the file below it, or
-//! a page of the device goes bad, what is gone reads as zeros in this process, and the memory says that it
-//! [failed](Pmem::failure) and makes nothing durable any more.
+//! It finds out what the medium needs, keeps the space of the file allocated so that no store meets
+//! a full host, keeps others out, and never moves: address space for growth is reserved at the
+//! start. If somebody shortens the file below it, or a page of the device goes bad, what is gone
+//! reads as zeros in this process, and the memory says that it [failed](Pmem::failure) and makes
+//! nothing durable any more.
 
 mod ahead;
 mod file;
@@ -37,8 +38,8 @@ use onode_base::sync::Mutex;
 use std::path::Path;
 use writeback::{Writeback, fence_stores};
 
-/// From so many bytes on, stores past the caches are faster than stores that are flushed (measured: 0.76 us against
-/// 1.4 us for 4 KiB).
+/// From so many bytes on, stores past the caches are faster than stores that are flushed (measured:
+/// 0.76 us against 1.4 us for 4 KiB).
 const STREAMED_BYTES: usize = 2048;
 
 /// A file or device as memory.
@@ -62,13 +63,14 @@ impl MappedPmem {
     /// Opens or makes the file at `path`, keeps others out and maps it.
     ///
     /// # Errors
-    /// `NotFound`, `Exists`, `Denied`, `ReadOnly`, `Locked`, `NotAnImage` (not a file, empty, or not a whole number of
-    /// lines), `HostFull`, `OutOfRange` (no address space), `Host`.
+    /// `NotFound`, `Exists`, `Denied`, `ReadOnly`, `Locked`, `NotAnImage` (not a file, empty, or
+    /// not a whole number of lines), `HostFull`, `OutOfRange` (no address space), `Host`.
     pub fn open(path: &Path, options: &MappedOptions) -> Result<Self> {
         Self::map(MemoryFile::open(path, options)?, options)
     }
 
-    /// Memory of this process and of those that it gives the descriptor to; nothing is left of it in the end.
+    /// Memory of this process and of those that it gives the descriptor to; nothing is left of it
+    /// in the end.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -137,8 +139,8 @@ impl MappedPmem {
         self.read_only
     }
 
-    /// Whether nobody else used the memory when it was opened. Who shares it and is the first has it alone until it
-    /// [lets others in](Self::let_in).
+    /// Whether nobody else used the memory when it was opened. Who shares it and is the first has
+    /// it alone until it [lets others in](Self::let_in).
     #[must_use]
     pub const fn is_first(&self) -> bool {
         self.file.is_first()
@@ -152,8 +154,8 @@ impl MappedPmem {
         lock::let_in(self.file.file()).map_err(|error| self.refused("share", &error))
     }
 
-    /// Takes a number that nobody else has who shares the memory, and keeps it until the memory is closed, however that
-    /// comes.
+    /// Takes a number that nobody else has who shares the memory, and keeps it until the memory is
+    /// closed, however that comes.
     ///
     /// # Errors
     /// `Host`; `InUse` if there is none left.
@@ -168,8 +170,9 @@ impl MappedPmem {
         lock::is_seat_taken(self.file.file(), seat)
     }
 
-    /// Claims a number, whatever it stands for, among all that share the memory; false if another opening of it has it. One
-    /// opening may claim a number twice. The claim ends with [`disclaim`](Self::disclaim), with the value, or with the process.
+    /// Claims a number, whatever it stands for, among all that share the memory; false if another
+    /// opening of it has it. One opening may claim a number twice. The claim ends with
+    /// [`disclaim`](Self::disclaim), with the value, or with the process.
     ///
     /// # Errors
     /// `Host`.
@@ -218,7 +221,8 @@ impl MappedPmem {
             .map_err(|errno| self.file.failed("map for execution", errno, MediaErrorKind::Host))
     }
 
-    /// Maps parts of the memory, as (where, bytes), once more as one range. Each part begins at a page and is whole pages.
+    /// Maps parts of the memory, as (where, bytes), once more as one range. Each part begins at a
+    /// page and is whole pages.
     ///
     /// # Errors
     /// `OutOfRange` for other parts, or if there is no address space; `Host`.

@@ -1,7 +1,8 @@
 //! The writes and flushes of a device that are not waited for, and several reads at once.
 //!
-//! It keeps true: who reads or writes finds what was posted before; a flush covers all that was posted before it was begun
-//! and succeeds only if all of that did; content that the device did not take stays readable.
+//! It keeps true: who reads or writes finds what was posted before; a flush covers all that was
+//! posted before it was begun and succeeds only if all of that did; content that the device did not
+//! take stays readable.
 
 use super::host::DeviceFile;
 use super::in_flight::{DEPTH, Done, InFlight, Request, memory_of, was_not_tried};
@@ -36,7 +37,8 @@ const fn is_write(request: &Request) -> bool {
     matches!(request, Request::Write { .. })
 }
 
-/// Copies to `to`, which begins at `first`, what `from`, which begins at `offset`, has of the same place.
+/// Copies to `to`, which begins at `first`, what `from`, which begins at `offset`, has of the same
+/// place.
 fn overlap(first: u64, to: &mut [u8], offset: u64, from: &[u8]) {
     let (skip, into) = (first.saturating_sub(offset) as usize, offset.saturating_sub(first) as usize);
     let from = from.get(skip..).unwrap_or_default();
@@ -59,8 +61,9 @@ impl Posted {
 }
 
 impl DeviceFile {
-    /// Works with the kernel by io_uring from now on, where it lets us: flushes and posted writes go on while other
-    /// requests are made, and reads that are asked for together are made together.
+    /// Works with the kernel by io_uring from now on, where it lets us: flushes and posted writes
+    /// go on while other requests are made, and reads that are asked for together are made
+    /// together.
     #[must_use]
     pub fn with_requests_in_flight(mut self) -> Self {
         self.posted = Posted::new();

@@ -1,13 +1,13 @@
 //! A NAND on a zoned block device: a zone is an erase block, written in order and reset whole.
 //!
-//! The first zone that has to be written in order holds the label and the list of bad blocks, the others
-//! are the blocks; zones without order are left alone. It keeps true: what was written is on the device
-//! when `program` returns, and survives a failure of the host after the next
+//! The first zone that has to be written in order holds the label and the list of bad blocks, the
+//! others are the blocks; zones without order are left alone. It keeps true: what was written is on
+//! the device when `program` returns, and survives a failure of the host after the next
 //! [`flush`](Nand::flush); pages behind the write pointer read as erased (after reopening, what a
-//! finished zone shows there is the device's own affair, mostly zeros, which do, too); zones that can be
-//! written no more are bad. A device that limits how many zones are written at the same time is told of
-//! each block that is done with ([`Nand::finish`]), and of those that an earlier session left half
-//! written.
+//! finished zone shows there is the device's own affair, mostly zeros, which do, too); zones that
+//! can be written no more are bad. A device that limits how many zones are written at the same time
+//! is told of each block that is done with ([`Nand::finish`]), and of those that an earlier session
+//! left half written.
 
 use super::block::is_labelled;
 use super::host::DeviceFile;
@@ -29,7 +29,8 @@ mod tests;
 
 pub use storage::{Condition, Zone, ZonedStorage};
 
-/// Zones that the flash device writes at the same time, with one for the superblocks and the label's.
+/// Zones that the flash device writes at the same time, with one for the superblocks and the
+/// label's.
 const LEAST_ACTIVE: u32 = 8;
 /// A block has at most this many bytes, because a segment has.
 const MOST_BLOCK_BYTES: u64 = 1 << 30;
@@ -49,8 +50,8 @@ pub struct ZonedNand<S = DeviceFile> {
 }
 
 impl ZonedNand {
-    /// Divides the device at `path` into pages and blocks; all that it held is lost. `page_bytes` is chosen
-    /// by the zones if it is `None`.
+    /// Divides the device at `path` into pages and blocks; all that it held is lost. `page_bytes`
+    /// is chosen by the zones if it is `None`.
     ///
     /// # Errors
     /// `OutOfRange` (zones that cannot be used), and those of [`DeviceFile::open`].
@@ -105,8 +106,8 @@ impl<S: ZonedStorage> ZonedNand<S> {
         Ok(nand)
     }
 
-    /// Opens what [`create_on`](Self::create_on) made. Zones that an earlier session left half written are
-    /// finished, unless the medium is opened for reads only.
+    /// Opens what [`create_on`](Self::create_on) made. Zones that an earlier session left half
+    /// written are finished, unless the medium is opened for reads only.
     ///
     /// # Errors
     /// `NotAnImage`, `NewerFormat`, `Damaged`, `Uncorrectable`, `Host`.
@@ -175,7 +176,8 @@ impl<S: ZonedStorage> ZonedNand<S> {
         Ok(())
     }
 
-    /// Writes at the write pointer of a zone. After a failure the device is asked where that is now.
+    /// Writes at the write pointer of a zone. After a failure the device is asked where that is
+    /// now.
     fn append(&mut self, index: usize, bytes: &[u8], tag: IoTag) -> Result<()> {
         let zone = self.zone(index)?;
         let written = self.storage.write_at(zone.start + zone.written, bytes, tag);
@@ -193,8 +195,8 @@ impl<S: ZonedStorage> ZonedNand<S> {
         Ok(())
     }
 
-    /// Lets the device forget the write pointer of a zone that is written in part. What was written stays
-    /// known here: what comes behind it reads as erased.
+    /// Lets the device forget the write pointer of a zone that is written in part. What was written
+    /// stays known here: what comes behind it reads as erased.
     fn finish_zone(&mut self, index: usize) -> Result<()> {
         let zone = self.zone(index)?;
         if zone.condition == Condition::Active {
@@ -364,8 +366,8 @@ fn used_zones<S: ZonedStorage>(storage: &mut S) -> Result<Vec<Zone>> {
     Ok(zones)
 }
 
-/// One block a zone: as many pages as the smallest zone takes, of the size said or of the smallest that
-/// makes them few enough.
+/// One block a zone: as many pages as the smallest zone takes, of the size said or of the smallest
+/// that makes them few enough.
 fn geometry_of(zones: &[Zone], page_bytes: Option<u32>) -> Result<Geometry> {
     let wrong = |detail| Err(Error::new(MediaErrorKind::OutOfRange, detail));
     let offline = |zone: &&Zone| zone.condition != Condition::Offline;

@@ -61,8 +61,8 @@ pub enum MediaOperation {
 }
 
 impl SimNand {
-    /// Does the whole operation, as the call on the medium would have: rules, counters, virtual time
-    /// and planned failures included. Content is shared with `operation`, not copied.
+    /// Does the whole operation, as the call on the medium would have: rules, counters, virtual
+    /// time and planned failures included. Content is shared with `operation`, not copied.
     ///
     /// # Errors
     /// Those of the call.

@@ -1,8 +1,9 @@
 //! Simulated disks: sectors behind a cache that forgets, with virtual time, faults and power cuts.
 //!
-//! What is durable follows [`Cached`], how long requests take a [`DiskModel`]: a hard disk ([`hdd`]) or a solid-state
-//! one ([`ssd`]). Writes are posted: the host goes on when the disk has taken them, and a flush waits until they are
-//! done. Several disks of one host share a [`HostClock`], so what one disk does while another works costs no time.
+//! What is durable follows [`Cached`], how long requests take a [`DiskModel`]: a hard disk
+//! ([`hdd`]) or a solid-state one ([`ssd`]). Writes are posted: the host goes on when the disk has
+//! taken them, and a flush waits until they are done. Several disks of one host share a
+//! [`HostClock`], so what one disk does while another works costs no time.
 //!
 //! Handles are clones of one disk: a test keeps one while a device works on another.
 
@@ -45,7 +46,8 @@ impl HostClock {
         *now = (*now).max(until);
     }
 
-    /// Does something in another thread of the host: what that waits for takes no time here. Returns when it is done.
+    /// Does something in another thread of the host: what that waits for takes no time here.
+    /// Returns when it is done.
     pub fn beside<R>(&self, act: impl FnOnce() -> R) -> (R, u64) {
         let begin = self.now();
         let result = act();
@@ -140,8 +142,9 @@ impl SimDisk {
         self.state.lock().faults.writes_until_failure = Some(writes);
     }
 
-    /// Makes the flush after `flushes` more of them fail once. The disk then forgets what it should have made durable:
-    /// it reads as before, and is gone with the power, whatever later flushes say.
+    /// Makes the flush after `flushes` more of them fail once. The disk then forgets what it should
+    /// have made durable: it reads as before, and is gone with the power, whatever later flushes
+    /// say.
     pub fn fail_flush_after(&self, flushes: u64) {
         self.state.lock().faults.flushes_until_failure = Some(flushes);
     }
@@ -270,7 +273,8 @@ impl BlockDev for SimDisk {
         Ok(())
     }
 
-    /// Reads as zeros at once, or as the content says; after a power cut before the next flush, as that or as what was there.
+    /// Reads as zeros at once, or as the content says; after a power cut before the next flush, as
+    /// that or as what was there.
     fn discard(&mut self, offset: u64, bytes: u64) -> Result<()> {
         self.change(offset, bytes, |state| {
             state.counters.bytes_discarded += bytes;

@@ -27,7 +27,8 @@ pub(crate) use blocks::{Block, Condition, Conditions, PageContent};
 pub use blocks::{Later, WeakBlock};
 pub use options::{BitErrors, FactoryBad, SimOptions};
 
-/// Bits flipped in an unstable page once it goes bad; odd, so that flips of one bit never all cancel.
+/// Bits flipped in an unstable page once it goes bad; odd, so that flips of one bit never all
+/// cancel.
 const UNSTABLE_BITS: u32 = 41;
 
 /// A simulated NAND.

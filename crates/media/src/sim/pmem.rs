@@ -1,9 +1,10 @@
 //! Simulated byte-addressable memory that forgets what was not fenced.
 //!
-//! It keeps exactly the model of [`Pmem`]: it knows of every aligned 8 bytes the durable value and the values since, so
-//! that a power cut at any moment can be made of every mix of them; it counts stores, flushed lines and fences; and it
-//! tells an observer every moment at which a cut would find something new. All follows from the calls; nothing here is
-//! safe from power by accident. It has no address, so whatever runs on it goes through the trait.
+//! It keeps exactly the model of [`Pmem`]: it knows of every aligned 8 bytes the durable value and
+//! the values since, so that a power cut at any moment can be made of every mix of them; it counts
+//! stores, flushed lines and fences; and it tells an observer every moment at which a cut would
+//! find something new. All follows from the calls; nothing here is safe from power by accident. It
+//! has no address, so whatever runs on it goes through the trait.
 
 mod cells;
 pub mod counters;
@@ -24,7 +25,8 @@ use crash::{Event, Fate, Moment, Survival, UnfencedLine};
 use onode_base::sync::Mutex;
 use options::PmemOptions;
 
-/// A write of at most so many bytes may be cut between any two words of it; a longer one between any two lines.
+/// A write of at most so many bytes may be cut between any two words of it; a longer one between
+/// any two lines.
 const TORN_BY_WORDS: u64 = 2 * LINE_BYTES;
 
 /// What is called with each [`Moment`].
@@ -97,25 +99,27 @@ impl SimPmem {
         state.at_cut.as_deref().unwrap_or(&state.cells).crash_image(survival)
     }
 
-    /// What is there after such a cut if `fate` says of each line of [`unfenced_lines`](Self::unfenced_lines), in their
-    /// order, what survives of it.
+    /// What is there after such a cut if `fate` says of each line of
+    /// [`unfenced_lines`](Self::unfenced_lines), in their order, what survives of it.
     #[must_use]
     pub fn crash_image_by(&self, fate: impl FnMut(UnfencedLine) -> Fate) -> Vec<u8> {
         let state = self.state.lock();
         state.at_cut.as_deref().unwrap_or(&state.cells).crash_image_by(fate)
     }
 
-    /// Lines of which a cut now, or the one that was, may leave more than one content; in order of address.
+    /// Lines of which a cut now, or the one that was, may leave more than one content; in order of
+    /// address.
     #[must_use]
     pub fn unfenced_lines(&self) -> Vec<UnfencedLine> {
         let state = self.state.lock();
         state.at_cut.as_deref().unwrap_or(&state.cells).unfenced_lines()
     }
 
-    /// Turns the power off before the event `events` from now on: 0 is the next store, flush, fence or growth.
+    /// Turns the power off before the event `events` from now on: 0 is the next store, flush, fence
+    /// or growth.
     ///
-    /// From then on programs still see what they store, so that none waits for ever, but nothing of it survives, and
-    /// fences fail.
+    /// From then on programs still see what they store, so that none waits for ever, but nothing of
+    /// it survives, and fences fail.
     pub fn cut_after(&self, events: u64) {
         let mut state = self.state.lock();
         state.cut_at = Some(state.events.saturating_add(events));
@@ -138,8 +142,9 @@ impl SimPmem {
         self.state.lock().failing_fence = Some(fences);
     }
 
-    /// Has `observer` called before each store, fence and growth while the power is on. It runs inside the call that it
-    /// observes and must not use this memory other than through the [`Moment`].
+    /// Has `observer` called before each store, fence and growth while the power is on. It runs
+    /// inside the call that it observes and must not use this memory other than through the
+    /// [`Moment`].
     pub fn observe(&self, observer: Observer) {
         self.state.lock().observer = Some(observer);
     }
@@ -163,13 +168,14 @@ impl SimPmem {
         state.flushed = FlushedLines::default();
     }
 
-    /// Says that a range holds what need not survive: [`mark_commit`](Self::mark_commit) does not report it.
+    /// Says that a range holds what need not survive: [`mark_commit`](Self::mark_commit) does not
+    /// report it.
     pub fn exempt(&self, range: Range<u64>) {
         self.state.lock().exempt.push(range);
     }
 
-    /// Says that everything stored so far is meant to be durable, and returns the lines that are not: a flush
-    /// (`is_flushed` false) or a fence was forgotten.
+    /// Says that everything stored so far is meant to be durable, and returns the lines that are
+    /// not: a flush (`is_flushed` false) or a fence was forgotten.
     #[must_use]
     pub fn mark_commit(&self) -> Vec<UnfencedLine> {
         let state = self.state.lock();

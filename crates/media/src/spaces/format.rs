@@ -6,7 +6,8 @@
 //! 8192     list of spaces of the first header, entries of 64 bytes; it may move
 //! 12288    list of spaces of the second header
 //! ```
-//! Header and list count only together: the header has the checksum of the list. Decoding trusts nothing.
+//! Header and list count only together: the header has the checksum of the list. Decoding trusts
+//! nothing.
 
 use super::table::{Kind, SpaceInfo, Table};
 use crate::error::{Error, MediaErrorKind, Result};

@@ -1,8 +1,9 @@
 //! A memory with its partition table: make, open, change.
 //!
-//! The table has two copies. A change writes one of them, waits until it is durable, then the other; each carries
-//! checksums, so that a cut in the middle leaves one that counts. A copy that is damaged or behind is written first, so
-//! that there never is a moment without a good one. Opening stores nothing.
+//! The table has two copies. A change writes one of them, waits until it is durable, then the
+//! other; each carries checksums, so that a cut in the middle leaves one that counts. A copy that
+//! is damaged or behind is written first, so that there never is a moment without a good one.
+//! Opening stores nothing.
 
 use super::format::{ENTRY_BYTES, HEADER_BYTES, HEADERS, HEADERS_END, Header, PAGE_BYTES, encode};
 use super::place::next_taken;
@@ -65,7 +66,8 @@ pub fn is_region<P: Pmem>(pmem: &P) -> bool {
 }
 
 impl<P: Pmem> Region<P> {
-    /// Makes an empty partition table; what the memory held is gone. `is_zero` says that it reads as zeros all over.
+    /// Makes an empty partition table; what the memory held is gone. `is_zero` says that it reads
+    /// as zeros all over.
     ///
     /// # Errors
     /// `Invalid` (too small), `Host`, `HostFull`, `ReadOnly`.
@@ -94,8 +96,8 @@ impl<P: Pmem> Region<P> {
     /// Opens the region that a memory holds.
     ///
     /// # Errors
-    /// `NotAnImage` (no partition table), `NewerFormat`, `Damaged` (no copy of the table can be read, or the memory is
-    /// shorter than the table says), `Host`.
+    /// `NotAnImage` (no partition table), `NewerFormat`, `Damaged` (no copy of the table can be
+    /// read, or the memory is shorter than the table says), `Host`.
     pub fn open(pmem: P) -> Result<Self> {
         let mut best: Option<(usize, Table)> = None;
         let mut errors = Vec::new();
@@ -285,11 +287,12 @@ impl<P: Pmem> Region<P> {
         self.core.commit(&mut state, table)
     }
 
-    /// Makes a space longer or shorter. A longer one may move, or have those behind it moved; what is added reads as zeros.
+    /// Makes a space longer or shorter. A longer one may move, or have those behind it moved; what
+    /// is added reads as zeros.
     ///
     /// # Errors
-    /// `NoSuchSpace`, `Invalid`, `NoSpace`, `InUse` (a space that somebody uses stays where it lies), `ReadOnly`, and those
-    /// of the memory.
+    /// `NoSuchSpace`, `Invalid`, `NoSpace`, `InUse` (a space that somebody uses stays where it
+    /// lies), `ReadOnly`, and those of the memory.
     pub fn resize(&self, name: &str, length: u64) -> Result<()> {
         let length = whole_pages(length)?;
         let mut state = self.core.state.lock();
@@ -411,7 +414,8 @@ impl<P: Pmem> Core<P> {
         Ok(())
     }
 
-    /// Makes it known that bytes are not zeros any more, before anything is stored to them that no table tells of yet.
+    /// Makes it known that bytes are not zeros any more, before anything is stored to them that no
+    /// table tells of yet.
     fn forget_fresh(&self, state: &mut State, table: &Table) -> Result<()> {
         if table.fresh_from == state.table.fresh_from {
             return Ok(());
@@ -433,7 +437,8 @@ impl<P: Pmem> Core<P> {
         table.fresh_from = table.fresh_from.max(end);
     }
 
-    /// Moves a space that nobody uses to free bytes. A cut leaves it at the one place or the other, whole.
+    /// Moves a space that nobody uses to free bytes. A cut leaves it at the one place or the other,
+    /// whole.
     fn relocate(&self, state: &mut State, id: u64, start: u64) -> Result<()> {
         let mut table = state.table.clone();
         let Some(space) = table.spaces.iter_mut().find(|space| space.id == id) else { return Ok(()) };

@@ -11,8 +11,9 @@ use alloc::vec;
 use core::ops::Range;
 
 impl<P: Pmem> Region<P> {
-    /// The region of a memory whose table is lost, with the one space that is known of; what lies outside of it is free.
-    /// With `store` its table is stored, else the memory stays as it is until the next change.
+    /// The region of a memory whose table is lost, with the one space that is known of; what lies
+    /// outside of it is free. With `store` its table is stored, else the memory stays as it is
+    /// until the next change.
     ///
     /// # Errors
     /// `Invalid` if no such space can be, and those of the memory.

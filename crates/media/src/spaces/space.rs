@@ -53,9 +53,11 @@ fn outside(at: u64, length: u64, open: &Open) -> ! {
     panic!("bytes {at}..+{length} of {} of space {}", open.length(), open.name)
 }
 
-/// One space of a region. Clones are the same space; as long as there is one, it is not moved, cut or removed.
+/// One space of a region. Clones are the same space; as long as there is one, it is not moved, cut
+/// or removed.
 ///
-/// **A store to a space that may only be read panics**, like one past the end: ask [`is_read_only`](Self::is_read_only).
+/// **A store to a space that may only be read panics**, like one past the end: ask
+/// [`is_read_only`](Self::is_read_only).
 pub struct Space<P> {
     region: Region<P>,
     open: Arc<Open>,
@@ -117,7 +119,8 @@ impl<P: Pmem> Space<P> {
         self.open.start + at
     }
 
-    /// The same for a word: the region looks whether it is aligned, and the length of a space is whole pages.
+    /// The same for a word: the region looks whether it is aligned, and the length of a space is
+    /// whole pages.
     #[inline]
     fn word_at(&self, at: u64) -> u64 {
         if at >= self.open.length() {

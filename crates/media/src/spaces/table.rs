@@ -103,8 +103,8 @@ impl Table {
         first_fit(&self.taken(), self.length, length, self.alignment)
     }
 
-    /// Which spaces have to go where, as (number, start), so that one of them can be `length` bytes long where it lies. Nothing
-    /// if it can be so now, or elsewhere; `None` if there is no way.
+    /// Which spaces have to go where, as (number, start), so that one of them can be `length` bytes
+    /// long where it lies. Nothing if it can be so now, or elsewhere; `None` if there is no way.
     pub(super) fn way_for(&self, position: usize, length: u64) -> Option<Vec<(u64, u64)>> {
         let own = self.spaces.get(position)?;
         let wanted = Extent { start: own.start, length };

@@ -1,4 +1,5 @@
-//! Spaces never overlap, read as zeros at first, survive power cuts at every event, and no damage is believed.
+//! Spaces never overlap, read as zeros at first, survive power cuts at every event, and no damage
+//! is believed.
 
 use super::format::{ENTRY_BYTES, HEADERS, PAGE_BYTES};
 use super::*;
@@ -224,7 +225,8 @@ fn used() -> Vec<u8> {
     region.pmem().durable_image()
 }
 
-/// Everything that can be said of a region with the spaces of [`used`]; panics if it is neither before nor after.
+/// Everything that can be said of a region with the spaces of [`used`]; panics if it is neither
+/// before nor after.
 fn check_cut(image: Vec<u8>, before: &[SpaceInfo], after: &[SpaceInfo], when: &str) {
     let region = open(image).unwrap_or_else(|error| panic!("{when}: {error}"));
     let list = region.list();
@@ -284,7 +286,8 @@ fn cut_everywhere(name: &str, start: Vec<u8>, change: impl Fn(&SimRegion)) -> u6
     *checked.lock()
 }
 
-/// Lets one space grow that needs the other one out of the way, with a cut at every event: in between that one was moved.
+/// Lets one space grow that needs the other one out of the way, with a cut at every event: in
+/// between that one was moved.
 fn cut_on_the_way(start: Vec<u8>, before: &[SpaceInfo], length: u64, states: &mut u64) {
     let whole = open(start.clone()).unwrap();
     whole.resize("a", length).unwrap();
@@ -395,7 +398,8 @@ fn no_byte_from_a_medium_panics_or_makes_spaces_overlap() {
     let mut opened = 0;
     for _ in 0..3_000 {
         let mut bytes = image.clone();
-        // Both headers with the same nonsense and a right checksum: the checks of the fields have to find it.
+        // Both headers with the same nonsense and a right checksum: the checks of the fields have
+        // to find it.
         let field = 8 + prng.below(116) as usize;
         let value = if prng.chance(1, 2) { prng.next_u64() as u8 } else { 0xff };
         for at in HEADERS {

@@ -13,7 +13,8 @@ use alloc::format;
 use alloc::sync::Arc;
 use onode_base::sync::Mutex;
 
-/// The plan of a [`Faulty`] medium, which may be owned by a device by now; clones are the same plan.
+/// The plan of a [`Faulty`] medium, which may be owned by a device by now; clones are the same
+/// plan.
 #[derive(Clone, Default)]
 pub struct FaultHandle(Arc<Mutex<FaultPlan>>);
 

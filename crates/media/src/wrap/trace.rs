@@ -123,8 +123,8 @@ impl<N: Nand> Nand for Trace<N> {
         self.inner.read_run(first, data, spare, tag)
     }
 
-    // `program_run` keeps its default, page by page: when a page of a run fails, only so is it known
-    // which pages before it have to be in the log.
+    // `program_run` keeps its default, page by page: when a page of a run fails, only so is it
+    // known which pages before it have to be in the log.
 
     fn finish(&mut self, block: BlockAddress) -> Result<()> {
         self.inner.finish(block)

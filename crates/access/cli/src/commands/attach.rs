@@ -1,7 +1,9 @@
-//! `onode attach` and `onode detach`: the fast disk of a mounted volume, or the memory beside its flash, comes and goes.
+//! `onode attach` and `onode detach`: the fast disk of a mounted volume, or the memory beside its
+//! flash, comes and goes.
 //!
-//! Nothing that was accepted is lost either way: a part goes when the rest has everything, and what comes is what the
-//! spec of the mount names: a disk with copies that are compared with their checksums, a memory that is filled anew.
+//! Nothing that was accepted is lost either way: a part goes when the rest has everything, and what
+//! comes is what the spec of the mount names: a disk with copies that are compared with their
+//! checksums, a memory that is filled anew.
 
 use crate::commands::tiers::Target;
 use onode::{Class, Error, Result};
@@ -18,8 +20,8 @@ use std::path::{Path, PathBuf};
 pub struct AttachArguments {
     /// The directory on which the volume is mounted.
     directory: PathBuf,
-    /// Begin with an empty disk or memory: what is on it is gone. One with anything else than a fast
-    /// disk or a memory of Onode on it is refused.
+    /// Begin with an empty disk or memory: what is on it is gone. One with anything else than a
+    /// fast disk or a memory of Onode on it is refused.
     #[arg(long)]
     empty: bool,
 }

@@ -1,8 +1,8 @@
 //! `onode check`: verifies everything in an image and changes nothing.
 //!
 //! Two walks that know nothing of each other: one over the raw pages of the medium with all their
-//! checksums and a recount of everything, one over the names, inodes and attributes of the files. What is
-//! wrong is a list of findings, not an error.
+//! checksums and a recount of everything, one over the names, inodes and attributes of the files.
+//! What is wrong is a list of findings, not an error.
 
 use crate::commands::session::where_mounted;
 use crate::watch::health::ConditionReport;
@@ -125,7 +125,8 @@ impl Report {
         let mut notes = Vec::new();
         if medium.is_mountable {
             let what = format!("cannot check {spec}");
-            // That something is missing is a finding: what is there is looked at all the same, and nothing is changed.
+            // That something is missing is a finding: what is there is looked at all the same, and
+            // nothing is changed.
             let (device, told) = open(spec, true, true)?;
             notes = noted(device.as_ref(), told, &medium);
             let checked = onode_fs::check::check(device.as_ref());
@@ -164,7 +165,8 @@ impl Report {
     }
 }
 
-/// What was noticed at the opening and is no finding. That the loss was accepted is only so for this look.
+/// What was noticed at the opening and is no finding. That the loss was accepted is only so for
+/// this look.
 fn noted(device: &dyn ObjectDevice, told: Vec<String>, medium: &MediumReport) -> Vec<String> {
     let is_found = |text: &str| medium.findings.iter().any(|finding| finding.message.contains(text));
     let conditions = device.health().conditions.into_iter();

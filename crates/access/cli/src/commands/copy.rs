@@ -1,8 +1,8 @@
 //! Copying trees between the host and volumes: one engine for `get`, `put` and `cp`.
 //!
-//! Kept are content with its holes, permissions, modification times, symbolic links and, for root, the
-//! owner. Device nodes, FIFOs and sockets are left out with a warning. A copy that fails leaves what
-//! was copied so far.
+//! Kept are content with its holes, permissions, modification times, symbolic links and, for root,
+//! the owner. Device nodes, FIFOs and sockets are left out with a warning. A copy that fails leaves
+//! what was copied so far.
 
 mod host;
 mod stream;

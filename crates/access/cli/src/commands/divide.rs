@@ -21,7 +21,8 @@ use std::path::{Path, PathBuf};
 pub struct Arguments {
     /// The directory on which a volume is mounted, or the device spec of one that is not mounted.
     volume: OsString,
-    /// The new sections: NAME:EXTENT or NAME:EXTENT:SHARE, joined by +; extents of 16K to 1M, shares relative to each other.
+    /// The new sections: NAME:EXTENT or NAME:EXTENT:SHARE, joined by +; extents of 16K to 1M,
+    /// shares relative to each other.
     sections: Option<String>,
 }
 

@@ -1,6 +1,8 @@
-//! `onode dump`: structures as they lie on the medium, for those who look for the cause of something.
+//! `onode dump`: structures as they lie on the medium, for those who look for the cause of
+//! something.
 //!
-//! Nothing is mounted and nothing is changed; damage does not end a dump but is part of what is shown.
+//! Nothing is mounted and nothing is changed; damage does not end a dump but is part of what is
+//! shown.
 
 use onode::medium::{AttributeDump, ExtentDump, NodeDump, OnodeDump, ReferenceDump, SegmentDump, SuperblockDump};
 use onode::{Result, Spec, medium};

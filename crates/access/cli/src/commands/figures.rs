@@ -1,8 +1,9 @@
-//! The figures of a volume and its segments: taken from an open volume, or from the mount that has it open.
+//! The figures of a volume and its segments: taken from an open volume, or from the mount that has
+//! it open.
 //!
 //! A mount is asked through read-only attributes of its root directory that no listing shows:
-//! `onode.report` is [`Figures`] as JSON, `onode.segments.N` is a piece of the segment map from segment N
-//! on (an attribute holds 64 KiB at most). Between two pieces the volume goes on working.
+//! `onode.report` is [`Figures`] as JSON, `onode.segments.N` is a piece of the segment map from
+//! segment N on (an attribute holds 64 KiB at most). Between two pieces the volume goes on working.
 
 mod text;
 
@@ -88,7 +89,8 @@ pub struct Wear {
     pub segments: u32,
 }
 
-/// Erases of the least, the average and the most erased segment, and how far most and least lie apart.
+/// Erases of the least, the average and the most erased segment, and how far most and least lie
+/// apart.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Erases {
     pub min: u32,
@@ -332,7 +334,8 @@ impl Figures {
         format!("{used} of {total} used, {} free, {} objects", human_size(self.available_bytes), self.objects)
     }
 
-    /// The line with write amplification and cleaning; empty for a device that has nothing to clean.
+    /// The line with write amplification and cleaning; empty for a device that has nothing to
+    /// clean.
     pub fn cleaning_line(&self) -> String {
         if self.tags.is_empty() || self.erases.is_none() {
             return String::new();

@@ -16,7 +16,8 @@ pub struct Arguments {
     image: OsString,
     /// The file or directory in the image.
     remote: PathBuf,
-    /// Where to put it; - for standard output, which then gets no report. Default: under its own name, here.
+    /// Where to put it; - for standard output, which then gets no report. Default: under its own
+    /// name, here.
     local: Option<PathBuf>,
     /// Copy directories with all they hold.
     #[arg(short, long)]

@@ -1,4 +1,5 @@
-//! `onode health`: whether volumes are well, in one word, one line for each thing that is wrong, and one exit code.
+//! `onode health`: whether volumes are well, in one word, one line for each thing that is wrong,
+//! and one exit code.
 
 use crate::commands::figures;
 use crate::commands::location::{self, Consent};

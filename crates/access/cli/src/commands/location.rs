@@ -1,7 +1,7 @@
 //! Files in an image that is not mounted: opening it for one command, and walking paths.
 //!
-//! Paths start at the root of the volume, with or without a slash. Symbolic links on the way are not
-//! followed: they speak of the place where the volume will be mounted.
+//! Paths start at the root of the volume, with or without a slash. Symbolic links on the way are
+//! not followed: they speak of the place where the volume will be mounted.
 
 use crate::commands::session::where_mounted;
 use onode::{Class, Error, MountOptions, Result, Spec, Volume};
@@ -13,7 +13,8 @@ use std::path::{Component, Path};
 /// Whether a command goes on although the volume holds less than it promised.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct Consent {
-    /// Go on although acknowledged data is missing: what is there is used, what is missing is given up. Copy the image first.
+    /// Go on although acknowledged data is missing: what is there is used, what is missing is given
+    /// up. Copy the image first.
     #[arg(long)]
     pub accept_loss: bool,
 }
@@ -23,7 +24,8 @@ pub fn open(image: &OsStr, read_only: bool, consent: Consent) -> Result<Volume> 
     let spec = Spec::from_argument(image)?;
     let options = MountOptions { read_only, accept_loss: consent.accept_loss, ..MountOptions::default() };
     let opened = Volume::open(&spec, options.clone()).or_else(|error| match spec {
-        // Memory that others use can be used together with them, but not looked at behind their backs.
+        // Memory that others use can be used together with them, but not looked at behind their
+        // backs.
         Spec::Scm(_) if read_only && error.class == Class::InUse => {
             Volume::open(&spec, MountOptions { read_only: false, ..options })
         }

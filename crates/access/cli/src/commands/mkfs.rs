@@ -37,12 +37,12 @@ pub struct Arguments {
     /// Chips that work at the same time. Default: 1.
     #[arg(long, value_name = "COUNT")]
     chips: Option<String>,
-    /// Keep each inode in the onode of its file, or off: in an object of its own, which costs space, reads and
-    /// writes and is there to be measured.
+    /// Keep each inode in the onode of its file, or off: in an object of its own, which costs
+    /// space, reads and writes and is there to be measured.
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = ["on", "off"])]
     embed_inodes: String,
-    /// How wear is spread, unless a mount says otherwise: dynamic (by the choice of free segments), static (cold
-    /// content is moved too), off (segments in turn). Default: dynamic.
+    /// How wear is spread, unless a mount says otherwise: dynamic (by the choice of free segments),
+    /// static (cold content is moved too), off (segments in turn). Default: dynamic.
     #[arg(long, value_name = "POLICY")]
     wear: Option<String>,
     /// A name for people, at most 255 bytes.

@@ -1,7 +1,7 @@
 //! `onode mount`: mounts an image, by default in a process of its own in the background.
 //!
-//! The background process is this program again, started with a pipe on its standard output. It says
-//! there that the mount is live, or why it is not, and then lets go of it.
+//! The background process is this program again, started with a pipe on its standard output. It
+//! says there that the mount is live, or why it is not, and then lets go of it.
 
 use crate::commands::session::{Manner, Session};
 use crate::commands::up::refuse_directory;

@@ -13,7 +13,8 @@ use std::path::Path;
 const USAGE: u8 = 1;
 const BUG: u8 = 4;
 const FAILED: u8 = 32;
-/// What mount(8) keeps to itself because it is what mounts usually have; of what is not so it tells the helper.
+/// What mount(8) keeps to itself because it is what mounts usually have; of what is not so it tells
+/// the helper.
 const USUAL_OF_MOUNT: &str = "suid,dev,exec,async";
 
 fn is_root() -> bool {

@@ -12,7 +12,8 @@ use std::fmt;
 pub struct PromoteArguments {
     #[command(flatten)]
     target: Target,
-    /// Return only when everything is on the fast disk. Disks that are not mounted are always waited for.
+    /// Return only when everything is on the fast disk. Disks that are not mounted are always
+    /// waited for.
     #[arg(long)]
     wait: bool,
 }

@@ -1,8 +1,9 @@
 //! `onode repair`: verifies an image and repairs what can be repaired.
 //!
-//! First the medium: what was counted wrongly is set right. Then the files: those that lost their names
-//! come back in `/lost+found`. Bytes that the medium lost stay an error for exactly those bytes: nothing
-//! is made up, and nothing that can still be read is given up unless it is asked for.
+//! First the medium: what was counted wrongly is set right. Then the files: those that lost their
+//! names come back in `/lost+found`. Bytes that the medium lost stay an error for exactly those
+//! bytes: nothing is made up, and nothing that can still be read is given up unless it is asked
+//! for.
 
 use crate::commands::check::{self, DAMAGED, Found, REPAIRED, Report, code_of};
 use crate::commands::location::Consent;
@@ -81,7 +82,8 @@ fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<Outcome
     })
 }
 
-/// Files that lost something, by their paths, and those that are gone with only a name left of them.
+/// Files that lost something, by their paths, and those that are gone with only a name left of
+/// them.
 fn lost_files(spec: &Spec, losers: &[u64], before: &onode_fs::check::Report) -> Vec<String> {
     let gone: Vec<(u64, &[u8])> = before
         .findings

@@ -146,7 +146,8 @@ impl Session {
         }
     }
 
-    /// Ends the mount, and tells how it ended: the log, whoever unmounted it, the hook and the metrics.
+    /// Ends the mount, and tells how it ended: the log, whoever unmounted it, the hook and the
+    /// metrics.
     pub fn finish(self) -> Result<Ending> {
         let Self { mount, watch, record, .. } = self;
         let spec = mount.volume().spec().to_string();

@@ -83,8 +83,8 @@ struct Resize {
     region: PathBuf,
     /// The name of the space; without it, the region.
     name: Option<String>,
-    /// How long it is to be. What a shorter space held behind that is lost; a space of objects only grows, and the next
-    /// mount makes use of it.
+    /// How long it is to be. What a shorter space held behind that is lost; a space of objects only
+    /// grows, and the next mount makes use of it.
     #[arg(long, value_parser = parse_size)]
     size: u64,
 }

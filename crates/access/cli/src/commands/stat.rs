@@ -1,4 +1,5 @@
-//! `onode stat`: space, counters and segments of a volume, mounted or not, or the details of one file.
+//! `onode stat`: space, counters and segments of a volume, mounted or not, or the details of one
+//! file.
 
 use crate::commands::figures;
 use crate::commands::location::{self, Consent, failed, resolve};
@@ -20,7 +21,8 @@ pub struct Arguments {
     image: OsString,
     /// A file in an image that is not mounted.
     path: Option<PathBuf>,
-    /// Where the content of a file of a volume on two disks lies, and why; of a mounted volume the file is all it takes.
+    /// Where the content of a file of a volume on two disks lies, and why; of a mounted volume the
+    /// file is all it takes.
     #[arg(long)]
     why: bool,
     /// Show counters that are 0, too.

@@ -1,7 +1,8 @@
-//! Files of a volume on two disks, mounted or not: reaching their attributes of placement, and everything below a
-//! directory.
+//! Files of a volume on two disks, mounted or not: reaching their attributes of placement, and
+//! everything below a directory.
 //!
-//! Both ways go through the same attributes, so a command means the same on a mount and on disks that are not mounted.
+//! Both ways go through the same attributes, so a command means the same on a mount and on disks
+//! that are not mounted.
 
 use crate::commands::location::{self, Consent, entries, find, resolve};
 use onode::{Class, Error, Result, Volume};
@@ -22,7 +23,8 @@ const ASK: &str = "`onode place` without options shows the placement; `onode sta
 /// What to do when the fast disk has no room.
 pub const NO_ROOM: &str = "`onode divide MOUNT` shows the sections and their sizes; `onode demote` gives copies up";
 
-/// What a command is about: one argument names a file of a mount, two the disks and a path in the volume.
+/// What a command is about: one argument names a file of a mount, two the disks and a path in the
+/// volume.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Target {
     /// A file or directory of a mounted volume; or the device spec of one that is not mounted.
@@ -75,7 +77,8 @@ impl Files {
         &self.path
     }
 
-    /// Files and directories at and below the path; without `recursive` only itself. Symbolic links are not followed.
+    /// Files and directories at and below the path; without `recursive` only itself. Symbolic links
+    /// are not followed.
     pub fn all(&self, recursive: bool) -> Result<Vec<PathBuf>> {
         let mut found = vec![self.path.clone()];
         if recursive {

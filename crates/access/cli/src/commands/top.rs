@@ -1,7 +1,7 @@
 //! `onode top`: a volume at work, refreshed each second.
 //!
-//! Each frame takes a fresh look. A volume that is not mounted is opened for a moment only, so that it can
-//! be mounted meanwhile; the next frame then shows the mount.
+//! Each frame takes a fresh look. A volume that is not mounted is opened for a moment only, so that
+//! it can be mounted meanwhile; the next frame then shows the mount.
 
 use crate::NAME;
 use crate::commands::figures;

@@ -85,7 +85,8 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     Ok(0)
 }
 
-/// What is mounted there. A directory that is not there is no mount point either, and need not be made for that.
+/// What is mounted there. A directory that is not there is no mount point either, and need not be
+/// made for that.
 fn mounted_at(directory: &std::path::Path) -> Result<Option<Mounted>> {
     onode_fuse::mounted_at(directory).map_err(|error| Error {
         what: format!("cannot unmount {}", directory.display()),

@@ -86,7 +86,8 @@ fn serve(spec: &Spec, directory: &Path, settings: &Settings, output: &Output) ->
     Ok(0)
 }
 
-/// Refuses a directory in the place of an image, with a hint: `up` and `mount` have their arguments in different orders.
+/// Refuses a directory in the place of an image, with a hint: `up` and `mount` have their arguments
+/// in different orders.
 pub fn refuse_directory(image: &OsStr, hint: String) -> Result<()> {
     if Path::new(image).is_dir() {
         let what = format!("cannot use {} as an image", image.display());

@@ -1,6 +1,7 @@
 //! The program that is run when something is wrong with a mount.
 //!
-//! It never holds up the mount: it runs beside it, a few at most at a time, and is ended when it takes too long.
+//! It never holds up the mount: it runs beside it, a few at most at a time, and is ended when it
+//! takes too long.
 
 use onode::{Condition, Severity};
 use rustix::process::{Pid, Signal, kill_process_group};

@@ -1,4 +1,5 @@
-//! The log of a mount: to the journal or to syslog if the mount is in the background, and to a file if one is named.
+//! The log of a mount: to the journal or to syslog if the mount is in the background, and to a file
+//! if one is named.
 //!
 //! A log that cannot be reached is no reason to stop: only a file that was asked for must be there.
 

@@ -1,4 +1,5 @@
-//! The figures of a mount as a text file for Prometheus, as the textfile collector of its node exporter reads them.
+//! The figures of a mount as a text file for Prometheus, as the textfile collector of its node
+//! exporter reads them.
 //!
 //! The file is always whole: it is written beside its place and put there when it is complete.
 

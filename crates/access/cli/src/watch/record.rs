@@ -1,8 +1,10 @@
-//! The record of a mount: a small file that its server keeps locked, from which others learn how the mount ended.
+//! The record of a mount: a small file that its server keeps locked, from which others learn how
+//! the mount ended.
 //!
-//! Nothing can be returned to umount(8), and a server that was killed says nothing at all. The lock of a record goes with its
-//! server: a record that nobody holds and that tells of no end is that of a server that was killed. One of a good end is
-//! removed; any other stays until the volume is mounted again, so that the next command can tell.
+//! Nothing can be returned to umount(8), and a server that was killed says nothing at all. The lock
+//! of a record goes with its server: a record that nobody holds and that tells of no end is that of
+//! a server that was killed. One of a good end is removed; any other stays until the volume is
+//! mounted again, so that the next command can tell.
 
 use onode::{Class, Error, Result};
 use onode_fuse::Mounted;
@@ -98,7 +100,8 @@ impl Record {
                 hint: error.hint.clone(),
             },
         });
-        // If it cannot be written, it reads as that of a server that was killed: never as a good end.
+        // If it cannot be written, it reads as that of a server that was killed: never as a good
+        // end.
         if write(&mut self.file, &self.content).is_ok() && outcome.is_none() {
             let _ = fs::remove_file(&self.path);
         }
@@ -197,7 +200,8 @@ pub fn killed(spec: &str) -> Error {
         .hint("the next mount recovers what was synced; `onode check` verifies it")
 }
 
-/// Removes records that nobody can ask for any more: of images that are gone, and of volumes without one.
+/// Removes records that nobody can ask for any more: of images that are gone, and of volumes
+/// without one.
 pub fn sweep() {
     for mut other in all(None) {
         let is_asked_for = |content: Content| content.image.is_some_and(|image| Path::new(&image).exists());

@@ -1,6 +1,7 @@
 //! Who is told of a mount, and where: settings as flags and as `-o` options.
 //!
-//! The file server knows nothing of them, so they are taken out of a list of options before it sees the rest.
+//! The file server knows nothing of them, so they are taken out of a list of options before it sees
+//! the rest.
 
 use super::log::Level;
 use onode::{Class, Error, Result};
@@ -23,19 +24,23 @@ pub struct Telling {
 /// The flags of commands that mount.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct TellingArguments {
-    /// Append the log to this file, too, as -o log=FILE. Background mounts log to the journal or to syslog anyway.
+    /// Append the log to this file, too, as -o log=FILE. Background mounts log to the journal or to
+    /// syslog anyway.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// What is logged at least, as -o log-level=LEVEL: error, warn, info, debug. Default: info.
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
-    /// Write health, space and counters to this file every 10 seconds as text for Prometheus, as -o metrics=FILE.
+    /// Write health, space and counters to this file every 10 seconds as text for Prometheus, as -o
+    /// metrics=FILE.
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
-    /// Run this program when the volume is degraded or failed, as -o hook=PROGRAM; `onode health --help` tells how.
+    /// Run this program when the volume is degraded or failed, as -o hook=PROGRAM; `onode health
+    /// --help` tells how.
     #[arg(long, value_name = "PROGRAM")]
     hook: Option<PathBuf>,
-    /// Open the volume although acknowledged data is missing, as -o accept-loss. Copy the image first.
+    /// Open the volume although acknowledged data is missing, as -o accept-loss. Copy the image
+    /// first.
     #[arg(long)]
     pub accept_loss: bool,
 }

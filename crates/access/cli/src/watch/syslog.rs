@@ -1,4 +1,5 @@
-//! syslog(3) without the C library: one datagram for each line, at the socket that every syslog daemon listens at.
+//! syslog(3) without the C library: one datagram for each line, at the socket that every syslog
+//! daemon listens at.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixDatagram;

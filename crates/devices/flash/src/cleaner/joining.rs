@@ -1,9 +1,9 @@
 //! Joining: where everything goes to one log, what the cleaner moves takes short neighbours along.
 //!
-//! Moves divide runs: at the end of a segment, and where a commit comes in between. Among content of other
-//! objects and nodes the parts never meet again by themselves, so that each pass of the cleaner made more
-//! extents, until they took the space that was left. The larger part fetches the smaller one: nothing
-//! is moved that is longer than what had to be moved anyway.
+//! Moves divide runs: at the end of a segment, and where a commit comes in between. Among content
+//! of other objects and nodes the parts never meet again by themselves, so that each pass of the
+//! cleaner made more extents, until they took the space that was left. The larger part fetches the
+//! smaller one: nothing is moved that is longer than what had to be moved anyway.
 
 use crate::core::Core;
 use crate::index::apply::Extent;
@@ -15,8 +15,8 @@ use onode_object::{ObjectId, Result};
 const JOINED_PAGES: u32 = 16;
 
 impl Core {
-    /// The runs to be moved with `piece`, which holds the bytes of `object` from `offset` on, `piece` among them;
-    /// and where in the object the first of them begins.
+    /// The runs to be moved with `piece`, which holds the bytes of `object` from `offset` on,
+    /// `piece` among them; and where in the object the first of them begins.
     pub fn with_neighbours(&mut self, object: ObjectId, offset: u64, piece: Piece) -> Result<(u64, Vec<Piece>)> {
         let limit = u64::from(JOINED_PAGES * self.log.store.layout.payload_bytes);
         let enough_room = self.comfortable_budget() >= self.log.store.layout.segment_bytes() / 2;

@@ -1,10 +1,11 @@
-//! Static wear levelling: content that never changes keeps its segment from being erased, so it is moved
-//! into a worn segment, which rests under it, and its own segment takes part again.
+//! Static wear levelling: content that never changes keeps its segment from being erased, so it is
+//! moved into a worn segment, which rests under it, and its own segment takes part again.
 //!
-//! A move is cleaning of a segment that is full, and is paid for like cleaning: each commit moves a share. It gives
-//! back no space, so it happens only while there is enough, ends when commits come near the point where
-//! they have to wait, and comes at most once in [`EVERY_SEGMENTS`] segments opened: that bounds what
-//! levelling costs, whatever the load. A crash forgets a move like any other.
+//! A move is cleaning of a segment that is full, and is paid for like cleaning: each commit moves a
+//! share. It gives back no space, so it happens only while there is enough, ends when commits come
+//! near the point where they have to wait, and comes at most once in [`EVERY_SEGMENTS`] segments
+//! opened: that bounds what levelling costs, whatever the load. A crash forgets a move like any
+//! other.
 
 use crate::core::Core;
 use crate::policy::{Wear, WearPolicy};
@@ -24,8 +25,9 @@ pub struct Levelling {
 }
 
 impl Core {
-    /// Moves a share of cold content for a commit of `bytes`, if a segment has run ahead of the others. `ahead`
-    /// segments may be filled until commits have to wait. False if there is nothing to be done.
+    /// Moves a share of cold content for a commit of `bytes`, if a segment has run ahead of the
+    /// others. `ahead` segments may be filled until commits have to wait. False if there is nothing
+    /// to be done.
     pub fn level(&mut self, bytes: u64, ahead: u32) -> Result<bool> {
         if self.log.table.choice.policy() != WearPolicy::Static {
             return Ok(false);

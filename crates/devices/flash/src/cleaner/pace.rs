@@ -1,10 +1,10 @@
-//! The pace of the cleaner: each commit pays for a share of the cleaning that makes room for the next
-//! ones, so that none has to wait for all of it.
+//! The pace of the cleaner: each commit pays for a share of the cleaning that makes room for the
+//! next ones, so that none has to wait for all of it.
 //!
-//! Cleaning begins when only a few segments are left before commits would have to wait. What a commit
-//! pays is proportional to what it writes: by the time those segments are filled, the victim is
-//! clean. Near a full volume even that does not suffice, and [`make_room`](Core::make_room) cleans
-//! until there is room.
+//! Cleaning begins when only a few segments are left before commits would have to wait. What a
+//! commit pays is proportional to what it writes: by the time those segments are filled, the victim
+//! is clean. Near a full volume even that does not suffice, and [`make_room`](Core::make_room)
+//! cleans until there is room.
 
 use crate::core::Core;
 use onode_object::{Result, Transaction};
@@ -16,7 +16,8 @@ pub const AHEAD_SEGMENTS: u32 = 4;
 /// Pages moved in a step in the background.
 const STEP_PAGES: u32 = 16;
 
-/// Bytes that are filled for one that a commit writes: journal, index and what is moved take some too.
+/// Bytes that are filled for one that a commit writes: journal, index and what is moved take some
+/// too.
 const FILLED: u64 = 3;
 
 /// The most bytes that are moved for one that is written.
@@ -74,7 +75,8 @@ impl Core {
         if self.level(bytes, free.saturating_sub(least))? || free >= least + self.ahead_segments() {
             return Ok(());
         }
-        // A checkpoint in time takes what the one before set free; one that comes late takes of the reserve.
+        // A checkpoint in time takes what the one before set free; one that comes late takes of the
+        // reserve.
         if !self.has_room(self.checkpoint_cost() + 1) && reclaimable(self) > 0 {
             return self.set_free().map(|_| ());
         }
@@ -97,7 +99,8 @@ impl Core {
         Ok(())
     }
 
-    /// Does a little of a round of background cleaning: whoever waits for the device waits for no more.
+    /// Does a little of a round of background cleaning: whoever waits for the device waits for no
+    /// more.
     pub fn background_step(&mut self, round: &mut Option<Round>) -> Result<Step> {
         self.log.store.check_writable()?;
         let Round { before, cleaned } = round.get_or_insert(Round { before: self.free_bytes(), cleaned: 0 });

@@ -1,12 +1,12 @@
 //! Access times that no onode has yet (paper 1, section IV: *split+atime*).
 //!
-//! They are kept in memory, one for each object, and in a log ([`crate::log::access`]). They go over into the
-//! onodes when an onode changes anyway, and all of them when there are too many, when their log has grown
-//! long, and before a clean close. Like a move of the cleaner that changes the index without a
-//! record: until a checkpoint has written the onodes, the log still has the times.
+//! They are kept in memory, one for each object, and in a log ([`crate::log::access`]). They go
+//! over into the onodes when an onode changes anyway, and all of them when there are too many, when
+//! their log has grown long, and before a clean close. Like a move of the cleaner that changes the
+//! index without a record: until a checkpoint has written the onodes, the log still has the times.
 //!
-//! After a cut an object has any of the times set since the last one covered: a time that an onode took
-//! over may not have reached the log.
+//! After a cut an object has any of the times set since the last one covered: a time that an onode
+//! took over may not have reached the log.
 
 use crate::core::Core;
 use crate::index::apply::Onode;
@@ -86,8 +86,8 @@ impl Core {
         Ok(())
     }
 
-    /// Ends the log if it may have times of an object that `transaction` makes again: the new one was never read, and a
-    /// mount could not tell them apart.
+    /// Ends the log if it may have times of an object that `transaction` makes again: the new one
+    /// was never read, and a mount could not tell them apart.
     pub fn forget_times_of_remade(&mut self, transaction: &Transaction) -> Result<()> {
         let names = |object: &ObjectId| self.log.access.names_gone(*object) || removes(transaction, *object);
         let all = &transaction.mutations;
@@ -100,8 +100,8 @@ impl Core {
         self.shed_access_times()
     }
 
-    /// Whether an access time that `transaction` sets goes to the log: there it could be taken for one of the object that
-    /// was there before.
+    /// Whether an access time that `transaction` sets goes to the log: there it could be taken for
+    /// one of the object that was there before.
     pub fn logs_access_time(&self, object: ObjectId, remade: &[ObjectId]) -> bool {
         self.logs_access_times() && !remade.contains(&object)
     }

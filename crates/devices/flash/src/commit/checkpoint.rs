@@ -1,8 +1,8 @@
 //! Checkpoints: the whole state on the medium, and a superblock that says where.
 //!
-//! Order is everything: content, then tree nodes and what was deferred, then the segment table, then the superblock, each
-//! complete before the next begins. Until the superblock is on the medium the one before it counts,
-//! and nothing that it refers to has been touched.
+//! Order is everything: content, then tree nodes and what was deferred, then the segment table,
+//! then the superblock, each complete before the next begins. Until the superblock is on the medium
+//! the one before it counts, and nothing that it refers to has been touched.
 
 use crate::core::{CheckpointState, Core};
 use crate::medium::errors::damaged;
@@ -78,16 +78,18 @@ impl Core {
         self.retire_failing(journal_sequence)
     }
 
-    /// Writes everything but the superblock; returns where the journal goes on and the sequence number there.
+    /// Writes everything but the superblock; returns where the journal goes on and the sequence
+    /// number there.
     fn write_state(&mut self, clean: bool) -> Result<(SegmentPage, u32)> {
         self.log.program_page(Stream::Journal)?;
-        // A clean volume goes on in a journal segment that holds nothing yet, so no node may go there. And with
-        // hardly a free segment left nodes keep to themselves: among content they would not leave one empty soon.
+        // A clean volume goes on in a journal segment that holds nothing yet, so no node may go
+        // there. And with hardly a free segment left nodes keep to themselves: among content they
+        // would not leave one empty soon.
         let apart = clean || !self.has_room(1);
         self.log.index_stream = if apart { Stream::Index } else { Stream::of_index(self.placement.placement()) };
         if clean {
-            // The summary at its end also tells a replay from the superblock before to go on in the next
-            // journal segment, should the coming superblock be lost.
+            // The summary at its end also tells a replay from the superblock before to go on in the
+            // next journal segment, should the coming superblock be lost.
             self.log.seal(Stream::Journal)?;
             for stream in Stream::CONTENT {
                 self.log.seal(stream)?;
@@ -119,8 +121,8 @@ impl Core {
 
     /// Writes the changed pieces of the segment table.
     ///
-    /// Writing a piece changes the table: the segment it goes to gains live bytes, the one it was in loses
-    /// them. So the set of pieces is completed first, until it no longer grows.
+    /// Writing a piece changes the table: the segment it goes to gains live bytes, the one it was
+    /// in loses them. So the set of pieces is completed first, until it no longer grows.
     fn write_table(&mut self) -> Result<()> {
         let mut wanted = Vec::new();
         let segment = loop {
@@ -174,7 +176,8 @@ impl Core {
         Ok(())
     }
 
-    /// Takes back what was noted down for the move of a piece to `segment`, where it was to take `length` bytes.
+    /// Takes back what was noted down for the move of a piece to `segment`, where it was to take
+    /// `length` bytes.
     fn return_piece(&mut self, piece: usize, segment: u32, length: usize) {
         let old = self.log.table.pieces()[piece];
         self.log.table.release(segment, length as u64);

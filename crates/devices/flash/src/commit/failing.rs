@@ -1,5 +1,6 @@
-//! Segments in which a program failed, seen from the state machine: what was left in memory is moved
-//! before a checkpoint, what lies on good pages soon after it, and then the bad block is marked.
+//! Segments in which a program failed, seen from the state machine: what was left in memory is
+//! moved before a checkpoint, what lies on good pages soon after it, and then the bad block is
+//! marked.
 //!
 //! A segment is retired whole, also if only one of its erase blocks is bad. That happens after the
 //! first checkpoint which needs nothing on it, because marking a block may spoil its content. A cut
@@ -15,7 +16,8 @@ use onode_base::planted::{Bug, is_planted};
 use onode_object::Result;
 
 impl Core {
-    /// Moves what failed programs left in memory only. Moving may fail as well; then there is more to do.
+    /// Moves what failed programs left in memory only. Moving may fail as well; then there is more
+    /// to do.
     pub fn rescue(&mut self) -> Result<()> {
         if is_planted(Bug::StrandedForgotten) {
             return Ok(());
@@ -31,7 +33,8 @@ impl Core {
         Ok(())
     }
 
-    /// Empties the segments in which programs failed, if there is room for what is on them, and retires them.
+    /// Empties the segments in which programs failed, if there is room for what is on them, and
+    /// retires them.
     pub fn move_failing(&mut self) -> Result<()> {
         if self.log.table.in_state(SegmentState::Failing) == 0 {
             return Ok(());
@@ -69,8 +72,8 @@ impl Core {
         }
     }
 
-    /// Goes on without writing if a recovery failed for lack of space or sound blocks: what was replayed
-    /// can still be read.
+    /// Goes on without writing if a recovery failed for lack of space or sound blocks: what was
+    /// replayed can still be read.
     pub fn outlive_recovery(&mut self, recovered: Result<()>) -> Result<()> {
         match recovered {
             Err(error)

@@ -1,5 +1,5 @@
-//! What a change does to the index: the one `apply` of live commits and of replay, and the lookups of
-//! onodes and extents.
+//! What a change does to the index: the one `apply` of live commits and of replay, and the lookups
+//! of onodes and extents.
 
 use crate::core::Core;
 use crate::index::tree::Key;
@@ -227,7 +227,8 @@ impl Core {
         self.set_onode(object, &onode)
     }
 
-    /// Enters extents for `pieces` into a hole. `may_join` says that there may be an extent before them.
+    /// Enters extents for `pieces` into a hole. `may_join` says that there may be an extent before
+    /// them.
     pub fn link(&mut self, object: ObjectId, offset: u64, pieces: &[Piece], may_join: bool) -> Result<()> {
         let mut at = offset;
         let mut last = if may_join && offset > 0 { self.extents(object, offset - 1, offset, 1)?.pop() } else { None };
@@ -262,8 +263,8 @@ impl Core {
         Ok(())
     }
 
-    /// Whether `piece` ends on the page of `location`. Without runs of pages its parts are joined at least
-    /// there, or each move by the cleaner could divide it further.
+    /// Whether `piece` ends on the page of `location`. Without runs of pages its parts are joined
+    /// at least there, or each move by the cleaner could divide it further.
     const fn is_on_one_page(&self, location: u64, piece: Piece) -> bool {
         let payload = self.log.store.layout.payload_bytes as u64;
         location / payload == (piece.location + piece.length as u64 - 1) / payload

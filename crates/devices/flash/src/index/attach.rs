@@ -1,7 +1,7 @@
 //! The memory beside the flash of a mounted volume comes and goes.
 //!
-//! It goes when the flash has everything. What comes is filled from the flash, whatever it held: a memory that was away
-//! knows nothing of what was done since.
+//! It goes when the flash has everything. What comes is filled from the flash, whatever it held: a
+//! memory that was away knows nothing of what was done since.
 
 use crate::core::Core;
 use crate::device::FlashDevice;
@@ -43,10 +43,12 @@ impl FlashDevice {
         self.core()?.detach_memory()
     }
 
-    /// `memory` takes part from now on; what it held is gone. `progress` is told how many entries it got.
+    /// `memory` takes part from now on; what it held is gone. `progress` is told how many entries
+    /// it got.
     ///
     /// # Errors
-    /// `Invalid` if there is one already, if the volume is made for none, or if it is too small; `Media`, `ReadOnly`.
+    /// `Invalid` if there is one already, if the volume is made for none, or if it is too small;
+    /// `Media`, `ReadOnly`.
     pub fn attach_memory(
         &self,
         memory: Box<dyn Pmem>,
@@ -117,7 +119,8 @@ impl Core {
         self.check_attachable()?;
         let blank = self.blank_memory(memory, options)?;
         self.prepare_writing()?;
-        // Two superblocks further no memory of before fits the flash any more, wherever it comes from.
+        // Two superblocks further no memory of before fits the flash any more, wherever it comes
+        // from.
         self.write_superblock(false)?;
         self.write_superblock(false)?;
         (self.bpram, self.memory_lost) = (Some(blank), None);

@@ -1,8 +1,9 @@
 //! Volumes with their index in a memory beside the flash: the device `flash+scm` of paper 3.
 //!
-//! A mount goes one of three ways, which lead to the same volume. What the memory says is taken as it is if it was closed
-//! with the flash: no page is read. If the memory stands at an earlier checkpoint, the journal on flash is replayed from there.
-//! And without a memory that can be believed, the flash tells everything, and the memory is filled anew.
+//! A mount goes one of three ways, which lead to the same volume. What the memory says is taken as
+//! it is if it was closed with the flash: no page is read. If the memory stands at an earlier
+//! checkpoint, the journal on flash is replayed from there. And without a memory that can be
+//! believed, the flash tells everything, and the memory is filled anew.
 
 use crate::core::Core;
 use crate::device::FlashDevice;
@@ -25,13 +26,14 @@ use onode_object::{Condition, Error, Result, Severity};
 /// How a volume takes to the memory beside it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryOptions {
-    /// Whatever the memory holds, even of another volume, is given up, and it is filled from the flash.
+    /// Whatever the memory holds, even of another volume, is given up, and it is filled from the
+    /// flash.
     pub rebuild: bool,
-    /// What a full memory has no room for stays on flash alone, where it is slower to find; else what needs room is
-    /// refused.
+    /// What a full memory has no room for stays on flash alone, where it is slower to find; else
+    /// what needs room is refused.
     pub spill: bool,
-    /// Syncs end in the memory instead of a page of flash that is not full. The memory then has commits that the flash
-    /// lacks, up to a page of them: without it the volume is an earlier one.
+    /// Syncs end in the memory instead of a page of flash that is not full. The memory then has
+    /// commits that the flash lacks, up to a page of them: without it the volume is an earlier one.
     pub buffer: bool,
     /// Bytes of the memory for that, when it is made; `None` chooses by its size.
     pub log_bytes: Option<u64>,
@@ -65,13 +67,14 @@ impl FlashDevice {
         Ok(Self::over(core))
     }
 
-    /// Mounts the volume on `nand` with its index in `memory`. A memory that holds none, or a damaged one, is filled
-    /// from the flash; `progress` is told how many entries it got.
+    /// Mounts the volume on `nand` with its index in `memory`. A memory that holds none, or a
+    /// damaged one, is filled from the flash; `progress` is told how many entries it got.
     ///
     /// # Errors
-    /// As [`mount`](Self::mount); `Stale` if the flash was used without the memory, `Invalid` if the memory is that of
-    /// another volume. Both go away with [`MemoryOptions::rebuild`], and both may show at the first access only, because
-    /// a volume that was closed is mounted without a look at the flash.
+    /// As [`mount`](Self::mount); `Stale` if the flash was used without the memory, `Invalid` if
+    /// the memory is that of another volume. Both go away with [`MemoryOptions::rebuild`], and both
+    /// may show at the first access only, because a volume that was closed is mounted without a
+    /// look at the flash.
     pub fn mount_beside(
         nand: impl Nand + 'static,
         memory: impl Pmem + 'static,
@@ -221,7 +224,8 @@ impl Core {
         if found.superblock.incompatible.get() & crate::medium::format::FEATURE_MEMORY == 0 {
             return Err(Error::new(ErrorKind::Invalid, "the volume has no memory beside it: open it as flash"));
         }
-        // Whatever became of the rest of the memory, its write buffer may have what the flash lacks.
+        // Whatever became of the rest of the memory, its write buffer may have what the flash
+        // lacks.
         let uuid = &found.superblock.uuid;
         let held = held_in(&*memory, uuid);
         let is_ours = stands_with(&*memory, uuid, found.superblock.generation.get());
@@ -235,7 +239,8 @@ impl Core {
         if options.read_only || core.journal_damage.is_some() {
             return core.recovered(options);
         }
-        // Two superblocks further no memory of before fits the flash any more, wherever it comes from.
+        // Two superblocks further no memory of before fits the flash any more, wherever it comes
+        // from.
         core.clean = false;
         core.prepare_writing()?;
         core.write_superblock(false)?;
@@ -249,7 +254,8 @@ impl Core {
         Ok(core)
     }
 
-    /// Makes sure that the flash stands where the memory says, or one superblock before: the memory goes first.
+    /// Makes sure that the flash stands where the memory says, or one superblock before: the memory
+    /// goes first.
     fn confirm(&mut self) -> Result<()> {
         let known = self.ring.generation;
         let Some(newest) = ring::find(self.log.store.nand(), Some(known))? else {
@@ -264,7 +270,8 @@ impl Core {
             let detail = format!("the flash stands at superblock {found}, the memory beside it at {known}");
             return Err(Error::new(ErrorKind::Stale, detail));
         }
-        // A superblock that the memory alone knows gives its number to the next one, or the two would part further.
+        // A superblock that the memory alone knows gives its number to the next one, or the two
+        // would part further.
         self.ring.stands_at(&newest);
         self.unconfirmed = false;
         Ok(())

@@ -1,21 +1,24 @@
-//! The index of objects' content in a small byte-addressable persistent RAM (BPRAM, paper 3): every onode and every
-//! extent, in compressed *buckets* that are found without reading a page of flash.
+//! The index of objects' content in a small byte-addressable persistent RAM (BPRAM, paper 3): every
+//! onode and every extent, in compressed *buckets* that are found without reading a page of flash.
 //!
-//! The memory is a second, faster home of what the flash holds as well: the wandering tree and the journal on flash stay
-//! complete. So a memory that is torn, wiped, worn out or lost costs time and never a file, and a bucket that cannot be
-//! read or has no room is *elsewhere*: its range of keys is asked of the tree.
+//! The memory is a second, faster home of what the flash holds as well: the wandering tree and the
+//! journal on flash stay complete. So a memory that is torn, wiped, worn out or lost costs time and
+//! never a file, and a bucket that cannot be read or has no room is *elsewhere*: its range of keys
+//! is asked of the tree.
 //!
-//! The buckets divide the space of keys. Those that changed stay in memory until a *fold* writes all of them to new
-//! places and then, with one line, the anchor that makes them count: a fold belongs to a checkpoint of the flash, and a
-//! mount goes on from it as from a superblock.
+//! The buckets divide the space of keys. Those that changed stay in memory until a *fold* writes
+//! all of them to new places and then, with one line, the anchor that makes them count: a fold
+//! belongs to a checkpoint of the flash, and a mount goes on from it as from a superblock.
 //!
 //! What it keeps true:
-//! * A fold happens wholly or not at all; until its anchor is durable, nothing that the one before needs is touched.
+//! * A fold happens wholly or not at all; until its anchor is durable, nothing that the one before
+//!   needs is touched.
 //! * No byte is believed without a checksum bound to the volume and to its place.
 //!
 //! A write buffer ([`buffer`]) may be set apart at the end of the memory.
 //!
-//! What it does not do: hold attributes (names, inodes), which are packed in the tree's nodes on flash.
+//! What it does not do: hold attributes (names, inodes), which are packed in the tree's nodes on
+//! flash.
 
 pub mod buffer;
 mod cut;
@@ -208,8 +211,8 @@ impl Bpram {
         }
     }
 
-    /// The entries of the bucket that `from` belongs to, from `from` on, and where the next bucket begins. `None` for
-    /// entries that are elsewhere.
+    /// The entries of the bucket that `from` belongs to, from `from` on, and where the next bucket
+    /// begins. `None` for entries that are elsewhere.
     pub fn run(&mut self, from: &Key) -> (Option<Arc<Entries>>, Option<Key>) {
         let first = self.home(from);
         let next = self.after(&first);
@@ -285,19 +288,22 @@ impl Bpram {
         self.body.map_or(0, |span| heap::granule_bytes(span.bytes))
     }
 
-    /// Bytes that are free beside what a fold takes for the segment table and what its anchor names.
+    /// Bytes that are free beside what a fold takes for the segment table and what its anchor
+    /// names.
     fn room(&self) -> u64 {
         self.heap.free_bytes().saturating_sub(self.table_bytes() + 2 * self.body_bytes())
     }
 
-    /// Whether the changed buckets should be folded: the new places are taken before the old ones are given up. Where
-    /// entries may stay on flash alone, a memory without room is no reason for folds after every few changes.
+    /// Whether the changed buckets should be folded: the new places are taken before the old ones
+    /// are given up. Where entries may stay on flash alone, a memory without room is no reason for
+    /// folds after every few changes.
     pub fn fold_is_due(&self, spills: bool) -> bool {
         let (room, least) = (self.room(), self.heap.capacity_bytes() / 16);
         2 * self.fold_bytes() > room.max(least) && !(spills && room < least)
     }
 
-    /// Bytes that more entries may take before the memory counts as full, and those that entries take now.
+    /// Bytes that more entries may take before the memory counts as full, and those that entries
+    /// take now.
     pub fn entry_room(&self) -> (u64, u64) {
         let capacity = self.heap.capacity_bytes();
         let kept = (8 * format::BUCKET_BYTES_MAX as u64).min(capacity / 4);
@@ -319,7 +325,8 @@ impl Bpram {
         self.buffer.is_some()
     }
 
-    /// Makes durable what waits for the journal page at `place`. False if the buffer does not take it.
+    /// Makes durable what waits for the journal page at `place`. False if the buffer does not take
+    /// it.
     ///
     /// # Errors
     /// Those of the memory.

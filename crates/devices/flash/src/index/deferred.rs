@@ -1,15 +1,17 @@
 //! Deferred changes: what a mount found in the journal and the index does not have yet.
 //!
-//! To apply a change reads the nodes that it changes, and on a volume that was written all over these are many.
-//! So a mount only notes down what the journal says, by what it is about: an attribute, or the onode and content of an
-//! object. Whatever is asked for is *settled* first, one or two nodes at a time; each commit settles a
-//! little more, and so does background work. A checkpoint before that stores what is left in one piece, which the
-//! superblock names, and the next mount takes it up from there.
+//! To apply a change reads the nodes that it changes, and on a volume that was written all over
+//! these are many. So a mount only notes down what the journal says, by what it is about: an
+//! attribute, or the onode and content of an object. Whatever is asked for is *settled* first, one
+//! or two nodes at a time; each commit settles a little more, and so does background work. A
+//! checkpoint before that stores what is left in one piece, which the superblock names, and the
+//! next mount takes it up from there.
 //!
-//! Kept true: content that a deferred change places counts as referred to, so that nothing is set free under it;
-//! what it replaces goes on counting until it is settled, so the free space is never told too high.
-//! Changes of one unit keep their order. Across units it does not matter: an attribute is set whatever its onode says,
-//! and what removes an object takes all of its units with it.
+//! Kept true: content that a deferred change places counts as referred to, so that nothing is set
+//! free under it; what it replaces goes on counting until it is settled, so the free space is never
+//! told too high. Changes of one unit keep their order. Across units it does not matter: an
+//! attribute is set whatever its onode says, and what removes an object takes all of its units with
+//! it.
 
 use crate::core::Core;
 use crate::index::tree::Key;
@@ -35,8 +37,8 @@ pub struct Deferred {
     /// By the key of the attribute, or of the onode.
     units: BTreeMap<Key, Vec<Change>>,
     bytes: usize,
-    /// A unit is being applied: nothing more is to be settled for that. An object that is removed and made again has
-    /// attributes in other units, which are those of the new one.
+    /// A unit is being applied: nothing more is to be settled for that. An object that is removed
+    /// and made again has attributes in other units, which are those of the new one.
     applying: bool,
     /// Where the newest checkpoint has them; counted as referred to.
     stored: Option<BlobReference>,
@@ -199,8 +201,8 @@ impl Core {
         if key.as_attribute().is_some() { self.settle_unit(key) } else { Ok(()) }
     }
 
-    /// Makes sure that the index has what was deferred of everything that a walk from `from` on looks for: the other
-    /// attributes of that object, its content, or which objects there are.
+    /// Makes sure that the index has what was deferred of everything that a walk from `from` on
+    /// looks for: the other attributes of that object, its content, or which objects there are.
     pub fn settle_walk(&mut self, from: &Key) -> Result<()> {
         if self.deferred.is_empty() || self.deferred.is_applying() {
             return Ok(());

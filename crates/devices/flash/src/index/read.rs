@@ -1,5 +1,5 @@
-//! Reading objects: attributes, extents, lists, and all content of one to see whether it is sound. Reads of content are
-//! in `plan`. Nothing is returned that was not verified.
+//! Reading objects: attributes, extents, lists, and all content of one to see whether it is sound.
+//! Reads of content are in `plan`. Nothing is returned that was not verified.
 
 use crate::core::Core;
 use crate::index::apply::Extent;

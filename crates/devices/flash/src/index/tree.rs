@@ -1,10 +1,10 @@
 //! The wandering B+tree: one ordered map from keys to small values that is never updated in place.
 //!
 //! Changed nodes live in memory until a checkpoint writes them, children before parents, to new
-//! places. The *global tree* of paper 1 holds the onodes, attributes and small objects of all objects;
-//! the *local tree* of an object, its extents, is the key range of that object in the same tree:
-//! it shares nodes while it is small and has nodes of its own once it is large, with one root, one
-//! order of writing and one chain of checksums for all.
+//! places. The *global tree* of paper 1 holds the onodes, attributes and small objects of all
+//! objects; the *local tree* of an object, its extents, is the key range of that object in the same
+//! tree: it shares nodes while it is small and has nodes of its own once it is large, with one
+//! root, one order of writing and one chain of checksums for all.
 //!
 //! The tree knows nothing of segments: [`NodeSource`] loads nodes, gives up places and takes bytes.
 
@@ -335,8 +335,9 @@ impl Tree {
         Ok(reference)
     }
 
-    /// Makes the clean node at `location` dirty, so that the next checkpoint writes it elsewhere; false
-    /// if the tree no longer has a node there. `key` and `level` are those of its reverse index item.
+    /// Makes the clean node at `location` dirty, so that the next checkpoint writes it elsewhere;
+    /// false if the tree no longer has a node there. `key` and `level` are those of its reverse
+    /// index item.
     pub fn touch(&mut self, source: &mut dyn NodeSource, key: &Key, level: u8, location: u64) -> Result<bool> {
         let (mut child, mut at) = (self.root, self.root_level);
         // Look first: the path must not be made dirty for nothing.

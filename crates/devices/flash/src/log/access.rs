@@ -1,9 +1,10 @@
 //! The log of access times: entries of 16 bytes in segments of their own.
 //!
-//! An entry repeats an object and the time it was last read; the youngest entry of an object counts. All
-//! segments of the log count as open, full ones too, until a checkpoint needs no entry any more and lets all
-//! of them go: a mount reads those that are open, and nothing is ever copied off them. Until then
-//! no entry is left out, so that the log never ends with an older time than an onode has.
+//! An entry repeats an object and the time it was last read; the youngest entry of an object
+//! counts. All segments of the log count as open, full ones too, until a checkpoint needs no entry
+//! any more and lets all of them go: a mount reads those that are open, and nothing is ever copied
+//! off them. Until then no entry is left out, so that the log never ends with an older time than an
+//! onode has.
 //!
 //! What the entries say is kept by [`crate::commit::access`].
 

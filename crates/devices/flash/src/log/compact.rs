@@ -1,12 +1,14 @@
 //! Compact commits: what a small synced write can do without.
 //!
-//! A synced write of whole pages would take one more for its record. Where the spare area has room for the
-//! record, the content goes to the journal itself, and the record goes with the last page of it. An attribute
-//! that changes a little is logged as what changed, which makes records short enough.
+//! A synced write of whole pages would take one more for its record. Where the spare area has room
+//! for the record, the content goes to the journal itself, and the record goes with the last page
+//! of it. An attribute that changes a little is logged as what changed, which makes records short
+//! enough.
 //!
-//! Pages that carry their trailers themselves have no such room, and 4 KiB have a tail of a few bytes there. It goes
-//! with the rest, into a page that waits for what is written next ([`crate::log::waiting`]): with the record it would be
-//! an extent of its own and keep a journal segment from becoming empty.
+//! Pages that carry their trailers themselves have no such room, and 4 KiB have a tail of a few
+//! bytes there. It goes with the rest, into a page that waits for what is written next
+//! ([`crate::log::waiting`]): with the record it would be an extent of its own and keep a journal
+//! segment from becoming empty.
 
 use crate::core::Core;
 use crate::index::tree::Key;
@@ -20,8 +22,8 @@ use onode_object::{Mutation, Result, Transaction};
 /// Larger writes gain little, and the journal is to stay short.
 const PAGES_MAX: usize = 4;
 
-/// How a host works: with a sync after each commit, or after many. What it did last it will do again; at first each
-/// commit is taken for one that a sync follows.
+/// How a host works: with a sync after each commit, or after many. What it did last it will do
+/// again; at first each commit is taken for one that a sync follows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rhythm {
     /// Commits since the last sync.
@@ -62,8 +64,8 @@ impl Core {
         Ok(patch.flatten().map(|patch| Change::Patch { object: *object, key: *key, patch }))
     }
 
-    /// Whether the content of `transaction`, which will be durable at once, goes to the journal in one run. If that
-    /// comes otherwise, it has still gone to a good place.
+    /// Whether the content of `transaction`, which will be durable at once, goes to the journal in
+    /// one run. If that comes otherwise, it has still gone to a good place.
     pub fn belongs_in_one_run(&mut self, transaction: &Transaction) -> Result<bool> {
         let layout = self.log.store.layout;
         let (payload, spare) = (layout.payload_bytes as usize, layout.spare_record_bytes as usize);
@@ -80,8 +82,8 @@ impl Core {
             && self.record_bytes(transaction)? <= spare)
     }
 
-    /// Whether the tail of a synced write of `length` bytes stays with the rest and waits for its page to fill. A long
-    /// tail is worth its place beside the record: it is not programmed twice.
+    /// Whether the tail of a synced write of `length` bytes stays with the rest and waits for its
+    /// page to fill. A long tail is worth its place beside the record: it is not programmed twice.
     pub const fn tail_may_wait(&self, length: usize) -> bool {
         let payload = self.log.store.layout.payload_bytes as usize;
         self.log.copies_waiting && length >= payload && length % payload <= payload / 8

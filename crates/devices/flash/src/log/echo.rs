@@ -1,9 +1,9 @@
 //! Echoes: a journal page with room left repeats the records of the pages before it.
 //!
-//! A synced commit seldom fills its page. The room costs nothing, and a mount that reads the last page of
-//! a run has the records of all its pages: after a cut it reads one page in many. Where pages are full
-//! for long, a page of its own repeats what many of them hold. An echo never
-//! reaches past the start of its segment, its session or the newest checkpoint.
+//! A synced commit seldom fills its page. The room costs nothing, and a mount that reads the last
+//! page of a run has the records of all its pages: after a cut it reads one page in many. Where
+//! pages are full for long, a page of its own repeats what many of them hold. An echo never reaches
+//! past the start of its segment, its session or the newest checkpoint.
 //!
 //! It is a convenience: a mount that finds anything odd reads every page instead.
 
@@ -49,7 +49,8 @@ impl Echoes {
         self.reads_before = 0;
     }
 
-    /// A page with these records was programmed that repeats `repeated` pages. At most `limit` bytes are kept.
+    /// A page with these records was programmed that repeats `repeated` pages. At most `limit`
+    /// bytes are kept.
     pub fn push(&mut self, records: &[u8], repeated: usize, limit: usize) {
         let page = Page { records: records.to_vec(), reads: 1 + self.reads_behind(repeated) };
         self.bytes += page.bytes();
@@ -72,8 +73,8 @@ impl Echoes {
         before.map_or(self.reads_before, |before| self.pages[before].reads)
     }
 
-    /// How many pages an echo in so much room repeats: those that make the way back the shortest. It may be better to
-    /// stop at a page that repeats many.
+    /// How many pages an echo in so much room repeats: those that make the way back the shortest.
+    /// It may be better to stop at a page that repeats many.
     fn count_in(&self, room: usize) -> usize {
         let worth = room >= LEAST_BYTES || self.pages.back().is_some_and(|page| page.records.is_empty());
         let mut left = if worth { room } else { 0 };
@@ -86,8 +87,8 @@ impl Echoes {
         (0..=most).rev().min_by_key(|&count| self.reads_behind(count)).unwrap_or(0)
     }
 
-    /// The records of as many pages before the next one as fit `room`, youngest first, each with its length; and
-    /// how many pages that are.
+    /// The records of as many pages before the next one as fit `room`, youngest first, each with
+    /// its length; and how many pages that are.
     pub fn encode(&self, room: usize) -> (Vec<u8>, usize) {
         let mut out = Vec::new();
         let count = self.count_in(room);
@@ -97,8 +98,8 @@ impl Echoes {
         (out, count)
     }
 
-    /// Whether a page with nothing but an echo in `room` bytes is worth its program: after pages that have no
-    /// room for echoes.
+    /// Whether a page with nothing but an echo in `room` bytes is worth its program: after pages
+    /// that have no room for echoes.
     pub fn want_a_page(&self, room: usize) -> bool {
         let reads = self.reads_behind(0);
         reads.saturating_sub(self.reads_before) >= READS_SAVED

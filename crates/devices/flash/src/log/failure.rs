@@ -1,11 +1,12 @@
-//! What becomes of a segment in which a program failed: nothing that was acknowledged is lost, and its
-//! bad block is never used again.
+//! What becomes of a segment in which a program failed: nothing that was acknowledged is lost, and
+//! its bad block is never used again.
 //!
 //! The segment is given up where it stands. Its programmed pages stay readable; what waited in its
-//! buffer stays readable from memory, *stranded*, until a checkpoint has moved it. Places in a buffer may have been
-//! handed out to records that wait in the journal's buffer. So if data or journal failed, those
-//! records are dropped, the journal goes on in a segment that nothing on the medium names, and a
-//! checkpoint stands in for all of them: what a cut leaves before it is the journal as it was.
+//! buffer stays readable from memory, *stranded*, until a checkpoint has moved it. Places in a
+//! buffer may have been handed out to records that wait in the journal's buffer. So if data or
+//! journal failed, those records are dropped, the journal goes on in a segment that nothing on the
+//! medium names, and a checkpoint stands in for all of them: what a cut leaves before it is the
+//! journal as it was.
 
 use super::{Log, OpenSegment};
 use crate::medium::format::NO_SUMMARY;
@@ -52,7 +53,8 @@ impl Log {
                 self.strand(open, SegmentState::Full, NO_SUMMARY);
             }
             if !is_planted(Bug::ReservationKept) {
-                // The chain on the medium names that segment: it must not be taken for what follows.
+                // The chain on the medium names that segment: it must not be taken for what
+                // follows.
                 let segment = self.next_journal.0;
                 self.next_journal.1 = self.table.open(segment, Stream::Journal);
             }
@@ -95,7 +97,8 @@ impl Log {
         !self.stranded.is_empty()
     }
 
-    /// A segment with stranded content, where that begins, and the items that lie there, at least in part.
+    /// A segment with stranded content, where that begins, and the items that lie there, at least
+    /// in part.
     pub fn stranded(&self) -> Option<(u32, u32, Vec<Item>)> {
         let one = self.stranded.first()?;
         let first = one.page * self.store.layout.payload_bytes;

@@ -1,5 +1,5 @@
-//! Pages of the journal: content from the front, record frames up to the end, which may lie in the spare
-//! area, and between them what earlier pages hold, repeated.
+//! Pages of the journal: content from the front, record frames up to the end, which may lie in the
+//! spare area, and between them what earlier pages hold, repeated.
 
 use super::{Log, not_open};
 use crate::index::bpram::buffer::PagePlace;
@@ -47,14 +47,15 @@ impl Log {
         waits.then_some((PagePlace { at, sequence: open.sequence }, &open.front, &open.records))
     }
 
-    /// Whether content would begin at the start of a journal page, beside at most `spare` bytes of records.
+    /// Whether content would begin at the start of a journal page, beside at most `spare` bytes of
+    /// records.
     pub fn journal_starts_page(&self, spare: usize) -> bool {
         let open = self.open[Stream::Journal as usize].as_ref();
         open.is_none_or(|open| open.front.is_empty() && open.records.len() <= spare)
     }
 
-    /// Programs the page of the journal that waits, and after many that had no room for echoes one with nothing
-    /// else.
+    /// Programs the page of the journal that waits, and after many that had no room for echoes one
+    /// with nothing else.
     pub(super) fn program_journal_page(&mut self) -> Result<()> {
         let Some(open) = &mut self.open[Stream::Journal as usize] else { return Ok(()) };
         if open.front.is_empty() && open.records.is_empty() {
@@ -75,8 +76,8 @@ impl Log {
         Ok(())
     }
 
-    /// Programs one page of the journal. False if the segment had to be given up; the content is then
-    /// readable from memory, the records are not needed any more.
+    /// Programs one page of the journal. False if the segment had to be given up; the content is
+    /// then readable from memory, the records are not needed any more.
     fn program_one_journal_page(&mut self, content: Vec<u8>, records: &[u8]) -> Result<bool> {
         let flushed = self.store.take_flushed();
         let layout = self.store.layout;

@@ -1,4 +1,5 @@
-//! Patches: what of an attribute changed, where a new value differs from the old one in the middle only.
+//! Patches: what of an attribute changed, where a new value differs from the old one in the middle
+//! only.
 //!
 //! An inode that is written anew mostly has new times and nothing else. The record of a synced
 //! write then fits what a page has left beside its content.

@@ -1,8 +1,8 @@
 //! Records of the journal: their bytes, and the frames in which they lie at the ends of pages.
 //!
-//! A record is cut into frames so that it can go on in the next page; a page holds the frames of any
-//! number of records. Content never stands in a record: a write is logged as the places to which its
-//! bytes went.
+//! A record is cut into frames so that it can go on in the next page; a page holds the frames of
+//! any number of records. Content never stands in a record: a write is logged as the places to
+//! which its bytes went.
 
 use crate::log::patch::Patch;
 use crate::medium::errors::damaged;
@@ -56,7 +56,8 @@ pub enum Record {
         /// What it does.
         changes: Vec<Change>,
     },
-    /// A data segment was opened; content that later records place in it carries this sequence number.
+    /// A data segment was opened; content that later records place in it carries this sequence
+    /// number.
     Opened {
         /// The segment.
         segment: u32,
@@ -81,8 +82,8 @@ pub enum Record {
         /// Its sequence number.
         sequence: u32,
     },
-    /// A copy of a page of content that was not full yet when the journal page with it was programmed. It is never cut
-    /// into frames.
+    /// A copy of a page of content that was not full yet when the journal page with it was
+    /// programmed. It is never cut into frames.
     Waiting {
         /// Payload address at which the page begins.
         location: u64,
@@ -236,8 +237,8 @@ pub const FRAME_HEADER_BYTES: usize = 3;
 const FIRST: u8 = 1;
 const LAST: u8 = 2;
 
-/// Appends as much of `rest` as fits `room` bytes as one frame. `first` says whether `rest` begins a
-/// record. Returns how many bytes it took, `None` if not even one fits.
+/// Appends as much of `rest` as fits `room` bytes as one frame. `first` says whether `rest` begins
+/// a record. Returns how many bytes it took, `None` if not even one fits.
 pub fn put_frame(out: &mut Vec<u8>, rest: &[u8], first: bool, room: usize) -> Option<usize> {
     let space = room.checked_sub(FRAME_HEADER_BYTES).filter(|&space| space > 0)?;
     let taken = rest.len().min(space).min(usize::from(u16::MAX));
@@ -262,7 +263,8 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// Takes the record bytes of the next page and hands every record that they complete to `complete`.
+    /// Takes the record bytes of the next page and hands every record that they complete to
+    /// `complete`.
     ///
     /// # Errors
     /// `Corrupt` if frames do not fit together, and what `complete` returns.
@@ -278,8 +280,8 @@ impl Assembler {
             let (content, rest) = rest.split_at(length);
             bytes = rest;
             if self.partial.is_some() && flags & FIRST != 0 {
-                // A record that goes on in a new segment has the one that names the segment after that
-                // between its frames.
+                // A record that goes on in a new segment has the one that names the segment after
+                // that between its frames.
                 if flags & LAST == 0 {
                     return Err(damaged("a journal record begins inside another"));
                 }

@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use onode_media::IoTag;
 
 impl Log {
-    /// The items of a segment that is no longer open, from its summary or from memory; `None` if neither
-    /// has them.
+    /// The items of a segment that is no longer open, from its summary or from memory; `None` if
+    /// neither has them.
     pub fn items_of(&mut self, segment: u32, tag: IoTag) -> Option<Vec<Item>> {
         if let Some(items) = self.loose_items.get(&segment) {
             return items.decode();

@@ -1,8 +1,9 @@
 //! Content that waits for its page to fill, after a sync.
 //!
-//! A synced write whose tail would leave a page of the data stream almost empty leaves that page in the buffer; every
-//! journal page holds a copy of it ([`Record::Waiting`]) for as long as it waits. So the last journal page
-//! before a cut has all content that is in no page of its own, and a replay needs that page's copies only.
+//! A synced write whose tail would leave a page of the data stream almost empty leaves that page in
+//! the buffer; every journal page holds a copy of it ([`Record::Waiting`]) for as long as it waits.
+//! So the last journal page before a cut has all content that is in no page of its own, and a
+//! replay needs that page's copies only.
 
 use super::Log;
 use crate::log::record::{FRAME_HEADER_BYTES, Record};
@@ -71,8 +72,8 @@ impl WaitingPages {
 }
 
 impl Log {
-    /// Programs what users wrote, wherever it waits, so that the next journal page may name it; what that page has
-    /// room to hold a copy of waits on.
+    /// Programs what users wrote, wherever it waits, so that the next journal page may name it;
+    /// what that page has room to hold a copy of waits on.
     pub fn program_users(&mut self) -> Result<()> {
         let journal = self.open[Stream::Journal as usize].as_ref();
         let used = journal.map_or(0, |open| open.front.len() + open.records.len());
@@ -110,7 +111,8 @@ impl Log {
     }
 }
 
-/// The most bytes that the copy of so many bytes takes in a journal page: header of the frame, kind, location, length.
+/// The most bytes that the copy of so many bytes takes in a journal page: header of the frame,
+/// kind, location, length.
 const fn waiting_bytes_max(bytes: usize) -> usize {
     FRAME_HEADER_BYTES + 1 + 10 + 3 + bytes
 }

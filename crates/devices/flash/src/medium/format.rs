@@ -1,5 +1,5 @@
-//! Everything that the flash device puts on a medium, in one place. `docs/format/flash.md` describes
-//! it byte by byte.
+//! Everything that the flash device puts on a medium, in one place. `docs/format/flash.md`
+//! describes it byte by byte.
 //!
 //! ```text
 //! +-------------+-----------+-----------+-- ... --+-----------+--------+-------------+
@@ -26,16 +26,18 @@ pub const FORMAT_MAJOR: u16 = 2;
 pub const FORMAT_MINOR: u16 = 6;
 /// Incompatible feature: segments may belong to streams beyond the first four.
 pub const FEATURE_CLASSES: u32 = 1;
-/// Incompatible feature: journal pages go on in the spare area, and records name the bytes of an attribute
-/// that changed.
+/// Incompatible feature: journal pages go on in the spare area, and records name the bytes of an
+/// attribute that changed.
 pub const FEATURE_COMPACT_RECORDS: u32 = 4;
 /// Incompatible feature: objects may have access times, and segments hold a log of them.
 pub const FEATURE_ACCESS_TIMES: u32 = 8;
 /// Incompatible feature: the journal holds copies of pages of content that were not full.
 pub const FEATURE_WAITING_PAGES: u32 = 16;
-/// Incompatible feature: the index of content is in a memory beside the flash too, which has to know of every change.
+/// Incompatible feature: the index of content is in a memory beside the flash too, which has to
+/// know of every change.
 pub const FEATURE_MEMORY: u32 = 32;
-/// Incompatible feature: changes wait to be applied to the tree; a reference to them follows those to the segment table.
+/// Incompatible feature: changes wait to be applied to the tree; a reference to them follows those
+/// to the segment table.
 pub const FEATURE_DEFERRED: u32 = 64;
 /// Incompatible feature: superblocks stand at both ends of the medium.
 pub const FEATURE_FAR_SUPERBLOCKS: u32 = 128;
@@ -47,14 +49,15 @@ pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES
     | FEATURE_MEMORY
     | FEATURE_DEFERRED
     | FEATURE_FAR_SUPERBLOCKS;
-/// Compatible features: the wear policy that was chosen, one of these. None is set if none was chosen.
+/// Compatible features: the wear policy that was chosen, one of these. None is set if none was
+/// chosen.
 pub const FEATURE_WEAR_OFF: u32 = 1;
 /// See [`FEATURE_WEAR_OFF`].
 pub const FEATURE_WEAR_DYNAMIC: u32 = 2;
 /// See [`FEATURE_WEAR_OFF`].
 pub const FEATURE_WEAR_STATIC: u32 = 4;
-/// Compatible feature: the write buffer of the memory beside the flash may have commits that were promised to be durable
-/// and that the flash lacks.
+/// Compatible feature: the write buffer of the memory beside the flash may have commits that were
+/// promised to be durable and that the flash lacks.
 pub const FEATURE_BUFFERED: u32 = 8;
 /// Compatible feature: [`SavedPage`]s follow the references.
 pub const FEATURE_SAVED_PAGES: u32 = 16;
@@ -80,7 +83,8 @@ pub struct PageTrailer {
     pub flags: u8,
     /// Bytes before the frames that repeat the frames of earlier pages.
     pub echo_bytes: U16,
-    /// Bytes behind the trailer, in the spare area, with which the payload of a journal page goes on.
+    /// Bytes behind the trailer, in the spare area, with which the payload of a journal page goes
+    /// on.
     pub spare_bytes: u8,
     /// Zero.
     pub reserved: u8,
@@ -144,14 +148,15 @@ pub struct BlobReference {
 }
 const _: () = assert!(size_of::<BlobReference>() == 16);
 
-/// In the reverse index, deferred changes stand as this piece of the segment table: like one, only a checkpoint moves
-/// them.
+/// In the reverse index, deferred changes stand as this piece of the segment table: like one, only
+/// a checkpoint moves them.
 pub const DEFERRED_PIECE: u32 = u32::MAX;
 
 /// The location of nothing.
 pub const NOWHERE: u64 = u64::MAX;
 
-/// The fixed part of a superblock; `table_pieces` [`BlobReference`]s follow it, and with [`FEATURE_DEFERRED`] one more.
+/// The fixed part of a superblock; `table_pieces` [`BlobReference`]s follow it, and with
+/// [`FEATURE_DEFERRED`] one more.
 ///
 /// A superblock is one page. It is written at every checkpoint, at both ends of the medium into the
 /// superblock blocks in turn, and is never rewritten in place. The valid one with the highest

@@ -10,7 +10,8 @@ mod superblocks;
 
 pub use superblocks::{End, SuperblockBlocks};
 
-/// The division of a medium. Follows from the geometry, the segment size and the use of the spare area.
+/// The division of a medium. Follows from the geometry, the segment size and the use of the spare
+/// area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Shape of the medium.
@@ -139,7 +140,8 @@ impl Layout {
         (self.payload_bytes as usize).clamp(2048, 4096)
     }
 
-    /// The page of the medium behind page `at`. On several chips the blocks of a segment are striped.
+    /// The page of the medium behind page `at`. On several chips the blocks of a segment are
+    /// striped.
     #[must_use]
     pub const fn address(&self, at: SegmentPage) -> PageAddress {
         let first = self.superblocks.first_other() + at.segment * self.blocks_per_segment;

@@ -37,8 +37,8 @@ pub enum PageFault {
     },
 }
 
-/// The part of every checksum that differs between volumes, so that pages of an earlier volume on the
-/// same chips are never believed.
+/// The part of every checksum that differs between volumes, so that pages of an earlier volume on
+/// the same chips are never believed.
 pub fn volume_seed(uuid: &[u8; 16]) -> u32 {
     crc32c(uuid)
 }
@@ -64,8 +64,8 @@ pub fn seal(seed: u32, address: PageAddress, info: PageInfo, payload: &[u8], spa
     trailer
 }
 
-/// Checks a page read from `address`. `expected` is the sequence number it must have, if known. `trailer` may
-/// be followed by the rest of the spare area.
+/// Checks a page read from `address`. `expected` is the sequence number it must have, if known.
+/// `trailer` may be followed by the rest of the spare area.
 pub fn verify(
     seed: u32,
     address: PageAddress,

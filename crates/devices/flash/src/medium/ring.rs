@@ -118,7 +118,8 @@ impl Ring {
 }
 
 impl Core {
-    /// Writes a superblock of the present checkpoint. `first` says that the checkpoint is a new one.
+    /// Writes a superblock of the present checkpoint. `first` says that the checkpoint is a new
+    /// one.
     pub fn write_superblock(&mut self, first: bool) -> Result<()> {
         let layout = self.log.store.layout;
         let mut failed: Vec<u32> = Vec::new();
@@ -190,7 +191,8 @@ impl Core {
         self.log.store.try_program(|nand| nand.program(address, &data, &spare, IoTag::Anchor))
     }
 
-    /// Whether nothing follows the superblock that is about to be written, `first` of its checkpoint or not.
+    /// Whether nothing follows the superblock that is about to be written, `first` of its
+    /// checkpoint or not.
     const fn closes(&self, first: bool) -> bool {
         self.checkpoint_state.clean && (first || self.clean)
     }
@@ -252,8 +254,9 @@ impl Core {
         Ok(())
     }
 
-    /// Marks blocks bad in which a program or an erase failed, as long as two others are left: without two there can
-    /// be no next superblock, and a block that fails now and then is better than none.
+    /// Marks blocks bad in which a program or an erase failed, as long as two others are left:
+    /// without two there can be no next superblock, and a block that fails now and then is better
+    /// than none.
     fn retire_superblock_blocks(&mut self, failed: &[u32]) -> Result<()> {
         let superblocks = self.log.store.layout.superblocks;
         let turns = self.ring.turns;

@@ -1,6 +1,7 @@
-//! Pages of segments on the medium: programming with a trailer, reading them under the device's lock, also from
-//! copies that stand in for them, and the latch that turns the device read-only when the medium refuses to be
-//! written. A program that fails for its block alone is told to the caller.
+//! Pages of segments on the medium: programming with a trailer, reading them under the device's
+//! lock, also from copies that stand in for them, and the latch that turns the device read-only
+//! when the medium refuses to be written. A program that fails for its block alone is told to the
+//! caller.
 
 use crate::medium::errors::from_media;
 use crate::medium::format::{PageKind, PageTrailer};
@@ -37,7 +38,8 @@ pub struct Store {
     shared: Option<Arc<dyn SharedNand>>,
     /// Copies that stand in for pages that are damaged.
     saved: SavedPages,
-    /// Pages that were read from their copies, in memory until a checkpoint has moved what is on them.
+    /// Pages that were read from their copies, in memory until a checkpoint has moved what is on
+    /// them.
     restored: BTreeMap<SegmentPage, VerifiedPage>,
     /// Whether all was flushed since the last journal page was programmed.
     flushed: bool,
@@ -56,8 +58,8 @@ pub struct Store {
 /// So many programs that fail one after another are no bad blocks: the medium as a whole refuses.
 const FAILURES_MAX: u32 = 8;
 
-/// How a program ended: `Err` names a page of the block that a chip could not program. What was to be
-/// programmed counts as lost from the first page on.
+/// How a program ended: `Err` names a page of the block that a chip could not program. What was to
+/// be programmed counts as lost from the first page on.
 pub type Programmed = core::result::Result<(), SegmentPage>;
 
 impl Store {
@@ -92,7 +94,8 @@ impl Store {
         Reader { store: self, tag }
     }
 
-    /// Reads `wants` without the device's lock, if the medium can do that and no copy may stand in for a page.
+    /// Reads `wants` without the device's lock, if the medium can do that and no copy may stand in
+    /// for a page.
     pub fn beside(&self, wants: &[Want], tag: IoTag) -> Option<Beside> {
         let has_copy =
             |want: &Want| self.saved.has(self.layout.address(want.at)) || self.restored.contains_key(&want.at);
@@ -151,8 +154,8 @@ impl Store {
         })
     }
 
-    /// Runs a program; false if a chip reports that it failed, which concerns one block. Any other failure
-    /// latches the device read-only, and so do many in a row.
+    /// Runs a program; false if a chip reports that it failed, which concerns one block. Any other
+    /// failure latches the device read-only, and so do many in a row.
     pub fn try_program(&mut self, program: impl FnOnce(&mut dyn Nand) -> onode_media::Result<()>) -> Result<bool> {
         self.check_writable()?;
         self.unflushed = true;
@@ -190,7 +193,8 @@ impl Store {
         Ok(if self.program_one(address, info, payload, tag)? { Ok(()) } else { Err(at) })
     }
 
-    /// Programs whole pages from `at` on; `payload` holds them one after another, the last may be short.
+    /// Programs whole pages from `at` on; `payload` holds them one after another, the last may be
+    /// short.
     pub fn program(&mut self, at: SegmentPage, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<Programmed> {
         let size = self.layout.payload_bytes as usize;
         let mut at = at;
@@ -257,8 +261,8 @@ impl Store {
         self.try_program(|nand| nand.program_run(first, payload, &spares, tag))
     }
 
-    /// Reads and verifies a page, past the cache. The outer error is one of the medium's host, the inner
-    /// one says why the page is not to be trusted.
+    /// Reads and verifies a page, past the cache. The outer error is one of the medium's host, the
+    /// inner one says why the page is not to be trusted.
     pub fn examine(
         &mut self,
         address: PageAddress,
@@ -301,7 +305,8 @@ impl Store {
         self.saved = saved;
     }
 
-    /// The page `at` of a segment opened with `sequence`, if that is known, from its copy. Nothing if there is none.
+    /// The page `at` of a segment opened with `sequence`, if that is known, from its copy. Nothing
+    /// if there is none.
     pub fn restore(&mut self, at: SegmentPage, sequence: Option<u32>, tag: IoTag) -> Result<Option<VerifiedPage>> {
         let is_of = |page: &VerifiedPage| sequence.is_none_or(|sequence| page.info.sequence == sequence);
         if !self.restored.contains_key(&at)
@@ -330,7 +335,8 @@ impl Store {
         self.restored.clear();
     }
 
-    /// No page of `segment` will be programmed any more: the medium may let go what it holds for it.
+    /// No page of `segment` will be programmed any more: the medium may let go what it holds for
+    /// it.
     pub fn finish(&mut self, segment: u32) -> Result<()> {
         for block in self.layout.blocks(segment) {
             self.write("finish", |nand| nand.finish(block))?;
@@ -369,8 +375,8 @@ impl Store {
         Ok(true)
     }
 
-    /// All commits up to this one were durable once, 0 where the medium knows nothing of it; `None` if it knew and the
-    /// note is damaged.
+    /// All commits up to this one were durable once, 0 where the medium knows nothing of it; `None`
+    /// if it knew and the note is damaged.
     pub fn watermark(&mut self) -> Result<Option<u64>> {
         match self.nand.watermark() {
             Ok(noted) => Ok(Some(noted.unwrap_or(0))),
@@ -407,7 +413,8 @@ impl PageReader for Reader<'_> {
     }
 }
 
-/// The page kind and the accounting tag of pages of `stream`, with content from users or only from the cleaner.
+/// The page kind and the accounting tag of pages of `stream`, with content from users or only from
+/// the cleaner.
 pub const fn kind_and_tag(stream: crate::policy::Stream, from_users: bool) -> (PageKind, IoTag) {
     use crate::policy::Stream;
     match stream {

@@ -1,8 +1,9 @@
 //! The state machine behind a placement: from what is known of some bytes to the class they go to.
 //!
-//! It is a few words large and costs a few comparisons, so the device asks it for every write and once
-//! for every segment cleaned: all that survived in one segment goes on to one class, because one class
-//! and one age is all that is known of it. It does not know which classes are open, nor who asks.
+//! It is a few words large and costs a few comparisons, so the device asks it for every write and
+//! once for every segment cleaned: all that survived in one segment goes on to one class, because
+//! one class and one age is all that is known of it. It does not know which classes are open, nor
+//! who asks.
 
 use super::{Level, Placement};
 
@@ -46,7 +47,8 @@ impl Classifier {
         self.placement
     }
 
-    /// The class for a write by a user. `overwritten` is what it replaces, `level` what the host expects.
+    /// The class for a write by a user. `overwritten` is what it replaces, `level` what the host
+    /// expects.
     #[inline]
     #[must_use]
     pub fn written(&self, overwritten: Option<Resident>, level: Option<Level>) -> u8 {
@@ -79,9 +81,9 @@ impl Classifier {
         }
     }
 
-    /// Segments opened since users wrote these bytes: since they came to where they are, and before that as
-    /// long as their class stands for. So no age has to be kept beside the class, on the medium or in
-    /// memory; exact ages bring less than 3 % (`docs/benchmarks.md`).
+    /// Segments opened since users wrote these bytes: since they came to where they are, and before
+    /// that as long as their class stands for. So no age has to be kept beside the class, on the
+    /// medium or in memory; exact ages bring less than 3 % (`docs/benchmarks.md`).
     fn age(&self, of: Resident) -> u32 {
         let lives = match (self.placement, of.class) {
             (Placement::Lifespan, 3) | (Placement::SepBit, 2) => 1,

@@ -1,8 +1,8 @@
 //! Lifetime levels: how much is written to the device before a page is written anew or freed.
 //!
-//! Six levels in steps of four, measured in shares of the device's own segments, so that they mean the
-//! same on every size: level 0 dies before 1/64 of the device was filled, level 5 outlives four fills.
-//! A level is advice. One that is wrong costs moves, never bytes.
+//! Six levels in steps of four, measured in shares of the device's own segments, so that they mean
+//! the same on every size: level 0 dies before 1/64 of the device was filled, level 5 outlives four
+//! fills. A level is advice. One that is wrong costs moves, never bytes.
 
 use onode_object::{Hints, Lifetime, Temperature};
 
@@ -26,7 +26,8 @@ impl Level {
         self.0
     }
 
-    /// The life at which this level ends, in segments of a device that has `segments`; `None` for the last.
+    /// The life at which this level ends, in segments of a device that has `segments`; `None` for
+    /// the last.
     #[must_use]
     pub const fn end(self, segments: u32) -> Option<u32> {
         match self.0 {
@@ -45,8 +46,8 @@ impl Level {
         (0..LEVELS).map(Self).find(|level| level.end(segments).is_none_or(|end| life < end)).unwrap_or(Self(LEVELS - 1))
     }
 
-    /// What is left of something of this level that has lived for `age`: the middle of what is still
-    /// possible, and as long again as it lived once it has outlived its level.
+    /// What is left of something of this level that has lived for `age`: the middle of what is
+    /// still possible, and as long again as it lived once it has outlived its level.
     #[must_use]
     pub fn after(self, age: u32, segments: u32) -> Self {
         let Some(end) = self.end(segments) else { return self };
@@ -60,8 +61,9 @@ impl Level {
         Self::of_life(left, segments)
     }
 
-    /// What the hints of an object say about its content, if anything. The lifetime says which third of the
-    /// levels, the temperature which of its two halves: what is used all the time is replaced sooner.
+    /// What the hints of an object say about its content, if anything. The lifetime says which
+    /// third of the levels, the temperature which of its two halves: what is used all the time is
+    /// replaced sooner.
     #[must_use]
     pub const fn of_hints(hints: &Hints) -> Option<Self> {
         let base = match hints.lifetime {

@@ -15,11 +15,11 @@ pub enum Placement {
     SplitAtime = 2,
     /// What users wrote apart from what the cleaner moved.
     UserCleaner = 3,
-    /// Each move brings a page one class further on, so that a class says how many cleanings its pages
-    /// outlived (after MiDA).
+    /// Each move brings a page one class further on, so that a class says how many cleanings its
+    /// pages outlived (after MiDA).
     AgeChain = 4,
-    /// User writes by what the version before lived, moved pages by their age, both against the mean life
-    /// of short-lived segments (after SepBIT).
+    /// User writes by what the version before lived, moved pages by their age, both against the
+    /// mean life of short-lived segments (after SepBIT).
     SepBit = 5,
     /// The same with three classes each and steps of eight: best without hints.
     #[default]

@@ -13,7 +13,8 @@ pub enum Stream {
     Journal = 0,
     /// Whole pages of content: the first class of every placement.
     Data = 1,
-    /// What the cleaner moved, where that is one class: it has survived once and will probably survive longer.
+    /// What the cleaner moved, where that is one class: it has survived once and will probably
+    /// survive longer.
     Cold = 2,
     /// Tree nodes and the segment table.
     Index = 3,
@@ -121,15 +122,17 @@ impl Stream {
         }
     }
 
-    /// The stream for content that is to give worn segments rest. No class of `placement` goes there: what
-    /// never changes would be moved again with everything that it shares a segment with.
+    /// The stream for content that is to give worn segments rest. No class of `placement` goes
+    /// there: what never changes would be moved again with everything that it shares a segment
+    /// with.
     #[must_use]
     pub const fn resting(placement: Placement) -> Self {
         if matches!(placement, Placement::UserCleaner) { Self::Class1 } else { Self::Cold }
     }
 
-    /// The class that content of this stream has under `placement`, whatever placement put it there. Packed
-    /// contents lie in the journal; they are as short-lived as the first class until they prove otherwise.
+    /// The class that content of this stream has under `placement`, whatever placement put it
+    /// there. Packed contents lie in the journal; they are as short-lived as the first class until
+    /// they prove otherwise.
     #[must_use]
     pub const fn class(self, placement: Placement) -> u8 {
         let class = match self {
@@ -150,8 +153,8 @@ impl Stream {
     }
 }
 
-/// How much of a write of `length` bytes goes to [`Stream::Data`] as whole pages; the rest is packed
-/// into the journal page that carries the commit record.
+/// How much of a write of `length` bytes goes to [`Stream::Data`] as whole pages; the rest is
+/// packed into the journal page that carries the commit record.
 ///
 /// This is the *split* policy of paper 1 (section IV) with one change: the tail of a write, which
 /// would leave a page half empty, travels with the record. So a synced write of n bytes programs

@@ -1,8 +1,8 @@
 //! Victim policies: which segment the cleaner takes.
 //!
-//! Each is a score that multiplies a weight of the live share with powers of the age, so that judging a
-//! segment takes two multiplications and a table look-up. Segments that would give back less than
-//! 1/64 of their size score nothing: they are taken only if there is nothing else.
+//! Each is a score that multiplies a weight of the live share with powers of the age, so that
+//! judging a segment takes two multiplications and a table look-up. Segments that would give back
+//! less than 1/64 of their size score nothing: they are taken only if there is nothing else.
 
 use super::Stream;
 
@@ -11,15 +11,17 @@ use super::Stream;
 pub enum VictimPolicy {
     /// The one with the least live bytes.
     Greedy,
-    /// Paper 1, sections IV and V.B: the emptiest of the segments that are below the threshold of their type;
-    /// without any, of all. Of segments about as full, one of access times goes before one of content, and that
-    /// before one of metadata, whose live bytes will soon be dead without being moved.
+    /// Paper 1, sections IV and V.B: the emptiest of the segments that are below the threshold of
+    /// their type; without any, of all. Of segments about as full, one of access times goes before
+    /// one of content, and that before one of metadata, whose live bytes will soon be dead without
+    /// being moved.
     Thresholds(Thresholds),
-    /// The best benefit / cost = age * (1 - u) / (1 + u), u being the live share: a segment is read whole
-    /// and what is alive is written (Rosenblum and Ousterhout).
+    /// The best benefit / cost = age * (1 - u) / (1 + u), u being the live share: a segment is read
+    /// whole and what is alive is written (Rosenblum and Ousterhout).
     #[default]
     CostBenefit,
-    /// The same for flash, where only what is alive is read: age * (1 - u) / 2u (Kawaguchi and others).
+    /// The same for flash, where only what is alive is read: age * (1 - u) / 2u (Kawaguchi and
+    /// others).
     FlashCostBenefit,
     /// That divided by the erases so far (cost-age-times of Chiang and others).
     CostAgeTimes,
@@ -191,7 +193,8 @@ impl Chooser {
     #[inline]
     #[must_use]
     pub fn choose(&mut self, candidates: impl Iterator<Item = Candidate>) -> Option<Candidate> {
-        // The usual policies have a loop of their own: the cleaner of a full device asks all the time.
+        // The usual policies have a loop of their own: the cleaner of a full device asks all the
+        // time.
         match self.policy {
             VictimPolicy::Choices { count, seed } => {
                 self.draws += 1;
@@ -216,11 +219,12 @@ impl Chooser {
         u64::from(candidate.age.saturating_add(1)).wrapping_mul(self.weight(candidate))
     }
 
-    /// The live share of a candidate in [`SHARES`] parts, rounded up so that nothing alive counts as dead.
+    /// The live share of a candidate in [`SHARES`] parts, rounded up so that nothing alive counts
+    /// as dead.
     #[inline]
     fn share_of(&self, candidate: &Candidate) -> usize {
-        // The scale is rounded up by less than one in 2^32; taking it down by one gives no segment a share too
-        // many, and below the capacity the product stays below SHARES * 2^32.
+        // The scale is rounded up by less than one in 2^32; taking it down by one gives no segment
+        // a share too many, and below the capacity the product stays below SHARES * 2^32.
         let live = u64::from(candidate.live_bytes.min(self.capacity_bytes));
         (live.wrapping_mul(self.scale.wrapping_sub(1)).wrapping_add(0xffff_ffff) >> 32).min(SHARES as u64) as usize
     }
@@ -255,8 +259,8 @@ fn highest(candidates: impl Iterator<Item = Candidate>, score: impl Fn(&Candidat
     best.map(|(_, candidate)| candidate)
 }
 
-/// What even an empty segment costs, in shares: an erase and a little bookkeeping. Measured: without it
-/// cost-benefit takes young segments that would still empty themselves.
+/// What even an empty segment costs, in shares: an erase and a little bookkeeping. Measured:
+/// without it cost-benefit takes young segments that would still empty themselves.
 const LEAST_COST: u32 = 26;
 
 /// The output function of splitmix64: every bit of the result depends on every bit of `word`.

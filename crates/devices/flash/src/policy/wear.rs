@@ -1,15 +1,17 @@
 //! Wear policies: which free segment is filled next, and when cold content has to move.
 //!
-//! *Dynamic* levelling chooses among free segments only, so what never changes keeps its segments young
-//! for ever. *Static* levelling also moves such content into the most worn segments, where it gives
-//! them rest. It does so only when a segment has run ahead of the mean, so that level wear costs no moves.
+//! *Dynamic* levelling chooses among free segments only, so what never changes keeps its segments
+//! young for ever. *Static* levelling also moves such content into the most worn segments, where it
+//! gives them rest. It does so only when a segment has run ahead of the mean, so that level wear
+//! costs no moves.
 
 /// How wear is spread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WearPolicy {
     /// Not at all: free segments are filled in turn.
     Off,
-    /// Among the free segments: long-lived content goes to the most worn, everything else to the least.
+    /// Among the free segments: long-lived content goes to the most worn, everything else to the
+    /// least.
     #[default]
     Dynamic,
     /// The same, and cold content is moved into worn segments.
@@ -36,8 +38,8 @@ impl WearPolicy {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
 
-    /// How good a free segment erased `erases` times is for new content; the lowest wins, among equals the one
-    /// that has been free for longest.
+    /// How good a free segment erased `erases` times is for new content; the lowest wins, among
+    /// equals the one that has been free for longest.
     #[inline]
     #[must_use]
     pub const fn rank_free(self, erases: u32, long_lived: bool) -> u32 {
@@ -84,8 +86,8 @@ impl Wear {
         mean.saturating_add(if mean < 16 { 2 } else { mean / 8 })
     }
 
-    /// How well a sealed segment suits as the source of cold content for a worn one; the highest wins. It
-    /// must be less worn than the mean, so that the exchange brings the two together.
+    /// How well a sealed segment suits as the source of cold content for a worn one; the highest
+    /// wins. It must be less worn than the mean, so that the exchange brings the two together.
     #[must_use]
     pub const fn rank_cold(self, erases: u32, age: u32) -> Option<u64> {
         let mean = self.mean();

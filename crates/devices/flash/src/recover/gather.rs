@@ -1,9 +1,9 @@
 //! Gathering: the records behind a checkpoint from a few pages, with the help of echoes.
 //!
-//! The journal is programmed in order, so its last page is found by bisection; from the last page of each
-//! segment the way leads backward, past the pages that an echo repeats. What is found this way goes
-//! through the same replay as pages read one by one. Whatever does not fit ends the gathering
-//! without a result, and the replay reads every page.
+//! The journal is programmed in order, so its last page is found by bisection; from the last page
+//! of each segment the way leads backward, past the pages that an echo repeats. What is found this
+//! way goes through the same replay as pages read one by one. Whatever does not fit ends the
+//! gathering without a result, and the replay reads every page.
 
 use crate::core::Core;
 use crate::log::echo;
@@ -49,7 +49,8 @@ struct Odd;
 /// A gathering in progress.
 struct Gatherer<'a> {
     core: &'a mut Core,
-    /// Pages looked at while searching; some are needed again. Those of the way back are not: they may be many.
+    /// Pages looked at while searching; some are needed again. Those of the way back are not: they
+    /// may be many.
     seen: BTreeMap<SegmentPage, Examined>,
     gathering: Gathering,
 }
@@ -108,7 +109,8 @@ impl Gatherer<'_> {
         }
     }
 
-    /// Where the first page of a journal segment says that the journal goes on; `None` without such a page.
+    /// Where the first page of a journal segment says that the journal goes on; `None` without such
+    /// a page.
     fn chain(&mut self, part: Part) -> Result<Option<(u32, u32)>> {
         let Ok(page) = self.look(part, 0)? else { return Ok(None) };
         Ok(match first_record(page.records()) {
@@ -168,8 +170,9 @@ impl Gatherer<'_> {
     fn programmed(&mut self, part: Part, is_last: bool) -> Result<u32> {
         let pages = self.core.log.store.layout.segment_pages;
         let (mut low, mut high) = (part.first, pages);
-        // A segment that was filled ends with its summary. If the page before it is one of the journal, the summary has the
-        // last page alone, and need not be looked at: what names the next segment was written behind it.
+        // A segment that was filled ends with its summary. If the page before it is one of the
+        // journal, the summary has the last page alone, and need not be looked at: what names the
+        // next segment was written behind it.
         let summary = SegmentPage { segment: part.segment, page: pages - 1 };
         if !is_last && low < pages {
             let before = if low < summary.page { Some(self.look(part, summary.page - 1)?) } else { None };

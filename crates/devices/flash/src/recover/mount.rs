@@ -138,8 +138,8 @@ impl Core {
         Ok(())
     }
 
-    /// The state that the superblock `found` and the journal behind it describe. Nothing is written.
-    /// `held` is what a write buffer has of the journal.
+    /// The state that the superblock `found` and the journal behind it describe. Nothing is
+    /// written. `held` is what a write buffer has of the journal.
     pub fn mount_found(
         nand: Box<dyn Nand>,
         found: &ring::Found,
@@ -244,8 +244,8 @@ impl Core {
         let copies_waiting = !Layout::trailer_in_spare(&layout.geometry);
         let waiting = if copies_waiting { FEATURE_WAITING_PAGES } else { 0 };
         let far = if layout.superblocks.at_both_ends() { FEATURE_FAR_SUPERBLOCKS } else { 0 };
-        // On small media more of it: names that are spread change a node each, and a checkpoint after every few of them writes
-        // inner nodes and segment table again.
+        // On small media more of it: names that are spread change a node each, and a checkpoint
+        // after every few of them writes inner nodes and segment table again.
         let by_size = (bytes / 512).clamp(16 << 10, 1 << 20).max((bytes / 128).min(256 << 10)) as usize;
         let mut core = Self {
             log: Log::new(store, table, options.write_buffer_bytes),

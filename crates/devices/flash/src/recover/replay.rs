@@ -1,10 +1,10 @@
-//! Roll-forward: what the journal holds after the newest checkpoint, noted down, and applied by the same `apply` as
-//! live commits when it is needed ([`crate::index::deferred`]).
+//! Roll-forward: what the journal holds after the newest checkpoint, noted down, and applied by the
+//! same `apply` as live commits when it is needed ([`crate::index::deferred`]).
 //!
-//! The journal ends at the first page that is not a sound page of the expected segment life. Whatever
-//! stood in the last sound page is moved, because a cut may have hit that page in a way that shows
-//! only later, and a new checkpoint is written before the mount returns: a second crash finds the
-//! same state.
+//! The journal ends at the first page that is not a sound page of the expected segment life.
+//! Whatever stood in the last sound page is moved, because a cut may have hit that page in a way
+//! that shows only later, and a new checkpoint is written before the mount returns: a second crash
+//! finds the same state.
 
 use crate::core::Core;
 use crate::index::bpram::buffer::{HeldPage, PagePlace};
@@ -25,15 +25,16 @@ use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::{Condition, Error, ObjectId, Result, Severity};
 
-/// Behind the end of the journal so many pages are looked at: damage of fewer in a row is told from a cut.
+/// Behind the end of the journal so many pages are looked at: damage of fewer in a row is told from
+/// a cut.
 const DAMAGED_IN_A_ROW: u32 = 8;
 
 /// Content that a record of the last page placed: object, offset, place.
 type Placed = (ObjectId, u64, Piece);
 
 /// What a replay leaves to be done before anything else is written: content in the last page of the
-/// journal moves, because that page may be readable now and not the next time. So does content whose page
-/// may never have been programmed.
+/// journal moves, because that page may be readable now and not the next time. So does content
+/// whose page may never have been programmed.
 #[derive(Default)]
 pub struct Recovery {
     last: Option<(SegmentPage, VerifiedPage)>,
@@ -111,9 +112,11 @@ impl Core {
             if let Err(error) = self.replay_page(&page, &mut assembler, &mut cursor, &mut traces) {
                 match error.kind {
                     ErrorKind::Corrupt => {}
-                    // All before what a write buffer has was durable: content that is missing there was lost since.
+                    // All before what a write buffer has was durable: content that is missing there
+                    // was lost since.
                     ErrorKind::Stale if self.log.transaction < synced => {}
-                    // Content of a commit that was never flushed is lost: the commit never happened.
+                    // Content of a commit that was never flushed is lost: the commit never
+                    // happened.
                     ErrorKind::Stale => break PageFault::Checksum,
                     _ => return Err(error),
                 }
@@ -178,7 +181,8 @@ impl Core {
                 Ok(())
             }
         })?;
-        // What waits no longer was programmed before this page, if everything before it is sure to be there.
+        // What waits no longer was programmed before this page, if everything before it is sure to
+        // be there.
         if traces.sure {
             self.log.waiting_pages.clear();
         }
@@ -200,8 +204,8 @@ impl Core {
         Ok(())
     }
 
-    /// Replays the page that the write buffer has, if it is the one at which the journal on flash ends: it was never
-    /// programmed, or the cut hit it. All before it was made durable first.
+    /// Replays the page that the write buffer has, if it is the one at which the journal on flash
+    /// ends: it was never programmed, or the cut hit it. All before it was made durable first.
     fn replay_held(
         &mut self,
         held: HeldPage,
@@ -280,9 +284,9 @@ impl Core {
         }
     }
 
-    /// On a medium that may lose what was not flushed in any order: how many journal pages from the start of
-    /// the replay are known to have been flushed with all that they place. The pages after them may miss some
-    /// of their content, and a page missing among those is no damage.
+    /// On a medium that may lose what was not flushed in any order: how many journal pages from the
+    /// start of the replay are known to have been flushed with all that they place. The pages after
+    /// them may miss some of their content, and a page missing among those is no damage.
     fn sure_pages(&mut self) -> Result<u64> {
         let mut cursor = self.journal_start();
         let mut assembler = Assembler::default();
@@ -307,7 +311,8 @@ impl Core {
         for page in cursor.at.page + 1..layout.segment_pages {
             let address = layout.address(SegmentPage { page, ..cursor.at });
             match self.log.store.examine(address, Some(cursor.sequence), IoTag::Recovery)? {
-                // The page missing here had been flushed: one more than were found is sure to have existed.
+                // The page missing here had been flushed: one more than were found is sure to have
+                // existed.
                 Ok(found) if found.info.flushed => return Ok(pages + 1),
                 // Some that look so may have been programmed.
                 Err(PageFault::Erased) if erased == DAMAGED_IN_A_ROW => break,
@@ -359,9 +364,9 @@ impl Core {
         Ok(self.log.store.examine(layout.address(at), Some(cursor.sequence), IoTag::Recovery)?.is_ok())
     }
 
-    /// Whether the journal goes on behind the page at which it seems to end, in the same segment or in the
-    /// next one. A cut hits only the last page, so then that page was damaged later. A page of a later
-    /// life of the segment says the same: this superblock is not the newest any more.
+    /// Whether the journal goes on behind the page at which it seems to end, in the same segment or
+    /// in the next one. A cut hits only the last page, so then that page was damaged later. A page
+    /// of a later life of the segment says the same: this superblock is not the newest any more.
     fn journal_goes_on(&mut self, cursor: &Cursor, fault: PageFault) -> Result<bool> {
         if matches!(fault, PageFault::Sequence { found } if found > cursor.sequence) {
             return Ok(true);
@@ -380,8 +385,8 @@ impl Core {
         Ok(false)
     }
 
-    /// The record bytes of the next journal page, following the chain; the fault that ends the journal
-    /// otherwise.
+    /// The record bytes of the next journal page, following the chain; the fault that ends the
+    /// journal otherwise.
     fn next_page(&mut self, cursor: &mut Cursor) -> Result<core::result::Result<Vec<u8>, PageFault>> {
         let layout = self.log.store.layout;
         loop {
@@ -415,7 +420,8 @@ impl Core {
                         return Ok(Ok(records));
                     }
                     Ok(page) if page.info.kind == PageKind::Summary => {}
-                    // What another stream once left here ends the journal like any other life of the segment.
+                    // What another stream once left here ends the journal like any other life of
+                    // the segment.
                     Ok(page) => return Ok(Err(PageFault::Sequence { found: page.info.sequence })),
                     Err(fault) => return Ok(Err(fault)),
                 }
@@ -520,15 +526,16 @@ impl Core {
     /// Makes the replayed state durable.
     pub fn recover_pending(&mut self) -> Result<()> {
         let Recovery { last, traces } = core::mem::take(&mut self.pending);
-        // Segments opened since the checkpoint took numbers that only their pages know, and so may those
-        // that this recovery opens if it is cut.
+        // Segments opened since the checkpoint took numbers that only their pages know, and so may
+        // those that this recovery opens if it is cut.
         self.prepare_writing()?;
         // The journal goes on in a segment that no superblock names yet.
         let (abandoned, sequence) = self.log.next_journal;
         let state = self.log.table.get(abandoned).state;
         if !matches!(state, SegmentState::Full | SegmentState::Bad | SegmentState::Failing) {
-            // Reserved, perhaps erased or begun, but never sealed by a record: it is nobody's. Nothing else may
-            // go there before the next checkpoint, or a second replay would take it for a later journal.
+            // Reserved, perhaps erased or begun, but never sealed by a record: it is nobody's.
+            // Nothing else may go there before the next checkpoint, or a second replay would take
+            // it for a later journal.
             self.log.table.update(abandoned, |entry| {
                 entry.state = SegmentState::Full;
                 entry.stream = Stream::Journal;
@@ -539,7 +546,8 @@ impl Core {
         if let Some((at, page)) = last.filter(|_| !is_planted(Bug::SuspectStays)) {
             let first = self.log.store.layout.location(at, 0);
             for (object, offset, piece) in &traces.last {
-                // A piece may have begun in the page before, which was complete when this one was programmed.
+                // A piece may have begun in the page before, which was complete when this one was
+                // programmed.
                 let from = if is_planted(Bug::SuspectRunStays) { piece.location } else { piece.location.max(first) };
                 let end = piece.location + u64::from(piece.length);
                 let within = from.wrapping_sub(first) as usize..end.saturating_sub(first) as usize;
@@ -581,8 +589,8 @@ impl Core {
         Ok(())
     }
 
-    /// Moves what `object` still has of `piece`. `bytes` are what the piece holds: read once and never
-    /// again, because the next read may fail.
+    /// Moves what `object` still has of `piece`. `bytes` are what the piece holds: read once and
+    /// never again, because the next read may fail.
     fn move_suspect(&mut self, object: ObjectId, offset: u64, piece: Piece, bytes: &[u8]) -> Result<()> {
         for extent in self.extents(object, offset, offset + u64::from(piece.length), usize::MAX)? {
             let start = extent.offset.max(offset);

@@ -1,9 +1,10 @@
 //! The objects that cost the most programs, from a sketch of fixed size.
 //!
-//! Counting every object takes memory that grows with their number. Here a table of [`ENTRIES`] objects counts as
-//! the Space-Saving algorithm does (Metwally, Agrawal and El Abbadi): an object that is not in a full table
-//! takes the place of the one with the least count, and that count. So no count is too low, each is too high by at
-//! most what its entry says, and an object with more than 1/32 of all is always there.
+//! Counting every object takes memory that grows with their number. Here a table of [`ENTRIES`]
+//! objects counts as the Space-Saving algorithm does (Metwally, Agrawal and El Abbadi): an object
+//! that is not in a full table takes the place of the one with the least count, and that count. So
+//! no count is too low, each is too high by at most what its entry says, and an object with more
+//! than 1/32 of all is always there.
 
 use alloc::vec::Vec;
 use onode_object::powers::ObjectPrograms;

@@ -1,7 +1,8 @@
-//! Placing: from what the index and the segment table know of some content to the stream it goes to.
+//! Placing: from what the index and the segment table know of some content to the stream it goes
+//! to.
 //!
-//! The decisions are the policy's ([`Classifier`](crate::policy::Classifier)); here its questions are
-//! answered. A write that replaces several extents is judged by the first.
+//! The decisions are the policy's ([`Classifier`](crate::policy::Classifier)); here its questions
+//! are answered. A write that replaces several extents is judged by the first.
 
 use crate::core::Core;
 use crate::index::apply::Onode;
@@ -9,8 +10,8 @@ use crate::policy::{Level, Resident, Stream, WearPolicy};
 use onode_object::{ObjectId, Result};
 
 impl Core {
-    /// Segments that the streams may open at any moment without asking for room: journal, index, one for each
-    /// class, and where access times have a log of their own another two.
+    /// Segments that the streams may open at any moment without asking for room: journal, index,
+    /// one for each class, and where access times have a log of their own another two.
     pub fn stream_segments(&self) -> u32 {
         // What gives worn segments rest opens one more.
         let resting = u32::from(self.log.table.choice.policy() == WearPolicy::Static);

@@ -2,10 +2,10 @@
 //!
 //! Three figures rule. *Usable* bytes are what users may fill: everything but the segments that
 //! checkpoints, recovery and cleaning need to be able to finish. The *reserve* is how many segments
-//! must be free on the medium at any moment, so that a recovery from the newest superblock can write
-//! its checkpoint. *Gaining* is one round of cleaning and a checkpoint; a foreground operation stops
-//! gaining when several rounds in a row bring nothing. The next checkpoint sets an emptied segment free, so
-//! nothing is moved as long as a checkpoint alone may be enough.
+//! must be free on the medium at any moment, so that a recovery from the newest superblock can
+//! write its checkpoint. *Gaining* is one round of cleaning and a checkpoint; a foreground
+//! operation stops gaining when several rounds in a row bring nothing. The next checkpoint sets an
+//! emptied segment free, so nothing is moved as long as a checkpoint alone may be enough.
 
 use crate::cleaner::pace::AHEAD_SEGMENTS;
 use crate::core::Core;
@@ -19,27 +19,30 @@ use onode_object::{AttributeKey, Error, Mutation, ObjectId, Result, Space, Trans
 /// Index bytes that a mutation may add beside its own content: key, extent, onode.
 const MUTATION_BYTES: u64 = 48;
 
-/// Rounds without a gain after which a transaction that needs space is refused. By the figures there is room for it, and
-/// somebody may have been told so: near the end many segments are moved until one more is empty, and a checkpoint that
-/// opens one for itself hides what a round brought.
+/// Rounds without a gain after which a transaction that needs space is refused. By the figures
+/// there is room for it, and somebody may have been told so: near the end many segments are moved
+/// until one more is empty, and a checkpoint that opens one for itself hides what a round brought.
 const FILLING_ROUNDS: u32 = 24;
 
-/// The same for one that only frees space: it tries harder, so that what a volume took it can also let go.
+/// The same for one that only frees space: it tries harder, so that what a volume took it can also
+/// let go.
 const FREEING_ROUNDS: u32 = 48;
 
-/// Bytes that an extent takes in a segment summary, and its share of the nodes that its move changes: whoever cleans a
-/// segment of tiny contents writes a good part of what that gains as index.
+/// Bytes that an extent takes in a segment summary, and its share of the nodes that its move
+/// changes: whoever cleans a segment of tiny contents writes a good part of what that gains as
+/// index.
 const EXTENT_ITEM_BYTES: u64 = 40;
 
-/// The same where nodes lie among content, or where contents that were never packed together have no order: a
-/// segment that is cleaned gets back the nodes that its content changes, so tiny contents have to leave more room.
+/// The same where nodes lie among content, or where contents that were never packed together have
+/// no order: a segment that is cleaned gets back the nodes that its content changes, so tiny
+/// contents have to leave more room.
 const EXTENT_MIXED_BYTES: u64 = 64;
 
 /// The index beyond this part of what users may fill counts twice.
 const INDEX_PART: u64 = 4;
 
-/// Bytes of the index for an extent of one page, if each has its own: key and value in a node that splits
-/// have left partly empty.
+/// Bytes of the index for an extent of one page, if each has its own: key and value in a node that
+/// splits have left partly empty.
 const PAGE_ENTRY_BYTES: u64 = 24;
 
 impl Core {
@@ -47,8 +50,8 @@ impl Core {
         self.log.store.layout.segment_bytes()
     }
 
-    /// Bytes of a segment that are sure to be filled: a tree node is not divided, so up to the length of one
-    /// is left at the end, and a share goes to summaries.
+    /// Bytes of a segment that are sure to be filled: a tree node is not divided, so up to the
+    /// length of one is left at the end, and a share goes to summaries.
     pub fn filled_bytes(&self) -> u64 {
         (self.segment_bytes() - self.node_bytes as u64) / 32 * 31
     }
@@ -63,7 +66,8 @@ impl Core {
         self.segments_for_nodes(self.dirty_bytes() + self.deferred.memory_bytes())
     }
 
-    /// Segments that a checkpoint with `node_bytes` of changed nodes and the whole segment table may fill.
+    /// Segments that a checkpoint with `node_bytes` of changed nodes and the whole segment table
+    /// may fill.
     fn segments_for_nodes(&self, node_bytes: usize) -> u32 {
         let table = self.log.table.pieces().len() * self.log.table.piece_bytes();
         (((node_bytes + table) as u64).div_ceil(self.filled_bytes()) + 1) as u32
@@ -74,8 +78,8 @@ impl Core {
         self.checkpoint_segments() + self.stream_segments()
     }
 
-    /// Segments that users can never fill: the reserve, what waits for a checkpoint to be reusable, the
-    /// journal since the last one, and working room for the cleaner.
+    /// Segments that users can never fill: the reserve, what waits for a checkpoint to be reusable,
+    /// the journal since the last one, and working room for the cleaner.
     pub fn overhead_segments(&self) -> u32 {
         // Where everything goes to the journal, as many pages without records as with some.
         let pages = self.checkpoint_pages * if self.is_combined() { 2 } else { 1 };
@@ -83,9 +87,10 @@ impl Core {
         self.reserve_segments() + self.checkpoint_segments() + journal + 2
     }
 
-    /// Bytes beyond what users may fill, which only what replaces content may: a full volume still takes that, and parts of
-    /// what it replaces have extents of their own. Whole segments would be a good part of a small volume; but of short
-    /// ones, which nodes fill badly, it is one at least.
+    /// Bytes beyond what users may fill, which only what replaces content may: a full volume still
+    /// takes that, and parts of what it replaces have extents of their own. Whole segments would be
+    /// a good part of a small volume; but of short ones, which nodes fill badly, it is one at
+    /// least.
     fn replacing_bytes(&self) -> u64 {
         const LEAST_BYTES: u64 = 64 << 10;
         let share = u64::from(self.log.store.layout.segments) * self.filled_bytes() / 128;
@@ -105,12 +110,12 @@ impl Core {
         (u64::from(segments) * self.filled_bytes()).saturating_sub(self.replacing_bytes())
     }
 
-    /// Bytes that are filled: what is referred to, what the next checkpoint writes, and the room that
-    /// each extent takes in a summary.
+    /// Bytes that are filled: what is referred to, what the next checkpoint writes, and the room
+    /// that each extent takes in a summary.
     fn used_bytes(&self) -> u64 {
         let index_bytes = self.log.table.index_bytes() + self.dirty_bytes() as u64;
-        // Who cleans a segment of nodes writes those above them, too: where the index is a good part of what there is, more
-        // than is gained before segments are filled to the end.
+        // Who cleans a segment of nodes writes those above them, too: where the index is a good
+        // part of what there is, more than is gained before segments are filled to the end.
         let above = index_bytes.saturating_sub(self.usable_bytes() / INDEX_PART);
         self.log.table.live_bytes() + self.dirty_bytes() as u64 + above + self.extents * self.extent_bytes()
     }
@@ -155,8 +160,8 @@ impl Core {
                 self.settle_in_steps()?;
             }
             if self.used_bytes() + bytes > usable && self.dirty_bytes() > 0 {
-                // Changed nodes take more in memory than they will on the medium: what was promised by the figures
-                // after a checkpoint is not refused by those before one.
+                // Changed nodes take more in memory than they will on the medium: what was promised
+                // by the figures after a checkpoint is not refused by those before one.
                 self.set_free()?;
             }
             let used = self.used_bytes();
@@ -179,8 +184,8 @@ impl Core {
         }
         let (mut without_progress, mut best) = (0, self.free_bytes());
         while !self.has_room(needed) {
-            // What was cleaned before may only wait for a checkpoint. Policies look ahead; what gives back most
-            // at once is taken when they do not help.
+            // What was cleaned before may only wait for a checkpoint. Policies look ahead; what
+            // gives back most at once is taken when they do not help.
             let waits = without_progress % 2 == 0 && self.may_have_room(needed);
             // Of the reserve only what is cheapest may take.
             let greedy = without_progress > 0 || !self.has_room(0);
@@ -205,8 +210,9 @@ impl Core {
         self.index_bytes(transaction) + transaction.mutations.iter().map(content).sum::<u64>()
     }
 
-    /// Bytes that `transaction` gives up for others in their place, content and attributes; 0 if it adds anything that was
-    /// not there, so that what is new never takes the room for what replaces.
+    /// Bytes that `transaction` gives up for others in their place, content and attributes; 0 if it
+    /// adds anything that was not there, so that what is new never takes the room for what
+    /// replaces.
     fn replaced_bytes(&mut self, transaction: &Transaction) -> Result<u64> {
         let mut bytes = 0;
         for mutation in &transaction.mutations {
@@ -236,8 +242,8 @@ impl Core {
         Ok(bytes)
     }
 
-    /// The most bytes that `transaction` may leave empty at the ends of pages where nothing shares them, until
-    /// the cleaner packs what is in front of them.
+    /// The most bytes that `transaction` may leave empty at the ends of pages where nothing shares
+    /// them, until the cleaner packs what is in front of them.
     fn padding_bytes(&self, transaction: &Transaction) -> u64 {
         if self.options.small_object_buffer {
             return 0;
@@ -286,8 +292,8 @@ impl Core {
         reclaimable > 0 && table.allocatable() + reclaimable >= self.reserve_segments() + needed
     }
 
-    /// Bytes of nodes that a large transaction changes before the next checkpoint can write them: one for
-    /// each mutation, but no more than there are and come to be.
+    /// Bytes of nodes that a large transaction changes before the next checkpoint can write them:
+    /// one for each mutation, but no more than there are and come to be.
     fn node_room(&self, transaction: &Transaction) -> u64 {
         let mutations = transaction.mutations.len().saturating_sub(64) as u64;
         if mutations == 0 {
@@ -338,7 +344,8 @@ impl Core {
         self.cleaning_budget(self.checkpoint_segments() + 1)
     }
 
-    /// One round: cleans a few segments and writes a checkpoint. False if there was nothing to clean.
+    /// One round: cleans a few segments and writes a checkpoint. False if there was nothing to
+    /// clean.
     fn gain(&mut self, greedy: bool) -> Result<bool> {
         self.log.store.check_writable()?;
         let mut cleaned = false;
@@ -361,7 +368,8 @@ impl Core {
         Ok(self.set_free()? || cleaned)
     }
 
-    /// A checkpoint, which sets free what the cleaner emptied. False if no segment is free after it.
+    /// A checkpoint, which sets free what the cleaner emptied. False if no segment is free after
+    /// it.
     pub fn set_free(&mut self) -> Result<bool> {
         self.prepare_writing()?;
         self.checkpoint(false)?;
@@ -373,7 +381,8 @@ impl Core {
         self.overhead_segments() + 4
     }
 
-    /// Whether segments are so few that those of the journal have to be set free as soon as planned.
+    /// Whether segments are so few that those of the journal have to be set free as soon as
+    /// planned.
     pub fn is_tight(&self) -> bool {
         let splits = self.placement.placement() != Placement::Combined;
         splits && self.log.table.allocatable() <= 2 * self.overhead_segments()

@@ -40,8 +40,8 @@ pub enum SegmentState {
     Full = 4,
     /// Retired: an erase block of it is bad.
     Bad = 5,
-    /// Written up to a page that could not be programmed, its `summary_page`: retired once nothing on it
-    /// is needed any more.
+    /// Written up to a page that could not be programmed, its `summary_page`: retired once nothing
+    /// on it is needed any more.
     Failing = 6,
 }
 
@@ -140,7 +140,8 @@ impl SegmentTable {
         }
     }
 
-    /// Entries of one piece: about a page of them, and so many that the references fit the superblock page.
+    /// Entries of one piece: about a page of them, and so many that the references fit the
+    /// superblock page.
     pub fn piece_entries(layout: &Layout) -> usize {
         let payload = layout.payload_bytes as usize;
         let fit = (payload - size_of::<crate::medium::format::Superblock>()) / size_of::<BlobReference>();
@@ -194,8 +195,8 @@ impl SegmentTable {
         sequence
     }
 
-    /// Leaves out the sequence numbers that a session before may have used without leaving word of it: one
-    /// for each segment, and another for each that was reserved again after a failure.
+    /// Leaves out the sequence numbers that a session before may have used without leaving word of
+    /// it: one for each segment, and another for each that was reserved again after a failure.
     pub fn skip_numbers(&mut self) {
         self.next_sequence += 2 * self.entries.len() as u32;
     }
@@ -261,8 +262,8 @@ impl SegmentTable {
         Wear { erases: self.erases, segments: self.entries.len() as u32 - self.in_state(SegmentState::Bad) }
     }
 
-    /// Marks what the coming checkpoint no longer needs as held. `journal_sequence` is the sequence number
-    /// of the segment at which a replay from the coming checkpoint starts.
+    /// Marks what the coming checkpoint no longer needs as held. `journal_sequence` is the sequence
+    /// number of the segment at which a replay from the coming checkpoint starts.
     pub fn hold_dead(&mut self, journal_sequence: u32) {
         for number in 0..self.entries.len() as u32 {
             let entry = *self.get(number);
@@ -282,8 +283,8 @@ impl SegmentTable {
         }
     }
 
-    /// Segments in which a program failed and that a replay from `journal_sequence` does not read: those
-    /// that something is left on if `live`, else the others.
+    /// Segments in which a program failed and that a replay from `journal_sequence` does not read:
+    /// those that something is left on if `live`, else the others.
     pub fn failing(&self, journal_sequence: u32, live: bool) -> impl Iterator<Item = u32> {
         let any = self.in_state(SegmentState::Failing) > 0;
         self.iter().filter_map(move |(segment, one)| {

@@ -1,7 +1,7 @@
 //! How long commits waited for the cleaner: a histogram of fixed size.
 //!
-//! The device has no clock. The medium tells how much virtual time its operations took; one that does not
-//! count gives zeros.
+//! The device has no clock. The medium tells how much virtual time its operations took; one that
+//! does not count gives zeros.
 
 /// Steps for each doubling of the time.
 const STEPS: u32 = 8;
@@ -45,8 +45,8 @@ impl Stalls {
         *count = count.saturating_add(1);
     }
 
-    /// The time that at least `per_thousand` of 1,000 commits did not exceed, to an eighth; the longest for
-    /// 1,000.
+    /// The time that at least `per_thousand` of 1,000 commits did not exceed, to an eighth; the
+    /// longest for 1,000.
     #[must_use]
     pub fn percentile(&self, per_thousand: u64) -> u64 {
         let all: u64 = self.counts.iter().map(|&count| u64::from(count)).sum();

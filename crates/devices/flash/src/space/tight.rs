@@ -1,9 +1,11 @@
-//! When hardly a segment is free: what a checkpoint can still write, and which segment gives back more than it costs.
+//! When hardly a segment is free: what a checkpoint can still write, and which segment gives back
+//! more than it costs.
 //!
-//! Whoever moves content changes nodes, and the checkpoint writes them anew: of tiny files about as much as the content
-//! itself. So on a full volume of them moving content gains nothing at once, and may take the segments without
-//! which nothing can be moved any more. Nodes cost no more than their bytes, and while they are written one after another,
-//! the open segment of the index takes them.
+//! Whoever moves content changes nodes, and the checkpoint writes them anew: of tiny files about as
+//! much as the content itself. So on a full volume of them moving content gains nothing at once,
+//! and may take the segments without which nothing can be moved any more. Nodes cost no more than
+//! their bytes, and while they are written one after another, the open segment of the index takes
+//! them.
 
 use crate::core::Core;
 use crate::policy::{Candidate, Stream};
@@ -21,17 +23,18 @@ impl Core {
         (open + free * self.filled_bytes()).saturating_sub(table as u64)
     }
 
-    /// Whether a checkpoint can write what has changed and `more_bytes` of nodes with what lies above them, and leave `spare`
-    /// segments free.
+    /// Whether a checkpoint can write what has changed and `more_bytes` of nodes with what lies
+    /// above them, and leave `spare` segments free.
     pub fn can_write_nodes(&self, more_bytes: u64, spare: u32) -> bool {
         let path_bytes = PATH_NODES * self.node_bytes as u64;
         self.dirty_bytes() as u64 + more_bytes + path_bytes <= self.index_fits(spare)
     }
 
-    /// The cheapest of `candidates` to be emptied, nodes that change included, of those that give back more than that and are
-    /// not too dear: with at most `budget_bytes` to be moved, or with so little that the next checkpoint still has
-    /// its segments. What needs the last free one is taken only if there is nothing else, and what gives back nothing at once
-    /// only if the reserve is there.
+    /// The cheapest of `candidates` to be emptied, nodes that change included, of those that give
+    /// back more than that and are not too dear: with at most `budget_bytes` to be moved, or with
+    /// so little that the next checkpoint still has its segments. What needs the last free one is
+    /// taken only if there is nothing else, and what gives back nothing at once only if the reserve
+    /// is there.
     pub fn cheapest(&self, candidates: impl Iterator<Item = Candidate>, budget_bytes: u64) -> Option<Candidate> {
         let table = &self.log.table;
         let index_bytes = table.index_bytes();
@@ -59,10 +62,10 @@ impl Core {
         candidates.filter_map(|one| Some((ranked(&one)?, one))).min_by_key(|(rank, _)| *rank).map(|(_, one)| one)
     }
 
-    /// Bytes of changed nodes at which the cleaner stops for a checkpoint: so few while few segments are free
-    /// that the checkpoint itself always fits, but on a full volume more than usual, up to a segment. Each
-    /// checkpoint writes inner nodes and the segment table again; after every few nodes that costs as
-    /// much as cleaning segments of the index gains.
+    /// Bytes of changed nodes at which the cleaner stops for a checkpoint: so few while few
+    /// segments are free that the checkpoint itself always fits, but on a full volume more than
+    /// usual, up to a segment. Each checkpoint writes inner nodes and the segment table again;
+    /// after every few nodes that costs as much as cleaning segments of the index gains.
     pub fn cleaning_dirty_limit(&self) -> usize {
         let free = self.log.table.allocatable();
         if free > self.overhead_segments() {
@@ -73,8 +76,9 @@ impl Core {
         if free > self.checkpoint_segments() { fits.max(self.dirty_limit) } else { fits.max(4 * self.node_bytes) }
     }
 
-    /// Bytes of changed nodes at which the cleaner stops for a checkpoint while it empties a segment. Below the reserve it goes
-    /// on as long as a checkpoint can write them: each one writes the nodes above and the segment table again.
+    /// Bytes of changed nodes at which the cleaner stops for a checkpoint while it empties a
+    /// segment. Below the reserve it goes on as long as a checkpoint can write them: each one
+    /// writes the nodes above and the segment table again.
     pub fn emptying_dirty_limit(&self) -> usize {
         let usual = self.cleaning_dirty_limit();
         if self.log.table.allocatable() >= self.reserve_segments() {

@@ -1,10 +1,11 @@
-//! A check of a whole volume that changes nothing: its own walk over the raw pages and its own recount.
+//! A check of a whole volume that changes nothing: its own walk over the raw pages and its own
+//! recount.
 //!
-//! It starts at the superblocks and follows every reference: segment table, tree, extents, summaries,
-//! journal. The state at the newest checkpoint is compared with what that checkpoint says of itself;
-//! then the journal is applied to a model of the objects it touches, and the result is checked too.
-//! It shares the format with the mounting path (decoders of nodes, items, records) but neither its
-//! tree nor its table nor its replay, so that a mistake there does not hide itself.
+//! It starts at the superblocks and follows every reference: segment table, tree, extents,
+//! summaries, journal. The state at the newest checkpoint is compared with what that checkpoint
+//! says of itself; then the journal is applied to a model of the objects it touches, and the result
+//! is checked too. It shares the format with the mounting path (decoders of nodes, items, records)
+//! but neither its tree nor its table nor its replay, so that a mistake there does not hide itself.
 //!
 //! Findings are data. One damage gives one finding where that is possible: figures that cannot be
 //! right because something before them is lost are not reported a second time.

@@ -1,15 +1,15 @@
 //! Repair: sets right what can be set right without guessing.
 //!
-//! The volume is mounted in memory first, as for reading. Then everything that the index refers to is
-//! counted, and what was noted down wrongly - live bytes, states, allocated bytes, numbers of objects
-//! and extents - is replaced by what was counted. A journal that is damaged in its middle is taken up
-//! to the damage. Only if it is asked for, entries of the index that are lost or make no sense are
-//! dropped, and an older checkpoint is taken if the newest one cannot be used at all.
+//! The volume is mounted in memory first, as for reading. Then everything that the index refers to
+//! is counted, and what was noted down wrongly - live bytes, states, allocated bytes, numbers of
+//! objects and extents - is replaced by what was counted. A journal that is damaged in its middle
+//! is taken up to the damage. Only if it is asked for, entries of the index that are lost or make
+//! no sense are dropped, and an older checkpoint is taken if the newest one cannot be used at all.
 //!
 //! It keeps true: nothing is written before all this is known, and then everything goes through one
 //! checkpoint. A cut at any moment leaves the volume as it was or as it is to be. What was lost is
-//! listed; content is never made up: damaged content stays an error for exactly its range, or if it is asked for becomes a
-//! hole.
+//! listed; content is never made up: damaged content stays an error for exactly its range, or if it
+//! is asked for becomes a hole.
 
 mod content;
 mod recount;
@@ -35,8 +35,9 @@ use onode_object::{Error, ObjectId, Result};
 /// How far a repair may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RepairOptions {
-    /// Drop entries of the index that are lost or make no sense and content that cannot be read, and take an older
-    /// checkpoint if there is no other way. Without it a repair loses nothing that can still be read.
+    /// Drop entries of the index that are lost or make no sense and content that cannot be read,
+    /// and take an older checkpoint if there is no other way. Without it a repair loses nothing
+    /// that can still be read.
     pub drop_damaged: bool,
 }
 
@@ -185,8 +186,8 @@ pub struct Repaired {
 /// Repairs the volume on `nand` and closes it. Whoever wants to know what is left checks it again.
 ///
 /// # Errors
-/// `Invalid` if there is no volume, `NotSupported` for a newer format; `Corrupt` if more would have to
-/// be dropped than `options` allow, and nothing was changed then; `NoSpace`, `Media`.
+/// `Invalid` if there is no volume, `NotSupported` for a newer format; `Corrupt` if more would have
+/// to be dropped than `options` allow, and nothing was changed then; `NoSpace`, `Media`.
 pub fn repair(nand: impl Nand + 'static, options: &RepairOptions) -> Result<Repaired> {
     let mut nand: Box<dyn Nand> = Box::new(nand);
     let mut actions = Vec::new();
@@ -218,7 +219,8 @@ pub fn repair(nand: impl Nand + 'static, options: &RepairOptions) -> Result<Repa
     }
     let restored = core.log.store.restored();
     actions.extend(restored.map(|at| Action::PageRestored { segment: at.segment, page: at.page }));
-    // A cut may come at any time from here on: the old superblock counts until the new one is written.
+    // A cut may come at any time from here on: the old superblock counts until the new one is
+    // written.
     if !actions.is_empty() || !core.clean {
         core.clean = false;
         core.recover_pending()?;

@@ -1,8 +1,9 @@
-//! Covering arrays: few rows in which every level of each factor meets every level of each other one.
+//! Covering arrays: few rows in which every level of each factor meets every level of each other
+//! one.
 //!
-//! A level is a number below the number of levels of its factor. Rows are made greedily: each begins with
-//! a pair that no row has and takes the levels that bring most new pairs, among equals the one that
-//! was taken least. The same factors give the same rows.
+//! A level is a number below the number of levels of its factor. Rows are made greedily: each
+//! begins with a pair that no row has and takes the levels that bring most new pairs, among equals
+//! the one that was taken least. The same factors give the same rows.
 
 use std::collections::BTreeSet;
 

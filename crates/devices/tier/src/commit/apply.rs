@@ -1,7 +1,8 @@
 //! Changes as they are done, live and in recovery alike.
 //!
-//! Stored and pending blocks of an object never overlap: a block that becomes pending loses its place, which stays
-//! untouched until the next checkpoint. Bytes of the last block beyond the size are zeros.
+//! Stored and pending blocks of an object never overlap: a block that becomes pending loses its
+//! place, which stays untouched until the next checkpoint. Bytes of the last block beyond the size
+//! are zeros.
 
 use crate::content::plan::Source;
 use crate::core::Core;
@@ -256,8 +257,8 @@ impl Core {
         self.mark_extents(object, first, last)
     }
 
-    /// The leaves that get the extents of pending blocks change at the checkpoint: they count as changed now, so that nothing
-    /// else takes the blocks that they need.
+    /// The leaves that get the extents of pending blocks change at the checkpoint: they count as
+    /// changed now, so that nothing else takes the blocks that they need.
     fn mark_extents(&mut self, object: ObjectId, first: u64, last: u64) -> Result<()> {
         for block in [first, last.saturating_sub(1)] {
             self.tree.mark(&mut self.io, &Key::extent(object.0, block))?;

@@ -1,8 +1,10 @@
-//! Checkpoints: pending content goes home, changed nodes get blocks, and a new superblock refers to all of it.
+//! Checkpoints: pending content goes home, changed nodes get blocks, and a new superblock refers to
+//! all of it.
 //!
-//! Everything is written to free blocks, flushed, and only then the superblock. So a cut leaves the old checkpoint or
-//! the new one. When which of this happens is the business of [`flight`](crate::commit::flight), and how the superblock is written
-//! that of [`anchors`](crate::medium::anchors).
+//! Everything is written to free blocks, flushed, and only then the superblock. So a cut leaves the
+//! old checkpoint or the new one. When which of this happens is the business of
+//! [`flight`](crate::commit::flight), and how the superblock is written that of
+//! [`anchors`](crate::medium::anchors).
 
 use crate::commit::flight::Snapshot;
 use crate::content::pending::{Logged, Run};
@@ -29,8 +31,8 @@ const SMALL_BLOCKS: u64 = 16;
 const RUN_BLOCKS: u64 = 256;
 
 impl Core {
-    /// Takes all that was applied into a checkpoint: what it writes waits for the big disk from now on, and what changes
-    /// later belongs to the next one.
+    /// Takes all that was applied into a checkpoint: what it writes waits for the big disk from now
+    /// on, and what changes later belongs to the next one.
     ///
     /// # Errors
     /// `NoSpace`, `Media`, after which nothing may change any more.
@@ -103,8 +105,9 @@ impl Core {
         }
     }
 
-    /// Gives every pending block a place: right behind what the object has before it, or near its directory. Written is
-    /// in the order of the places, because objects in turn lie in groups far from each other.
+    /// Gives every pending block a place: right behind what the object has before it, or near its
+    /// directory. Written is in the order of the places, because objects in turn lie in groups far
+    /// from each other.
     fn write_pending(&mut self) -> Result<()> {
         let (mut writes, mut far) = (Vec::new(), Vec::new());
         let placed = self.place_pending(&mut writes, &mut far);
@@ -144,7 +147,8 @@ impl Core {
         Ok(())
     }
 
-    /// Who appends to what went home needs the rest of its last block; content that is spilled was not in memory before.
+    /// Who appends to what went home needs the rest of its last block; content that is spilled was
+    /// not in memory before.
     fn keep_tails(&mut self, run: &Run, skip: u64, extent: &Extent) {
         let Run::Bytes(bytes) = run else { return };
         let content = bytes.get(skip as usize * BLOCK_BYTES..).unwrap_or_default().chunks(BLOCK_BYTES);
@@ -153,8 +157,8 @@ impl Core {
         }
     }
 
-    /// Puts whole blocks of an object into free blocks; what they replace stays. They are written by
-    /// [`write_placed`](crate::disks::Disks::write_placed), without the lock of the state.
+    /// Puts whole blocks of an object into free blocks; what they replace stays. They are written
+    /// by [`write_placed`](crate::disks::Disks::write_placed), without the lock of the state.
     ///
     /// # Errors
     /// `NoSpace`, `Corrupt`, `Media`.
@@ -167,7 +171,8 @@ impl Core {
         })
     }
 
-    /// Finds free blocks for blocks of an object with these checksums, and hands over which of them are to be written where.
+    /// Finds free blocks for blocks of an object with these checksums, and hands over which of them
+    /// are to be written where.
     fn give_places(
         &mut self,
         object: ObjectId,
@@ -200,8 +205,9 @@ impl Core {
         self.onode(object)?.ok_or_else(|| bug(format!("there is content of {object} and no such object")))
     }
 
-    /// Where block `first` of an object is best put: near its directory, with what else goes home now, or of a file that
-    /// is not small behind what it has. A seek for each small file that grew costs more than a seek when it is read.
+    /// Where block `first` of an object is best put: near its directory, with what else goes home
+    /// now, or of a file that is not small behind what it has. A seek for each small file that grew
+    /// costs more than a seek when it is read.
     fn goal(&mut self, object: ObjectId, first: u64) -> Result<u64> {
         if first >= SMALL_BLOCKS
             && let Some((at, extent)) = self.extents(object, first.saturating_sub(MOST_BLOCKS), first)?.last()

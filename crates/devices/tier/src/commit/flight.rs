@@ -1,13 +1,15 @@
 //! A checkpoint under way beside the log.
 //!
-//! It begins under the locks of log and state: everything it will write is handed to [`Waiting`](crate::disks::waiting::Waiting), and changes go on behind it, in
-//! the log behind its mark. Then it takes steps: a run of blocks whenever the big disk has nothing else to do, a flush that is
-//! begun and not waited for, the superblock, another flush. Only then do the rings give up what is before the mark, and
-//! only then can the blocks be allocated that it does without.
+//! It begins under the locks of log and state: everything it will write is handed to
+//! [`Waiting`](crate::disks::waiting::Waiting), and changes go on behind it, in the log behind its
+//! mark. Then it takes steps: a run of blocks whenever the big disk has nothing else to do, a flush
+//! that is begun and not waited for, the superblock, another flush. Only then do the rings give up
+//! what is before the mark, and only then can the blocks be allocated that it does without.
 //!
-//! What it keeps true: the superblock is written when all that it refers to is durable, and one copy is durable before the
-//! other is touched. There is one checkpoint at a time. While it is under way nothing goes to the big disk's log: who needs
-//! that disk brings the checkpoint to its end first, so that log never has a gap that somebody relies on.
+//! What it keeps true: the superblock is written when all that it refers to is durable, and one
+//! copy is durable before the other is touched. There is one checkpoint at a time. While it is
+//! under way nothing goes to the big disk's log: who needs that disk brings the checkpoint to its
+//! end first, so that log never has a gap that somebody relies on.
 
 use crate::commit::Volume;
 use crate::commit::home::Home;
@@ -116,14 +118,15 @@ impl Log {
         if self.is_under_way() {
             return if !waits_for_big && !holds_much && fits { Room::Fits } else { Room::Finish };
         }
-        // Who waits for the big disk waits for the whole checkpoint, so it is put off until the log is full: the more of what
-        // it would bring home is gone by then.
+        // Who waits for the big disk waits for the whole checkpoint, so it is put off until the log
+        // is full: the more of what it would bring home is gone by then.
         let who_comes = if need == Need::default() { core.unsynced } else { need };
         let is_put_off = self.effective(who_comes).big;
         if fits && !holds_much && (is_put_off || !self.is_half_full(may_fall_behind)) {
             return Room::Fits;
         }
-        // Between the heads' ways to the log and back a checkpoint takes much longer than by itself.
+        // Between the heads' ways to the log and back a checkpoint takes much longer than by
+        // itself.
         if waits_for_big || self.fast.is_none() || !fits { Room::Checkpoint } else { Room::Begin }
     }
 
@@ -239,7 +242,8 @@ impl Home<'_> {
         Ok(())
     }
 
-    /// Writes a checkpoint if anything changed, and waits for it; then every commit until it began is durable.
+    /// Writes a checkpoint if anything changed, and waits for it; then every commit until it began
+    /// is durable.
     ///
     /// # Errors
     /// `Media`, `ReadOnly`.
@@ -261,8 +265,9 @@ impl Home<'_> {
 }
 
 impl Volume {
-    /// Makes what only the fast disk has durable on the big disk, too: its log, or if there is much a checkpoint, of
-    /// which at most `budget` steps are taken. Says how many, and whether there is more to do.
+    /// Makes what only the fast disk has durable on the big disk, too: its log, or if there is much
+    /// a checkpoint, of which at most `budget` steps are taken. Says how many, and whether there is
+    /// more to do.
     ///
     /// # Errors
     /// `Media`.

@@ -1,9 +1,10 @@
-//! Who brings something to the big disk: one at a time, and without the locks of log and state while that works.
+//! Who brings something to the big disk: one at a time, and without the locks of log and state
+//! while that works.
 //!
-//! What it keeps true: only who has this right writes to the log of the big disk, writes a superblock, changes what it will
-//! say, or takes a step of a checkpoint. So none of that changes while the disk works, although log and state are free for
-//! those who need the fast disk or memory alone. It is taken before the lock of the log, which is taken before that of the
-//! state.
+//! What it keeps true: only who has this right writes to the log of the big disk, writes a
+//! superblock, changes what it will say, or takes a step of a checkpoint. So none of that changes
+//! while the disk works, although log and state are free for those who need the fast disk or memory
+//! alone. It is taken before the lock of the log, which is taken before that of the state.
 
 use crate::commit::Volume;
 use crate::core::Need;
@@ -52,8 +53,8 @@ impl Volume {
 }
 
 impl Home<'_> {
-    /// Writes what was appended, and waits as far as it is needed; a fast disk that fails is needed no more. Content that a
-    /// record names is durable before the record is written.
+    /// Writes what was appended, and waits as far as it is needed; a fast disk that fails is needed
+    /// no more. Content that a record names is durable before the record is written.
     ///
     /// # Errors
     /// `Media` of the big disk.
@@ -84,7 +85,8 @@ impl Home<'_> {
                 return Ok(());
             }
         }
-        // If the fast disk was lost while a checkpoint is under way, that has to come to its end first.
+        // If the fast disk was lost while a checkpoint is under way, that has to come to its end
+        // first.
         let needs_big = |log: &Log| log.effective(need).big && !log.is_under_way() && !log.big.is_behind();
         if needs_big(&log()) { self.catch_up() } else { Ok(()) }
     }
@@ -103,8 +105,8 @@ impl Home<'_> {
         Ok(())
     }
 
-    /// Makes everything that was appended durable on the big disk: what only the fast one had, too, unless its log fell
-    /// behind, which only a checkpoint makes good.
+    /// Makes everything that was appended durable on the big disk: what only the fast one had, too,
+    /// unless its log fell behind, which only a checkpoint makes good.
     ///
     /// # Errors
     /// `Media`.

@@ -1,7 +1,7 @@
 //! Whether there is room for a transaction, and everything read that applying it needs.
 //!
-//! A checkpoint needs new blocks for all that changed while the old ones stay, so what is free must always be enough
-//! for one. Estimates are upper bounds.
+//! A checkpoint needs new blocks for all that changed while the old ones stay, so what is free must
+//! always be enough for one. Estimates are upper bounds.
 
 use crate::content::plan::Source;
 use crate::core::{Core, Prefetched};
@@ -34,8 +34,8 @@ pub struct Cost {
 const EXTENT_BYTES: u64 = 42;
 
 impl Core {
-    /// Reads what applying the transaction needs, so that it cannot fail, and says what it may cost. Of that `given` was read
-    /// already.
+    /// Reads what applying the transaction needs, so that it cannot fail, and says what it may
+    /// cost. Of that `given` was read already.
     ///
     /// # Errors
     /// `Corrupt`, `Media`.
@@ -138,7 +138,8 @@ impl Core {
         Ok(pending + self.extents(object, first, last)?.iter().map(within).sum::<u64>())
     }
 
-    /// Reads the nodes of the extents in `first..last`, and the blocks that `from` and `to` lie within.
+    /// Reads the nodes of the extents in `first..last`, and the blocks that `from` and `to` lie
+    /// within.
     fn prefetch(&mut self, object: ObjectId, from: u64, to: u64, first: u64, last: u64, cost: &mut Cost) -> Result<()> {
         let extents = self.extents(object, first, last)?;
         for key in extents.first().map(|(at, _)| *at).into_iter().chain([first, last]) {
@@ -170,9 +171,10 @@ impl Core {
         Ok(())
     }
 
-    /// Blocks that a checkpoint now would need at most, if `more` were applied before: those of content, one for each node that
-    /// changed, and those of nodes that are split. Each leaf may be split as soon as something is put into it, and again
-    /// when it grew by a quarter; leaves that get the extents of pending content are among those that changed.
+    /// Blocks that a checkpoint now would need at most, if `more` were applied before: those of
+    /// content, one for each node that changed, and those of nodes that are split. Each leaf may be
+    /// split as soon as something is put into it, and again when it grew by a quarter; leaves that
+    /// get the extents of pending content are among those that changed.
     fn needed(&self, more: &Cost) -> u64 {
         let path = self.tree.height() + 1;
         let pending = self.pending.count() + more.blocks;
@@ -189,8 +191,8 @@ impl Core {
         self.needed(cost).saturating_add(reserve) <= self.space.free()
     }
 
-    /// Blocks that a transaction leaves free: none if it must not be refused for space, half of those kept back if it puts
-    /// as much in the place of what it gives up, all of them otherwise.
+    /// Blocks that a transaction leaves free: none if it must not be refused for space, half of
+    /// those kept back if it puts as much in the place of what it gives up, all of them otherwise.
     ///
     /// # Errors
     /// `Corrupt`, `Media`.
@@ -229,8 +231,8 @@ impl Core {
         Space { total, available: available.min(total), objects: self.objects }
     }
 
-    /// What must be left of that for `demand`. What lies in the tree takes up to four times its bytes, in nodes that were split
-    /// just now; the nodes on the way are in what is kept back.
+    /// What must be left of that for `demand`. What lies in the tree takes up to four times its
+    /// bytes, in nodes that were split just now; the nodes on the way are in what is kept back.
     #[must_use]
     pub fn space_for(demand: &Demand) -> u64 {
         const ENTRY_BYTES: u64 = 48;

@@ -1,8 +1,8 @@
-//! Content that has no place of its own yet: whole blocks by object and number, in memory or, when that is full, where the
-//! log of the fast disk has them.
+//! Content that has no place of its own yet: whole blocks by object and number, in memory or, when
+//! that is full, where the log of the fast disk has them.
 //!
-//! Memory has no zeros behind the content of a block, and lets go of full blocks first: who appends to a file needs the rest
-//! of its last block.
+//! Memory has no zeros behind the content of a block, and lets go of full blocks first: who appends
+//! to a file needs the rest of its last block.
 
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
 use alloc::collections::{BTreeMap, VecDeque};
@@ -155,8 +155,8 @@ impl Pending {
         gone.len() as u64
     }
 
-    /// What of a block that was just written a record can be asked for: `data`, from the start of the block on, lies at
-    /// byte `at` of the payload. `None` if the block has more than that.
+    /// What of a block that was just written a record can be asked for: `data`, from the start of
+    /// the block on, lies at byte `at` of the payload. `None` if the block has more than that.
     #[must_use]
     pub fn content(&self, object: u64, block: u64, data: &[u8], at: u64) -> Option<Content> {
         let (Held::Bytes(bytes), version) = self.blocks.get(&(object, block))? else { return None };
@@ -189,7 +189,8 @@ impl Pending {
         }
     }
 
-    /// Takes the first run off: blocks of one object that follow each other and are held in the same way, `most` at most.
+    /// Takes the first run off: blocks of one object that follow each other and are held in the
+    /// same way, `most` at most.
     pub fn take_run(&mut self, most: u64) -> Option<(u64, u64, Run)> {
         self.readable.iter_mut().for_each(VecDeque::clear);
         let ((object, first), (held, version)) = self.blocks.pop_first()?;

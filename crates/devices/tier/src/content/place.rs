@@ -102,8 +102,9 @@ impl Place for TierDevice {
 }
 
 impl TierDevice {
-    /// Keeps the copies of an object on the fast disk, those it has and those it gets, or lets them go as others. Copies stay
-    /// pinned over a mount; what the object gets after it is only pinned if its placement says so.
+    /// Keeps the copies of an object on the fast disk, those it has and those it gets, or lets them
+    /// go as others. Copies stay pinned over a mount; what the object gets after it is only pinned
+    /// if its placement says so.
     ///
     /// # Errors
     /// `NotFound`; `Invalid` without a fast disk.

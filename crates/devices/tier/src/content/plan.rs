@@ -1,7 +1,8 @@
 //! What a read needs of the disks, and how it gets it without the lock of the state.
 //!
-//! What it keeps true: whatever comes out has the checksum that the tree had for it when the plan was made. What has not is
-//! reported and never returned; whether it is damaged or only gone from there is found out under the lock.
+//! What it keeps true: whatever comes out has the checksum that the tree had for it when the plan
+//! was made. What has not is reported and never returned; whether it is damaged or only gone from
+//! there is found out under the lock.
 
 use crate::content::pending::Logged;
 use crate::disks::Disks;
@@ -93,7 +94,8 @@ impl ReadPlan {
 }
 
 impl Disks {
-    /// Finds all that is wanted: on the fast disk, then in what is still to be written, the rest on the big disk.
+    /// Finds all that is wanted: on the fast disk, then in what is still to be written, the rest on
+    /// the big disk.
     ///
     /// # Errors
     /// As [`Disks::load`].
@@ -151,7 +153,8 @@ impl Disks {
     }
 }
 
-/// Copies what `bytes`, which lie at `from`, have of the part of the object that begins at `offset`.
+/// Copies what `bytes`, which lie at `from`, have of the part of the object that begins at
+/// `offset`.
 ///
 /// # Errors
 /// `Bug`.

@@ -1,7 +1,8 @@
 //! Objects are copied to the fast disk because somebody asked for it.
 //!
-//! What it keeps true: what is copied is read from the big disk and verified, without the lock of the state. Its blocks are
-//! pinned until they are copied, so that no copy is left of what was given up meanwhile.
+//! What it keeps true: what is copied is read from the big disk and verified, without the lock of
+//! the state. Its blocks are pinned until they are copied, so that no copy is left of what was
+//! given up meanwhile.
 
 use crate::commit::Volume;
 use crate::content::plan::{ReadPlan, Source};
@@ -95,7 +96,8 @@ impl Core {
         Ok(None)
     }
 
-    /// The content of a planned extent, read under the lock; `None` if it is not the object's any more.
+    /// The content of a planned extent, read under the lock; `None` if it is not the object's any
+    /// more.
     fn read_again(&mut self, object: ObjectId, plan: &ReadPlan) -> Result<Option<Vec<u8>>> {
         let Some((index, extent)) = plan.wanted.first().map(|it| (it.at, it.extent.clone())) else { return Ok(None) };
         let now: Vec<(u64, Extent)> = self.extents(object, index, index + extent.blocks())?;

@@ -1,8 +1,9 @@
 //! Reading content: pending blocks, then stored ones, each verified against its checksum.
 //!
-//! Under the lock of the state a read looks up where its blocks are, copies what is in memory and pins the rest. Then it reads
-//! without the lock, so that nobody waits for a disk but who needs it. What does not verify is read again under the lock,
-//! where nothing moves: only there is anything called damaged, and only there is it repaired.
+//! Under the lock of the state a read looks up where its blocks are, copies what is in memory and
+//! pins the rest. Then it reads without the lock, so that nobody waits for a disk but who needs it.
+//! What does not verify is read again under the lock, where nothing moves: only there is anything
+//! called damaged, and only there is it repaired.
 
 use crate::commit::Volume;
 use crate::content::pending::Held;
@@ -101,7 +102,8 @@ impl Core {
         Ok(plan)
     }
 
-    /// The stored parts of `first..last`, cut to that range; what lies in a row on the disk comes as one.
+    /// The stored parts of `first..last`, cut to that range; what lies in a row on the disk comes
+    /// as one.
     fn wanted(&mut self, object: ObjectId, first: u64, last: u64) -> Result<Vec<Wanted>> {
         let cut = |(at, extent): (u64, Extent)| {
             let skip = first.saturating_sub(at);
@@ -142,9 +144,10 @@ impl Core {
         self.figures.blocks_read += found.from_big.iter().map(|part| part.count as u64).sum::<u64>();
     }
 
-    /// A block of the big disk is damaged: takes the copy on the fast disk, if there is a good one, and writes it back.
-    /// The place need not change: a write that is cut leaves, of each part, what was there or what should be. A scrub that may
-    /// not write reports the damage; what else there is to say of it is the error.
+    /// A block of the big disk is damaged: takes the copy on the fast disk, if there is a good one,
+    /// and writes it back. The place need not change: a write that is cut leaves, of each part,
+    /// what was there or what should be. A scrub that may not write reports the damage; what else
+    /// there is to say of it is the error.
     fn rescue(&mut self, it: &mut Wanted, number: usize, source: Source) -> core::result::Result<(), &'static str> {
         self.figures.damaged_blocks += 1;
         let place = it.extent.block + number as u64;

@@ -1,7 +1,7 @@
 //! Content that only the log of the fast disk has: read there, and compared with its checksum.
 //!
-//! What it keeps true: the log is not given up before all that refers to it has a place on the big disk, durably, which is
-//! when the checkpoint is at its end.
+//! What it keeps true: the log is not given up before all that refers to it has a place on the big
+//! disk, durably, which is when the checkpoint is at its end.
 
 use crate::content::pending::{Held, Logged, padded};
 use crate::core::Core;

@@ -1,7 +1,7 @@
 //! The last blocks of what went home lately: who appends to a file within a block need not read it.
 //!
-//! What it keeps true: an entry is the content of a block that is in use, of the birth that it is asked for with. It goes when
-//! the block is given up, and the oldest go when there are too many.
+//! What it keeps true: an entry is the content of a block that is in use, of the birth that it is
+//! asked for with. It goes when the block is given up, and the oldest go when there are too many.
 
 use crate::content::pending::{padded, trimmed, weight};
 use alloc::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The fast disk of a mounted volume comes and goes.
 //!
-//! It goes when the big disk has everything. It comes back as one that joins at a mount does: with its copies, which are compared
-//! with checksums as always, and with an empty log.
+//! It goes when the big disk has everything. It comes back as one that joins at a mount does: with
+//! its copies, which are compared with checksums as always, and with an empty log.
 
 use crate::core::Core;
 use crate::device::options::NewFast;
@@ -74,7 +74,8 @@ impl TierDevice {
         if empty { self.attach_new_fast(finder.empty(before)?) } else { self.attach_fast(finder.known()?) }
     }
 
-    /// Brings everything to the big disk and goes on without the fast one, which can be taken away then.
+    /// Brings everything to the big disk and goes on without the fast one, which can be taken away
+    /// then.
     ///
     /// # Errors
     /// `Invalid` if there is none; `Media`, `ReadOnly`.
@@ -99,11 +100,12 @@ impl TierDevice {
         home.notice_loss()
     }
 
-    /// The fast disk of this volume takes part from now on, after it failed or was detached. Its copies are used, as far as what
-    /// they are of did not change.
+    /// The fast disk of this volume takes part from now on, after it failed or was detached. Its
+    /// copies are used, as far as what they are of did not change.
     ///
     /// # Errors
-    /// `Invalid` if there is one already, or if it is not a fast disk of this volume; `Corrupt`, `Media`, `ReadOnly`.
+    /// `Invalid` if there is one already, or if it is not a fast disk of this volume; `Corrupt`,
+    /// `Media`, `ReadOnly`.
     pub fn attach_fast(&self, disk: Box<dyn BlockDev>) -> Result<()> {
         self.take_fast(|core| open_fast(disk, &core.superblock, &core.options.fast))
     }

@@ -1,8 +1,9 @@
-//! The disks are told of blocks that hold nothing of value: a few requests at each checkpoint, the rest when there is
-//! nothing else to do.
+//! The disks are told of blocks that hold nothing of value: a few requests at each checkpoint, the
+//! rest when there is nothing else to do.
 //!
-//! What it keeps true: the big disk is told of a block only when the checkpoint that does without it is durable, the fast
-//! one when a snapshot of its map is that does not name it. A disk that refuses is not told again, and nothing fails.
+//! What it keeps true: the big disk is told of a block only when the checkpoint that does without
+//! it is durable, the fast one when a snapshot of its map is that does not name it. A disk that
+//! refuses is not told again, and nothing fails.
 
 use crate::commit::Volume;
 use crate::core::Core;
@@ -37,7 +38,8 @@ impl Volume {
 }
 
 impl Core {
-    /// The planted bug: the disk is told before the checkpoint that does without the blocks is durable.
+    /// The planted bug: the disk is told before the checkpoint that does without the blocks is
+    /// durable.
     pub fn discard_early(&mut self) {
         while let Some((first, count)) = self.space.unneeded.take() {
             _ = self.disks.big.lock().discard(first * BLOCK, count * BLOCK);

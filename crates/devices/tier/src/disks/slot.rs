@@ -1,6 +1,7 @@
 //! The place of the fast disk: it is there, or it is away for a reason.
 //!
-//! Whatever fails on the fast disk makes it away. Nothing depends on it: the big disk has everything.
+//! Whatever fails on the fast disk makes it away. Nothing depends on it: the big disk has
+//! everything.
 
 use crate::disks::wanted::{Part, Wanted, read_parts};
 use crate::fast::{Fast, Piece};
@@ -12,8 +13,8 @@ use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::Result;
 
-/// Copies made since the mount that do not match their checksums until the fast disk is given up. Older ones are dropped, and the
-/// blocks written anew.
+/// Copies made since the mount that do not match their checksums until the fast disk is given up.
+/// Older ones are dropped, and the blocks written anew.
 const MOST_MISMATCHES: u32 = 64;
 
 /// The fast disk, if there is one.
@@ -63,7 +64,8 @@ impl FastSlot {
         self.lost = Some(why);
     }
 
-    /// Reads what it has of all that is wanted at once, and notes of each block whether it is there and right.
+    /// Reads what it has of all that is wanted at once, and notes of each block whether it is there
+    /// and right.
     pub fn read(&mut self, wanted: &mut [Wanted]) {
         let Some(fast) = self.fast.as_mut() else { return };
         let mut parts: Vec<Part> = Vec::new();

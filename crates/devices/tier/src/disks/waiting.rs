@@ -1,8 +1,9 @@
 //! Writes that wait for the big disk: everybody reads them as if they were done.
 //!
-//! A checkpoint under way hands over all that it writes at once, in runs of blocks, and the disk takes one after the
-//! other when it has nothing else to do. So does a commit whose content goes to its place at once, and writes it when it has
-//! let go of the state. A run is dropped only when the disk has it, so a write that fails leaves it readable.
+//! A checkpoint under way hands over all that it writes at once, in runs of blocks, and the disk
+//! takes one after the other when it has nothing else to do. So does a commit whose content goes to
+//! its place at once, and writes it when it has let go of the state. A run is dropped only when the
+//! disk has it, so a write that fails leaves it readable.
 
 use crate::content::pending::Logged;
 use crate::disks::wanted::Wanted;
@@ -124,7 +125,8 @@ impl Waiting {
         Ok(())
     }
 
-    /// Adds content that the log of the fast disk has; what comes to lie in a row becomes one write.
+    /// Adds content that the log of the fast disk has; what comes to lie in a row becomes one
+    /// write.
     ///
     /// # Errors
     /// `Bug` as [`add`](Self::add).

@@ -1,4 +1,5 @@
-//! Stored blocks that somebody wants, from one disk or the other, in requests that do not wait for one another.
+//! Stored blocks that somebody wants, from one disk or the other, in requests that do not wait for
+//! one another.
 
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
 use crate::space::extent::Extent;
@@ -96,8 +97,8 @@ impl Wanted {
     }
 }
 
-/// Reads parts, which are in the order of what is wanted, all at once. Returns the blocks that could not be read, each as
-/// its number among those wanted and within.
+/// Reads parts, which are in the order of what is wanted, all at once. Returns the blocks that
+/// could not be read, each as its number among those wanted and within.
 pub fn read_parts(disk: &mut dyn BlockDev, wanted: &mut [Wanted], parts: &[Part], tag: IoTag) -> Vec<(usize, usize)> {
     let mut reads = Vec::new();
     let mut next = parts.iter().peekable();

@@ -1,8 +1,8 @@
 //! Admission: what is worth a write to the fast disk.
 //!
-//! Content that is read comes to the fast disk when it was asked for a second time within a window, never as part of a long
-//! sequential read, and only as long as the bytes that may be written a day last. Every refusal has a reason that is
-//! counted. Pure: time is handed in.
+//! Content that is read comes to the fast disk when it was asked for a second time within a window,
+//! never as part of a long sequential read, and only as long as the bytes that may be written a day
+//! last. Every refusal has a reason that is counted. Pure: time is handed in.
 
 use super::piece::{Piece, Refusal};
 use crate::policy::queue::Remembered;

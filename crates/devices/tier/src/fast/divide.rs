@@ -20,7 +20,8 @@ impl Fast {
         places.map(size).collect()
     }
 
-    /// Divides the sections anew, in proportion to the sizes; what is filled as the paper has it goes on so.
+    /// Divides the sections anew, in proportion to the sizes; what is filled as the paper has it
+    /// goes on so.
     ///
     /// # Errors
     /// As [`reconfigure`](Self::reconfigure).

@@ -1,9 +1,11 @@
 //! Where in a section content goes: blocks handed out and given back, no disk.
 //!
 //! A *section* is a row of *extents* of equal size. Two schemes fill them:
-//! * [`exact`]: runs of exactly as many blocks as asked for; small content shares an extent, and with a *stripe* the
-//!   extents of a stripe are filled one after another, so that they can be written in one go.
-//! * [`paper`]: extents divided into segments and sub-segments of powers of two, as paper 4 defines them.
+//! * [`exact`]: runs of exactly as many blocks as asked for; small content shares an extent, and
+//!   with a *stripe* the extents of a stripe are filled one after another, so that they can be
+//!   written in one go.
+//! * [`paper`]: extents divided into segments and sub-segments of powers of two, as paper 4 defines
+//!   them.
 //!
 //! What both keep true: no block is handed out twice, and what is given back is found again.
 
@@ -37,14 +39,15 @@ pub trait Allocate: Send {
     /// Blocks for new content, in its order. `None`, and nothing is changed, if there is no room.
     fn allocate(&mut self, blocks: u32) -> Option<Vec<Run>>;
 
-    /// Takes blocks from `end` on, right behind content that ends there, for what is appended to it; how many there
-    /// were, at most `blocks`.
+    /// Takes blocks from `end` on, right behind content that ends there, for what is appended to
+    /// it; how many there were, at most `blocks`.
     fn extend(&mut self, end: u64, blocks: u32) -> u32;
 
     /// Gives blocks back. Those that were not in use stay so.
     fn free(&mut self, run: Run);
 
-    /// Says that blocks are in use already, at a mount; false, and nothing is changed, if that cannot be.
+    /// Says that blocks are in use already, at a mount; false, and nothing is changed, if that
+    /// cannot be.
     fn take(&mut self, run: Run) -> bool;
 
     /// Blocks in all that can be handed out: those of whole units.
@@ -62,7 +65,8 @@ pub trait Allocate: Send {
     /// Blocks in use in the unit of that number.
     fn live(&self, unit: u32) -> u32;
 
-    /// Takes no more into units before the last `kept` that were opened: what collects writes has written them.
+    /// Takes no more into units before the last `kept` that were opened: what collects writes has
+    /// written them.
     fn seal(&mut self, kept: usize);
 }
 
@@ -102,8 +106,9 @@ impl Scheme {
         [Self::Exact, Self::Paper].into_iter().find(|scheme| scheme.name() == name)
     }
 
-    /// An empty section of `blocks` with extents of `extent_blocks`, a power of two. Exact allocation fills whole stripes of
-    /// `stripe_blocks` in order; without stripes (0 or 1) it uses every hole.
+    /// An empty section of `blocks` with extents of `extent_blocks`, a power of two. Exact
+    /// allocation fills whole stripes of `stripe_blocks` in order; without stripes (0 or 1) it uses
+    /// every hole.
     #[must_use]
     pub fn build(self, blocks: u64, extent_blocks: u32, stripe_blocks: u32) -> Box<dyn Allocate> {
         match self {

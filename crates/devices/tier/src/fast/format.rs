@@ -5,8 +5,9 @@
 //! [super A][super B] .. [log ring ..] [snapshot A ..][snapshot B ..] [section 0 ..][section 1 ..]
 //! ```
 //!
-//! A superblock ends with the checksum of what is before it. A snapshot is a block with the checksum of the entries behind
-//! it. Of two the one with the higher sequence counts, if it is sound. Numbers are little-endian.
+//! A superblock ends with the checksum of what is before it. A snapshot is a block with the
+//! checksum of the entries behind it. Of two the one with the higher sequence counts, if it is
+//! sound. Numbers are little-endian.
 
 use super::extent::Scheme;
 use crate::medium::bytes::{put_u16, put_u32, put_u64, take, take_array, take_u8, take_u16, take_u32, take_u64};
@@ -153,7 +154,8 @@ impl Superblock {
         take_u32(&mut rest)
     }
 
-    /// What `block` says of a disk of so many blocks; `None` if it is no sound superblock of this version.
+    /// What `block` says of a disk of so many blocks; `None` if it is no sound superblock of this
+    /// version.
     pub fn decode(block: &[u8], disk_blocks: u64) -> Option<Self> {
         let (body, sum) = block.split_at_checked(SECTOR_BYTES - 4)?;
         if Self::version_of(block)? != VERSION || crc32c(body).to_le_bytes() != sum {

@@ -86,8 +86,9 @@ impl Map {
         Some(copy)
     }
 
-    /// Takes a range of the big disk's blocks out; what was copied together with it stays, as copies of their own. Says
-    /// what went, and the keys of what is left of the copies that were cut, with their lengths.
+    /// Takes a range of the big disk's blocks out; what was copied together with it stays, as
+    /// copies of their own. Says what went, and the keys of what is left of the copies that were
+    /// cut, with their lengths.
     pub fn cut(&mut self, range: Range<u64>) -> (Vec<Gone>, Vec<(u64, u32)>) {
         let from = self.find(range.start).map_or(range.start, |(first, _)| first);
         let keys: Vec<u64> = if from < range.end {

@@ -1,8 +1,8 @@
 //! Objects that wait to be copied to the fast disk in the background.
 //!
-//! The list is bounded, and a move that was refused for a reason that time alone does not change is not tried again
-//! until somebody says that something has changed: movers of other systems run in circles on a full target
-//! (`research/hybrid-peers.md`, 1.1).
+//! The list is bounded, and a move that was refused for a reason that time alone does not change is
+//! not tried again until somebody says that something has changed: movers of other systems run in
+//! circles on a full target (`research/hybrid-peers.md`, 1.1).
 
 use super::piece::Refusal;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -79,7 +79,8 @@ impl Mover {
         }
     }
 
-    /// Something was given up, divided anew or placed elsewhere: what was hopeless may be tried again.
+    /// Something was given up, divided anew or placed elsewhere: what was hopeless may be tried
+    /// again.
     pub fn changed(&mut self) {
         self.changes += 1;
     }

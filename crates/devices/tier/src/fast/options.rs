@@ -52,8 +52,8 @@ impl SectionOptions {
 pub struct FastOptions {
     /// Bytes of the log ring.
     pub ring_bytes: u64,
-    /// Bytes of the erase block, or of the stripe over several, that writes are collected for: a power of two of at
-    /// least a block. One block for a disk to which alignment means nothing.
+    /// Bytes of the erase block, or of the stripe over several, that writes are collected for: a
+    /// power of two of at least a block. One block for a disk to which alignment means nothing.
     pub stripe_bytes: u64,
     /// The sections, at least one.
     pub sections: Vec<SectionOptions>,
@@ -100,8 +100,9 @@ impl Default for FastSettings {
 }
 
 impl FastOptions {
-    /// The usual division of a disk of `bytes`: a 32nd for the log, because whichever log is half full ends with a
-    /// checkpoint of the big disk; but at least the 4 MiB of the paper, and not more than 64 MiB.
+    /// The usual division of a disk of `bytes`: a 32nd for the log, because whichever log is half
+    /// full ends with a checkpoint of the big disk; but at least the 4 MiB of the paper, and not
+    /// more than 64 MiB.
     #[must_use]
     pub fn for_disk(bytes: u64) -> Self {
         let usual = Self::default();
@@ -110,8 +111,8 @@ impl FastOptions {
         Self { ring_bytes, stripe_bytes, ..usual }
     }
 
-    /// The same where durable changes return as soon as one disk has them: the log is the first home of content there, so it
-    /// gets a quarter of the disk, but not more than 512 MiB.
+    /// The same where durable changes return as soon as one disk has them: the log is the first
+    /// home of content there, so it gets a quarter of the disk, but not more than 512 MiB.
     #[must_use]
     pub fn for_first_home(bytes: u64) -> Self {
         let usual = Self::for_disk(bytes);

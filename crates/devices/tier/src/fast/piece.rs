@@ -1,4 +1,5 @@
-//! What the core speaks of with the fast disk: pieces of content, and reasons why one is not copied.
+//! What the core speaks of with the fast disk: pieces of content, and reasons why one is not
+//! copied.
 
 use onode_object::{Placement, Target};
 

@@ -74,7 +74,8 @@ impl Fast {
         all
     }
 
-    /// Blocks that content of a placement class can fill in its section; `None` if it bypasses the fast disk.
+    /// Blocks that content of a placement class can fill in its section; `None` if it bypasses the
+    /// fast disk.
     #[must_use]
     pub fn capacity(&self, class: u16) -> Option<u64> {
         let piece = Piece { block: 0, born: 0, blocks: 1, object: 0, index: 0, class };

@@ -1,9 +1,10 @@
 //! Room for copies: which of those that there are go.
 //!
-//! Room is made for many copies at once, because each time costs a snapshot: what was given up may be overwritten only
-//! when no durable snapshot names it any more. Where holes are filled, the copies go that the policy names. Where stripes are
-//! filled whole they are emptied whole: those first that hold little of what is hot and were filled long ago; the hot is moved
-//! and counts as new, so that it has to be used again before the next time.
+//! Room is made for many copies at once, because each time costs a snapshot: what was given up may
+//! be overwritten only when no durable snapshot names it any more. Where holes are filled, the
+//! copies go that the policy names. Where stripes are filled whole they are emptied whole: those
+//! first that hold little of what is hot and were filled long ago; the hot is moved and counts as
+//! new, so that it has to be used again before the next time.
 
 use super::map::Copy;
 use super::section::Section;
@@ -46,7 +47,8 @@ impl Fast {
         self.sections.get(number).map_or(0, |section| section.allocator.room())
     }
 
-    /// Makes room for `blocks` in a section, and for more at once if there was too little; false if that cannot be.
+    /// Makes room for `blocks` in a section, and for more at once if there was too little; false if
+    /// that cannot be.
     pub(super) fn make_room(&mut self, number: usize, blocks: u64) -> Result<bool> {
         let Some(section) = self.sections.get(number) else { return Ok(false) };
         if section.allocator.room() >= blocks + section.low_water() {
@@ -159,7 +161,8 @@ impl Fast {
         Ok(())
     }
 
-    /// Moves a copy within its section. Whether its bytes are right is found out when they are read.
+    /// Moves a copy within its section. Whether its bytes are right is found out when they are
+    /// read.
     fn move_copy(&mut self, number: usize, key: u64, copy: Copy) -> Result<()> {
         let mut data = alloc::vec![0; copy.blocks as usize * BLOCK as usize];
         if !self.collection.read(copy.fast, &mut data) {

@@ -1,4 +1,5 @@
-//! One section at work: its blocks, the order in which its copies go, and blocks that wait for a snapshot.
+//! One section at work: its blocks, the order in which its copies go, and blocks that wait for a
+//! snapshot.
 
 use super::extent::{Allocate, Run, Scheme};
 use super::format::SectionPlace;
@@ -59,8 +60,8 @@ impl Section {
         Run { start: fast - self.place.first, blocks }
     }
 
-    /// Places for content, in its order, none of them across the border of an extent: what is used of a large piece
-    /// stays and goes apart from the rest of it.
+    /// Places for content, in its order, none of them across the border of an extent: what is used
+    /// of a large piece stays and goes apart from the rest of it.
     pub fn allocate(&mut self, blocks: u32, tick: u64) -> Option<Vec<Run>> {
         let (unit, extent) = (u64::from(self.allocator.unit_blocks()), u64::from(self.place.extent_blocks));
         let mut places = Vec::new();
@@ -107,7 +108,8 @@ impl Section {
         !self.quarantine.is_empty()
     }
 
-    /// Blocks of the unit that is being filled: it is written when it is full. `None` where blocks are written as they come.
+    /// Blocks of the unit that is being filled: it is written when it is full. `None` where blocks
+    /// are written as they come.
     pub fn open_unit(&self) -> Option<Range<u64>> {
         let tail = self.tail.filter(|_| self.in_order)?;
         let range = self.unit_range(tail);

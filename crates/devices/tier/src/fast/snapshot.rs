@@ -1,7 +1,8 @@
 //! Snapshots of the map, in two slots in turn.
 //!
-//! A snapshot is a hint that ages: its entries are checked against the tree and the checksums on the big disk before they
-//! count. What makes an old one harmless is that blocks given up after it stay as they were until the next is durable.
+//! A snapshot is a hint that ages: its entries are checked against the tree and the checksums on
+//! the big disk before they count. What makes an old one harmless is that blocks given up after it
+//! stay as they were until the next is durable.
 
 use super::format::{Division, ENTRY_BYTES, MapEntry, SnapshotHead};
 use super::map::Copy;
@@ -18,7 +19,8 @@ use onode_object::Result;
 const PIECE_BYTES: usize = 1 << 20;
 
 impl Fast {
-    /// Writes the map, makes it and all copies written so far durable, and frees what was given up before.
+    /// Writes the map, makes it and all copies written so far durable, and frees what was given up
+    /// before.
     ///
     /// # Errors
     /// `Media`: nothing was freed, and the fast disk should be given up.
@@ -60,8 +62,8 @@ impl Fast {
         Ok(())
     }
 
-    /// Tells the disk of blocks that nobody needs, in `most` requests at most, and returns how many there were. A disk that
-    /// refuses is not told again.
+    /// Tells the disk of blocks that nobody needs, in `most` requests at most, and returns how many
+    /// there were. A disk that refuses is not told again.
     pub fn tell(&mut self, most: u32) -> u32 {
         let mut done = 0;
         for section in &mut self.sections {

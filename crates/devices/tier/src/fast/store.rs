@@ -74,7 +74,8 @@ impl Fast {
         Ok(Ok(()))
     }
 
-    /// Places for content, with room made for it; what is free may be in pieces too small, and then more goes.
+    /// Places for content, with room made for it; what is free may be in pieces too small, and then
+    /// more goes.
     fn places(&mut self, number: usize, blocks: u32) -> Result<Option<Vec<Run>>> {
         for times in [1, 4, 16] {
             if !self.make_room(number, u64::from(blocks) * times)? {

@@ -1,8 +1,9 @@
 //! Reads nodes of the tree, several at once when they are wanted one behind the other.
 //!
-//! A checkpoint writes the nodes that changed in the order of their keys, so the leaves of a file that was written from
-//! front to back lie close together. Read one at a time they cost a hard disk two seeks for every few MiB of content:
-//! there, and back to the content. So a node that lies a little behind the one before is read with what follows it.
+//! A checkpoint writes the nodes that changed in the order of their keys, so the leaves of a file
+//! that was written from front to back lie close together. Read one at a time they cost a hard disk
+//! two seeks for every few MiB of content: there, and back to the content. So a node that lies a
+//! little behind the one before is read with what follows it.
 
 use crate::disks::Disks;
 use crate::index::miss::{Miss, NodeMiss, lacks};
@@ -29,8 +30,8 @@ pub struct NodeReader {
     before: u64,
     /// Where what was read ahead begins.
     first: u64,
-    /// What was read ahead. It may be of another time than the reference to a node: only its checksum says that it is
-    /// the node that is meant.
+    /// What was read ahead. It may be of another time than the reference to a node: only its
+    /// checksum says that it is the node that is meant.
     ahead: Vec<u8>,
     /// A node that is not in memory is not read here: [`miss`](Self::miss) says what is lacking.
     pub can_miss: bool,
@@ -75,7 +76,8 @@ impl NodeReader {
         self.before = miss.block;
     }
 
-    /// What was given of a node, if it was that which was lacking; and if it is that which is wanted.
+    /// What was given of a node, if it was that which was lacking; and if it is that which is
+    /// wanted.
     fn take_given(&mut self, block: u64, crc: u32) -> Option<Option<Vec<u8>>> {
         let (miss, bytes) = self.given.take()?;
         (miss.block == block && miss.crc == crc).then(|| bytes.filter(|bytes| crc32c(bytes) == crc))

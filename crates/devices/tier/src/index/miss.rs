@@ -1,11 +1,12 @@
 //! What a walk under the lock of the state lacks is read without that lock.
 //!
-//! A walk that comes to a node, or a change to a block of content, that is not in memory does not wait for the disk: it ends,
-//! says what it lacks, and begins anew when that was read. What it has read before stays in memory, so it comes further each
-//! time. Nothing is changed before all is there that the change needs.
+//! A walk that comes to a node, or a change to a block of content, that is not in memory does not
+//! wait for the disk: it ends, says what it lacks, and begins anew when that was read. What it has
+//! read before stays in memory, so it comes further each time. Nothing is changed before all is
+//! there that the change needs.
 //!
-//! What it keeps true: what was read counts only with the checksum that the walk wants. Damage is told of only by who reads
-//! under the lock, where nothing moves.
+//! What it keeps true: what was read counts only with the checksum that the walk wants. Damage is
+//! told of only by who reads under the lock, where nothing moves.
 
 use crate::commit::Volume;
 use crate::content::plan::{Found, ReadPlan, Source};
@@ -18,8 +19,8 @@ use alloc::vec::Vec;
 use onode_media::IoTag;
 use onode_object::{Error, ErrorKind, Result};
 
-/// Walks of one request that end for want of something; then it goes on under the lock. Others may drop from memory what it
-/// read, for ever.
+/// Walks of one request that end for want of something; then it goes on under the lock. Others may
+/// drop from memory what it read, for ever.
 const MOST_MISSES: u32 = 4096;
 
 /// What is lacking.
@@ -78,8 +79,8 @@ impl Miss {
 }
 
 impl Volume {
-    /// Does something under the lock of the state that can be begun anew as long as it fails. It gets the blocks that were read
-    /// for it.
+    /// Does something under the lock of the state that can be begun anew as long as it fails. It
+    /// gets the blocks that were read for it.
     ///
     /// # Errors
     /// Those of `act`.

@@ -1,4 +1,5 @@
-//! What there is: objects, their attributes, and which ranges of one hold data, stored and pending blocks together.
+//! What there is: objects, their attributes, and which ranges of one hold data, stored and pending
+//! blocks together.
 
 use crate::core::Core;
 use crate::index::node::{Key, Space as Part};

@@ -1,11 +1,13 @@
 //! The copy-on-write B+tree that holds everything but large content.
 //!
-//! Nodes are changed in memory, get new blocks at the checkpoint, and keep their old ones until that is durable. A
-//! reference holds the checksum of the node it names. Changed nodes stay in memory until the checkpoint; what is as on
-//! the medium may be dropped by [`Tree::evict`] at any time between operations.
+//! Nodes are changed in memory, get new blocks at the checkpoint, and keep their old ones until
+//! that is durable. A reference holds the checksum of the node it names. Changed nodes stay in
+//! memory until the checkpoint; what is as on the medium may be dropped by [`Tree::evict`] at any
+//! time between operations.
 //!
-//! An operation that cannot read a node fails and changes nothing. What one operation has read, the next does not read
-//! again unless something was evicted in between: so looking at everything first makes a series of changes safe.
+//! An operation that cannot read a node fails and changes nothing. What one operation has read, the
+//! next does not read again unless something was evicted in between: so looking at everything first
+//! makes a series of changes safe.
 
 mod edit;
 mod pack;
@@ -137,8 +139,8 @@ impl Tree {
         }
     }
 
-    /// Drops nodes that could be read again until at most `most` are in memory, as far as that goes: those first that
-    /// were not used since the last time.
+    /// Drops nodes that could be read again until at most `most` are in memory, as far as that
+    /// goes: those first that were not used since the last time.
     pub fn evict(&mut self, most: u64) {
         for all in [false, true] {
             if self.counts.cached <= most {

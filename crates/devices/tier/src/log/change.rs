@@ -1,4 +1,5 @@
-//! What the log holds: mutations as they came, but large content by the place that it was written to.
+//! What the log holds: mutations as they came, but large content by the place that it was written
+//! to.
 
 use crate::medium::bytes::take_u8;
 use crate::space::extent::Extent;

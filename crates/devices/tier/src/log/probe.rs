@@ -1,7 +1,7 @@
 //! Reads blocks in which records of a log are looked for.
 //!
-//! What it keeps true: only a sector that the disk lost, as a cut may leave one, counts as a block without a record. A disk
-//! that fails stops the search: what it did not show may be acknowledged.
+//! What it keeps true: only a sector that the disk lost, as a cut may leave one, counts as a block
+//! without a record. A disk that fails stops the search: what it did not show may be acknowledged.
 
 use crate::medium::layout::BLOCK;
 use onode_media::{BlockDev, Error, IoTag, MediaErrorKind};

@@ -75,8 +75,8 @@ pub fn header(block: &[u8]) -> Option<Header> {
 /// Blocks of a record that are looked at together.
 const PIECE_BLOCKS: u64 = 64;
 
-/// Whether the record that begins with `block` has its checksum. `read` reads more blocks of it, counted from its first; it is
-/// never in memory as a whole.
+/// Whether the record that begins with `block` has its checksum. `read` reads more blocks of it,
+/// counted from its first; it is never in memory as a whole.
 pub fn is_sound(header: &Header, block: &[u8], read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> bool {
     let end = HEADER_BYTES + header.length as usize;
     let mut sum = crc32c(block.get(8..end.min(BLOCK_BYTES)).unwrap_or_default());

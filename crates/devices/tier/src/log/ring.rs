@@ -1,8 +1,8 @@
 //! A log ring: records one behind the other in whole blocks, none across the end.
 //!
-//! A record that does not fit before the end stands at the beginning, and a ring may leave a gap behind what was waited
-//! for. What lies behind the last checkpoint is never
-//! overwritten. Records are appended in memory and written in one request as far as they lie in a row.
+//! A record that does not fit before the end stands at the beginning, and a ring may leave a gap
+//! behind what was waited for. What lies behind the last checkpoint is never overwritten. Records
+//! are appended in memory and written in one request as far as they lie in a row.
 
 use crate::log::record::{self, HEADER_BYTES, Header};
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
@@ -37,8 +37,8 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// The ring of `blocks` from `first` on; the next record stands at `position`. Behind what was waited for `gap` blocks
-    /// are left out.
+    /// The ring of `blocks` from `first` on; the next record stands at `position`. Behind what was
+    /// waited for `gap` blocks are left out.
     #[must_use]
     pub fn new(first: u64, blocks: u64, position: u64, gap: u64) -> Self {
         Self { first, blocks, gap, position, ..Self::default() }
@@ -158,7 +158,8 @@ impl Ring {
     }
 }
 
-/// A record that was found. Its content stays on the disk until it is asked for: a log may be larger than memory.
+/// A record that was found. Its content stays on the disk until it is asked for: a log may be
+/// larger than memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
     /// What it says of itself.
@@ -170,7 +171,8 @@ pub struct Found {
 }
 
 impl Found {
-    /// Its content, from the ring that begins at `first`; `None` if that cannot be read as it was any more.
+    /// Its content, from the ring that begins at `first`; `None` if that cannot be read as it was
+    /// any more.
     pub fn payload(&self, first: u64, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> Option<Vec<u8>> {
         let mut bytes = vec![0; record::blocks_of(self.header.length as usize) as usize * BLOCK_BYTES];
         if !read(first + self.position, &mut bytes) {
@@ -183,9 +185,9 @@ impl Found {
     }
 }
 
-/// Reads the records behind `from` in the ring of `blocks` from `first` on, with its gap and the multiple that records
-/// begin at behind a checkpoint, as far as they are sound and follow each other. A block that cannot be read ends
-/// them.
+/// Reads the records behind `from` in the ring of `blocks` from `first` on, with its gap and the
+/// multiple that records begin at behind a checkpoint, as far as they are sound and follow each
+/// other. A block that cannot be read ends them.
 pub fn scan(
     (first, blocks, gap, stripe): (u64, u64, u64, u64),
     from: Mark,
@@ -212,8 +214,9 @@ pub fn scan(
     }
 }
 
-/// The last record that those in the ring behind `newest` call durable, as `says` tells of their headers: more than `newest` if
-/// one of them was lost. Records of sessions before `session` are left from a history that was given up.
+/// The last record that those in the ring behind `newest` call durable, as `says` tells of their
+/// headers: more than `newest` if one of them was lost. Records of sessions before `session` are
+/// left from a history that was given up.
 pub fn said_durable(
     (first, blocks): (u64, u64),
     (newest, session): (u64, u64),

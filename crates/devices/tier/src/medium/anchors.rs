@@ -1,8 +1,10 @@
-//! Superblocks written: two copies at the start of the big disk, one after the other, and one at its end.
+//! Superblocks written: two copies at the start of the big disk, one after the other, and one at
+//! its end.
 //!
-//! What it keeps true: one copy is durable before the other is touched, so that a cut never finds both half written. Which is
-//! written first alternates. The second write of a time needs no flush: it is over the copy that is not relied upon. Nobody acts
-//! on what a superblock is to say before it is durable.
+//! What it keeps true: one copy is durable before the other is touched, so that a cut never finds
+//! both half written. Which is written first alternates. The second write of a time needs no flush:
+//! it is over the copy that is not relied upon. Nobody acts on what a superblock is to say before
+//! it is durable.
 
 use crate::commit::home::Home;
 use crate::recover::mount::far_copy;
@@ -42,7 +44,8 @@ impl Home<'_> {
         }
     }
 
-    /// Something changes after the volume was closed: no superblock says that it is, before that change is durable.
+    /// Something changes after the volume was closed: no superblock says that it is, before that
+    /// change is durable.
     ///
     /// # Errors
     /// `Media`.
@@ -76,7 +79,8 @@ impl Home<'_> {
         self.write_all_superblocks().map_err(|error| self.fail(error))
     }
 
-    /// Says on the big disk that from now on the fast one may hold changes that were acknowledged and that it has not.
+    /// Says on the big disk that from now on the fast one may hold changes that were acknowledged
+    /// and that it has not.
     ///
     /// # Errors
     /// `Media` of the big disk.
@@ -93,7 +97,8 @@ impl Home<'_> {
         Ok(())
     }
 
-    /// Writes a newer superblock over the copy that may not be durable. Returns its sequence, and which copy that is.
+    /// Writes a newer superblock over the copy that may not be durable. Returns its sequence, and
+    /// which copy that is.
     ///
     /// # Errors
     /// `Media`.

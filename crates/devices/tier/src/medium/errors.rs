@@ -25,7 +25,8 @@ pub fn wrong_part(detail: impl Into<String>) -> Error {
     Error::new(ErrorKind::WrongPart, detail)
 }
 
-/// Something that always holds does not. The change that met it is not made, and no other one after it.
+/// Something that always holds does not. The change that met it is not made, and no other one after
+/// it.
 pub fn bug(detail: impl Into<String>) -> Error {
     Error::new(ErrorKind::Bug, detail)
 }

@@ -1,4 +1,5 @@
-//! Where things lie on the big disk: superblocks, log ring, bitmap, then the blocks of nodes and content.
+//! Where things lie on the big disk: superblocks, log ring, bitmap, then the blocks of nodes and
+//! content.
 
 use crate::medium::errors::invalid;
 use alloc::format;
@@ -23,7 +24,8 @@ const USUAL_RING: u64 = (4 << 20) / BLOCK;
 const LARGE_RING: u64 = (64 << 20) / BLOCK;
 /// A ring of so many blocks has room to leave some out.
 const SPARSE_RING: u64 = (16 << 20) / BLOCK;
-/// While a host waits for a record and makes the next one, about a fiftieth of a turn, this much of a track passes.
+/// While a host waits for a record and makes the next one, about a fiftieth of a turn, this much of
+/// a track passes.
 const GAP: u64 = (32 << 10) / BLOCK;
 
 /// The division of a disk of `blocks`.
@@ -33,8 +35,8 @@ pub struct Layout {
     pub blocks: u64,
     /// Blocks of the log ring.
     pub ring_blocks: u64,
-    /// Blocks left out behind a record that somebody waited for. The block right behind it has just gone by under the
-    /// heads of a hard disk, and a record there would wait for a whole turn.
+    /// Blocks left out behind a record that somebody waited for. The block right behind it has just
+    /// gone by under the heads of a hard disk, and a record there would wait for a whole turn.
     pub ring_gap: u64,
 }
 
@@ -109,7 +111,8 @@ impl Layout {
         if share > 16_384 { 16_384 } else { share }
     }
 
-    /// Blocks kept back so that a change that fits finds room for the nodes on its way, whose old blocks stay until a checkpoint.
+    /// Blocks kept back so that a change that fits finds room for the nodes on its way, whose old
+    /// blocks stay until a checkpoint.
     #[must_use]
     pub const fn working_blocks(&self) -> u64 {
         let share = 24 + self.usable_blocks() / 256;

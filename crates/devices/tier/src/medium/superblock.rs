@@ -1,4 +1,5 @@
-//! The superblock: where the last checkpoint and the log behind it are. Two copies, the newest sound one counts.
+//! The superblock: where the last checkpoint and the log behind it are. Two copies, the newest
+//! sound one counts.
 
 use crate::fast::extent::Scheme;
 use crate::fast::format::{Division, SectionPlace};
@@ -71,7 +72,8 @@ pub struct Superblock {
     pub objects: u64,
     /// The first id that was never handed out.
     pub next_id: u64,
-    /// Where the log behind the checkpoint begins; the sequence is that of the record before, as is the chain.
+    /// Where the log behind the checkpoint begins; the sequence is that of the record before, as is
+    /// the chain.
     pub tail: Mark,
     /// Checksum of the state of the bitmap.
     pub bitmap_digest: u32,
@@ -217,7 +219,8 @@ impl Superblock {
     }
 }
 
-/// A byte that says whether there is one, the places, and those of the sections, whose names stand before.
+/// A byte that says whether there is one, the places, and those of the sections, whose names stand
+/// before.
 fn put_division(out: &mut Vec<u8>, division: Option<&Division>) {
     let Some(division) = division else { return out.push(0) };
     out.push(1);

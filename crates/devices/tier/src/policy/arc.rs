@@ -1,5 +1,5 @@
-//! ARC: what was used once and what was used again, each in the order of use, with a border between them that moves
-//! towards the side whose victims are asked for again.
+//! ARC: what was used once and what was used again, each in the order of use, with a border between
+//! them that moves towards the side whose victims are asked for again.
 
 use super::Policy;
 use super::lists::Lists;

@@ -1,8 +1,9 @@
 //! The multi-level queue of paper 4 (section 3.5).
 //!
-//! The paper names neither the levels nor what happens to what is not used any more. Here the level is the logarithm of
-//! the references, an entry sinks a level when it was not used for a lifetime, and the oldest of the lowest level that
-//! holds anything goes first, one entry at a time: the paper empties the whole level (`research/hybrid-peers.md` 24).
+//! The paper names neither the levels nor what happens to what is not used any more. Here the level
+//! is the logarithm of the references, an entry sinks a level when it was not used for a lifetime,
+//! and the oldest of the lowest level that holds anything goes first, one entry at a time: the
+//! paper empties the whole level (`research/hybrid-peers.md` 24).
 
 use super::Policy;
 use super::lists::Lists;

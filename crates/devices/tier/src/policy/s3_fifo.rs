@@ -1,5 +1,5 @@
-//! S3-FIFO: a small queue that most leaves again at once, a main queue with second chances, and a list of what left
-//! the small one.
+//! S3-FIFO: a small queue that most leaves again at once, a main queue with second chances, and a
+//! list of what left the small one.
 
 use super::Policy;
 use super::lists::Lists;

@@ -61,9 +61,9 @@ fn zipf(keys: u64, requests: usize, prng: &mut Prng) -> Vec<u64> {
         .collect()
 }
 
-/// Rounds of requests to hot keys, which fill four fifths of the cache, and a scan of ten times the cache over keys that
-/// never come again: a backup of all of a big disk that is ten times the fast one. During the scan one request of ten goes to a
-/// hot key all the same.
+/// Rounds of requests to hot keys, which fill four fifths of the cache, and a scan of ten times the
+/// cache over keys that never come again: a backup of all of a big disk that is ten times the fast
+/// one. During the scan one request of ten goes to a hot key all the same.
 fn scan_and_hot(entries: u64, requests: usize, prng: &mut Prng) -> Vec<u64> {
     let hot = entries * 4 / 5;
     let mut next_cold = 1 << 40;
@@ -85,7 +85,8 @@ fn scan_and_hot(entries: u64, requests: usize, prng: &mut Prng) -> Vec<u64> {
     keys
 }
 
-/// Nine requests of ten to a window of half the cache's entries, which moves by a fiftieth every two times as many requests.
+/// Nine requests of ten to a window of half the cache's entries, which moves by a fiftieth every
+/// two times as many requests.
 fn moving(entries: u64, requests: usize, prng: &mut Prng) -> Vec<u64> {
     let window = entries / 2;
     let step = (window / 50).max(1);

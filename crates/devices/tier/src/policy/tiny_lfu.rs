@@ -1,8 +1,10 @@
-//! Estimated frequency: what comes stays only if it was asked for more often than what would have to go.
+//! Estimated frequency: what comes stays only if it was asked for more often than what would have
+//! to go.
 //!
-//! A small window takes everything new, so that a burst of requests to one key is served. What leaves the window
-//! competes with the coldest of the rest, which is divided in what was used since it came and what was not. Frequencies
-//! are counted in a sketch of few bits a key and halved from time to time, so that the past is forgotten.
+//! A small window takes everything new, so that a burst of requests to one key is served. What
+//! leaves the window competes with the coldest of the rest, which is divided in what was used since
+//! it came and what was not. Frequencies are counted in a sketch of few bits a key and halved from
+//! time to time, so that the past is forgotten.
 
 use super::Policy;
 use super::lists::Lists;
@@ -48,8 +50,8 @@ impl Sketch {
         self.places(key).into_iter().filter_map(|place| self.counts.get(place)).min().copied().unwrap_or(0)
     }
 
-    /// Counts a request; `entries` is how many keys there are to tell apart. After ten for each of them, or of `usual`, counts
-    /// are halved.
+    /// Counts a request; `entries` is how many keys there are to tell apart. After ten for each of
+    /// them, or of `usual`, counts are halved.
     fn add(&mut self, key: u64, entries: usize, usual: u64) {
         if entries * 2 > self.width {
             self.widen((entries * 4).next_power_of_two());
@@ -69,8 +71,8 @@ impl Sketch {
         }
     }
 
-    /// Gives each row `width` counts. A key's place in a row is a rest by its width, so each count goes to all the places that
-    /// its keys may have now.
+    /// Gives each row `width` counts. A key's place in a row is a rest by its width, so each count
+    /// goes to all the places that its keys may have now.
     fn widen(&mut self, width: usize) {
         let rows = self.counts.chunks_exact(self.width);
         self.counts = rows.flat_map(|row| row.iter().copied().cycle().take(width)).collect();
@@ -89,8 +91,8 @@ impl TinyLfu {
         Self { lists: Lists::new(), sketch: Sketch::new(), capacity }
     }
 
-    /// `key` was asked for. While few large pieces fill what there is, they must not make small ones be forgotten that
-    /// come in their place.
+    /// `key` was asked for. While few large pieces fill what there is, they must not make small
+    /// ones be forgotten that come in their place.
     fn asked(&mut self, key: u64) {
         self.sketch.add(key, self.lists.len(), self.capacity / USUAL_SIZE);
     }
@@ -169,7 +171,8 @@ impl Policy for TinyLfu {
         self.lists.take(key);
     }
 
-    /// Asked for more than once of late, and more often than what goes first: in which list it waits is chance.
+    /// Asked for more than once of late, and more often than what goes first: in which list it
+    /// waits is chance.
     fn is_hot(&self, key: u64) -> bool {
         let coldest = self.coldest().map_or(0, |coldest| self.sketch.count(coldest));
         self.contains(key) && self.sketch.count(key) > coldest.max(1)

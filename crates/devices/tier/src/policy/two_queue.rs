@@ -1,5 +1,5 @@
-//! 2Q: what was used once waits in a queue of a quarter; only what is asked for again after it left that queue is kept
-//! among the rest, in the order of use.
+//! 2Q: what was used once waits in a queue of a quarter; only what is asked for again after it left
+//! that queue is kept among the rest, in the order of use.
 
 use super::Policy;
 use super::lists::Lists;

@@ -1,8 +1,9 @@
 //! What a mount would lose, and whether that is consented to.
 //!
-//! The big disk knows whether the fast one may hold changes that were acknowledged and never came home: it says so, durably,
-//! before the first of them is acknowledged, and takes it back when the volume is closed in order. Whoever mounts and cannot have
-//! them is told what is missing, before anything is changed.
+//! The big disk knows whether the fast one may hold changes that were acknowledged and never came
+//! home: it says so, durably, before the first of them is acknowledged, and takes it back when the
+//! volume is closed in order. Whoever mounts and cannot have them is told what is missing, before
+//! anything is changed.
 
 use crate::core::Core;
 use crate::medium::superblock::Superblock;

@@ -1,8 +1,10 @@
-//! The fast disk joins at the mount: what its log has that the big one's lacks, and whether both tell the truth.
+//! The fast disk joins at the mount: what its log has that the big one's lacks, and whether both
+//! tell the truth.
 //!
-//! Records are taken from the fast disk only if the big disk knows it as the one that took part last and its records go
-//! on where the big disk's end. Everything else on it is dropped and reported. Its copies stay of use in all cases: they
-//! are named by what only the big disk says, and compared with its checksums.
+//! Records are taken from the fast disk only if the big disk knows it as the one that took part
+//! last and its records go on where the big disk's end. Everything else on it is dropped and
+//! reported. Its copies stay of use in all cases: they are named by what only the big disk says,
+//! and compared with its checksums.
 
 use crate::commit::home::Home;
 use crate::core::Core;
@@ -21,7 +23,8 @@ use onode_object::{Condition, Result, Severity};
 /// What the fast disk brings.
 #[derive(Debug, Default)]
 pub struct Joined {
-    /// Records of the history that the big disk tells of, or goes on with: the first as those of the big disk are.
+    /// Records of the history that the big disk tells of, or goes on with: the first as those of
+    /// the big disk are.
     pub records: Vec<Found>,
     /// The first block of its log.
     pub first: u64,
@@ -46,7 +49,8 @@ struct Seen {
     said_by_fast: u64,
 }
 
-/// Looks through the log of the fast disk; `None` if there is none, or if it fails, and then it is away.
+/// Looks through the log of the fast disk; `None` if there is none, or if it fails, and then it is
+/// away.
 fn look(core: &Core) -> Option<Seen> {
     let (state, tail) = (core.superblock.fast, core.superblock.tail);
     let mut slot = core.disks.fast.lock();
@@ -72,7 +76,8 @@ fn look(core: &Core) -> Option<Seen> {
     })
 }
 
-/// Compares the logs of both disks. `said_by_big` is the last record that the big disk's log calls durable there.
+/// Compares the logs of both disks. `said_by_big` is the last record that the big disk's log calls
+/// durable there.
 ///
 /// # Errors
 /// `Loss` if less is there than was promised, and that is not consented to.
@@ -87,7 +92,8 @@ pub fn compare(core: &mut Core, on_big: &[Found], said_by_big: u64) -> Result<Jo
         return Ok(Joined::default());
     };
     let is_same = identity.own == state.uuid;
-    // A superblock of an earlier join is one that was damaged since: the records say themselves that they go on from here.
+    // A superblock of an earlier join is one that was damaged since: the records say themselves
+    // that they go on from here.
     let is_current = state.is_attached && is_same && identity.session <= state.session;
     let mut joined = Joined { session: identity.session, first, ..Joined::default() };
     if identity.session > core.superblock.session {
@@ -136,7 +142,8 @@ pub fn compare(core: &mut Core, on_big: &[Found], said_by_big: u64) -> Result<Jo
     Ok(joined)
 }
 
-/// The session of what stands in a log: what is older than its newest record, or than the checkpoint, is of no more use.
+/// The session of what stands in a log: what is older than its newest record, or than the
+/// checkpoint, is of no more use.
 pub fn session_of(core: &Core, found: &[Found]) -> u64 {
     found.last().map_or(0, |it| it.header.session).max(core.superblock.checkpoint >> 32)
 }
@@ -153,7 +160,8 @@ fn count_behind(found: &[Found], sequence: u64) -> u64 {
     found.iter().filter(|it| it.header.sequence > sequence).count() as u64
 }
 
-/// Whether each disk has what the other one's records say was durable on it, and one of them the `newest` that was said to be.
+/// Whether each disk has what the other one's records say was durable on it, and one of them the
+/// `newest` that was said to be.
 fn check_claims(
     core: &mut Core,
     on_big: &[Found],

@@ -79,21 +79,24 @@ pub fn format_big(big: &mut dyn BlockDev, options: &FormatOptions) -> Result<()>
     big.flush().map_err(failed)
 }
 
-/// Where the copy of the superblock lies that is far from the others: at the end of the disk, if the volume leaves that free.
+/// Where the copy of the superblock lies that is far from the others: at the end of the disk, if
+/// the volume leaves that free.
 #[must_use]
 pub const fn far_copy(bytes: u64, layout: &Layout) -> Option<u64> {
     let blocks = bytes / BLOCK;
     if blocks > layout.blocks { Some(blocks - 1) } else { None }
 }
 
-/// The newest sound superblock of a big disk, and the block it lies in. The one at the end counts only if those at the start
-/// are damaged.
+/// The newest sound superblock of a big disk, and the block it lies in. The one at the end counts
+/// only if those at the start are damaged.
 ///
 /// # Errors
-/// `Invalid` if this is no volume of this kind or one of another version, `Corrupt` if all copies are damaged.
+/// `Invalid` if this is no volume of this kind or one of another version, `Corrupt` if all copies
+/// are damaged.
 pub fn read_superblock(big: &mut dyn BlockDev) -> Result<(Superblock, u64)> {
     let mut found: Option<(Superblock, u64)> = None;
-    // Sound, and of a format that is not known: what this version left at the end is not the state of the volume.
+    // Sound, and of a format that is not known: what this version left at the end is not the state
+    // of the volume.
     let mut is_newer = false;
     let mut version = None;
     let end = (big.bytes() / BLOCK).saturating_sub(1);
@@ -185,7 +188,8 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions)
     Ok(volume)
 }
 
-/// Only the superblock at the end of the disk is left: it is as old as the last mount, unless that ended in order.
+/// Only the superblock at the end of the disk is left: it is as old as the last mount, unless that
+/// ended in order.
 fn find_the_start_damaged(core: &mut Core) -> Result<()> {
     if core.durable_superblock < 2 {
         return Ok(());
@@ -255,7 +259,8 @@ fn open(
     Ok(core)
 }
 
-/// The bitmap as the superblock knows it; `None` if a page is damaged or not the one that was written.
+/// The bitmap as the superblock knows it; `None` if a page is damaged or not the one that was
+/// written.
 fn load_bitmap(disks: &Disks, superblock: &Superblock) -> Option<Bitmap> {
     let layout = superblock.layout;
     let mut bitmap = Bitmap::new(&layout);
@@ -306,7 +311,8 @@ fn scan_big(core: &Core) -> Result<Vec<Found>> {
 /// Reads blocks; false if they show nothing.
 type ReadBlock<'a> = dyn FnMut(u64, &mut [u8]) -> bool + 'a;
 
-/// Looks for something in the log of the big disk. If the disk fails meanwhile nothing was found out.
+/// Looks for something in the log of the big disk. If the disk fails meanwhile nothing was found
+/// out.
 fn search_big<T>(core: &Core, find: impl FnOnce(&mut ReadBlock<'_>) -> T) -> Result<T> {
     let mut big = core.disks.big.lock();
     let mut probe = Probe::new(&mut **big);
@@ -329,8 +335,8 @@ fn said_by_big(core: &Core, on_big: &[Found]) -> Result<u64> {
     })
 }
 
-/// Applies the records, one at a time in memory, and lets go of content that the log of the fast disk has, which stays as it is
-/// until all of it has a place; returns the last one.
+/// Applies the records, one at a time in memory, and lets go of content that the log of the fast
+/// disk has, which stays as it is until all of it has a place; returns the last one.
 fn replay(core: &mut Core, on_big: &[Found], joined: &Joined) -> Result<Mark> {
     let mut newest = core.superblock.tail;
     for number in 0..on_big.len().max(joined.records.len()) {

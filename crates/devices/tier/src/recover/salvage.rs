@@ -1,8 +1,9 @@
 //! Going on without what is damaged, if that is asked for.
 //!
-//! Nodes of the tree that cannot be read are taken out of it before the log is replayed, then entries that make no sense without
-//! them; free space is counted anew from what is left. Changes in the log that concern what is gone are left out. Nothing is
-//! written before the mount writes its first checkpoint: a cut before that leaves the volume as it was.
+//! Nodes of the tree that cannot be read are taken out of it before the log is replayed, then
+//! entries that make no sense without them; free space is counted anew from what is left. Changes
+//! in the log that concern what is gone are left out. Nothing is written before the mount writes
+//! its first checkpoint: a cut before that leaves the volume as it was.
 
 use crate::core::Core;
 use crate::device::TierDevice;
@@ -25,7 +26,8 @@ use onode_object::{Error, ErrorKind, ObjectId, Result};
 pub struct Salvaged {
     /// What was done, one line each, in order.
     pub actions: Vec<String>,
-    /// Objects that may have lost something and are still there, or that are gone although something names them.
+    /// Objects that may have lost something and are still there, or that are gone although
+    /// something names them.
     pub losers: BTreeSet<ObjectId>,
     /// Something was lost, and not only counted wrongly.
     pub is_loss: bool,
@@ -122,7 +124,8 @@ impl Core {
                 Some(until) => format!("of {from} to {}", ObjectId(until.object)),
                 None => format!("from {from} on"),
             };
-            // What lies between has no name left that could be told; the neighbours may lack a part.
+            // What lies between has no name left that could be told; the neighbours may lack a
+            // part.
             let ends = [Some(lost.from), lost.until];
             let ends = ends.into_iter().flatten().map(|key| ObjectId(key.object));
             self.salvaged.losers.extend(ends.filter(|object| object.0 > 0));
@@ -211,7 +214,8 @@ impl Core {
         Ok(())
     }
 
-    /// A change of the log cannot be done as it stands, for `error`: it is done as far as it can be, or left out.
+    /// A change of the log cannot be done as it stands, for `error`: it is done as far as it can
+    /// be, or left out.
     ///
     /// # Errors
     /// What no damage explains.

@@ -1,7 +1,9 @@
-//! Which blocks are free: a bit a block in memory, and pages of them with two slots each on the big disk.
+//! Which blocks are free: a bit a block in memory, and pages of them with two slots each on the big
+//! disk.
 //!
-//! A page is written to its other slot at the checkpoint that changed it, with that checkpoint's id; the superblock has
-//! a digest of all ids and checksums, so that a page that was lost or is older is noticed.
+//! A page is written to its other slot at the checkpoint that changed it, with that checkpoint's
+//! id; the superblock has a digest of all ids and checksums, so that a page that was lost or is
+//! older is noticed.
 
 use crate::medium::bytes::{put_u32, put_u64, take, take_u32, take_u64};
 use crate::medium::errors::bug;
@@ -90,7 +92,8 @@ impl Bitmap {
         self.change(first, count, false)
     }
 
-    /// Free blocks are not handed out for a while, or are again. The pages, in which they are free, do not change by that.
+    /// Free blocks are not handed out for a while, or are again. The pages, in which they are free,
+    /// do not change by that.
     pub fn lend(&mut self, first: u64, count: u64, taken: bool) {
         let dirty = core::mem::take(&mut self.dirty);
         self.change(first, count, taken);
@@ -115,7 +118,8 @@ impl Bitmap {
         changed
     }
 
-    /// The first run of free blocks at or behind `from`, at most `most` long, that begins before `end`.
+    /// The first run of free blocks at or behind `from`, at most `most` long, that begins before
+    /// `end`.
     #[must_use]
     pub fn find(&self, from: u64, end: u64, most: u64) -> Option<(u64, u64)> {
         let end = end.min(self.blocks);
@@ -140,7 +144,8 @@ impl Bitmap {
         None
     }
 
-    /// The pages to be written at a checkpoint, with their slots; they count as written from now on.
+    /// The pages to be written at a checkpoint, with their slots; they count as written from now
+    /// on.
     ///
     /// # Errors
     /// `Bug` if a page that changed is not there: the next mount would take it for unchanged.
@@ -177,8 +182,8 @@ impl Bitmap {
         })
     }
 
-    /// Takes over a page as `slots` hold it at `checkpoint`; false if none does. If a slot holds something
-    /// newer, of a checkpoint that was never finished, the next checkpoint replaces it.
+    /// Takes over a page as `slots` hold it at `checkpoint`; false if none does. If a slot holds
+    /// something newer, of a checkpoint that was never finished, the next checkpoint replaces it.
     pub fn load(&mut self, page: u64, slots: &[&[u8]; 2], checkpoint: u64) -> bool {
         let stamps = [stamp_of(slots[0], page, 0), stamp_of(slots[1], page, 1)];
         let newest = stamps.iter().flatten().filter(|it| it.checkpoint <= checkpoint).max_by_key(|it| it.checkpoint);

@@ -6,8 +6,9 @@ use alloc::vec::Vec;
 /// Most blocks of an extent.
 pub const MOST_BLOCKS: u64 = 64;
 
-/// A run of blocks. `born` is the checkpoint in the making when they were allocated: block and `born` name one content,
-/// for blocks given up are handed out again only after the next checkpoint.
+/// A run of blocks. `born` is the checkpoint in the making when they were allocated: block and
+/// `born` name one content, for blocks given up are handed out again only after the next
+/// checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// The first block on the big disk.
@@ -32,7 +33,8 @@ impl Extent {
         self.sums.len() as u64
     }
 
-    /// Whether `next` lies right behind it and was allocated with it, so that both can be read at once.
+    /// Whether `next` lies right behind it and was allocated with it, so that both can be read at
+    /// once.
     #[must_use]
     pub fn is_continued_by(&self, next: &Self) -> bool {
         const MOST_AT_ONCE: u64 = 256;

@@ -1,7 +1,8 @@
 //! Pinned blocks: somebody reads them without the lock of the state.
 //!
-//! What it keeps true: as long as a block is pinned it holds what it held, whatever becomes of the object that it was of. It is
-//! not handed out again, and the disk is not told that nobody needs it. A place is never written twice in between.
+//! What it keeps true: as long as a block is pinned it holds what it held, whatever becomes of the
+//! object that it was of. It is not handed out again, and the disk is not told that nobody needs
+//! it. A place is never written twice in between.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

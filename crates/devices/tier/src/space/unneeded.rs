@@ -1,7 +1,8 @@
 //! Blocks that a disk holds and nobody needs any more, of which it was not told yet.
 //!
-//! What it keeps true: a block is in it only as long as nobody may rely on what it holds. Runs that meet become one, so that
-//! the disk is told of few and long ones, a few at a time; what is handed out again meanwhile it is never told of.
+//! What it keeps true: a block is in it only as long as nobody may rely on what it holds. Runs that
+//! meet become one, so that the disk is told of few and long ones, a few at a time; what is handed
+//! out again meanwhile it is never told of.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

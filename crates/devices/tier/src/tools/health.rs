@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use onode_object::{Condition, Health, Severity};
 
 impl TierDevice {
-    /// What people should know: dropped records, disks that lost what they had said was durable, why the fast disk is away,
-    /// blocks that are damaged.
+    /// What people should know: dropped records, disks that lost what they had said was durable,
+    /// why the fast disk is away, blocks that are damaged.
     #[must_use]
     pub fn reports(&self) -> Vec<String> {
         let mut all: Vec<String> = self.conditions().conditions.into_iter().map(|condition| condition.text).collect();

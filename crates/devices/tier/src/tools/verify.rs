@@ -1,4 +1,5 @@
-//! Whether the state agrees with itself: what the tree refers to, what the bitmap says, what is counted.
+//! Whether the state agrees with itself: what the tree refers to, what the bitmap says, what is
+//! counted.
 
 use crate::core::Core;
 use crate::device::TierDevice;
@@ -12,9 +13,9 @@ use alloc::format;
 use onode_object::{ObjectId, Result};
 
 impl TierDevice {
-    /// Walks the whole tree and compares: no block is used twice, every block in use is taken, every taken block is in
-    /// use or waits for the next checkpoint, and the counts of blocks, nodes and objects are those found. Content is not
-    /// read; that is what a scrub does.
+    /// Walks the whole tree and compares: no block is used twice, every block in use is taken,
+    /// every taken block is in use or waits for the next checkpoint, and the counts of blocks,
+    /// nodes and objects are those found. Content is not read; that is what a scrub does.
     ///
     /// # Errors
     /// `Corrupt` with the first difference; `Media`.

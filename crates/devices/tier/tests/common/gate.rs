@@ -1,4 +1,5 @@
-//! A disk whose requests wait at a gate while that is closed, and whose reads fail where they are told to.
+//! A disk whose requests wait at a gate while that is closed, and whose reads fail where they are
+//! told to.
 
 use onode_media::blockdev::{BlockCounters, BlockDev};
 use onode_media::sim::disk::SimDisk;

@@ -1,5 +1,5 @@
-//! A hot set: four of five reads go to a tenth of the data, and the fast disk is a tenth of the big one. And what it costs to
-//! map all of that to another section.
+//! A hot set: four of five reads go to a tenth of the data, and the fast disk is a tenth of the big
+//! one. And what it costs to map all of that to another section.
 
 use super::Measuring;
 use crate::tier::devices::{alone, both};
@@ -21,8 +21,8 @@ const BLOCK: u64 = 4096;
 /// A read.
 const PIECE: u64 = 16 << 10;
 const READS: u64 = 10_000;
-/// Nothing counts until a round, in which each hot piece is read so often in the mean, finds no more of them on the fast
-/// disk than the round before; so many rounds at most.
+/// Nothing counts until a round, in which each hot piece is read so often in the mean, finds no
+/// more of them on the fast disk than the round before; so many rounds at most.
 const READS_A_ROUND: u64 = 2;
 const MOST_ROUNDS: u64 = 30;
 
@@ -119,8 +119,8 @@ fn compare(measuring: &mut Measuring<'_>, files: u64) -> Result<()> {
     Ok(())
 }
 
-/// Every file of 10 GB gets another placement, durably. Nothing of a file is touched but what says where it belongs, so all
-/// but the last block of each is a hole: the disks are in memory.
+/// Every file of 10 GB gets another placement, durably. Nothing of a file is touched but what says
+/// where it belongs, so all but the last block of each is a hole: the disks are in memory.
 fn remap(measuring: &mut Measuring<'_>) -> Result<()> {
     let went = |error: onode_fs::Error| Volume::error("a call of the file system failed", &error);
     measuring.say("another placement");

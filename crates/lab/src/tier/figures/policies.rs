@@ -1,4 +1,5 @@
-//! How often what is asked for is on the fast disk: the policies of replacement, beside that of paper 4.
+//! How often what is asked for is on the fast disk: the policies of replacement, beside that of
+//! paper 4.
 
 use super::Measuring;
 use onode::Result;

@@ -1,6 +1,8 @@
-//! The shapes of Figures 7 to 9 and 13 to 15 of paper 4, as far as its words give them, with files of 256 MB.
+//! The shapes of Figures 7 to 9 and 13 to 15 of paper 4, as far as its words give them, with files
+//! of 256 MB.
 //!
-//! Those of the random template (10 to 12, 16 to 18) take minutes each, and are drawn by `--figure`.
+//! Those of the random template (10 to 12, 16 to 18) take minutes each, and are drawn by
+//! `--figure`.
 
 use super::Measuring;
 use crate::tier::PEERS;
@@ -9,9 +11,9 @@ use crate::tier::model::{Disk, Phase};
 use onode::Result;
 
 const FLASH: Disk = Disk::LogBlock;
-/// The figure with peers, the one by extents, the phase, what it should be of the disks of the peers (the hard disk, the
-/// solid-state one), and what extents of 512 KB should give of those of 16 KB. "Almost four times" is 3.5, "almost the
-/// same" and "no significant difference" 0.9.
+/// The figure with peers, the one by extents, the phase, what it should be of the disks of the
+/// peers (the hard disk, the solid-state one), and what extents of 512 KB should give of those of
+/// 16 KB. "Almost four times" is 3.5, "almost the same" and "no significant difference" 0.9.
 const SHAPES: [(u32, u32, &str, f64, f64, f64); 3] =
     [(7, 13, "write", 3.5, 0.9, 1.23), (8, 14, "rewrite", 1.0, 0.9, 1.0), (9, 15, "read", 0.9, 0.9, 0.9)];
 

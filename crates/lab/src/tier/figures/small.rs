@@ -1,4 +1,5 @@
-//! Small files: PostMark with every change durable, by one program and by several at a time, and with a sync for each MiB.
+//! Small files: PostMark with every change durable, by one program and by several at a time, and
+//! with a sync for each MiB.
 
 use super::Measuring;
 use crate::tier::PEERS;
@@ -9,7 +10,8 @@ use onode::Result;
 
 const ALL: [Disk; 3] = [Disk::PageMapped, Disk::LogBlock, Disk::Hdd];
 
-/// A way to make changes durable: how rows call it, and the beginning of the names of its workloads.
+/// A way to make changes durable: how rows call it, and the beginning of the names of its
+/// workloads.
 struct Way {
     name: &'static str,
     workload: &'static str,
@@ -43,7 +45,8 @@ pub(super) fn natural(measuring: &mut Measuring<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The rows of one stream: the peers on all disks, ours, and ours against the faster peer in each way.
+/// The rows of one stream: the peers on all disks, ours, and ours against the faster peer in each
+/// way.
 fn compare(measuring: &mut Measuring<'_>, row: &str, ways: &[Way], ours: &[Against], files: u64) -> Result<()> {
     let mut best = Vec::new();
     for (number, way) in ways.iter().enumerate() {

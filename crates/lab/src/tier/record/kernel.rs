@@ -94,7 +94,8 @@ impl Kernel {
         Ok(Recording { disk_bytes: self.bytes, events: self.log.take() })
     }
 
-    /// The file and its name are durable when this returns; a mount with `sync` sees to that itself.
+    /// The file and its name are durable when this returns; a mount with `sync` sees to that
+    /// itself.
     fn make_durable(&self, file: &File, path: &str, is_new: bool, durable: bool) -> Result<()> {
         if durable && self.options != "sync" {
             file.sync_all().map_err(went)?;

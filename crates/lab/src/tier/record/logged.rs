@@ -1,7 +1,8 @@
-//! A file that logs what is done with it: the medium of a loop device whose requests are to be recorded.
+//! A file that logs what is done with it: the medium of a loop device whose requests are to be
+//! recorded.
 //!
-//! A FUSE file system with one file, `disk`, over a sparse file of the host. One thread serves it, so the log has requests
-//! in the order in which the kernel handed them over.
+//! A FUSE file system with one file, `disk`, over a sparse file of the host. One thread serves it,
+//! so the log has requests in the order in which the kernel handed them over.
 
 use crate::tier::failed;
 use crate::tier::recording::{Done, Event};
@@ -59,8 +60,8 @@ struct Logged {
     slow: Option<Sender<ReplyEmpty>>,
 }
 
-/// Answers flushes, each after a time in which other programs hand requests over, as on a disk that is not
-/// infinitely fast. The kernel has one under way at a time.
+/// Answers flushes, each after a time in which other programs hand requests over, as on a disk that
+/// is not infinitely fast. The kernel has one under way at a time.
 fn answer_slowly(flushes: &Receiver<ReplyEmpty>, log: &Log) {
     for flush in flushes {
         std::thread::sleep(FLUSH_TIME);
@@ -194,7 +195,8 @@ impl Filesystem for Logged {
     }
 }
 
-/// Serves a file of `bytes` over `backing` in the directory `mount` until it is dropped; `slow`: flushes take time.
+/// Serves a file of `bytes` over `backing` in the directory `mount` until it is dropped; `slow`:
+/// flushes take time.
 pub(super) fn serve(backing: File, bytes: u64, mount: &Path, log: &Log, slow: bool) -> Result<BackgroundSession> {
     let slow = slow.then(|| {
         let (sender, receiver) = std::sync::mpsc::channel();

@@ -1,4 +1,5 @@
-//! What a fence writes and what it leaves, on a file in place of a device; `tests/qemu/run beside` has devices.
+//! What a fence writes and what it leaves, on a file in place of a device; `tests/qemu/run beside`
+//! has devices.
 
 use super::*;
 use std::path::PathBuf;
@@ -79,7 +80,8 @@ fn what_cannot_be_written_is_refused_from_then_on() {
     assert_eq!(memory.fence().unwrap_err().kind, MediaErrorKind::ReadOnly);
     assert_eq!(memory.grow(256).unwrap_err().kind, MediaErrorKind::ReadOnly);
     assert_eq!((memory.load(0), place.bytes()), (1, vec![0; 128]));
-    // A file that was opened for reading, said to be writable: writes fail, as on a device that broke.
+    // A file that was opened for reading, said to be writable: writes fail, as on a device that
+    // broke.
     let file = File::open(&place.0).unwrap();
     let broken = MtdRam::of_file(file, "memory".to_string(), 128, false).unwrap();
     broken.fence().unwrap();

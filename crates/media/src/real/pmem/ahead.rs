@@ -1,8 +1,9 @@
 //! How far the kernel is asked to map pages before they are touched.
 //!
-//! A page fault for each page of new memory costs several times what a page costs in a request for many. To map
-//! everything when a memory is opened would cost a program that uses a few pages more than all that it does there
-//! (8 ms for 32 MiB, measured). So as much is mapped ahead as was used before, within bounds.
+//! A page fault for each page of new memory costs several times what a page costs in a request for
+//! many. To map everything when a memory is opened would cost a program that uses a few pages more
+//! than all that it does there (8 ms for 32 MiB, measured). So as much is mapped ahead as was used
+//! before, within bounds.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};

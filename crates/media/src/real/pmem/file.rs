@@ -1,7 +1,7 @@
 //! The file or device below a mapping: opening, locking, its length, its space on the host.
 //!
-//! It turns every refusal of the kernel into a kind that says what the caller can do, and allocates all space at once:
-//! a store to a mapped hole of a file on a full host would end the process.
+//! It turns every refusal of the kernel into a kind that says what the caller can do, and allocates
+//! all space at once: a store to a mapped hole of a file on a full host would end the process.
 
 use super::options::{MappedOptions, Opening};
 use crate::error::{Error, MediaErrorKind, Result};

@@ -1,13 +1,16 @@
-//! Mapped memory that is gone below its mapping: a file that was cut short, a page of a device that went bad.
+//! Mapped memory that is gone below its mapping: a file that was cut short, a page of a device that
+//! went bad.
 //!
-//! The kernel tells by SIGBUS, in the middle of a load or a store, and ends the process unless somebody takes the signal. It
-//! is taken here, for the ranges that are [guarded](Guard) and for no other: a private page of zeros is put in the place of
-//! the one that is gone, so that the load or store goes on, and the range is marked as lost. Nothing of that page reaches
-//! the file any more. Whoever uses the range asks for the mark before it believes what it read or says that anything is
-//! durable.
+//! The kernel tells by SIGBUS, in the middle of a load or a store, and ends the process unless
+//! somebody takes the signal. It is taken here, for the ranges that are [guarded](Guard) and for no
+//! other: a private page of zeros is put in the place of the one that is gone, so that the load or
+//! store goes on, and the range is marked as lost. Nothing of that page reaches the file any more.
+//! Whoever uses the range asks for the mark before it believes what it read or says that anything
+//! is durable.
 //!
-//! Faults elsewhere go to whoever had the signal before. The handler is put in place with the first guarded range of a process
-//! and stays; a program that takes the signal later and does not pass it on is ended by such a fault as before.
+//! Faults elsewhere go to whoever had the signal before. The handler is put in place with the first
+//! guarded range of a process and stays; a program that takes the signal later and does not pass it
+//! on is ended by such a fault as before.
 #![allow(unsafe_code, reason = "sigaction(2) and mmap(2) have no safe face")]
 
 use alloc::boxed::Box;
@@ -44,7 +47,8 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
 pub(super) struct Guard(&'static Entry);
 
 impl Guard {
-    /// Guards the `bytes` from `start` on, which are mapped as long as the value lives, in pages of `page_bytes`.
+    /// Guards the `bytes` from `start` on, which are mapped as long as the value lives, in pages of
+    /// `page_bytes`.
     pub(super) fn of(start: NonNull<u8>, bytes: usize, page_bytes: usize) -> Self {
         install();
         let free = entries()
@@ -104,9 +108,11 @@ fn install() {
         // SAFETY: all zeros is a value of the type: no handler, no flags, an empty set.
         let (mut own, mut before) = unsafe { (core::mem::zeroed::<libc::sigaction>(), core::mem::zeroed()) };
         own.sa_sigaction = handle as Handler as libc::sighandler_t;
-        // On the stack for signals, if the thread has one; and a second fault while one is handled ends the process.
+        // On the stack for signals, if the thread has one; and a second fault while one is handled
+        // ends the process.
         own.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-        // SAFETY: both are valid, and the handler does only what a handler may. If it fails, all is as it was.
+        // SAFETY: both are valid, and the handler does only what a handler may. If it fails, all is
+        // as it was.
         unsafe { libc::sigaction(libc::SIGBUS, &raw const own, &raw mut before) };
         before
     });
@@ -137,8 +143,8 @@ fn replace_page(address: usize) -> bool {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
     // SAFETY: errno is this thread's, and as it was when the handler returns.
     let errno = unsafe { *libc::__errno_location() };
-    // SAFETY: a page of a guarded range, whose owner touches it through pointers only and knows that what others store there
-    // may change under it; what was mapped is gone.
+    // SAFETY: a page of a guarded range, whose owner touches it through pointers only and knows
+    // that what others store there may change under it; what was mapped is gone.
     let mapped = unsafe { libc::mmap(page, bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
@@ -155,8 +161,8 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     match handler {
         libc::SIG_IGN if !is_fault => {}
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: sets what is done by default and sends a signal, which comes when the handler has returned: the end of
-            // the process, as it would have been.
+            // SAFETY: sets what is done by default and sends a signal, which comes when the handler
+            // has returned: the end of the process, as it would have been.
             unsafe {
                 libc::signal(signal, libc::SIG_DFL);
                 libc::raise(signal);

@@ -1,7 +1,8 @@
-//! A file in the address space: one range reserved for ever, mapped from its start on as far as the file goes.
+//! A file in the address space: one range reserved for ever, mapped from its start on as far as the
+//! file goes.
 //!
-//! Bytes are touched through pointers only, never through references, because other threads and other processes store
-//! to the same memory. Every access is checked against the mapped length.
+//! Bytes are touched through pointers only, never through references, because other threads and
+//! other processes store to the same memory. Every access is checked against the mapped length.
 #![allow(unsafe_code, reason = "mmap(2) and memory that others store to have no safe face")]
 
 use super::medium::LARGE_PAGE_BYTES;
@@ -27,15 +28,18 @@ pub(super) struct Mapping {
     page_bytes: u64,
     /// Bytes that may be touched, whole words.
     length: AtomicU64,
-    /// Bytes that may be stored to just so: all of them, or none where `pieces` have to be copied first.
+    /// Bytes that may be stored to just so: all of them, or none where `pieces` have to be copied
+    /// first.
     storable: AtomicU64,
     pieces: Pieces,
     extending: Mutex<()>,
 }
 
-// SAFETY: the range belongs to this value alone until it is dropped, and it is touched through pointers only.
+// SAFETY: the range belongs to this value alone until it is dropped, and it is touched through
+// pointers only.
 unsafe impl Send for Mapping {}
-// SAFETY: as above; accesses from several threads are like those from several processes, which the trait allows.
+// SAFETY: as above; accesses from several threads are like those from several processes, which the
+// trait allows.
 unsafe impl Sync for Mapping {}
 
 pub(super) fn to_usize(bytes: u64) -> Result<usize, Errno> {
@@ -84,7 +88,8 @@ pub(super) enum Access {
     Shared(i32),
     /// Without the right to write: the kernel copies a page before a store.
     Private,
-    /// The same for what can only be mapped with these flags, in pages of a piece or more: pieces are copied here.
+    /// The same for what can only be mapped with these flags, in pages of a piece or more: pieces
+    /// are copied here.
     Copied(i32),
 }
 
@@ -100,7 +105,8 @@ impl Access {
 }
 
 impl Mapping {
-    /// Reserves `wanted` bytes of address space, or less but at least `needed`, aligned for large pages.
+    /// Reserves `wanted` bytes of address space, or less but at least `needed`, aligned for large
+    /// pages.
     pub(super) fn reserve(wanted: u64, needed: u64, page_bytes: u64) -> Result<Self, Errno> {
         let align = to_usize(page_bytes.max(LARGE_PAGE_BYTES))?;
         let mut room = wanted.checked_next_multiple_of(page_bytes).ok_or(Errno::NOMEM)?;
@@ -111,7 +117,8 @@ impl Mapping {
                 Ok(mut range) => {
                     range.guard(page_bytes);
                     let start = range.start().addr().get();
-                    // SAFETY: this is less than `align`, by which the reservation is longer than `room`.
+                    // SAFETY: this is less than `align`, by which the reservation is longer than
+                    // `room`.
                     let base = unsafe { range.start().add(start.next_multiple_of(align) - start) };
                     return Ok(Self {
                         base,
@@ -141,7 +148,8 @@ impl Mapping {
         }
         if end > mapped {
             let (at, bytes) = (self.shift() + to_usize(mapped)?, to_usize(end - mapped)?);
-            // SAFETY: the part lies in the room behind all that was mapped before, so nobody has an address in it.
+            // SAFETY: the part lies in the room behind all that was mapped before, so nobody has an
+            // address in it.
             unsafe { self.range.map(at, bytes, access.of_mapping(), file, mapped)? };
             self.range.advise(at, bytes, libc::MADV_HUGEPAGE);
         }
@@ -240,8 +248,8 @@ impl Mapping {
         if !holds_word(whole, at) {
             no_word(at, whole);
         }
-        // SAFETY: inside of what is mapped from `base` on, as just checked; mapped as long as `self` lives, aligned, and stored
-        // to as whole words by everyone who uses words.
+        // SAFETY: inside of what is mapped from `base` on, as just checked; mapped as long as
+        // `self` lives, aligned, and stored to as whole words by everyone who uses words.
         unsafe { AtomicU64::from_ptr(self.base.add(at as usize).as_ptr().cast()) }
     }
 
@@ -286,8 +294,9 @@ impl Mapping {
     #[inline]
     pub(super) fn read(&self, at: u64, buffer: &mut [u8]) {
         let from = self.at(at, buffer.len() as u64);
-        // SAFETY: `from` is mapped for as many bytes; `buffer` belongs to the caller, and no Rust reference points into
-        // the mapping. Who stores to these bytes meanwhile breaks an agreement of the trait and yields mixed bytes.
+        // SAFETY: `from` is mapped for as many bytes; `buffer` belongs to the caller, and no Rust
+        // reference points into the mapping. Who stores to these bytes meanwhile breaks an
+        // agreement of the trait and yields mixed bytes.
         unsafe { core::ptr::copy_nonoverlapping(from, buffer.as_mut_ptr(), buffer.len()) };
     }
 
@@ -312,8 +321,8 @@ impl Mapping {
         {
             use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
             for (number, quarter) in lines.chunks_exact(size_of::<__m128i>()).enumerate() {
-                // SAFETY: `to` is mapped for as many bytes and aligned to a line; the source is 16 bytes of a slice
-                // and may lie anywhere; SSE2 is part of the architecture.
+                // SAFETY: `to` is mapped for as many bytes and aligned to a line; the source is 16
+                // bytes of a slice and may lie anywhere; SSE2 is part of the architecture.
                 unsafe { _mm_stream_si128(to.cast::<__m128i>().add(number), _mm_loadu_si128(quarter.as_ptr().cast())) };
             }
         }
@@ -331,7 +340,8 @@ impl Mapping {
         let end = self.at(at, length).wrapping_add(length as usize);
         let line = self.at(at - at % LINE_BYTES, 0);
         if length > 0 {
-            // SAFETY: the lines from the one that holds `at` on are mapped, and `how` was asked of this processor.
+            // SAFETY: the lines from the one that holds `at` on are mapped, and `how` was asked of
+            // this processor.
             unsafe { how.lines(line, end) };
         }
     }

@@ -1,7 +1,7 @@
 //! What a file is as memory: whether its lines have to be flushed, and how it is mapped.
 //!
-//! The kernel says it: only memory that the processor reaches directly can be mapped with `MAP_SYNC`, and the type of
-//! the file system tells files that never had a disk.
+//! The kernel says it: only memory that the processor reaches directly can be mapped with
+//! `MAP_SYNC`, and the type of the file system tells files that never had a disk.
 
 use super::file::MemoryFile;
 use super::mapping;
@@ -12,7 +12,8 @@ const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58f6;
 const HUGETLBFS: u64 = 0x9584_58f6;
 
-/// Bytes of a page of the processor, or a multiple of it: what offsets of mappings are multiples of.
+/// Bytes of a page of the processor, or a multiple of it: what offsets of mappings are multiples
+/// of.
 const PAGE_BYTES: u64 = 4096;
 /// Alignment at which the kernel can use its larger pages.
 pub(super) const LARGE_PAGE_BYTES: u64 = 2 << 20;

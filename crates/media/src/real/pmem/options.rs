@@ -22,7 +22,8 @@ pub enum Flushing {
     Detect,
     /// On files in memory, too: to measure what it costs.
     Always,
-    /// Not before the memory is closed: a power cut may take everything, the end of a process nothing.
+    /// Not before the memory is closed: a power cut may take everything, the end of a process
+    /// nothing.
     AtTheEnd,
 }
 
@@ -33,10 +34,11 @@ pub struct MappedOptions {
     pub opening: Opening,
     /// Whether lines are flushed.
     pub flushing: Flushing,
-    /// Let others in who also share, one after the other ([`let_in`](super::MappedPmem::let_in)); otherwise the file has one
-    /// user.
+    /// Let others in who also share, one after the other ([`let_in`](super::MappedPmem::let_in));
+    /// otherwise the file has one user.
     pub shared: bool,
-    /// Bytes of address space to reserve: the most that the memory can grow to. Less is taken if the host refuses.
+    /// Bytes of address space to reserve: the most that the memory can grow to. Less is taken if
+    /// the host refuses.
     pub reserve: u64,
 }
 

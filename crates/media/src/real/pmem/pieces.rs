@@ -1,6 +1,8 @@
-//! Memory that may be looked at and not stored to: a piece of it becomes memory of this process before the first store.
+//! Memory that may be looked at and not stored to: a piece of it becomes memory of this process
+//! before the first store.
 //!
-//! A device of persistent memory has no private mappings, which do that for files. Who only reads copies nothing.
+//! A device of persistent memory has no private mappings, which do that for files. Who only reads
+//! copies nothing.
 #![allow(unsafe_code, reason = "mmap(2) has no safe face")]
 
 use core::alloc::Layout;
@@ -20,8 +22,8 @@ impl Pieces {
     /// Makes every piece of a range a copy.
     ///
     /// # Safety
-    /// From `base` on there are mapped whole pieces, at least up to the end of the range, which no Rust reference points into
-    /// and nobody else changes; `base` is a multiple of [`PIECE_BYTES`].
+    /// From `base` on there are mapped whole pieces, at least up to the end of the range, which no
+    /// Rust reference points into and nobody else changes; `base` is a multiple of [`PIECE_BYTES`].
     pub(super) unsafe fn copy(&self, base: NonNull<u8>, at: u64, length: u64) {
         let mut copied = self.0.lock();
         for piece in at / PIECE_BYTES..at.saturating_add(length).div_ceil(PIECE_BYTES) {
@@ -41,8 +43,9 @@ unsafe fn copy_piece(at: *mut u8) {
     const BYTES: usize = PIECE_BYTES as usize;
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a new mapping at a place that the kernel chooses, filled from a piece that can be read. Moving it over the
-    // piece replaces what the caller has mapped there; a thread that reads meanwhile finds the same bytes before and after.
+    // SAFETY: a new mapping at a place that the kernel chooses, filled from a piece that can be
+    // read. Moving it over the piece replaces what the caller has mapped there; a thread that reads
+    // meanwhile finds the same bytes before and after.
     let moved = unsafe {
         let copy = libc::mmap(null_mut(), BYTES, protection, flags, -1, 0);
         if copy != libc::MAP_FAILED {

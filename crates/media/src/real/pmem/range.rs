@@ -1,7 +1,7 @@
 //! A range of the address space that is reserved for ever, with a file mapped over its start.
 //!
-//! Miri, which looks for undefined behaviour in whatever touches the range, knows no mapped files: there it is ordinary
-//! memory, and the file is left out.
+//! Miri, which looks for undefined behaviour in whatever touches the range, knows no mapped files:
+//! there it is ordinary memory, and the file is left out.
 #![allow(unsafe_code, reason = "mmap(2) has no safe face")]
 
 use super::lost::Guard;
@@ -23,7 +23,8 @@ pub(super) struct Range {
     guard: Option<Guard>,
 }
 
-// SAFETY: a range of its own, touched through pointers only, by whoever may touch what is mapped there.
+// SAFETY: a range of its own, touched through pointers only, by whoever may touch what is mapped
+// there.
 unsafe impl Send for Range {}
 // SAFETY: as above.
 unsafe impl Sync for Range {}
@@ -37,8 +38,8 @@ impl Range {
         self.bytes
     }
 
-    /// From now on what is gone from the file below a part of the range is told by [`is_lost`](Self::is_lost), and ends no
-    /// process. Parts are mapped in pages of `page_bytes`.
+    /// From now on what is gone from the file below a part of the range is told by
+    /// [`is_lost`](Self::is_lost), and ends no process. Parts are mapped in pages of `page_bytes`.
     pub(super) fn guard(&mut self, page_bytes: u64) {
         let page_bytes = usize::try_from(page_bytes).unwrap_or(usize::MAX);
         self.guard = Some(Guard::of(self.start, self.bytes, page_bytes));
@@ -86,7 +87,8 @@ impl Range {
     ) -> Result<(), Errno> {
         let offset = libc::off_t::try_from(offset).map_err(|_| Errno::OVERFLOW)?;
         let flags = flags | libc::MAP_FIXED;
-        // SAFETY: the caller answers for the part; replacing the reservation is what MAP_FIXED is for.
+        // SAFETY: the caller answers for the part; replacing the reservation is what MAP_FIXED is
+        // for.
         let mapped = unsafe {
             let start = self.start.add(at).as_ptr().cast();
             libc::mmap(start, length, protection, flags, file.as_raw_fd(), offset)
@@ -97,7 +99,8 @@ impl Range {
     /// Gives advice on a part of the range that is mapped.
     pub(super) fn advise(&self, at: usize, length: usize, advice: i32) {
         if at.checked_add(length).is_some_and(|end| end <= self.bytes) {
-            // SAFETY: a part of this range; a kernel that does not know the advice refuses, and nothing is lost.
+            // SAFETY: a part of this range; a kernel that does not know the advice refuses, and
+            // nothing is lost.
             unsafe { libc::madvise(self.start.add(at).as_ptr().cast(), length, advice) };
         }
     }
@@ -108,7 +111,8 @@ impl Drop for Range {
     fn drop(&mut self) {
         // Before somebody else can have something mapped there.
         self.guard = None;
-        // SAFETY: what was reserved, with files over parts of it; the last user of it is being dropped.
+        // SAFETY: what was reserved, with files over parts of it; the last user of it is being
+        // dropped.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

@@ -327,7 +327,8 @@ fn code_is_executed_where_it_lies() {
     assert_eq!(memory.executable(boot.start(), 100).map(|_| ()).unwrap_err().kind, MediaErrorKind::OutOfRange);
     let code = memory.executable(boot.start(), boot.length()).unwrap();
     assert_eq!(code.length(), 4096);
-    // SAFETY: the bytes at the address are the function above, which is mapped for execution until `code` is dropped.
+    // SAFETY: the bytes at the address are the function above, which is mapped for execution until
+    // `code` is dropped.
     let function = unsafe { core::mem::transmute::<*mut u8, extern "C" fn() -> i32>(code.address().as_ptr()) };
     assert_eq!(function(), 42);
 }

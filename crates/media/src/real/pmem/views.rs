@@ -42,7 +42,8 @@ impl Stitched {
         let mut done = 0;
         for (offset, bytes) in parts {
             let bytes = to_usize(*bytes)?;
-            // SAFETY: the part lies in the range that was just reserved, of which nobody has an address yet.
+            // SAFETY: the part lies in the range that was just reserved, of which nobody has an
+            // address yet.
             unsafe { range.map(done, bytes, access.of_mapping(), file, *offset)? };
             done += bytes;
         }

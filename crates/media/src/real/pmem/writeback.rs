@@ -81,8 +81,8 @@ impl Writeback {
     pub(super) unsafe fn lines(self, line: *const u8, end: *const u8) {
         let mut line = line;
         while line < end {
-            // SAFETY: the caller says that the line is mapped and the instruction there is; none of them changes what
-            // the memory holds.
+            // SAFETY: the caller says that the line is mapped and the instruction there is; none of
+            // them changes what the memory holds.
             unsafe {
                 match self {
                     #[cfg(target_arch = "x86_64")]

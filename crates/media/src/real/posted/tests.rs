@@ -104,7 +104,8 @@ fn a_write_that_the_device_did_not_take_is_said_by_the_flush_and_stays_readable(
     let mut out = block(0, 4);
     device.read_at(0, &mut out, IoTag::Data).unwrap();
     assert_eq!([out[0], out[BLOCK], out[3 * BLOCK - 1], out[3 * BLOCK]], [1, 2, 2, 1]);
-    // Another one that is lost, over a part of it and more; then the device takes writes again, and what they say counts.
+    // Another one that is lost, over a part of it and more; then the device takes writes again, and
+    // what they say counts.
     device.post_write(2 * BLOCK as u64, &block(3, 2), IoTag::Data).unwrap();
     device.flush().unwrap_err();
     device.file = File::options().read(true).write(true).open(&place.0).unwrap().into();

@@ -42,8 +42,8 @@ pub struct Cached {
 }
 
 impl Cached {
-    /// The same content, of a disk where from now on what is discarded reads as anything: zeros, ones or noise, as devices
-    /// do that promise nothing. Who still needs it finds out.
+    /// The same content, of a disk where from now on what is discarded reads as anything: zeros,
+    /// ones or noise, as devices do that promise nothing. Who still needs it finds out.
     #[must_use]
     pub fn with_arbitrary_discards(mut self) -> Self {
         self.is_arbitrary = true;
@@ -115,8 +115,8 @@ impl Cached {
         &self.pending
     }
 
-    /// What a power cut leaves if `survives` says of each piece of each pending change whether it got through. Where
-    /// several did, the last one counts.
+    /// What a power cut leaves if `survives` says of each piece of each pending change whether it
+    /// got through. Where several did, the last one counts.
     #[must_use]
     pub fn after_cut(&self, mut survives: impl FnMut(usize, u64) -> bool) -> Self {
         let mut left = self.durable.clone();

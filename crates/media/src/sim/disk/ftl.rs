@@ -1,8 +1,9 @@
 //! Flash translation layers: what a page of the host costs in pages and blocks of flash.
 //!
-//! Two that bound what there is: [`log_block::LogBlock`] maps blocks and collects updates in few log blocks, as the
-//! disks did that paper 4 has in mind (section 2.1); [`page_map::PageMap`] maps pages, as the disks of today do. They move no
-//! bytes: the content of a simulated disk is kept elsewhere, and these say what keeping it would have cost.
+//! Two that bound what there is: [`log_block::LogBlock`] maps blocks and collects updates in few
+//! log blocks, as the disks did that paper 4 has in mind (section 2.1); [`page_map::PageMap`] maps
+//! pages, as the disks of today do. They move no bytes: the content of a simulated disk is kept
+//! elsewhere, and these say what keeping it would have cost.
 
 pub mod log_block;
 pub mod page_map;

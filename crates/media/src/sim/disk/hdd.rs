@@ -1,11 +1,12 @@
 //! The time of a hard disk: seek, rotation, transfer.
 //!
-//! One request at a time, in the order of their arrival. A read that continues the last one finds its bytes read ahead;
-//! a write that continues the last one while that is still under way loses no turn. A synced append therefore loses
-//! one turn each, which is the figure that logs on such disks live with. Nothing is reordered.
+//! One request at a time, in the order of their arrival. A read that continues the last one finds
+//! its bytes read ahead; a write that continues the last one while that is still under way loses no
+//! turn. A synced append therefore loses one turn each, which is the figure that logs on such disks
+//! live with. Nothing is reordered.
 //!
-//! [`HddOptions::seagate_750`] is the disk of paper 4, Table 1 (Seagate ST3750330AS); what its sheet does not say is
-//! that of its class (`research/hybrid-peers.md`, section 3.1).
+//! [`HddOptions::seagate_750`] is the disk of paper 4, Table 1 (Seagate ST3750330AS); what its
+//! sheet does not say is that of its class (`research/hybrid-peers.md`, section 3.1).
 
 use super::model::DiskModel;
 
@@ -28,7 +29,8 @@ pub struct HddOptions {
     pub inner_sectors: u64,
     /// Nanoseconds of the shortest seek that do not depend on its length.
     pub seek_base_nanoseconds: u64,
-    /// Nanoseconds times the root of the cylinders that a seek crosses, up to a third of all; a line from there on.
+    /// Nanoseconds times the root of the cylinders that a seek crosses, up to a third of all; a
+    /// line from there on.
     pub seek_root_nanoseconds: u64,
     /// Nanoseconds that a write waits longer after a seek.
     pub write_settle_nanoseconds: u64,
@@ -126,8 +128,9 @@ impl Hdd {
         options.seek_base_nanoseconds + options.seek_root_nanoseconds * curve / 1024
     }
 
-    /// Where the platters are at `time`, and where the sector begins, in nanoseconds of a turn. Each track is turned
-    /// against the one before, so that nothing is missed while heads are switched.
+    /// Where the platters are at `time`, and where the sector begins, in nanoseconds of a turn.
+    /// Each track is turned against the one before, so that nothing is missed while heads are
+    /// switched.
     fn wait_for(&self, time: u64, position: Position) -> u64 {
         let turn = self.options.turn_nanoseconds;
         let begins =

@@ -1,11 +1,13 @@
 //! The time of a solid-state disk: lanes of flash behind a translation layer.
 //!
-//! Pages are spread over lanes that work side by side; what the translation layer ([`Translation`]) copies and erases
-//! to make room takes time of the lanes as the pages of the host do. A read of little is split over several lanes. There
-//! is no buffer that survives a power cut: a flush waits until the lanes are idle.
+//! Pages are spread over lanes that work side by side; what the translation layer ([`Translation`])
+//! copies and erases to make room takes time of the lanes as the pages of the host do. A read of
+//! little is split over several lanes. There is no buffer that survives a power cut: a flush waits
+//! until the lanes are idle.
 //!
-//! [`SsdOptions::iodrive`] is the disk of paper 4, Table 1, from the chips that the paper names: 25 lanes give the 760
-//! MB/s of reads and 540 MB/s of writes measured there within 6 % (`research/hybrid-peers.md`, section 3.1).
+//! [`SsdOptions::iodrive`] is the disk of paper 4, Table 1, from the chips that the paper names: 25
+//! lanes give the 760 MB/s of reads and 540 MB/s of writes measured there within 6 %
+//! (`research/hybrid-peers.md`, section 3.1).
 
 use super::ftl::{Translation, Work};
 use super::model::DiskModel;

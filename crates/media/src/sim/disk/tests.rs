@@ -95,8 +95,8 @@ fn a_solid_state_disk_has_the_figures_of_the_papers() {
     within("writes", rate(true), 540, 6);
 }
 
-/// A gigabyte filled in order, then as much again in writes of `length` at random places; write amplification in
-/// hundredths and blocks erased.
+/// A gigabyte filled in order, then as much again in writes of `length` at random places; write
+/// amplification in hundredths and blocks erased.
 fn amplification(layer: &mut dyn Translation, length: u64, shift: u64) -> (u64, u64) {
     let (all, each) = (GIB / (4 * KIB), length / (4 * KIB));
     for page in 0..all {
@@ -197,7 +197,8 @@ fn a_cut_keeps_any_of_what_was_not_flushed_and_all_that_was() {
     assert_eq!((byte_at(&nothing, 0), byte_at(&nothing, 8192)), (1, 0));
     let later_only = content.after_cut(|write, _| write > 0);
     assert_eq!((byte_at(&later_only, 0), byte_at(&later_only, 8192)), (4, 3));
-    // The second write to a sector may be lost where the first was not, each 512 bytes by themselves.
+    // The second write to a sector may be lost where the first was not, each 512 bytes by
+    // themselves.
     let torn = content.after_cut(|write, piece| write == 0 && piece == 1 || write == 2 && piece == 0);
     assert_eq!((byte_at(&torn, 0), byte_at(&torn, 512), byte_at(&torn, 1024)), (4, 2, 1));
     assert!(torn.pending().is_empty());

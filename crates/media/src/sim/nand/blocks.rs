@@ -1,4 +1,5 @@
-//! The erase blocks of a simulated NAND: content shared between clones until one of them changes it.
+//! The erase blocks of a simulated NAND: content shared between clones until one of them changes
+//! it.
 //!
 //! Pages are immutable once programmed, so a block is a list of shared page contents, an erased
 //! block is no list at all, and a clone of a whole medium copies one pointer a block.

@@ -63,7 +63,8 @@ impl BitErrors {
     /// Only additions and multiplications, so that every machine draws the same.
     pub(super) fn draw(&self, shape: Geometry, prng: &mut Prng) -> u32 {
         let bits = f64::from(shape.page_bytes + shape.spare_bytes) * 8.0;
-        // Beyond some hundred expected errors no code helps; the bound keeps the product above zero.
+        // Beyond some hundred expected errors no code helps; the bound keeps the product above
+        // zero.
         let expected = (bits * f64::from(self.per_billion_bits) / 1e9).min(600.0);
         let limit = exponential_of_negative(expected);
         let mut product = 1.0;

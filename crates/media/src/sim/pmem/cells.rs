@@ -1,8 +1,8 @@
 //! The content of the simulated memory: what is visible, what is durable, and what is in between.
 //!
-//! A line is kept apart as long as it is stored to and not fenced. It knows its durable content, each value that a word
-//! of it had since, and its content at the last flush, which the next fence makes durable. Lines that are not kept apart
-//! are durable as they are visible.
+//! A line is kept apart as long as it is stored to and not fenced. It knows its durable content,
+//! each value that a word of it had since, and its content at the last flush, which the next fence
+//! makes durable. Lines that are not kept apart are durable as they are visible.
 
 use super::crash::{Fate, Survival, UnfencedLine};
 use crate::pmem::LINE_BYTES;
@@ -12,8 +12,8 @@ use onode_base::Prng;
 
 pub(super) const WORD_BYTES: u64 = 8;
 const WORDS: usize = (LINE_BYTES / WORD_BYTES) as usize;
-/// Values of a line that are remembered; of more, the oldest are forgotten. Only words that are stored to over and over
-/// without a fence, which are not meant to survive, have as many.
+/// Values of a line that are remembered; of more, the oldest are forgotten. Only words that are
+/// stored to over and over without a fence, which are not meant to survive, have as many.
 const VALUES_MAX: usize = 256;
 
 /// An address as an index; one that no memory has if it does not fit.

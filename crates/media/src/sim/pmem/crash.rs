@@ -10,10 +10,11 @@ pub enum Survival {
     Nothing,
     /// All: what programs saw.
     Everything,
-    /// Of the lines in order of address those whose bit is set, as programs saw them; of the others nothing.
+    /// Of the lines in order of address those whose bit is set, as programs saw them; of the others
+    /// nothing.
     Lines(u64),
-    /// Drawn from this seed: a line not at all, whole, or each of its aligned 8 bytes by themselves with any of the
-    /// values that they had.
+    /// Drawn from this seed: a line not at all, whole, or each of its aligned 8 bytes by themselves
+    /// with any of the values that they had.
     Words(u64),
 }
 
@@ -24,7 +25,8 @@ pub enum Fate {
     Durable,
     /// What programs saw.
     Visible,
-    /// Of each of its aligned 8 bytes by themselves any of the values that they had, drawn from this seed.
+    /// Of each of its aligned 8 bytes by themselves any of the values that they had, drawn from
+    /// this seed.
     Words(u64),
 }
 
@@ -81,7 +83,8 @@ impl<'a> Moment<'a> {
         self.event
     }
 
-    /// How many events were before; with the argument of [`cut_after`](super::SimPmem::cut_after) a run can be cut here.
+    /// How many events were before; with the argument of [`cut_after`](super::SimPmem::cut_after) a
+    /// run can be cut here.
     #[must_use]
     pub const fn number(&self) -> u64 {
         self.number

@@ -2,7 +2,8 @@
 
 use crate::pmem::Domain;
 
-/// Options of a [`SimPmem`](super::SimPmem). The default is FeRAM of paper 1 behind the processor's caches.
+/// Options of a [`SimPmem`](super::SimPmem). The default is FeRAM of paper 1 behind the processor's
+/// caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PmemOptions {
     /// What makes stores durable. With [`Domain::Fence`] a store is durable as soon as it is seen.
@@ -19,8 +20,8 @@ impl Default for PmemOptions {
     }
 }
 
-/// How long accesses take, in nanoseconds. The memory is reached past the caches, so a flush costs nothing of its own
-/// unless it is told to.
+/// How long accesses take, in nanoseconds. The memory is reached past the caches, so a flush costs
+/// nothing of its own unless it is told to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PmemLatency {
     /// Bytes of one access: the width of the bus.

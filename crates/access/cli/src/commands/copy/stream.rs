@@ -1,4 +1,5 @@
-//! The side of a copy that is standard input or standard output: one file, read or written in order.
+//! The side of a copy that is standard input or standard output: one file, read or written in
+//! order.
 
 use super::{Entry, Kind, Side};
 use onode::{Class, Error, Result, SystemClock};
@@ -12,8 +13,8 @@ use std::path::Path;
 /// Zeros written at once where a file has a hole.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// Standard input as a file that is there, or standard output as one that is not there yet. Its path is empty: it has no
-/// name that a copy could get.
+/// Standard input as a file that is there, or standard output as one that is not there yet. Its
+/// path is empty: it has no name that a copy could get.
 #[derive(Debug)]
 pub struct Stream {
     /// `None` for input.

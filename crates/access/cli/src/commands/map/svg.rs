@@ -1,7 +1,7 @@
 //! The segment map as a picture: one square a segment, a legend with totals and the wear histogram.
 //!
-//! The height of the coloured part of a square is the live share; pointing at it shows all about it.
-//! Plain SVG 1.1 without scripts or fonts of its own.
+//! The height of the coloured part of a square is the live share; pointing at it shows all about
+//! it. Plain SVG 1.1 without scripts or fonts of its own.
 
 use super::grid::Legend;
 use crate::commands::figures::Figures;

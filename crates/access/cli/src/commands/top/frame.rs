@@ -162,8 +162,8 @@ impl Frame {
 }
 
 impl Drawn<'_> {
-    /// The frame cut to a screen, with what it takes to draw it over the one before: each line clears what
-    /// stood there.
+    /// The frame cut to a screen, with what it takes to draw it over the one before: each line
+    /// clears what stood there.
     pub fn screen(&self, (columns, rows): (usize, usize)) -> String {
         let mut screen = "\x1b[H".to_owned();
         for (row, line) in self.text.lines().take(rows.max(1)).enumerate() {

@@ -1,9 +1,10 @@
 //! The write buffer: a log in the memory of what waits for its journal page to fill.
 //!
-//! A synced commit appends what its journal page gained, content and record frames, as one entry, and is durable with
-//! one fence and no page of flash. The page itself is programmed once it is full, as ever; from then on its entries
-//! are of no use, and their slot is used again. So the buffer never has more than one page that the flash has not, and the
-//! flash alone is always a whole, earlier state.
+//! A synced commit appends what its journal page gained, content and record frames, as one entry,
+//! and is durable with one fence and no page of flash. The page itself is programmed once it is
+//! full, as ever; from then on its entries are of no use, and their slot is used again. So the
+//! buffer never has more than one page that the flash has not, and the flash alone is always a
+//! whole, earlier state.
 //!
 //! ```text
 //! +--------+--------+-- ... --+     slot = entries of one page, the first with all that it held then
@@ -12,10 +13,13 @@
 //! ```
 //!
 //! What it keeps true:
-//! * An entry counts wholly or not at all, by its checksum, and only behind the one with the number before it.
-//! * The slot with the newest entry is not written to but behind it, so that a torn entry takes nothing with it.
+//! * An entry counts wholly or not at all, by its checksum, and only behind the one with the number
+//!   before it.
+//! * The slot with the newest entry is not written to but behind it, so that a torn entry takes
+//!   nothing with it.
 //!
-//! What it does not do: know what the bytes mean, or whether the page was programmed after all. The replay does.
+//! What it does not do: know what the bytes mean, or whether the page was programmed after all. The
+//! replay does.
 
 use super::format::Anchor;
 use crate::medium::layout::SegmentPage;
@@ -41,7 +45,8 @@ struct EntryHeader {
     content_bytes: U32,
     /// Bytes of record frames that follow those.
     frame_bytes: U32,
-    /// CRC-32C of the volume's seed, the entry's address in 8 bytes, the fields above and the bytes.
+    /// CRC-32C of the volume's seed, the entry's address in 8 bytes, the fields above and the
+    /// bytes.
     checksum: U32,
 }
 const _: () = assert!(size_of::<EntryHeader>() == HEADER_BYTES as usize);
@@ -64,8 +69,9 @@ pub struct Area {
 }
 
 impl Area {
-    /// The buffer at the end of `memory_bytes` for journal pages of `page_bytes`: of about `wanted` bytes, or of as many as
-    /// suit the memory. `None` if it would take more than half of the memory.
+    /// The buffer at the end of `memory_bytes` for journal pages of `page_bytes`: of about `wanted`
+    /// bytes, or of as many as suit the memory. `None` if it would take more than half of the
+    /// memory.
     pub fn new(memory_bytes: u64, page_bytes: usize, wanted: Option<u64>) -> Option<Self> {
         let page_bytes = page_bytes as u64;
         // A page with many small entries goes on in the next slot now and then.
@@ -113,8 +119,9 @@ pub struct HeldPage {
     pub content: Vec<u8>,
     /// Its record frames.
     pub frames: Vec<u8>,
-    /// The page of the last entry that is there behind one that is not sound any more: a cut leaves the last one torn and
-    /// none behind it, so this one was durable once and what is missing before it is damage.
+    /// The page of the last entry that is there behind one that is not sound any more: a cut leaves
+    /// the last one torn and none behind it, so this one was durable once and what is missing
+    /// before it is damage.
     pub lost: Option<PagePlace>,
 }
 
@@ -225,8 +232,8 @@ impl WriteBuffer {
         Some(Entry { number: header.number.get(), place, content: bytes, frames })
     }
 
-    /// Makes durable that the page at `place`, which is not programmed yet, holds `content` and `frames`. False if no slot
-    /// takes them.
+    /// Makes durable that the page at `place`, which is not programmed yet, holds `content` and
+    /// `frames`. False if no slot takes them.
     ///
     /// # Errors
     /// Those of the memory.

@@ -1,6 +1,7 @@
 //! Cutting: entries in order as parts that fit buckets, each with its bytes.
 //!
-//! What each entry takes is estimated once for all of them, so that a part is coded about once and not at every try.
+//! What each entry takes is estimated once for all of them, so that a part is coded about once and
+//! not at every try.
 
 use super::entries::{self, Draft, key_of};
 use super::format::{BUCKET_BYTES_MAX, BlobHeader};
@@ -13,8 +14,8 @@ pub const CONTENT_BYTES_MAX: usize = BUCKET_BYTES_MAX - size_of::<BlobHeader>();
 
 /// Up to so many parts are filled evenly, more of them one after the other.
 const EVEN_MAX: usize = 3;
-/// A bucket has up to so many entries, however few bytes they take: all of them are decoded to find one, and a few such
-/// buckets are to have room in the cache.
+/// A bucket has up to so many entries, however few bytes they take: all of them are decoded to find
+/// one, and a few such buckets are to have room in the cache.
 const ENTRIES_MAX: usize = 512;
 /// So often a better filling of a bucket is looked for.
 const TRIES: usize = 4;
@@ -43,8 +44,8 @@ struct Cutter<'a> {
     unit: u32,
 }
 
-/// `items`, the first of which is at or behind `first`, in parts that fit buckets; at least one. A part of a
-/// single entry may be longer.
+/// `items`, the first of which is at or behind `first`, in parts that fit buckets; at least one. A
+/// part of a single entry may be longer.
 pub fn cut(first: Key, items: &[Entry], unit: u32) -> Vec<Part<'_>> {
     cut_into(first, items, unit, EVEN_MAX)
 }
@@ -90,7 +91,8 @@ impl<'a> Cutter<'a> {
         self.ends.partition_point(|&end| end as isize <= most).saturating_sub(from)
     }
 
-    /// The part of the entries from the one with the number `from` up to that with `to`; `None` if they are too many.
+    /// The part of the entries from the one with the number `from` up to that with `to`; `None` if
+    /// they are too many.
     fn encode(&mut self, first: Key, from: usize, to: usize) -> Option<Part<'a>> {
         let items = self.items.get(from..to).filter(|items| items.len() <= ENTRIES_MAX)?;
         let first = if from == 0 { first } else { key_of(items.first()?) };
@@ -128,9 +130,11 @@ impl<'a> Cutter<'a> {
         all
     }
 
-    /// A part that begins with the entry `from`, of at least one; `beside` is what parts take beside what was estimated.
+    /// A part that begins with the entry `from`, of at least one; `beside` is what parts take
+    /// beside what was estimated.
     fn fill(&mut self, first: Key, from: usize, beside: &mut isize) -> Part<'a> {
-        // More objects than a bucket may hold have no bytes at all, which says nothing of how many fit.
+        // More objects than a bucket may hold have no bytes at all, which says nothing of how many
+        // fit.
         let left = self.draft.as_ref().map_or(1, |draft| draft.most_from(from)).min(ENTRIES_MAX);
         let (mut best, mut over): (Option<Part<'a>>, usize) = (None, left + 1);
         let mut probe = self.count(from, CONTENT_BYTES_MAX as isize - *beside).clamp(1, left);

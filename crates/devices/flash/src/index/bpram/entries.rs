@@ -1,8 +1,9 @@
 //! Entries of one bucket, in memory and in the bytes of a bucket.
 //!
-//! The bytes are those of the codec's byte-exact mode behind the key of the bucket. Values are kept in memory as the
-//! tree has them, short ones - nearly all - without an allocation; here they are taken apart and put together. An object
-//! of which something has another form than this device gives it is kept as it is.
+//! The bytes are those of the codec's byte-exact mode behind the key of the bucket. Values are kept
+//! in memory as the tree has them, short ones - nearly all - without an allocation; here they are
+//! taken apart and put together. An object of which something has another form than this device
+//! gives it is kept as it is.
 
 use crate::index::apply::{Extent, Onode};
 use crate::index::tree::Key;
@@ -139,8 +140,8 @@ impl Entries {
     }
 }
 
-/// What an entry says; `None` if that is not what this device writes. `end` is that of the extent before, `again` room
-/// to write it once more.
+/// What an entry says; `None` if that is not what this device writes. `end` is that of the extent
+/// before, `again` room to write it once more.
 fn item_of(key: &Key, value: &[u8], end: &mut u64, again: &mut Vec<u8>) -> Option<Item> {
     again.clear();
     if key.kind == Key::EXTENT {
@@ -209,7 +210,8 @@ fn value_of(item: &Item, room: &mut Vec<u8>) -> Option<Value> {
     }
 }
 
-/// A value of few numbers on its way: nearly all are, and to write them to a vector first takes far longer.
+/// A value of few numbers on its way: nearly all are, and to write them to a vector first takes far
+/// longer.
 #[derive(Default)]
 struct ShortValue {
     length: usize,
@@ -268,7 +270,8 @@ pub fn take_key(input: &mut &[u8], unit: u32) -> Option<Key> {
     })
 }
 
-/// The bytes of a bucket that begins at `first`, with pages of `unit` bytes. `None` if no bytes can hold so many entries.
+/// The bytes of a bucket that begins at `first`, with pages of `unit` bytes. `None` if no bytes can
+/// hold so many entries.
 pub fn encode(first: &Key, items: &[Entry], unit: u32) -> Option<Vec<u8>> {
     Draft::new(first, items, unit)?.encode_some(first, 0..items.len())
 }
@@ -280,7 +283,8 @@ pub struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Of `items` from `first` on, with pages of `unit` bytes. `None` if something is too long for any bucket.
+    /// Of `items` from `first` on, with pages of `unit` bytes. `None` if something is too long for
+    /// any bucket.
     pub fn new(first: &Key, items: &'a [Entry], unit: u32) -> Option<Self> {
         Some(Self { unit, run: exact::Draft::new(begin_of(first), items, unit)? })
     }
@@ -290,12 +294,14 @@ impl<'a> Draft<'a> {
         self.run.about_ends()
     }
 
-    /// How many items from the one with the number `from` on a bucket holds at most, however few bytes they take.
+    /// How many items from the one with the number `from` on a bucket holds at most, however few
+    /// bytes they take.
     pub fn most_from(&self, from: usize) -> usize {
         self.run.most_from(from)
     }
 
-    /// The bytes of a bucket from `first` on of some of the items. `None` if no bytes can hold so many.
+    /// The bytes of a bucket from `first` on of some of the items. `None` if no bytes can hold so
+    /// many.
     pub fn encode_some(&mut self, first: &Key, range: Range<usize>) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         put_key(&mut out, first, self.unit);
@@ -304,7 +310,8 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The key at which a bucket begins and its entries, with pages of `unit` bytes; `None` if they make no sense.
+/// The key at which a bucket begins and its entries, with pages of `unit` bytes; `None` if they
+/// make no sense.
 pub fn decode(mut bytes: &[u8], unit: u32) -> Option<(Key, Entries)> {
     let first = take_key(&mut bytes, unit)?;
     let mut list: Vec<(Key, Value)> = Vec::with_capacity(EXPECTED_ENTRIES);

@@ -70,7 +70,8 @@ impl Bpram {
     /// Writes everything that changed, as it belongs to the checkpoint of `moment`.
     ///
     /// # Errors
-    /// `NoSpace` if the memory has no room even for less than everything, and its own. What counts then is not known.
+    /// `NoSpace` if the memory has no room even for less than everything, and its own. What counts
+    /// then is not known.
     pub fn fold(&mut self, moment: &Moment, table: &SegmentTable) -> Result<()> {
         let mut given_up = core::mem::take(&mut self.given_up);
         let mut pieces = Vec::new();
@@ -118,8 +119,9 @@ impl Bpram {
         self.anchor(moment, &[])
     }
 
-    /// Takes out the changed bucket at `first` and changed ones behind it, and writes what comes in their place. Neighbours
-    /// up to `written` have been written just now; returns up to where they are then.
+    /// Takes out the changed bucket at `first` and changed ones behind it, and writes what comes in
+    /// their place. Neighbours up to `written` have been written just now; returns up to where they
+    /// are then.
     fn put_changed(&mut self, first: Key, written: Option<Key>) -> Option<Key> {
         let Together { mut firsts, items } = self.take_neighbours(first);
         let mut parts = cut(first, &items, self.unit);
@@ -163,8 +165,8 @@ impl Bpram {
         together
     }
 
-    /// The fewest neighbours of the buckets at `firsts` that did not change and which, coded anew together with their
-    /// `parts` of so many bytes, should take a bucket less than they all do.
+    /// The fewest neighbours of the buckets at `firsts` that did not change and which, coded anew
+    /// together with their `parts` of so many bytes, should take a bucket less than they all do.
     fn window(&self, firsts: &[Key], written: Option<Key>, bytes: usize, parts: usize) -> Option<Window> {
         let still = |key: &Key| {
             let bucket = self.bucket(key);
@@ -214,7 +216,8 @@ impl Bpram {
         Some(all)
     }
 
-    /// Writes a bucket, in smaller ones if free places are short. What has no place at all is elsewhere.
+    /// Writes a bucket, in smaller ones if free places are short. What has no place at all is
+    /// elsewhere.
     fn put_part(&mut self, part: Part<'_>) {
         let Part { first, items, bytes } = part;
         debug_assert!(bytes.is_empty() || entries::decode(&bytes, self.unit).is_some(), "a bucket cannot be read back");

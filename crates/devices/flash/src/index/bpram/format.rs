@@ -1,4 +1,5 @@
-//! Everything that the index puts into the memory. `docs/format/flash-scm.md` describes it byte by byte.
+//! Everything that the index puts into the memory. `docs/format/flash-scm.md` describes it byte by
+//! byte.
 //!
 //! ```text
 //! +--------+--------+-------------------------------------------+

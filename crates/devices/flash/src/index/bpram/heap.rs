@@ -1,4 +1,5 @@
-//! Which granules of the memory are in use. Nothing of it is on the memory: a mount learns it from what lies there.
+//! Which granules of the memory are in use. Nothing of it is on the memory: a mount learns it from
+//! what lies there.
 
 use super::format::{GRANULE_BYTES, HEAP_BEGIN, Span};
 use alloc::vec;
@@ -62,14 +63,16 @@ impl Heap {
         self.low = wanted.min(self.count / 2);
     }
 
-    /// Takes a place of `bytes` for a bucket, as far back as there is one; `None` if no run of granules is long enough.
+    /// Takes a place of `bytes` for a bucket, as far back as there is one; `None` if no run of
+    /// granules is long enough.
     pub fn take_high(&mut self, bytes: u32) -> Option<Span> {
         let count = granules(bytes);
         let (mut run, mut highest) = (0, None);
         let mut above = self.top;
         while above > self.low {
             let index = above - 1;
-            // The granules of a word up to this one, itself first; as many of them as are alike at once.
+            // The granules of a word up to this one, itself first; as many of them as are alike at
+            // once.
             let word = self.used.get(index / 64)? << (63 - index % 64);
             let most = (index % 64 + 1).min(above - self.low);
             if word >> 63 == 1 {

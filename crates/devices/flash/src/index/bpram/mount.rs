@@ -37,8 +37,9 @@ pub fn superblock_of(memory: &dyn Pmem) -> Option<u32> {
     parse_superblock(superblock).map(|(superblock, _)| superblock.generation.get())
 }
 
-/// Whether `memory` is that of the volume `uuid` as it was used last: it stands where the flash does, at the superblock
-/// `generation`, or ahead of it. The memory goes first, and a cut may have taken the last superblocks from the flash.
+/// Whether `memory` is that of the volume `uuid` as it was used last: it stands where the flash
+/// does, at the superblock `generation`, or ahead of it. The memory goes first, and a cut may have
+/// taken the last superblocks from the flash.
 pub fn stands_with(memory: &dyn Pmem, uuid: &[u8; 16], generation: u32) -> bool {
     let is_ours = read_anchors(memory).first().is_some_and(|(_, anchor)| anchor.uuid == *uuid);
     is_ours && superblock_of(memory).is_some_and(|known| known.wrapping_sub(generation) <= AHEAD_MAX)
@@ -56,7 +57,8 @@ pub struct Opened {
     pub held: Option<HeldPage>,
 }
 
-/// What the write buffer in `memory` holds for the volume `uuid`, whatever became of the rest of the memory.
+/// What the write buffer in `memory` holds for the volume `uuid`, whatever became of the rest of
+/// the memory.
 pub fn held_in(memory: &dyn Pmem, uuid: &[u8; 16]) -> Option<HeldPage> {
     let anchors = read_anchors(memory).into_iter().filter(|(_, anchor)| anchor.uuid == *uuid);
     let mut areas = anchors.filter_map(|(_, anchor)| Area::of_anchor(&anchor, memory.length()));
@@ -72,8 +74,8 @@ pub struct Refused {
 }
 
 impl Bpram {
-    /// An empty index in `memory` for a flash with pages of `unit` bytes, all of whose entries are elsewhere. Whatever it
-    /// held is gone.
+    /// An empty index in `memory` for a flash with pages of `unit` bytes, all of whose entries are
+    /// elsewhere. Whatever it held is gone.
     ///
     /// # Errors
     /// `Invalid` if it is too small, and its own.
@@ -122,7 +124,8 @@ impl Bpram {
         }
     }
 
-    /// Takes up what `memory` holds. `writable` says whether what an interrupted fold left may be cleared away.
+    /// Takes up what `memory` holds. `writable` says whether what an interrupted fold left may be
+    /// cleared away.
     ///
     /// # Errors
     /// The memory, if it holds no whole index.
@@ -218,9 +221,9 @@ impl Bpram {
         Some((Found { superblock, references, block: u32::MAX, turns }, table))
     }
 
-    /// Clears the headers of blobs that were given up, and those that a fold which never counted left, before a coming one
-    /// takes its number. Torn blobs too: what is torn again at the same place could make one of them whole. Durable
-    /// before that fold is: it fences first.
+    /// Clears the headers of blobs that were given up, and those that a fold which never counted
+    /// left, before a coming one takes its number. Torn blobs too: what is torn again at the same
+    /// place could make one of them whole. Durable before that fold is: it fences first.
     fn clear(&self, left_over: &[u32]) {
         for &granule in left_over.iter().filter(|granule| !self.heap.is_used(**granule)) {
             let at = Span { granule, bytes: 0 }.address();
@@ -229,8 +232,8 @@ impl Bpram {
         }
     }
 
-    /// Enters `entries` as all there are from `first`, whose bucket was elsewhere, until before `rest`, from where on they
-    /// still are.
+    /// Enters `entries` as all there are from `first`, whose bucket was elsewhere, until before
+    /// `rest`, from where on they still are.
     pub fn fill(&mut self, first: Key, entries: super::Entries, rest: Option<Key>) {
         let bucket = self.bucket(&first);
         self.given_up.extend(bucket.at);

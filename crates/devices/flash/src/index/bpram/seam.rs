@@ -1,4 +1,5 @@
-//! The memory behind the seam of the index: which entries it answers for, and how it keeps up with the flash.
+//! The memory behind the seam of the index: which entries it answers for, and how it keeps up with
+//! the flash.
 
 use super::fold::Moment;
 use super::{Bpram, Found, MemoryUse, entries, keeps};
@@ -12,7 +13,8 @@ use onode_codec::exact::Entry;
 use onode_media::IoTag;
 use onode_object::{Error, Mutation, Result, Transaction};
 
-/// Bytes of content for one of the memory, as long as nobody knows better: a volume has a thousandth of memory.
+/// Bytes of content for one of the memory, as long as nobody knows better: a volume has a
+/// thousandth of memory.
 const CONTENT_EACH: u64 = 1024;
 
 /// Entries that a rebuild takes over between two folds.
@@ -54,8 +56,9 @@ impl Core {
         }
     }
 
-    /// Brings the memory to the superblock that is about to get the number `generation`; `is_full` says that it is of a new
-    /// checkpoint, `closed` that nothing will follow it. False if there was a memory and it had to be given up.
+    /// Brings the memory to the superblock that is about to get the number `generation`; `is_full`
+    /// says that it is of a new checkpoint, `closed` that nothing will follow it. False if there
+    /// was a memory and it had to be given up.
     pub fn fold(&mut self, is_full: bool, closed: bool, generation: u32) -> Result<bool> {
         let Some(mut bpram) = self.bpram.take() else { return Ok(true) };
         let layout = self.log.store.layout;
@@ -69,7 +72,8 @@ impl Core {
             // The flash has everything, or is about to: it goes on without.
             Err(error) => {
                 self.save_held()?;
-                // Until the coming superblock a write buffer may be the only place of what was made durable.
+                // Until the coming superblock a write buffer may be the only place of what was made
+                // durable.
                 if !bpram.has_buffer() {
                     bpram.abandon();
                 }
@@ -88,14 +92,15 @@ impl Core {
     pub fn reopen_memory(&mut self) -> Result<()> {
         if self.bpram.as_ref().is_some_and(|bpram| bpram.is_closed) {
             self.fold_now(false)?;
-            // Both anchors have to say so: that of before fits the same superblock, and should the newer one be damaged it
-            // would have a mount believe that nothing followed.
+            // Both anchors have to say so: that of before fits the same superblock, and should the
+            // newer one be damaged it would have a mount believe that nothing followed.
             self.fold_now(false)?;
         }
         Ok(())
     }
 
-    /// Says that nothing follows the anchor of a volume that was found closed, or was made so without its memory.
+    /// Says that nothing follows the anchor of a volume that was found closed, or was made so
+    /// without its memory.
     pub fn close_memory(&mut self) -> Result<()> {
         let is_open = self.bpram.as_ref().is_some_and(|bpram| !bpram.is_closed);
         if is_open && self.checkpoint_state.clean {
@@ -109,9 +114,9 @@ impl Core {
         self.bpram.as_ref().is_some_and(|bpram| bpram.fold_is_due(self.spills))
     }
 
-    /// Makes sure that the memory has room for what a transaction may add, unless entries may stay on flash alone. Only
-    /// what makes objects is refused: content of those that exist was promised a place, and if it is worst it is found
-    /// on flash alone.
+    /// Makes sure that the memory has room for what a transaction may add, unless entries may stay
+    /// on flash alone. Only what makes objects is refused: content of those that exist was promised
+    /// a place, and if it is worst it is found on flash alone.
     ///
     /// # Errors
     /// `NoSpace`; nothing has changed that anyone can see.
@@ -120,7 +125,8 @@ impl Core {
         if self.spills || self.bpram.is_none() || !mutations.iter().any(|one| matches!(one, Mutation::Create { .. })) {
             return Ok(());
         }
-        // Those of a large transaction mostly go to the same buckets; should they not, they stay on flash alone.
+        // Those of a large transaction mostly go to the same buckets; should they not, they stay on
+        // flash alone.
         let changes = mutations.len().min(8);
         let is_full = |core: &Self| core.bpram.as_ref().is_some_and(|bpram| bpram.is_full(changes));
         if is_full(self) {
@@ -133,7 +139,8 @@ impl Core {
         Ok(())
     }
 
-    /// Bytes of content that the memory has room for the places of, by what it needs for those that there are.
+    /// Bytes of content that the memory has room for the places of, by what it needs for those that
+    /// there are.
     pub fn memory_allows(&self) -> u64 {
         let Some(bpram) = self.bpram.as_ref().filter(|_| !self.spills) else { return u64::MAX };
         let (room, used) = bpram.entry_room();
@@ -144,8 +151,8 @@ impl Core {
         room.saturating_mul(each)
     }
 
-    /// Takes over from the tree what the memory does not hold, as far as it has room. `progress` is told how many
-    /// entries were taken over.
+    /// Takes over from the tree what the memory does not hold, as far as it has room. `progress` is
+    /// told how many entries were taken over.
     pub fn refill_memory(&mut self, progress: &mut dyn FnMut(u64)) -> Result<()> {
         let mut done = 0;
         while let Some((first, end)) =

@@ -1,4 +1,5 @@
-//! Syncs that end in the write buffer instead of a page of flash, and mounts that find there what the flash lacks.
+//! Syncs that end in the write buffer instead of a page of flash, and mounts that find there what
+//! the flash lacks.
 
 use super::Bpram;
 use super::buffer::Area;
@@ -28,7 +29,8 @@ impl Core {
         self.buffers && self.bpram.as_ref().is_some_and(Bpram::has_buffer)
     }
 
-    /// Makes every commit so far durable without the page of the journal that waits to be full. False if that cannot be.
+    /// Makes every commit so far durable without the page of the journal that waits to be full.
+    /// False if that cannot be.
     pub fn sync_to_memory(&mut self) -> Result<bool> {
         if !self.buffers_writes() || self.log.chain_broken {
             return Ok(false);

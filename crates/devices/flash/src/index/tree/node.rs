@@ -1,9 +1,9 @@
 //! A node in memory and as bytes.
 //!
-//! A node is kept as the very bytes that go to the medium, entries one after another with delta-coded
-//! keys, so that a byte of cache holds a byte of index. Every sixteenth entry has a *restart*: its whole
-//! key and place, from which the entries up to the next one are decoded. A node read from a medium is
-//! checked whole before it is used: level, order, lengths.
+//! A node is kept as the very bytes that go to the medium, entries one after another with
+//! delta-coded keys, so that a byte of cache holds a byte of index. Every sixteenth entry has a
+//! *restart*: its whole key and place, from which the entries up to the next one are decoded. A
+//! node read from a medium is checked whole before it is used: level, order, lengths.
 
 use super::key::Key;
 use crate::medium::format::BlobReference;
@@ -48,8 +48,8 @@ const CHILD_BYTES: usize = size_of::<BlobReference>();
 /// Memory is taken in steps of this size.
 const GROWTH_BYTES: usize = 256;
 
-/// How an entry's key follows from the one before: the low bits of its first number, whose other bits
-/// are the difference of the objects.
+/// How an entry's key follows from the one before: the low bits of its first number, whose other
+/// bits are the difference of the objects.
 mod code {
     /// Same object and kind; the index is a difference.
     pub const SAME: u64 = 0;

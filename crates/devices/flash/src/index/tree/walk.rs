@@ -106,7 +106,8 @@ impl Tree {
         if level == 0 {
             return Ok(Some((node.key(last), node.value(last).to_vec())));
         }
-        // A separator may be less than every key that is left below it; then the answer is further left.
+        // A separator may be less than every key that is left below it; then the answer is further
+        // left.
         for index in (0..=last).rev() {
             if let Some(found) = self.floor_below(source, Child::decode(node.value(index))?, level - 1, key)? {
                 return Ok(Some(found));
@@ -115,8 +116,8 @@ impl Tree {
         Ok(None)
     }
 
-    /// Visits every node once, parents first. `visit` gets the place of a written node, its level and the
-    /// node itself. Depth and order are checked on the way.
+    /// Visits every node once, parents first. `visit` gets the place of a written node, its level
+    /// and the node itself. Depth and order are checked on the way.
     pub fn walk(
         &self,
         source: &mut dyn NodeSource,
@@ -128,9 +129,9 @@ impl Tree {
         })
     }
 
-    /// Visits every node that can be read, parents first, and tells which key ranges are lost. A node with
-    /// keys outside the range that its parent gives it is lost too: no lookup finds what is in it, and
-    /// a node with two parents would be visited again and again.
+    /// Visits every node that can be read, parents first, and tells which key ranges are lost. A
+    /// node with keys outside the range that its parent gives it is lost too: no lookup finds what
+    /// is in it, and a node with two parents would be visited again and again.
     pub fn survey(&self, source: &mut dyn NodeSource, visit: &mut dyn FnMut(Sighting<'_>) -> Result<()>) -> Result<()> {
         self.survey_below(source, self.root, self.root_level, (Key::MIN, None), visit)
     }

@@ -237,8 +237,8 @@ fn last_programmed(
     Ok((Some(low - 1), newest))
 }
 
-/// The superblock at `page` of `block`. A copy of a page of the volume `uuid`, if that is known, counts
-/// as erased: no superblock stands behind it.
+/// The superblock at `page` of `block`. A copy of a page of the volume `uuid`, if that is known,
+/// counts as erased: no superblock stands behind it.
 fn read_superblock(
     nand: &mut dyn Nand,
     block: u32,

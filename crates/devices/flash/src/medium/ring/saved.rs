@@ -1,13 +1,13 @@
 //! Copies of the pages without which nothing of a closed volume could be found: those with the root
 //! of the tree and with the segment table.
 //!
-//! Everything else that is damaged costs what lay there; one of these pages costs the volume. A clean
-//! close therefore programs them once more, behind the superblock at the far end of the medium, in an
-//! erase block that no later session goes on in. The superblock says of which pages.
+//! Everything else that is damaged costs what lay there; one of these pages costs the volume. A
+//! clean close therefore programs them once more, behind the superblock at the far end of the
+//! medium, in an erase block that no later session goes on in. The superblock says of which pages.
 //!
-//! It keeps true: a copy is believed only at its address, under the generation of its checkpoint and
-//! for a page with the sequence number that the superblock names. A copy is never needed: where one
-//! is missing the volume is as it would be without it.
+//! It keeps true: a copy is believed only at its address, under the generation of its checkpoint
+//! and for a page with the sequence number that the superblock names. A copy is never needed: where
+//! one is missing the volume is as it would be without it.
 //!
 //! It does not copy other nodes of the tree, and checkpoints of a volume in use have no copies.
 
@@ -98,8 +98,8 @@ pub fn is_copy(nand: &mut dyn Nand, uuid: &[u8; 16], block: u32, page: u32) -> b
 }
 
 impl Core {
-    /// Repeats the superblock of a closed volume with copies of its most important pages behind it. It also makes the
-    /// checkpoint safe from a cut that hit the first superblock unnoticed.
+    /// Repeats the superblock of a closed volume with copies of its most important pages behind it.
+    /// It also makes the checkpoint safe from a cut that hit the first superblock unnoticed.
     pub(crate) fn write_last_superblock(&mut self) -> Result<()> {
         let wanted = self.pages_to_save();
         let first_copy = self.first_copy();
@@ -158,7 +158,8 @@ impl Core {
         (!behind.is_empty()).then_some(behind)
     }
 
-    /// Moves what lies on pages that were read from their copies: the copies go with their erase block.
+    /// Moves what lies on pages that were read from their copies: the copies go with their erase
+    /// block.
     pub(crate) fn move_restored(&mut self) -> Result<()> {
         let restored: Vec<SegmentPage> = self.log.store.restored().collect();
         for at in restored {

@@ -83,8 +83,9 @@ impl Nand for ReadableOnce<'_> {
     }
 }
 
-/// Where there are two blocks the next superblock takes the place of all those before one that begins a block: had only
-/// that one been found, and could it not be read any more, a cut in between left a volume without any.
+/// Where there are two blocks the next superblock takes the place of all those before one that
+/// begins a block: had only that one been found, and could it not be read any more, a cut in
+/// between left a volume without any.
 #[test]
 fn one_that_begins_a_block_has_to_be_read_twice() {
     let mut core = core_of(48);

@@ -26,7 +26,8 @@ fn cost_benefit_prefers_old_segments_at_equal_fill_and_avoids_full_ones() {
         assert_eq!(chosen(policy, &all), Some(1));
         assert_eq!(chosen(policy, &all[2..]), Some(2), "but a full one if there is nothing else");
     }
-    // An emptier but younger one: moving little counts for more where reading the dead costs nothing.
+    // An emptier but younger one: moving little counts for more where reading the dead costs
+    // nothing.
     let pair = [candidate(0, 50, 2), candidate(1, 500, 9)];
     assert_eq!(chosen(VictimPolicy::CostBenefit, &pair), Some(1));
     assert_eq!(chosen(VictimPolicy::FlashCostBenefit, &pair), Some(0));

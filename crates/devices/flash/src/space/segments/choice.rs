@@ -1,6 +1,7 @@
 //! Which free segment is opened next: what spreads wear without moving anything.
 //!
-//! The wear policy decides, by erases and by how long the content will probably stay. What is pinned waits.
+//! The wear policy decides, by erases and by how long the content will probably stay. What is
+//! pinned waits.
 
 use super::{SegmentState, SegmentTable};
 use crate::policy::{Placement, Stream, WearPolicy};
@@ -37,8 +38,8 @@ impl Choice {
 }
 
 impl SegmentTable {
-    /// The segment that `stream` opens next, if one is free. If others are read in all of them, waits for the first
-    /// of those reads: it needs nothing that the caller has.
+    /// The segment that `stream` opens next, if one is free. If others are read in all of them,
+    /// waits for the first of those reads: it needs nothing that the caller has.
     pub fn choose_free(&mut self, stream: Stream) -> Option<u32> {
         loop {
             let pinned = self.pins.segments();

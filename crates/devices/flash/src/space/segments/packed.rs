@@ -1,5 +1,5 @@
-//! A piece of the segment table in the memory beside the flash: columns of numbers that hardly change from row to row, or
-//! follow from what a segment is used for.
+//! A piece of the segment table in the memory beside the flash: columns of numbers that hardly
+//! change from row to row, or follow from what a segment is used for.
 
 use super::{Segment, SegmentState};
 use crate::medium::format::NO_SUMMARY;
@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use onode_base::varint::{self, unzigzag, zigzag};
 use onode_codec::{decode_rows, encode_rows};
 
-/// State and stream, then what is counted from where it is usually: sequence number, erases, dead pages, dead bytes beside
-/// them, pages of the summary.
+/// State and stream, then what is counted from where it is usually: sequence number, erases, dead
+/// pages, dead bytes beside them, pages of the summary.
 type Row = [u64; 6];
 
 /// The piece as bytes.

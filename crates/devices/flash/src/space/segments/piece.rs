@@ -13,8 +13,8 @@ use onode_base::varint;
 pub const ENTRY_BYTES_USUAL: usize = 12;
 /// Bytes that an entry takes at most.
 const ENTRY_BYTES_MAX: usize = 1 + 5 + 5 + 5 + 3;
-/// Room behind the entries. Writing a piece changes the table: the figures may be a little longer when it is
-/// written than when its place was found.
+/// Room behind the entries. Writing a piece changes the table: the figures may be a little longer
+/// when it is written than when its place was found.
 const SLACK_BYTES: usize = 8;
 
 /// Bytes of the largest piece of `entries` entries.

@@ -78,7 +78,8 @@ kinds! {
     StreamWrong = "wrong stream",
     /// The table's live bytes of a segment differ from what refers to it.
     LiveBytesWrong = "wrong live bytes",
-    /// A page of the index is damaged; its copy behind the superblock stands in until the next change.
+    /// A page of the index is damaged; its copy behind the superblock stands in until the next
+    /// change.
     PageRestored = "damaged page with a copy",
     /// A tree node cannot be read, or is not the one its parent names.
     NodeUnreadable = "unreadable tree node",

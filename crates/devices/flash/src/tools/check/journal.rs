@@ -14,7 +14,8 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::vec::Vec;
 
-/// The records behind a checkpoint, those that it took over unapplied, and the segments that the journal entered.
+/// The records behind a checkpoint, those that it took over unapplied, and the segments that the
+/// journal entered.
 #[derive(Default)]
 pub(crate) struct Journal {
     pub(crate) records: Vec<Record>,
@@ -193,9 +194,9 @@ fn end(medium: &mut Medium<'_>, cursor: &Cursor, fault: Fault, keeps_order: bool
     }
 }
 
-/// Whether pages of the journal follow that prove that this one had been there. A cut hits only the last
-/// page, so any sound page proves it; where the host may lose pages out of order, only one that was
-/// programmed after a flush does.
+/// Whether pages of the journal follow that prove that this one had been there. A cut hits only the
+/// last page, so any sound page proves it; where the host may lose pages out of order, only one
+/// that was programmed after a flush does.
 fn goes_on(medium: &mut Medium<'_>, cursor: &Cursor, keeps_order: bool) -> bool {
     let rest = cursor.at.page + 1..medium.layout.segment_pages;
     let here = rest.into_iter().map(|page| (SegmentPage { page, ..cursor.at }, cursor.sequence));

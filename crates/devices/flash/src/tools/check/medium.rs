@@ -1,4 +1,5 @@
-//! Reading for a check: verified pages and runs of bytes straight from the medium, with a small cache.
+//! Reading for a check: verified pages and runs of bytes straight from the medium, with a small
+//! cache.
 //!
 //! It shares the format with the mounting path and nothing else: no store, no log, no latch.
 

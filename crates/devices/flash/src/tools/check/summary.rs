@@ -1,7 +1,7 @@
 //! Segment summaries: sound, and naming everything in their segment that the index refers to.
 //!
-//! A summary names what was written, not what is still needed, so only one direction can be checked:
-//! what the index refers to must be named, or the cleaner would never move it.
+//! A summary names what was written, not what is still needed, so only one direction can be
+//! checked: what the index refers to must be named, or the cleaner would never move it.
 
 use super::finding::{Finding, FindingKind, Place, Severity};
 use super::medium::{Fault, Medium};

@@ -65,7 +65,8 @@ impl Index {
         self.claims.sort_unstable();
     }
 
-    /// Adds the places of deferred changes, and where they are stored themselves, and brings all places in order.
+    /// Adds the places of deferred changes, and where they are stored themselves, and brings all
+    /// places in order.
     pub(crate) fn add_deferred(&mut self, stored: Option<BlobReference>, deferred: &[Change]) {
         self.claims.extend(stored.map(|stored| Claim {
             location: stored.location.get(),
@@ -155,8 +156,8 @@ impl Walker<'_, '_, '_> {
             self.context.add(finding.expected(expected).found(format!("{} bytes", reference.length.get())));
         }
         let last = node.len().checked_sub(1).map(|last| node.key(last));
-        // A node outside its range is not followed: no lookup finds what is in it, and a node with two
-        // parents would be walked twice.
+        // A node outside its range is not followed: no lookup finds what is in it, and a node with
+        // two parents would be walked twice.
         let (from, until) = range;
         let inside = last.map_or(is_root, |last| first >= from && until.is_none_or(|until| last < until));
         if !inside {

@@ -166,7 +166,8 @@ pub fn tree(nand: &mut dyn Nand, only: Option<ObjectId>) -> Result<TreeDump> {
 /// Dumps what there is of `object`.
 ///
 /// # Errors
-/// As [`tree`]; `NotFound` if neither checkpoint nor journal know the object and nothing is damaged.
+/// As [`tree`]; `NotFound` if neither checkpoint nor journal know the object and nothing is
+/// damaged.
 pub fn onode(nand: &mut dyn Nand, object: ObjectId) -> Result<OnodeDump> {
     let (mut medium, newest, table) = open(nand)?;
     let mut dump = OnodeDump {

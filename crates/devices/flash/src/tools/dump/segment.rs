@@ -69,8 +69,8 @@ pub struct ItemDump {
 /// Dumps segment `number`.
 ///
 /// # Errors
-/// `Invalid` if there is no such segment or no volume, `Corrupt` if the segment table cannot be read,
-/// `Media` if the medium fails.
+/// `Invalid` if there is no such segment or no volume, `Corrupt` if the segment table cannot be
+/// read, `Media` if the medium fails.
 pub fn segment(nand: &mut dyn Nand, number: u32) -> Result<SegmentDump> {
     let (mut medium, _, table) = open(nand)?;
     let Some(one) = table.segments.get(number as usize).copied() else {

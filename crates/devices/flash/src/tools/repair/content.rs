@@ -22,7 +22,8 @@ impl Core {
         }
     }
 
-    /// One pass over an object; whether there may be more, because one run of damage is found in each stretch.
+    /// One pass over an object; whether there may be more, because one run of damage is found in
+    /// each stretch.
     fn drop_content_of(&mut self, object: ObjectId, actions: &mut Vec<Action>) -> Result<bool> {
         let mut damage = Vec::new();
         self.verify(object, &mut damage)?;

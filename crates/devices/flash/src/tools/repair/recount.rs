@@ -52,7 +52,8 @@ impl Core {
         self.next_object = self.next_object.max(superblock.next_object.get());
         let next_sequence = &mut self.log.table.next_sequence;
         *next_sequence = (*next_sequence).max(superblock.next_sequence.get());
-        // The next superblock is that of the repaired volume: what is repaired is not repeated before.
+        // The next superblock is that of the repaired volume: what is repaired is not repeated
+        // before.
         self.log.table.skip_numbers();
         self.session_begun = true;
     }

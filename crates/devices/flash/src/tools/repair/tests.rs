@@ -150,8 +150,8 @@ fn a_segment_in_use_is_not_handed_out() {
     assert_eq!(contents_of(&mut chip.mount(false)).len(), 60);
 }
 
-/// Removes six objects, one commit and one journal page each; `filler` attribute bytes go with each. Returns
-/// the third of those pages.
+/// Removes six objects, one commit and one journal page each; `filler` attribute bytes go with
+/// each. Returns the third of those pages.
 fn six_removals(chip: &Chip, core: &mut Core, filler: usize) -> onode_media::PageAddress {
     let (at, _) = core.log.journal_position();
     for object in 64..70 {

@@ -1,9 +1,10 @@
 //! Exact runs of blocks inside open extents.
 //!
-//! Without stripes the best fit among the holes of extents that hold something comes first, then a clean extent; only when
-//! neither has room in one piece is content divided. With stripes the unit is the stripe (or the extent, if that is
-//! larger): one is open at a time and filled from its first block to its last, so that it can be written in one
-//! sequential batch. What is given back inside it is room again when the whole stripe is empty.
+//! Without stripes the best fit among the holes of extents that hold something comes first, then a
+//! clean extent; only when neither has room in one piece is content divided. With stripes the unit
+//! is the stripe (or the extent, if that is larger): one is open at a time and filled from its
+//! first block to its last, so that it can be written in one sequential batch. What is given back
+//! inside it is room again when the whole stripe is empty.
 
 use super::bits::Bits;
 use super::{Allocate, Run};
@@ -159,7 +160,8 @@ impl Exact {
         Some(run)
     }
 
-    /// Makes freed blocks of one unit a hole, together with the holes beside them, or the unit clean.
+    /// Makes freed blocks of one unit a hole, together with the holes beside them, or the unit
+    /// clean.
     fn open_hole(&mut self, run: Run) {
         let unit = self.unit_of(run.start);
         let (first, end) = (self.first_of(unit), self.first_of(unit + 1));

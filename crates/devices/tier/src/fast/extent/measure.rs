@@ -11,8 +11,8 @@ use onode_base::Prng;
 /// Bytes of the section that is filled.
 pub const SECTION_BYTES: u64 = 16 << 20;
 
-/// The block of the paper's file system; smaller than the block of the device, which makes the segments of a small
-/// extent tell.
+/// The block of the paper's file system; smaller than the block of the device, which makes the
+/// segments of a small extent tell.
 pub const BLOCK_BYTES: u64 = 1024;
 
 /// A section that took no more.
@@ -36,8 +36,8 @@ impl SpaceUse {
     }
 }
 
-/// Fills a section with files of 500 to 10,240 bytes until one finds no room; if `deletes`, every second step before that
-/// deletes one at random.
+/// Fills a section with files of 500 to 10,240 bytes until one finds no room; if `deletes`, every
+/// second step before that deletes one at random.
 #[must_use]
 pub fn fill(scheme: Scheme, extent_bytes: u64, block_bytes: u64, deletes: bool, seed: u64) -> SpaceUse {
     let blocks = SECTION_BYTES / block_bytes;

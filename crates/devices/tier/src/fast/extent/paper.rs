@@ -1,28 +1,36 @@
-//! Segments and sub-segments: the allocation of paper 4, sections 3.2 and 3.3, with its errors put right.
+//! Segments and sub-segments: the allocation of paper 4, sections 3.2 and 3.3, with its errors put
+//! right.
 //!
-//! An extent of `s` blocks has the clean segment (block 0) and segments of 1, 2, 4, ... blocks that begin at their own
-//! length. In an extent larger than a threshold the last of them, its upper half, is divided in the same way into
-//! sub-segments, and the segment's own bits stand for its first block. Content begins at a (sub-)segment and takes whole ones; what it leaves of its last
-//! one only it can use, by growing. Each has two bits: free, begins here, goes on here, or being written.
+//! An extent of `s` blocks has the clean segment (block 0) and segments of 1, 2, 4, ... blocks that
+//! begin at their own length. In an extent larger than a threshold the last of them, its upper
+//! half, is divided in the same way into sub-segments, and the segment's own bits stand for its
+//! first block. Content begins at a (sub-)segment and takes whole ones; what it leaves of its last
+//! one only it can use, by growing. Each has two bits: free, begins here, goes on here, or being
+//! written.
 //!
-//! Extents with room stand in tables by the (sub-)segment at which their largest hole begins, the one that waits longest
-//! first. What differs from the paper, after `research/hybrid-peers.md`, 2.2 and 2.3:
-//! * An extent is clean when nothing of it is in use, not when its first segment is free: the paper's rule writes over
-//!   files (1). That needs a count of the blocks in use.
-//! * Small extents have no sub-segments; algorithm 1 marks some (2). The first block of the upper half is a unit (3).
-//! * A unit is free when none of its blocks is in use, so that a file can be cut anywhere (5); growth uses the rest of
-//!   its last unit (7).
-//! * Content that needs whole extents needs their number rounded up, and leaves no hole if it fits exactly (8).
-//! * Extents that hold something are tried before clean ones, and there is an answer when nothing fits (9); of the first of
-//!   each table that fit, the one that waits longest is taken (10, 11). Tables are left and entered again at each
-//!   change (12, 14); a hole across the middle is one (13).
+//! Extents with room stand in tables by the (sub-)segment at which their largest hole begins, the
+//! one that waits longest first. What differs from the paper, after `research/hybrid-peers.md`, 2.2
+//! and 2.3:
+//! * An extent is clean when nothing of it is in use, not when its first segment is free: the
+//!   paper's rule writes over files (1). That needs a count of the blocks in use.
+//! * Small extents have no sub-segments; algorithm 1 marks some (2). The first block of the upper
+//!   half is a unit (3).
+//! * A unit is free when none of its blocks is in use, so that a file can be cut anywhere (5);
+//!   growth uses the rest of its last unit (7).
+//! * Content that needs whole extents needs their number rounded up, and leaves no hole if it fits
+//!   exactly (8).
+//! * Extents that hold something are tried before clean ones, and there is an answer when nothing
+//!   fits (9); of the first of each table that fit, the one that waits longest is taken (10, 11).
+//!   Tables are left and entered again at each change (12, 14); a hole across the middle is one
+//!   (13).
 
 use super::bits::Bits;
 use super::{Allocate, Run};
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-/// The extents of a section that are no larger than this have no sub-segments: 16 KiB in blocks of 1 KiB.
+/// The extents of a section that are no larger than this have no sub-segments: 16 KiB in blocks of
+/// 1 KiB.
 pub const SMALL_EXTENT_BLOCKS: u32 = 16;
 
 /// Extents that were opened last and can still be sealed, for each table.
@@ -43,7 +51,8 @@ enum Unit {
 struct Extent {
     units: Vec<Unit>,
     live: u32,
-    /// The table that it stands in, since when, and the blocks of its hole; `None` if it is clean, full or sealed.
+    /// The table that it stands in, since when, and the blocks of its hole; `None` if it is clean,
+    /// full or sealed.
     listed: Option<(usize, u64, u32)>,
     is_sealed: bool,
 }

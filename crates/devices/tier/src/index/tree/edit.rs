@@ -66,7 +66,8 @@ impl Tree {
     }
 }
 
-/// A node above the leaves has nothing below it: what should be there would be taken for never written.
+/// A node above the leaves has nothing below it: what should be there would be taken for never
+/// written.
 pub(super) fn empty_inner() -> Error {
     damaged("a node above the leaves is empty")
 }
@@ -126,8 +127,8 @@ impl Walk<'_> {
         self.split(child, is_last)
     }
 
-    /// Splits a node that is too full: in the middle, or before the last entry if that came in just now, so that
-    /// entries that come in order fill their nodes.
+    /// Splits a node that is too full: in the middle, or before the last entry if that came in just
+    /// now, so that entries that come in order fill their nodes.
     fn split(&mut self, child: &mut Child, before_last: bool) -> Result<Option<(Key, Child)>> {
         let node = child.node.as_mut().ok_or_else(|| bug("a node that was changed is not in memory"))?;
         if node.bytes <= CAPACITY {

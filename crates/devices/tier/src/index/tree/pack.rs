@@ -1,7 +1,8 @@
 //! Nodes that changed and lie side by side share their entries, so that they take fewer blocks.
 //!
-//! A node that is split leaves two that are half full. What a checkpoint writes gets new blocks anyway, so that is the time to
-//! make good for it: otherwise files that grew one after the other would leave half of a full disk unused.
+//! A node that is split leaves two that are half full. What a checkpoint writes gets new blocks
+//! anyway, so that is the time to make good for it: otherwise files that grew one after the other
+//! would leave half of a full disk unused.
 
 use super::edit::drop_dirty;
 use super::{Counts, Tree};

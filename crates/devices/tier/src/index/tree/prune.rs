@@ -16,8 +16,8 @@ pub struct Lost {
 }
 
 impl Tree {
-    /// Takes out every node that is damaged or cannot be read, with all that is below it; returns what went. Nothing is written,
-    /// and everything that is left can be read.
+    /// Takes out every node that is damaged or cannot be read, with all that is below it; returns
+    /// what went. Nothing is written, and everything that is left can be read.
     ///
     /// # Errors
     /// `Media` if the root cannot be read: a disk that fails has lost nothing yet.

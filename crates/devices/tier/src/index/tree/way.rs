@@ -1,4 +1,5 @@
-//! What changes of some entries would touch: every node on the ways to them gets a new block at the next checkpoint.
+//! What changes of some entries would touch: every node on the ways to them gets a new block at the
+//! next checkpoint.
 
 use super::edit::empty_inner;
 use super::{ReadNodes, Tree, Walk};
@@ -30,7 +31,8 @@ impl Ways {
 }
 
 impl Tree {
-    /// Adds the nodes that change if the entry of `key` does. If it is taken away, each of them may be merged with a neighbour.
+    /// Adds the nodes that change if the entry of `key` does. If it is taken away, each of them may
+    /// be merged with a neighbour.
     ///
     /// # Errors
     /// If a node cannot be read.

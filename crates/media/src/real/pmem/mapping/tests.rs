@@ -1,4 +1,5 @@
-//! What touches the mapped bytes, alone: under Miri, which finds undefined behaviour and data races in it, too.
+//! What touches the mapped bytes, alone: under Miri, which finds undefined behaviour and data races
+//! in it, too.
 
 use super::*;
 use std::hint::black_box;

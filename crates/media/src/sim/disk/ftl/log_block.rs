@@ -1,9 +1,10 @@
-//! A layer that maps whole blocks and collects updates in a few log blocks (FAST, fully associative sector translation).
+//! A layer that maps whole blocks and collects updates in a few log blocks (FAST, fully associative
+//! sector translation).
 //!
-//! A block that is rewritten from its first page on in order goes to a log block of its own and takes the old one's
-//! place when it is full: nothing is copied. All other updates go, whatever they belong to, one after another into
-//! the remaining log blocks; when those are full the oldest is emptied, and every block that it holds pages of is put together
-//! anew.
+//! A block that is rewritten from its first page on in order goes to a log block of its own and
+//! takes the old one's place when it is full: nothing is copied. All other updates go, whatever
+//! they belong to, one after another into the remaining log blocks; when those are full the oldest
+//! is emptied, and every block that it holds pages of is put together anew.
 
 use super::{Translation, Work};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -12,11 +13,13 @@ use alloc::vec::Vec;
 /// Block mapping with log blocks.
 pub struct LogBlock {
     pages_per_block: u64,
-    /// Pages of each block of the host that were ever written; they lie in its data block or in a log.
+    /// Pages of each block of the host that were ever written; they lie in its data block or in a
+    /// log.
     written: Vec<u64>,
     /// The block that is rewritten in order, and its pages so far.
     sequential: Option<(u64, u64)>,
-    /// Updates, one list a log block, the oldest first. What was updated again since stays in its list.
+    /// Updates, one list a log block, the oldest first. What was updated again since stays in its
+    /// list.
     logs: VecDeque<Vec<u64>>,
     most_logs: usize,
     /// Where the newest version of a page is: the number of its log block, counted since the start.

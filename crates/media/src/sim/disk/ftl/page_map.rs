@@ -1,6 +1,7 @@
 //! A layer that maps every page by itself and cleans the block with the fewest live pages.
 //!
-//! Pages are dealt out over one open block a lane, so what was written together does not lie in one block.
+//! Pages are dealt out over one open block a lane, so what was written together does not lie in one
+//! block.
 
 use super::{Translation, Work};
 use alloc::vec::Vec;

@@ -1,4 +1,5 @@
-//! The write buffer by itself: what is kept is found, also after a cut, and nonsense is not believed.
+//! The write buffer by itself: what is kept is found, also after a cut, and nonsense is not
+//! believed.
 
 use super::*;
 use onode_media::SimPmem;

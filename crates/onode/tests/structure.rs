@@ -1,0 +1,189 @@
+//! Rules of structure that no compiler checks: folders that a reader can take in, no circles of
+//! files, comments that fit a page.
+//!
+//! What does not keep a rule yet stands in a list here, with a bound that may only shrink: who
+//! mends something lowers it, and who makes it worse fails.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Files and folders that one folder holds at most; a file and the folder of its children count
+/// once.
+const FOLDER_ENTRIES: usize = 14;
+/// Columns of a line of a comment.
+const COMMENT_COLUMNS: usize = 100;
+
+/// Folders of `crates` that hold more.
+const LARGE_FOLDERS: [(&str, usize); 7] = [
+    // One file a verb.
+    ("access/cli/src/commands", 32),
+    ("access/fuse/src", 22),
+    ("codec/src", 15),
+    ("crash/src", 17),
+    ("lab/src", 18),
+    ("media/src/real", 15),
+    ("object/src/conformance", 16),
+];
+
+/// Crates with files that import one another in a circle, and how many files are in circles.
+const CIRCLES: [(&str, usize); 8] = [
+    ("access/capi", 2),
+    ("access/cli", 4),
+    ("access/heap", 5),
+    ("crash", 6),
+    // In the three devices most of it is methods of the composing struct that stand in many files.
+    ("devices/flash", 19),
+    ("devices/scm", 14),
+    ("devices/tier", 19),
+    ("lab", 2),
+];
+
+fn crates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
+}
+
+/// The sources of every crate, by the crate's folder below `crates`.
+fn sources() -> BTreeMap<String, Vec<PathBuf>> {
+    let mut found = BTreeMap::new();
+    for group in ["", "devices", "access"] {
+        for entry in fs::read_dir(crates().join(group)).unwrap() {
+            let folder = entry.unwrap().path();
+            if folder.join("Cargo.toml").exists() {
+                let name = folder.strip_prefix(crates()).unwrap().to_string_lossy().into_owned();
+                let mut files = Vec::new();
+                collect(&folder.join("src"), &mut files);
+                found.insert(name, files);
+            }
+        }
+    }
+    assert!(found.len() >= 15, "only {} crates were found", found.len());
+    found
+}
+
+fn collect(folder: &Path, out: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, out);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            out.push(path);
+        }
+    }
+}
+
+/// Compares what was found with the list of what is known, both ways.
+fn judge(what: &str, known: &[(&str, usize)], found: &BTreeMap<String, usize>) {
+    let known: BTreeMap<String, usize> = known.iter().map(|&(name, bound)| (name.to_string(), bound)).collect();
+    let new: Vec<_> = found.iter().filter(|&(name, count)| known.get(name) != Some(count)).collect();
+    let gone: Vec<_> = known.keys().filter(|&name| !found.contains_key(name)).collect();
+    assert!(new.is_empty(), "{what}: mend it, or lower the bound if it is better now: {new:#?}");
+    assert!(gone.is_empty(), "no {what} any more: take off the list {gone:#?}");
+}
+
+#[test]
+fn a_folder_holds_what_a_reader_can_take_in() {
+    let mut entries: BTreeMap<PathBuf, BTreeSet<String>> = BTreeMap::new();
+    for path in sources().into_values().flatten() {
+        let mut child = path.with_extension("");
+        while let Some(folder) = child.parent().map(Path::to_path_buf) {
+            let name = child.file_name().unwrap().to_string_lossy().into_owned();
+            entries.entry(folder.clone()).or_default().insert(name);
+            if folder.ends_with("src") {
+                break;
+            }
+            child = folder;
+        }
+    }
+    let large = entries.iter().filter(|(_, names)| names.len() > FOLDER_ENTRIES);
+    let large = large
+        .map(|(folder, names)| (folder.strip_prefix(crates()).unwrap().to_string_lossy().into_owned(), names.len()));
+    judge("entries", &LARGE_FOLDERS, &large.collect());
+}
+
+/// What of a file is code of the product: without comments and without tests at its end.
+fn code(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    let text = text.split("#[cfg(test)]\nmod ").next().unwrap().to_string();
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).map(|line| format!("{line}\n")).collect()
+}
+
+/// The module of this path in a crate, as far as there is a file for it.
+fn file_of<'m>(path: &str, modules: &'m BTreeMap<String, String>) -> Option<&'m str> {
+    let mut path = path;
+    loop {
+        if let Some((name, _)) = modules.get_key_value(path) {
+            return Some(name);
+        }
+        path = path.rsplit_once("::")?.0;
+    }
+}
+
+/// The modules that a file names by their whole path.
+fn imports<'m>(own: &str, text: &str, modules: &'m BTreeMap<String, String>) -> BTreeSet<&'m str> {
+    let is_kin =
+        |other: &str| own == other || own.starts_with(&format!("{other}::")) || other.starts_with(&format!("{own}::"));
+    let after = text.split("crate::").skip(1);
+    let paths = after.map(|rest| {
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(rest.len());
+        rest[..end].trim_end_matches(':')
+    });
+    paths.filter_map(|path| file_of(path, modules)).filter(|other| !is_kin(other)).collect()
+}
+
+/// Everything that can be reached from a module.
+fn reach<'m>(from: &'m str, edges: &BTreeMap<&'m str, BTreeSet<&'m str>>) -> BTreeSet<&'m str> {
+    let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
+    while let Some(one) = next.pop() {
+        for &other in edges.get(one).into_iter().flatten() {
+            if seen.insert(other) {
+                next.push(other);
+            }
+        }
+    }
+    seen
+}
+
+/// Parent and child may know each other; any other circle is a wall in the wrong place.
+#[test]
+fn files_import_one_another_in_no_circle() {
+    let mut found = BTreeMap::new();
+    for (name, files) in sources() {
+        let source = crates().join(&name).join("src");
+        let modules: BTreeMap<String, String> = files
+            .iter()
+            .map(|path| {
+                let module = path.strip_prefix(&source).unwrap().with_extension("");
+                (module.to_string_lossy().replace('/', "::"), code(path))
+            })
+            .filter(|(module, _)| module != "lib" && !module.split("::").any(|part| part == "tests"))
+            .collect();
+        let edges: BTreeMap<&str, BTreeSet<&str>> =
+            modules.iter().map(|(module, text)| (module.as_str(), imports(module, text, &modules))).collect();
+        let in_circle = edges.keys().filter(|module| reach(module, &edges).contains(*module)).count();
+        if in_circle > 0 {
+            found.insert(name, in_circle);
+        }
+    }
+    judge("files in circles", &CIRCLES, &found);
+}
+
+/// Tables, code and addresses have the width that they need.
+#[test]
+fn comments_fit_a_page() {
+    let mut wide = Vec::new();
+    for path in sources().into_values().flatten() {
+        let mut is_code = false;
+        for (number, line) in fs::read_to_string(&path).unwrap().lines().enumerate() {
+            let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
+            let comment = comment.trim_start_matches(['/', '!']);
+            is_code ^= comment.trim_start().starts_with("```");
+            let may_be_wide =
+                is_code || comment.starts_with("     ") || comment.contains(" | ") || comment.contains("://");
+            if line.chars().count() > COMMENT_COLUMNS && !may_be_wide {
+                wide.push(format!("{}:{}", path.strip_prefix(crates()).unwrap().display(), number + 1));
+            }
+        }
+    }
+    assert!(wide.is_empty(), "comments wider than {COMMENT_COLUMNS} columns: {wide:#?}");
+}
