@@ -52,7 +52,8 @@ static inline void *onode_pointer_from(const void *start, uint64_t offset) {
 // The file is removed, the memory is the caller's.
 #define ONODE_DROP 1
 
-// Working memory of this process with an allocator of its own, which checkpoints save and bring back.
+// Working memory of this process with an allocator of its own, which checkpoints save and bring
+// back.
 typedef struct onode_arena onode_arena;
 
 // A heap of storage-class memory, open in this process.
@@ -111,9 +112,9 @@ typedef struct onode_name {
 extern "C" {
 #endif // __cplusplus
 
-// Opens the heap `spec` names, such as "scm:/dev/shm/heap,size=1G", and makes it if there is none. What is made in it belongs
-// to the effective user and group of the process. No permissions are asked for: whoever may write to the memory may read
-// and change every file in it.
+// Opens the heap `spec` names, such as "scm:/dev/shm/heap,size=1G", and makes it if there is none.
+// What is made in it belongs to the effective user and group of the process. No permissions are
+// asked for: whoever may write to the memory may read and change every file in it.
 //
 // # Safety
 // `spec` is a string.
@@ -131,13 +132,13 @@ int onode_close_heap(struct onode_heap *heap);
 // `heap` came from `onode_open_heap` and stays open as long as those are called.
 int onode_use(struct onode_heap *heap);
 
-// A block of at least `bytes`. It holds anything, as that of `malloc` does: a file that is made of it shows what the memory
-// held before wherever nothing was stored since. `onode_calloc` clears it.
+// A block of at least `bytes`. It holds anything, as that of `malloc` does: a file that is made of
+// it shows what the memory held before wherever nothing was stored since. `onode_calloc` clears
+// it.
 //
 // # Safety
 // `heap` is an open heap.
-void *onode_alloc(struct onode_heap *heap,
-                  size_t bytes);
+void *onode_alloc(struct onode_heap *heap, size_t bytes);
 
 // A block for `count` things of `bytes` each, all zeros.
 //
@@ -157,12 +158,12 @@ void *onode_realloc(struct onode_heap *heap, void *block, size_t bytes);
 // `heap` is an open heap, and nobody uses the block any more.
 int onode_free(struct onode_heap *heap, void *block);
 
-// Bytes of the block that begins at a pointer, which may be more than were asked for; 0 if none does.
+// Bytes of the block that begins at a pointer, which may be more than were asked for; 0 if none
+// does.
 //
 // # Safety
 // `heap` is an open heap.
-size_t onode_block_size(struct onode_heap *heap,
-                        const void *block);
+size_t onode_block_size(struct onode_heap *heap, const void *block);
 
 // Where a heap begins in this process: what `ONODE_REF` counts from.
 //
@@ -170,13 +171,12 @@ size_t onode_block_size(struct onode_heap *heap,
 // `heap` is an open heap.
 void *onode_heap_start(struct onode_heap *heap);
 
-// Where a pointer into the heap points, counted from the heap's start: what to store in place of the pointer. 0 for NULL
-// and for pointers elsewhere.
+// Where a pointer into the heap points, counted from the heap's start: what to store in place of
+// the pointer. 0 for NULL and for pointers elsewhere.
 //
 // # Safety
 // `heap` is an open heap.
-uint64_t onode_offset(struct onode_heap *heap,
-                      const void *pointer);
+uint64_t onode_offset(struct onode_heap *heap, const void *pointer);
 
 // The pointer that an offset stands for; NULL for 0, and for an offset that lies in no block.
 //
@@ -184,38 +184,38 @@ uint64_t onode_offset(struct onode_heap *heap,
 // `heap` is an open heap.
 void *onode_pointer(struct onode_heap *heap, uint64_t offset);
 
-// Makes the first `bytes` of a block a file, as many as were asked for if 0, and returns a descriptor of the file. No byte is
-// copied, and the file is durable, name and content, on return. It belongs to the process's effective user and group, with
-// the permissions 0666 as far as the umask leaves them. `flags` as for `open`; the file must not be there.
+// Makes the first `bytes` of a block a file, as many as were asked for if 0, and returns a
+// descriptor of the file. No byte is copied, and the file is durable, name and content, on return.
+// It belongs to the process's effective user and group, with the permissions 0666 as far as the
+// umask leaves them. `flags` as for `open`; the file must not be there.
 //
 // # Safety
-// `heap` is an open heap, `path` a string, and nobody uses the block through its pointer any more unless this fails.
+// `heap` is an open heap, `path` a string, and nobody uses the block through its pointer any more
+// unless this fails.
 int onode_mm_to_file(struct onode_heap *heap,
                      void *block,
                      size_t bytes,
                      const char *path,
                      int flags);
 
-// The content of a file as memory. With ONODE_DROP the file is removed, its descriptor closed, and the block is the
-// caller's; with ONODE_KEEP the file stays and the memory is given back with `onode_unmap`. A file that is not in one piece,
-// as those are that were blocks, is brought together first, where it is: it stays the same file, and a hole becomes zeros.
-// If the call fails the file and the descriptor are as they were.
+// The content of a file as memory. With ONODE_DROP the file is removed, its descriptor closed, and
+// the block is the caller's; with ONODE_KEEP the file stays and the memory is given back with
+// `onode_unmap`. A file that is not in one piece, as those are that were blocks, is brought
+// together first, where it is: it stays the same file, and a hole becomes zeros. If the call fails
+// the file and the descriptor are as they were.
 //
 // # Safety
 // `heap` is an open heap.
-void *onode_file_to_mm(struct onode_heap *heap,
-                       int descriptor,
-                       int flags);
+void *onode_file_to_mm(struct onode_heap *heap, int descriptor, int flags);
 
-// The content of the file at `path` as memory, which stays the same file; `bytes` gets its size. One that is not in one piece
-// is brought together first, as with `onode_file_to_mm`. Given back with `onode_unmap`. The memory is that of the file as
-// long as its size stays and no hole is made in it.
+// The content of the file at `path` as memory, which stays the same file; `bytes` gets its size.
+// One that is not in one piece is brought together first, as with `onode_file_to_mm`. Given back
+// with `onode_unmap`. The memory is that of the file as long as its size stays and no hole is made
+// in it.
 //
 // # Safety
 // `heap` is an open heap, `path` a string, `bytes` NULL or a place for a number.
-void *onode_map(struct onode_heap *heap,
-                const char *path,
-                size_t *bytes);
+void *onode_map(struct onode_heap *heap, const char *path, size_t *bytes);
 
 // Gives back memory that `onode_map` or `onode_file_to_mm` with ONODE_KEEP returned.
 //
@@ -235,9 +235,9 @@ int mm_to_file(void *block, const char *path, int flags);
 // As [`onode_file_to_mm`]; `onode_use` was called.
 void *file_to_mm(int descriptor, int flags);
 
-// Has `name` lead to the `bytes` at `root` in the heap, in place of what it led to; durable on return. They lie in a file's
-// memory (`onode_mm_to_file`): other memory is gone with the process. `tag` tells what they are, and is asked for again by
-// `onode_root`.
+// Has `name` lead to the `bytes` at `root` in the heap, in place of what it led to; durable on
+// return. They lie in a file's memory (`onode_mm_to_file`): other memory is gone with the process.
+// `tag` tells what they are, and is asked for again by `onode_root`.
 //
 // # Safety
 // `heap` is an open heap, `name` a string.
@@ -247,15 +247,12 @@ int onode_set_root(struct onode_heap *heap,
                    size_t bytes,
                    uint64_t tag);
 
-// What `name` leads to. NULL with ENOENT if there is no such root, EINVAL if it has another size or another tag, ESTALE if
-// the file that it lay in is gone.
+// What `name` leads to. NULL with ENOENT if there is no such root, EINVAL if it has another size
+// or another tag, ESTALE if the file that it lay in is gone.
 //
 // # Safety
 // As [`onode_set_root`].
-void *onode_root(struct onode_heap *heap,
-                 const char *name,
-                 size_t bytes,
-                 uint64_t tag);
+void *onode_root(struct onode_heap *heap, const char *name, size_t bytes, uint64_t tag);
 
 // Forgets a root; what it led to stays.
 //
@@ -275,16 +272,14 @@ struct onode_slots *onode_open_slots(struct onode_heap *heap, const char *name);
 // `slots` is an open table, and nobody uses it any more.
 int onode_close_slots(struct onode_slots *slots);
 
-// Has a slot hold a block of the heap, in place of the one that it held, which is free then: one line of the memory and one
-// fence. After a crash the slot holds the one or the other. The first `bytes` of the block are made durable before; 0 if they
-// are already, or need not be. If it fails the block is still the caller's.
+// Has a slot hold a block of the heap, in place of the one that it held, which is free then: one
+// line of the memory and one fence. After a crash the slot holds the one or the other. The first
+// `bytes` of the block are made durable before; 0 if they are already, or need not be. If it fails
+// the block is still the caller's.
 //
 // # Safety
 // `slots` is an open table; the caller owns `block`.
-int onode_fill_slot(struct onode_slots *slots,
-                    uint64_t slot,
-                    void *block,
-                    size_t bytes);
+int onode_fill_slot(struct onode_slots *slots, uint64_t slot, void *block, size_t bytes);
 
 // The block in a slot, which stays there; NULL with ENOENT if the slot is empty.
 //
@@ -292,24 +287,22 @@ int onode_fill_slot(struct onode_slots *slots,
 // `slots` is an open table.
 void *onode_slot(struct onode_slots *slots, uint64_t slot);
 
-// Takes the block out of a slot: it is the caller's, and is gone with the process unless it is put somewhere. NULL with
-// ENOENT if the slot is empty.
+// Takes the block out of a slot: it is the caller's, and is gone with the process unless it is put
+// somewhere. NULL with ENOENT if the slot is empty.
 //
 // # Safety
 // `slots` is an open table.
-void *onode_take_slot(struct onode_slots *slots,
-                      uint64_t slot);
+void *onode_take_slot(struct onode_slots *slots, uint64_t slot);
 
-// Makes an arena of at least `bytes`, all zeros. Until its first checkpoint nothing of it outlives the process.
+// Makes an arena of at least `bytes`, all zeros. Until its first checkpoint nothing of it outlives
+// the process.
 //
 // # Safety
 // `heap` is an open heap, `name` a string.
-struct onode_arena *onode_create_arena(struct onode_heap *heap,
-                                       const char *name,
-                                       size_t bytes);
+struct onode_arena *onode_create_arena(struct onode_heap *heap, const char *name, size_t bytes);
 
-// Opens an arena as `checkpoint` has saved it. It may begin elsewhere than before: what is stored in it are offsets from its
-// start (`ONODE_REF`) or distances (`ONODE_NEAR`), and no pointers.
+// Opens an arena as `checkpoint` has saved it. It may begin elsewhere than before: what is stored
+// in it are offsets from its start (`ONODE_REF`) or distances (`ONODE_NEAR`), and no pointers.
 //
 // # Safety
 // `heap` is an open heap, `name` and `checkpoint` are strings.
@@ -347,55 +340,51 @@ void *onode_arena_alloc(struct onode_arena *arena, size_t bytes);
 // `arena` is an open arena, and nobody uses the block any more.
 int onode_arena_free(struct onode_arena *arena, void *block);
 
-// Has the arena's data structure begin with the `bytes` at `root`, for whoever restores it; part of every checkpoint.
+// Has the arena's data structure begin with the `bytes` at `root`, for whoever restores it; part
+// of every checkpoint.
 //
 // # Safety
 // `arena` is an open arena.
-int onode_arena_set_root(struct onode_arena *arena,
-                         const void *root,
-                         size_t bytes,
-                         uint64_t tag);
+int onode_arena_set_root(struct onode_arena *arena, const void *root, size_t bytes, uint64_t tag);
 
-// Where the arena's data structure begins. NULL with ENOENT if that was never said, EINVAL if it has another size or tag.
+// Where the arena's data structure begins. NULL with ENOENT if that was never said, EINVAL if it
+// has another size or tag.
 //
 // # Safety
 // `arena` is an open arena.
-void *onode_arena_root(struct onode_arena *arena,
-                       size_t bytes,
-                       uint64_t tag);
+void *onode_arena_root(struct onode_arena *arena, size_t bytes, uint64_t tag);
 
-// Saves an arena as it is under a name, in place of what had the name; durable on return. Nobody stores to it during the
-// call.
+// Saves an arena as it is under a name, in place of what had the name; durable on return. Nobody
+// stores to it during the call.
 //
 // # Safety
 // `arena` is an open arena, `name` a string, `cost` NULL or a place for the answer.
-int onode_checkpoint(struct onode_arena *arena,
-                     const char *name,
-                     struct onode_cost *cost);
+int onode_checkpoint(struct onode_arena *arena, const char *name, struct onode_cost *cost);
 
-// The first of three steps that do what `onode_checkpoint` does with a short pause: copies what has changed since the last
-// checkpoint while the program goes on storing.
+// The first of three steps that do what `onode_checkpoint` does with a short pause: copies what
+// has changed since the last checkpoint while the program goes on storing.
 //
 // # Safety
 // `arena` is an open arena.
 int onode_arena_copy_ahead(struct onode_arena *arena);
 
-// The second step, the pause: takes the image of this moment. Nobody stores to the arena during the call.
+// The second step, the pause: takes the image of this moment. Nobody stores to the arena during
+// the call.
 //
 // # Safety
-// `arena` is an open arena, and is not closed before `onode_arena_commit`, or not used by others when it is.
+// `arena` is an open arena, and is not closed before `onode_arena_commit`, or not used by others
+// when it is.
 int onode_arena_freeze(struct onode_arena *arena);
 
-// The third step: makes the frozen image the checkpoint `name`, while the program goes on; durable on return.
+// The third step: makes the frozen image the checkpoint `name`, while the program goes on; durable
+// on return.
 //
 // # Safety
 // As [`onode_checkpoint`].
-int onode_arena_commit(struct onode_arena *arena,
-                       const char *name,
-                       struct onode_cost *cost);
+int onode_arena_commit(struct onode_arena *arena, const char *name, struct onode_cost *cost);
 
-// A checkpoint of an arena of the heap, the oldest first: `number` counts from 0. Returns 1, 0 if there are not so many, -1
-// on failure.
+// A checkpoint of an arena of the heap, the oldest first: `number` counts from 0. Returns 1, 0 if
+// there are not so many, -1 on failure.
 //
 // # Safety
 // `heap` is an open heap, `arena` a string, `saved` a place for the answer.
@@ -410,15 +399,13 @@ int onode_list_checkpoints(struct onode_heap *heap,
 // `arena` is an open arena, `name` a string.
 int onode_remove_checkpoint(struct onode_arena *arena, const char *name);
 
-// Opens a file; `flags` and `mode` as for `open(2)`: a file that is made belongs to the process's effective user and group and
-// has the permissions of `mode` as far as the umask leaves them. O_CREAT, O_EXCL, O_TRUNC, O_APPEND and the access mode count.
+// Opens a file; `flags` and `mode` as for `open(2)`: a file that is made belongs to the process's
+// effective user and group and has the permissions of `mode` as far as the umask leaves them.
+// O_CREAT, O_EXCL, O_TRUNC, O_APPEND and the access mode count.
 //
 // # Safety
 // `heap` is an open heap, `path` a string.
-int onode_open(struct onode_heap *heap,
-               const char *path,
-               int flags,
-               uint32_t mode);
+int onode_open(struct onode_heap *heap, const char *path, int flags, uint32_t mode);
 
 // Makes a file, or cuts it to nothing, and opens it for writing; `mode` as for `onode_open`.
 //
@@ -506,23 +493,23 @@ int onode_rename(struct onode_heap *heap, const char *from, const char *to);
 // As [`onode_open`]; `stat` is a place for the answer.
 int onode_stat_path(struct onode_heap *heap, const char *path, struct onode_stat *stat);
 
-// One name of a directory and the cursor of the next; `cursor` is 0 for the first. Returns the next cursor, 0 at the end,
-// -1 on failure.
+// One name of a directory and the cursor of the next; `cursor` is 0 for the first. Returns the
+// next cursor, 0 at the end, -1 on failure.
 //
 // # Safety
 // As [`onode_open`]; `name` is a place for the answer.
-long onode_readdir(struct onode_heap *heap,
-                   const char *path,
-                   long cursor,
-                   struct onode_name *name);
+long onode_readdir(struct onode_heap *heap, const char *path, long cursor, struct onode_name *name);
 
-// What went wrong in the last call of this thread that failed, in words; valid until the next one fails.
+// What went wrong in the last call of this thread that failed, in words; valid until the next one
+// fails.
 const char *onode_error(void);
 
-// The `errno` of the last call of this thread that failed, whatever has changed `errno` since; 0 if none has.
+// The `errno` of the last call of this thread that failed, whatever has changed `errno` since; 0
+// if none has.
 int onode_errno(void);
 
-// What an `errno` of these functions means in general, in words; `onode_error` tells about the one call.
+// What an `errno` of these functions means in general, in words; `onode_error` tells about the one
+// call.
 const char *onode_strerror(int number);
 
 #ifdef __cplusplus

@@ -121,13 +121,17 @@ fn serve(session: Session<Adaptor>, on_end: impl FnOnce() + Send + 'static) -> R
     let mut session = session.spawn().map_err(failed)?;
     let nothing = std::thread::Builder::new().spawn(|| Ok(())).map_err(failed)?;
     let served = std::mem::replace(&mut session.guard, nothing);
-    // When a session is dropped it unmounts whatever is at its directory by then, although its own
-    // mount has ended: another one that was made there at once would be gone, and what programs
-    // write would land below it. So it is not dropped; what still has to be unmounted is unmounted
-    // by name while it is surely there.
-    std::mem::forget(session);
     let server = std::thread::Builder::new().name("server".to_owned()).spawn(move || {
         let result = served.join().unwrap_or_else(|_| Err(io::Error::other("the server panicked")));
+        if result.is_ok() {
+            // The kernel has ended the mount. A session that is dropped unmounts whatever is at its
+            // directory by then: another mount that was made there at once would be gone, and what
+            // programs write would land below it.
+            std::mem::forget(session);
+        } else {
+            // Nobody serves it any more, and it is still there.
+            drop(session);
+        }
         on_end();
         result
     });
@@ -144,11 +148,7 @@ fn served(directory: &Path, server: JoinHandle<io::Result<()>>) -> Result<()> {
             let _ = mountpoint::detach(directory);
             Err(Error::new(Class::Bug, what, "an internal error, see above"))
         }
-        Ok(Err(error)) => {
-            // Nobody serves it any more.
-            let _ = mountpoint::detach(directory);
-            Err(Error::host(what, &error))
-        }
+        Ok(Err(error)) => Err(Error::host(what, &error)),
         Err(_) => Err(Error::new(Class::Bug, what, "an internal error, see above")),
     }
 }
