@@ -1,5 +1,5 @@
-//! What a replay leaves to be done: content that may be readable now and not the next time moves, and
-//! a checkpoint makes the replayed state durable.
+//! What a replay leaves to be done: content that may be readable now and not the next time moves,
+//! and a checkpoint makes the replayed state durable.
 //!
 //! It keeps true: it can be cut at any point and begins anew with the next mount.
 
