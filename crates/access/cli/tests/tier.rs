@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Expect, Place, has_fuse, is_clear};
+use common::{Expect, Place, has_fuse, is_clear, unmount};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -258,7 +258,7 @@ fn the_pair_is_mounted_with_and_without_its_fast_disk() {
     is_clear(&onode!("place", &hot, "--section", "huge").fails(2), "huge");
     onode!("promote", "--wait", &hot).succeeds();
     assert!(fs::read(hot.join("file")).expect("read") == big);
-    onode!("umount", &directory).succeeds();
+    unmount(&directory);
 
     fs::remove_file(&pair.fast).expect("fast");
     is_clear(&onode!("mount", &volume, &directory).fails(20), "ssd.img");
@@ -271,7 +271,7 @@ fn the_pair_is_mounted_with_and_without_its_fast_disk() {
         mount.succeeds();
         assert!(fs::read(hot.join("file")).expect("read") == big, "after `{settings}`");
         assert_eq!(fs::read(directory.join("plain")).expect("read"), b"plain");
-        onode!("umount", &directory).succeeds();
+        unmount(&directory);
     }
     onode!("check", &volume).succeeds();
 }

@@ -120,6 +120,21 @@ fn both(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
+/// Unmounts a directory. A process that another test is just starting has our open files until it
+/// has begun its own program, so the mount may be in use for a moment.
+#[allow(dead_code, reason = "few test files mount in parallel")]
+pub fn unmount(directory: &Path) {
+    for _ in 0..50 {
+        let output = onode().arg("umount").arg(directory).output().expect("it starts");
+        if output.status.success() {
+            return;
+        }
+        assert!(both(&output).contains("files in it are open"), "{}", both(&output));
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    onode().arg("umount").arg(directory).succeeds();
+}
+
 /// That a message is one sentence with a hint.
 pub fn is_clear(error: &str, quoted: impl AsRef<OsStr>) {
     let quoted = quoted.as_ref().to_string_lossy();
