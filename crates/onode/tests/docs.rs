@@ -1,12 +1,11 @@
 //! What the documents name is there: paths, links, verbs of the command.
 
+mod tree;
+
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
+use std::path::PathBuf;
+use tree::root;
 
 /// The documents of the project, each with its text.
 fn documents() -> Vec<(PathBuf, String)> {

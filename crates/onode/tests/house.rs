@@ -1,12 +1,10 @@
 //! Rules of the house that no compiler checks: floors, file sizes, plain text, no local paths.
 
+mod tree;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
+use tree::{crate_folders, root, rust_files};
 
 /// Crates by floor, the ground first (DESIGN section 1). A crate imports only from floors below its
 /// own.
@@ -43,26 +41,22 @@ const FORBIDDEN: [(&str, &str); 16] = [
 
 fn manifests() -> BTreeMap<String, Vec<String>> {
     let mut found = BTreeMap::new();
-    let crates = root().join("crates");
-    for folder in [crates.clone(), crates.join("devices"), crates.join("access")] {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path().join("Cargo.toml");
-            let Ok(text) = fs::read_to_string(path) else { continue };
-            let name = text.lines().find_map(|line| line.strip_prefix("name = \"")).unwrap();
-            let mut section = "";
-            let mut imports = Vec::new();
-            for line in text.lines() {
-                if line.starts_with('[') {
-                    section = line;
-                } else if section == "[dependencies]"
-                    && let Some((import, _)) = line.split_once(['.', ' '])
-                    && import.starts_with("onode")
-                {
-                    imports.push(import.to_string());
-                }
+    for folder in crate_folders() {
+        let text = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let name = text.lines().find_map(|line| line.strip_prefix("name = \"")).unwrap();
+        let mut section = "";
+        let mut imports = Vec::new();
+        for line in text.lines() {
+            if line.starts_with('[') {
+                section = line;
+            } else if section == "[dependencies]"
+                && let Some((import, _)) = line.split_once(['.', ' '])
+                && import.starts_with("onode")
+            {
+                imports.push(import.to_string());
             }
-            found.insert(name.trim_end_matches('"').to_string(), imports);
         }
+        found.insert(name.trim_end_matches('"').to_string(), imports);
     }
     found
 }
@@ -82,24 +76,10 @@ fn no_crate_imports_upward() {
     }
 }
 
-fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.is_dir() {
-            if name != "target" && !name.starts_with('.') {
-                sources(&path, out);
-            }
-        } else if name.ends_with(".rs") {
-            out.push(path);
-        }
-    }
-}
-
 #[test]
 fn files_hold_one_concept_and_say_what_they_are() {
     let mut all = Vec::new();
-    sources(&root().join("crates"), &mut all);
+    rust_files(&root().join("crates"), &mut all);
     assert!(all.len() > 50, "only {} source files were found", all.len());
     for path in all {
         let text = fs::read_to_string(&path).unwrap();
@@ -136,7 +116,7 @@ fn ground_crates_work_without_an_operating_system() {
 #[test]
 fn media_hold_unsafe_code_only_where_they_call_the_kernel() {
     let mut all = Vec::new();
-    sources(&root().join("crates/media"), &mut all);
+    rust_files(&root().join("crates/media"), &mut all);
     let mut unsafe_files: Vec<String> = all
         .iter()
         .filter(|path| fs::read_to_string(path).unwrap().contains("allow(unsafe_code"))

@@ -4,9 +4,12 @@
 //! What does not keep a rule yet stands in a list here, with a bound that may only shrink: who
 //! mends something lowers it, and who makes it worse fails.
 
+mod tree;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use tree::{crate_folders, root, rust_files};
 
 /// Files and folders that one folder holds at most; a file and the folder of its children count
 /// once.
@@ -40,36 +43,20 @@ const CIRCLES: [(&str, usize); 8] = [
 ];
 
 fn crates() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
+    root().join("crates")
 }
 
 /// The sources of every crate, by the crate's folder below `crates`.
 fn sources() -> BTreeMap<String, Vec<PathBuf>> {
     let mut found = BTreeMap::new();
-    for group in ["", "devices", "access"] {
-        for entry in fs::read_dir(crates().join(group)).unwrap() {
-            let folder = entry.unwrap().path();
-            if folder.join("Cargo.toml").exists() {
-                let name = folder.strip_prefix(crates()).unwrap().to_string_lossy().into_owned();
-                let mut files = Vec::new();
-                collect(&folder.join("src"), &mut files);
-                found.insert(name, files);
-            }
-        }
+    for folder in crate_folders() {
+        let name = folder.strip_prefix(crates()).unwrap().to_string_lossy().into_owned();
+        let mut files = Vec::new();
+        rust_files(&folder.join("src"), &mut files);
+        found.insert(name, files);
     }
     assert!(found.len() >= 15, "only {} crates were found", found.len());
     found
-}
-
-fn collect(folder: &Path, out: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            collect(&path, out);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            out.push(path);
-        }
-    }
 }
 
 /// Compares what was found with the list of what is known, both ways.
