@@ -12,6 +12,7 @@
 use crate::core::Core;
 use crate::device::FlashDevice;
 use crate::medium::store::FlushBegun;
+use crate::policy::Stream;
 use alloc::sync::Arc;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::SharedNand;
@@ -128,9 +129,11 @@ impl Core {
     /// Makes every commit so far durable: one program of the page that holds the last record.
     pub fn sync(&mut self) -> Result<()> {
         self.rhythm.sync();
-        if !self.program_unsynced()? {
-            return Ok(());
-        }
+        if self.program_unsynced()? { self.flush_programmed() } else { Ok(()) }
+    }
+
+    /// Flushes what was programmed, under the device's lock.
+    fn flush_programmed(&mut self) -> Result<()> {
         self.log.store.flush()?;
         self.log.store.set_watermark(self.log.transaction)
     }
@@ -149,7 +152,7 @@ impl Core {
         if !is_planted(Bug::RecordBeforeData) {
             self.log.program_users()?;
         }
-        self.log.program_page(crate::policy::Stream::Journal)?;
+        self.log.program_page(Stream::Journal)?;
         if self.log.chain_broken {
             self.checkpoint(false)?;
             return Ok(false);
@@ -163,13 +166,10 @@ impl Core {
         if !self.program_unsynced()? {
             return Ok(None);
         }
-        let transaction = self.log.transaction;
         let Some((medium, flush)) = self.log.store.begin_flush()? else {
-            self.log.store.flush()?;
-            self.log.store.set_watermark(transaction)?;
-            return Ok(None);
+            return self.flush_programmed().map(|()| None);
         };
-        Ok(Some(Begun { medium, flush, transaction }))
+        Ok(Some(Begun { medium, flush, transaction: self.log.transaction }))
     }
 
     /// Takes note of how a flush ended that began with `begun`.

@@ -10,6 +10,8 @@ use crate::disks::wanted::{Part, Wanted, read_parts};
 use crate::fast::Piece;
 use crate::medium::errors::{bug, within, within_mut};
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
+use crate::space::extent::Extent;
+use alloc::vec;
 use alloc::vec::Vec;
 use onode_media::IoTag;
 use onode_object::{ObjectId, Result};
@@ -64,6 +66,14 @@ pub struct Found {
 }
 
 impl ReadPlan {
+    /// A read of one stored run of an object, which begins at block `at` of it; nothing of it goes
+    /// to a buffer of the caller.
+    #[must_use]
+    pub fn of_run(object: ObjectId, class: u16, at: u64, extent: Extent) -> Self {
+        let wanted = vec![Wanted::new(at, extent)];
+        Self { object, offset: at * BLOCK, count: 0, size: u64::MAX, class, wanted, logged: Vec::new() }
+    }
+
     /// Whether the disks are not needed.
     #[must_use]
     pub fn is_empty(&self) -> bool {

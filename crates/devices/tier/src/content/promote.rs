@@ -7,12 +7,10 @@
 use crate::commit::Volume;
 use crate::content::plan::{ReadPlan, Source};
 use crate::core::Core;
-use crate::disks::wanted::Wanted;
 use crate::fast::{Piece, Refusal};
 use crate::medium::layout::BLOCK;
 use crate::space::extent::Extent;
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 use onode_object::{ObjectId, Result};
 
@@ -88,10 +86,9 @@ impl Core {
             if copied == extent.blocks() {
                 continue;
             }
-            let (offset, size, count) = (index * BLOCK, onode.size, 0);
-            let wanted = vec![Wanted::new(index, extent)];
-            self.pin(&wanted);
-            return Ok(Some((ReadPlan { object, offset, count, size, class, wanted, logged: Vec::new() }, piece)));
+            let plan = ReadPlan::of_run(object, class, index, extent);
+            self.pin(&plan.wanted);
+            return Ok(Some((plan, piece)));
         }
         Ok(None)
     }

@@ -170,10 +170,7 @@ impl Core {
     /// # Errors
     /// `Corrupt`.
     pub fn read_stored(&mut self, object: ObjectId, block: u64, extent: &Extent, source: Source) -> Result<Vec<u8>> {
-        let class = self.onode(object)?.unwrap_or_default().hints.placement_class;
-        let wanted = alloc::vec![Wanted::new(block, extent.clone())];
-        let (offset, size, count) = (block * BLOCK, u64::MAX, 0);
-        let mut plan = ReadPlan { object, offset, count, size, class, wanted, logged: Vec::new() };
+        let mut plan = self.plan_run(object, block, extent.clone())?;
         self.fetch(&mut plan, source)?;
         Ok(plan.wanted.pop().map(|it| it.bytes).unwrap_or_default())
     }
@@ -183,13 +180,16 @@ impl Core {
     /// # Errors
     /// That it is lacking.
     pub fn miss_content(&mut self, object: ObjectId, block: u64, extent: Extent) -> Result<()> {
-        let class = self.onode(object)?.unwrap_or_default().hints.placement_class;
-        let wanted = alloc::vec![Wanted::new(block, extent)];
-        self.pin(&wanted);
-        let (offset, size, count) = (block * BLOCK, u64::MAX, 0);
-        let plan = ReadPlan { object, offset, count, size, class, wanted, logged: Vec::new() };
+        let plan = self.plan_run(object, block, extent)?;
+        self.pin(&plan.wanted);
         self.io.miss = Some(Miss::Content(plan));
         Err(lacks())
+    }
+
+    /// Plans a read of one stored run, of an object that may be gone.
+    fn plan_run(&mut self, object: ObjectId, block: u64, extent: Extent) -> Result<ReadPlan> {
+        let class = self.onode(object)?.unwrap_or_default().hints.placement_class;
+        Ok(ReadPlan::of_run(object, class, block, extent))
     }
 
     /// Nobody writes to these blocks until they are unpinned.
