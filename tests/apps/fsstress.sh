@@ -6,9 +6,14 @@ PATH=$ONODE_TOOLS/bin:/usr/lib/xfstests/ltp:/opt/ltp/testcases/bin:$PATH
 command -v fsstress >/dev/null || skip "there is no fsstress; build it from LTP or xfstests and put it into $ONODE_TOOLS/bin"
 onode_up "${FSSTRESS_SIZE:-512M}"
 mkdir "$MNT/s"
+# LTP's removes its files at the end unless it has -c; that of xfstests removes them if it has it.
+keep=()
+usage=$(fsstress -H 2>&1 || true)
+[[ $usage != *"-c "*"not to remove"* ]] || keep=(-c)
 # Device nodes, and calls that only other file systems have, say that they are not supported.
-fsstress -d "$MNT/s" -p 4 -n "${FSSTRESS_OPS:-2000}" -s "${FSSTRESS_SEED:-1}" >"$WORK/fsstress.log" 2>&1 || { tail -n 5 "$WORK/fsstress.log"; fail fsstress; }
+fsstress "${keep[@]}" -d "$MNT/s" -p 4 -n "${FSSTRESS_OPS:-2000}" -s "${FSSTRESS_SEED:-1}" >"$WORK/fsstress.log" 2>&1 || { tail -n 5 "$WORK/fsstress.log"; fail fsstress; }
 sync -f "$MNT"
+[ -n "$(ls -A "$MNT/s")" ] || fail "fsstress left no files to compare"
 listing "$MNT/s" >"$WORK/names"
 sums "$MNT/s" >"$WORK/sums"
 onode_down
