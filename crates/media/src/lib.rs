@@ -3,7 +3,7 @@
 //! Each method's contract states what a power cut may leave behind; devices rely on that and on
 //! nothing else. Today there is [`nand::Nand`], simulated in [`sim`], kept in a file by `image`,
 //! found on devices of Linux by `real` and decorated by [`wrap`], and [`pmem::Pmem`],
-//! byte-addressable memory, which [`spaces`] divides, and [`blockdev::BlockDev`], disks.
+//! byte-addressable memory, and [`blockdev::BlockDev`], disks.
 //!
 //! Only `real` holds `unsafe` code, for the calls of the kernel that have no safe face.
 #![no_std]
@@ -25,7 +25,6 @@ pub mod pmem;
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub mod real;
 pub mod sim;
-pub mod spaces;
 pub mod tag;
 pub mod wear;
 pub mod wrap;
@@ -39,6 +38,5 @@ pub use image::ImageNand;
 pub use nand::{BlockAddress, Geometry, Nand, PageAddress, SharedNand};
 pub use pmem::{Domain, Pmem};
 pub use sim::{Damage, MediaOperation, PmemOptions, SimNand, SimOptions, SimPmem, Survival};
-pub use spaces::{Region, Space};
 pub use tag::IoTag;
 pub use wear::Wear;

@@ -25,8 +25,8 @@ pub use host::clock::SystemClock;
 pub use host::random_bytes;
 pub use onode_flash::policy::WearPolicy;
 pub use onode_fs::{Attributes, FileSystem, FileType, InodeNumber};
-pub use onode_media::spaces::{Kind as SpaceKind, SpaceInfo};
 pub use onode_object::{Condition, Health, Severity};
+pub use onode_spaces::{Kind as SpaceKind, SpaceInfo};
 pub use volume::face::BlockFace;
 pub use volume::file::{Entry, File, ReadDir, Walk};
 /// Objects, for programs that use the device below the files: [`Volume::device`].

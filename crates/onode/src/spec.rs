@@ -338,7 +338,7 @@ fn parse_ram(what: &str, rest: &str) -> Result<Spec> {
 fn is_memory(path: &Path) -> bool {
     let mut first = [0; 8];
     let read = std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut first));
-    read.is_ok() && first == onode_media::spaces::MAGIC
+    read.is_ok() && first == onode_spaces::MAGIC
 }
 
 fn parse_image(what: &str, rest: &str) -> Result<Spec> {

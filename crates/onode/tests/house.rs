@@ -11,7 +11,7 @@ use tree::{crate_folders, root, rust_files};
 const FLOORS: [&[&str]; 7] = [
     &["onode-base"],
     &["onode-codec", "onode-media", "onode-object"],
-    &["onode-flash", "onode-scm", "onode-tier", "onode-fs"],
+    &["onode-flash", "onode-scm", "onode-tier", "onode-spaces", "onode-fs"],
     &["onode", "onode-heap-derive"],
     &["onode-fuse", "onode-heap", "onode-console"],
     &["onode-lab", "onode-crash", "onode-capi"],
@@ -98,6 +98,7 @@ fn ground_crates_work_without_an_operating_system() {
         ("object", "crates/object"),
         ("codec", "crates/codec"),
         ("media", "crates/media"),
+        ("spaces", "crates/spaces"),
         ("flash", "crates/devices/flash"),
         ("tier", "crates/devices/tier"),
     ] {

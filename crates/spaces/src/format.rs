@@ -9,26 +9,16 @@
 //! Header and list count only together: the header has the checksum of the list. Decoding trusts
 //! nothing.
 
-use super::table::{Kind, SpaceInfo, Table};
-use crate::error::{Error, MediaErrorKind, Result};
+use crate::layout::{ENTRY_BYTES, HEADER_BYTES, PAGE_BYTES, SPACES_MAX};
+use crate::table::{Kind, SpaceInfo, Table};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::mem::{offset_of, size_of};
 use onode_base::checksum::crc32c;
+use onode_media::error::{Error, MediaErrorKind, Result};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
-
-/// What everything in a region is a multiple of.
-pub(super) const PAGE_BYTES: u64 = 4096;
-/// Where the headers begin.
-pub(super) const HEADERS: [u64; 2] = [0, PAGE_BYTES];
-/// Where the pages of the headers end.
-pub(super) const HEADERS_END: u64 = 2 * PAGE_BYTES;
-pub(super) const HEADER_BYTES: usize = size_of::<RawHeader>();
-pub(super) const ENTRY_BYTES: usize = size_of::<RawEntry>();
-/// Spaces that a region may have.
-pub(super) const SPACES_MAX: u32 = 4096;
 
 /// What a region begins with.
 pub const MAGIC: [u8; 8] = *b"ONODESPC";
@@ -54,7 +44,7 @@ struct RawHeader {
     reserved: [u8; 20],
     crc: U32,
 }
-const _: () = assert!(size_of::<RawHeader>() == 128);
+const _: () = assert!(size_of::<RawHeader>() == HEADER_BYTES);
 const _: () = assert!(offset_of!(RawHeader, crc) == 124);
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -67,7 +57,7 @@ struct RawEntry {
     start: U64,
     length: U64,
 }
-const _: () = assert!(size_of::<RawEntry>() == 64);
+const _: () = assert!(size_of::<RawEntry>() == ENTRY_BYTES);
 
 const fn kind_number(kind: Kind) -> u32 {
     match kind {

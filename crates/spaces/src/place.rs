@@ -48,7 +48,7 @@ pub(super) fn largest(taken: &[Extent], end: u64, alignment: u64) -> u64 {
     gaps(taken, end)
         .filter_map(|(start, end)| end.checked_sub(start.checked_next_multiple_of(alignment)?))
         .max()
-        .map_or(0, |length| length - length % super::format::PAGE_BYTES)
+        .map_or(0, |length| length - length % crate::layout::PAGE_BYTES)
 }
 
 /// The first byte that is taken at or behind `start`, or the end.

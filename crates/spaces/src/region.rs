@@ -5,18 +5,24 @@
 //! is damaged or behind is written first, so that there never is a moment without a good one.
 //! Opening stores nothing.
 
-use super::format::{ENTRY_BYTES, HEADER_BYTES, HEADERS, HEADERS_END, Header, PAGE_BYTES, encode};
-use super::place::next_taken;
-use super::space::{Open, Space};
-use super::table::{Kind, SpaceInfo, Table, check_name};
-use crate::error::{Error, MediaErrorKind, Result};
-use crate::pmem::Pmem;
+use crate::format::{Header, encode};
+use crate::layout::{ENTRY_BYTES, HEADER_BYTES, HEADERS, HEADERS_END, PAGE_BYTES};
+use crate::open::Open;
+use crate::place::next_taken;
+use crate::table::{Kind, SpaceInfo, Table, check_name};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use onode_base::sync::Mutex;
+use onode_media::error::{Error, MediaErrorKind, Result};
+use onode_media::pmem::Pmem;
+
+mod restore;
+mod space;
+
+pub use space::Space;
 
 /// The smallest region.
 pub const LENGTH_MIN: u64 = 64 << 10;
@@ -197,7 +203,7 @@ impl<P: Pmem> Region<P> {
     #[must_use]
     pub fn largest_free(&self) -> u64 {
         let state = self.core.state.lock();
-        super::place::largest(&state.table.taken(), state.table.length, state.table.alignment)
+        crate::place::largest(&state.table.taken(), state.table.length, state.table.alignment)
     }
 
     /// What is wrong with the table, though it can be read.

@@ -1,11 +1,11 @@
 //! The partition table as a value: which spaces there are, and whether they can be.
 
-use super::format::{ENTRY_BYTES, HEADERS_END, PAGE_BYTES, SPACES_MAX};
-use super::place::{Extent, first_fit, joined};
-use crate::error::{Error, MediaErrorKind, Result};
+use crate::layout::{ENTRY_BYTES, HEADERS_END, PAGE_BYTES, SPACES_MAX};
+use crate::place::{Extent, first_fit, joined};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use onode_media::error::{Error, MediaErrorKind, Result};
 
 /// Bytes of the longest name.
 pub const NAME_MAX: usize = 31;
@@ -165,7 +165,7 @@ impl Table {
 
     /// The error of a region without room.
     pub(super) fn full(&self, wanted: u64, purpose: &str) -> Error {
-        let largest = super::place::largest(&self.taken(), self.length, self.alignment);
+        let largest = crate::place::largest(&self.taken(), self.length, self.alignment);
         let detail = format!("{wanted} bytes {purpose}; the longest free part has {largest}: grow the region first");
         Error::new(MediaErrorKind::NoSpace, detail)
     }

@@ -1,11 +1,8 @@
 //! Spaces never overlap, read as zeros at first, survive power cuts at every event, and no damage
 //! is believed.
 
-use super::format::{ENTRY_BYTES, HEADERS, PAGE_BYTES};
 use super::*;
-use crate::error::{MediaErrorKind, Result};
-use crate::pmem::Pmem;
-use crate::sim::{PmemOptions, SimPmem, Survival};
+use crate::layout::{ENTRY_BYTES, HEADERS, PAGE_BYTES};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -14,6 +11,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::Prng;
 use onode_base::sync::Mutex;
+use onode_media::error::{MediaErrorKind, Result};
+use onode_media::pmem::Pmem;
+use onode_media::sim::{PmemOptions, SimPmem, Survival};
 
 type SimRegion = Region<Arc<SimPmem>>;
 

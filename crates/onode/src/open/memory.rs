@@ -7,17 +7,17 @@ use crate::spec::{Memory, Spec};
 use crate::volume::face::BlockFace;
 use onode_base::ErrorKind;
 use onode_media::real::{Flushing, MappedOptions, MappedPmem, Opening};
-use onode_media::spaces::{Kind, Region};
 use onode_media::{MediaErrorKind, Pmem};
 use onode_object::ObjectDevice;
 use onode_scm::allocator::{Allocator, Process};
 use onode_scm::{FormatOptions, LostDevice, Mode, MountOptions, ScmDevice, find_device};
+use onode_spaces::{Kind, Region};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// A space as a memory of its own, which may be shared by whoever needs it.
-pub type MappedSpace = onode_media::Space<Arc<MappedPmem>>;
+pub type MappedSpace = onode_spaces::Space<Arc<MappedPmem>>;
 
 const fn options(memory: &Memory, opening: Opening) -> MappedOptions {
     let flushing = match memory.mode {

@@ -9,8 +9,8 @@ use crate::spec::size::human_size;
 use crate::spec::{Memory, Spec};
 use onode_media::Pmem;
 use onode_media::real::{MappedOptions, MappedPmem, Opening};
-use onode_media::spaces::{self, Kind, Region};
 use onode_object::ObjectDevice;
+use onode_spaces::{self as spaces, Kind, Region};
 use std::path::Path;
 use std::sync::Arc;
 

@@ -12,9 +12,9 @@ use crate::open::missing::refuse_missing;
 use crate::spec::size::human_size;
 use crate::spec::{Memory, Spec};
 use onode_media::real::{MappedOptions, MappedPmem, Opening};
-use onode_media::spaces::{self, Kind, SpaceInfo};
-use onode_media::{MediaErrorKind, Pmem, Region};
+use onode_media::{MediaErrorKind, Pmem};
 use onode_object::{ObjectDevice, Space};
+use onode_spaces::{self as spaces, Kind, Region, SpaceInfo};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

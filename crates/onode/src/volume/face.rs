@@ -4,8 +4,8 @@
 //! Nothing outside of the space can be reached through it.
 
 use crate::error::Error;
-use onode_media::spaces::{Kind, Region};
 use onode_media::{Pmem, Result};
+use onode_spaces::{Kind, Region};
 use std::fmt;
 use std::sync::Arc;
 

@@ -313,27 +313,6 @@ fn readers_change_nothing_but_may_look_as_if() {
 }
 
 #[test]
-#[cfg(target_arch = "x86_64")]
-fn code_is_executed_where_it_lies() {
-    // mov eax, 42; ret
-    const FUNCTION: [u8; 6] = [0xb8, 42, 0, 0, 0, 0xc3];
-    let place = Place::new(&std::env::temp_dir());
-    let memory = MappedPmem::open(&place.0, &options(Opening::New(65_536))).unwrap();
-    let region = crate::Region::format(memory, [1; 16], true).unwrap();
-    region.create_image("boot", crate::spaces::Kind::Boot, &FUNCTION).unwrap();
-    drop(region);
-    let region = crate::Region::open(MappedPmem::open(&place.0, &options(Opening::Existing)).unwrap()).unwrap();
-    let (boot, memory) = (region.space("boot").unwrap(), region.pmem());
-    assert_eq!(memory.executable(boot.start(), 100).map(|_| ()).unwrap_err().kind, MediaErrorKind::OutOfRange);
-    let code = memory.executable(boot.start(), boot.length()).unwrap();
-    assert_eq!(code.length(), 4096);
-    // SAFETY: the bytes at the address are the function above, which is mapped for execution until
-    // `code` is dropped.
-    let function = unsafe { core::mem::transmute::<*mut u8, extern "C" fn() -> i32>(code.address().as_ptr()) };
-    assert_eq!(function(), 42);
-}
-
-#[test]
 #[should_panic(expected = "of 4096")]
 fn one_past_the_end_panics() {
     MappedPmem::anonymous(4096, &MappedOptions::default()).unwrap().write(4095, &[0; 2]);

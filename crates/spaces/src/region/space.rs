@@ -1,57 +1,15 @@
 //! A space: a part of a region that is a memory by itself.
 
-use super::region::Region;
-use super::table::{Kind, SpaceInfo};
-use crate::error::{Error, MediaErrorKind, Result};
-use crate::pmem::{Domain, Pmem};
+use crate::open::{Open, outside};
+use crate::region::Region;
+use crate::table::Kind;
 use alloc::format;
-use alloc::string::String;
 use alloc::sync::Arc;
 use core::ptr::NonNull;
 #[cfg(target_has_atomic = "64")]
 use core::sync::atomic::AtomicU64;
-use core::sync::atomic::{AtomicUsize, Ordering};
-
-/// What all handles of one space share.
-pub(super) struct Open {
-    id: u64,
-    name: String,
-    kind: Kind,
-    read_only: bool,
-    start: u64,
-    /// In words of the processor, as firmware has no larger atomic ones.
-    pages: AtomicUsize,
-}
-
-const PAGE_BYTES: u64 = super::format::PAGE_BYTES;
-
-impl Open {
-    pub(super) fn new(info: &SpaceInfo) -> Self {
-        Self {
-            id: info.id,
-            name: info.name.clone(),
-            kind: info.kind,
-            read_only: info.read_only,
-            start: info.start,
-            pages: AtomicUsize::new((info.length / PAGE_BYTES) as usize),
-        }
-    }
-
-    pub(super) fn set_length(&self, length: u64) {
-        self.pages.store((length / PAGE_BYTES) as usize, Ordering::Release);
-    }
-
-    #[inline]
-    fn length(&self) -> u64 {
-        self.pages.load(Ordering::Acquire) as u64 * PAGE_BYTES
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn outside(at: u64, length: u64, open: &Open) -> ! {
-    panic!("bytes {at}..+{length} of {} of space {}", open.length(), open.name)
-}
+use onode_media::error::{Error, MediaErrorKind, Result};
+use onode_media::pmem::{Domain, Pmem};
 
 /// One space of a region. Clones are the same space; as long as there is one, it is not moved, cut
 /// or removed.
@@ -77,25 +35,25 @@ impl<P: Pmem> Space<P> {
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.open.name
+        self.open.name()
     }
 
     /// What it is for.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        self.open.kind
+        self.open.kind()
     }
 
     /// Whether it may only be read.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
-        self.open.read_only
+        self.open.is_read_only()
     }
 
     /// Where it begins in the memory of the region.
     #[must_use]
     pub fn start(&self) -> u64 {
-        self.open.start
+        self.open.start()
     }
 
     /// The region that it is part of.
@@ -116,7 +74,7 @@ impl<P: Pmem> Space<P> {
         if at > whole || length > whole - at {
             outside(at, length, &self.open);
         }
-        self.open.start + at
+        self.open.start() + at
     }
 
     /// The same for a word: the region looks whether it is aligned, and the length of a space is
@@ -126,12 +84,12 @@ impl<P: Pmem> Space<P> {
         if at >= self.open.length() {
             outside(at, 8, &self.open);
         }
-        self.open.start + at
+        self.open.start() + at
     }
 
     #[inline]
     fn check_storable(&self) {
-        assert!(!self.open.read_only, "space {} may only be read", self.open.name);
+        assert!(!self.open.is_read_only(), "space {} may only be read", self.open.name());
     }
 
     #[inline]
@@ -210,17 +168,17 @@ impl<P: Pmem> Pmem for Space<P> {
         if length <= self.open.length() {
             return Ok(());
         }
-        if self.open.read_only {
-            return Err(Error::new(MediaErrorKind::ReadOnly, format!("space '{}'", self.open.name)));
+        if self.open.is_read_only() {
+            return Err(Error::new(MediaErrorKind::ReadOnly, format!("space '{}'", self.open.name())));
         }
-        self.region.grow_space(self.open.id, length)
+        self.region.grow_space(self.open.id(), length)
     }
 
     #[cfg(target_has_atomic = "64")]
     #[inline]
     fn words(&self, at: u64, count: u64) -> Option<&[AtomicU64]> {
         // A memory that may only be read is not handed out for stores.
-        if self.open.read_only {
+        if self.open.is_read_only() {
             return None;
         }
         self.pmem().words(self.at(at, count.saturating_mul(8)), count)
@@ -233,7 +191,7 @@ impl<P: Pmem> Pmem for Space<P> {
 
     fn address(&self) -> Option<NonNull<u8>> {
         let base = self.pmem().address()?;
-        let start = usize::try_from(self.open.start).ok()?;
+        let start = usize::try_from(self.open.start()).ok()?;
         Some(base.map_addr(|base| base.saturating_add(start)))
     }
 }

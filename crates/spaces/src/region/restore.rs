@@ -1,14 +1,14 @@
 //! A table made anew, where both copies are lost and somebody knows where a space lies.
 
-use super::format::{HEADERS_END, PAGE_BYTES};
-use super::region::{LARGE_PAGE_BYTES, LARGE_REGION, LENGTH_MIN, Region};
-use super::table::{Kind, SpaceInfo, Table, check_name};
-use crate::error::{Error, MediaErrorKind, Result};
-use crate::pmem::Pmem;
+use crate::layout::{HEADERS_END, PAGE_BYTES};
+use crate::region::{LARGE_PAGE_BYTES, LARGE_REGION, LENGTH_MIN, Region};
+use crate::table::{Kind, SpaceInfo, Table, check_name};
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec;
 use core::ops::Range;
+use onode_media::error::{Error, MediaErrorKind, Result};
+use onode_media::pmem::Pmem;
 
 impl<P: Pmem> Region<P> {
     /// The region of a memory whose table is lost, with the one space that is known of; what lies
