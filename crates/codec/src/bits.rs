@@ -48,6 +48,7 @@ pub struct BitReader<'a> {
 }
 
 impl<'a> BitReader<'a> {
+    /// A reader from the first bit on.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, position: 0 }
     }

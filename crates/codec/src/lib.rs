@@ -1,9 +1,13 @@
 //! Codecs of flash metadata that lives in a small byte-addressable persistent RAM (BPRAM, paper 3).
 //!
-//! The device keeps one [`Record`] for each object and piece of [`PIECE_PAGES`] pages: where the
-//! pages lie, and in the first one what belongs to the object once. Sorted runs of records are
-//! packed into *buckets* of at most [`BUCKET_BYTES_MAX`] bytes that are written, checked and
-//! decoded each on its own:
+//! What a device keeps is coded by [`exact`], to the byte: objects with their sizes and hints,
+//! extents of any length; and by [`encode_rows`] and [`decode_rows`], which code tables whose
+//! columns hardly change, such as that of segments.
+//!
+//! The form before it counts in pages and is kept for the figures of paper 3: one [`Record`] for
+//! each object and piece of [`PIECE_PAGES`] pages says where the pages lie, and the first one what
+//! belongs to the object once. Sorted runs of records are packed into *buckets* of at most
+//! [`BUCKET_BYTES_MAX`] bytes that are written, checked and decoded each on its own:
 //!
 //! ```
 //! use onode_codec::{Head, Record, Run, decode_bucket, encode_bucket, peek_bucket};
@@ -28,10 +32,6 @@
 //! * [`encode_buckets`] does that and encodes; the quickest way to write a bucket that changed.
 //! * [`Record::cut`] divides a record at any page, for pieces that no bucket could hold.
 //! * [`bucket_bytes`] is the exact size without the bytes.
-//! * [`encode_rows`] and [`decode_rows`] code tables whose columns hardly change, such as that of
-//!   erase blocks.
-//! * [`exact`] codes what a device knows to the byte instead: objects with their sizes and hints,
-//!   extents of any length.
 //!
 //! What it keeps true: everything is a pure function of its arguments; what was encoded decodes to
 //! the same; a decoder never panics, and never takes more memory than a fixed multiple of
@@ -45,11 +45,8 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-mod bits;
-mod blocks;
+pub mod bits;
 mod bucket;
-pub mod bytewise;
-pub mod cmfs;
 mod coding;
 mod columns;
 pub mod exact;
@@ -60,7 +57,6 @@ mod record;
 mod tables;
 mod tokens;
 
-pub use blocks::{BlockEntry, decode_blocks, encode_blocks};
 pub use bucket::{
     BUCKET_BYTES_MAX, BUCKET_RECORDS_MAX, BucketHeader, DecodeError, EncodeError, SymbolCounts, bucket_bytes,
     count_symbols, decode_bucket, encode_bucket, find_in_bucket, peek_bucket,

@@ -9,6 +9,7 @@
 mod chip;
 mod cmfs_volume;
 mod coders;
+pub mod compared;
 mod device;
 mod figures;
 mod mounts;

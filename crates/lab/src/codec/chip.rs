@@ -3,7 +3,7 @@
 //! the block with the fewest pages in use is cleaned when free blocks run out.
 
 use super::population::Files;
-use onode_codec::cmfs::{Block, BlockState, Object};
+use crate::codec::compared::cmfs::{Block, BlockState, Object};
 use std::collections::{BTreeSet, VecDeque};
 use std::mem;
 

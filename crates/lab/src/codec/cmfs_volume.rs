@@ -12,8 +12,8 @@
 
 use super::chip::{Chip, Operations, PAGE_BYTES, PAGES_PER_BLOCK};
 use super::population::Files;
-use onode_codec::bytewise::ByteCoder;
-use onode_codec::cmfs::{Block, BlockState, Device, Hybrid, Object, ValidityMarker};
+use crate::codec::compared::bytewise::ByteCoder;
+use crate::codec::compared::cmfs::{Block, BlockState, Device, Hybrid, Object, ValidityMarker};
 use onode_media::sim::pmem::options::PmemLatency;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,12 +3,13 @@
 
 use super::chip::File;
 use super::population::Volume;
+use crate::codec::compared::blocks::{BlockEntry, decode_blocks, encode_blocks};
+use crate::codec::compared::bytewise::ByteCoder;
+use crate::codec::compared::cmfs::{Device, Hybrid, Object};
 use crate::replay::processor_seconds;
 use onode::{Class, Error, Result};
-use onode_codec::bytewise::ByteCoder;
-use onode_codec::cmfs::{Device, Hybrid, Object};
-use onode_codec::{BUCKET_BYTES_MAX, BlockEntry, Head, PIECE_PAGES, Record, Run};
-use onode_codec::{decode_blocks, decode_bucket, encode_blocks, encode_bucket, pack_buckets};
+use onode_codec::{BUCKET_BYTES_MAX, Head, PIECE_PAGES, Record, Run};
+use onode_codec::{decode_bucket, encode_bucket, pack_buckets};
 use serde::Serialize;
 
 /// How metadata is coded.

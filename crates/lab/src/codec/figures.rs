@@ -2,10 +2,10 @@
 
 use super::coders::{Codec, Measured};
 use super::{Options, Population, device, mounts, paper, shapes, updates};
+use crate::codec::compared::cmfs::Hybrid;
 use crate::figures::FigureReport;
 use crate::groups::{self, Group};
 use onode::{Class, Error, Result};
-use onode_codec::cmfs::Hybrid;
 
 /// MiB of memory for each GiB of NAND to reach, in the order of the populations.
 pub(super) const REACH: [f64; 8] = [0.64, 0.04, 0.02, 0.06, 0.67, 0.36, 0.15, 0.11];

@@ -1,8 +1,8 @@
 //! The eight populations: 128 MiB of NAND filled in eight ways, each by a seeded generator.
 
 use super::chip::{Chip, File, PAGE_BYTES, ROOT};
+use crate::codec::compared::cmfs::Block;
 use onode_base::Prng;
-use onode_codec::cmfs::Block;
 
 /// What a population is made on: a simulated chip, or a device.
 pub trait Files {

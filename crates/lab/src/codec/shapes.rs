@@ -7,10 +7,10 @@ use super::chip::{Chip, PAGE_BYTES, ROOT};
 use super::coders::Codec;
 use super::figures::Measuring;
 use super::population::{Files as _, Population, Volume};
+use crate::codec::compared::bytewise::ByteCoder;
+use crate::codec::compared::cmfs::{Device, Hybrid, Object};
 use crate::replay::processor_seconds;
 use onode_base::Prng;
-use onode_codec::bytewise::ByteCoder;
-use onode_codec::cmfs::{Device, Hybrid, Object};
 
 /// Sizes of figure 9 in KiB; the paper's claim is about those above 16 KiB.
 const SIZES_KIB: [u64; 7] = [4, 16, 32, 64, 256, 1024, 4096];

@@ -4,12 +4,11 @@
 
 use super::chip::Chip;
 use super::coders::{ENTRY_BYTES, Parts, block_table, granules, parts_of, records_of, records_of_file};
+use super::compared::blocks::encode_blocks;
 use super::population::{Files as _, Population, Volume};
 use crate::replay::processor_seconds;
 use onode_base::Prng;
-use onode_codec::{
-    BUCKET_BYTES_MAX, EncodeError, Key, Record, decode_bucket, encode_blocks, encode_buckets, peek_bucket,
-};
+use onode_codec::{BUCKET_BYTES_MAX, EncodeError, Key, Record, decode_bucket, encode_buckets, peek_bucket};
 use std::collections::BTreeMap;
 
 /// What came out.

@@ -4,8 +4,6 @@
 //! a byte of the content is followed by its count less one if it occurs up to three times in a row
 //! (0 to 2); more are a run.
 
-use alloc::vec::Vec;
-
 /// The longest run.
 const RUN_MAX: usize = 0x7fff;
 /// Up to so many markers in a row are written without a byte.

@@ -1,8 +1,10 @@
 //! The paper's records and coders: what goes in comes out, and no bytes harm a decoder.
 
 use onode_base::Prng;
-use onode_codec::bytewise::ByteCoder;
-use onode_codec::cmfs::{Block, BlockState, Device, Hybrid, OBJECT_BYTES, Object, PAT_BYTES, PageTree, ValidityMarker};
+use onode_lab::codec::compared::bytewise::ByteCoder;
+use onode_lab::codec::compared::cmfs::{
+    Block, BlockState, Device, Hybrid, OBJECT_BYTES, Object, PAT_BYTES, PageTree, ValidityMarker,
+};
 
 fn object(random: &mut Prng) -> Object {
     let mut page = random.below(60_000) as u32 + 1;

@@ -1,7 +1,6 @@
 //! The records as bytes, field after field as Figure 3 has them, little-endian.
 
 use super::{Block, BlockState, Device, Object, ValidityMarker};
-use alloc::vec::Vec;
 
 /// Bytes of an object without pages.
 pub const OBJECT_BYTES: usize = 24;

@@ -2,8 +2,6 @@
 
 use super::Object;
 use super::raw::LEAF_PAGES;
-use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 /// Bits of a page number that choose the entry of a leaf, and those that choose a child at each
 /// level above.

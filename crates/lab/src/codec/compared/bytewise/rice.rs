@@ -3,9 +3,7 @@
 //! A word is its upper bits in unary and `k` bits below; one whose unary part would have eight bits
 //! or more is written as it is. If nothing is gained the bytes stand behind [`STORED`].
 
-use crate::bits::{BitReader, BitWriter};
-use alloc::vec;
-use alloc::vec::Vec;
+use onode_codec::bits::{BitReader, BitWriter};
 
 /// In place of a parameter: not coded.
 const STORED: u8 = 0x80;

@@ -1,8 +1,6 @@
 //! Shannon-Fano coding: the bytes, sorted by how often they occur, are halved again and again.
 
 use super::prefix::{self, Tree};
-use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 /// `bytes`, coded.
 pub fn encode(bytes: &[u8]) -> Vec<u8> {

@@ -1,8 +1,6 @@
 //! Huffman coding: the two rarest subtrees become one until one is left.
 
 use super::prefix::{self, Tree};
-use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 /// `bytes`, coded.
 pub fn encode(bytes: &[u8]) -> Vec<u8> {

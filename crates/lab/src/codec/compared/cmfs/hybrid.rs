@@ -3,8 +3,7 @@
 
 use super::Object;
 use super::raw::{LEAF_PAGES, Leaf, OBJECT_BYTES};
-use crate::bytewise::ByteCoder;
-use alloc::vec::Vec;
+use crate::codec::compared::bytewise::ByteCoder;
 
 /// What becomes of the rest of an object, of which the paper does not say: record and places of the
 /// page table.

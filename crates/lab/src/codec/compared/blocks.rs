@@ -4,10 +4,9 @@
 //! Blocks are filled one after another, so most sequence numbers are one more than that of the
 //! block before. How many pages of a block are in use does not stand here: the records say it.
 
-use crate::bits::{BitReader, BitWriter};
-use crate::cmfs::BlockState;
-use alloc::vec::Vec;
+use super::cmfs::BlockState;
 use onode_base::varint::{unzigzag, zigzag};
+use onode_codec::bits::{BitReader, BitWriter};
 
 /// What the table says of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

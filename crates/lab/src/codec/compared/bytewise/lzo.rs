@@ -5,9 +5,6 @@
 //! seen. Whatever it writes any decoder of LZO1X reads, and the decoder here reads what any encoder
 //! of LZO1X wrote.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 /// The longest distance that instruction M2, M3 and M4 reach.
 const M2_DISTANCE: usize = 0x800;
 const M3_DISTANCE: usize = 0x4000;

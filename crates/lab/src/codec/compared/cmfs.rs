@@ -12,8 +12,6 @@ pub use hybrid::Hybrid;
 pub use pat::PageTree;
 pub use raw::{OBJECT_BYTES, PARTITION_BYTES, PAT_BYTES};
 
-use alloc::vec::Vec;
-
 /// `CMFS_validitymarker`: whether the rest may be believed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ValidityMarker {

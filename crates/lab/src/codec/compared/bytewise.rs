@@ -12,8 +12,6 @@ mod rice;
 mod run_length;
 mod shannon_fano;
 
-use alloc::vec::Vec;
-
 /// A coder of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteCoder {

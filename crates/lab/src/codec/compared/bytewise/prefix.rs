@@ -3,10 +3,7 @@
 //! The tree is written from the root on: a 1 and the byte for a leaf, a 0 and both subtrees for a
 //! node.
 
-use crate::bits::{BitReader, BitWriter};
-use alloc::boxed::Box;
-use alloc::vec;
-use alloc::vec::Vec;
+use onode_codec::bits::{BitReader, BitWriter};
 
 /// A tree of bytes.
 #[derive(Clone, Debug)]
