@@ -291,7 +291,7 @@ impl State {
             self.dirty_files += 1;
             if self.dirty_order.len() > 2 * self.dirty_files + 16 {
                 let nodes = &self.nodes;
-                self.dirty_order.retain(|place| is_dirty(nodes, *place));
+                self.dirty_order.retain(|&(place, number)| is_dirty(nodes, place, number));
             }
         }
     }
@@ -327,7 +327,10 @@ impl State {
 
     /// The dirty files, longest dirty first.
     pub(crate) fn dirty(&self) -> impl Iterator<Item = u64> {
-        self.dirty_order.iter().filter(|place| is_dirty(&self.nodes, **place)).map(|(_, number)| *number)
+        self.dirty_order
+            .iter()
+            .filter(|&&(place, number)| is_dirty(&self.nodes, place, number))
+            .map(|(_, number)| *number)
     }
 
     /// Takes a file out of the order of dirty ones; whether it was there.
@@ -336,7 +339,7 @@ impl State {
         if was_dirty {
             self.dirty_files -= 1;
             // So the first one is found at once.
-            while self.dirty_order.front().is_some_and(|place| !is_dirty(&self.nodes, *place)) {
+            while self.dirty_order.front().is_some_and(|&(place, number)| !is_dirty(&self.nodes, place, number)) {
                 self.dirty_order.pop_front();
             }
         }
@@ -379,7 +382,7 @@ impl State {
 }
 
 /// Whether a file has this place in the order of dirty ones.
-fn is_dirty(nodes: &NumberMap<u64, Box<Node>>, (place, number): (u64, u64)) -> bool {
+fn is_dirty(nodes: &NumberMap<u64, Box<Node>>, place: u64, number: u64) -> bool {
     let since = nodes.get(&number).and_then(|node| node.dirty_since);
     since.is_some_and(|(_, of_file)| of_file == place)
 }

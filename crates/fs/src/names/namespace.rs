@@ -48,6 +48,15 @@ impl New<'_> {
     }
 }
 
+/// A file that is to be made.
+struct NewFile<'a> {
+    caller: &'a Caller,
+    parent: InodeNumber,
+    what: New<'a>,
+    permissions: u16,
+    now: Timestamp,
+}
+
 impl FileSystem {
     /// The file a name leads to. `.` and `..` work; `.` is any file itself. Counts as one use, to
     /// be given back by [`forget`](Self::forget).
@@ -156,8 +165,9 @@ impl FileSystem {
         permissions: u16,
     ) -> Result<InodeNumber> {
         self.check_writable()?;
-        let made = self.make_locked(&mut self.lock(), caller, parent, name, New::Memory(block), permissions, false)?;
-        Ok(made.inode)
+        let state = &mut *self.lock();
+        let file = NewFile { caller, parent, what: New::Memory(block), permissions, now: self.now() };
+        Ok(self.make_locked(state, name, &file, false)?.inode)
     }
 
     fn make(
@@ -170,35 +180,25 @@ impl FileSystem {
     ) -> Result<Attributes> {
         self.check_writable()?;
         let state = &mut *self.lock();
-        let made = self.make_locked(state, caller, parent, name, new, permissions, true)?;
+        let file = NewFile { caller, parent, what: new, permissions, now: self.now() };
+        let made = self.make_locked(state, name, &file, true)?;
         if made.size == 0 { Ok(made) } else { self.attributes_of(state, made.inode) }
     }
 
     /// Makes a file, which begins with a lookup if that is to be counted; its attributes without
     /// the space that it takes.
-    #[expect(clippy::too_many_arguments, reason = "one place makes every new file")]
-    fn make_locked(
-        &self,
-        state: &mut State,
-        caller: &Caller,
-        parent: InodeNumber,
-        name: &[u8],
-        new: New<'_>,
-        permissions: u16,
-        is_lookup: bool,
-    ) -> Result<Attributes> {
+    fn make_locked(&self, state: &mut State, name: &[u8], file: &NewFile<'_>, is_lookup: bool) -> Result<Attributes> {
         check_name(name)?;
+        let (parent, now) = (file.parent, file.now);
         let mut directory = self.live_directory(state, parent)?;
         let (home, found) = self.search_name(state, parent, name)?;
         let home_is_free = matches!(found, Found::Nothing { home_is_free: true });
         if matches!(found, Found::Name(_)) {
             return Err(Error::new(ErrorKind::Exists, ""));
         }
-        let now = self.now();
         let number = self.new_number(state)?;
         let mut transaction = Transaction { mutations: Vec::with_capacity(4) };
-        let inode =
-            self.prepare_inode(state, caller, parent, &directory, new, permissions, (number, now), &mut transaction)?;
+        let inode = self.prepare_inode(state, &directory, file, number, &mut transaction)?;
         let entry = Entry { file_type: inode.file_type, inode: number.0, name }.encode();
         if home_is_free {
             self.names(parent).insert_first(&mut transaction, home, entry);
@@ -209,13 +209,13 @@ impl FileSystem {
         directory.links += u32::from(inode.is_directory());
         (directory.modified, directory.changed) = (now, now);
         self.inodes.store(&mut transaction, parent.object(), &directory);
-        match new {
+        match file.what {
             New::Memory(block) => self.commit_block(state, transaction, number, block)?,
             New::Plain(_) | New::Device(..) | New::Link(_) => self.commit(state, transaction)?,
         }
         self.set_inode(state, parent, directory);
         state.names.insert(parent.0, home, name, CachedName { inode: number.0, file_type: inode.file_type });
-        Ok(Self::admit_new(state, number, inode, new, is_lookup))
+        Ok(Self::admit_new(state, number, inode, file.what, is_lookup))
     }
 
     /// Makes a regular file without a name in the directory `parent`, which goes away with its last
@@ -227,32 +227,29 @@ impl FileSystem {
         self.check_writable()?;
         let state = &mut *self.lock();
         let directory = self.live_directory(state, parent)?;
-        let (number, now) = (self.new_number(state)?, self.now());
+        let number = self.new_number(state)?;
         let mut transaction = Transaction::new();
-        let new = New::Plain(FileType::Regular);
-        let mut inode =
-            self.prepare_inode(state, caller, parent, &directory, new, permissions, (number, now), &mut transaction)?;
+        let what = New::Plain(FileType::Regular);
+        let file = NewFile { caller, parent, what, permissions, now: self.now() };
+        let mut inode = self.prepare_inode(state, &directory, &file, number, &mut transaction)?;
         Self::add_orphan(&mut transaction, number);
         self.commit(state, transaction)?;
         inode.links = 0;
         state.orphans += 1;
-        Ok(Self::admit_new(state, number, inode, new, true))
+        Ok(Self::admit_new(state, number, inode, what, true))
     }
 
     /// Adds the new object with its inode, target and inherited ACLs to the transaction.
-    #[expect(clippy::too_many_arguments, reason = "one place decides owner, mode and ACL of every new file")]
     fn prepare_inode(
         &self,
         state: &mut State,
-        caller: &Caller,
-        parent: InodeNumber,
         directory: &Inode,
-        new: New<'_>,
-        permissions: u16,
-        (number, now): (InodeNumber, Timestamp),
+        file: &NewFile<'_>,
+        number: InodeNumber,
         transaction: &mut Transaction,
     ) -> Result<Inode> {
-        let file_type = new.file_type();
+        let NewFile { caller, parent, what, permissions, now } = *file;
+        let file_type = what.file_type();
         let mut inode = Inode::new(file_type, permissions & 0o7777, now);
         inode.is_dense = directory.is_dense;
         (inode.uid, inode.gid) = (caller.uid, caller.gid);
@@ -266,7 +263,7 @@ impl FileSystem {
         if wants_group_bit && !inode.is_directory() && !caller.may_set_group_bit(inode.gid) {
             inode.permissions &= !SET_GROUP;
         }
-        match new {
+        match what {
             New::Device(_, device) => inode.device = device,
             New::Plain(FileType::Directory) => inode.parent = parent.0,
             New::Plain(_) | New::Link(_) | New::Memory(_) => {}
@@ -286,7 +283,7 @@ impl FileSystem {
         if inode.has_xattrs {
             self.put_first_xattrs(state, transaction, number, &inherited)?;
         }
-        if let New::Link(target) = new {
+        if let New::Link(target) = what {
             transaction.write(number.object(), 0, target.to_vec());
         }
         Ok(inode)

@@ -21,6 +21,13 @@ struct Place<'a> {
     name: &'a [u8],
 }
 
+/// The file that a place names.
+#[derive(Clone, Copy)]
+struct Named<'a> {
+    place: Place<'a>,
+    file: CachedName,
+}
+
 impl FileSystem {
     /// Gives a file another name, in the same directory or another. A file that has the new name
     /// loses it, as by unlink.
@@ -57,18 +64,17 @@ impl FileSystem {
             (RenameFlags::Exchange, None) => Err(ErrorKind::NotFound.into()),
             // Two names of one file: nothing to do.
             (_, Some(target)) if target.inode == source.inode => Ok(()),
-            (RenameFlags::Exchange, Some(target)) => self.exchange(state, (from, source), (to, target)),
-            (RenameFlags::Replace | RenameFlags::NoReplace, target) => self.replace(state, (from, source), to, target),
+            (RenameFlags::Exchange, Some(target)) => {
+                self.exchange(state, Named { place: from, file: source }, Named { place: to, file: target })
+            }
+            (RenameFlags::Replace | RenameFlags::NoReplace, target) => {
+                self.replace(state, Named { place: from, file: source }, to, target)
+            }
         }
     }
 
-    fn replace(
-        &self,
-        state: &mut State,
-        (from, source): (Place<'_>, CachedName),
-        to: Place<'_>,
-        target: Option<CachedName>,
-    ) -> Result<()> {
+    fn replace(&self, state: &mut State, moved: Named<'_>, to: Place<'_>, target: Option<CachedName>) -> Result<()> {
+        let Named { place: from, file: source } = moved;
         let (source_number, now) = (InodeNumber(source.inode), self.now());
         let is_directory = source.file_type == FileType::Directory;
         if is_directory {
@@ -126,12 +132,8 @@ impl FileSystem {
         Ok(())
     }
 
-    fn exchange(
-        &self,
-        state: &mut State,
-        (from, source): (Place<'_>, CachedName),
-        (to, target): (Place<'_>, CachedName),
-    ) -> Result<()> {
+    fn exchange(&self, state: &mut State, one: Named<'_>, other: Named<'_>) -> Result<()> {
+        let (from, source, to, target) = (one.place, one.file, other.place, other.file);
         let (source_number, target_number) = (InodeNumber(source.inode), InodeNumber(target.inode));
         let now = self.now();
         let mut changes = Changes::default();

@@ -9,7 +9,7 @@ mod finder;
 
 use crate::error::{Class, Error, Result};
 use crate::open::access::{Access, Opened, volume_error};
-use crate::open::flash::{flash_options, format_options};
+use crate::open::flash::flash_options;
 use crate::open::memory::is_used;
 use crate::open::missing::refuse_missing;
 use crate::open::nand::{medium_error, open_nand};
@@ -18,13 +18,22 @@ use crate::spec::size::{exact_size, human_size};
 use crate::spec::{Beside, Shape, Spec};
 use finder::MemoryFinder;
 use onode_base::ErrorKind;
-use onode_flash::{FlashDevice, MemoryOptions, MountPath};
+use onode_flash::{FlashDevice, FormatOptions, MemoryOptions, MountPath};
 use onode_media::image::OpenMode;
 use onode_media::real::{Flushing, Kind, MappedOptions, MappedPmem, MtdRam, Opening, identify};
 use onode_media::{MediaErrorKind, Nand, Pmem};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
+
+/// A volume on flash with its memory, as the spec names them.
+#[derive(Clone, Copy)]
+pub(crate) struct Both<'a> {
+    pub spec: &'a Spec,
+    pub image: &'a Path,
+    pub shape: &'a Shape,
+    pub beside: &'a Beside,
+}
 
 /// The memory at a path, whatever it is there: a device, or a file that is mapped.
 fn open_memory(opening: Opening, path: Option<&Path>, bytes: u64) -> onode_media::Result<Box<dyn Pmem>> {
@@ -58,9 +67,9 @@ fn memory_error(what: String, path: &Path, error: &onode_media::Error) -> Error 
 pub(crate) fn format(
     spec: &Spec,
     nand: impl Nand + 'static,
-    (shape, beside): (&Shape, &Beside),
+    options: &FormatOptions,
+    beside: &Beside,
     path: Option<&Path>,
-    uuid: [u8; 16],
 ) -> Result<FlashDevice> {
     let what = format!("cannot make {spec}");
     let bytes = beside.bytes(nand.geometry().bytes());
@@ -75,8 +84,8 @@ pub(crate) fn format(
     };
     let memory = open_memory(opening, path, bytes);
     let memory = memory.map_err(|error| memory_error(what.clone(), path.unwrap_or(Path::new("memory")), &error))?;
-    let (options, mount) = (format_options(shape, uuid, &what)?, onode_flash::MountOptions::default());
-    FlashDevice::format_beside(nand, memory, &options, &mount, &beside.options()).map_err(|error| {
+    let mount = onode_flash::MountOptions::default();
+    FlashDevice::format_beside(nand, memory, options, &mount, &beside.options()).map_err(|error| {
         let class = if error.kind == ErrorKind::Invalid { Class::BadSize } else { Class::of_device(&error) };
         Error::new(class, what, error.to_string())
     })
@@ -144,29 +153,24 @@ pub(crate) fn give_up(spec: &Spec, beside: &Beside) -> Result<()> {
 }
 
 /// Opens a volume and the memory beside it.
-pub(crate) fn open(spec: &Spec, image: &Path, (shape, beside): (&Shape, &Beside), access: Access) -> Result<Opened> {
-    let (device, notes) = open_flash(spec, image, (shape, beside), access)?;
+pub(crate) fn open(volume: Both<'_>, access: Access) -> Result<Opened> {
+    let (device, notes) = open_flash(volume, access)?;
     Ok(Opened { device: Arc::new(device), faces: Vec::new(), notes })
 }
 
 /// The same, with what people should hear of it.
-pub(crate) fn open_flash(
-    spec: &Spec,
-    image: &Path,
-    (shape, beside): (&Shape, &Beside),
-    access: Access,
-) -> Result<(FlashDevice, Vec<String>)> {
+pub(crate) fn open_flash(volume: Both<'_>, access: Access) -> Result<(FlashDevice, Vec<String>)> {
     let mut notes = Vec::new();
-    let device = match try_open(spec, image, (shape, beside), (access, false), &mut notes) {
+    let device = match try_open(volume, access, false, &mut notes) {
         Err(Refusal::Behind(why)) => {
             notes.push(format!("{why}: it is not used"));
-            try_open(spec, image, (shape, beside), (access, true), &mut notes)
+            try_open(volume, access, true, &mut notes)
         }
         other => other,
     };
     let device = device.map_err(|refusal| match refusal {
         Refusal::Failed(error) => error,
-        Refusal::Behind(why) => Error::new(Class::Damaged, format!("cannot open {spec}"), why),
+        Refusal::Behind(why) => Error::new(Class::Damaged, format!("cannot open {}", volume.spec), why),
     })?;
     Ok((device, notes))
 }
@@ -219,12 +223,12 @@ impl From<Error> for Refusal {
 }
 
 fn try_open(
-    spec: &Spec,
-    image: &Path,
-    (shape, beside): (&Shape, &Beside),
-    (access, rebuild): (Access, bool),
+    volume: Both<'_>,
+    access: Access,
+    rebuild: bool,
     notes: &mut Vec<String>,
 ) -> std::result::Result<FlashDevice, Refusal> {
+    let Both { spec, image, shape, beside } = volume;
     let what = || format!("cannot open {spec}");
     let read_only = access.read_only;
     let nand = open_nand(spec, image, shape, read_only)?;

@@ -6,7 +6,7 @@
 use crate::error::{Class, Error, Result};
 use crate::host::random_bytes;
 use crate::open::access::{Access, Opened, volume_error};
-use crate::open::beside;
+use crate::open::beside::{self, Both};
 use crate::open::distinct::check_distinct;
 use crate::open::flash::{flash_options, format_options};
 use crate::open::memory::{self, Users};
@@ -16,11 +16,11 @@ use crate::open::raw;
 use crate::open::region::{self, Site};
 use crate::open::replace::{in_its_place, lock_replaced};
 use crate::open::tiers;
-use crate::spec::{Beside, Medium, Memory, Shape, Spec};
-use onode_flash::FlashDevice;
-use onode_media::Nand;
+use crate::spec::{Beside, Medium, Memory, Spec};
+use onode_flash::{FlashDevice, FormatOptions};
 use onode_media::image::{CreateOptions, ImageNand};
 use onode_media::sim::{SimNand, SimOptions};
+use onode_media::{Geometry, Nand};
 use onode_object::{ErrorKind, ObjectDevice, RamDevice};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -39,12 +39,13 @@ pub(crate) fn open(spec: &Spec, access: Access, users: Users, uuid: [u8; 16]) ->
             Spec::Tier(disks) => return tiers::open(spec, disks, access, [uuid, random_bytes()?]),
             Spec::Ram { size } => Arc::new(RamDevice::new(*size)),
             Spec::Flash { medium: Medium::Image(path) | Medium::Direct(path), shape, beside: Some(memory) } => {
-                return beside::open(spec, path, (shape, memory), access);
+                return beside::open(Both { spec, image: path, shape, beside: memory }, access);
             }
             Spec::Flash { medium: Medium::Simulator, shape, beside: memory } => {
                 let nand = SimNand::new(shape.geometry()?, SimOptions::default());
                 let nand = nand.map_err(|error| Error::medium(what(), &error))?;
-                Arc::new(format_flash(spec, nand, (shape, memory.as_ref()), None, uuid)?)
+                let options = format_options(shape, uuid, &format!("cannot make {spec}"))?;
+                Arc::new(format_flash(spec, nand, &options, memory.as_ref(), None)?)
             }
             Spec::Flash { medium: Medium::Image(path) | Medium::Direct(path), shape, beside: None } => {
                 let nand = open_nand(spec, path, shape, access.read_only)?;
@@ -95,11 +96,16 @@ pub(crate) fn create(
     };
     let direct = matches!(medium, Medium::Direct(_));
     match nand::place_to_make(spec, path)? {
-        Place::File if !direct => create_image(spec, path, (shape, memory.as_ref()), replace, uuid, fill),
+        Place::File if !direct => {
+            let options = format_options(shape, uuid, &format!("cannot make {spec}"))?;
+            let image = NewImage { spec, path, geometry: shape.geometry()?, memory: memory.as_ref(), replace };
+            create_image(&image, &options, fill)
+        }
         place => {
-            let made = raw::prepare(spec, path, place, shape, replace, uuid)?;
+            let made = raw::prepare(spec, path, place, &raw::Wanted { shape, replace, uuid })?;
+            let options = format_options(&made.shape, uuid, &format!("cannot make {spec}"))?;
             in_places(memory.as_ref(), replace, |memory_path| {
-                let device = format_flash(spec, made.nand, (&made.shape, memory.as_ref()), memory_path, uuid)?;
+                let device = format_flash(spec, made.nand, &options, memory.as_ref(), memory_path)?;
                 fill(&device)?;
                 device.close().map_err(|error| volume_error(format!("cannot make {spec}"), &error))
             })?;
@@ -109,23 +115,29 @@ pub(crate) fn create(
     }
 }
 
-fn create_image(
-    spec: &Spec,
-    path: &Path,
-    (shape, memory): (&Shape, Option<&Beside>),
+/// An image file that is to be made.
+struct NewImage<'a> {
+    spec: &'a Spec,
+    path: &'a Path,
+    geometry: Geometry,
+    memory: Option<&'a Beside>,
     replace: bool,
-    uuid: [u8; 16],
+}
+
+fn create_image(
+    image: &NewImage<'_>,
+    format: &FormatOptions,
     fill: impl FnOnce(&dyn ObjectDevice) -> Result<()>,
 ) -> Result<()> {
-    let geometry = shape.geometry()?;
+    let NewImage { spec, path, geometry, memory, replace } = *image;
     let what = || format!("cannot make {spec}");
     let replaced = lock_replaced(path, replace)?;
     in_its_place(path, replaced.is_some(), |unfinished| {
-        let options = CreateOptions { uuid, overwrite: true };
+        let options = CreateOptions { uuid: format.uuid, overwrite: true };
         let nand = ImageNand::create(unfinished, geometry, options);
         let nand = nand.map_err(|error| medium_error(what(), path, &error))?;
         in_places(memory, replace, |memory_path| {
-            let device = format_flash(spec, nand, (shape, memory), memory_path, uuid)?;
+            let device = format_flash(spec, nand, format, memory, memory_path)?;
             fill(&device)?;
             device.close().map_err(|error| volume_error(what(), &error))
         })
@@ -143,16 +155,15 @@ fn in_places(memory: Option<&Beside>, replace: bool, make: impl FnOnce(Option<&P
 fn format_flash(
     spec: &Spec,
     nand: impl Nand + 'static,
-    (shape, memory): (&Shape, Option<&Beside>),
+    options: &FormatOptions,
+    memory: Option<&Beside>,
     memory_path: Option<&Path>,
-    uuid: [u8; 16],
 ) -> Result<FlashDevice> {
     if let Some(memory) = memory {
-        return beside::format(spec, nand, (shape, memory), memory_path, uuid);
+        return beside::format(spec, nand, options, memory, memory_path);
     }
     let what = format!("cannot make {spec}");
-    let options = format_options(shape, uuid, &what)?;
-    FlashDevice::format(nand, &options, &onode_flash::MountOptions::default()).map_err(|error| {
+    FlashDevice::format(nand, options, &onode_flash::MountOptions::default()).map_err(|error| {
         let class = if error.kind == ErrorKind::Invalid { Class::BadSize } else { Class::of_device(&error) };
         Error::new(class, what, error.to_string())
     })

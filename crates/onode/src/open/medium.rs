@@ -2,11 +2,11 @@
 
 use crate::error::{Class, Error, Result};
 use crate::open::access::Access;
-use crate::open::beside;
+use crate::open::beside::{self, Both, open_flash};
 use crate::open::memory;
 use crate::open::nand::open_nand;
 use crate::open::tiers;
-use crate::spec::{Beside, Memory, Shape, Spec, Tiers};
+use crate::spec::{Beside, Memory, Spec, Tiers};
 use onode_flash::check::{CheckOptions, Finding, Severity};
 use onode_flash::repair::{Action, RepairOptions};
 use onode_media::Nand;
@@ -84,7 +84,7 @@ pub fn check_medium(spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<M
         && let Spec::Flash { shape, beside: Some(memory), .. } = spec
         && let Some(image) = spec.image_path()
     {
-        check_beside(spec, image, (shape, memory), &mut made)?;
+        check_beside(Both { spec, image, shape, beside: memory }, &mut made)?;
     }
     Ok(made)
 }
@@ -92,13 +92,14 @@ pub fn check_medium(spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<M
 /// Compares the memory beside the flash with it, entry by entry. A memory that is damaged, behind
 /// or not there loses nothing by itself; one that answers otherwise than the flash does is an
 /// error.
-fn check_beside(spec: &Spec, image: &Path, at: (&Shape, &Beside), report: &mut MediumReport) -> Result<()> {
-    let place = at.1.path.as_ref().map_or_else(|| "memory".to_owned(), |path| path.display().to_string());
+fn check_beside(volume: Both<'_>, report: &mut MediumReport) -> Result<()> {
+    let Both { spec, beside, .. } = volume;
+    let place = beside.path.as_ref().map_or_else(|| "memory".to_owned(), |path| path.display().to_string());
     let finding = |severity, message: String| {
         let (kind, place) = ("Memory".to_owned(), place.clone());
         MediumFinding { severity, kind, place, object: None, range: None, message }
     };
-    match beside::open_flash(spec, image, at, Access::LOOK) {
+    match open_flash(volume, Access::LOOK) {
         Ok((device, notes)) => {
             report.findings.extend(notes.into_iter().map(|note| finding("warning", note)));
             let compared = device.compare_memory();
@@ -293,7 +294,7 @@ pub fn repair_medium(spec: &Spec, drop_damaged: bool, accept_loss: bool) -> Resu
 /// The memory beside the flash and what the flash should have, as that memory knows.
 fn missing_by_memory(spec: &Spec) -> Option<(&Beside, String)> {
     let Spec::Flash { shape, beside: Some(memory), .. } = spec else { return None };
-    match beside::open_flash(spec, spec.image_path()?, (shape, memory), Access::LOOK) {
+    match open_flash(Both { spec, image: spec.image_path()?, shape, beside: memory }, Access::LOOK) {
         Err(error) if error.class == Class::Loss => Some((memory, error.why)),
         // What else is wrong with the memory costs nothing, and the next mount tells it.
         _ => None,

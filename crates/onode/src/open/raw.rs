@@ -17,6 +17,14 @@ use onode_media::{Geometry, Nand};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+/// How a medium is to be made ready for a volume.
+pub(crate) struct Wanted<'a> {
+    pub shape: &'a Shape,
+    /// What is there already may go.
+    pub replace: bool,
+    pub uuid: [u8; 16],
+}
+
 /// A NAND, all erased, on which a volume can be made.
 pub(crate) struct Prepared {
     pub nand: Box<dyn Nand>,
@@ -46,14 +54,8 @@ impl Drop for NewFile {
 }
 
 /// Divides what lies at `path` into pages and blocks.
-pub(crate) fn prepare(
-    spec: &Spec,
-    path: &Path,
-    place: Place,
-    shape: &Shape,
-    replace: bool,
-    uuid: [u8; 16],
-) -> Result<Prepared> {
+pub(crate) fn prepare(spec: &Spec, path: &Path, place: Place, wanted: &Wanted<'_>) -> Result<Prepared> {
+    let Wanted { shape, replace, uuid } = *wanted;
     match place {
         Place::Mtd => return chip(spec, path, shape, replace),
         Place::Zoned => return zones(spec, path, shape, replace, uuid),
