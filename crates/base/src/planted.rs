@@ -228,6 +228,8 @@ bugs! {
     DamagedTierNodeBelieved,
     /// tier: the checksums of records of both logs are not compared.
     DamagedTierRecordBelieved,
+    /// tier: a sound header of a torn record proves nothing.
+    DamagedTierHeaderIgnored,
 }
 
 #[cfg(feature = "mutants")]

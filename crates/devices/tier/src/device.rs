@@ -9,7 +9,8 @@ use crate::disks::discard::AT_CLOSE;
 use crate::disks::slot::FastSlot;
 use crate::fast::{Fast, FastOptions, FastSettings, Identity, has_map_of};
 use crate::index::node::Key;
-use crate::log::ring;
+use crate::log::record::Seal;
+use crate::log::ring::{self, Area};
 use crate::medium::errors::invalid;
 use crate::medium::layout::BLOCK;
 use crate::medium::superblock::Superblock;
@@ -150,11 +151,12 @@ pub(crate) fn open_fast(mut fast: Box<dyn BlockDev>, superblock: &Superblock, se
     };
     let disk = &mut *fast;
     let has_map = division.blocks <= disk.bytes() / BLOCK && has_map_of(disk, &state.uuid, division);
-    let (first, blocks) = (division.ring_first, division.ring_blocks);
+    let seal = Seal::of(&superblock.uuid, superblock.version);
+    let (first, blocks, stripe) = (division.ring_first, division.ring_blocks, division.stripe);
+    let area = Area { first, blocks, gap: 0, stripe, seal };
     let mut read = |block: u64, out: &mut [u8]| disk.read_at(block * BLOCK, out, IoTag::Recovery).is_ok();
-    let is_ours = has_map
-        || ring::stands(first, blocks, state.last, &mut read)
-        || !ring::scan((first, blocks, 0, division.stripe), state.tail, &mut read).is_empty();
+    let is_ours =
+        has_map || ring::stands(&area, state.last, &mut read) || !ring::scan(&area, state.tail, &mut read).is_empty();
     if !is_ours {
         return Fast::open(fast, superblock.uuid, settings);
     }

@@ -12,7 +12,7 @@ use crate::commit::flight::Flight;
 use crate::content::pending::Content;
 use crate::core::{Core, Need};
 use crate::disks::Disks;
-use crate::log::record::{HEADER_BYTES, Header};
+use crate::log::record::{HEADER_BYTES, Header, Seal};
 use crate::log::ring::Ring;
 use crate::medium::errors::{bug, from_media};
 use crate::medium::layout::BLOCK;
@@ -43,6 +43,8 @@ pub struct Log {
     pub fast: Option<Ring>,
     /// The session that writes.
     pub session: u64,
+    /// What makes the headers of the volume.
+    seal: Seal,
     /// Records of the fast disk begin at a multiple of this after a checkpoint.
     pub stripe_blocks: u64,
     /// Bytes that the big disk may lack before a checkpoint begins.
@@ -68,12 +70,13 @@ pub struct Log {
 impl Log {
     /// The log behind a checkpoint or a replay; `newest` is the last record.
     #[must_use]
-    pub const fn new(big: Ring, session: u64, newest: Mark, either_bytes: u64) -> Self {
+    pub const fn new(big: Ring, session: u64, seal: Seal, newest: Mark, either_bytes: u64) -> Self {
         let (appended, on_big, on_fast) = (0, 0, 0);
         Self {
             big,
             fast: None,
             session,
+            seal,
             stripe_blocks: 1,
             either_bytes,
             newest,
@@ -167,7 +170,7 @@ impl Log {
             transactions: group.transactions,
             ..Header::default()
         };
-        let (bytes, crc) = record::encode(&header, &group.payload);
+        let (bytes, crc) = record::encode(&header, &group.payload, self.seal);
         self.newest = Mark { position: 0, sequence: header.sequence, chain: crc };
         let blocks = bytes.len() as u64 / BLOCK;
         if self.fits_big(blocks) && self.big.backlog_bytes() <= self.either_bytes {

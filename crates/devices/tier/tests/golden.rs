@@ -20,7 +20,7 @@ use std::path::PathBuf;
 const BIG_BYTES: u64 = 1 << 20;
 const FAST_BYTES: u64 = 1 << 20;
 const BLOCK: usize = 4096;
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const ATTRIBUTE: AttributeKey = AttributeKey::new(AttributeKind::INODE, 0);
 
 fn golden_folder() -> PathBuf {
@@ -68,7 +68,8 @@ fn make() -> [SimDisk; 2] {
     device.commit(transaction, Durability::Durable).unwrap();
     (70..73).for_each(|object| create(&device, object));
     drop(device);
-    let durable = |disk: SimDisk| SimDisk::from_content(disk.name(), disk.bytes(), disk.content().after_cut(|_, _| false));
+    let durable =
+        |disk: SimDisk| SimDisk::from_content(disk.name(), disk.bytes(), disk.content().after_cut(|_, _| false));
     [durable(big), durable(fast)]
 }
 

@@ -15,6 +15,7 @@ use crate::index::node::Key;
 use crate::index::onode::Onode;
 use crate::medium::errors::{bug, within};
 use crate::medium::layout::BLOCK_BYTES;
+use crate::medium::superblock::VERSION;
 use crate::space::extent::{Extent, MOST_BLOCKS};
 use alloc::format;
 use alloc::sync::Arc;
@@ -73,6 +74,8 @@ impl Core {
     pub fn set_root(&mut self, snapshot: &Snapshot) {
         let superblock = &mut self.superblock;
         superblock.checkpoint = snapshot.checkpoint;
+        // Only records of this version are behind it.
+        superblock.version = VERSION;
         (superblock.root, superblock.root_crc) = snapshot.root;
         (superblock.nodes, superblock.objects) = (snapshot.nodes, snapshot.objects);
         (superblock.next_id, superblock.bitmap_digest) = (snapshot.next_id, snapshot.bitmap_digest);

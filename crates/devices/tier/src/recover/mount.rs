@@ -14,8 +14,8 @@ use crate::index::tree::{Tree, Visited};
 use crate::log::Log;
 use crate::log::change::take_transaction;
 use crate::log::probe::Probe;
-use crate::log::record::{HEADER_BYTES, Header};
-use crate::log::ring::{self, Found, Ring};
+use crate::log::record::{HEADER_BYTES, Seal};
+use crate::log::ring::{self, Area, Claims, Found, Ring};
 use crate::medium::errors::{damaged, from_media, invalid};
 use crate::medium::layout::{BLOCK, BLOCK_BYTES, Layout};
 use crate::medium::superblock::{FastState, Mark, Superblock, VERSION};
@@ -42,6 +42,7 @@ pub fn format_big(big: &mut dyn BlockDev, options: &FormatOptions) -> Result<()>
     let layout = Layout::new(big.bytes(), options.log_bytes, options.log_gap_bytes)?;
     let mut bitmap = Bitmap::new(&layout);
     let superblock = Superblock {
+        version: VERSION,
         uuid: options.uuid,
         layout,
         sequence: 1,
@@ -126,7 +127,9 @@ pub fn read_superblock(big: &mut dyn BlockDev) -> Result<(Superblock, u64)> {
             Err(damaged(format!("the big disk was cut short: {have} bytes of {want}")))
         }
         (Some(found), _) => Ok(found),
-        (None, Some(VERSION)) => Err(damaged("all superblocks of the big disk are damaged")),
+        (None, Some(version)) if Superblock::is_known(version) => {
+            Err(damaged("all superblocks of the big disk are damaged"))
+        }
         (None, Some(version)) => {
             let detail = format!("format {version} of tier is not known to this version ({VERSION})");
             Err(Error::new(ErrorKind::NotSupported, detail))
@@ -156,14 +159,15 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions)
     let layout = core.io.layout;
     let position = on_big.last().map_or(core.superblock.tail.position, |it| it.next);
     let ring = Ring::new(layout.ring_first(), layout.ring_blocks, position, layout.ring_gap);
-    let said = said_by_big(&core, &on_big)?;
-    let joined = join::compare(&mut core, &on_big, said)?;
+    let claims = claims_on_big(&core, &on_big)?;
+    let joined = join::compare(&mut core, &on_big, claims)?;
     core.figures.recovered_from_fast = joined.records.len().saturating_sub(on_big.len()) as u64;
     let newest = replay(&mut core, &on_big, &joined)?;
     core.io.tag = IoTag::Index;
+    let seal = Seal::of(&core.superblock.uuid, VERSION);
     if options.read_only {
         core.read_only = Some(String::from("mounted read-only"));
-        let log = Log::new(ring, core.superblock.session, newest, options.either_bytes);
+        let log = Log::new(ring, core.superblock.session, seal, newest, options.either_bytes);
         return Ok(Volume::new(log, core));
     }
     core.superblock.session = core.superblock.session.max(joined.session) + 1;
@@ -173,9 +177,13 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions)
         core.superblock.fast.detached_at = newest.sequence;
     }
     core.superblock.is_closed = false;
+    if !core.is_dirty {
+        // No record of an earlier format is behind the checkpoint.
+        core.superblock.version = VERSION;
+    }
     // What was read may still be in the disk's cache, if only the program ended and not the power.
     core.disks.flush()?;
-    let log = Log::new(ring, core.superblock.session, newest, options.either_bytes);
+    let log = Log::new(ring, core.superblock.session, seal, newest, options.either_bytes);
     let is_dirty = core.is_dirty;
     let volume = Volume::new(log, core);
     let home = volume.home();
@@ -301,11 +309,17 @@ fn rebuild_bitmap(core: &mut Core) -> Result<()> {
     })
 }
 
+/// The log of the big disk.
+fn area_of(superblock: &Superblock) -> Area {
+    let layout = superblock.layout;
+    let seal = Seal::of(&superblock.uuid, superblock.version);
+    Area { first: layout.ring_first(), blocks: layout.ring_blocks, gap: layout.ring_gap, stripe: 1, seal }
+}
+
 /// The records of the big disk behind the checkpoint.
 fn scan_big(core: &Core) -> Result<Vec<Found>> {
-    let layout = core.io.layout;
-    let ring = (layout.ring_first(), layout.ring_blocks, layout.ring_gap, 1);
-    search_big(core, |read| ring::scan(ring, core.superblock.tail, read))
+    let area = area_of(&core.superblock);
+    search_big(core, |read| ring::scan(&area, core.superblock.tail, read))
 }
 
 /// Reads blocks; false if they show nothing.
@@ -321,17 +335,15 @@ fn search_big<T>(core: &Core, find: impl FnOnce(&mut ReadBlock<'_>) -> T) -> Res
     Ok(found)
 }
 
-/// The last record that the big disk's own log calls durable on it.
-fn said_by_big(core: &Core, on_big: &[Found]) -> Result<u64> {
+/// What the records of the big disk behind the last one that can be reached say.
+fn claims_on_big(core: &Core, on_big: &[Found]) -> Result<Claims> {
     let newest = on_big.last().map_or(core.superblock.tail.sequence, |it| it.header.sequence);
-    let layout = core.io.layout;
-    let ring = (layout.ring_first(), layout.ring_blocks);
+    let area = area_of(&core.superblock);
     let session = join::session_of(core, on_big);
-    let says = |header: &Header| header.big_durable;
     search_big(core, |read| {
         // It is looked through at every mount.
-        let mut pieces = ring::Pieces::new(ring.0, ring.1, read);
-        ring::said_durable(ring, (newest, session), says, &mut |block, out| pieces.read(block, out))
+        let mut pieces = ring::Pieces::new(&area, read);
+        ring::claims_behind(&area, newest, session, &mut |block, out| pieces.read(block, out))
     })
 }
 
