@@ -148,6 +148,8 @@ bugs! {
     TierCopyBelieved,
     /// tier: a record names content that may still be in the disk's cache.
     TierRecordBeforeContent,
+    /// tier: the same, if the fast disk alone has to have the record.
+    TierFastRecordBeforeContent,
     /// tier: the big disk is told that blocks hold nothing of value before the checkpoint that does
     /// without them is durable.
     TierDiscardEarly,

@@ -150,7 +150,8 @@ impl Volume {
             let is_waited_for = need.big || need.fast || need.either;
             let is_enough = !need.big && !need.fast && (need.either || log.leans_on_fast(&core));
             let is_ready = core.is_open && !core.has_lost_fast() && !log.must_lean(&core, need);
-            let must_wait = core.group.has_placed || log.holds_placed || log.must_wait();
+            let names_placed = core.group.has_placed || log.holds_placed;
+            let must_wait = log.must_wait() || (names_placed && !is_planted(Bug::TierFastRecordBeforeContent));
             if !is_enough || !is_ready || log.fast.is_none() || must_wait {
                 return Ok(false);
             }
