@@ -15,9 +15,9 @@ use onode_base::planted::{Bug, is_planted};
 #[derive(Debug, Default)]
 pub struct Ring {
     /// The first block.
-    pub first: u64,
+    first: u64,
     /// Blocks in it.
-    pub blocks: u64,
+    blocks: u64,
     /// Blocks left out behind what was waited for.
     gap: u64,
     /// The gap is to be left out before the next record.
@@ -34,7 +34,7 @@ pub struct Ring {
     needless: usize,
     newest: Mark,
     /// The last record that was durable here, and where it stands.
-    pub durable: Mark,
+    durable: Mark,
 }
 
 impl Ring {
@@ -43,6 +43,35 @@ impl Ring {
     #[must_use]
     pub fn new(first: u64, blocks: u64, position: u64, gap: u64) -> Self {
         Self { first, blocks, gap, position, ..Self::default() }
+    }
+
+    /// The ring of a disk that joins again, of whose earlier records `durable` is the last: the next
+    /// one stands at a multiple of `stripe`, at `position` or behind it.
+    #[must_use]
+    pub fn rejoined(first: u64, blocks: u64, position: u64, durable: Mark, stripe: u64) -> Self {
+        let mut ring = Self { durable, ..Self::new(first, blocks, position, 0) };
+        ring.align(stripe);
+        ring.mark();
+        ring.release();
+        ring
+    }
+
+    /// The last record that was durable here, and where it stands.
+    #[must_use]
+    pub const fn durable(&self) -> Mark {
+        self.durable
+    }
+
+    /// Whether half of it is used.
+    #[must_use]
+    pub const fn is_half_full(&self) -> bool {
+        self.used() * 2 >= self.blocks
+    }
+
+    /// Whether a record of `blocks` fits into it and is no more than half of it.
+    #[must_use]
+    pub const fn takes(&self, blocks: u64) -> bool {
+        blocks * 2 <= self.blocks && self.fits(blocks)
     }
 
     /// Where the next record stands.
@@ -96,7 +125,7 @@ impl Ring {
     }
 
     /// Leaves out what is not written yet, and all that comes until the next checkpoint.
-    pub fn fall_behind(&mut self) {
+    pub fn skip_until_checkpoint(&mut self) {
         self.is_behind = true;
         self.backlog.truncate(self.needless);
     }

@@ -187,7 +187,7 @@ fn check_claims(core: &mut Core, logs: &Logs<'_>, newest: u64) -> Result<()> {
         let text = format!(
             "the fast disk lost records it had made durable ({fast_said}, has {fast_has}): rolled back, or it lies about flushes"
         );
-        tell_lie(core, "fast-disk-lying", text);
+        report_inconsistency(core, "fast-disk-lying", text);
         miss_records(core, fast_said, newest)?;
     }
     check_big(core, on_big, claims.big, newest)
@@ -200,7 +200,7 @@ fn check_big(core: &mut Core, on_big: &[Found], said: u64, newest: u64) -> Resul
         let text = format!(
             "the big disk lost records it had made durable ({said}, has {has}): damaged, rolled back, or it lies about flushes"
         );
-        tell_lie(core, "big-disk-lying", text);
+        report_inconsistency(core, "big-disk-lying", text);
         miss_records(core, said, newest)?;
     }
     Ok(())
@@ -217,7 +217,7 @@ fn miss_records(core: &mut Core, said: u64, newest: u64) -> Result<()> {
     ))
 }
 
-fn tell_lie(core: &mut Core, code: &'static str, text: String) {
+fn report_inconsistency(core: &mut Core, code: &'static str, text: String) {
     core.figures.lies += 1;
     let told = Condition::new(code, Severity::Degraded, text);
     core.reports.push(told.remedy("look at the disk and how it is connected; replace it if that happens again"));
@@ -235,20 +235,16 @@ fn drop_records(core: &mut Core, count: u64, why: &str) {
 ///
 /// # Errors
 /// `Media` of the big disk.
-pub fn attach(home: &Home<'_>, joined: &Joined) -> Result<()> {
+pub fn attach(home: &mut Home<'_>, joined: &Joined) -> Result<()> {
     let found =
         home.disks.fast.lock().get().map(|fast| {
             (fast.identity(), fast.ring(), fast.stripe_blocks(), fast.section_names(), fast.layout().clone())
         });
     let Some((identity, (first, blocks), stripe, names, division)) = found else { return Ok(()) };
-    let mut ring = Ring::new(first, blocks, joined.position, 0);
-    ring.durable = joined.last;
-    ring.align(stripe.max(1));
-    ring.mark();
-    ring.release();
+    let ring = Ring::rejoined(first, blocks, joined.position, joined.last, stripe.max(1));
     let session = {
         let (log, core) = (home.volume.log.lock(), &mut *home.volume.core.lock());
-        let tail = Mark { position: ring.position(), ..log.newest };
+        let tail = Mark { position: ring.position(), ..log.newest() };
         core.superblock.fast = FastState {
             is_attached: true,
             is_known: true,
@@ -256,7 +252,7 @@ pub fn attach(home: &Home<'_>, joined: &Joined) -> Result<()> {
             uuid: identity.own,
             session: core.superblock.session,
             tail,
-            last: ring.durable,
+            last: ring.durable(),
             detached_at: 0,
         };
         core.may_lean = false;
@@ -272,9 +268,8 @@ pub fn attach(home: &Home<'_>, joined: &Joined) -> Result<()> {
     }
     {
         let (log, core) = (&mut *home.volume.log.lock(), &mut *home.volume.core.lock());
-        log.stripe_blocks = stripe.max(1);
-        log.fast = Some(ring);
-        log.note_room(core);
+        log.attach_fast(ring, stripe.max(1));
+        core.log_room = log.fast_room();
     }
     home.notice_loss()
 }

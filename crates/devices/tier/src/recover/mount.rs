@@ -2,17 +2,19 @@
 
 use crate::commit::Volume;
 use crate::content::pending::Pending;
-use crate::content::tails::Tails;
-use crate::core::{Core, Figures, Group, Need};
+use crate::content::tail_cache::TailCache;
+use crate::core::{Core, Figures};
 use crate::device::options::{FormatOptions, MountOptions};
 use crate::disks::Disks;
-use crate::disks::slot::FastSlot;
+use crate::disks::fast_disk::FastDisk;
 use crate::fast::Fast;
 use crate::index::ahead::NodeReader;
-use crate::index::node::Space as Part;
+use crate::index::node::KeySpace;
 use crate::index::tree::{Tree, Visited};
 use crate::log::Log;
 use crate::log::change::take_transaction;
+use crate::log::group::Group;
+use crate::log::need::Need;
 use crate::log::probe::Probe;
 use crate::log::record::{HEADER_BYTES, Seal};
 use crate::log::ring::{self, Area, Claims, Found, Ring};
@@ -20,7 +22,7 @@ use crate::medium::errors::{damaged, from_media, invalid};
 use crate::medium::layout::{BLOCK, BLOCK_BYTES, Layout};
 use crate::medium::superblock::{FastState, Mark, Superblock, VERSION};
 use crate::recover::join::{self, Joined};
-use crate::recover::salvage::Salvaged;
+use crate::recover::salvaged::Salvaged;
 use crate::space::Space;
 use crate::space::bitmap::Bitmap;
 use crate::space::extent::Extent;
@@ -61,7 +63,7 @@ pub fn format_big(big: &mut dyn BlockDev, options: &FormatOptions) -> Result<()>
         division: None,
         is_closed: true,
     };
-    let pages = bitmap.settle(superblock.checkpoint)?;
+    let pages = bitmap.checkpoint_pages(superblock.checkpoint)?;
     let superblock = Superblock { bitmap_digest: bitmap.digest(), ..superblock };
     let failed =
         |error: onode_media::Error| crate::medium::errors::from_media("making a volume on the big disk", &error);
@@ -74,18 +76,10 @@ pub fn format_big(big: &mut dyn BlockDev, options: &FormatOptions) -> Result<()>
     let bytes = superblock.encode();
     big.write_at(0, &bytes, IoTag::Anchor).map_err(failed)?;
     big.write_at(BLOCK, &bytes, IoTag::Anchor).map_err(failed)?;
-    if let Some(far) = far_copy(big.bytes(), &layout) {
+    if let Some(far) = layout.far_copy(big.bytes()) {
         big.write_at(far * BLOCK, &bytes, IoTag::Anchor).map_err(failed)?;
     }
     big.flush().map_err(failed)
-}
-
-/// Where the copy of the superblock lies that is far from the others: at the end of the disk, if
-/// the volume leaves that free.
-#[must_use]
-pub const fn far_copy(bytes: u64, layout: &Layout) -> Option<u64> {
-    let blocks = bytes / BLOCK;
-    if blocks > layout.blocks { Some(blocks - 1) } else { None }
 }
 
 /// The newest sound superblock of a big disk, and the block it lies in. The one at the end counts
@@ -110,7 +104,7 @@ pub fn read_superblock(big: &mut dyn BlockDev) -> Result<(Superblock, u64)> {
         {
             continue;
         }
-        let one = Superblock::decode(&bytes).filter(|one| !is_far || far_copy(big.bytes(), &one.layout) == Some(block));
+        let one = Superblock::decode(&bytes).filter(|one| !is_far || one.layout.far_copy(big.bytes()) == Some(block));
         if !is_far || one.is_some() {
             is_newer |= Superblock::is_of_another_version(&bytes);
             version = version.or(Superblock::version_of(&bytes));
@@ -150,7 +144,7 @@ fn no_volume(big: &mut dyn BlockDev) -> String {
 ///
 /// # Errors
 /// `Invalid`, `Corrupt`, `Media`.
-pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions) -> Result<Volume> {
+pub fn mount(mut big: Box<dyn BlockDev>, fast: FastDisk, options: &MountOptions) -> Result<Volume> {
     let superblock = read_superblock(&mut *big)?;
     let disks = Arc::new(Disks::new(big, fast));
     let mut core = open(disks, superblock, options)?;
@@ -186,12 +180,12 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions)
     let log = Log::new(ring, core.superblock.session, seal, newest, options.either_bytes);
     let is_dirty = core.is_dirty;
     let volume = Volume::new(log, core);
-    let home = volume.home();
+    let mut home = volume.home();
     home.reopen()?;
     if is_dirty {
         home.checkpoint()?;
     }
-    join::attach(&home, &joined)?;
+    join::attach(&mut home, &joined)?;
     drop(home);
     Ok(volume)
 }
@@ -242,19 +236,19 @@ fn open(
         io,
         space: Space::new(bitmap, layout),
         pending: Pending::default(),
-        tails: Tails::default(),
+        tails: TailCache::default(),
         group: Group::default(),
         commits: 0,
         need: Need::default(),
         unsynced: Need::default(),
         prefetched: BTreeMap::new(),
+        content_miss: None,
         is_open: false,
         may_lean: false,
         read_only: None,
         reports: Vec::new(),
         log_room: 0,
         clock: None,
-        finder: None,
         salvaged: Salvaged::default(),
         is_dirty: false,
         figures: Figures::default(),
@@ -296,7 +290,7 @@ fn rebuild_bitmap(core: &mut Core) -> Result<()> {
     core.tree.visit(&mut core.io, &mut |visited| {
         let (first, count) = match visited {
             Visited::Node(block) => (block, 1),
-            Visited::Entry(key, value) if key.space == Part::Extent => {
+            Visited::Entry(key, value) if key.space == KeySpace::Extent => {
                 let extent = Extent::decode(value).ok_or_else(|| damaged("an extent is damaged"))?;
                 (extent.block, extent.blocks())
             }
