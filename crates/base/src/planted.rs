@@ -148,6 +148,8 @@ bugs! {
     TierCopyBelieved,
     /// tier: a record names content that may still be in the disk's cache.
     TierRecordBeforeContent,
+    /// tier: the same, if the fast disk alone has to have the record.
+    TierFastRecordBeforeContent,
     /// tier: the big disk is told that blocks hold nothing of value before the checkpoint that does
     /// without them is durable.
     TierDiscardEarly,
@@ -228,6 +230,8 @@ bugs! {
     DamagedTierNodeBelieved,
     /// tier: the checksums of records of both logs are not compared.
     DamagedTierRecordBelieved,
+    /// tier: a sound header of a torn record proves nothing.
+    DamagedTierHeaderIgnored,
 }
 
 #[cfg(feature = "mutants")]

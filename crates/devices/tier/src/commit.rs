@@ -5,17 +5,22 @@
 //! unless memory or a ring is full or content was written to its place.
 
 pub mod apply;
+pub mod background_checkpoint;
 pub mod checkpoint;
-pub mod flight;
+pub mod discard;
 pub mod home;
+pub mod look;
 pub mod room;
+pub mod running;
+pub mod superblocks;
 
-use crate::commit::flight::Room;
 use crate::commit::home::Write;
+use crate::commit::running::{Running, begin};
 use crate::content::pending::Content;
-use crate::core::{Core, Need, Prefetched};
-use crate::log::Log;
-use crate::log::change::{Change, put_transaction};
+use crate::core::{Core, Prefetched};
+use crate::log::change::Change;
+use crate::log::need::Need;
+use crate::log::{Log, Room};
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
@@ -28,8 +33,8 @@ use onode_object::{Acknowledge, Durability, Error, ErrorKind, Mutation, ObjectId
 /// lock is the last, and only the fast disk's and that of what waits are taken with one of the
 /// others.
 pub struct Volume {
-    /// The right to write to the big disk.
-    pub home: Mutex<()>,
+    /// The right to write to the big disk, and the checkpoint that is under way.
+    pub home: Mutex<Option<Running>>,
     /// The log.
     pub log: Mutex<Log>,
     /// The state.
@@ -49,7 +54,7 @@ impl Volume {
     /// The volume with this log and this state.
     #[must_use]
     pub const fn new(log: Log, core: Core) -> Self {
-        Self { home: Mutex::new(()), log: Mutex::new(log), core: Mutex::new(core) }
+        Self { home: Mutex::new(None), log: Mutex::new(log), core: Mutex::new(core) }
     }
 
     /// Does the whole transaction or nothing.
@@ -82,7 +87,7 @@ impl Volume {
         if self.persist_on_fast(commit, need)? {
             return Ok(());
         }
-        let home = self.home();
+        let mut home = self.home();
         let write = loop {
             let (mut log, mut core) = (self.log.lock(), self.core.lock());
             if log.has(commit, need) {
@@ -101,16 +106,16 @@ impl Volume {
                 home.reopen()?;
                 continue;
             }
-            if log.must_lean(&core, need) {
+            if core.must_lean(log.has_fast(), need) {
                 drop((log, core));
                 home.lean_on_fast().map_err(|error| home.fail(error))?;
                 continue;
             }
-            match log.room(&core, need) {
+            match log.room(&core.load(), need) {
                 Room::Fits => {}
                 Room::Begin => {
-                    log.append(&mut core)?;
-                    log.begin(&mut core)?;
+                    core.append(&mut log)?;
+                    home.begin_beside(&mut log, &mut core)?;
                 }
                 Room::Finish => {
                     drop((log, core));
@@ -122,17 +127,17 @@ impl Volume {
                     return home.checkpoint();
                 }
             }
-            log.append(&mut core)?;
-            let leans_on_fast = log.leans_on_fast(&core);
+            core.append(&mut log)?;
+            let leans_on_fast = log.leans_on_fast(core.unsynced);
             let (batch, to_fast) = log.share(need, leans_on_fast);
-            break Write { need, has_placed: log.holds_placed, to_fast, batch };
+            break Write { need, has_placed: log.holds_placed(), to_fast, batch };
         };
-        let had_fast = self.log.lock().fast.is_some();
+        let had_fast = self.log.lock().has_fast();
         let written = home.write(write);
         self.let_go();
         let written = written.and_then(|()| home.step(false));
         written.map_err(|error| home.fail(error))?;
-        if had_fast && self.log.lock().fast.is_none() {
+        if had_fast && !self.log.lock().has_fast() {
             home.notice_loss()?;
         }
         Ok(())
@@ -147,26 +152,27 @@ impl Volume {
                 return Ok(true);
             }
             core.check_writable()?;
-            let is_waited_for = need.big || need.fast || need.either;
-            let is_enough = !need.big && !need.fast && (need.either || log.leans_on_fast(&core));
-            let is_ready = core.is_open && !core.has_lost_fast() && !log.must_lean(&core, need);
-            let must_wait = core.group.has_placed || log.holds_placed || log.must_wait();
-            if !is_enough || !is_ready || log.fast.is_none() || must_wait {
+            let is_waited_for = need.is_any();
+            let is_enough = !need.big && !need.fast && (need.either || log.leans_on_fast(core.unsynced));
+            let is_ready = core.is_open && !core.has_lost_fast() && !core.must_lean(log.has_fast(), need);
+            let names_placed = core.group.has_placed() || log.holds_placed();
+            let must_wait = log.must_wait() || (names_placed && !is_planted(Bug::TierFastRecordBeforeContent));
+            if !is_enough || !is_ready || !log.has_fast() || must_wait {
                 return Ok(false);
             }
-            match log.room(&core, need) {
+            match log.room(&core.load(), need) {
                 Room::Fits => {}
                 // Whoever writes to the big disk now comes before the checkpoint, which can wait
                 // for the next record.
                 Room::Begin => {
-                    if let Some(_home) = self.home.try_lock() {
-                        log.append(&mut core)?;
-                        log.begin(&mut core)?;
+                    if let Some(mut running) = self.home.try_lock() {
+                        core.append(&mut log)?;
+                        *running = Some(begin(&mut log, &mut core)?);
                     }
                 }
                 Room::Finish | Room::Checkpoint => return Ok(false),
             }
-            log.append(&mut core)?;
+            core.append(&mut log)?;
             let disks = alloc::sync::Arc::clone(&core.disks);
             drop(core);
             if !log.write_fast(&disks) || (is_waited_for && !log.flush_fast(&disks)) {
@@ -177,7 +183,7 @@ impl Volume {
         self.let_go();
         // A checkpoint under way goes on when the big disk has nothing else to do.
         if !disks.is_taken()
-            && let Some(home) = self.try_home()
+            && let Some(mut home) = self.try_home()
         {
             home.step(false).map_err(|error| home.fail(error))?;
         }
@@ -250,23 +256,19 @@ impl Core {
         // From here on nothing is begun anew.
         self.io.can_miss = false;
         self.need = Need::default();
-        let had_placed = core::mem::take(&mut self.group.has_placed);
         let done = self.apply_all(transaction);
-        let has_placed = self.group.has_placed;
-        self.group.has_placed |= had_placed;
         self.unsynced = self.unsynced.and(self.need);
         self.prefetched.clear();
         self.hold_old_nodes();
-        if let Err(error) = done {
-            return Err(self.fail(error));
-        }
+        let has_placed = done.map_err(|error| self.fail(error))?;
         self.tree.evict(self.nodes_kept());
-        let is_large = self.group.payload.len() >= 256 << 10 || self.pending.bytes() > self.options.pending_bytes;
+        let is_large = self.group.payload().len() >= 256 << 10 || self.pending.bytes() > self.options.pending_bytes;
         Ok(Applied::Done { commit: self.commits, need: self.need, is_large, has_placed })
     }
 
-    /// Applies a transaction that fits and was prepared, and adds it to the group.
-    fn apply_all(&mut self, transaction: &Transaction) -> Result<()> {
+    /// Applies a transaction that fits and was prepared, and adds it to the group. Says whether
+    /// content of it is on its way to its place.
+    fn apply_all(&mut self, transaction: &Transaction) -> Result<bool> {
         let content = transaction.mutations.iter().map(|mutation| match mutation {
             Mutation::Write { data, .. } => data.len(),
             _ => 0,
@@ -278,6 +280,7 @@ impl Core {
         // not hold it.
         let is_long = content > above && content as u64 > self.io.layout.ring_blocks * BLOCK / 8;
         let mut changes = Vec::with_capacity(transaction.mutations.len());
+        let mut has_placed = false;
         for mutation in &transaction.mutations {
             match mutation {
                 Mutation::Write { object, offset, data }
@@ -285,6 +288,7 @@ impl Core {
                         || (is_long && data.len() >= 2 * BLOCK_BYTES) =>
                 {
                     self.apply_large(*object, *offset, data, &mut changes)?;
+                    has_placed = true;
                 }
                 _ => {
                     let change = Change::Plain(mutation.clone());
@@ -293,16 +297,18 @@ impl Core {
                 }
             }
         }
-        let ends = put_transaction(&mut self.group.payload, &changes);
+        if has_placed {
+            self.group.note_placed();
+        }
+        let ends = self.group.add(&changes);
         for (change, end) in changes.iter().zip(ends) {
             if let Change::Plain(Mutation::Write { object, offset, data }) = change {
                 self.note_acknowledged(*object, *offset, data, end)?;
             }
         }
-        self.group.transactions += 1;
         self.commits += 1;
         self.is_dirty = true;
-        Ok(())
+        Ok(has_placed)
     }
 
     /// Notes which blocks can be read from the record that gets this write, whose data end at byte
@@ -311,9 +317,9 @@ impl Core {
     fn note_acknowledged(&mut self, object: ObjectId, offset: u64, data: &[u8], end: usize) -> Result<()> {
         let Some(onode) = self.onode(object)?.filter(|onode| onode.has_blocks) else { return Ok(()) };
         if self.rule(&onode) == Acknowledge::Either {
-            let mut contents = core::mem::take(&mut self.group.contents);
+            let mut contents = Vec::new();
             self.contents(object, offset, data, end, &mut contents);
-            self.group.contents = contents;
+            self.group.note_contents(contents);
         }
         Ok(())
     }
@@ -347,7 +353,7 @@ impl Core {
     /// its log has room.
     fn can_wait(&mut self, object: ObjectId, bytes: usize) -> Result<bool> {
         let bytes = bytes as u64;
-        let has_room = (bytes + self.group.payload.len() as u64) * 8 <= self.log_room;
+        let has_room = (bytes + self.group.payload().len() as u64) * 8 <= self.log_room;
         let onode = self.onode(object)?.unwrap_or_default();
         Ok(has_room && self.rule(&onode) == Acknowledge::Either && self.disks.fast.lock().is_there())
     }
@@ -370,7 +376,6 @@ impl Core {
         plain(self, offset, head)?;
         plain(self, first + middle.len() as u64, tail)?;
         let extents = self.place(object, first / BLOCK, middle)?;
-        self.group.has_placed = true;
         let change = Change::Placed { object, first: first / BLOCK, extents };
         self.apply(&change)?;
         changes.push(change);

@@ -7,4 +7,4 @@ pub mod plan;
 pub mod promote;
 pub mod read;
 pub mod spilled;
-pub mod tails;
+pub mod tail_cache;

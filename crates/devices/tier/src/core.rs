@@ -1,20 +1,23 @@
 //! The state of a mounted volume: tree, pending content, free space and the group of commits that
 //! the log lacks.
 
-use crate::content::pending::{Content, Pending};
-use crate::content::tails::Tails;
+use crate::content::pending::Pending;
+use crate::content::plan::ReadPlan;
+use crate::content::tail_cache::TailCache;
 use crate::device::options::MountOptions;
 use crate::disks::Disks;
-use crate::disks::attach::FindFast;
 use crate::index::ahead::NodeReader;
-use crate::index::node::{Key, Space as Part};
+use crate::index::node::{Key, KeySpace};
 use crate::index::onode::Onode;
 use crate::index::tree::Tree;
 use crate::log::change::Change;
+use crate::log::group::Group;
+use crate::log::need::Need;
+use crate::log::{Load, Log};
 use crate::medium::errors::damaged;
 use crate::medium::layout::BLOCK;
 use crate::medium::superblock::Superblock;
-use crate::recover::salvage::Salvaged;
+use crate::recover::salvaged::Salvaged;
 use crate::space::Space;
 use crate::space::extent::Extent;
 use alloc::collections::BTreeMap;
@@ -28,50 +31,6 @@ use onode_object::{Acknowledge, Condition, Error, ErrorKind, Mutation, ObjectId,
 /// Blocks of content that were read for a change, by their place and its birth; content that the
 /// log of the fast disk has, by where it lies there and [`u64::MAX`].
 pub type Prefetched = BTreeMap<(u64, u64), Vec<u8>>;
-
-/// Which logs must have a commit before it returns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Need {
-    /// The big disk's.
-    pub big: bool,
-    /// The fast disk's.
-    pub fast: bool,
-    /// One of them.
-    pub either: bool,
-}
-
-impl Need {
-    /// Both.
-    pub const ALL: Self = Self { big: true, fast: true, either: false };
-
-    /// What both ask for.
-    #[must_use]
-    pub const fn and(self, other: Self) -> Self {
-        Self { big: self.big || other.big, fast: self.fast || other.fast, either: self.either || other.either }
-    }
-
-    /// Adds what a class asks for.
-    pub const fn add(&mut self, acknowledge: Acknowledge) {
-        match acknowledge {
-            Acknowledge::Safe | Acknowledge::Volume => (self.big, self.fast) = (true, true),
-            Acknowledge::Either => self.either = true,
-            Acknowledge::Big => self.big = true,
-        }
-    }
-}
-
-/// Commits that the log lacks.
-#[derive(Debug, Default)]
-pub struct Group {
-    /// The transactions, encoded.
-    pub payload: Vec<u8>,
-    /// How many.
-    pub transactions: u32,
-    /// Content was written to its place for them and not flushed since.
-    pub has_placed: bool,
-    /// Content that can be read from the record.
-    pub contents: Vec<Content>,
-}
 
 /// Figures since the mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,7 +84,7 @@ pub struct Core {
     /// Content without a place.
     pub pending: Pending,
     /// Last blocks of what went home lately.
-    pub tails: Tails,
+    pub tails: TailCache,
     /// The id of the checkpoint in the making.
     pub epoch: u64,
     /// The first id that was never handed out.
@@ -142,6 +101,8 @@ pub struct Core {
     pub unsynced: Need,
     /// Blocks read ahead for the transaction at hand, so that applying it cannot fail.
     pub prefetched: Prefetched,
+    /// Content of a block that a change needs and that is not in memory. It is pinned.
+    pub content_miss: Option<ReadPlan>,
     /// The superblock on the disk says that the volume is in use.
     pub is_open: bool,
     /// The superblock on the disk says that the fast disk may have what the big one lacks.
@@ -154,8 +115,6 @@ pub struct Core {
     pub log_room: u64,
     /// What a fast disk takes the time from.
     pub clock: Option<Arc<dyn Clock>>,
-    /// Who finds a fast disk that is to take part again.
-    pub finder: Option<Arc<dyn FindFast>>,
     /// What the mount dropped because it is damaged.
     pub salvaged: Salvaged,
     /// Something changed since the last checkpoint.
@@ -206,7 +165,7 @@ impl Core {
     /// # Errors
     /// `Corrupt`, `Media`.
     pub fn onode(&mut self, object: ObjectId) -> Result<Option<Onode>> {
-        let Some(value) = self.tree.get(&mut self.io, &Key::of(object.0, Part::Onode))? else { return Ok(None) };
+        let Some(value) = self.tree.get(&mut self.io, &Key::of(object.0, KeySpace::Onode))? else { return Ok(None) };
         let onode = Onode::decode(value);
         onode.map(Some).ok_or_else(|| Error::of(ErrorKind::Corrupt, object, "its onode is damaged"))
     }
@@ -224,7 +183,7 @@ impl Core {
     /// # Errors
     /// `Corrupt`, `Media`.
     pub fn put_onode(&mut self, object: ObjectId, onode: &Onode) -> Result<()> {
-        self.tree.put(&mut self.io, Key::of(object.0, Part::Onode), onode.encode())
+        self.tree.put(&mut self.io, Key::of(object.0, KeySpace::Onode), onode.encode())
     }
 
     /// Notes which logs a change of an object of this class needs.
@@ -238,6 +197,40 @@ impl Core {
         let placement = Placement::from_class(onode.hints.placement_class);
         let rules = [placement.acknowledge, self.options.acknowledge, self.superblock.acknowledge];
         rules.into_iter().find(|rule| *rule != Acknowledge::Volume).unwrap_or(Acknowledge::Safe)
+    }
+
+    /// Makes a record of the commits that the log lacks and appends it.
+    ///
+    /// # Errors
+    /// As [`Log::append`], after which nothing may change any more.
+    pub fn append(&mut self, log: &mut Log) -> Result<()> {
+        let transactions = self.group.transactions();
+        let bytes = log.append(&mut self.group, self.commits).map_err(|error| self.fail(error))?;
+        if transactions > 0 {
+            self.log_room = log.fast_room();
+            self.figures.records += 1;
+            self.figures.logged += u64::from(transactions);
+            self.figures.log_bytes += bytes;
+        }
+        Ok(())
+    }
+
+    /// What is to come into the log.
+    #[must_use]
+    pub fn load(&self) -> Load {
+        Load {
+            payload: self.group.payload().len(),
+            unsynced: self.unsynced,
+            pending: self.pending.bytes(),
+            most_pending: self.options.pending_bytes,
+        }
+    }
+
+    /// Whether the big disk has to say first that the fast one, which takes part if `has_fast`, may
+    /// have what it lacks.
+    #[must_use]
+    pub const fn must_lean(&self, has_fast: bool, need: Need) -> bool {
+        need.either && has_fast && self.superblock.fast.is_attached && !self.may_lean
     }
 
     /// Takes over a transaction from the log.

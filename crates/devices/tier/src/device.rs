@@ -1,26 +1,30 @@
 //! The object device over the volume.
 
+pub mod attach;
 pub mod options;
 
 use crate::commit::Volume;
 use crate::core::Core;
+use crate::device::attach::FindFast;
 use crate::device::options::{FormatOptions, MountOptions, NewFast};
-use crate::disks::discard::AT_CLOSE;
-use crate::disks::slot::FastSlot;
+use crate::disks::fast_disk::FastDisk;
 use crate::fast::{Fast, FastOptions, FastSettings, Identity, has_map_of};
 use crate::index::node::Key;
-use crate::log::ring;
+use crate::log::record::Seal;
+use crate::log::ring::{self, Area};
 use crate::medium::errors::invalid;
 use crate::medium::layout::BLOCK;
 use crate::medium::superblock::Superblock;
 use crate::recover::consent::what_is_missing;
 use crate::recover::mount::{format_big, mount, read_superblock};
+use crate::space::discard_queue::AT_CLOSE;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use onode_base::Clock;
+use onode_base::sync::Mutex;
 use onode_media::{BlockDev, IoTag};
 use onode_object::powers::{Attach, Inspect, Place, Scrub};
 use onode_object::validate::reserve;
@@ -32,9 +36,15 @@ use onode_object::{
 /// A fast and a big disk, or the big one alone, as an object device.
 pub struct TierDevice {
     pub(crate) volume: Volume,
+    /// Who finds a fast disk that is to take part again.
+    finder: Mutex<Option<Arc<dyn FindFast>>>,
 }
 
 impl TierDevice {
+    const fn of(volume: Volume) -> Self {
+        Self { volume, finder: Mutex::new(None) }
+    }
+
     /// Makes an empty volume and mounts it. What was on the disks is gone.
     ///
     /// # Errors
@@ -60,19 +70,19 @@ impl TierDevice {
     /// `Invalid` if the big disk holds no volume, `NotSupported` for a newer one, `WrongPart` if
     /// the fast disk is none of this volume; `Corrupt`, `Media` of the big disk.
     pub fn mount(mut big: Box<dyn BlockDev>, fast: Option<Box<dyn BlockDev>>, options: &MountOptions) -> Result<Self> {
-        let Some(fast) = fast else { return Ok(Self { volume: mount(big, FastSlot::default(), options)? }) };
+        let Some(fast) = fast else { return Ok(Self::of(mount(big, FastDisk::default(), options)?)) };
         let (superblock, _) = read_superblock(&mut *big)?;
         let slot = match open_fast(fast, &superblock, &options.fast) {
-            Ok(fast) => FastSlot::of(fast),
+            Ok(fast) => FastDisk::of(fast),
             Err(error) if matches!(error.kind, ErrorKind::WrongPart | ErrorKind::Invalid) => return Err(error),
             // The mount finds out whether anything is lost with it.
             Err(error) => {
-                let mut slot = FastSlot::default();
+                let mut slot = FastDisk::default();
                 slot.lose(format!("{error}"));
                 slot
             }
         };
-        Ok(Self { volume: mount(big, slot, options)? })
+        Ok(Self::of(mount(big, slot, options)?))
     }
 
     /// Gives the volume on `big` a new, empty fast disk and mounts both. What that held is gone.
@@ -93,7 +103,7 @@ impl TierDevice {
         let volume = superblock.uuid;
         let identity = Identity { volume, own: new.uuid, session: 0 };
         let fast = Fast::format(new.disk, &identity, &new.options, &options.fast)?;
-        Ok(Self { volume: mount(big, FastSlot::of(fast), options)? })
+        Ok(Self::of(mount(big, FastDisk::of(fast), options)?))
     }
 
     /// How the fast disk of the volume on `big` is or was divided, so that a new one gets the same.
@@ -150,11 +160,12 @@ pub(crate) fn open_fast(mut fast: Box<dyn BlockDev>, superblock: &Superblock, se
     };
     let disk = &mut *fast;
     let has_map = division.blocks <= disk.bytes() / BLOCK && has_map_of(disk, &state.uuid, division);
-    let (first, blocks) = (division.ring_first, division.ring_blocks);
+    let seal = Seal::of(&superblock.uuid, superblock.version);
+    let (first, blocks, stripe) = (division.ring_first, division.ring_blocks, division.stripe);
+    let area = Area { first, blocks, gap: 0, stripe, seal };
     let mut read = |block: u64, out: &mut [u8]| disk.read_at(block * BLOCK, out, IoTag::Recovery).is_ok();
-    let is_ours = has_map
-        || ring::stands(first, blocks, state.last, &mut read)
-        || !ring::scan((first, blocks, 0, division.stripe), state.tail, &mut read).is_empty();
+    let is_ours =
+        has_map || ring::stands(&area, state.last, &mut read) || !ring::scan(&area, state.tail, &mut read).is_empty();
     if !is_ours {
         return Fast::open(fast, superblock.uuid, settings);
     }
@@ -251,9 +262,9 @@ impl ObjectDevice for TierDevice {
 
     fn maintain(&self, budget: u32) -> Result<Maintenance> {
         self.volume.core.lock().check_writable()?;
-        let (steps, is_under_way) = self.volume.bring_home(budget)?;
+        let (steps, is_under_way) = self.volume.checkpoint_steps(budget)?;
         let (moved, waits) = self.volume.move_waiting(budget.saturating_sub(steps))?;
-        let told = self.volume.tell_big(budget.saturating_sub(steps + moved));
+        let told = self.volume.discard_on_big(budget.saturating_sub(steps + moved));
         let core = self.volume.core.lock();
         let left = budget.saturating_sub(steps + moved + told);
         let fast = core.disks.fast.lock().with(|fast| fast.maintain(left)).unwrap_or_default();
@@ -271,9 +282,9 @@ impl ObjectDevice for TierDevice {
                 return Err(Error::new(ErrorKind::Media, why.clone()));
             }
         }
-        let home = self.volume.home();
+        let mut home = self.volume.home();
         home.checkpoint()?;
-        self.volume.tell_big(AT_CLOSE);
+        self.volume.discard_on_big(AT_CLOSE);
         home.disks.fast.lock().with(Fast::close);
         home.notice_loss()?;
         home.write_closed()

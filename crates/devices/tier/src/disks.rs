@@ -1,13 +1,11 @@
 //! The disks of a volume, each behind a lock of its own, so that one thread reads while another
 //! waits for a flush.
 
-pub mod attach;
-pub mod discard;
-pub mod slot;
+pub mod fast_disk;
+pub mod read_plan;
 pub mod waiting;
-pub mod wanted;
 
-use crate::disks::slot::FastSlot;
+use crate::disks::fast_disk::FastDisk;
 use crate::disks::waiting::{Next, Waiting};
 use crate::fast::Piece;
 use crate::medium::errors::{bug, from_media, within, within_mut};
@@ -22,7 +20,7 @@ pub struct Disks {
     /// The big disk.
     pub big: Mutex<Box<dyn BlockDev>>,
     /// The fast disk.
-    pub fast: Mutex<FastSlot>,
+    pub fast: Mutex<FastDisk>,
     /// Bytes of the big disk.
     pub big_bytes: u64,
     /// How requests reach the big disk, as it was at the mount.
@@ -37,7 +35,7 @@ pub struct Disks {
 impl Disks {
     /// The disks at a mount.
     #[must_use]
-    pub fn new(big: Box<dyn BlockDev>, fast: FastSlot) -> Self {
+    pub fn new(big: Box<dyn BlockDev>, fast: FastDisk) -> Self {
         let (big_bytes, big_way) = (big.bytes(), big.way());
         Self {
             big: Mutex::new(big),

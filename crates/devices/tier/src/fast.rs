@@ -34,8 +34,8 @@ pub use piece::{Piece, Refusal};
 pub use report::Copied;
 pub(crate) use snapshot::has_map_of;
 
-use crate::disks::discard::AT_CLOSE;
 use crate::medium::errors::{damaged, from_media, wrong_part};
+use crate::space::discard_queue::AT_CLOSE;
 use admission::Admission;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -498,7 +498,7 @@ impl Fast {
     pub fn close(&mut self) -> Result<()> {
         self.write_collected()?;
         self.snapshot()?;
-        self.tell(AT_CLOSE);
+        self.discard(AT_CLOSE);
         Ok(())
     }
 
@@ -527,7 +527,7 @@ impl Fast {
                 done += 1;
             }
         }
-        done += self.tell(budget.saturating_sub(done));
+        done += self.discard(budget.saturating_sub(done));
         let more = |section: &Section| section.is_short() || !section.unneeded.is_empty();
         Ok(Maintenance { done, more: done == budget && self.sections.iter().any(more) })
     }

@@ -14,18 +14,18 @@
 //!
 //! | folder | what it holds |
 //! |---|---|
-//! | `device` | the object interface, options |
+//! | `device` | the object interface, options, the fast disk attached and detached |
 //! | `core` | the state behind its lock |
 //! | `tools` | health, figures, scrubs, whether the state agrees with itself |
 //! | `recover` | from the disks to a mounted volume; what is missing, what is dropped by consent |
-//! | `commit` | transactions, room, checkpoints, who brings something to the big disk |
+//! | `commit` | transactions, room, checkpoints, superblocks, who brings something to the big disk |
 //! | `content` | content without a place yet, reads, copies on request |
 //! | `index` | the copy-on-write tree, and how its nodes get into memory |
 //! | `log` | records and rings |
 //! | `space` | free blocks, extents, pins |
 //! | `fast` | the fast disk: sections, copies, its own log |
 //! | `disks` | each disk behind its lock; what waits for the big one |
-//! | `medium` | superblocks, layout, errors |
+//! | `medium` | what a superblock says, layout, errors |
 //! | `policy` | which content leaves the fast disk first |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -49,6 +49,6 @@ mod space;
 mod tools;
 
 pub use device::TierDevice;
+pub use device::attach::FindFast;
 pub use device::options::{FormatOptions, MountOptions, NewFast};
-pub use disks::attach::FindFast;
-pub use recover::salvage::Salvaged;
+pub use recover::salvaged::Salvaged;

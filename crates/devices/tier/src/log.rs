@@ -2,17 +2,25 @@
 //!
 //! The same records, with the same numbers and checksums, go to the rings of both disks. A disk
 //! whose copy nobody waits for gets it later, in one request with what comes next.
+//!
+//! What it keeps true: a record says of no other one that it is durable before a flush covered it.
+//! While a checkpoint is under way nothing goes to the big disk's ring, so that it never has a gap
+//! that somebody relies on.
+//!
+//! What it does not do: decide when a checkpoint begins. It says what there is room for.
 
 pub mod change;
+pub mod group;
+pub mod need;
 pub mod probe;
 pub mod record;
 pub mod ring;
 
-use crate::commit::flight::Flight;
 use crate::content::pending::Content;
-use crate::core::{Core, Need};
 use crate::disks::Disks;
-use crate::log::record::{HEADER_BYTES, Header};
+use crate::log::group::Group;
+use crate::log::need::Need;
+use crate::log::record::{HEADER_BYTES, Header, Seal};
 use crate::log::ring::Ring;
 use crate::medium::errors::{bug, from_media};
 use crate::medium::layout::BLOCK;
@@ -34,26 +42,62 @@ pub struct Batch {
     commits: u64,
 }
 
+/// Where the logs go on behind a checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckpointMarks {
+    /// The big disk's.
+    pub tail: Mark,
+    /// The fast disk's, and its last durable record.
+    pub fast: Option<(Mark, Mark)>,
+}
+
+/// What is to come into the log, or waits for the big disk beside it.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Bytes of the group.
+    pub payload: usize,
+    /// What commits since the last sync need.
+    pub unsynced: Need,
+    /// Bytes of content without a place, in memory.
+    pub pending: u64,
+    /// Bytes of it that memory is to have at most.
+    pub most_pending: u64,
+}
+
+/// What has to be done before a record of the group can be appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// Nothing.
+    Fits,
+    /// It is time for a checkpoint, beside which the log goes on.
+    Begin,
+    /// The checkpoint under way has to come to its end.
+    Finish,
+    /// A checkpoint that has the group.
+    Checkpoint,
+}
+
 /// The log of a volume.
 #[derive(Debug)]
 pub struct Log {
-    /// The big disk's ring.
-    pub big: Ring,
-    /// The fast disk's, while it takes part.
-    pub fast: Option<Ring>,
-    /// The session that writes.
-    pub session: u64,
+    big: Ring,
+    /// The fast disk's ring, while it takes part.
+    fast: Option<Ring>,
+    session: u64,
+    /// What makes the headers of the volume.
+    seal: Seal,
     /// Records of the fast disk begin at a multiple of this after a checkpoint.
-    pub stripe_blocks: u64,
+    stripe_blocks: u64,
     /// Bytes that the big disk may lack before a checkpoint begins.
-    pub either_bytes: u64,
-    /// The newest record.
-    pub newest: Mark,
-    /// The checkpoint under way.
-    pub flight: Option<Flight>,
+    either_bytes: u64,
+    newest: Mark,
+    /// A checkpoint is under way.
+    is_under_way: bool,
+    /// It has commits that no record has. What comes behind them must not be durable before it is.
+    lacks_record: bool,
     /// Records name content that was written to its place and may not be durable: none of them is
     /// written before it is.
-    pub holds_placed: bool,
+    holds_placed: bool,
     /// Content in records that the fast disk was not handed yet, and in those that it was.
     unwritten: Vec<Content>,
     readable: Vec<Content>,
@@ -68,23 +112,47 @@ pub struct Log {
 impl Log {
     /// The log behind a checkpoint or a replay; `newest` is the last record.
     #[must_use]
-    pub const fn new(big: Ring, session: u64, newest: Mark, either_bytes: u64) -> Self {
-        let (appended, on_big, on_fast) = (0, 0, 0);
+    pub const fn new(big: Ring, session: u64, seal: Seal, newest: Mark, either_bytes: u64) -> Self {
         Self {
             big,
             fast: None,
             session,
+            seal,
             stripe_blocks: 1,
             either_bytes,
             newest,
-            flight: None,
+            is_under_way: false,
+            lacks_record: false,
             holds_placed: false,
             unwritten: Vec::new(),
             readable: Vec::new(),
-            appended,
-            on_big,
-            on_fast,
+            appended: 0,
+            on_big: 0,
+            on_fast: 0,
         }
+    }
+
+    /// The newest record.
+    #[must_use]
+    pub const fn newest(&self) -> Mark {
+        self.newest
+    }
+
+    /// The fast disk takes part from now on, with this ring; behind a checkpoint its records begin
+    /// at a multiple of `stripe_blocks`.
+    pub fn attach_fast(&mut self, ring: Ring, stripe_blocks: u64) {
+        (self.fast, self.stripe_blocks) = (Some(ring), stripe_blocks);
+    }
+
+    /// The fast disk takes no part any more.
+    pub fn detach_fast(&mut self) {
+        self.fast = None;
+    }
+
+    /// Whether the fast disk takes part.
+    #[must_use]
+    pub const fn has_fast(&self) -> bool {
+        self.fast.is_some()
     }
 
     /// Whether a commit is as durable as it needs to be.
@@ -98,25 +166,54 @@ impl Log {
     }
 
     /// What is needed while there is, or is no, fast disk.
+    #[must_use]
     pub const fn effective(&self, need: Need) -> Need {
         match self.fast {
             Some(_) => need,
-            None => Need { big: need.big || need.fast || need.either, fast: false, either: false },
+            None => Need { big: need.is_any(), fast: false, either: false },
         }
     }
 
-    /// Whether the big disk has to say first that the fast one may have what it lacks.
+    /// Whether nobody who commits or syncs needs more of what came since the last sync, which needs
+    /// `unsynced`, than the fast disk.
     #[must_use]
-    pub const fn must_lean(&self, core: &Core, need: Need) -> bool {
-        need.either && self.fast.is_some() && core.superblock.fast.is_attached && !core.may_lean
+    pub const fn leans_on_fast(&self, unsynced: Need) -> bool {
+        self.fast.is_some() && unsynced.either && !unsynced.big && !unsynced.fast
     }
 
-    /// Whether nobody who commits or syncs needs more of what came since the last sync than the
-    /// fast disk.
+    /// Whether a checkpoint is under way.
     #[must_use]
-    pub const fn leans_on_fast(&self, core: &Core) -> bool {
-        let unsynced = core.unsynced;
-        self.fast.is_some() && unsynced.either && !unsynced.big && !unsynced.fast
+    pub const fn is_under_way(&self) -> bool {
+        self.is_under_way
+    }
+
+    /// Whether no record may be written before the checkpoint under way is durable.
+    #[must_use]
+    pub const fn must_wait(&self) -> bool {
+        self.is_under_way && self.lacks_record
+    }
+
+    /// Whether the big disk's ring leaves records out until the next checkpoint.
+    #[must_use]
+    pub const fn is_behind(&self) -> bool {
+        self.big.is_behind()
+    }
+
+    /// Whether the big disk's ring has records behind the checkpoint.
+    #[must_use]
+    pub const fn has_records(&self) -> bool {
+        self.big.used() > 0
+    }
+
+    /// Whether records name content that may not be durable.
+    #[must_use]
+    pub const fn holds_placed(&self) -> bool {
+        self.holds_placed
+    }
+
+    /// All content that records name is durable.
+    pub const fn content_is_durable(&mut self) {
+        self.holds_placed = false;
     }
 
     /// Whether it is time for a checkpoint; what the big disk's log has does not matter if it may
@@ -125,8 +222,7 @@ impl Log {
     pub fn is_half_full(&self, may_fall_behind: bool) -> bool {
         // Not one block more: half of a ring is whole erase blocks of a fast disk, and one that is
         // begun is copied.
-        let is_half_full = |ring: &Ring| ring.used() * 2 >= ring.blocks;
-        (!may_fall_behind && is_half_full(&self.big)) || self.fast.as_ref().is_some_and(is_half_full)
+        (!may_fall_behind && self.big.is_half_full()) || self.fast.as_ref().is_some_and(Ring::is_half_full)
     }
 
     /// Whether a record with so much payload can be appended; on the big disk, too, unless that may
@@ -134,46 +230,79 @@ impl Log {
     #[must_use]
     pub fn fits(&self, payload: usize, may_fall_behind: bool) -> bool {
         let blocks = record::blocks_of(payload);
-        let fits = |ring: &Ring| blocks * 2 <= ring.blocks && ring.fits(blocks);
-        (may_fall_behind || self.fits_big(blocks)) && self.fast.as_ref().is_none_or(fits)
+        (may_fall_behind || self.fits_big(blocks)) && self.fast.as_ref().is_none_or(|ring| ring.takes(blocks))
     }
 
-    fn fits_big(&self, blocks: u64) -> bool {
-        !self.big.is_behind() && blocks * 2 <= self.big.blocks && self.big.fits(blocks)
+    const fn fits_big(&self, blocks: u64) -> bool {
+        !self.big.is_behind() && self.big.takes(blocks)
     }
 
-    /// Makes a record of the group and appends it.
+    /// Whether the group fits into the rings, and content does not gather in memory without end.
+    #[must_use]
+    pub fn room(&self, load: &Load, need: Need) -> Room {
+        let waits_for_big = self.effective(need).big;
+        let may_fall_behind = !waits_for_big && self.leans_on_fast(load.unsynced);
+        let fits = self.fits(load.payload, may_fall_behind);
+        let holds_much = self.holds_much(load);
+        if self.is_under_way {
+            return if !waits_for_big && !holds_much && fits { Room::Fits } else { Room::Finish };
+        }
+        // Who waits for the big disk waits for the whole checkpoint, so it is put off until the log
+        // is full: the more of what it would bring home is gone by then.
+        let who_comes = if need.is_any() { need } else { load.unsynced };
+        let is_put_off = self.effective(who_comes).big;
+        if fits && !holds_much && (is_put_off || !self.is_half_full(may_fall_behind)) {
+            return Room::Fits;
+        }
+        // Between the heads' ways to the log and back a checkpoint takes much longer than by
+        // itself.
+        if waits_for_big || self.fast.is_none() || !fits { Room::Checkpoint } else { Room::Begin }
+    }
+
+    /// Whether memory has as much of what the big disk lacks as it may.
+    fn holds_much(&self, load: &Load) -> bool {
+        // One record more than that is held until the fast disk has it.
+        const RECORD_BYTES: u64 = 4 << 20;
+        let most = load.most_pending;
+        match self.leans_on_fast(load.unsynced) {
+            true => load.pending > most + RECORD_BYTES.min(most),
+            false => load.pending > most || self.big.backlog_bytes() > self.either_bytes,
+        }
+    }
+
+    /// Makes a record of the group, whose last commit is `commits`, and appends it; returns how
+    /// many bytes it has, padding included. The group is empty then.
     ///
     /// # Errors
-    /// `Bug` if it does not fit, which [`make_room`](Self::make_room) is there for: it would be
-    /// written over records that count.
-    pub fn append(&mut self, core: &mut Core) -> Result<()> {
-        let blocks = record::blocks_of(core.group.payload.len());
-        if core.group.transactions > 0 && self.fast.as_ref().is_some_and(|ring| !ring.fits(blocks)) {
-            return Err(core.fail(bug(format!("the log of the fast disk has no room for {blocks} blocks"))));
+    /// `Bug` if it does not fit, which [`room`](Self::room) is there for: it would be written over
+    /// records that count.
+    pub fn append(&mut self, group: &mut Group, commits: u64) -> Result<u64> {
+        let blocks = record::blocks_of(group.payload().len());
+        if group.transactions() > 0 && self.fast.as_ref().is_some_and(|ring| !ring.fits(blocks)) {
+            return Err(bug(format!("the log of the fast disk has no room for {blocks} blocks")));
         }
-        let group = core::mem::take(&mut core.group);
-        self.appended = core.commits;
-        if group.transactions == 0 {
-            return Ok(());
+        let mut group = core::mem::take(group);
+        self.appended = commits;
+        if group.transactions() == 0 {
+            return Ok(0);
         }
-        self.holds_placed |= group.has_placed;
+        self.holds_placed |= group.has_placed();
         let header = Header {
             sequence: self.newest.sequence + 1,
             session: self.session,
-            fast_durable: self.fast.as_ref().map_or(0, |ring| ring.durable.sequence),
-            big_durable: self.big.durable.sequence,
+            fast_durable: self.fast.as_ref().map_or(0, |ring| ring.durable().sequence),
+            big_durable: self.big.durable().sequence,
             chain: self.newest.chain,
-            transactions: group.transactions,
+            transactions: group.transactions(),
             ..Header::default()
         };
-        let (bytes, crc) = record::encode(&header, &group.payload);
+        let (bytes, crc) = record::encode(&header, group.payload(), self.seal);
         self.newest = Mark { position: 0, sequence: header.sequence, chain: crc };
         let blocks = bytes.len() as u64 / BLOCK;
         if self.fits_big(blocks) && self.big.backlog_bytes() <= self.either_bytes {
             self.big.append(&bytes, header.sequence, crc);
         } else {
-            self.big.fall_behind();
+            self.big.skip_until_checkpoint();
         }
         if let Some(ring) = self.fast.as_mut() {
             let first = ring.append(&bytes, header.sequence, crc) + HEADER_BYTES as u64;
@@ -181,13 +310,9 @@ impl Log {
                 content.logged.at += first;
                 content
             };
-            self.unwritten.extend(group.contents.into_iter().map(placed));
+            self.unwritten.extend(group.take_contents().into_iter().map(placed));
         }
-        self.note_room(core);
-        core.figures.records += 1;
-        core.figures.logged += u64::from(group.transactions);
-        core.figures.log_bytes += bytes.len() as u64;
-        Ok(())
+        Ok(bytes.len() as u64)
     }
 
     /// What the big disk is to write, unless somebody does that later, for who needs this. If
@@ -195,8 +320,8 @@ impl Log {
     /// `leans_on_fast`. Also whether the fast disk is to have it.
     pub fn share(&mut self, need: Need, leans_on_fast: bool) -> (Option<Batch>, bool) {
         let wanted = self.effective(need);
-        let is_waited_for = need.big || need.fast || need.either;
-        let to_big = wanted.big || !(is_waited_for || leans_on_fast || self.is_under_way());
+        let is_waited_for = need.is_any();
+        let to_big = wanted.big || !(is_waited_for || leans_on_fast || self.is_under_way);
         let to_fast = wanted.fast || wanted.either || (!is_waited_for && leans_on_fast);
         (to_big.then(|| self.take_batch()), to_fast)
     }
@@ -245,9 +370,10 @@ impl Log {
         self.keep_fast(flushed.is_some())
     }
 
-    /// How much the log of the fast disk can take.
-    pub fn note_room(&self, core: &mut Core) {
-        core.log_room = self.fast.as_ref().map_or(0, |ring| ring.room() * BLOCK);
+    /// Bytes that the log of the fast disk can take.
+    #[must_use]
+    pub fn fast_room(&self) -> u64 {
+        self.fast.as_ref().map_or(0, |ring| ring.room() * BLOCK)
     }
 
     /// Content that can be read from the log of the fast disk since this was asked last.
@@ -260,6 +386,31 @@ impl Log {
             self.fast = None;
         }
         is_there
+    }
+
+    /// A checkpoint begins that has everything until now, also commits that no record has if
+    /// `lacks_record`. Who needs the records before it on the big disk waits for it.
+    pub fn mark_checkpoint(&mut self, lacks_record: bool) -> CheckpointMarks {
+        let tail = Mark { position: self.big.mark(), ..self.newest };
+        self.big.take_backlog();
+        let (stripe, newest) = (self.stripe_blocks, self.newest);
+        let fast = self.fast.as_mut().map(|ring| {
+            ring.align(stripe);
+            (Mark { position: ring.mark(), ..newest }, ring.durable())
+        });
+        (self.is_under_way, self.lacks_record) = (true, lacks_record);
+        CheckpointMarks { tail, fast }
+    }
+
+    /// The checkpoint under way, which has these commits, is durable: nothing before its marks is
+    /// needed any more.
+    pub fn end_checkpoint(&mut self, commits: u64) {
+        self.is_under_way = false;
+        self.big.release();
+        if let Some(ring) = self.fast.as_mut() {
+            ring.release();
+        }
+        self.covers(commits);
     }
 
     /// A checkpoint that has these commits is durable.

@@ -5,3 +5,4 @@ pub mod consent;
 pub mod join;
 pub mod mount;
 pub mod salvage;
+pub mod salvaged;

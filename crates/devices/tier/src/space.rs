@@ -2,15 +2,15 @@
 //! long as somebody reads them.
 
 pub mod bitmap;
+pub mod discard_queue;
 pub mod extent;
 pub mod pins;
-pub mod unneeded;
 
 use crate::medium::errors::bug;
 use crate::medium::layout::{GROUP_BLOCKS, Layout};
 use crate::space::bitmap::Bitmap;
+use crate::space::discard_queue::DiscardQueue;
 use crate::space::pins::Pins;
-use crate::space::unneeded::Unneeded;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;
@@ -40,7 +40,7 @@ pub struct Space {
     /// What the disk is being told of: nobody gets it meanwhile.
     discarding: Option<(u64, u64)>,
     /// What was released and not handed out since.
-    pub unneeded: Unneeded,
+    pub unneeded: DiscardQueue,
     node_goal: u64,
     cursors: BTreeMap<u64, u64>,
 }
@@ -59,7 +59,7 @@ impl Space {
             held_blocks: 0,
             pins: Pins::default(),
             discarding: None,
-            unneeded: Unneeded::default(),
+            unneeded: DiscardQueue::default(),
             node_goal,
             cursors: BTreeMap::new(),
         }
@@ -92,7 +92,7 @@ impl Space {
     ///
     /// # Errors
     /// `Bug` if something was given up that was not in use: it could be handed out to two owners.
-    pub fn settle(&mut self, checkpoint: u64) -> Result<Vec<(u64, u8, Vec<u8>)>> {
+    pub fn checkpoint_pages(&mut self, checkpoint: u64) -> Result<Vec<(u64, u8, Vec<u8>)>> {
         self.leaving.append(&mut self.held);
         // In the pages that is free.
         let discarding = self.discarding.inspect(|(first, count)| self.bitmap.lend(*first, *count, false));
@@ -101,7 +101,7 @@ impl Space {
                 return Err(bug(format!("blocks {first} to {} were given up twice", first + count)));
             }
         }
-        let pages = self.bitmap.settle(checkpoint);
+        let pages = self.bitmap.checkpoint_pages(checkpoint);
         let stay = self.leaving.iter().chain(&self.lingering);
         stay.for_each(|(first, count)| _ = self.bitmap.take(*first, *count));
         discarding.inspect(|(first, count)| self.bitmap.lend(*first, *count, true));
@@ -234,7 +234,7 @@ mod tests {
         let (first, count) = space.allocate(0, 4).unwrap();
         space.give_up(first, count);
         space.give_up(first + 1, 1);
-        assert_eq!(space.settle(1).unwrap_err().kind, ErrorKind::Bug);
+        assert_eq!(space.checkpoint_pages(1).unwrap_err().kind, ErrorKind::Bug);
     }
 
     #[test]
@@ -244,11 +244,11 @@ mod tests {
         let free = space.free();
         space.pins.add(first + 2, 3);
         space.give_up(first, 8);
-        space.settle(1).unwrap();
+        space.checkpoint_pages(1).unwrap();
         assert_eq!(space.release(), [(first, 2), (first + 5, 3)]);
         assert_eq!((space.free(), space.held()), (free + 5, 3));
         // A checkpoint does not change that, and its pages say that the blocks are free.
-        space.settle(2).unwrap();
+        space.checkpoint_pages(2).unwrap();
         assert_eq!(space.release(), []);
         assert_eq!(space.allocate(first, 8), Some((first, 2)));
         assert_eq!(space.allocate(first + 2, 8).unwrap().0, first + 5);

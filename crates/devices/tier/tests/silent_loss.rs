@@ -6,11 +6,13 @@ mod common;
 use common::gate::Gated;
 use common::{Pair, cut, new_fast, small_division};
 use onode_base::Prng;
+use onode_base::checksum::{crc32c, crc32c_append};
 use onode_media::sim::disk::SimDisk;
 use onode_media::{BlockDev, IoTag};
 use onode_object::powers::{Place, Scrub};
 use onode_object::{Acknowledge, Durability, ErrorKind, Hints, ObjectDevice, ObjectId, Transaction};
 use onode_tier::{MountOptions, NewFast, TierDevice};
+use std::collections::BTreeMap;
 
 const FILES: u64 = 40;
 
@@ -57,9 +59,13 @@ fn copy(disk: &SimDisk) -> SimDisk {
 }
 
 fn damage(disk: &mut SimDisk, block: u64) {
+    damage_byte(disk, block, 50);
+}
+
+fn damage_byte(disk: &mut SimDisk, block: u64, byte: usize) {
     let mut bytes = vec![0; 4096];
     disk.read_at(block * 4096, &mut bytes, IoTag::Check).unwrap();
-    bytes[50] ^= 0x55;
+    bytes[byte] ^= 0x55;
     disk.write_at(block * 4096, &bytes, IoTag::Check).unwrap();
     disk.flush().unwrap();
 }
@@ -287,4 +293,68 @@ fn a_log_that_cannot_be_read_to_its_end_is_not_taken_for_a_short_one() {
     assert_eq!(mounted.err().unwrap().kind, ErrorKind::Media);
     assert!(bytes(&big) == before, "nothing was changed");
     assert_all(&mount(None, &big, &MountOptions::default()).unwrap());
+}
+
+/// The blocks of a disk in which records of the log begin, by their numbers.
+fn records(disk: &SimDisk) -> BTreeMap<u64, u64> {
+    let bytes = bytes(disk);
+    let blocks = (0..).zip(bytes.chunks(4096)).filter(|(_, block)| block.starts_with(b"TLOG"));
+    blocks.map(|(number, block)| (u64::from_le_bytes(block[8..16].try_into().unwrap()), number)).collect()
+}
+
+/// A byte of the payload.
+const PAYLOAD: usize = 1000;
+
+#[test]
+fn the_header_of_a_torn_record_tells_that_the_one_before_is_lost() {
+    let (fast, big) = filled(either(), false);
+    let records = records(&fast);
+    let mut newest = records.iter().rev().map(|(number, block)| (*number, *block));
+    let ((last, torn), (before, lost)) = (newest.next().unwrap(), newest.next().unwrap());
+    assert_eq!(last, before + 1);
+    // It may have been on its way: nothing was promised.
+    let mut one = copy(&fast);
+    damage_byte(&mut one, torn, PAYLOAD);
+    let device = mount(Some(&one), &copy(&big), &either()).unwrap();
+    assert_eq!(device.reports(), Vec::<String>::new());
+    drop(device);
+    // But it was made when the one before was durable.
+    let mut two = copy(&fast);
+    damage_byte(&mut two, torn, PAYLOAD);
+    damage_byte(&mut two, lost, PAYLOAD);
+    let before = bytes(&big);
+    assert!(refused(mount(Some(&two), &big, &either())).contains(&format!("up to number {}", last - 1)));
+    let read_only = MountOptions { read_only: true, ..either() };
+    refused(mount(Some(&two), &big, &read_only));
+    assert_eq!(bytes(&big), before, "a mount that was refused has changed something");
+    let device = mount(Some(&two), &big, &consenting()).unwrap();
+    assert!(device.health().conditions.iter().any(|told| told.code == "loss-accepted"));
+    device.verify().unwrap();
+    drop(device);
+    // It is asked once.
+    mount(Some(&two), &big, &either()).unwrap();
+}
+
+#[test]
+fn content_that_looks_like_a_header_proves_nothing() {
+    let (fast, big) = filled(either(), false);
+    let records = records(&fast);
+    let (last, block) = records.last_key_value().map(|(number, block)| (*number, *block)).unwrap();
+    let header = bytes(&fast)[block as usize * 4096..][..4096].to_vec();
+    let sealed = |volume: [u8; 16]| {
+        let mut header = header.clone();
+        header[8..16].copy_from_slice(&(last + 100).to_le_bytes());
+        header[24..32].copy_from_slice(&(last + 99).to_le_bytes());
+        let sum = crc32c_append(crc32c(&volume), &header[8..52]);
+        header[52..56].copy_from_slice(&sum.to_le_bytes());
+        // Behind the end of what was written.
+        let mut disk = copy(&fast);
+        disk.write_at((block + 5) * 4096, &header, IoTag::Check).unwrap();
+        disk.flush().unwrap();
+        disk
+    };
+    let own: [u8; 16] = bytes(&big)[16..32].try_into().unwrap();
+    // Of another volume, and, to see that it stands where it is looked for, of this one.
+    assert_all(&mount(Some(&sealed([7; 16])), &copy(&big), &either()).unwrap());
+    refused(mount(Some(&sealed(own)), &copy(&big), &either()));
 }

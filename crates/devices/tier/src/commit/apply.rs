@@ -6,7 +6,7 @@
 
 use crate::content::plan::Source;
 use crate::core::Core;
-use crate::index::node::{Key, Space as Part};
+use crate::index::node::{Key, KeySpace};
 use crate::index::onode::{INLINE_BYTES, Onode};
 use crate::log::change::Change;
 use crate::medium::errors::{within, within_mut};
@@ -68,11 +68,11 @@ impl Core {
 
     fn remove_object(&mut self, object: ObjectId) -> Result<()> {
         self.figures.blocks_never_written += self.pending.remove(object.0, 0, u64::MAX);
-        while let Some((key, value)) = self.tree.next(&mut self.io, &Key::of(object.0, Part::Onode))? {
+        while let Some((key, value)) = self.tree.next(&mut self.io, &Key::of(object.0, KeySpace::Onode))? {
             if key.object != object.0 {
                 break;
             }
-            if key.space == Part::Extent {
+            if key.space == KeySpace::Extent {
                 // Its blocks would be in use for ever.
                 let extent = Extent::decode(value).filter(|extent| self.io.layout.holds(extent.block, extent.blocks()));
                 let extent = extent.ok_or_else(|| Error::of(ErrorKind::Corrupt, object, "an extent is damaged"))?;
@@ -95,7 +95,7 @@ impl Core {
             inline.resize(inline.len().max(end as usize), 0);
             within_mut(&mut inline, offset as usize..end as usize)?.copy_from_slice(data);
             onode.size = size;
-            self.tree.put(&mut self.io, Key::of(object.0, Part::Inline), inline)?;
+            self.tree.put(&mut self.io, Key::of(object.0, KeySpace::Inline), inline)?;
             return self.put_onode(object, &onode);
         }
         self.use_blocks(object, &mut onode)?;
@@ -187,12 +187,12 @@ impl Core {
     /// # Errors
     /// `Corrupt`, `Media`.
     pub fn inline(&mut self, object: ObjectId) -> Result<Vec<u8>> {
-        let value = self.tree.get(&mut self.io, &Key::of(object.0, Part::Inline))?;
+        let value = self.tree.get(&mut self.io, &Key::of(object.0, KeySpace::Inline))?;
         Ok(value.map(<[u8]>::to_vec).unwrap_or_default())
     }
 
     fn put_inline(&mut self, object: ObjectId, inline: Vec<u8>) -> Result<()> {
-        let key = Key::of(object.0, Part::Inline);
+        let key = Key::of(object.0, KeySpace::Inline);
         if inline.is_empty() {
             return self.tree.remove(&mut self.io, &key).map(|_| ());
         }
@@ -287,7 +287,7 @@ impl Core {
         let mut from = Some(first.saturating_sub(MOST_BLOCKS - 1));
         while let Some(start) = from.filter(|start| *start < last) {
             let Some((key, value)) = self.tree.next(&mut self.io, &Key::extent(object.0, start))? else { break };
-            if key.object != object.0 || key.space != Part::Extent || key.index >= last {
+            if key.object != object.0 || key.space != KeySpace::Extent || key.index >= last {
                 break;
             }
             let extent = Extent::decode(value).filter(|extent| self.io.layout.holds(extent.block, extent.blocks()));

@@ -3,18 +3,19 @@
 //!
 //! Everything is written to free blocks, flushed, and only then the superblock. So a cut leaves the
 //! old checkpoint or the new one. When which of this happens is the business of
-//! [`flight`](crate::commit::flight), and how the superblock is written that of
-//! [`anchors`](crate::medium::anchors).
+//! [`background_checkpoint`](crate::commit::background_checkpoint), and how the superblock is written that of
+//! [`superblocks`](crate::commit::superblocks).
 
-use crate::commit::flight::Snapshot;
 use crate::content::pending::{Logged, Run};
 use crate::core::Core;
 use crate::disks::waiting::Placed;
 use crate::fast::Piece;
 use crate::index::node::Key;
 use crate::index::onode::Onode;
+use crate::log::group::Group;
 use crate::medium::errors::{bug, within};
 use crate::medium::layout::BLOCK_BYTES;
+use crate::medium::superblock::VERSION;
 use crate::space::extent::{Extent, MOST_BLOCKS};
 use alloc::format;
 use alloc::sync::Arc;
@@ -30,6 +31,25 @@ const SMALL_BLOCKS: u64 = 16;
 /// Blocks that go home in one request at most.
 const RUN_BLOCKS: u64 = 256;
 
+/// What the superblock will say.
+#[derive(Clone, Copy, Debug)]
+pub struct Snapshot {
+    /// The checkpoint.
+    pub checkpoint: u64,
+    /// Block and checksum of the root.
+    pub root: (u64, u32),
+    /// Nodes of the tree.
+    pub nodes: u64,
+    /// Objects.
+    pub objects: u64,
+    /// The first id that was never handed out.
+    pub next_id: u64,
+    /// Digest of the bitmap.
+    pub bitmap_digest: u32,
+    /// Commits in it.
+    pub commits: u64,
+}
+
 impl Core {
     /// Takes all that was applied into a checkpoint: what it writes waits for the big disk from now
     /// on, and what changes later belongs to the next one.
@@ -41,9 +61,9 @@ impl Core {
         self.hold_old_nodes();
         self.tree.pack()?;
         let space = &mut self.space;
-        let nodes = self.tree.settle(&mut || space.allocate_node().ok_or_else(no_room))?;
+        let nodes = self.tree.write_changed(&mut || space.allocate_node().ok_or_else(no_room))?;
         let layout = self.io.layout;
-        let pages = self.space.settle(self.epoch)?.into_iter();
+        let pages = self.space.checkpoint_pages(self.epoch)?.into_iter();
         let pages = pages.map(|(page, slot, bytes)| (layout.bitmap_block(page, slot), bytes, None)).collect();
         let nodes = nodes.into_iter().map(|(block, bytes)| (block, bytes, None)).collect();
         let mut waiting = self.disks.waiting.lock();
@@ -64,7 +84,7 @@ impl Core {
             self.discard_early();
         }
         self.epoch += 1;
-        self.group = crate::core::Group::default();
+        self.group = Group::default();
         self.is_dirty = false;
         Ok(snapshot)
     }
@@ -73,6 +93,8 @@ impl Core {
     pub fn set_root(&mut self, snapshot: &Snapshot) {
         let superblock = &mut self.superblock;
         superblock.checkpoint = snapshot.checkpoint;
+        // Only records of this version are behind it.
+        superblock.version = VERSION;
         (superblock.root, superblock.root_crc) = snapshot.root;
         (superblock.nodes, superblock.objects) = (snapshot.nodes, snapshot.objects);
         (superblock.next_id, superblock.bitmap_digest) = (snapshot.next_id, snapshot.bitmap_digest);

@@ -7,8 +7,9 @@
 //! alone. It is taken before the lock of the log, which is taken before that of the state.
 
 use crate::commit::Volume;
-use crate::core::Need;
+use crate::commit::running::Running;
 use crate::disks::Disks;
+use crate::log::need::Need;
 use crate::log::{Batch, Log};
 use crate::medium::layout::BLOCK;
 use alloc::sync::Arc;
@@ -23,7 +24,8 @@ pub struct Home<'a> {
     pub volume: &'a Volume,
     /// Its disks.
     pub disks: Arc<Disks>,
-    _alone: MutexGuard<'a, ()>,
+    /// The checkpoint under way.
+    pub(super) running: MutexGuard<'a, Option<Running>>,
 }
 
 /// A record, or several, to be made as durable as somebody needs it.
@@ -41,14 +43,14 @@ pub struct Write {
 impl Volume {
     /// Waits for the right to write to the big disk.
     pub fn home(&self) -> Home<'_> {
-        let alone = self.home.lock();
-        Home { volume: self, disks: Arc::clone(&self.core.lock().disks), _alone: alone }
+        let running = self.home.lock();
+        Home { volume: self, disks: Arc::clone(&self.core.lock().disks), running }
     }
 
     /// The right, if nobody has it now.
     pub fn try_home(&self) -> Option<Home<'_>> {
-        let alone = self.home.try_lock()?;
-        Some(Home { volume: self, disks: Arc::clone(&self.core.lock().disks), _alone: alone })
+        let running = self.home.try_lock()?;
+        Some(Home { volume: self, disks: Arc::clone(&self.core.lock().disks), running })
     }
 }
 
@@ -66,9 +68,9 @@ impl Home<'_> {
             self.disks.flush()?;
         }
         if has_placed {
-            self.volume.log.lock().holds_placed = false;
+            self.volume.log.lock().content_is_durable();
         }
-        let is_waited_for = need.big || need.fast || need.either;
+        let is_waited_for = need.is_any();
         if let Some(batch) = &batch {
             self.write_batch(batch)?;
         }
@@ -87,7 +89,7 @@ impl Home<'_> {
         }
         // If the fast disk was lost while a checkpoint is under way, that has to come to its end
         // first.
-        let needs_big = |log: &Log| log.effective(need).big && !log.is_under_way() && !log.big.is_behind();
+        let needs_big = |log: &Log| log.effective(need).big && !log.is_under_way() && !log.is_behind();
         if needs_big(&log()) { self.catch_up() } else { Ok(()) }
     }
 
@@ -120,17 +122,17 @@ impl Home<'_> {
     ///
     /// # Errors
     /// `Media` of the big disk.
-    pub fn notice_loss(&self) -> Result<()> {
+    pub fn notice_loss(&mut self) -> Result<()> {
         {
             let (mut log, mut core) = (self.volume.log.lock(), self.volume.core.lock());
             if !core.has_lost_fast() {
                 return Ok(());
             }
-            log.fast = None;
+            log.detach_fast();
             core.let_nothing_be_lost()?;
         }
         self.finish()?;
-        if self.volume.log.lock().big.is_behind() {
+        if self.volume.log.lock().is_behind() {
             self.begin()?;
             self.finish()?;
         }
@@ -138,7 +140,7 @@ impl Home<'_> {
         {
             let (log, mut core) = (self.volume.log.lock(), self.volume.core.lock());
             (core.superblock.fast.is_attached, core.superblock.fast.leans) = (false, false);
-            core.superblock.fast.detached_at = log.newest.sequence;
+            core.superblock.fast.detached_at = log.newest().sequence;
         }
         self.write_superblock().map_err(|error| self.fail(error))
     }

@@ -5,7 +5,7 @@
 
 use crate::content::plan::Source;
 use crate::core::{Core, Prefetched};
-use crate::index::node::{CAPACITY, Key, Space as Part};
+use crate::index::node::{CAPACITY, Key, KeySpace};
 use crate::index::onode::{INLINE_BYTES, Onode};
 use crate::index::tree::Ways;
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
@@ -58,7 +58,7 @@ impl Core {
                 | Mutation::Punch { .. }
                 | Mutation::RemoveAttribute { .. }
         );
-        for part in [Part::Onode, Part::Inline] {
+        for part in [KeySpace::Onode, KeySpace::Inline] {
             self.tree.way(&mut self.io, &Key::of(object.0, part), is_cut, &mut cost.ways)?;
         }
         cost.puts += 1;
@@ -113,12 +113,12 @@ impl Core {
 
     /// Reads all entries of an object that goes. Nodes between the first and the last go with it.
     fn prepare_removal(&mut self, object: ObjectId, cost: &mut Cost) -> Result<()> {
-        let mut from = Key::of(object.0, Part::Onode);
+        let mut from = Key::of(object.0, KeySpace::Onode);
         while let Some((key, value)) = self.tree.next(&mut self.io, &from)? {
             if key.object != object.0 {
                 break;
             }
-            if key.space == Part::Extent && Extent::decode(value).is_none() {
+            if key.space == KeySpace::Extent && Extent::decode(value).is_none() {
                 return Err(Error::of(ErrorKind::Corrupt, object, "an extent is damaged"));
             }
             from = key;

@@ -6,7 +6,7 @@
 
 use crate::content::pending::Logged;
 use crate::disks::Disks;
-use crate::disks::wanted::{Part, Wanted, read_parts};
+use crate::disks::read_plan::{PlannedRun, RunPart, read_runs};
 use crate::fast::Piece;
 use crate::medium::errors::{bug, within, within_mut};
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
@@ -38,7 +38,7 @@ pub struct ReadPlan {
     /// Its hint.
     pub class: u16,
     /// Stored blocks.
-    pub wanted: Vec<Wanted>,
+    pub wanted: Vec<PlannedRun>,
     /// Blocks that only the log of the fast disk has.
     pub logged: Vec<(u64, Logged)>,
 }
@@ -60,7 +60,7 @@ pub struct Found {
     /// Blocks that the fast disk had.
     pub on_fast: u64,
     /// What was read from the big disk.
-    pub from_big: Vec<Part>,
+    pub from_big: Vec<RunPart>,
     /// What of that is not as it should be.
     pub unsound: Vec<Unsound>,
 }
@@ -70,7 +70,7 @@ impl ReadPlan {
     /// to a buffer of the caller.
     #[must_use]
     pub fn of_run(object: ObjectId, class: u16, at: u64, extent: Extent) -> Self {
-        let wanted = vec![Wanted::new(at, extent)];
+        let wanted = vec![PlannedRun::new(at, extent)];
         Self { object, offset: at * BLOCK, count: 0, size: u64::MAX, class, wanted, logged: Vec::new() }
     }
 
@@ -109,7 +109,7 @@ impl Disks {
     ///
     /// # Errors
     /// As [`Disks::load`].
-    pub fn fetch(&self, wanted: &mut [Wanted], source: Source) -> Result<Found> {
+    pub fn fetch(&self, wanted: &mut [PlannedRun], source: Source) -> Result<Found> {
         let mut found = Found::default();
         if source == Source::Any {
             self.fast.lock().read(wanted);
@@ -131,7 +131,7 @@ impl Disks {
         if found.from_big.is_empty() {
             return Ok(found);
         }
-        let unread = read_parts(self.big.lock().as_mut(), wanted, &found.from_big, IoTag::Data);
+        let unread = read_runs(self.big.lock().as_mut(), wanted, &found.from_big, IoTag::Data);
         for part in &found.from_big {
             let it = wanted.get_mut(part.which).ok_or_else(|| bug("a part of nothing that is wanted was read"))?;
             for number in part.blocks() {
@@ -148,7 +148,7 @@ impl Disks {
     ///
     /// # Errors
     /// `Bug`.
-    pub fn consider(&self, object: ObjectId, class: u16, wanted: &[Wanted], read: &[Part]) -> Result<()> {
+    pub fn consider(&self, object: ObjectId, class: u16, wanted: &[PlannedRun], read: &[RunPart]) -> Result<()> {
         if !self.fast.lock().is_there() {
             return Ok(());
         }

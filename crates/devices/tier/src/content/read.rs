@@ -9,8 +9,8 @@ use crate::commit::Volume;
 use crate::content::pending::Held;
 use crate::content::plan::{Found, ReadPlan, Source, Unsound, copy_part};
 use crate::core::Core;
-use crate::disks::wanted::Wanted;
-use crate::index::miss::{Miss, lacks};
+use crate::disks::read_plan::PlannedRun;
+use crate::index::ahead::lacks;
 use crate::medium::errors::{bug, within_mut};
 use crate::medium::layout::BLOCK;
 use crate::space::extent::Extent;
@@ -104,7 +104,7 @@ impl Core {
 
     /// The stored parts of `first..last`, cut to that range; what lies in a row on the disk comes
     /// as one.
-    fn wanted(&mut self, object: ObjectId, first: u64, last: u64) -> Result<Vec<Wanted>> {
+    fn wanted(&mut self, object: ObjectId, first: u64, last: u64) -> Result<Vec<PlannedRun>> {
         let cut = |(at, extent): (u64, Extent)| {
             let skip = first.saturating_sub(at);
             let end = extent.blocks().min(last - at);
@@ -119,7 +119,7 @@ impl Core {
                 _ => runs.push((at, extent)),
             }
         }
-        Ok(runs.into_iter().map(|(at, extent)| Wanted::new(at, extent)).collect())
+        Ok(runs.into_iter().map(|(at, extent)| PlannedRun::new(at, extent)).collect())
     }
 
     /// Finds all that is wanted, and repairs what is damaged if it can.
@@ -148,10 +148,10 @@ impl Core {
     /// and writes it back. The place need not change: a write that is cut leaves, of each part,
     /// what was there or what should be. A scrub that may not write reports the damage; what else
     /// there is to say of it is the error.
-    fn rescue(&mut self, it: &mut Wanted, number: usize, source: Source) -> core::result::Result<(), &'static str> {
+    fn rescue(&mut self, it: &mut PlannedRun, number: usize, source: Source) -> core::result::Result<(), &'static str> {
         self.figures.damaged_blocks += 1;
         let place = it.extent.block + number as u64;
-        let mut copy = [Wanted::new(it.at, it.extent.part(number as u64, 1))];
+        let mut copy = [PlannedRun::new(it.at, it.extent.part(number as u64, 1))];
         self.disks.fast.lock().read(&mut copy);
         let [copy] = copy;
         let Some(block) = it.block(number).filter(|_| copy.is_there == [true]) else { return Err("") };
@@ -182,7 +182,7 @@ impl Core {
     pub fn miss_content(&mut self, object: ObjectId, block: u64, extent: Extent) -> Result<()> {
         let plan = self.plan_run(object, block, extent)?;
         self.pin(&plan.wanted);
-        self.io.miss = Some(Miss::Content(plan));
+        self.content_miss = Some(plan);
         Err(lacks())
     }
 
@@ -193,12 +193,12 @@ impl Core {
     }
 
     /// Nobody writes to these blocks until they are unpinned.
-    pub fn pin(&mut self, wanted: &[Wanted]) {
+    pub fn pin(&mut self, wanted: &[PlannedRun]) {
         wanted.iter().for_each(|it| self.space.pins.add(it.extent.block, it.extent.blocks()));
     }
 
     /// They were read. What was given up meanwhile is free now.
-    pub fn unpin(&mut self, wanted: &[Wanted]) {
+    pub fn unpin(&mut self, wanted: &[PlannedRun]) {
         wanted.iter().for_each(|it| self.space.pins.remove(it.extent.block, it.extent.blocks()));
         let freed = self.space.free_unpinned();
         if !freed.is_empty() {

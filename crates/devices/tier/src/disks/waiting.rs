@@ -6,7 +6,7 @@
 //! disk has it, so a write that fails leaves it readable.
 
 use crate::content::pending::Logged;
-use crate::disks::wanted::Wanted;
+use crate::disks::read_plan::PlannedRun;
 use crate::fast::Piece;
 use crate::medium::errors::bug;
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
@@ -175,7 +175,7 @@ impl Waiting {
 
     /// Where the fast disk has what is wanted and is not there yet: the number of each such block.
     #[must_use]
-    pub fn far(&self, wanted: &Wanted) -> Vec<(usize, Logged)> {
+    pub fn far(&self, wanted: &PlannedRun) -> Vec<(usize, Logged)> {
         if self.far.is_empty() {
             return Vec::new();
         }
@@ -195,7 +195,7 @@ impl Waiting {
     }
 
     /// Gives what is wanted and is not there yet its content, if that is still to be written.
-    pub fn fill(&self, wanted: &mut Wanted) {
+    pub fn fill(&self, wanted: &mut PlannedRun) {
         if self.runs.is_empty() {
             return;
         }

@@ -4,7 +4,7 @@
 use super::extent::{Allocate, Run, Scheme};
 use super::format::SectionPlace;
 use crate::policy::{Policy, PolicyKind};
-use crate::space::unneeded::Unneeded;
+use crate::space::discard_queue::DiscardQueue;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -18,7 +18,7 @@ pub(super) struct Section {
     quarantine: Vec<Run>,
     quarantined: u64,
     /// Handed out to nobody since.
-    pub unneeded: Unneeded,
+    pub unneeded: DiscardQueue,
     pub pinned_blocks: u64,
     /// Filled in whole stripes: the end of what was handed out last.
     tail: Option<u64>,
@@ -42,7 +42,7 @@ impl Section {
             policy,
             quarantine: Vec::new(),
             quarantined: 0,
-            unneeded: Unneeded::default(),
+            unneeded: DiscardQueue::default(),
             pinned_blocks: 0,
             tail: None,
             in_order,

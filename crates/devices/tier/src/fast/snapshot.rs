@@ -7,8 +7,8 @@
 use super::format::{Division, ENTRY_BYTES, MapEntry, SnapshotHead};
 use super::map::Copy;
 use super::{BLOCK, Fast};
-use crate::disks::discard::AT_ONCE;
 use crate::medium::errors::from_media;
+use crate::space::discard_queue::AT_ONCE;
 use alloc::vec::Vec;
 use onode_base::checksum::{crc32c, crc32c_append};
 use onode_media::blockdev::BlockDev;
@@ -58,13 +58,13 @@ impl Fast {
         self.counts.snapshot_blocks += bytes.len() as u64 / BLOCK;
         self.is_changed = false;
         self.sections.iter_mut().for_each(|section| section.release());
-        self.tell(AT_ONCE);
+        self.discard(AT_ONCE);
         Ok(())
     }
 
     /// Tells the disk of blocks that nobody needs, in `most` requests at most, and returns how many
     /// there were. A disk that refuses is not told again.
-    pub fn tell(&mut self, most: u32) -> u32 {
+    pub fn discard(&mut self, most: u32) -> u32 {
         let mut done = 0;
         for section in &mut self.sections {
             if !self.settings.discard {

@@ -6,7 +6,6 @@
 //! little behind the one before is read with what follows it.
 
 use crate::disks::Disks;
-use crate::index::miss::{Miss, NodeMiss, lacks};
 use crate::index::tree::ReadNodes;
 use crate::medium::layout::{BLOCK, BLOCK_BYTES, Layout};
 use alloc::sync::Arc;
@@ -14,10 +13,29 @@ use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::checksum::crc32c;
 use onode_media::IoTag;
-use onode_object::Result;
+use onode_object::{Error, ErrorKind, Result};
 
 /// Blocks read at once: to transfer them takes a hard disk about an eighth of the time of a seek.
 const AHEAD: u64 = 32;
+
+/// A node that is lacking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeMiss {
+    /// Its block.
+    pub block: u64,
+    /// Its checksum.
+    pub crc: u32,
+    /// Blocks that are read, with those behind it.
+    pub count: u64,
+    /// What the read counts as.
+    pub tag: IoTag,
+}
+
+/// The walk has to begin anew.
+#[must_use]
+pub fn lacks() -> Error {
+    Error::new(ErrorKind::Busy, "something has to be read first")
+}
 
 /// Reads nodes of the tree.
 pub struct NodeReader {
@@ -36,7 +54,7 @@ pub struct NodeReader {
     /// A node that is not in memory is not read here: [`miss`](Self::miss) says what is lacking.
     pub can_miss: bool,
     /// What is lacking.
-    pub miss: Option<Miss>,
+    pub miss: Option<NodeMiss>,
     /// A node that was lacking, and what was read of it.
     given: Option<(NodeMiss, Option<Vec<u8>>)>,
 }
@@ -109,7 +127,7 @@ impl ReadNodes for NodeReader {
         let goes_on = !is_given && (before + 1..=before + AHEAD).contains(&block);
         if self.can_miss && !is_given {
             let count = if goes_on { self.ahead_of(block) } else { 1 };
-            self.miss = Some(Miss::Nodes(NodeMiss { block, crc, count, tag: self.tag }));
+            self.miss = Some(NodeMiss { block, crc, count, tag: self.tag });
             return Err(lacks());
         }
         if goes_on {
@@ -131,7 +149,7 @@ impl ReadNodes for NodeReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disks::slot::FastSlot;
+    use crate::disks::fast_disk::FastDisk;
     use alloc::boxed::Box;
     use onode_media::BlockDev;
     use onode_media::sim::disk::SimDisk;
@@ -145,7 +163,7 @@ mod tests {
         for block in 0..BLOCKS {
             disk.write_at(block * BLOCK, &content(block, 0), IoTag::Index).unwrap();
         }
-        let disks = Disks::new(Box::new(disk.clone()), FastSlot::default());
+        let disks = Disks::new(Box::new(disk.clone()), FastDisk::default());
         let layout = Layout::new(bytes, None, None).unwrap();
         (disk, NodeReader::new(Arc::new(disks), layout, IoTag::Index))
     }

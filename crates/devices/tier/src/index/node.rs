@@ -18,7 +18,7 @@ pub const MOST_LEVELS: u16 = 12;
 /// What an entry is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Space {
+pub enum KeySpace {
     /// An [`Onode`](crate::index::onode::Onode).
     #[default]
     Onode = 0,
@@ -36,7 +36,7 @@ pub struct Key {
     /// The object.
     pub object: u64,
     /// What the entry is.
-    pub space: Space,
+    pub space: KeySpace,
     /// The kind of an attribute.
     pub kind: u8,
     /// The index of an attribute or extent.
@@ -46,20 +46,20 @@ pub struct Key {
 impl Key {
     /// The key of something that an object has one of.
     #[must_use]
-    pub const fn of(object: u64, space: Space) -> Self {
+    pub const fn of(object: u64, space: KeySpace) -> Self {
         Self { object, space, kind: 0, index: 0 }
     }
 
     /// The key of an extent.
     #[must_use]
     pub const fn extent(object: u64, index: u64) -> Self {
-        Self { object, space: Space::Extent, kind: 0, index }
+        Self { object, space: KeySpace::Extent, kind: 0, index }
     }
 
     /// The key of an attribute.
     #[must_use]
     pub const fn attribute(object: u64, key: AttributeKey) -> Self {
-        Self { object, space: Space::Attribute, kind: key.kind.0, index: key.index }
+        Self { object, space: KeySpace::Attribute, kind: key.kind.0, index: key.index }
     }
 
     /// The attribute's key.
@@ -78,10 +78,10 @@ impl Key {
     fn take(input: &mut &[u8]) -> Option<Self> {
         let object = take_u64(input)?;
         let space = match take_u8(input)? {
-            0 => Space::Onode,
-            1 => Space::Inline,
-            2 => Space::Attribute,
-            3 => Space::Extent,
+            0 => KeySpace::Onode,
+            1 => KeySpace::Inline,
+            2 => KeySpace::Attribute,
+            3 => KeySpace::Extent,
             _ => return None,
         };
         Some(Self { object, space, kind: take_u8(input)?, index: take_u64(input)? })

@@ -1,7 +1,13 @@
 //! A record of the log: the transactions of one group, chained to the record before.
+//!
+//! What it keeps true: a header has a checksum of its own, which begins with the number of the
+//! volume. So what a header says can be believed although its payload is torn, and content that
+//! looks like a header, of another volume say, is none. Records of format 1 have only the checksum
+//! of the whole record.
 
 use crate::medium::bytes::{put_u32, put_u64, take, take_u32, take_u64};
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
+use crate::medium::superblock::SEALED_HEADERS;
 use alloc::vec::Vec;
 use onode_base::checksum::{crc32c, crc32c_append};
 use onode_base::planted::{Bug, is_planted};
@@ -9,6 +15,34 @@ use onode_base::planted::{Bug, is_planted};
 const MAGIC: u32 = u32::from_le_bytes(*b"TLOG");
 /// Bytes before the payload.
 pub const HEADER_BYTES: usize = 56;
+/// What the checksum of the header covers: all but the checksum of the record, and itself.
+const SEALED: core::ops::Range<usize> = 8..HEADER_BYTES - 4;
+
+/// How the headers of a log are checked by themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seal(Option<u32>);
+
+impl Seal {
+    /// Headers are not checked by themselves.
+    pub const NONE: Self = Self(None);
+
+    /// In the log of the volume of this number, whose superblock has this version.
+    #[must_use]
+    pub fn of(volume: &[u8; 16], version: u32) -> Self {
+        Self((version >= SEALED_HEADERS).then(|| crc32c(volume)))
+    }
+
+    /// Whether a header can be believed without the rest of its record.
+    #[must_use]
+    pub const fn is_there(self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The checksum of the header at the front of a block; 0 if it has none.
+    fn sum(self, block: &[u8]) -> u32 {
+        self.0.map_or(0, |seed| crc32c_append(seed, block.get(SEALED).unwrap_or_default()))
+    }
+}
 
 /// What a record says of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,16 +73,18 @@ pub const fn blocks_of(payload: usize) -> u64 {
 
 /// The record, padded to whole blocks, and its checksum.
 #[must_use]
-pub fn encode(header: &Header, payload: &[u8]) -> (Vec<u8>, u32) {
+pub fn encode(header: &Header, payload: &[u8], seal: Seal) -> (Vec<u8>, u32) {
     let mut out = Vec::with_capacity(blocks_of(payload.len()) as usize * BLOCK_BYTES);
     put_u32(&mut out, MAGIC);
     put_u32(&mut out, 0);
     for number in [header.sequence, header.session, header.fast_durable, header.big_durable] {
         put_u64(&mut out, number);
     }
-    for number in [header.chain, payload.len() as u32, header.transactions, 0] {
+    for number in [header.chain, payload.len() as u32, header.transactions] {
         put_u32(&mut out, number);
     }
+    let sum = seal.sum(&out);
+    put_u32(&mut out, sum);
     out.extend_from_slice(payload);
     let sum = crc32c(out.get(8..).unwrap_or_default());
     if let Some(field) = out.get_mut(4..8) {
@@ -58,9 +94,10 @@ pub fn encode(header: &Header, payload: &[u8]) -> (Vec<u8>, u32) {
     (out, sum)
 }
 
-/// The header at the front of a block; `None` if none is there. Its checksum is not looked at yet.
+/// The header at the front of a block; `None` if none is there, or one with another seal. The
+/// checksum of the record is not looked at yet.
 #[must_use]
-pub fn header(block: &[u8]) -> Option<Header> {
+pub fn header(block: &[u8], seal: Seal) -> Option<Header> {
     let input = &mut { block };
     if take_u32(input)? != MAGIC {
         return None;
@@ -69,6 +106,9 @@ pub fn header(block: &[u8]) -> Option<Header> {
     let (sequence, session) = (take_u64(input)?, take_u64(input)?);
     let (fast_durable, big_durable) = (take_u64(input)?, take_u64(input)?);
     let (chain, length, transactions) = (take_u32(input)?, take_u32(input)?, take_u32(input)?);
+    if seal.is_there() && take_u32(input)? != seal.sum(block) {
+        return None;
+    }
     Some(Header { sequence, session, fast_durable, big_durable, chain, length, transactions, crc })
 }
 

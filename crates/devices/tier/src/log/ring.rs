@@ -4,19 +4,20 @@
 //! behind what was waited for. What lies behind the last checkpoint is never overwritten. Records
 //! are appended in memory and written in one request as far as they lie in a row.
 
-use crate::log::record::{self, HEADER_BYTES, Header};
+use crate::log::record::{self, HEADER_BYTES, Header, Seal};
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
 use crate::medium::superblock::Mark;
 use alloc::vec;
 use alloc::vec::Vec;
+use onode_base::planted::{Bug, is_planted};
 
 /// One disk's ring.
 #[derive(Debug, Default)]
 pub struct Ring {
     /// The first block.
-    pub first: u64,
+    first: u64,
     /// Blocks in it.
-    pub blocks: u64,
+    blocks: u64,
     /// Blocks left out behind what was waited for.
     gap: u64,
     /// The gap is to be left out before the next record.
@@ -33,7 +34,7 @@ pub struct Ring {
     needless: usize,
     newest: Mark,
     /// The last record that was durable here, and where it stands.
-    pub durable: Mark,
+    durable: Mark,
 }
 
 impl Ring {
@@ -42,6 +43,35 @@ impl Ring {
     #[must_use]
     pub fn new(first: u64, blocks: u64, position: u64, gap: u64) -> Self {
         Self { first, blocks, gap, position, ..Self::default() }
+    }
+
+    /// The ring of a disk that joins again, of whose earlier records `durable` is the last: the next
+    /// one stands at a multiple of `stripe`, at `position` or behind it.
+    #[must_use]
+    pub fn rejoined(first: u64, blocks: u64, position: u64, durable: Mark, stripe: u64) -> Self {
+        let mut ring = Self { durable, ..Self::new(first, blocks, position, 0) };
+        ring.align(stripe);
+        ring.mark();
+        ring.release();
+        ring
+    }
+
+    /// The last record that was durable here, and where it stands.
+    #[must_use]
+    pub const fn durable(&self) -> Mark {
+        self.durable
+    }
+
+    /// Whether half of it is used.
+    #[must_use]
+    pub const fn is_half_full(&self) -> bool {
+        self.used() * 2 >= self.blocks
+    }
+
+    /// Whether a record of `blocks` fits into it and is no more than half of it.
+    #[must_use]
+    pub const fn takes(&self, blocks: u64) -> bool {
+        blocks * 2 <= self.blocks && self.fits(blocks)
     }
 
     /// Where the next record stands.
@@ -95,7 +125,7 @@ impl Ring {
     }
 
     /// Leaves out what is not written yet, and all that comes until the next checkpoint.
-    pub fn fall_behind(&mut self) {
+    pub fn skip_until_checkpoint(&mut self) {
         self.is_behind = true;
         self.backlog.truncate(self.needless);
     }
@@ -185,23 +215,50 @@ impl Found {
     }
 }
 
-/// Reads the records behind `from` in the ring of `blocks` from `first` on, with its gap and the
-/// multiple that records begin at behind a checkpoint, as far as they are sound and follow each
-/// other. A block that cannot be read ends them.
-pub fn scan(
-    (first, blocks, gap, stripe): (u64, u64, u64, u64),
-    from: Mark,
-    read: &mut dyn FnMut(u64, &mut [u8]) -> bool,
-) -> Vec<Found> {
+/// Where a ring lies that is read, and what its records are like.
+#[derive(Clone, Copy, Debug)]
+pub struct Area {
+    /// The first block.
+    pub first: u64,
+    /// Blocks in it.
+    pub blocks: u64,
+    /// Blocks that may be left out behind a record.
+    pub gap: u64,
+    /// Records begin at a multiple of it behind a checkpoint.
+    pub stripe: u64,
+    /// How its headers are checked by themselves.
+    pub seal: Seal,
+}
+
+/// What records say of others: the last one that was durable on each disk when they were made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Claims {
+    /// On the fast disk.
+    pub fast: u64,
+    /// On the big disk.
+    pub big: u64,
+}
+
+impl Claims {
+    /// Adds what one record says.
+    pub fn add(&mut self, header: &Header) {
+        self.fast = self.fast.max(header.fast_durable);
+        self.big = self.big.max(header.big_durable);
+    }
+}
+
+/// Reads the records behind `from` as far as they are sound and follow each other. A block that
+/// cannot be read ends them.
+pub fn scan(area: &Area, from: Mark, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> Vec<Found> {
     let mut all: Vec<Found> = Vec::new();
     let (mut at, mut before) = (from.position, from);
-    let mut left = blocks;
+    let mut left = area.blocks;
     // Where records go on behind the mark of a checkpoint that was never finished.
-    let aligned = |at: u64| (first + at).next_multiple_of(stripe.max(1)) - first;
+    let aligned = |at: u64| (area.first + at).next_multiple_of(area.stripe.max(1)) - area.first;
     loop {
-        let found = [at, at + gap, aligned(at), 0]
+        let found = [at, at + area.gap, aligned(at), 0]
             .into_iter()
-            .find_map(|position| read_record(first, blocks, position, before, read));
+            .find_map(|position| read_record(area, position, before, read));
         let Some(found) = found else { return all };
         let length = if found.position >= at { found.next - at } else { found.next - found.position };
         if length > left {
@@ -214,34 +271,32 @@ pub fn scan(
     }
 }
 
-/// The last record that those in the ring behind `newest` call durable, as `says` tells of their
-/// headers: more than `newest` if one of them was lost. Records of sessions before `session` are
-/// left from a history that was given up.
-pub fn said_durable(
-    (first, blocks): (u64, u64),
-    (newest, session): (u64, u64),
-    says: fn(&Header) -> u64,
-    read: &mut dyn FnMut(u64, &mut [u8]) -> bool,
-) -> u64 {
-    let mut said = 0;
+/// What the records in the ring behind `newest` say, wherever they stand: something behind `newest`
+/// was durable if one of them says so, and it is lost. A record may be torn, and so may those
+/// before it that were written together with it; its header is enough, for it calls durable only
+/// what a flush covered before it was made. Records of sessions before `session` are left from a
+/// history that was given up.
+pub fn claims_behind(area: &Area, newest: u64, session: u64, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> Claims {
+    let mut claims = Claims::default();
     let mut bytes = vec![0; BLOCK_BYTES];
-    for position in 0..blocks {
-        if !read(first + position, &mut bytes) {
+    for position in 0..area.blocks {
+        if !read(area.first + position, &mut bytes) {
             continue;
         }
-        let header = record::header(&bytes).filter(|it| it.sequence > newest && it.session >= session);
+        let header = record::header(&bytes, area.seal).filter(|it| it.sequence > newest && it.session >= session);
         let Some(header) = header else { continue };
         let before = Mark { position: 0, sequence: header.sequence - 1, chain: header.chain };
-        if let Some(found) = read_record(first, blocks, position, before, read) {
-            said = said.max(says(&found.header));
+        let is_believed = area.seal.is_there() && !is_planted(Bug::DamagedTierHeaderIgnored);
+        if is_believed || read_record(area, position, before, read).is_some() {
+            claims.add(&header);
         }
     }
-    said
+    claims
 }
 
 /// Reads a ring block by block in large requests, and not all of it at once in memory.
 pub struct Pieces<'a> {
-    ring: (u64, u64),
+    area: Area,
     first: u64,
     piece: Vec<u8>,
     read: &'a mut dyn FnMut(u64, &mut [u8]) -> bool,
@@ -251,17 +306,17 @@ impl<'a> Pieces<'a> {
     /// Blocks of the ring that are read at once.
     const BLOCKS: u64 = 256;
 
-    /// Of the ring of `blocks` from `first` on.
-    pub fn new(first: u64, blocks: u64, read: &'a mut dyn FnMut(u64, &mut [u8]) -> bool) -> Self {
-        Self { ring: (first, blocks), first, piece: Vec::new(), read }
+    /// Of the ring in `area`.
+    pub fn new(area: &Area, read: &'a mut dyn FnMut(u64, &mut [u8]) -> bool) -> Self {
+        Self { area: *area, first: area.first, piece: Vec::new(), read }
     }
 
     /// Reads blocks of it; false if they cannot be read.
     pub fn read(&mut self, block: u64, out: &mut [u8]) -> bool {
         let blocks = out.len() as u64 / BLOCK;
         if block < self.first || (block + blocks - self.first) * BLOCK > self.piece.len() as u64 {
-            let (first, all) = self.ring;
-            let count = Self::BLOCKS.max(blocks).min((first + all).saturating_sub(block));
+            let end = self.area.first + self.area.blocks;
+            let count = Self::BLOCKS.max(blocks).min(end.saturating_sub(block));
             self.first = block;
             self.piece = vec![0; (count * BLOCK) as usize];
             if !(self.read)(block, &mut self.piece) {
@@ -276,40 +331,40 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// Whether that very record stands where it is said to.
-pub fn stands(first: u64, blocks: u64, mark: Mark, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> bool {
+/// Whether that very record stands where it is said to. It may be one of an earlier format.
+pub fn stands(area: &Area, mark: Mark, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> bool {
+    let area = Area { seal: Seal::NONE, ..*area };
     let mut bytes = vec![0; BLOCK_BYTES];
-    if mark.position >= blocks || !read(first + mark.position, &mut bytes) {
+    if mark.position >= area.blocks || !read(area.first + mark.position, &mut bytes) {
         return false;
     }
-    let Some(header) = record::header(&bytes) else { return false };
+    let Some(header) = record::header(&bytes, area.seal) else { return false };
     let Some(before) = header.sequence.checked_sub(1) else { return false };
     let before = Mark { position: 0, sequence: before, chain: header.chain };
-    let found = read_record(first, blocks, mark.position, before, read);
+    let found = read_record(&area, mark.position, before, read);
     found.is_some_and(|found| found.header.sequence == mark.sequence && found.header.crc == mark.chain)
 }
 
 /// The record at a position, if it is the one that follows `before`.
 fn read_record(
-    first: u64,
-    blocks: u64,
+    area: &Area,
     position: u64,
     before: Mark,
     read: &mut dyn FnMut(u64, &mut [u8]) -> bool,
 ) -> Option<Found> {
-    if position >= blocks {
+    if position >= area.blocks {
         return None;
     }
     let mut bytes = vec![0; BLOCK_BYTES];
-    if !read(first + position, &mut bytes) {
+    if !read(area.first + position, &mut bytes) {
         return None;
     }
-    let header = record::header(&bytes)?;
+    let header = record::header(&bytes, area.seal)?;
     let length = record::blocks_of(header.length as usize);
     let follows = header.sequence == before.sequence.checked_add(1)? && header.chain == before.chain;
-    if !follows || position + length > blocks {
+    if !follows || position + length > area.blocks {
         return None;
     }
-    let is_sound = record::is_sound(&header, &bytes, &mut |block, out| read(first + position + block, out));
+    let is_sound = record::is_sound(&header, &bytes, &mut |block, out| read(area.first + position + block, out));
     is_sound.then_some(Found { header, position, next: position + length })
 }

@@ -119,6 +119,14 @@ impl Layout {
         if share > 4096 { 4096 } else { share }
     }
 
+    /// Where the copy of the superblock lies that is far from the others: at the end of a disk of
+    /// `bytes`, if the volume leaves that free.
+    #[must_use]
+    pub const fn far_copy(&self, bytes: u64) -> Option<u64> {
+        let blocks = bytes / BLOCK;
+        if blocks > self.blocks { Some(blocks - 1) } else { None }
+    }
+
     /// Whether `count` blocks from `first` on can hold nodes or content.
     #[must_use]
     pub fn holds(&self, first: u64, count: u64) -> bool {

@@ -12,8 +12,13 @@ use onode_object::Acknowledge;
 
 /// What a superblock of a big disk begins with.
 pub const MAGIC: [u8; 8] = *b"ONODTIER";
-/// The format that this version writes and reads.
-pub const VERSION: u32 = 1;
+/// The format that this version writes.
+pub const VERSION: u32 = 2;
+/// The oldest format that it reads. A writable mount makes the newest one of it.
+pub const OLDEST_VERSION: u32 = 1;
+/// From this format on the headers of all records behind the checkpoint have checksums of their
+/// own.
+pub const SEALED_HEADERS: u32 = 2;
 /// What is kept of the name of a section.
 const NAME_BYTES: usize = 32;
 
@@ -52,6 +57,8 @@ pub struct FastState {
 /// The content of a superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
+    /// The format.
+    pub version: u32,
     /// The volume's number.
     pub uuid: [u8; 16],
     /// The division of the disk.
@@ -95,7 +102,7 @@ impl Superblock {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(BLOCK_BYTES);
         out.extend_from_slice(&MAGIC);
-        put_u32(&mut out, VERSION);
+        put_u32(&mut out, self.version);
         put_u32(&mut out, 0);
         out.extend_from_slice(&self.uuid);
         let Layout { blocks, ring_blocks, ring_gap } = self.layout;
@@ -141,19 +148,26 @@ impl Superblock {
         take_u32(&mut rest)
     }
 
+    /// Whether this version reads volumes of that one.
+    #[must_use]
+    pub const fn is_known(version: u32) -> bool {
+        version >= OLDEST_VERSION && version <= VERSION
+    }
+
     /// Whether `block` is a sound superblock that this version does not know.
     #[must_use]
     pub fn is_of_another_version(block: &[u8]) -> bool {
         let sound =
             block.split_at_checked(BLOCK_BYTES - 4).is_some_and(|(body, sum)| crc32c(body).to_le_bytes() == sum);
-        sound && Self::version_of(block).is_some_and(|version| version != VERSION)
+        sound && Self::version_of(block).is_some_and(|version| !Self::is_known(version))
     }
 
     /// What `block` says; `None` if it is no sound superblock of this version.
     #[must_use]
     pub fn decode(block: &[u8]) -> Option<Self> {
         let (body, sum) = block.split_at_checked(BLOCK_BYTES - 4)?;
-        if Self::version_of(block)? != VERSION || crc32c(body).to_le_bytes() != sum {
+        let version = Self::version_of(block)?;
+        if !Self::is_known(version) || crc32c(body).to_le_bytes() != sum {
             return None;
         }
         let input = &mut body.get(12..)?;
@@ -197,6 +211,7 @@ impl Superblock {
             && nodes <= layout.blocks
             && session < u64::from(u32::MAX);
         let all = Self {
+            version,
             uuid,
             layout,
             sequence,

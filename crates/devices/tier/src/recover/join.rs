@@ -10,8 +10,8 @@ use crate::commit::home::Home;
 use crate::core::Core;
 use crate::fast::Identity;
 use crate::log::probe::Probe;
-use crate::log::record::Header;
-use crate::log::ring::{self, Found, Ring};
+use crate::log::record::Seal;
+use crate::log::ring::{self, Area, Claims, Found, Ring};
 use crate::medium::errors::from_media;
 use crate::medium::superblock::{FastState, Mark};
 use alloc::format;
@@ -45,8 +45,8 @@ struct Seen {
     found: Vec<Found>,
     /// The last record that was durable there at the checkpoint is still there.
     last_stands: bool,
-    /// The last record that its log calls durable there.
-    said_by_fast: u64,
+    /// What the records behind those say.
+    claims: Claims,
 }
 
 /// Looks through the log of the fast disk; `None` if there is none, or if it fails, and then it is
@@ -59,38 +59,39 @@ fn look(core: &Core) -> Option<Seen> {
         let is_restored = fast.is_restored();
         let mut probe = Probe::new(fast.disk());
         let mut read = |block: u64, out: &mut [u8]| probe.read(block, out);
-        let ring = (first, blocks, 0, stripe);
-        let found = if state.is_known { ring::scan(ring, state.tail, &mut read) } else { Vec::new() };
-        let last_stands = state.last.sequence > 0 && ring::stands(first, blocks, state.last, &mut read);
+        let seal = Seal::of(&core.superblock.uuid, core.superblock.version);
+        let area = Area { first, blocks, gap: 0, stripe, seal };
+        let found = if state.is_known { ring::scan(&area, state.tail, &mut read) } else { Vec::new() };
+        let last_stands = state.last.sequence > 0 && ring::stands(&area, state.last, &mut read);
         let (newest, session) = (newest_of(&found, tail.sequence), session_of(core, &found));
-        let says = |header: &Header| header.fast_durable;
         // If nobody else has what it was given, its log must have no gap.
-        let said_by_fast = if state.leans && identity.own == state.uuid {
-            let mut pieces = ring::Pieces::new(first, blocks, &mut read);
-            ring::said_durable((first, blocks), (newest, session), says, &mut |block, out| pieces.read(block, out))
+        let claims = if state.leans && identity.own == state.uuid {
+            let mut pieces = ring::Pieces::new(&area, &mut read);
+            ring::claims_behind(&area, newest, session, &mut |block, out| pieces.read(block, out))
         } else {
-            0
+            Claims::default()
         };
         probe.finish().map_err(|error| from_media("reading its log", &error))?;
-        Ok(Seen { identity, first, is_restored, found, last_stands, said_by_fast })
+        Ok(Seen { identity, first, is_restored, found, last_stands, claims })
     })
 }
 
-/// Compares the logs of both disks. `said_by_big` is the last record that the big disk's log calls
-/// durable there.
+/// Compares the logs of both disks. `claims` is what the records of the big disk behind `on_big`
+/// say.
 ///
 /// # Errors
 /// `Loss` if less is there than was promised, and that is not consented to.
-pub fn compare(core: &mut Core, on_big: &[Found], said_by_big: u64) -> Result<Joined> {
+pub fn compare(core: &mut Core, on_big: &[Found], claims: Claims) -> Result<Joined> {
     let (state, tail) = (core.superblock.fast, core.superblock.tail);
-    let Some(Seen { identity, first, is_restored, found, last_stands, said_by_fast }) = look(core) else {
+    let Some(seen) = look(core) else {
         let lost = core.disks.fast.lock().lost.clone();
         let why =
             lost.map_or_else(|| String::from("the fast disk is left away"), |why| format!("the fast disk: {why}"));
-        check_big(core, on_big, said_by_big, newest_of(on_big, tail.sequence))?;
+        check_big(core, on_big, claims.big, newest_of(on_big, tail.sequence))?;
         core.miss_fast(&why)?;
         return Ok(Joined::default());
     };
+    let Seen { identity, first, is_restored, found, last_stands, claims: claims_on_fast } = seen;
     let is_same = identity.own == state.uuid;
     // A superblock of an earlier join is one that was damaged since: the records say themselves
     // that they go on from here.
@@ -105,7 +106,7 @@ pub fn compare(core: &mut Core, on_big: &[Found], said_by_big: u64) -> Result<Jo
         let known = if state.is_attached { tail.sequence } else { state.detached_at };
         let dropped = if is_same { count_behind(&found, known) } else { 0 };
         drop_records(core, dropped, "the big disk went on without it");
-        check_big(core, on_big, said_by_big, newest_of(on_big, tail.sequence))?;
+        check_big(core, on_big, claims.big, newest_of(on_big, tail.sequence))?;
         core.miss_fast("the fast disk is not the one that took part last")?;
         return Ok(joined);
     }
@@ -123,8 +124,9 @@ pub fn compare(core: &mut Core, on_big: &[Found], said_by_big: u64) -> Result<Jo
         same = number + 1;
     }
     let newest = newest_of(on_big, tail.sequence).max(newest_of(on_fast.get(..same).unwrap_or_default(), 0));
-    check_claims(core, on_big, &on_fast, last_stands, (said_by_big, newest))?;
-    miss_records(core, said_by_fast, newest)?;
+    check_claims(core, &Logs { on_big, on_fast: &on_fast, last_stands, claims }, newest)?;
+    // What the fast disk's own log says of both.
+    miss_records(core, claims_on_fast.fast.max(claims_on_fast.big), newest)?;
     let is_earlier = identity.session < state.session && on_fast.iter().all(|it| it.header.session < state.session);
     if is_restored && on_fast.is_empty() {
         core.miss_fast("the superblocks of the fast disk are damaged, and its log is empty or damaged as well")?;
@@ -160,27 +162,35 @@ fn count_behind(found: &[Found], sequence: u64) -> u64 {
     found.iter().filter(|it| it.header.sequence > sequence).count() as u64
 }
 
+/// What both logs have behind the checkpoint.
+struct Logs<'a> {
+    on_big: &'a [Found],
+    on_fast: &'a [Found],
+    /// The last record that was durable on the fast disk at the checkpoint is still there.
+    last_stands: bool,
+    /// What the records of the big disk behind those that can be reached say.
+    claims: Claims,
+}
+
 /// Whether each disk has what the other one's records say was durable on it, and one of them the
 /// `newest` that was said to be.
-fn check_claims(
-    core: &mut Core,
-    on_big: &[Found],
-    on_fast: &[Found],
-    last_stands: bool,
-    (said_by_big, newest): (u64, u64),
-) -> Result<()> {
-    let last = core.superblock.fast.last.sequence;
+fn check_claims(core: &mut Core, logs: &Logs<'_>, newest: u64) -> Result<()> {
+    let Logs { on_big, on_fast, last_stands, mut claims } = *logs;
+    on_big.iter().for_each(|it| claims.fast = claims.fast.max(it.header.fast_durable));
+    on_fast.iter().for_each(|it| claims.big = claims.big.max(it.header.big_durable));
+    let (last, tail) = (core.superblock.fast.last.sequence, core.superblock.tail.sequence);
     let fast_has = newest_of(on_fast, if last_stands { last } else { 0 });
-    let fast_said = on_big.iter().map(|it| it.header.fast_durable).max().unwrap_or(0).max(last);
+    // Records between the last one and the checkpoint's end may have become durable there while the
+    // checkpoint was under way. They are in it, and nobody looks for them.
+    let fast_said = if claims.fast > tail { claims.fast.max(last) } else { last };
     if fast_has < fast_said {
         let text = format!(
             "the fast disk lost records it had made durable ({fast_said}, has {fast_has}): rolled back, or it lies about flushes"
         );
-        tell_lie(core, "fast-disk-lying", text);
+        report_inconsistency(core, "fast-disk-lying", text);
         miss_records(core, fast_said, newest)?;
     }
-    let big_said = on_fast.iter().map(|it| it.header.big_durable).max().unwrap_or(0);
-    check_big(core, on_big, big_said.max(said_by_big), newest)
+    check_big(core, on_big, claims.big, newest)
 }
 
 /// Whether the big disk has what was said to be durable on it, or the fast one instead of it.
@@ -190,7 +200,7 @@ fn check_big(core: &mut Core, on_big: &[Found], said: u64, newest: u64) -> Resul
         let text = format!(
             "the big disk lost records it had made durable ({said}, has {has}): damaged, rolled back, or it lies about flushes"
         );
-        tell_lie(core, "big-disk-lying", text);
+        report_inconsistency(core, "big-disk-lying", text);
         miss_records(core, said, newest)?;
     }
     Ok(())
@@ -207,7 +217,7 @@ fn miss_records(core: &mut Core, said: u64, newest: u64) -> Result<()> {
     ))
 }
 
-fn tell_lie(core: &mut Core, code: &'static str, text: String) {
+fn report_inconsistency(core: &mut Core, code: &'static str, text: String) {
     core.figures.lies += 1;
     let told = Condition::new(code, Severity::Degraded, text);
     core.reports.push(told.remedy("look at the disk and how it is connected; replace it if that happens again"));
@@ -225,20 +235,16 @@ fn drop_records(core: &mut Core, count: u64, why: &str) {
 ///
 /// # Errors
 /// `Media` of the big disk.
-pub fn attach(home: &Home<'_>, joined: &Joined) -> Result<()> {
+pub fn attach(home: &mut Home<'_>, joined: &Joined) -> Result<()> {
     let found =
         home.disks.fast.lock().get().map(|fast| {
             (fast.identity(), fast.ring(), fast.stripe_blocks(), fast.section_names(), fast.layout().clone())
         });
     let Some((identity, (first, blocks), stripe, names, division)) = found else { return Ok(()) };
-    let mut ring = Ring::new(first, blocks, joined.position, 0);
-    ring.durable = joined.last;
-    ring.align(stripe.max(1));
-    ring.mark();
-    ring.release();
+    let ring = Ring::rejoined(first, blocks, joined.position, joined.last, stripe.max(1));
     let session = {
         let (log, core) = (home.volume.log.lock(), &mut *home.volume.core.lock());
-        let tail = Mark { position: ring.position(), ..log.newest };
+        let tail = Mark { position: ring.position(), ..log.newest() };
         core.superblock.fast = FastState {
             is_attached: true,
             is_known: true,
@@ -246,7 +252,7 @@ pub fn attach(home: &Home<'_>, joined: &Joined) -> Result<()> {
             uuid: identity.own,
             session: core.superblock.session,
             tail,
-            last: ring.durable,
+            last: ring.durable(),
             detached_at: 0,
         };
         core.may_lean = false;
@@ -262,9 +268,8 @@ pub fn attach(home: &Home<'_>, joined: &Joined) -> Result<()> {
     }
     {
         let (log, core) = (&mut *home.volume.log.lock(), &mut *home.volume.core.lock());
-        log.stripe_blocks = stripe.max(1);
-        log.fast = Some(ring);
-        log.note_room(core);
+        log.attach_fast(ring, stripe.max(1));
+        core.log_room = log.fast_room();
     }
     home.notice_loss()
 }

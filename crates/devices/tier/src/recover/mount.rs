@@ -2,25 +2,27 @@
 
 use crate::commit::Volume;
 use crate::content::pending::Pending;
-use crate::content::tails::Tails;
-use crate::core::{Core, Figures, Group, Need};
+use crate::content::tail_cache::TailCache;
+use crate::core::{Core, Figures};
 use crate::device::options::{FormatOptions, MountOptions};
 use crate::disks::Disks;
-use crate::disks::slot::FastSlot;
+use crate::disks::fast_disk::FastDisk;
 use crate::fast::Fast;
 use crate::index::ahead::NodeReader;
-use crate::index::node::Space as Part;
+use crate::index::node::KeySpace;
 use crate::index::tree::{Tree, Visited};
 use crate::log::Log;
 use crate::log::change::take_transaction;
+use crate::log::group::Group;
+use crate::log::need::Need;
 use crate::log::probe::Probe;
-use crate::log::record::{HEADER_BYTES, Header};
-use crate::log::ring::{self, Found, Ring};
+use crate::log::record::{HEADER_BYTES, Seal};
+use crate::log::ring::{self, Area, Claims, Found, Ring};
 use crate::medium::errors::{damaged, from_media, invalid};
 use crate::medium::layout::{BLOCK, BLOCK_BYTES, Layout};
 use crate::medium::superblock::{FastState, Mark, Superblock, VERSION};
 use crate::recover::join::{self, Joined};
-use crate::recover::salvage::Salvaged;
+use crate::recover::salvaged::Salvaged;
 use crate::space::Space;
 use crate::space::bitmap::Bitmap;
 use crate::space::extent::Extent;
@@ -42,6 +44,7 @@ pub fn format_big(big: &mut dyn BlockDev, options: &FormatOptions) -> Result<()>
     let layout = Layout::new(big.bytes(), options.log_bytes, options.log_gap_bytes)?;
     let mut bitmap = Bitmap::new(&layout);
     let superblock = Superblock {
+        version: VERSION,
         uuid: options.uuid,
         layout,
         sequence: 1,
@@ -60,7 +63,7 @@ pub fn format_big(big: &mut dyn BlockDev, options: &FormatOptions) -> Result<()>
         division: None,
         is_closed: true,
     };
-    let pages = bitmap.settle(superblock.checkpoint)?;
+    let pages = bitmap.checkpoint_pages(superblock.checkpoint)?;
     let superblock = Superblock { bitmap_digest: bitmap.digest(), ..superblock };
     let failed =
         |error: onode_media::Error| crate::medium::errors::from_media("making a volume on the big disk", &error);
@@ -73,18 +76,10 @@ pub fn format_big(big: &mut dyn BlockDev, options: &FormatOptions) -> Result<()>
     let bytes = superblock.encode();
     big.write_at(0, &bytes, IoTag::Anchor).map_err(failed)?;
     big.write_at(BLOCK, &bytes, IoTag::Anchor).map_err(failed)?;
-    if let Some(far) = far_copy(big.bytes(), &layout) {
+    if let Some(far) = layout.far_copy(big.bytes()) {
         big.write_at(far * BLOCK, &bytes, IoTag::Anchor).map_err(failed)?;
     }
     big.flush().map_err(failed)
-}
-
-/// Where the copy of the superblock lies that is far from the others: at the end of the disk, if
-/// the volume leaves that free.
-#[must_use]
-pub const fn far_copy(bytes: u64, layout: &Layout) -> Option<u64> {
-    let blocks = bytes / BLOCK;
-    if blocks > layout.blocks { Some(blocks - 1) } else { None }
 }
 
 /// The newest sound superblock of a big disk, and the block it lies in. The one at the end counts
@@ -109,7 +104,7 @@ pub fn read_superblock(big: &mut dyn BlockDev) -> Result<(Superblock, u64)> {
         {
             continue;
         }
-        let one = Superblock::decode(&bytes).filter(|one| !is_far || far_copy(big.bytes(), &one.layout) == Some(block));
+        let one = Superblock::decode(&bytes).filter(|one| !is_far || one.layout.far_copy(big.bytes()) == Some(block));
         if !is_far || one.is_some() {
             is_newer |= Superblock::is_of_another_version(&bytes);
             version = version.or(Superblock::version_of(&bytes));
@@ -126,7 +121,9 @@ pub fn read_superblock(big: &mut dyn BlockDev) -> Result<(Superblock, u64)> {
             Err(damaged(format!("the big disk was cut short: {have} bytes of {want}")))
         }
         (Some(found), _) => Ok(found),
-        (None, Some(VERSION)) => Err(damaged("all superblocks of the big disk are damaged")),
+        (None, Some(version)) if Superblock::is_known(version) => {
+            Err(damaged("all superblocks of the big disk are damaged"))
+        }
         (None, Some(version)) => {
             let detail = format!("format {version} of tier is not known to this version ({VERSION})");
             Err(Error::new(ErrorKind::NotSupported, detail))
@@ -147,7 +144,7 @@ fn no_volume(big: &mut dyn BlockDev) -> String {
 ///
 /// # Errors
 /// `Invalid`, `Corrupt`, `Media`.
-pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions) -> Result<Volume> {
+pub fn mount(mut big: Box<dyn BlockDev>, fast: FastDisk, options: &MountOptions) -> Result<Volume> {
     let superblock = read_superblock(&mut *big)?;
     let disks = Arc::new(Disks::new(big, fast));
     let mut core = open(disks, superblock, options)?;
@@ -156,14 +153,15 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions)
     let layout = core.io.layout;
     let position = on_big.last().map_or(core.superblock.tail.position, |it| it.next);
     let ring = Ring::new(layout.ring_first(), layout.ring_blocks, position, layout.ring_gap);
-    let said = said_by_big(&core, &on_big)?;
-    let joined = join::compare(&mut core, &on_big, said)?;
+    let claims = claims_on_big(&core, &on_big)?;
+    let joined = join::compare(&mut core, &on_big, claims)?;
     core.figures.recovered_from_fast = joined.records.len().saturating_sub(on_big.len()) as u64;
     let newest = replay(&mut core, &on_big, &joined)?;
     core.io.tag = IoTag::Index;
+    let seal = Seal::of(&core.superblock.uuid, VERSION);
     if options.read_only {
         core.read_only = Some(String::from("mounted read-only"));
-        let log = Log::new(ring, core.superblock.session, newest, options.either_bytes);
+        let log = Log::new(ring, core.superblock.session, seal, newest, options.either_bytes);
         return Ok(Volume::new(log, core));
     }
     core.superblock.session = core.superblock.session.max(joined.session) + 1;
@@ -173,17 +171,21 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastSlot, options: &MountOptions)
         core.superblock.fast.detached_at = newest.sequence;
     }
     core.superblock.is_closed = false;
+    if !core.is_dirty {
+        // No record of an earlier format is behind the checkpoint.
+        core.superblock.version = VERSION;
+    }
     // What was read may still be in the disk's cache, if only the program ended and not the power.
     core.disks.flush()?;
-    let log = Log::new(ring, core.superblock.session, newest, options.either_bytes);
+    let log = Log::new(ring, core.superblock.session, seal, newest, options.either_bytes);
     let is_dirty = core.is_dirty;
     let volume = Volume::new(log, core);
-    let home = volume.home();
+    let mut home = volume.home();
     home.reopen()?;
     if is_dirty {
         home.checkpoint()?;
     }
-    join::attach(&home, &joined)?;
+    join::attach(&mut home, &joined)?;
     drop(home);
     Ok(volume)
 }
@@ -234,19 +236,19 @@ fn open(
         io,
         space: Space::new(bitmap, layout),
         pending: Pending::default(),
-        tails: Tails::default(),
+        tails: TailCache::default(),
         group: Group::default(),
         commits: 0,
         need: Need::default(),
         unsynced: Need::default(),
         prefetched: BTreeMap::new(),
+        content_miss: None,
         is_open: false,
         may_lean: false,
         read_only: None,
         reports: Vec::new(),
         log_room: 0,
         clock: None,
-        finder: None,
         salvaged: Salvaged::default(),
         is_dirty: false,
         figures: Figures::default(),
@@ -288,7 +290,7 @@ fn rebuild_bitmap(core: &mut Core) -> Result<()> {
     core.tree.visit(&mut core.io, &mut |visited| {
         let (first, count) = match visited {
             Visited::Node(block) => (block, 1),
-            Visited::Entry(key, value) if key.space == Part::Extent => {
+            Visited::Entry(key, value) if key.space == KeySpace::Extent => {
                 let extent = Extent::decode(value).ok_or_else(|| damaged("an extent is damaged"))?;
                 (extent.block, extent.blocks())
             }
@@ -301,11 +303,17 @@ fn rebuild_bitmap(core: &mut Core) -> Result<()> {
     })
 }
 
+/// The log of the big disk.
+fn area_of(superblock: &Superblock) -> Area {
+    let layout = superblock.layout;
+    let seal = Seal::of(&superblock.uuid, superblock.version);
+    Area { first: layout.ring_first(), blocks: layout.ring_blocks, gap: layout.ring_gap, stripe: 1, seal }
+}
+
 /// The records of the big disk behind the checkpoint.
 fn scan_big(core: &Core) -> Result<Vec<Found>> {
-    let layout = core.io.layout;
-    let ring = (layout.ring_first(), layout.ring_blocks, layout.ring_gap, 1);
-    search_big(core, |read| ring::scan(ring, core.superblock.tail, read))
+    let area = area_of(&core.superblock);
+    search_big(core, |read| ring::scan(&area, core.superblock.tail, read))
 }
 
 /// Reads blocks; false if they show nothing.
@@ -321,17 +329,15 @@ fn search_big<T>(core: &Core, find: impl FnOnce(&mut ReadBlock<'_>) -> T) -> Res
     Ok(found)
 }
 
-/// The last record that the big disk's own log calls durable on it.
-fn said_by_big(core: &Core, on_big: &[Found]) -> Result<u64> {
+/// What the records of the big disk behind the last one that can be reached say.
+fn claims_on_big(core: &Core, on_big: &[Found]) -> Result<Claims> {
     let newest = on_big.last().map_or(core.superblock.tail.sequence, |it| it.header.sequence);
-    let layout = core.io.layout;
-    let ring = (layout.ring_first(), layout.ring_blocks);
+    let area = area_of(&core.superblock);
     let session = join::session_of(core, on_big);
-    let says = |header: &Header| header.big_durable;
     search_big(core, |read| {
         // It is looked through at every mount.
-        let mut pieces = ring::Pieces::new(ring.0, ring.1, read);
-        ring::said_durable(ring, (newest, session), says, &mut |block, out| pieces.read(block, out))
+        let mut pieces = ring::Pieces::new(&area, read);
+        ring::claims_behind(&area, newest, session, &mut |block, out| pieces.read(block, out))
     })
 }
 

@@ -7,39 +7,19 @@
 
 use crate::core::Core;
 use crate::device::TierDevice;
-use crate::index::node::{Key, Space as Part};
+use crate::index::node::{Key, KeySpace};
 use crate::index::onode::Onode;
 use crate::index::tree::Visited;
 use crate::log::change::Change;
 use crate::medium::layout::{BLOCK, Layout};
+use crate::recover::salvaged::Salvaged;
 use crate::space::Space;
 use crate::space::bitmap::Bitmap;
 use crate::space::extent::Extent;
-use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use onode_object::{Error, ErrorKind, ObjectId, Result};
-
-/// What a mount went on without.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Salvaged {
-    /// What was done, one line each, in order.
-    pub actions: Vec<String>,
-    /// Objects that may have lost something and are still there, or that are gone although
-    /// something names them.
-    pub losers: BTreeSet<ObjectId>,
-    /// Something was lost, and not only counted wrongly.
-    pub is_loss: bool,
-}
-
-impl Salvaged {
-    fn lose(&mut self, object: ObjectId, action: String) {
-        self.losers.insert(object);
-        self.is_loss = true;
-        self.actions.push(action);
-    }
-}
 
 impl TierDevice {
     /// What was dropped because it is damaged, if the mount was asked to.
@@ -78,14 +58,14 @@ impl Survey {
             self.current = Current { id: key.object, ..Current::default() };
         }
         match key.space {
-            Part::Onode => match Onode::decode(value) {
+            KeySpace::Onode => match Onode::decode(value) {
                 Some(onode) => {
                     self.current.onode = Some(onode);
                     self.objects += 1;
                 }
                 None => self.unsound.push((*key, "its onode")),
             },
-            Part::Extent => {
+            KeySpace::Extent => {
                 let extent = Extent::decode(value).filter(|it| layout.holds(it.block, it.blocks()));
                 let Some(extent) = extent.filter(|_| key.index >= self.current.end) else {
                     return self.unsound.push((*key, "an extent"));
@@ -97,7 +77,7 @@ impl Survey {
                 self.current.end = key.index.saturating_add(extent.blocks());
                 self.current.blocks += extent.blocks();
             }
-            Part::Inline | Part::Attribute => {}
+            KeySpace::Inline | KeySpace::Attribute => {}
         }
     }
 
@@ -172,7 +152,7 @@ impl Core {
 
     /// Takes everything of an object out of the tree.
     fn drop_entries(&mut self, object: u64) -> Result<()> {
-        while let Some((key, _)) = self.tree.next(&mut self.io, &Key::of(object, Part::Onode))? {
+        while let Some((key, _)) = self.tree.next(&mut self.io, &Key::of(object, KeySpace::Onode))? {
             if key.object != object {
                 break;
             }
@@ -188,7 +168,7 @@ impl Core {
         self.tree.visit(&mut self.io, &mut |visited| {
             match visited {
                 Visited::Node(block) => _ = bitmap.take(block, 1),
-                Visited::Entry(key, value) if key.space == Part::Extent => {
+                Visited::Entry(key, value) if key.space == KeySpace::Extent => {
                     if let Some(extent) = Extent::decode(value) {
                         bitmap.take(extent.block, extent.blocks());
                     }

@@ -149,7 +149,7 @@ impl Bitmap {
     ///
     /// # Errors
     /// `Bug` if a page that changed is not there: the next mount would take it for unchanged.
-    pub fn settle(&mut self, checkpoint: u64) -> Result<Vec<(u64, u8, Vec<u8>)>> {
+    pub fn checkpoint_pages(&mut self, checkpoint: u64) -> Result<Vec<(u64, u8, Vec<u8>)>> {
         let dirty = core::mem::take(&mut self.dirty);
         let mut out = Vec::with_capacity(dirty.len());
         for page in dirty {

@@ -3,9 +3,9 @@
 use crate::content::plan::Source;
 use crate::core::Core;
 use crate::device::TierDevice;
-use crate::disks::wanted::Wanted;
+use crate::disks::read_plan::PlannedRun;
 use crate::fast::Piece;
-use crate::index::node::{Key, Space as Part};
+use crate::index::node::{Key, KeySpace};
 use crate::medium::layout::BLOCK;
 use alloc::vec;
 use onode_object::powers::{Scrub, ScrubReport};
@@ -22,7 +22,7 @@ impl Scrub for TierDevice {
             let Some(start) = next else { break };
             let mut core = self.volume.core.lock();
             let core = &mut *core;
-            let found = core.tree.next(&mut core.io, &Key::of(start, Part::Onode))?;
+            let found = core.tree.next(&mut core.io, &Key::of(start, KeySpace::Onode))?;
             let Some(object) = found.map(|(key, _)| ObjectId(key.object)) else {
                 return Ok(report);
             };
@@ -49,7 +49,7 @@ fn scrub_copies(core: &mut Core, object: ObjectId) -> Result<()> {
         let piece = Piece { block, born, blocks, object: object.0, index, class: 0 };
         let mut slot = core.disks.fast.lock();
         if slot.get().is_some_and(|fast| fast.copied(&piece) > 0) {
-            slot.read(&mut [Wanted::new(index, extent)]);
+            slot.read(&mut [PlannedRun::new(index, extent)]);
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 
 use crate::core::Core;
 use crate::device::TierDevice;
-use crate::index::node::Space as Part;
+use crate::index::node::KeySpace;
 use crate::index::onode::Onode;
 use crate::index::tree::Visited;
 use crate::medium::errors::damaged;
@@ -76,11 +76,11 @@ impl Core {
                 object = Object { id: key.object, ..Object::default() };
             }
             match key.space {
-                Part::Onode => {
+                KeySpace::Onode => {
                     let onode = Onode::decode(value).ok_or_else(|| damaged(format!("the onode of {id} is damaged")))?;
                     object.onode = Some(onode);
                 }
-                Part::Extent => {
+                KeySpace::Extent => {
                     let extent =
                         Extent::decode(value).ok_or_else(|| damaged(format!("an extent of {id} is damaged")))?;
                     let end = key.index.saturating_add(extent.blocks());
@@ -90,7 +90,7 @@ impl Core {
                     (object.end, object.blocks) = (end, object.blocks + extent.blocks());
                     mark(extent.block, extent.blocks())?;
                 }
-                Part::Inline | Part::Attribute => {}
+                KeySpace::Inline | KeySpace::Attribute => {}
             }
             Ok(())
         })?;

@@ -1,7 +1,7 @@
 //! The tree against a map, with a store of blocks that goes from checkpoint to checkpoint.
 
 use super::*;
-use crate::index::node::Space;
+use crate::index::node::KeySpace;
 use onode_base::Prng;
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ impl ReadNodes for Store {
     }
 }
 
-fn settle(tree: &mut Tree, store: &mut Store) {
+fn write_changed(tree: &mut Tree, store: &mut Store) {
     for freed in tree.take_freed() {
         assert!(store.blocks.remove(&freed).is_some(), "block {freed} was given up twice");
     }
     let next = &mut store.next;
     let written = tree
-        .settle(&mut || {
+        .write_changed(&mut || {
             *next += 1;
             Ok(*next)
         })
@@ -45,7 +45,7 @@ fn any_history_equals_that_of_a_map() {
     let mut prng = Prng::new(11);
     for round in 0..40_000u64 {
         let grows = (round / 8_000).is_multiple_of(2);
-        let key = Key { object: prng.below(300), space: Space::Attribute, kind: 0, index: prng.below(40) };
+        let key = Key { object: prng.below(300), space: KeySpace::Attribute, kind: 0, index: prng.below(40) };
         if prng.chance(if grows { 8 } else { 2 }, 10) {
             let value = alloc::vec![round as u8; prng.below(if round % 50 == 0 { 1000 } else { 90 }) as usize];
             tree.put(&mut store, key, value.clone()).unwrap();
@@ -58,7 +58,7 @@ fn any_history_equals_that_of_a_map() {
         let next = map.range(key..).next().map(|(key, value)| (*key, &value[..]));
         assert_eq!(tree.next(&mut store, &key).unwrap(), next);
         if round % 700 == 0 {
-            settle(&mut tree, &mut store);
+            write_changed(&mut tree, &mut store);
             tree.evict(if round % 1400 == 0 { 3 } else { 0 });
             let (root, crc) = tree.root();
             if round % 2100 == 0 {
@@ -69,7 +69,7 @@ fn any_history_equals_that_of_a_map() {
     for key in map.keys() {
         assert!(tree.remove(&mut store, key).unwrap());
     }
-    settle(&mut tree, &mut store);
+    write_changed(&mut tree, &mut store);
     assert_eq!((tree.root(), tree.counts().nodes, store.blocks.len()), ((0, 0), 0, 0));
 }
 
@@ -79,7 +79,7 @@ fn entries_in_order_fill_their_nodes() {
     let mut store = Store { layout, blocks: BTreeMap::new(), next: layout.first_free() };
     let mut tree = Tree::at(0, 0, 0);
     for object in 0..5_000 {
-        tree.put(&mut store, Key::of(object, Space::Onode), alloc::vec![1; 80]).unwrap();
+        tree.put(&mut store, Key::of(object, KeySpace::Onode), alloc::vec![1; 80]).unwrap();
     }
     // 100 bytes an entry.
     assert!(tree.counts().nodes <= 5_000 / 40 + 6, "{:?}", tree.counts());
@@ -114,7 +114,7 @@ fn a_node_that_is_not_there_is_not_written_as_nothing() {
         tree
     };
     let mut tree = tree_of(alloc::vec![changed(1, None), changed(2, Some(Box::new(leaf(0))))]);
-    assert_eq!(tree.settle(&mut || Ok(9)).unwrap_err().kind, ErrorKind::Bug);
+    assert_eq!(tree.write_changed(&mut || Ok(9)).unwrap_err().kind, ErrorKind::Bug);
     // Leaves and what is none do not become one node.
     let mut tree = tree_of(alloc::vec![changed(1, Some(Box::new(leaf(0)))), changed(2, Some(Box::new(leaf(1))))]);
     assert_eq!(tree.pack().unwrap_err().kind, ErrorKind::Bug);

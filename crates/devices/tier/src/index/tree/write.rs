@@ -20,10 +20,10 @@ impl Tree {
     ///
     /// # Errors
     /// Those of `allocate`.
-    pub fn settle(&mut self, allocate: &mut dyn FnMut() -> Result<u64>) -> Result<Vec<(u64, Vec<u8>)>> {
+    pub fn write_changed(&mut self, allocate: &mut dyn FnMut() -> Result<u64>) -> Result<Vec<(u64, Vec<u8>)>> {
         let mut out = Vec::new();
         if let Some(root) = self.root.as_mut() {
-            settle(root, allocate, &mut out)?;
+            write_changed(root, allocate, &mut out)?;
         }
         self.counts.dirty = 0;
         Ok(out)
@@ -44,7 +44,11 @@ impl Tree {
     }
 }
 
-fn settle(child: &mut Child, allocate: &mut dyn FnMut() -> Result<u64>, out: &mut Vec<(u64, Vec<u8>)>) -> Result<()> {
+fn write_changed(
+    child: &mut Child,
+    allocate: &mut dyn FnMut() -> Result<u64>,
+    out: &mut Vec<(u64, Vec<u8>)>,
+) -> Result<()> {
     if child.block != 0 {
         return Ok(());
     }
@@ -52,7 +56,7 @@ fn settle(child: &mut Child, allocate: &mut dyn FnMut() -> Result<u64>, out: &mu
     let node = child.node.as_mut().ok_or_else(|| bug("a node that changed is not in memory"))?;
     if let Items::Inner(items) = &mut node.items {
         for (_, below) in items {
-            settle(below, allocate, out)?;
+            write_changed(below, allocate, out)?;
         }
     }
     let bytes = node.encode();

@@ -1,5 +1,4 @@
-//! Stored blocks that somebody wants, from one disk or the other, in requests that do not wait for
-//! one another.
+//! A batched read: runs of stored blocks on either disk, in requests that do not wait for one another.
 
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
 use crate::space::extent::Extent;
@@ -11,7 +10,7 @@ use onode_base::planted::{Bug, is_planted};
 use onode_media::{BlockDev, IoTag};
 
 /// Blocks in a row of an object, and what was found of them.
-pub struct Wanted {
+pub struct PlannedRun {
     /// The first block of the object.
     pub at: u64,
     /// Where they lie on the big disk, and their checksums.
@@ -24,7 +23,7 @@ pub struct Wanted {
 
 /// Some of the blocks of the `which`th that is wanted, in a row on a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct RunPart {
     /// Its number.
     pub which: usize,
     /// The first block, counted from the beginning of what is wanted.
@@ -35,7 +34,7 @@ pub struct Part {
     pub block: u64,
 }
 
-impl Part {
+impl RunPart {
     /// The blocks, counted from the beginning of what is wanted.
     #[must_use]
     pub const fn blocks(&self) -> Range<usize> {
@@ -54,7 +53,7 @@ impl Part {
     }
 }
 
-impl Wanted {
+impl PlannedRun {
     /// The blocks of an extent, which begin at block `at` of the object.
     #[must_use]
     pub fn new(at: u64, extent: Extent) -> Self {
@@ -85,10 +84,10 @@ impl Wanted {
 
     /// What is missing, in rows on the big disk.
     #[must_use]
-    pub fn missing(&self, which: usize) -> Vec<Part> {
-        let mut parts: Vec<Part> = Vec::new();
+    pub fn missing(&self, which: usize) -> Vec<RunPart> {
+        let mut parts: Vec<RunPart> = Vec::new();
         for (from, _) in self.is_there.iter().enumerate().filter(|(_, is_there)| !**is_there) {
-            let next = Part { which, from, count: 1, block: self.extent.block + from as u64 };
+            let next = RunPart { which, from, count: 1, block: self.extent.block + from as u64 };
             if !parts.last_mut().is_some_and(|last| last.goes_on(&next)) {
                 parts.push(next);
             }
@@ -99,7 +98,12 @@ impl Wanted {
 
 /// Reads parts, which are in the order of what is wanted, all at once. Returns the blocks that
 /// could not be read, each as its number among those wanted and within.
-pub fn read_parts(disk: &mut dyn BlockDev, wanted: &mut [Wanted], parts: &[Part], tag: IoTag) -> Vec<(usize, usize)> {
+pub fn read_runs(
+    disk: &mut dyn BlockDev,
+    wanted: &mut [PlannedRun],
+    parts: &[RunPart],
+    tag: IoTag,
+) -> Vec<(usize, usize)> {
     let mut reads = Vec::new();
     let mut next = parts.iter().peekable();
     for (which, it) in wanted.iter_mut().enumerate() {
@@ -141,9 +145,9 @@ mod tests {
         disk
     }
 
-    fn of(block: u64, blocks: u64) -> Wanted {
+    fn of(block: u64, blocks: u64) -> PlannedRun {
         let content: Vec<u8> = (block..block + blocks).flat_map(|block| [block as u8; BLOCK_BYTES]).collect();
-        Wanted::new(0, Extent::of(block, 1, &content))
+        PlannedRun::new(0, Extent::of(block, 1, &content))
     }
 
     #[test]
@@ -151,11 +155,11 @@ mod tests {
         let mut disk = filled();
         let mut wanted = [of(10, 4), of(30, 8)];
         wanted[1].is_there[3] = true;
-        let parts: Vec<Part> = wanted.iter().enumerate().flat_map(|(which, it)| it.missing(which)).collect();
+        let parts: Vec<RunPart> = wanted.iter().enumerate().flat_map(|(which, it)| it.missing(which)).collect();
         let rows: Vec<(usize, usize, usize, u64)> =
             parts.iter().map(|part| (part.which, part.from, part.count, part.block)).collect();
         assert_eq!(rows, [(0, 0, 4, 10), (1, 0, 3, 30), (1, 4, 4, 34)]);
-        assert_eq!(read_parts(&mut disk, &mut wanted, &parts, IoTag::Data), []);
+        assert_eq!(read_runs(&mut disk, &mut wanted, &parts, IoTag::Data), []);
         assert!((0..4).all(|number| wanted[0].verify(number)));
         assert!((0..8).all(|number| wanted[1].verify(number) == (number != 3)));
     }
@@ -165,8 +169,8 @@ mod tests {
         let mut disk = filled();
         disk.make_unreadable(12 * BLOCK);
         let mut wanted = [of(10, 4), of(30, 2)];
-        let parts: Vec<Part> = wanted.iter().enumerate().flat_map(|(which, it)| it.missing(which)).collect();
-        assert_eq!(read_parts(&mut disk, &mut wanted, &parts, IoTag::Data), [(0, 2)]);
+        let parts: Vec<RunPart> = wanted.iter().enumerate().flat_map(|(which, it)| it.missing(which)).collect();
+        assert_eq!(read_runs(&mut disk, &mut wanted, &parts, IoTag::Data), [(0, 2)]);
         assert!([0, 1, 3].into_iter().all(|number| wanted[0].verify(number)));
         assert!((0..2).all(|number| wanted[1].verify(number)));
     }

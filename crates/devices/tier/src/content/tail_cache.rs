@@ -1,4 +1,4 @@
-//! The last blocks of what went home lately: who appends to a file within a block need not read it.
+//! Cache of partly filled last blocks, so that an append does not read before it writes.
 //!
 //! What it keeps true: an entry is the content of a block that is in use, of the birth that it is
 //! asked for with. It goes when the block is given up, and the oldest go when there are too many.
@@ -17,7 +17,7 @@ struct Tail {
 
 /// Such blocks, by their place on the big disk.
 #[derive(Debug, Default)]
-pub struct Tails {
+pub struct TailCache {
     blocks: BTreeMap<u64, Tail>,
     /// The same by when they came.
     turns: BTreeMap<u64, u64>,
@@ -25,7 +25,7 @@ pub struct Tails {
     bytes: u64,
 }
 
-impl Tails {
+impl TailCache {
     /// Bytes of memory.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
@@ -70,13 +70,13 @@ impl Tails {
 
 #[cfg(test)]
 mod tests {
-    use super::Tails;
+    use super::TailCache;
     use crate::medium::layout::BLOCK_BYTES;
     use alloc::vec;
 
     #[test]
     fn the_oldest_go_and_what_was_given_up_is_gone() {
-        let mut tails = Tails::default();
+        let mut tails = TailCache::default();
         let mut content = vec![7; 1000];
         content.resize(BLOCK_BYTES, 0);
         for block in 0..10 {

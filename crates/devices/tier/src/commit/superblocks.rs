@@ -7,7 +7,6 @@
 //! it is durable.
 
 use crate::commit::home::Home;
-use crate::recover::mount::far_copy;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::Result;
@@ -33,7 +32,7 @@ impl Home<'_> {
         self.write_superblock()?;
         let (far, bytes) = {
             let core = self.volume.core.lock();
-            (far_copy(self.disks.big_bytes, &core.io.layout), core.superblock.encode())
+            (core.io.layout.far_copy(self.disks.big_bytes), core.superblock.encode())
         };
         match far {
             Some(far) => {

@@ -1,9 +1,9 @@
-//! The place of the fast disk: it is there, or it is away for a reason.
+//! The fast disk: attached, or lost for a reason.
 //!
-//! Whatever fails on the fast disk makes it away. Nothing depends on it: the big disk has
-//! everything.
+//! Whatever fails on the fast disk makes it lost. What it keeps true: nothing depends on it but what
+//! its log alone has, for the big disk has everything else.
 
-use crate::disks::wanted::{Part, Wanted, read_parts};
+use crate::disks::read_plan::{PlannedRun, RunPart, read_runs};
 use crate::fast::{Fast, Piece};
 use crate::medium::layout::BLOCK_BYTES;
 use alloc::format;
@@ -19,7 +19,7 @@ const MOST_MISMATCHES: u32 = 64;
 
 /// The fast disk, if there is one.
 #[derive(Default)]
-pub struct FastSlot {
+pub struct FastDisk {
     fast: Option<Fast>,
     /// Why it is away, if it was there in this session.
     pub lost: Option<String>,
@@ -29,7 +29,7 @@ pub struct FastSlot {
     new_mismatches: u32,
 }
 
-impl FastSlot {
+impl FastDisk {
     /// The fast disk takes its place.
     #[must_use]
     pub const fn of(fast: Fast) -> Self {
@@ -66,9 +66,9 @@ impl FastSlot {
 
     /// Reads what it has of all that is wanted at once, and notes of each block whether it is there
     /// and right.
-    pub fn read(&mut self, wanted: &mut [Wanted]) {
+    pub fn read(&mut self, wanted: &mut [PlannedRun]) {
         let Some(fast) = self.fast.as_mut() else { return };
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<RunPart> = Vec::new();
         for (which, it) in wanted.iter_mut().enumerate() {
             let mut from = 0;
             while from < it.is_there.len() {
@@ -76,7 +76,7 @@ impl FastSlot {
                 let mut count = 1;
                 if let Some((place, blocks)) = fast.lookup(block, born) {
                     count = (blocks as usize).clamp(1, it.is_there.len() - from);
-                    let part = Part { which, from, count, block: place };
+                    let part = RunPart { which, from, count, block: place };
                     if !parts.last_mut().is_some_and(|last| last.goes_on(&part)) {
                         parts.push(part);
                     }
@@ -86,7 +86,7 @@ impl FastSlot {
                 from += count;
             }
         }
-        let unread = read_parts(fast.disk(), wanted, &parts, IoTag::Data);
+        let unread = read_runs(fast.disk(), wanted, &parts, IoTag::Data);
         for part in parts {
             let Some(it) = wanted.get_mut(part.which) else { continue };
             for number in part.blocks() {

@@ -12,12 +12,12 @@ use crate::commit::Volume;
 use crate::content::plan::{Found, ReadPlan, Source};
 use crate::core::{Core, Prefetched};
 use crate::disks::Disks;
+use crate::index::ahead::NodeMiss;
 use crate::medium::layout::BLOCK_BYTES;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use onode_media::IoTag;
-use onode_object::{Error, ErrorKind, Result};
+use onode_object::Result;
 
 /// Walks of one request that end for want of something; then it goes on under the lock. Others may
 /// drop from memory what it read, for ever.
@@ -31,29 +31,10 @@ pub enum Miss {
     Content(ReadPlan),
 }
 
-/// A node that is lacking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NodeMiss {
-    /// Its block.
-    pub block: u64,
-    /// Its checksum.
-    pub crc: u32,
-    /// Blocks that are read, with those behind it.
-    pub count: u64,
-    /// What the read counts as.
-    pub tag: IoTag,
-}
-
 /// What was read of it.
 enum Read {
     Nodes(NodeMiss, Option<Vec<u8>>),
     Content(ReadPlan, Result<Found>),
-}
-
-/// The walk has to begin anew.
-#[must_use]
-pub fn lacks() -> Error {
-    Error::new(ErrorKind::Busy, "something has to be read first")
 }
 
 impl Miss {
@@ -92,7 +73,7 @@ impl Volume {
             core.io.can_miss = true;
             let done = act(&mut core, &given);
             core.io.can_miss = false;
-            let Some(miss) = core.io.miss.take() else { return done.map_err(|error| core.fail_if_bug(error)) };
+            let Some(miss) = core.take_miss() else { return done.map_err(|error| core.fail_if_bug(error)) };
             let (disks, copies) = (Arc::clone(&core.disks), !core.options.read_only);
             drop(core);
             let read = miss.read(&disks, copies);
@@ -107,6 +88,12 @@ impl Volume {
 }
 
 impl Core {
+    /// What the walk that ended was lacking; `None` if it was something else that ended it.
+    fn take_miss(&mut self) -> Option<Miss> {
+        let content = self.content_miss.take().map(Miss::Content);
+        self.io.miss.take().map(Miss::Nodes).or(content)
+    }
+
     /// Takes over what was read; false if it is not what it should be.
     fn take_read(&mut self, read: Read, given: &mut Prefetched) -> bool {
         match read {

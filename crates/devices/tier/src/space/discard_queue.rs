@@ -1,4 +1,4 @@
-//! Blocks that a disk holds and nobody needs any more, of which it was not told yet.
+//! The discard queue: freed blocks whose discard was not issued yet.
 //!
 //! What it keeps true: a block is in it only as long as nobody may rely on what it holds. Runs that
 //! meet become one, so that the disk is told of few and long ones, a few at a time; what is handed
@@ -7,6 +7,10 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+/// Requests at a checkpoint.
+pub const AT_ONCE: u32 = 32;
+/// Requests at the end of a session.
+pub const AT_CLOSE: u32 = 4096;
 /// Runs that are kept in mind. The disk is not told of what is too much.
 const MOST_RUNS: usize = 1 << 16;
 /// Blocks that the disk is told of in one request.
@@ -14,7 +18,7 @@ const MOST_BLOCKS: u64 = 64 << 8;
 
 /// The runs, and what the disk was told.
 #[derive(Debug, Default)]
-pub struct Unneeded {
+pub struct DiscardQueue {
     runs: BTreeMap<u64, u64>,
     /// Requests so far.
     pub requests: u64,
@@ -22,7 +26,7 @@ pub struct Unneeded {
     pub blocks: u64,
 }
 
-impl Unneeded {
+impl DiscardQueue {
     /// Nobody needs these blocks any more.
     pub fn add(&mut self, first: u64, count: u64) {
         let (mut first, mut end) = (first, first + count);
@@ -92,7 +96,7 @@ mod tests {
 
     #[test]
     fn runs_that_meet_are_told_as_one() {
-        let mut unneeded = Unneeded::default();
+        let mut unneeded = DiscardQueue::default();
         for (first, count) in [(10, 5), (20, 5), (15, 5), (40, 1), (30, 2)] {
             unneeded.add(first, count);
         }
@@ -106,7 +110,7 @@ mod tests {
     fn what_is_told_is_what_was_given_up_and_not_handed_out() {
         let mut prng = Prng::new(7);
         for _ in 0..200 {
-            let mut unneeded = Unneeded::default();
+            let mut unneeded = DiscardQueue::default();
             let mut wanted = [false; 128];
             for _ in 0..40 {
                 let first = prng.below(120);

@@ -6,7 +6,7 @@
 use crate::core::Core;
 use crate::device::options::NewFast;
 use crate::device::{TierDevice, open_fast};
-use crate::disks::slot::FastSlot;
+use crate::disks::fast_disk::FastDisk;
 use crate::fast::{Fast, FastOptions, Identity};
 use crate::medium::errors::invalid;
 use crate::recover::join::{self, Joined};
@@ -53,7 +53,7 @@ impl Attach for TierDevice {
 impl TierDevice {
     /// Says who finds the fast disk when it is to take part again.
     pub fn set_finder(&self, finder: Arc<dyn FindFast>) {
-        self.volume.core.lock().finder = Some(finder);
+        *self.finder.lock() = Some(finder);
     }
 
     /// The fast disk that the finder knows takes part from now on.
@@ -61,15 +61,16 @@ impl TierDevice {
     /// # Errors
     /// As [`attach_fast`](Self::attach_fast); `NotSupported` without a finder.
     pub(crate) fn attach_found(&self, empty: bool) -> Result<()> {
-        let (finder, before) = {
+        let before = {
             let core = self.volume.core.lock();
             core.check_writable()?;
             if core.disks.fast.lock().is_there() {
                 return Err(invalid("there is a fast disk already"));
             }
-            (core.finder.clone(), core.superblock.division.as_ref().map(FastOptions::of))
+            core.superblock.division.as_ref().map(FastOptions::of)
         };
         let why = "nobody knows where the fast disk is";
+        let finder = self.finder.lock().clone();
         let finder = finder.ok_or_else(|| Error::new(ErrorKind::NotSupported, why))?;
         if empty { self.attach_new_fast(finder.empty(before)?) } else { self.attach_fast(finder.known()?) }
     }
@@ -80,7 +81,7 @@ impl TierDevice {
     /// # Errors
     /// `Invalid` if there is none; `Media`, `ReadOnly`.
     pub fn detach_fast(&self) -> Result<()> {
-        let home = self.volume.home();
+        let mut home = self.volume.home();
         if !home.disks.fast.lock().is_there() {
             return Err(invalid("there is no fast disk to detach"));
         }
@@ -122,7 +123,7 @@ impl TierDevice {
     }
 
     fn take_fast(&self, open: impl FnOnce(&Core) -> Result<Fast>) -> Result<()> {
-        let home = self.volume.home();
+        let mut home = self.volume.home();
         // One that failed just now is given up first, with everything on the big disk.
         home.checkpoint()?;
         {
@@ -134,10 +135,10 @@ impl TierDevice {
             if let Some(clock) = &core.clock {
                 fast.set_clock(Arc::clone(clock));
             }
-            *core.disks.fast.lock() = FastSlot::of(fast);
+            *core.disks.fast.lock() = FastDisk::of(fast);
         }
         // It joins the session, and its log begins empty.
-        match join::attach(&home, &Joined::default()) {
+        match join::attach(&mut home, &Joined::default()) {
             Err(error) if error.kind == ErrorKind::Media => Err(home.fail(error)),
             joined => joined,
         }

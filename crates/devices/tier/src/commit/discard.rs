@@ -9,14 +9,9 @@ use crate::commit::Volume;
 use crate::core::Core;
 use crate::medium::layout::BLOCK;
 
-/// Requests at a checkpoint.
-pub const AT_ONCE: u32 = 32;
-/// Requests at the end of a session.
-pub const AT_CLOSE: u32 = 4096;
-
 impl Volume {
     /// Tells the big disk, in `most` requests at most, and returns how many there were.
-    pub fn tell_big(&self, most: u32) -> u32 {
+    pub fn discard_on_big(&self, most: u32) -> u32 {
         let mut done = 0;
         while done < most {
             let (disks, next) = {

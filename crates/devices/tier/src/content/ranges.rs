@@ -2,7 +2,7 @@
 //! blocks together.
 
 use crate::core::Core;
-use crate::index::node::{Key, Space as Part};
+use crate::index::node::{Key, KeySpace};
 use crate::medium::errors::damaged;
 use crate::medium::layout::BLOCK;
 use crate::space::extent::Extent;
@@ -66,7 +66,7 @@ impl Core {
         }
         let key = Key::extent(object.0, at);
         let index = match self.tree.next(&mut self.io, &key)? {
-            Some((key, _)) if key.object == object.0 && key.space == Part::Extent => key.index,
+            Some((key, _)) if key.object == object.0 && key.space == KeySpace::Extent => key.index,
             _ => return Ok(None),
         };
         if index >= last {
@@ -90,7 +90,7 @@ impl Core {
         let mut from = Some(from);
         while let Some(start) = from.filter(|_| out.len() < limit) {
             let Some((key, value)) = self.tree.next(&mut self.io, &Key::attribute(object.0, start))? else { break };
-            if key.object != object.0 || key.space != Part::Attribute {
+            if key.object != object.0 || key.space != KeySpace::Attribute {
                 break;
             }
             out.push((key.attribute_key(), value.to_vec()));
@@ -107,8 +107,8 @@ impl Core {
         let mut out = Vec::new();
         let mut from = Some(from.0);
         while let Some(start) = from.filter(|_| out.len() < limit) {
-            let Some((key, _)) = self.tree.next(&mut self.io, &Key::of(start, Part::Onode))? else { break };
-            if key.space != Part::Onode {
+            let Some((key, _)) = self.tree.next(&mut self.io, &Key::of(start, KeySpace::Onode))? else { break };
+            if key.space != KeySpace::Onode {
                 // The rest of an object that has no onode: nothing that could be shown.
                 let object = ObjectId(key.object);
                 if key.object != start {
