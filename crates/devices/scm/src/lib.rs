@@ -8,29 +8,36 @@
 //! | folder | what it holds |
 //! |---|---|
 //! | `device` | the object interface, how a device is opened, its health |
-//! | `core` | the parts behind one lock, and what is true of all of them |
-//! | `share` | the processes that use one device: whose turn it is, what they tell each other |
+//! | `core` | the parts behind one lock; transactions over all of them |
+//! | `share` | the processes that use one device: their lock, what they tell each other |
 //! | `recover` | log -> index and blocks, after whatever happened; what is missing is a loss that is told |
-//! | `commit` | transaction -> record; content in place, objects as memory, slots |
-//! | `log` | segments, records, items, the mark, the cleaner |
+//! | `commit` | transaction -> record; content, blocks that become content, slots |
+//! | `clean` | what the oldest segment of the log still says is said again, then the segment is free |
+//! | `persist` | what is written when: fences, superblocks, what may be reused or overwritten |
 //! | `index` | the tree in the memory from keys to blocks |
-//! | `space` | the allocator, blocks that wait, what can be promised |
+//! | `log` | segments, records, items, the mark, room that is kept |
+//! | `space` | the allocator, deferred frees, what can be promised |
 //! | `medium` | bytes on the memory, superblocks |
+//!
+//! Parts know each other downward only: what a lower one must tell an upper one it returns.
 #![deny(unsafe_code)]
 
+mod clean;
 mod commit;
 mod core;
 mod device;
 mod index;
 mod log;
 mod medium;
+mod persist;
 mod recover;
 mod share;
 mod space;
 
-pub use commit::mode::Mode;
+pub use device::ScmDevice;
+pub use device::options::{FormatOptions, MountOptions};
 pub use device::ranges::Ranges;
-pub use device::{FormatOptions, MountOptions, ScmDevice};
 pub use medium::format::{FORMAT_VERSION, SMALLEST_BYTES};
 pub use medium::superblocks::{LostDevice, find_device};
+pub use persist::mode::Mode;
 pub use space::allocator;

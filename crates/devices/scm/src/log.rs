@@ -3,203 +3,270 @@
 //! A record is durable with the first fence after it was written, and its checksum says so: no
 //! mark, no second fence. Its number must be the one that follows, and the key of its checksum
 //! names the session, so nothing that was there before is taken for it. A segment's head names the
-//! segment to come, so the chain needs no table.
+//! segment to come, so the chain needs no table. It knows how far it is durable and how many of its
+//! bytes still say something; it fences nothing and looks into no index: it is told.
 
 pub mod batch;
-pub mod cleaner;
+pub mod chain;
 pub mod item;
+pub mod losses;
 pub mod mark;
+pub mod place;
 pub mod room;
 pub mod scan;
 pub mod search;
 
 use crate::log::batch::Batch;
+use crate::log::chain::Chain;
 use crate::log::item::{Item, Objects};
+use crate::log::place::Place;
 use crate::medium::format::{FIRST_RECORD, RECORD_FRONT, RECORD_HEADER, RecordHead, SegmentHead, record_key};
-use crate::space::stack::Stack;
+use crate::space::free_list::FreeList;
 use onode_media::Pmem;
 use onode_media::pmem::LINE_BYTES;
-
-/// Where an item lies: address and bytes in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place(pub u64);
-
-const ADDRESS_BITS: u32 = 47;
-const PENDING: u64 = 1 << 63;
-
-impl Place {
-    pub(crate) const fn new(address: u64, bytes: u64) -> Self {
-        Self(address | bytes << ADDRESS_BITS)
-    }
-
-    /// The item of this number in the batch of the running transaction.
-    pub(crate) const fn pending(number: usize) -> Self {
-        Self(PENDING | number as u64)
-    }
-
-    /// The number, if the item is not in the log yet.
-    pub(crate) const fn as_pending(self) -> Option<usize> {
-        if self.0 & PENDING != 0 { Some((self.0 & !PENDING) as usize) } else { None }
-    }
-
-    pub(crate) const fn address(self) -> u64 {
-        self.0 & ((1 << ADDRESS_BITS) - 1)
-    }
-
-    pub(crate) const fn bytes(self) -> u64 {
-        if self.0 & PENDING != 0 { 0 } else { self.0 >> ADDRESS_BITS }
-    }
-}
-
-/// The segments of the log, oldest first: the head of each names the next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Chain {
-    pub first: u64,
-    pub last: u64,
-    pub count: u64,
-}
-
-impl Chain {
-    /// Where a segment's head names the next one.
-    const NEXT: u64 = 24;
-
-    pub(crate) const fn len(&self) -> usize {
-        self.count as usize
-    }
-
-    /// The segment after one.
-    pub(crate) fn after<P: Pmem + ?Sized>(memory: &P, address: u64) -> u64 {
-        memory.load(address + Self::NEXT)
-    }
-
-    /// One more, which the last one names.
-    fn push(&mut self, address: u64) {
-        if self.count == 0 {
-            self.first = address;
-        }
-        self.last = address;
-        self.count += 1;
-    }
-
-    /// Takes the oldest away.
-    pub(crate) fn pop<P: Pmem + ?Sized>(&mut self, memory: &P) {
-        self.first = Self::after(memory, self.first);
-        self.count -= 1;
-    }
-
-    /// All of them.
-    pub(crate) fn addresses<P: Pmem + ?Sized>(&self, memory: &P) -> Vec<u64> {
-        let mut all = Vec::with_capacity(self.len());
-        let mut next = self.first;
-        for _ in 0..self.count {
-            all.push(next);
-            if next != self.last {
-                next = Self::after(memory, next);
-            }
-        }
-        all
-    }
-}
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// The log as it is appended to.
 #[derive(Debug)]
 pub(crate) struct Log {
-    salt: u64,
-    pub(crate) session: u64,
-    segment_bytes: u64,
-    pub segments: Chain,
-    /// Number of the oldest.
-    pub tail_sequence: u64,
-    /// Where the segment after the last is going to be.
-    pub next: u64,
-    /// Segments in store.
-    pub spare: Stack,
-    /// Where the next record goes.
-    pub(crate) position: u64,
-    /// The number of the next record.
-    pub sequence: u64,
-    /// Records below this number are durable.
-    pub fenced: u64,
-    /// Changes in place of records below this number are durable.
-    pub applied: u64,
-    /// Changes in place of records below this number were flushed.
-    pub flushed: u64,
+    state: LogState,
+    shape: Shape,
+    /// Bytes of the items in the log that still say something.
+    live_bytes: u64,
     /// What this process left as the mark.
     marked: u64,
-    /// The last record does not say of those from this number on that they are durable.
-    pub doubted_from: u64,
     /// Memory for the next record.
     record: Vec<u8>,
     /// What checksums of a session's records begin with, and of which session.
     key: Option<(u64, u32)>,
 }
 
+/// What never changes of a log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Of the volume: in every head and checksum.
+    pub salt: u64,
+    pub segment_bytes: u64,
+    /// Bytes of the device.
+    pub device_bytes: u64,
+}
+
+/// What processes tell each other of the log, word by word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub(crate) struct LogState {
+    session: u64,
+    segments: Chain,
+    /// Number of the oldest.
+    tail_sequence: u64,
+    /// Where the segment after the last is going to be.
+    next: u64,
+    /// Segments in store.
+    spare: FreeList,
+    /// Where the next record goes.
+    position: u64,
+    /// The number of the next record.
+    sequence: u64,
+    /// Records below this number are durable.
+    fenced: u64,
+    /// Changes in place of records below this number are durable.
+    applied: u64,
+    /// Changes in place of records below this number were flushed.
+    flushed: u64,
+    /// The last record does not say of those from this number on that they are durable.
+    unverified_from: u64,
+}
+
+/// Where a log goes on in a session of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start<'a> {
+    pub session: u64,
+    /// Number of the oldest segment.
+    pub tail_sequence: u64,
+    /// The segments so far.
+    pub segments: &'a [u64],
+    /// Address of the segment to open.
+    pub first: u64,
+    /// Number of the first record.
+    pub sequence: u64,
+    /// Bytes of the items that still say something.
+    pub live_bytes: u64,
+}
+
+/// What a superblock says of the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tail {
+    pub session: u64,
+    /// The oldest segment, and its number.
+    pub address: u64,
+    pub sequence: u64,
+}
+
 /// The most records that may wait for a fence.
 pub(crate) const MOST_UNFENCED: u64 = 16_000;
 
 impl Log {
-    /// A log whose first segment of this session is opened at `first`, after the segments before
-    /// it.
-    pub(crate) fn start<P: Pmem + ?Sized>(memory: &P, start: &Start, segments: &[u64], spare: Stack) -> Option<Self> {
-        let count = segments.len() as u64;
-        let segments = Chain { first: *segments.first().unwrap_or(&0), last: *segments.last().unwrap_or(&0), count };
-        let mut log = Self {
+    /// A log whose first segment of this session is opened, after the segments before it. `None` if
+    /// no segment in store follows it.
+    pub(crate) fn start<P: Pmem + ?Sized>(
+        memory: &P,
+        shape: Shape,
+        start: &Start<'_>,
+        spare: FreeList,
+    ) -> Option<Self> {
+        let segments = Chain::of(start.segments);
+        let mut lent = segments.last().map(|_| segments.first());
+        let sequence = start.sequence;
+        let state = LogState {
             session: start.session,
             segments,
             tail_sequence: start.tail_sequence,
             next: start.first,
             spare,
-            sequence: start.sequence,
-            fenced: start.sequence,
-            applied: start.sequence,
-            flushed: start.sequence,
-            doubted_from: start.sequence,
-            ..Self::nowhere(start.salt, start.segment_bytes)
+            position: 0,
+            sequence,
+            fenced: sequence,
+            applied: sequence,
+            flushed: sequence,
+            unverified_from: sequence,
         };
-        let mut lent = Some(log.segments.first).filter(|_| count > 0);
+        let mut log = Self { state, live_bytes: start.live_bytes, ..Self::nowhere(shape) };
         log.open_segment(memory, &mut lent).then_some(log)
     }
 
     /// A log that is not known yet.
-    pub(crate) const fn nowhere(salt: u64, segment_bytes: u64) -> Self {
-        Self {
-            salt,
+    pub(crate) const fn nowhere(shape: Shape) -> Self {
+        let state = LogState {
             session: 0,
-            segment_bytes,
-            segments: Chain { first: 0, last: 0, count: 0 },
+            segments: Chain::EMPTY,
             tail_sequence: 0,
             next: 0,
-            spare: Stack { first: 0, count: 0 },
+            spare: FreeList::EMPTY,
             position: 0,
             sequence: 0,
             fenced: 0,
             applied: 0,
             flushed: 0,
-            marked: 0,
-            doubted_from: 0,
-            record: Vec::new(),
-            key: None,
-        }
+            unverified_from: 0,
+        };
+        Self { state, shape, live_bytes: 0, marked: 0, record: Vec::new(), key: None }
+    }
+
+    /// What others have to know of it.
+    #[inline]
+    pub(crate) const fn state(&self) -> LogState {
+        self.state
+    }
+
+    /// Takes over what another process did to it.
+    pub(crate) const fn set_state(&mut self, state: &LogState, live_bytes: u64) {
+        (self.state, self.live_bytes) = (*state, live_bytes);
+    }
+
+    /// Bytes of the items in the log that still say something.
+    #[inline]
+    pub(crate) const fn live_bytes(&self) -> u64 {
+        self.live_bytes
+    }
+
+    /// So many bytes more, or fewer, say something.
+    pub(crate) const fn count_live(&mut self, more: i64) {
+        self.live_bytes = self.live_bytes.saturating_add_signed(more);
+    }
+
+    /// An item was said again in `now` bytes; it took `before`, more where it named its object.
+    pub(crate) const fn count_repeated(&mut self, before: u64, now: u64) {
+        self.live_bytes = (self.live_bytes + now).saturating_sub(before);
+    }
+
+    /// The number of the last record.
+    pub(crate) const fn last(&self) -> u64 {
+        self.state.sequence - 1
+    }
+
+    /// Whether any record waits for a fence.
+    #[inline]
+    pub(crate) const fn has_unfenced(&self) -> bool {
+        self.state.fenced < self.state.sequence
+    }
+
+    /// Whether too many do.
+    pub(crate) const fn has_many_unfenced(&self) -> bool {
+        self.state.sequence - self.state.fenced > MOST_UNFENCED
+    }
+
+    /// Whether any record, or anything that was flushed to be put in place, waits for a fence.
+    #[inline]
+    pub(crate) const fn has_undurable(&self) -> bool {
+        self.has_unfenced() || self.state.applied < self.state.flushed
+    }
+
+    /// Whether the record of this number is durable.
+    pub(crate) const fn is_fenced(&self, sequence: u64) -> bool {
+        self.state.fenced > sequence
+    }
+
+    /// Whether what the record of this number puts in place is durable.
+    pub(crate) const fn is_applied(&self, sequence: u64) -> bool {
+        self.state.applied > sequence
+    }
+
+    /// Records below this number are durable, and what they put in place is.
+    pub(crate) const fn durable(&self) -> u64 {
+        if self.state.fenced < self.state.applied { self.state.fenced } else { self.state.applied }
+    }
+
+    /// Whether all records are, and what they put in place is.
+    pub(crate) const fn is_durable(&self) -> bool {
+        self.durable() >= self.state.sequence
+    }
+
+    /// A recovery verifies no content of records below this number.
+    pub(crate) const fn unverified_from(&self) -> u64 {
+        self.state.unverified_from
+    }
+
+    /// What a superblock says of it now.
+    pub(crate) const fn tail(&self) -> Tail {
+        let LogState { session, segments, tail_sequence, .. } = self.state;
+        Tail { session, address: segments.first(), sequence: tail_sequence }
+    }
+
+    /// The segments, oldest first.
+    pub(crate) const fn segments(&self) -> &Chain {
+        &self.state.segments
+    }
+
+    /// Whether the oldest segment is also the one to come.
+    pub(crate) const fn is_oldest_lent(&self) -> bool {
+        self.state.segments.last().is_some() && self.state.next == self.state.segments.first()
+    }
+
+    /// Lets the oldest segment go. What it still said must be durable elsewhere.
+    pub(crate) fn drop_oldest<P: Pmem + ?Sized>(&mut self, memory: &P) {
+        self.state.segments.pop(memory);
+        self.state.tail_sequence += 1;
     }
 
     /// Opens the next segment; false if there is none in store to follow it, and none `lent`: the
     /// oldest segment, which the opened one is about to repeat. Where that did not become durable,
     /// the opened one does not count.
     fn open_segment<P: Pmem + ?Sized>(&mut self, memory: &P, lent: &mut Option<u64>) -> bool {
-        let Some(next) = self.spare.pop(memory).or_else(|| lent.take()) else { return false };
-        let address = std::mem::replace(&mut self.next, next);
-        let sequence = self.tail_sequence + self.segments.len() as u64;
-        let (first_record, session, tail_sequence) = (self.sequence, self.session, self.tail_sequence);
+        let state = &mut self.state;
+        let Some(next) = state.spare.pop(memory).or_else(|| lent.take()) else { return false };
+        let address = std::mem::replace(&mut state.next, next);
+        let sequence = state.tail_sequence + state.segments.len() as u64;
+        let (first_record, session, tail_sequence) = (state.sequence, state.session, state.tail_sequence);
         let head = SegmentHead { sequence, first_record, next, session, tail_sequence };
-        memory.write_through(address, &head.encode(self.salt));
-        self.segments.push(address);
-        self.position = address + FIRST_RECORD;
+        memory.write_through(address, &head.encode(self.shape.salt));
+        state.segments.push(address);
+        state.position = address + FIRST_RECORD;
         true
     }
 
     /// Bytes of items that fit into a record of an empty segment.
     fn most_item_bytes(&self) -> u64 {
-        self.segment_bytes - FIRST_RECORD - RECORD_HEADER
+        self.shape.segment_bytes - FIRST_RECORD - RECORD_HEADER
     }
 
     /// The most bytes that the value of one item may have.
@@ -234,39 +301,19 @@ impl Log {
     }
 
     fn end(&self) -> u64 {
-        if self.segments.count == 0 { 0 } else { self.segments.last + self.segment_bytes }
-    }
-
-    /// Segments in use, the one to come unless that is the oldest one, and those in store.
-    pub(crate) const fn owned(&self) -> u64 {
-        let is_lent = self.segments.count > 0 && self.next == self.segments.first;
-        self.segments.count + self.spare.count + if is_lent { 0 } else { 1 }
-    }
-
-    /// Bytes of all segments.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.owned() * self.segment_bytes
+        self.state.segments.last().map_or(0, |last| last + self.shape.segment_bytes)
     }
 
     /// Has the items of a batch put together for where the next record goes.
     pub(crate) fn begin(&self, batch: &mut Batch) {
-        batch.begin(self.position, self.end() - self.position);
+        batch.begin(self.state.position, self.end() - self.state.position);
     }
 
     /// Appends the batch, flushed but not fenced, and tells where each item lies that had no place
     /// yet. [`Log::segments_for`] segments must be in store, and nothing may have been appended
-    /// since [`Log::begin`]; false if it is not so.
+    /// since [`Log::begin`]; false if it is not so. A segment may be `lent` to follow the one that
+    /// is opened, should none be in store.
     pub(crate) fn append<P: Pmem + ?Sized>(
-        &mut self,
-        memory: &P,
-        batch: &mut Batch,
-        placed: impl FnMut(usize, Place),
-    ) -> bool {
-        self.append_with(memory, batch, None, placed)
-    }
-
-    /// The same with a segment lent to follow the one that is opened, should none be in store.
-    pub(crate) fn append_with<P: Pmem + ?Sized>(
         &mut self,
         memory: &P,
         batch: &mut Batch,
@@ -276,7 +323,7 @@ impl Log {
         if batch.is_empty() {
             return true;
         }
-        if batch.position() != self.position {
+        if batch.position() != self.state.position {
             return false;
         }
         let (fitting, all) = (batch.fitting(), batch.len());
@@ -295,7 +342,7 @@ impl Log {
         while number < all {
             record.clear();
             record.resize((RECORD_FRONT + RECORD_HEADER) as usize, 0);
-            let room = (RECORD_FRONT + self.end() - self.position) as usize;
+            let room = (RECORD_FRONT + self.end() - self.state.position) as usize;
             let first = number;
             let mut objects = Objects::default();
             while number < all {
@@ -305,7 +352,7 @@ impl Log {
                     record.truncate(start);
                     break;
                 }
-                let at = self.position + start as u64 - RECORD_FRONT;
+                let at = self.state.position + start as u64 - RECORD_FRONT;
                 placed(number, Place::new(at, (record.len() - start) as u64));
                 number += 1;
             }
@@ -315,7 +362,7 @@ impl Log {
                 return false;
             }
         }
-        if record.capacity() as u64 <= self.segment_bytes {
+        if record.capacity() as u64 <= self.shape.segment_bytes {
             self.record = record;
         }
         true
@@ -324,59 +371,46 @@ impl Log {
     /// Writes the next record, which stands behind [`RECORD_FRONT`] bytes; the transaction goes on
     /// in another one if there is `more`.
     fn write_record<P: Pmem + ?Sized>(&mut self, memory: &P, framed: &mut Vec<u8>, more: bool) {
+        let LogState { session, sequence, fenced, applied, .. } = self.state;
         let key = match self.key {
-            Some((session, key)) if session == self.session => key,
-            _ => record_key(self.salt, self.session),
+            Some((of, key)) if of == session => key,
+            _ => record_key(self.shape.salt, session),
         };
-        self.key = Some((self.session, key));
+        self.key = Some((session, key));
         let front = RECORD_FRONT as usize;
         let bytes = framed.len() - front;
         let head = RecordHead {
-            sequence: self.sequence,
+            sequence,
             bytes: bytes as u32,
             more,
-            unfenced: u16::try_from(self.sequence - self.fenced).unwrap_or(u16::MAX).min(RecordHead::MOST_UNFENCED),
-            unapplied: u16::try_from(self.sequence - self.applied).unwrap_or(u16::MAX),
+            unfenced: u16::try_from(sequence - fenced).unwrap_or(u16::MAX).min(RecordHead::MOST_UNFENCED),
+            unapplied: u16::try_from(sequence - applied).unwrap_or(u16::MAX),
         };
         head.seal(framed, key);
         let whole = bytes.next_multiple_of(LINE_BYTES as usize);
         framed.resize(front + whole, 0);
-        memory.write_through(self.position, &framed[front..]);
-        self.position += whole as u64;
-        self.doubted_from = self.fenced;
-        self.sequence += 1;
+        memory.write_through(self.state.position, &framed[front..]);
+        self.state.position += whole as u64;
+        self.state.unverified_from = self.state.fenced;
+        self.state.sequence += 1;
     }
 
     /// Leaves the mark of how far it is durable.
     pub(crate) fn leave_mark<P: Pmem + ?Sized>(&mut self, memory: &P) {
-        if self.marked != self.fenced {
-            self.marked = self.fenced;
-            mark::store(memory, self.salt, self.session, self.fenced);
+        if self.marked != self.state.fenced {
+            self.marked = self.state.fenced;
+            mark::store(memory, self.shape.salt, self.state.session, self.state.fenced);
         }
-    }
-
-    /// The session that appends.
-    pub(crate) const fn session(&self) -> u64 {
-        self.session
     }
 
     /// Everything appended so far has become durable, and everything flushed.
     pub(crate) const fn note_fence(&mut self) {
-        self.fenced = self.sequence;
-        self.applied = self.flushed;
+        self.state.fenced = self.state.sequence;
+        self.state.applied = self.state.flushed;
     }
-}
 
-/// Where a session's log begins.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Start {
-    pub salt: u64,
-    pub session: u64,
-    pub segment_bytes: u64,
-    /// Number of the oldest segment.
-    pub tail_sequence: u64,
-    /// Address of the segment to open.
-    pub first: u64,
-    /// Number of the first record.
-    pub sequence: u64,
+    /// What the records so far put in place was flushed.
+    pub(crate) const fn note_flushed(&mut self) {
+        self.state.flushed = self.state.sequence;
+    }
 }

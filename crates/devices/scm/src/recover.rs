@@ -4,20 +4,20 @@
 //! mapped and builds the index from sorted entries. It can be cut anywhere: it writes nothing that
 //! a second one would read otherwise.
 
-pub mod loss;
+pub mod open;
 pub mod resolve;
 
-use crate::commit::slot::{FIRST_TABLE, PAGE_BYTES, first_slot, words_of};
-use crate::core::Blocks;
 use crate::index::node::{Key, Value};
-use crate::log::Place;
 use crate::log::item::{Item, Objects};
+use crate::log::losses::Losses;
 use crate::log::mark;
+use crate::log::place::Place;
 use crate::log::scan::{RecordAt, Scan};
 use crate::medium::errors::{damaged, from_media};
 use crate::medium::format::{RECORD_HEADER, Superblock, salt_of};
-use crate::recover::loss::Losses;
+use crate::medium::slot::{FIRST_TABLE, PAGE_BYTES, first_slot, words_of};
 use crate::recover::resolve::{Events, GONE, Mapped};
+use crate::space::Blocks;
 use crate::space::allocator::Allocator;
 use onode_base::checksum::{crc32c, crc32c_append};
 use onode_base::planted::{Bug, is_planted};
@@ -176,8 +176,8 @@ impl<P: Pmem + ?Sized> Reader<'_, P> {
     fn cut_unfinished(&self, scan: &mut Scan, accepted: u64, promised: u64) -> Result<Vec<(u64, u64)>> {
         let mut damaged = Vec::new();
         let Some(last) = scan.records.last().filter(|_| !is_planted(Bug::ScmChecksSkipped)) else { return Ok(damaged) };
-        let doubtful = accepted.max(last.head.sequence - u64::from(last.head.unfenced));
-        let first = scan.records.partition_point(|record| record.head.sequence < doubtful);
+        let unverified_from = accepted.max(last.head.sequence - u64::from(last.head.unfenced));
+        let first = scan.records.partition_point(|record| record.head.sequence < unverified_from);
         let mut bytes = Vec::new();
         for record in &scan.records[first..] {
             let mut sound = true;
@@ -228,7 +228,7 @@ impl<P: Pmem + ?Sized> Reader<'_, P> {
 impl Recovered {
     /// Has every block have one owner, the one that was said last, where what took it from another
     /// one was lost.
-    pub(crate) fn settle_owners<P: Pmem>(&mut self, blocks: &Blocks<P>, next: u64, chunk_bytes: u64) {
+    pub(crate) fn resolve_owners<P: Pmem>(&mut self, blocks: &Blocks<P>, next: u64, chunk_bytes: u64) {
         blocks.reset();
         let segments = self.scan.segments.iter().map(|(address, _)| *address);
         for segment in segments.chain([next]) {

@@ -6,73 +6,30 @@
 //! never touched before the record is durable: they are in the record and are put in place
 //! afterwards.
 
-use crate::commit::mode::Mode;
-use crate::commit::scratch::Scratch;
-use crate::commit::slot::{FIRST_TABLE, table_of};
-use crate::core::{Core, log_bytes};
-use crate::index::node::{Key, Value};
+use crate::commit::lists::{Changed, Lists, Pending, Put};
+use crate::index::Index;
+use crate::index::node::{Key, Value, log_bytes};
 use crate::index::tree::NoRoom;
-use crate::log::Place;
 use crate::log::item::{Item, Onode};
+use crate::log::place::Place;
 use crate::medium::errors::no_space;
-use crate::medium::format::FEATURE_SLOTS;
+use crate::medium::slot::{FIRST_TABLE, table_of};
+use crate::persist::Persistence;
+use crate::persist::mode::Mode;
 use onode_base::checksum::{crc32c, crc32c_append};
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
 use onode_object::{AttributeKey, Hints, Mutation, ObjectId, ObjectKind, Result};
 
-/// Bytes to be put in place when the record is durable.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Put {
-    /// `length` bytes from `start` of [`Change::content`] on.
-    Bytes {
-        address: u64,
-        start: usize,
-        length: usize,
-    },
-    Zero {
-        address: u64,
-        length: u64,
-    },
-}
-
-impl Put {
-    /// Address and length of what it changes.
-    pub(crate) const fn range(&self) -> (u64, u64) {
-        match *self {
-            Self::Bytes { address, length, .. } => (address, length as u64),
-            Self::Zero { address, length } => (address, length),
-        }
-    }
-}
-
-/// An onode that the transaction changes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Changed {
-    onode: Onode,
-    /// What the log says of it, if it does, and where.
-    logged: Option<(Onode, Place)>,
-    allocated: u64,
-    /// Bytes below were there before the transaction.
-    stable: u64,
-}
-
-/// An entry of the index that waits to hear where its item lies.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pending {
-    key: Key,
-    /// The number of the item in the batch.
-    item: usize,
-    /// The other word of the entry.
-    second: u64,
-}
-
+/// The transaction.
 pub(crate) struct Change<'a, P: Pmem> {
-    pub(crate) core: &'a mut Core<P>,
-    pub(crate) lists: Box<Scratch>,
-    pub(crate) shrinks: bool,
+    pub(super) index: &'a mut Index<P>,
+    pub(super) store: &'a mut Persistence<P>,
+    pub(super) lists: Box<Lists>,
+    /// It takes bytes away from an object.
+    pub(super) shrinks: bool,
     /// The object whose block is not to be freed with it.
-    pub(crate) withdrawn: Option<ObjectId>,
+    pub(super) withdrawn: Option<ObjectId>,
     log_bytes: i64,
     objects: i64,
 }
@@ -84,10 +41,10 @@ impl From<NoRoom> for onode_object::Error {
 }
 
 impl<'a, P: Pmem> Change<'a, P> {
-    pub(crate) fn new(core: &'a mut Core<P>) -> Self {
-        let mut lists = core.scratch.take().unwrap_or_default();
-        core.log.begin(&mut lists.batch);
-        Self { core, lists, shrinks: false, withdrawn: None, log_bytes: 0, objects: 0 }
+    /// Begins; the lists are empty.
+    pub(crate) fn new(index: &'a mut Index<P>, store: &'a mut Persistence<P>, mut lists: Box<Lists>) -> Self {
+        store.begin(&mut lists.batch);
+        Self { index, store, lists, shrinks: false, withdrawn: None, log_bytes: 0, objects: 0 }
     }
 
     /// Applies a valid mutation.
@@ -119,7 +76,7 @@ impl<'a, P: Pmem> Change<'a, P> {
             Err(at) => self.lists.onodes.insert(at, (object, changed)),
         }
         if object.0 < FIRST_TABLE {
-            self.core.known.note_created(object);
+            self.index.note_created(object);
             self.objects += 1;
         }
         Ok(())
@@ -127,10 +84,7 @@ impl<'a, P: Pmem> Change<'a, P> {
 
     fn remove(&mut self, object: ObjectId) -> Result<()> {
         let table = table_of(object);
-        if self.core.superblock.features & FEATURE_SLOTS != 0
-            && object != table
-            && self.core.tree.get(&*self.core.memory, Key::onode(table)).is_some()
-        {
+        if self.store.has_slots() && object != table && self.index.get(Key::onode(table)).is_some() {
             self.empty_slots(table);
             self.remove(table)?;
         }
@@ -138,13 +92,12 @@ impl<'a, P: Pmem> Change<'a, P> {
         let mut next = Some(Key::onode(object));
         while let Some(from) = next {
             let (lists, log_bytes) = (&mut *self.lists, &mut self.log_bytes);
-            let may_be_more = self.core.tree.remove_object(&*self.core.memory, from, |key, value| {
+            next = self.index.remove_object(from, |key, value| {
                 if key.is_extent() && !keeps_block {
                     lists.give_up(value.0, value.1, false);
                 }
                 lists.note_unset(key, value, log_bytes);
             });
-            next = may_be_more.then(|| self.core.tree.first_of(&*self.core.memory, from)).flatten();
         }
         if let Ok(at) = self.position(object) {
             self.lists.onodes.remove(at);
@@ -152,9 +105,10 @@ impl<'a, P: Pmem> Change<'a, P> {
         if !is_planted(Bug::ScmRemovedDropped) {
             self.lists.batch.push(&Item::Removed(object));
         }
-        self.core.known.note_removed(object);
+        self.index.note_removed(object);
         self.objects -= i64::from(object.0 < FIRST_TABLE);
-        // Its blocks are held until nothing brings it back, unless they become memory.
+        // The release of its blocks is deferred until nothing brings it back, unless they become
+        // memory.
         self.shrinks |= self.withdrawn == Some(object);
         Ok(())
     }
@@ -168,7 +122,7 @@ impl<'a, P: Pmem> Change<'a, P> {
         let at = match self.position(object) {
             Ok(at) => at,
             Err(at) => {
-                let (onode, place, allocated) = self.core.onode_at(object)?;
+                let (onode, place, allocated) = self.index.onode_at(object)?;
                 let logged = Some((onode, place));
                 self.lists.onodes.insert(at, (object, Changed { onode, logged, allocated, stable: onode.size }));
                 at
@@ -212,7 +166,7 @@ impl<'a, P: Pmem> Change<'a, P> {
 
     /// Sets an entry of the index.
     fn set(&mut self, key: Key, value: Value) -> Result<()> {
-        let before = self.core.tree.insert(&*self.core.memory, &self.core.blocks, key, value)?;
+        let before = self.index.insert(self.store.blocks(), key, value)?;
         if let Some(before) = before {
             self.lists.forget_pending(&key, before);
             self.log_bytes -= log_bytes(&key, before) as i64;
@@ -228,7 +182,7 @@ impl<'a, P: Pmem> Change<'a, P> {
     }
 
     fn unset(&mut self, key: Key) -> Option<Value> {
-        let before = self.core.tree.remove(&*self.core.memory, key)?;
+        let before = self.index.remove(key)?;
         self.lists.note_unset(key, before, &mut self.log_bytes);
         Some(before)
     }
@@ -265,10 +219,10 @@ impl<'a, P: Pmem> Change<'a, P> {
 
     /// Takes a block of at least `bytes`.
     pub(crate) fn take(&mut self, bytes: u64) -> Option<u64> {
-        if !self.core.blocks.has_free(bytes.saturating_add(self.core.reserve_bytes())) {
+        if !self.store.blocks().has_free(bytes.saturating_add(self.store.reserve_bytes())) {
             return None;
         }
-        let address = self.core.blocks.allocate(bytes)?;
+        let address = self.store.blocks().allocate(bytes)?;
         self.lists.fresh.push((address, bytes, false));
         Some(address)
     }
@@ -284,11 +238,9 @@ impl<'a, P: Pmem> Change<'a, P> {
 
     /// Writes bytes of an object that no durable state shows.
     pub(crate) fn write_now(&mut self, object: ObjectId, address: u64, bytes: &[u8]) -> Result<()> {
-        self.core.settle(address, bytes.len() as u64)?;
-        if self.core.mode == Mode::Meta && self.is_data(object)? {
-            self.core.memory.write(address, bytes);
-            self.core.flush_later(address, bytes.len() as u64);
-            self.core.counters.bytes_written += bytes.len() as u64;
+        self.store.allow_change(address, bytes.len() as u64)?;
+        if self.store.mode() == Mode::Meta && self.is_data(object)? {
+            self.store.write_unflushed(address, bytes);
             return Ok(());
         }
         self.write_flushed(address, bytes)
@@ -306,11 +258,11 @@ impl<'a, P: Pmem> Change<'a, P> {
 
     /// The same for bytes that were durable already, elsewhere: they must not be less now.
     fn write_flushed(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
-        self.core.settle(address, bytes.len() as u64)?;
+        self.store.allow_change(address, bytes.len() as u64)?;
         if is_planted(Bug::ScmContentNotFlushed) {
-            self.core.memory.write(address, bytes);
+            self.store.memory().write(address, bytes);
         } else {
-            self.core.memory.write_through(address, bytes);
+            self.store.memory().write_through(address, bytes);
         }
         self.note_written(address, bytes.len() as u64);
         Ok(())
@@ -318,10 +270,10 @@ impl<'a, P: Pmem> Change<'a, P> {
 
     pub(crate) fn zero_now(&mut self, address: u64, length: u64) -> Result<()> {
         if length > 0 {
-            self.core.settle(address, length)?;
-            self.core.memory.zero(address, length);
+            self.store.allow_change(address, length)?;
+            self.store.memory().zero(address, length);
             // In every mode: a hole that gets a block was zeros before, durably.
-            self.core.memory.flush(address, length);
+            self.store.memory().flush(address, length);
             self.note_written(address, length);
         }
         Ok(())
@@ -336,7 +288,7 @@ impl<'a, P: Pmem> Change<'a, P> {
 
     /// Has bytes put in place by the record.
     pub(crate) fn write_later(&mut self, address: u64, bytes: &[u8]) {
-        let most = self.core.log.most_value_bytes();
+        let most = self.store.log().most_value_bytes();
         for (i, piece) in bytes.chunks(most).enumerate() {
             let address = address + (i * most) as u64;
             self.lists.batch.push(&Item::Put { address, bytes: piece });
@@ -355,7 +307,7 @@ impl<'a, P: Pmem> Change<'a, P> {
     /// Copies `length` bytes as the transaction has left them so far from one block to a fresh one.
     pub(crate) fn copy(&mut self, from: u64, to: u64, length: u64) -> Result<()> {
         let mut bytes = vec![0; length as usize];
-        self.core.memory.read(from, &mut bytes);
+        self.store.memory().read(from, &mut bytes);
         for put in &self.lists.puts {
             let (address, count) = put.range();
             let (start, end) = (address.max(from), (address + count).min(from + length));
@@ -394,7 +346,7 @@ impl<'a, P: Pmem> Change<'a, P> {
                 let mut done = 0;
                 while done < length {
                     let part = &mut piece[..(length - done).min(4096) as usize];
-                    self.core.memory.read(address + done, part);
+                    self.store.memory().read(address + done, part);
                     crc = crc32c_append(crc, part);
                     done += part.len() as u64;
                 }
@@ -406,69 +358,52 @@ impl<'a, P: Pmem> Change<'a, P> {
     }
 
     /// The index says where the items lie now.
-    pub(crate) fn settle_places(&mut self) {
-        let (tree, memory) = (&self.core.tree, &*self.core.memory);
+    pub(crate) fn patch_places(&mut self) {
         let mut log_bytes = 0;
         for Pending { key, item, second } in self.lists.pending.drain(..) {
             if let Some(place) = self.lists.places.get(item) {
-                tree.change(memory, key, |_| Some(Value(place.0, second)));
+                self.index.replace(key, Value(place.0, second));
                 log_bytes += place.bytes() as i64;
             }
         }
         self.log_bytes += log_bytes;
-        self.core.live_log_bytes = self.core.live_log_bytes.saturating_add_signed(self.log_bytes);
-        self.core.objects = self.core.objects.saturating_add_signed(self.objects);
+        self.store.count_live(self.log_bytes);
+        self.index.count_objects(self.objects);
     }
 
     /// Bytes of the log that count after the transaction.
     pub(crate) fn live_after(&self) -> u64 {
         let pending: usize = self.lists.pending.iter().map(|pending| self.lists.batch.bytes_of(pending.item)).sum();
-        self.core.live_log_bytes.saturating_add_signed(self.log_bytes) + pending as u64
+        self.store.log().live_bytes().saturating_add_signed(self.log_bytes) + pending as u64
     }
 
-    /// Takes everything back.
-    pub(crate) fn undo(mut self) -> Result<()> {
+    /// Takes everything back; the lists, empty.
+    pub(crate) fn undo(mut self) -> Result<Box<Lists>> {
         for (key, before) in std::mem::take(&mut self.lists.undo).into_iter().rev() {
             match before {
                 Some(value) => {
-                    self.core.tree.insert(&*self.core.memory, &self.core.blocks, key, value)?;
+                    self.index.insert(self.store.blocks(), key, value)?;
                 }
                 None => {
-                    self.core.tree.remove(&*self.core.memory, key);
+                    self.index.remove(key);
                 }
             }
         }
         for (address, bytes, part) in std::mem::take(&mut self.lists.fresh).into_iter().rev() {
             if part {
-                self.core.blocks.release_part(address, bytes);
+                self.store.blocks().release_part(address, bytes);
             } else {
-                self.core.blocks.release(address, bytes);
+                self.store.blocks().release(address, bytes);
             }
         }
-        self.leave_lists();
-        Ok(())
-    }
-}
-
-impl Scratch {
-    fn give_up(&mut self, address: u64, bytes: u64, part: bool) {
-        if bytes > 0 {
-            self.released.push((address, bytes, part));
-        }
+        Ok(self.into_lists())
     }
 
-    /// An entry is not in the index any more.
-    fn note_unset(&mut self, key: Key, before: Value, live: &mut i64) {
-        self.forget_pending(&key, before);
-        *live -= log_bytes(&key, before) as i64;
-        self.undo.push((key, Some(before)));
-    }
-
-    /// An entry that is not what it was does not wait for its item any more.
-    fn forget_pending(&mut self, key: &Key, before: Value) {
-        if !key.is_extent() && Place(before.0).as_pending().is_some() {
-            self.pending.retain(|pending| pending.key != *key);
-        }
+    /// The lists, empty, for the next transaction.
+    pub(super) fn into_lists(self) -> Box<Lists> {
+        let mut lists = self.lists;
+        lists.clear();
+        lists
     }
 }
 

@@ -6,12 +6,10 @@
 //! do.
 
 use crate::commit::change::Change;
-use crate::commit::mapping::Blocks;
-use crate::device::ScmDevice;
 use crate::log::item::Item;
 use crate::medium::errors::no_space;
 use onode_media::Pmem;
-use onode_object::{Durability, ObjectId, Result, Transaction};
+use onode_object::{ObjectId, Result};
 
 /// Bytes are copied in pieces of at most so many.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -22,7 +20,7 @@ impl<P: Pmem> Change<'_, P> {
         let size = self.size(object)?;
         let wanted = size.max(1);
         let address = self.take(wanted).ok_or_else(|| no_space(format!("no block of {wanted} bytes is left")))?;
-        let length = self.core.blocks.usable_bytes(wanted);
+        let length = self.store.blocks().usable_bytes(wanted);
         let mut at = 0;
         while at < size {
             let next = self.extent_at(object, at)?.filter(|extent| extent.offset < size);
@@ -45,19 +43,5 @@ impl<P: Pmem> Change<'_, P> {
         }
         self.lists.batch.push(&Item::NoExtent { object, offset: 0, length: u64::MAX });
         self.map(object, 0, address, length)
-    }
-}
-
-impl<P: Pmem> ScmDevice<P> {
-    /// What [`gather`](onode_object::powers::MapObjects::gather) does.
-    pub(crate) fn gather_object(&self, object: ObjectId) -> Result<()> {
-        let mut core = self.lock_sound()?;
-        core.check_writable()?;
-        if core.whole_block(object).is_ok() {
-            return Ok(());
-        }
-        // Whoever asked stores there next: the old blocks may not come back.
-        let blocks = Blocks { gathered: Some(object), ..Blocks::default() };
-        core.commit_with(&Transaction::new(), Durability::Durable, blocks)
     }
 }

@@ -1,13 +1,14 @@
 //! Which bytes of the memory mean something after a power cut and which do not; for those who prove
 //! it.
 //!
-//! What is in neither list is free, held, or a part of the log or of a block that nothing refers to
-//! any more.
+//! What is in neither list is free, deferred, or a part of the log or of a block that nothing
+//! refers to any more.
 
-use crate::core::Core;
+use crate::index::Index;
 use crate::index::node::{Key, NODE_BYTES, Value};
-use crate::log::Place;
+use crate::log::place::Place;
 use crate::medium::format::{AREA_START, SHARED_START, SUPERBLOCKS, SegmentHead, Superblock};
+use crate::persist::Persistence;
 use onode_media::Pmem;
 use onode_object::Result;
 use std::ops::Range;
@@ -22,33 +23,32 @@ pub struct Ranges {
     pub durable: Vec<Range<u64>>,
 }
 
-impl<P: Pmem> Core<P> {
-    pub(crate) fn ranges(&self) -> Result<Ranges> {
-        let mut ranges = Ranges::default();
-        let node = |address: u64| address..address + NODE_BYTES;
-        ranges.volatile.push(SHARED_START..AREA_START);
-        ranges.volatile.push(self.blocks.tables());
-        ranges.volatile.extend(self.tree.node_addresses(&*self.memory).into_iter().map(node));
-        ranges.durable.extend(SUPERBLOCKS.map(|slot| slot..slot + Superblock::BYTES as u64));
-        let head = |address: &u64| *address..*address + SegmentHead::BYTES as u64;
-        ranges.durable.extend(self.log.segments.addresses(&*self.memory).iter().map(head));
-        let mut entries = Vec::new();
-        self.tree.scan(&*self.memory, Key::FIRST, |key, value| {
-            entries.push((key, value));
-            true
-        });
-        let mut size = 0;
-        for (key, Value(first, length)) in entries {
-            if key.is_onode() {
-                size = self.read_onode(Place(first), key.object())?.size;
-            }
-            let shown = first..first + length.min(size.saturating_sub(key.index));
-            if !key.is_extent() {
-                ranges.durable.push(Place(first).address()..Place(first).address() + Place(first).bytes());
-            } else if !self.waits_to_be_flushed(&shown) {
-                ranges.durable.push(shown);
-            }
+/// The parts of the memory of a device.
+pub(super) fn ranges<P: Pmem>(index: &Index<P>, store: &Persistence<P>) -> Result<Ranges> {
+    let mut ranges = Ranges::default();
+    let node = |address: u64| address..address + NODE_BYTES;
+    ranges.volatile.push(SHARED_START..AREA_START);
+    ranges.volatile.push(store.blocks().tables());
+    ranges.volatile.extend(index.node_addresses().into_iter().map(node));
+    ranges.durable.extend(SUPERBLOCKS.map(|slot| slot..slot + Superblock::BYTES as u64));
+    let head = |address: &u64| *address..*address + SegmentHead::BYTES as u64;
+    ranges.durable.extend(store.log().segments().addresses(store.memory()).iter().map(head));
+    let mut entries = Vec::new();
+    index.scan(Key::FIRST, |key, value| {
+        entries.push((key, value));
+        true
+    });
+    let mut size = 0;
+    for (key, Value(first, length)) in entries {
+        if key.is_onode() {
+            size = index.read_onode(Place(first), key.object())?.size;
         }
-        Ok(ranges)
+        let shown = first..first + length.min(size.saturating_sub(key.index));
+        if !key.is_extent() {
+            ranges.durable.push(Place(first).address()..Place(first).address() + Place(first).bytes());
+        } else if !store.is_unflushed(&shown) {
+            ranges.durable.push(shown);
+        }
     }
+    Ok(ranges)
 }

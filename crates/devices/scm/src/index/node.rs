@@ -3,6 +3,7 @@
 //! The index is not durable. Its nodes live in the same memory as everything else so that it costs
 //! no heap and that several processes can share it; a recovery makes it anew.
 
+use crate::log::place::Place;
 use core::sync::atomic::{AtomicU64, Ordering};
 use onode_media::Pmem;
 use onode_object::{AttributeKey, AttributeKind, ObjectId};
@@ -69,6 +70,14 @@ impl Key {
 /// Of an extent: address and length of the block. Of an attribute: the place of its item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Value(pub u64, pub u64);
+
+/// What an extent counts as in the log.
+const EXTENT_ITEM_BYTES: u64 = 16;
+
+/// The bytes in the log that an entry of the index keeps alive.
+pub(crate) const fn log_bytes(key: &Key, value: Value) -> u64 {
+    if key.is_extent() { EXTENT_ITEM_BYTES } else { Place(value.0).bytes() }
+}
 
 /// The words of a node, one by one; a number beyond the last begins again with the first.
 trait Words: Copy {

@@ -5,10 +5,11 @@
 //! can be seen. Nodes that become empty or fit into a neighbour go back; a few are kept, so that
 //! what was removed can always be put in again.
 
-use crate::index::finger::{Fingers, Span};
+use crate::index::last_leaf::{LastLeaves, Span};
 use crate::index::node::{Child, Key, NODE_BYTES, Node, Value};
-use crate::space::stack::Stack;
+use crate::space::free_list::FreeList;
 use onode_media::Pmem;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Where nodes come from.
 pub(crate) trait Nodes {
@@ -28,10 +29,19 @@ const MOST_LEVELS: usize = 16;
 /// The tree.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
-    pub(crate) root: Node,
-    pub(crate) nodes: u64,
-    pub(crate) kept: Stack,
-    pub(crate) fingers: Fingers,
+    root: Node,
+    nodes: u64,
+    kept: FreeList,
+    last_leaves: LastLeaves,
+}
+
+/// What processes tell each other of the tree, word by word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub(crate) struct TreeState {
+    root: u64,
+    nodes: u64,
+    kept: FreeList,
 }
 
 /// An entry.
@@ -49,8 +59,8 @@ impl Tree {
     pub(crate) fn new<P: Pmem + ?Sized>(memory: &P, source: &dyn Nodes) -> Result<Self, NoRoom> {
         let root = Node { address: source.allocate_node().ok_or(NoRoom)? };
         root.format(memory, 0);
-        let mut tree = Self { root, nodes: 1, kept: Stack::default(), fingers: Fingers::default() };
-        tree.settle(memory, source)?;
+        let mut tree = Self { root, nodes: 1, kept: FreeList::EMPTY, last_leaves: LastLeaves::default() };
+        tree.restock(memory, source)?;
         Ok(tree)
     }
 
@@ -84,7 +94,7 @@ impl Tree {
             if leaf.len() < FILLED { Ok(()) } else { fill(&mut leaf) }
         })?;
         fill(&mut leaf)?;
-        tree.settle(memory, source)?;
+        tree.restock(memory, source)?;
         Ok(tree)
     }
 
@@ -117,6 +127,18 @@ impl Tree {
             next.insert_child(memory, 0, key, fresh);
             fresh = next;
         }
+    }
+
+    /// What others have to know of it.
+    #[inline]
+    pub(crate) const fn state(&self) -> TreeState {
+        TreeState { root: self.root.address, nodes: self.nodes, kept: self.kept }
+    }
+
+    /// Takes over what another process did to it.
+    pub(crate) fn set_state(&mut self, state: &TreeState) {
+        (self.root.address, self.nodes, self.kept) = (state.root, state.nodes, state.kept);
+        self.forget();
     }
 
     /// Bytes of all nodes.
@@ -153,7 +175,7 @@ impl Tree {
     }
 
     /// Brings the kept nodes back to their usual number.
-    pub(crate) fn settle<P: Pmem + ?Sized>(&mut self, memory: &P, source: &dyn Nodes) -> Result<(), NoRoom> {
+    pub(crate) fn restock<P: Pmem + ?Sized>(&mut self, memory: &P, source: &dyn Nodes) -> Result<(), NoRoom> {
         while self.kept.len() > 2 * KEPT_NODES {
             self.kept.pop(memory).into_iter().for_each(|address| source.release_node(address));
         }
@@ -166,13 +188,13 @@ impl Tree {
     /// Forgets what only this process knows of where keys lie: the shape of the tree is about to
     /// change, or another process may have changed it.
     pub(crate) fn forget(&self) {
-        self.fingers.clear();
+        self.last_leaves.clear();
     }
 
     /// The leaf that `key` belongs to.
     #[inline]
     fn leaf<P: Pmem + ?Sized>(&self, memory: &P, key: Key) -> Node {
-        self.fingers.find(key).unwrap_or_else(|| self.descend(memory, key))
+        self.last_leaves.find(key).unwrap_or_else(|| self.descend(memory, key))
     }
 
     fn descend<P: Pmem + ?Sized>(&self, memory: &P, key: Key) -> Node {
@@ -186,7 +208,7 @@ impl Tree {
             node = child.node;
             level -= 1;
         }
-        self.fingers.keep(span, node);
+        self.last_leaves.keep(span, node);
         node
     }
 

@@ -4,9 +4,8 @@
 //! that begins is known before, so each item has its place at once; only what does not fit into the
 //! segment any more waits to hear of it.
 
-use crate::commit::scratch::keep;
-use crate::log::Place;
 use crate::log::item::{Item, Objects};
+use crate::log::place::Place;
 use crate::medium::format::{RECORD_FRONT, RECORD_HEADER};
 use onode_object::ObjectId;
 
@@ -36,6 +35,17 @@ struct Encoded {
 const HEAD: usize = (RECORD_FRONT + RECORD_HEADER) as usize;
 /// The most bytes that naming an object takes.
 const NAME_BYTES_MAX: usize = 10;
+
+/// Longer lists are not kept.
+const MOST_KEPT: usize = 16 << 10;
+
+/// Empties a list and keeps its memory for the next transaction, if that is not much.
+pub(crate) fn keep<T>(list: &mut Vec<T>) {
+    list.clear();
+    if list.capacity() > MOST_KEPT {
+        *list = Vec::new();
+    }
+}
 
 impl Batch {
     /// Begins, empty, for a record at `position`, where `room` bytes are left of the segment.

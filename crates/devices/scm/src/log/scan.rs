@@ -5,9 +5,9 @@
 //! the mark ([`mark`](crate::log::mark)), the memory is damaged: what is missing is noted, and the
 //! log goes on with what is there. Whoever opens it decides about that.
 
+use crate::log::losses::Losses;
 use crate::log::search::Found;
 use crate::medium::format::{FIRST_RECORD, RECORD_HEADER, RecordHead, SegmentHead, Superblock, record_key, salt_of};
-use crate::recover::loss::Losses;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
 use onode_media::pmem::LINE_BYTES;

@@ -30,6 +30,19 @@ pub(crate) fn find_superblock<P: Pmem + ?Sized>(memory: &P) -> Result<FoundSuper
     Ok(found)
 }
 
+/// Writes a superblock over the older one; durable after a fence.
+pub(crate) fn store_superblock<P: Pmem + ?Sized>(memory: &P, superblock: &Superblock) {
+    let slot = SUPERBLOCKS[(superblock.generation % 2) as usize];
+    memory.write_through(slot, &superblock.encode());
+}
+
+/// Writes the copy that lies far from both; durable after a fence.
+pub(crate) fn store_copy<P: Pmem + ?Sized>(memory: &P, superblock: &Superblock) {
+    if superblock.features & FEATURE_COPY != 0 {
+        memory.write_through(copy_at(superblock.length), &superblock.encode());
+    }
+}
+
 fn superblock_at<P: Pmem + ?Sized>(memory: &P, at: u64) -> std::result::Result<Superblock, NoSuperblock> {
     let mut bytes = [0; Superblock::BYTES];
     memory.read(at, &mut bytes);

@@ -6,9 +6,8 @@
 //! whose inode was written ten thousand times is one entry. Nothing here is trusted: whatever a log
 //! says, something comes out of it, and what it means is for the caller to check.
 
-use crate::commit::slot::FIRST_TABLE;
-use crate::core::log_bytes;
-use crate::index::node::{Key, Value};
+use crate::index::node::{Key, Value, log_bytes};
+use crate::medium::slot::FIRST_TABLE;
 use onode_object::ObjectId;
 use std::collections::BTreeMap;
 

@@ -1,11 +1,9 @@
-//! What can be promised of the free space, and what data to come take of it at most.
+//! What data to come take of the free space at most, so that room for them can be promised.
 //!
 //! A free block of one size is no room for another, so only free chunks are promised: whatever size
 //! is wanted, they can be cut to it. The rest is for who asks with the data in hand.
 
-use crate::core::Core;
 use crate::space::allocator::SMALLEST_BLOCK_BYTES;
-use onode_media::Pmem;
 use onode_object::Demand;
 
 /// Items of the log, said again with the room to clean, and entries of the index in nodes that were
@@ -15,20 +13,7 @@ const ENTRY_BYTES: u64 = 256;
 /// its bytes.
 const ENTRIES_SHARE: u64 = 16;
 
-impl<P: Pmem> Core<P> {
-    /// What may be set aside.
-    pub(crate) fn promisable(&self) -> u64 {
-        let chunk = self.chunk_bytes();
-        let is_whole = |bytes: u64| bytes.is_multiple_of(chunk);
-        let held: u64 = self.held.iter(&*self.memory).map(|held| held.bytes).filter(|bytes| is_whole(*bytes)).sum();
-        let free = self.blocks.free_chunk_bytes() + held + self.log_surplus_bytes();
-        // Of each size of small blocks the last chunk may be for one block only.
-        let kept = self.reserve_bytes() + (2 + self.blocks.class_count()) * chunk + self.log_shortage_bytes();
-        free.saturating_sub(kept).min(self.space().available)
-    }
-}
-
-/// What must be left of that for `demand`, in a memory with chunks of `chunk` bytes.
+/// What of the promised space must be left for `demand`, in a memory with chunks of `chunk` bytes.
 pub(crate) fn space_for(demand: &Demand, chunk: u64) -> u64 {
     let entries = 2 * demand.entry_bytes + ENTRY_BYTES * (demand.entries + demand.ranges);
     if demand.ranges == 0 {

@@ -124,7 +124,7 @@ fn it_agrees_with_a_map() {
                     tree.change(memory, key, |_| Some(value));
                     model.entry(key).and_modify(|there| *there = value);
                 }
-                tree.settle(memory, &source).unwrap();
+                tree.restock(memory, &source).unwrap();
             }
             if round % 500 == 0 {
                 expect(&tree, memory, &model, &mut prng);

@@ -18,7 +18,7 @@ fn step(prng: &mut Prng, ids: u64, fresh: &mut u64, order: u64, model: &mut Mode
         class => Key { object, class, index },
     };
     let is_gone = prng.chance(1, 6);
-    let place = if is_gone { GONE } else { crate::log::Place::new(64 * (order + 1), 40).0 };
+    let place = if is_gone { GONE } else { crate::log::place::Place::new(64 * (order + 1), 40).0 };
     if key.is_extent() {
         let length = 10 * prng.below(4);
         for byte in key.index..key.index + length {

@@ -1,12 +1,12 @@
 //! What threads and processes do without a lock, under schedules that a scheduler draws: locks that
-//! name their holder, the leases they name, the turn at the device, and the caches of threads.
+//! name their holder, the leases they name, the lock of processes, and the caches of threads.
 //!
 //! It is the code itself that runs. Its memory is one for whose accesses the thread may have to
 //! wait: of the locks all those that are made without holding one; of the caches all.
 
 use super::super::lease::HOLDER;
-use crate::share::shared::LOCK;
-use crate::share::turn::Turn;
+use crate::medium::shared_area::LOCK;
+use crate::share::process_lock::ProcessLock;
 use crate::space::allocator::{Allocator, Process};
 use onode_media::{Domain, Pmem, Result};
 use shuttle::sync::atomic::AtomicU64 as Point;
@@ -149,22 +149,22 @@ impl Held for ByLock {
     }
 }
 
-struct ByTurn(Turn<Memory>);
+struct ByProcessLock(ProcessLock<Memory>);
 
-impl Held for ByTurn {
+impl Held for ByProcessLock {
     fn hold(&self, within: &dyn Fn()) {
-        self.0.take();
+        self.0.lock();
         within();
-        self.0.give_back();
+        self.0.unlock();
     }
 
     fn hold_and_die(self: Box<Self>) {
-        self.0.take();
+        self.0.lock();
         std::mem::forget(self);
     }
 
     fn sweep(&self) {
-        self.0.members.sweep_dead();
+        self.0.members().sweep_dead();
     }
 }
 
@@ -208,8 +208,8 @@ fn one_process_has_the_lock_at_a_time() {
 }
 
 #[test]
-fn one_process_has_its_turn_at_a_time() {
-    one_has_it_at_a_time(|memory, id| Box::new(ByTurn(Turn::new(Arc::clone(memory), join(memory, id)))));
+fn one_process_has_the_process_lock_at_a_time() {
+    one_has_it_at_a_time(|memory, id| Box::new(ByProcessLock(ProcessLock::new(Arc::clone(memory), join(memory, id)))));
 }
 
 #[test]

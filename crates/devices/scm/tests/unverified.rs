@@ -1,5 +1,5 @@
 //! Durable commits stay durable, whatever is done next to bytes that a recovery would check
-//! (`src/doubt.rs`).
+//! (`src/persist/unverified.rs`).
 
 mod common;
 

@@ -1,23 +1,21 @@
-//! What is known of objects without a look into the index.
+//! The existence cache: which objects are there, answered without a look into the tree.
 //!
 //! Whether an object exists is mostly asked of one that is about to be made, with an id above all
-//! so far, or was just made, and of the directory that it is in.
+//! so far, or was just made, and of the directory that it is in. What it says is always so; of an
+//! object that it does not know it says nothing.
 
-use crate::core::Core;
-use crate::index::node::Key;
 use core::cell::Cell;
-use onode_media::Pmem;
 use onode_object::ObjectId;
 
 /// An id above those of all objects, and two objects that were found.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct ExistenceCache {
     end: Cell<u64>,
     /// The one asked for last first; 0, which no object is, for none.
     found: [Cell<u64>; 2],
 }
 
-impl Known {
+impl ExistenceCache {
     /// Nothing but that no object has the id `end` or a higher one.
     pub(crate) const fn below(end: u64) -> Self {
         Self { end: Cell::new(end), found: [const { Cell::new(0) }; 2] }
@@ -45,17 +43,14 @@ impl Known {
             before.set(last.replace(object.0));
         }
     }
-}
 
-impl<P: Pmem> Core<P> {
-    /// Whether there is an object of this id.
-    pub(crate) fn exists(&self, object: ObjectId) -> bool {
-        let Known { end, found } = &self.known;
-        let is_known = object.0 != 0 && found.iter().any(|found| found.get() == object.0);
-        let is_there = || object.0 < end.get() && self.tree.get(&*self.memory, Key::onode(object)).is_some();
-        let exists = is_known || is_there();
+    /// Whether there is an object of this id; what the cache does not know it asks `look`.
+    #[inline]
+    pub(crate) fn exists(&self, object: ObjectId, look: impl FnOnce() -> bool) -> bool {
+        let is_known = object.0 != 0 && self.found.iter().any(|found| found.get() == object.0);
+        let exists = is_known || object.0 < self.end.get() && look();
         if exists {
-            self.known.note_found(object);
+            self.note_found(object);
         }
         exists
     }

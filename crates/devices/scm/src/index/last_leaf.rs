@@ -1,4 +1,4 @@
-//! Leaves of the index that were found last, with the keys that belong to them.
+//! Search fingers: leaves of the index that were found last, with the keys that belong to them.
 //!
 //! What one transaction does lies in few leaves: the new object's, its directory's, the name's.
 //! Asking here first spares the way down. Any change of the tree's shape makes them void; entries
@@ -7,7 +7,7 @@
 use crate::index::node::{Key, Node};
 use core::cell::Cell;
 
-const FINGERS: usize = 4;
+const LEAVES: usize = 4;
 
 /// The keys that belong to a leaf: from `low` to before `high`.
 #[derive(Clone, Copy, Debug)]
@@ -23,20 +23,20 @@ impl Span {
 
 /// A leaf with its span, word by word so that one look touches no more of it than it must.
 #[derive(Debug)]
-struct Finger {
+struct LastLeaf {
     low: [Cell<u64>; 3],
     high: [Cell<u64>; 3],
     leaf: Cell<u64>,
-    /// Found since it was its turn to go.
+    /// Found since it was the next one to go.
     used: Cell<bool>,
 }
 
-impl Default for Finger {
+impl Default for LastLeaf {
     fn default() -> Self {
         let (low, high) = Default::default();
-        let finger = Self { low, high, leaf: Cell::default(), used: Cell::default() };
-        finger.clear();
-        finger
+        let leaf = Self { low, high, leaf: Cell::default(), used: Cell::default() };
+        leaf.clear();
+        leaf
     }
 }
 
@@ -54,7 +54,7 @@ fn is_above(words: &[Cell<u64>; 3], key: &Key) -> bool {
     words[2].get() > key.index
 }
 
-impl Finger {
+impl LastLeaf {
     #[inline]
     fn contains(&self, key: &Key) -> bool {
         is_above(&self.high, key) && !is_above(&self.low, key)
@@ -78,15 +78,15 @@ impl Finger {
 
 /// Some leaves.
 #[derive(Debug, Default)]
-pub(crate) struct Fingers {
-    kept: [Finger; FINGERS],
+pub(crate) struct LastLeaves {
+    kept: [LastLeaf; LEAVES],
     next: Cell<usize>,
 }
 
-impl Fingers {
+impl LastLeaves {
     #[inline]
     pub(crate) fn find(&self, key: Key) -> Option<Node> {
-        let found = self.kept.iter().find(|finger| finger.contains(&key))?;
+        let found = self.kept.iter().find(|leaf| leaf.contains(&key))?;
         found.used.set(true);
         Some(Node { address: found.leaf.get() })
     }
@@ -95,15 +95,15 @@ impl Fingers {
     /// last round: names come and go all over a directory, while its inode and the newest objects
     /// are asked for each time.
     pub(crate) fn keep(&self, span: Span, leaf: Node) {
-        let mut next = self.next.get() % FINGERS;
+        let mut next = self.next.get() % LEAVES;
         while self.kept[next].used.take() {
-            next = (next + 1) % FINGERS;
+            next = (next + 1) % LEAVES;
         }
         self.kept[next].set(span, leaf);
         self.next.set(next + 1);
     }
 
     pub(crate) fn clear(&self) {
-        self.kept.iter().for_each(Finger::clear);
+        self.kept.iter().for_each(LastLeaf::clear);
     }
 }

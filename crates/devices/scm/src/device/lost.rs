@@ -2,13 +2,11 @@
 //! says so and touches it no more. What is gone reads as zeros, so nothing that was read since can
 //! be believed, the index and the words that processes share least of all.
 
-use crate::core::Core;
 use crate::device::ScmDevice;
-use crate::share::turn::Guard;
+use crate::device::guard::Guard;
 use onode_base::ErrorKind;
 use onode_media::Pmem;
 use onode_object::{Condition, Error, Result, Severity};
-use std::ops::DerefMut;
 
 /// The error of everything that is asked of a memory that failed.
 fn gone(failure: &onode_media::Error) -> Error {
@@ -18,7 +16,7 @@ fn gone(failure: &onode_media::Error) -> Error {
 impl<P: Pmem> ScmDevice<P> {
     /// That nothing of the memory is gone.
     #[inline]
-    pub(crate) fn check_memory(&self) -> Result<()> {
+    pub(super) fn check_memory(&self) -> Result<()> {
         match self.memory.failure() {
             None => Ok(()),
             Some(failure) => Err(gone(&failure)),
@@ -27,22 +25,22 @@ impl<P: Pmem> ScmDevice<P> {
 
     /// What was found, if nothing of the memory was gone when it was looked for.
     #[inline]
-    pub(crate) fn believe<T>(&self, found: Result<T>) -> Result<T> {
+    pub(super) fn believe<T>(&self, found: Result<T>) -> Result<T> {
         self.check_memory().and(found)
     }
 
-    /// The device, when it is this thread's turn, unless its memory is gone.
+    /// Takes the locks, unless the memory is gone.
     #[inline]
-    pub(crate) fn lock_sound(&self) -> Result<Guard<'_, P, impl DerefMut<Target = Core<P>> + '_>> {
+    pub(super) fn lock_sound(&self) -> Result<Guard<'_, P>> {
         self.check_memory()?;
         let core = self.lock();
-        // To wait for the turn is to touch the memory.
+        // To wait for the lock is to touch the memory.
         self.check_memory()?;
         Ok(core)
     }
 
     /// What is to be told of the memory.
-    pub(crate) fn condition_of_memory(&self) -> Option<Condition> {
+    pub(super) fn condition_of_memory(&self) -> Option<Condition> {
         let failure = self.memory.failure()?;
         let text = format!("{}; the volume can neither be read nor written", failure.detail);
         Some(

@@ -1,17 +1,22 @@
-//! Blocks in store, in the memory itself: the first 8 bytes of each name the next.
+//! An intrusive free list: the first 8 bytes of a free block hold the address of the next one.
 //!
-//! So two words say all of it, and any process that has them has the blocks.
+//! Two words say all of it, so any process that has the words has the blocks. It allocates nothing
+//! and gives nothing back: it keeps what it is handed.
 
 use onode_media::Pmem;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// A stack of blocks. No block begins at 0, which ends it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stack {
-    pub first: u64,
-    pub count: u64,
+/// Free blocks, the last one handed in first. No block begins at 0, which ends the list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub(crate) struct FreeList {
+    first: u64,
+    count: u64,
 }
 
-impl Stack {
+impl FreeList {
+    pub(crate) const EMPTY: Self = Self { first: 0, count: 0 };
+
     pub(crate) const fn len(&self) -> usize {
         self.count as usize
     }
@@ -43,21 +48,21 @@ impl Stack {
 
 #[cfg(test)]
 mod tests {
-    use super::Stack;
+    use super::FreeList;
     use onode_media::sim::SimPmem;
 
     #[test]
     fn the_last_comes_first_and_the_end_is_known() {
         let memory = SimPmem::new(4096, Default::default());
-        let mut stack = Stack::default();
-        assert_eq!(stack.pop(&memory), None);
+        let mut list = FreeList::default();
+        assert_eq!(list.pop(&memory), None);
         for address in [64, 512, 128] {
-            stack.push(&memory, address);
+            list.push(&memory, address);
         }
-        assert_eq!(stack.addresses(&memory), [128, 512, 64]);
-        let mut other = stack;
+        assert_eq!(list.addresses(&memory), [128, 512, 64]);
+        let mut other = list;
         assert_eq!([other.pop(&memory), other.pop(&memory)], [Some(128), Some(512)]);
-        stack.push(&memory, 1024);
-        assert_eq!((stack.len(), other.len()), (4, 1));
+        list.push(&memory, 1024);
+        assert_eq!((list.len(), other.len()), (4, 1));
     }
 }
