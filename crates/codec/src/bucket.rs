@@ -155,8 +155,8 @@ pub fn bucket_bytes(records: &[Record]) -> Result<usize, EncodeError> {
 /// See [`EncodeError`].
 pub fn encode_bucket(records: &[Record], generation: u64) -> Result<Vec<u8>, EncodeError> {
     match prepare(records)?.encode(records.len(), generation, BUCKET_BYTES_MAX)? {
-        Ok(bucket) => Ok(bucket),
-        Err(bytes) => Err(EncodeError::TooLarge { bytes }),
+        Encoded::Bucket(bucket) => Ok(bucket),
+        Encoded::TooLong(bytes) => Err(EncodeError::TooLarge { bytes }),
     }
 }
 
@@ -164,23 +164,27 @@ pub fn encode_bucket(records: &[Record], generation: u64) -> Result<Vec<u8>, Enc
 ///
 /// # Errors
 /// See [`EncodeError`].
-pub fn encode_within(
-    records: &[Record],
-    generation: u64,
-    bytes_max: usize,
-) -> Result<Result<Vec<u8>, usize>, EncodeError> {
+pub fn encode_within(records: &[Record], generation: u64, bytes_max: usize) -> Result<Encoded, EncodeError> {
     prepare(records)?.encode(records.len(), generation, bytes_max)
+}
+
+/// What became of records that were to fit a limit.
+pub enum Encoded {
+    /// They fit: the bucket.
+    Bucket(Vec<u8>),
+    /// They would take so many bytes.
+    TooLong(usize),
 }
 
 impl Prepared {
     /// The bucket, or what it would have if that is more than `limit`.
-    fn encode(self, records: usize, generation: u64, limit: usize) -> Result<Result<Vec<u8>, usize>, EncodeError> {
+    fn encode(self, records: usize, generation: u64, limit: usize) -> Result<Encoded, EncodeError> {
         if generation >> GENERATION_BITS != 0 {
             return Err(EncodeError::Generation);
         }
         let Self { first, page_shift, page_bits, tokens, body, bytes } = self;
         if bytes > limit {
-            return Ok(Err(bytes));
+            return Ok(Encoded::TooLong(bytes));
         }
         let mut out = Vec::with_capacity(bytes);
         out.extend_from_slice(&[0; 4]);
@@ -196,7 +200,7 @@ impl Prepared {
         debug_assert_eq!(out.len(), bytes);
         let checksum = crc32c(&out[4..]).to_le_bytes();
         out[..4].copy_from_slice(&checksum);
-        Ok(Ok(out))
+        Ok(Encoded::Bucket(out))
     }
 }
 

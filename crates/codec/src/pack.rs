@@ -1,7 +1,9 @@
 //! Which records share a bucket: bulk load, split, merge and re-balance are all the packing of a
 //! sorted run anew.
 
-use crate::bucket::{BUCKET_BYTES_MAX, BUCKET_RECORDS_MAX, EncodeError, bucket_bytes, encode_bucket, encode_within};
+use crate::bucket::{
+    BUCKET_BYTES_MAX, BUCKET_RECORDS_MAX, EncodeError, Encoded, bucket_bytes, encode_bucket, encode_within,
+};
 use crate::record::Record;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -44,9 +46,9 @@ pub fn pack_buckets(records: Vec<Record>, bytes_max: usize) -> Result<Vec<Vec<Re
 pub fn encode_buckets(records: Vec<Record>, generation: u64, bytes_max: usize) -> Result<Vec<Vec<u8>>, EncodeError> {
     let limit = bytes_max.min(BUCKET_BYTES_MAX);
     match encode_within(&records, generation, limit) {
-        Ok(Ok(bucket)) => return Ok(alloc::vec![bucket]),
+        Ok(Encoded::Bucket(bucket)) => return Ok(alloc::vec![bucket]),
         Err(EncodeError::Unsound) if records.is_empty() => return Ok(Vec::new()),
-        Ok(Err(_)) | Err(EncodeError::TooLarge { .. }) => {}
+        Ok(Encoded::TooLong(_)) | Err(EncodeError::TooLarge { .. }) => {}
         Err(error) => return Err(error),
     }
     let packed = pack_buckets(records, limit)?;

@@ -118,7 +118,7 @@ const fn cost_of(frequency: u16) -> u32 {
 
 /// What a place costs by its difference, which has `more` bits behind its symbol, and as it is,
 /// behind an escape.
-const fn costs_of_place((symbol, more): (u32, u32), (escape, bits): (u32, u8)) -> (u32, u32) {
+const fn costs_of_place(symbol: u32, more: u32, escape: u32, bits: u8) -> (u32, u32) {
     (symbol + more * COST_UNIT, escape + bits as u32 * COST_UNIT)
 }
 
@@ -167,7 +167,7 @@ pub fn fit(tokens: &[Token], sets: Range<usize>) -> (usize, u64) {
                     let (symbol, more) = symbol_of(difference);
                     let table = &COSTS[class as usize];
                     for ((cost, one), escape) in of_some.iter_mut().zip(table[symbol]).zip(table[ESCAPE]) {
-                        let (near, far) = costs_of_place((one, more), (escape, bits));
+                        let (near, far) = costs_of_place(one, more, escape, bits);
                         *cost += near.min(far);
                     }
                 }
@@ -190,7 +190,7 @@ fn cost(token: &Token, set: usize) -> u32 {
         Token::Place { class, difference, bits, .. } => {
             let (symbol, more) = symbol_of(difference);
             let table = &COSTS[class as usize];
-            let (near, far) = costs_of_place((table[symbol][set], more), (table[ESCAPE][set], bits));
+            let (near, far) = costs_of_place(table[symbol][set], more, table[ESCAPE][set], bits);
             near.min(far)
         }
         Token::Bits(_, count) => u32::from(count) * COST_UNIT,
@@ -245,7 +245,7 @@ impl Ranges {
             Token::Place { class, difference, at, bits } => {
                 let (symbol, more) = symbol_of(difference);
                 let table = &COSTS[class as usize];
-                let (near, far) = costs_of_place((table[symbol][self.set], more), (table[ESCAPE][self.set], bits));
+                let (near, far) = costs_of_place(table[symbol][self.set], more, table[ESCAPE][self.set], bits);
                 if near <= far {
                     self.value(class, difference);
                 } else {

@@ -142,7 +142,8 @@ pub fn explore<W: Workload>(workload: &W, plan: &Plan, recorded: &Recorded<W>) -
                 plan.second_every > 0 && number % plan.second_every == prng.below(3) as usize % plan.second_every;
             let seed = seed_of(plan.seed, place);
             let Some(image) = walk.image(first, variant, seed) else { continue };
-            let recovered = match judge(workload, image, &recorded.history, promise, seed, recording) {
+            let case = Case { workload, history: &recorded.history, promise, seed, recording };
+            let recovered = match case.judge(image) {
                 Ok(recovered) => recovered,
                 Err(violation) => {
                     keep(&mut outcome, place, violation);
@@ -150,63 +151,60 @@ pub fn explore<W: Workload>(workload: &W, plan: &Plan, recorded: &Recorded<W>) -
                 }
             };
             if recording {
-                explore_second(workload, plan, recorded, &recovered, place, &mut prng, &mut outcome);
+                let second = SecondCut { workload, seed: plan.seed, recorded, recovered: &recovered };
+                second.explore(plan.seconds, place, &mut prng, &mut outcome);
             }
         }
     }
     outcome
 }
 
-fn explore_second<W: Workload>(
-    workload: &W,
-    plan: &Plan,
-    recorded: &Recorded<W>,
-    recovered: &Recovered<W>,
-    place: Place,
-    prng: &mut Prng,
-    outcome: &mut Outcome,
-) {
-    let Some(trace) = &recovered.trace else { return };
-    let places = trace.places(&Budget { variants: 1, states: u64::MAX, seed: plan.seed });
-    let mut walk = trace.walk();
-    let count = places.len();
-    // All of them if they are few, else some, at a stride that begins anywhere.
-    let stride = count.div_ceil(plan.seconds.max(1)).max(1);
-    let start = prng.below(stride as u64) as usize;
-    for (index, &second) in places.iter().enumerate().skip(start).step_by(stride) {
-        for variant in walk.variants(second, 1, index + 1 == count, prng) {
-            outcome.second_states += 1;
-            let place = Place { second: Some((second, variant)), ..place };
-            let image = walk.image(second, variant, seed_of(plan.seed, place));
-            if let Err(violation) = judge_second(workload, image, plan.seed, recorded, recovered, place) {
-                keep(outcome, place, violation);
+/// The cuts of a recovery that was recorded.
+struct SecondCut<'a, W: Workload> {
+    workload: &'a W,
+    seed: u64,
+    recorded: &'a Recorded<W>,
+    recovered: &'a Recovered<W>,
+}
+
+impl<W: Workload> SecondCut<'_, W> {
+    /// Judges about `seconds` of the states behind the first cut at `place`.
+    fn explore(&self, seconds: usize, place: Place, prng: &mut Prng, outcome: &mut Outcome) {
+        let Some(trace) = &self.recovered.trace else { return };
+        let places = trace.places(&Budget { variants: 1, states: u64::MAX, seed: self.seed });
+        let mut walk = trace.walk();
+        let count = places.len();
+        // All of them if they are few, else some, at a stride that begins anywhere.
+        let stride = count.div_ceil(seconds.max(1)).max(1);
+        let start = prng.below(stride as u64) as usize;
+        for (index, &second) in places.iter().enumerate().skip(start).step_by(stride) {
+            for variant in walk.variants(second, 1, index + 1 == count, prng) {
+                outcome.second_states += 1;
+                let place = Place { second: Some((second, variant)), ..place };
+                let image = walk.image(second, variant, seed_of(self.seed, place));
+                if let Err(violation) = self.judge(image, place) {
+                    keep(outcome, place, violation);
+                }
             }
         }
     }
-}
 
-fn judge_second<W: Workload>(
-    workload: &W,
-    image: Option<ImageOf<W>>,
-    seed: u64,
-    recorded: &Recorded<W>,
-    recovered: &Recovered<W>,
-    place: Place,
-) -> Result<(), Violation> {
-    let Some((second, _)) = place.second else { return Ok(()) };
-    let Some(image) = image else {
-        return Err(Violation::new("N5", format!("the recovery has no operation {second}")));
-    };
-    let seed = seed_of(seed, place);
-    // Until the mount has returned nothing was shown, and the promises are those of the first cut.
-    let (history, promise) = if second < recovered.mounted {
-        (&recorded.history, recorded.history.promise(place.first.0))
-    } else {
-        (&recovered.history, recovered.history.promise(second))
-    };
-    judge(workload, image, history, promise, seed, false)
-        .map(|_| ())
-        .map_err(|broken| broken.when("after the second cut"))
+    fn judge(&self, image: Option<ImageOf<W>>, place: Place) -> Result<(), Violation> {
+        let Some((second, _)) = place.second else { return Ok(()) };
+        let Some(image) = image else {
+            return Err(Violation::new("N5", format!("the recovery has no operation {second}")));
+        };
+        // Until the mount has returned nothing was shown, and the promises are those of the first
+        // cut.
+        let (history, promise) = if second < self.recovered.mounted {
+            (&self.recorded.history, self.recorded.history.promise(place.first.0))
+        } else {
+            (&self.recovered.history, self.recovered.history.promise(second))
+        };
+        let seed = seed_of(self.seed, place);
+        let case = Case { workload: self.workload, history, promise, seed, recording: false };
+        case.judge(image).map(|_| ()).map_err(|broken| broken.when("after the second cut"))
+    }
 }
 
 /// Judges one place of a recorded run again.
@@ -225,10 +223,12 @@ pub fn judge_place<W: Workload>(
         return Err(Violation::new("N2", format!("the run has no operation {}", place.first.0)));
     };
     let promise = recorded.history.promise(place.first.0);
-    let recovered = judge(workload, image, &recorded.history, promise, first_seed, place.second.is_some())?;
+    let recording = place.second.is_some();
+    let case = Case { workload, history: &recorded.history, promise, seed: first_seed, recording };
+    let recovered = case.judge(image)?;
     let second = place.second.unwrap_or_default();
     let image = recovered.trace.as_ref().and_then(|trace| trace.walk().image(second.0, second.1, seed_of(seed, place)));
-    judge_second(workload, image, seed, recorded, &recovered, place)
+    SecondCut { workload, seed, recorded, recovered: &recovered }.judge(image, place)
 }
 
 /// The recovery after the first cut of `place` and the use after it; nothing if it breaks a promise
@@ -237,38 +237,43 @@ pub fn recovery<W: Workload>(workload: &W, seed: u64, recorded: &Recorded<W>, pl
     let seed = seed_of(seed, Place { second: None, ..place });
     let image = recorded.trace.walk().image(place.first.0, place.first.1, seed)?;
     let promise = recorded.history.promise(place.first.0);
-    judge(workload, image, &recorded.history, promise, seed, true).ok()
+    Case { workload, history: &recorded.history, promise, seed, recording: true }.judge(image).ok()
 }
 
-/// Mounts `image`, compares, uses, closes, mounts and compares.
-fn judge<W: Workload>(
-    workload: &W,
-    image: ImageOf<W>,
-    history: &History<W::State>,
+/// A state that is to be judged: what was called before it, and what is promised of that.
+struct Case<'a, W: Workload> {
+    workload: &'a W,
+    history: &'a History<W::State>,
     promise: Promise,
     seed: u64,
     recording: bool,
-) -> Result<Recovered<W>, Violation> {
-    guard(|| {
-        let medium = W::Medium::new(image, recording);
-        let mut system = workload.mount(&medium, false)?;
-        let mounted = medium.position();
-        if recording {
-            workload.note(&system, &medium)?;
-        }
-        let state = workload.recognise(&system, history, promise)?;
-        workload.verify(&system, &state).map_err(|broken| broken.when("second look"))?;
-        let mut run = Run::new(medium.clone(), seed, state, recording);
-        workload.go_on(&mut system, &mut run).map_err(|broken| broken.when("used after the recovery"))?;
-        workload.compare(&system, &run.state).map_err(|broken| broken.when("used after the recovery"))?;
-        workload.close(&system)?;
-        drop(system);
-        let trace = if recording { Some(medium.take_trace()) } else { None };
-        let system = workload.mount(&medium, false).map_err(|broken| broken.when("mounted again"))?;
-        workload.compare(&system, &run.state).map_err(|broken| broken.when("mounted again"))?;
-        workload.verify(&system, &run.state).map_err(|broken| broken.when("mounted again"))?;
-        Ok(Recovered { history: run.history, trace, mounted })
-    })
+}
+
+impl<W: Workload> Case<'_, W> {
+    /// Mounts `image`, compares, uses, closes, mounts and compares.
+    fn judge(&self, image: ImageOf<W>) -> Result<Recovered<W>, Violation> {
+        let (workload, recording) = (self.workload, self.recording);
+        guard(|| {
+            let medium = W::Medium::new(image, recording);
+            let mut system = workload.mount(&medium, false)?;
+            let mounted = medium.position();
+            if recording {
+                workload.note(&system, &medium)?;
+            }
+            let state = workload.recognise(&system, self.history, self.promise)?;
+            workload.verify(&system, &state).map_err(|broken| broken.when("second look"))?;
+            let mut run = Run::new(medium.clone(), self.seed, state, recording);
+            workload.go_on(&mut system, &mut run).map_err(|broken| broken.when("used after the recovery"))?;
+            workload.compare(&system, &run.state).map_err(|broken| broken.when("used after the recovery"))?;
+            workload.close(&system)?;
+            drop(system);
+            let trace = if recording { Some(medium.take_trace()) } else { None };
+            let system = workload.mount(&medium, false).map_err(|broken| broken.when("mounted again"))?;
+            workload.compare(&system, &run.state).map_err(|broken| broken.when("mounted again"))?;
+            workload.verify(&system, &run.state).map_err(|broken| broken.when("mounted again"))?;
+            Ok(Recovered { history: run.history, trace, mounted })
+        })
+    }
 }
 
 /// Runs `judge`; a panic is a violation, too: no input may cause one.

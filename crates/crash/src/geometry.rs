@@ -17,22 +17,29 @@ pub struct Shape {
     pub blocks_per_segment: Option<u16>,
 }
 
-const fn shape(name: &'static str, page: u32, spare: u32, pages: u32, blocks: u32, chips: u32) -> Shape {
-    let geometry = Geometry { page_bytes: page, spare_bytes: spare, pages_per_block: pages, blocks, chips };
+/// A chip with pages of `page` bytes and `spare` ones, and `blocks` of so many `pages`.
+const fn shape(name: &'static str, page: u32, spare: u32, pages: u32, blocks: u32) -> Shape {
+    let geometry = Geometry { page_bytes: page, spare_bytes: spare, pages_per_block: pages, blocks, chips: 1 };
     Shape { name, geometry, blocks_per_segment: None }
+}
+
+/// Two chips, whose blocks make segments of two.
+const fn two_chips() -> Shape {
+    let one = shape("chips", 512, 32, 8, 128);
+    Shape { blocks_per_segment: Some(2), geometry: Geometry { chips: 2, ..one.geometry }, ..one }
 }
 
 /// All shapes.
 pub const SHAPES: [Shape; 9] = [
-    shape("tiny", 512, 0, 8, 64, 1),
-    shape("spare", 512, 64, 8, 100, 1),
-    Shape { blocks_per_segment: Some(2), ..shape("chips", 512, 32, 8, 128, 2) },
-    shape("nandsim", 2048, 64, 16, 64, 1),
-    shape("portable", 2048, 10, 64, 32, 1),
-    shape("wide", 4096, 0, 32, 32, 1),
-    shape("long", 512, 16, 256, 24, 1),
-    shape("large", 16384, 128, 16, 32, 1),
-    shape("huge", 16384, 0, 256, 24, 1),
+    shape("tiny", 512, 0, 8, 64),
+    shape("spare", 512, 64, 8, 100),
+    two_chips(),
+    shape("nandsim", 2048, 64, 16, 64),
+    shape("portable", 2048, 10, 64, 32),
+    shape("wide", 4096, 0, 32, 32),
+    shape("long", 512, 16, 256, 24),
+    shape("large", 16384, 128, 16, 32),
+    shape("huge", 16384, 0, 256, 24),
 ];
 
 /// The shape of that name.

@@ -157,7 +157,8 @@ fn main() -> ExitCode {
         Command::Run { states, seconds, seed, medium, level, only, jobs, json } => {
             let states = states.unwrap_or(if seconds.is_some() { u64::MAX } else { 100_000 });
             let limits = Limits { states, cpu: seconds.map(Duration::from_secs) };
-            let report = run(&limits, seed, medium.into(), &level.names(), &only, jobs.max(1));
+            let report =
+                run(&limits, &Runs { seed, media: medium.into(), levels: &level.names(), only: &only }, jobs.max(1));
             let cpu_seconds = cpu::time().as_secs_f64();
             print!("{}", if json { report.json(cpu_seconds) } else { report.text(cpu_seconds) });
             ExitCode::from(u8::from(report.violations() > 0))
@@ -232,7 +233,16 @@ struct Limits {
 /// Most states of one run, so that no run eats the budget of the others.
 const RUN_STATES: u64 = 4000;
 
-fn run(limits: &Limits, seed: u64, media: Media, levels: &[&str], only: &str, jobs: usize) -> Report {
+/// Which runs are explored.
+struct Runs<'a> {
+    seed: u64,
+    media: Media,
+    levels: &'a [&'a str],
+    only: &'a str,
+}
+
+fn run(limits: &Limits, runs: &Runs<'_>, jobs: usize) -> Report {
+    let Runs { seed, media, levels, only } = *runs;
     let report = Mutex::new(Report::default());
     let next = AtomicU64::new(0);
     let rounds = |number: u64| -> Vec<RunName> {

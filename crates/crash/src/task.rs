@@ -210,7 +210,7 @@ impl Visitor for Replay {
         if let Some(second) = place.second
             && let Some(recovered) = explore::recovery(workload, plan.seed, &recorded, place)
         {
-            story += &explain_second(&recovered, second);
+            story += &explain_second(&recovered, second.0, second.1);
         }
         (story, verdict)
     }
@@ -264,7 +264,7 @@ fn explain_calls<S>(history: &History<S>, at: usize) -> String {
 }
 
 /// The calls and media operations of the recovery and what followed, up to the second cut.
-fn explain_second<W: Workload>(recovered: &Recovered<W>, (at, variant): (usize, usize)) -> String {
+fn explain_second<W: Workload>(recovered: &Recovered<W>, at: usize, variant: usize) -> String {
     let Some(trace) = &recovered.trace else { return String::new() };
     let mut text = String::from("After the first cut:\n");
     if at >= recovered.mounted {

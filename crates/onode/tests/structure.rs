@@ -18,11 +18,10 @@ const FOLDER_ENTRIES: usize = 14;
 const COMMENT_COLUMNS: usize = 100;
 
 /// Folders of `crates` that hold more.
-const LARGE_FOLDERS: [(&str, usize); 7] = [
+const LARGE_FOLDERS: [(&str, usize); 6] = [
     // One file a verb.
     ("access/cli/src/commands", 32),
     ("access/fuse/src", 22),
-    ("codec/src", 15),
     ("crash/src", 17),
     ("lab/src", 18),
     ("media/src/real", 15),
@@ -35,10 +34,20 @@ const CIRCLES: [(&str, usize); 6] = [
     ("access/cli", 4),
     ("access/heap", 5),
     ("crash", 6),
-// Most of it is methods of the composing struct that stand in many files.
+    // Most of it is methods of the composing struct that stand in many files.
     ("devices/flash", 19),
     ("lab", 2),
 ];
+
+/// Parameters that a function takes at most, beside `self`.
+const PARAMETERS: usize = 5;
+/// Crates with functions that take more, or a tuple in the place of some, and how many.
+const LARGE_SIGNATURES: [(&str, usize); 3] = [("devices/flash", 6), ("devices/scm", 1), ("devices/tier", 2)];
+
+/// Crates with a result within a result, and how many. What ends a thread or catches a panic
+/// returns one.
+const NESTED_RESULTS: [(&str, usize); 5] =
+    [("access/capi", 2), ("access/fuse", 5), ("crash", 4), ("devices/flash", 28), ("devices/tier", 7)];
 
 fn crates() -> PathBuf {
     root().join("crates")
@@ -151,6 +160,105 @@ fn files_import_one_another_in_no_circle() {
         }
     }
     judge("files in circles", &CIRCLES, &found);
+}
+
+/// What stands between the bracket that `text` begins with and the one that closes it.
+fn in_brackets(text: &str) -> &str {
+    let (mut depth, mut before) = (0, ' ');
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '(' | '[' | '{' | '<' => depth += 1,
+            // The arrow of a function's outcome closes nothing.
+            '>' if before == '-' || before == '=' => {}
+            ')' | ']' | '}' | '>' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return &text[1..at];
+        }
+        before = letter;
+    }
+    ""
+}
+
+/// The parts of a list that commas separate, those within brackets left alone.
+fn parts(list: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut found, mut before) = (0, 0, Vec::new(), ' ');
+    for (at, letter) in list.char_indices() {
+        match letter {
+            '(' | '[' | '{' | '<' => depth += 1,
+            '>' if before == '-' || before == '=' => {}
+            ')' | ']' | '}' | '>' => depth -= 1,
+            ',' if depth == 0 => {
+                found.push(list[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+        before = letter;
+    }
+    found.push(list[start..].trim());
+    found.retain(|part| !part.is_empty());
+    found
+}
+
+/// The lists of parameters of all functions in a text, each without `self`.
+fn signatures(text: &str) -> Vec<Vec<&str>> {
+    let begins = text.match_indices("fn ").filter(|(at, _)| !text[..*at].ends_with(|c: char| c.is_alphanumeric()));
+    let lists = begins.filter_map(|(at, _)| {
+        let rest = &text[at + 3..];
+        let name = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|&end| end > 0)?;
+        let mut rest = &rest[name..];
+        if rest.starts_with('<') {
+            rest = &rest[in_brackets(rest).len() + 2..];
+        }
+        rest.starts_with('(').then(|| in_brackets(rest))
+    });
+    let is_self = |part: &&str| part.trim_start_matches(['&', ' ']).split([':', ' ', '\'']).any(|word| word == "self");
+    lists.map(|list| parts(list).into_iter().filter(|part| !is_self(part)).collect()).collect()
+}
+
+#[test]
+fn signatures_are_read_as_they_are() {
+    let text =
+        "fn one(&self, a: u8) {} pub fn two<T: Fn(u8) -> u8>(&'a mut self, (b, c): (u8, u8), d: Vec<(u8, u8)>) {}";
+    assert_eq!(signatures(text), [vec!["a: u8"], vec!["(b, c): (u8, u8)", "d: Vec<(u8, u8)>"]]);
+}
+
+/// What goes together is one type. The requests of the kernel have the parameters that they have.
+#[test]
+fn a_function_takes_few_parameters_and_no_tuple_for_some_of_them() {
+    let mut found = BTreeMap::new();
+    for (name, files) in sources() {
+        let texts = files.iter().filter(|path| !path.components().any(|part| part.as_os_str() == "tests"));
+        let texts: Vec<String> =
+            texts.map(|path| code(path)).filter(|text| !text.contains("impl Filesystem for")).collect();
+        let large = texts.iter().flat_map(|text| signatures(text)).filter(|parameters| {
+            parameters.len() > PARAMETERS || parameters.iter().any(|parameter| parameter.starts_with('('))
+        });
+        match large.count() {
+            0 => {}
+            count => drop(found.insert(name, count)),
+        }
+    }
+    judge("large signatures", &LARGE_SIGNATURES, &found);
+}
+
+/// An outcome that has three ways to end has a type that names them.
+#[test]
+fn no_result_is_within_a_result() {
+    let mut found = BTreeMap::new();
+    for (name, files) in sources() {
+        let texts: Vec<String> = files.iter().map(|path| code(path)).collect();
+        let nested = |text: &String| {
+            ["Result<Result", "Ok(Err(", "Ok(Ok("].map(|form| text.matches(form).count()).iter().sum::<usize>()
+        };
+        match texts.iter().map(nested).sum::<usize>() {
+            0 => {}
+            count => drop(found.insert(name, count)),
+        }
+    }
+    judge("results within results", &NESTED_RESULTS, &found);
 }
 
 /// Tables, code and addresses have the width that they need.

@@ -21,5 +21,5 @@ mod table;
 mod tests;
 
 pub use format::MAGIC;
-pub use region::{LENGTH_MIN, Region, Space, is_region};
+pub use region::{KnownSpace, LENGTH_MIN, Region, Space, is_region};
 pub use table::{Kind, NAME_MAX, SpaceInfo};

@@ -22,6 +22,7 @@ use onode_media::pmem::Pmem;
 mod restore;
 mod space;
 
+pub use restore::KnownSpace;
 pub use space::Space;
 
 /// The smallest region.

@@ -228,11 +228,11 @@ impl Call {
                 let expected = content_to_withdraw(before, path).unwrap_or_default();
                 Some(program::withdraw(fs, program, path, &expected))
             }
-            Self::Fill(path, slot, length) => Some(program::fill(fs, program, (path, *slot), &bytes(seed, *length))),
+            Self::Fill(path, slot, length) => Some(program::fill(fs, program, path, *slot, &bytes(seed, *length))),
             Self::Take(path, slot) => {
                 let file = before.find(path).and_then(|number| before.files.get(&number));
                 let expected = file.and_then(|file| file.slots.get(slot)).cloned().unwrap_or_default();
-                Some(program::take(fs, program, (path, *slot), &expected))
+                Some(program::take(fs, program, path, *slot, &expected))
             }
             Self::Die => Some(program::die(program).map(|()| true)),
             _ => None,

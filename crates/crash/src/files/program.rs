@@ -111,12 +111,7 @@ fn slots_of<'a>(fs: &'a FileSystem, path: &str) -> Result<Option<(ObjectId, &'a 
 ///
 /// # Errors
 /// What went wrong.
-pub fn fill(
-    fs: &FileSystem,
-    program: &dyn Program,
-    (path, slot): (&str, u64),
-    bytes: &[u8],
-) -> Result<bool, Violation> {
+pub fn fill(fs: &FileSystem, program: &dyn Program, path: &str, slot: u64, bytes: &[u8]) -> Result<bool, Violation> {
     let Some((object, memory)) = slots_of(fs, path)? else { return Ok(false) };
     let Some(address) = program.allocate(bytes.len() as u64) else { return Ok(false) };
     program.save(address, bytes);
@@ -135,12 +130,7 @@ pub fn fill(
 ///
 /// # Errors
 /// What went wrong.
-pub fn take(
-    fs: &FileSystem,
-    program: &dyn Program,
-    (path, slot): (&str, u64),
-    expected: &[u8],
-) -> Result<bool, Violation> {
+pub fn take(fs: &FileSystem, program: &dyn Program, path: &str, slot: u64, expected: &[u8]) -> Result<bool, Violation> {
     let Some((object, memory)) = slots_of(fs, path)? else { return Ok(false) };
     let block = match memory.take_slot(object, slot) {
         Ok(block) => block,

@@ -3,5 +3,4 @@
 pub mod ahead;
 pub mod node;
 pub mod onode;
-pub mod ranges;
 pub mod tree;

@@ -54,7 +54,7 @@ fn measure(run: &mut Measuring<'_>, size: &'static str, file_bytes: usize) -> Re
             first_write(run, &clean)?;
         }
         drop(clean);
-        let (worst, ram) = worst_cut(run, image.clone(), percent, (names, file_bytes))?;
+        let (worst, ram) = worst_cut(run, image.clone(), percent, names, file_bytes)?;
         run.at_most(format!("page reads to mount, worst of {} cuts, {at}", run.scale().cuts), worst, "pages", 64_u64);
         most_ram = most_ram.max(ram);
         chip = Chip::holding(image);
@@ -89,7 +89,7 @@ fn first_write(run: &mut Measuring<'_>, bench: &Bench) -> Result<()> {
 }
 
 /// The most pages that a mount reads after one of the cuts, and the most memory in use before them.
-fn worst_cut(run: &Measuring<'_>, image: SimNand, seed: u64, (names, file_bytes): (u64, usize)) -> Result<(u64, u64)> {
+fn worst_cut(run: &Measuring<'_>, image: SimNand, seed: u64, names: u64, file_bytes: usize) -> Result<(u64, u64)> {
     let failed = |error: &onode_fs::Error| Volume::error("cannot work on the measured volume", error);
     let chip = Chip::holding(image);
     let bench = Bench::mount(chip.clone(), Durability::Natural, run.caches())?;

@@ -191,7 +191,7 @@ impl ImageNand {
         blocks: Vec<OpenBlock>,
     ) -> Self {
         let written = blocks.iter().map(|block: &OpenBlock| (!block.lost).then_some(block.state.written_pages));
-        let shared = Arc::new(Shared::new(file, (geometry, layout), written, mode == OpenMode::ReadWrite));
+        let shared = Arc::new(Shared::new(file, geometry, layout, written, mode == OpenMode::ReadWrite));
         let (not_copied, inverted) = (BTreeSet::new(), Vec::new());
         Self { shared, mode, uuid, blocks, not_copied, inverted, noted: Noted::Nothing }
     }

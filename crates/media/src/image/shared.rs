@@ -36,7 +36,8 @@ impl Shared {
     /// `is_written` if it may change.
     pub(super) fn new(
         file: HostFile,
-        (geometry, layout): (Geometry, Layout),
+        geometry: Geometry,
+        layout: Layout,
         written: impl Iterator<Item = Option<u32>>,
         is_written: bool,
     ) -> Self {

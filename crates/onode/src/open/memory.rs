@@ -11,7 +11,7 @@ use onode_media::{MediaErrorKind, Pmem};
 use onode_object::ObjectDevice;
 use onode_scm::allocator::{Allocator, Process};
 use onode_scm::{FormatOptions, LostDevice, Mode, MountOptions, ScmDevice, find_device};
-use onode_spaces::{Kind, Region};
+use onode_spaces::{Kind, KnownSpace, Region};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -154,7 +154,8 @@ fn region_anew(spec: &Spec, mapped: Arc<MappedPmem>, access: Access) -> Result<O
         let why = format!("its table of spaces is lost; a space for objects is there from byte {} on", place.start);
         return Err(Error::new(Class::Loss, what(), why));
     }
-    let region = Region::restore(mapped, uuid, (OBJECTS, Kind::Manager), place, !access.read_only);
+    let region =
+        Region::restore(mapped, uuid, &KnownSpace { name: OBJECTS, kind: Kind::Manager, place }, !access.read_only);
     region.map(Some).map_err(|error| Error::medium(what(), &error))
 }
 

@@ -10,6 +10,17 @@ use core::ops::Range;
 use onode_media::error::{Error, MediaErrorKind, Result};
 use onode_media::pmem::Pmem;
 
+/// A space that is known without the table.
+#[derive(Clone, Debug)]
+pub struct KnownSpace<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What it is for.
+    pub kind: Kind,
+    /// Where it lies, in bytes of the memory.
+    pub place: Range<u64>,
+}
+
 impl<P: Pmem> Region<P> {
     /// The region of a memory whose table is lost, with the one space that is known of; what lies
     /// outside of it is free. With `store` its table is stored, else the memory stays as it is
@@ -17,19 +28,14 @@ impl<P: Pmem> Region<P> {
     ///
     /// # Errors
     /// `Invalid` if no such space can be, and those of the memory.
-    pub fn restore(
-        pmem: P,
-        uuid: [u8; 16],
-        (name, kind): (&str, Kind),
-        place: Range<u64>,
-        store: bool,
-    ) -> Result<Self> {
+    pub fn restore(pmem: P, uuid: [u8; 16], known: &KnownSpace<'_>, store: bool) -> Result<Self> {
+        let KnownSpace { name, kind, place } = known;
         check_name(name)?;
         let length = pmem.length() - pmem.length() % PAGE_BYTES;
         let info = SpaceInfo {
             id: 1,
             name: name.to_string(),
-            kind,
+            kind: *kind,
             read_only: false,
             start: place.start,
             length: place.end.saturating_sub(place.start),

@@ -101,13 +101,13 @@ fn list(volume: &Volume, arguments: &Arguments) -> Result<Listing> {
             }
             _ => None,
         };
-        lines.push(Line::new(&name, &attributes, target, (style, arguments.long)));
+        lines.push(Line::new(&name, &attributes, target, style, arguments.long));
     }
     Ok(Listing(lines))
 }
 
 impl Line {
-    fn new(name: &[u8], attributes: &Attributes, target: Option<Vec<u8>>, (style, long): (Style, bool)) -> Self {
+    fn new(name: &[u8], attributes: &Attributes, target: Option<Vec<u8>>, style: Style, long: bool) -> Self {
         let mut shown = quote::name(name, style);
         if let Some(target) = target.as_ref().filter(|_| long) {
             shown = format!("{shown} -> {}", quote::name(target, style));

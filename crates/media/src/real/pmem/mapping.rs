@@ -7,7 +7,7 @@
 
 use super::medium::LARGE_PAGE_BYTES;
 use super::pieces::Pieces;
-use super::range::{Range, last_errno};
+use super::range::{How, Range, last_errno};
 use super::writeback::Writeback;
 use crate::pmem::LINE_BYTES;
 use core::ptr::{NonNull, null_mut};
@@ -95,11 +95,11 @@ pub(super) enum Access {
 
 impl Access {
     /// Protection and flags of mmap(2).
-    pub(super) const fn of_mapping(self) -> (i32, i32) {
+    pub(super) const fn of_mapping(self) -> How {
         match self {
-            Self::Shared(flags) => (libc::PROT_READ | libc::PROT_WRITE, flags),
-            Self::Private => (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE),
-            Self::Copied(flags) => (libc::PROT_READ, flags),
+            Self::Shared(flags) => How { protection: libc::PROT_READ | libc::PROT_WRITE, flags },
+            Self::Private => How { protection: libc::PROT_READ | libc::PROT_WRITE, flags: libc::MAP_PRIVATE },
+            Self::Copied(flags) => How { protection: libc::PROT_READ, flags },
         }
     }
 }

@@ -16,6 +16,14 @@ pub(super) fn last_errno() -> Errno {
     Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
 }
 
+/// How a file is mapped: protection and flags of mmap(2).
+#[derive(Clone, Copy)]
+#[cfg_attr(miri, allow(dead_code, reason = "there is no file then"))]
+pub(super) struct How {
+    pub protection: i32,
+    pub flags: i32,
+}
+
 /// A range, taken back when it is dropped.
 pub(super) struct Range {
     start: NonNull<u8>,
@@ -56,17 +64,18 @@ impl Range {
 impl Range {
     /// Reserves a range that nobody may touch yet.
     pub(super) fn reserve(bytes: usize) -> Result<Self, Errno> {
-        Self::new(bytes, (libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE), -1, 0)
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        Self::new(bytes, How { protection: libc::PROT_NONE, flags }, -1, 0)
     }
 
     /// A range where `bytes` of a file from `offset` on are, and nothing else.
-    pub(super) fn of_file(bytes: usize, how: (i32, i32), file: &File, offset: u64) -> Result<Self, Errno> {
+    pub(super) fn of_file(bytes: usize, how: How, file: &File, offset: u64) -> Result<Self, Errno> {
         Self::new(bytes, how, file.as_raw_fd(), libc::off_t::try_from(offset).map_err(|_| Errno::OVERFLOW)?)
     }
 
-    fn new(bytes: usize, (protection, flags): (i32, i32), file: RawFd, offset: libc::off_t) -> Result<Self, Errno> {
+    fn new(bytes: usize, how: How, file: RawFd, offset: libc::off_t) -> Result<Self, Errno> {
         // SAFETY: a new mapping at a place that the kernel chooses; nothing else is touched.
-        let at = unsafe { libc::mmap(core::ptr::null_mut(), bytes, protection, flags, file, offset) };
+        let at = unsafe { libc::mmap(core::ptr::null_mut(), bytes, how.protection, how.flags, file, offset) };
         match NonNull::new(at.cast::<u8>()).filter(|_| at != libc::MAP_FAILED) {
             Some(start) => Ok(Self { start, bytes, guard: None }),
             None => Err(last_errno()),
@@ -77,21 +86,14 @@ impl Range {
     ///
     /// # Safety
     /// All of that lies in the range, and nobody has an address in it.
-    pub(super) unsafe fn map(
-        &self,
-        at: usize,
-        length: usize,
-        (protection, flags): (i32, i32),
-        file: &File,
-        offset: u64,
-    ) -> Result<(), Errno> {
+    pub(super) unsafe fn map(&self, at: usize, length: usize, how: How, file: &File, offset: u64) -> Result<(), Errno> {
         let offset = libc::off_t::try_from(offset).map_err(|_| Errno::OVERFLOW)?;
-        let flags = flags | libc::MAP_FIXED;
+        let flags = how.flags | libc::MAP_FIXED;
         // SAFETY: the caller answers for the part; replacing the reservation is what MAP_FIXED is
         // for.
         let mapped = unsafe {
             let start = self.start.add(at).as_ptr().cast();
-            libc::mmap(start, length, protection, flags, file.as_raw_fd(), offset)
+            libc::mmap(start, length, how.protection, flags, file.as_raw_fd(), offset)
         };
         if mapped == libc::MAP_FAILED { Err(last_errno()) } else { Ok(()) }
     }
@@ -129,11 +131,11 @@ impl Range {
         Ok(Self { start: NonNull::new(start).ok_or(Errno::NOMEM)?, bytes, guard: None })
     }
 
-    pub(super) fn of_file(bytes: usize, _: (i32, i32), _: &File, _: u64) -> Result<Self, Errno> {
+    pub(super) fn of_file(bytes: usize, _: How, _: &File, _: u64) -> Result<Self, Errno> {
         Self::reserve(bytes)
     }
 
-    pub(super) unsafe fn map(&self, _: usize, _: usize, _: (i32, i32), _: &File, _: u64) -> Result<(), Errno> {
+    pub(super) unsafe fn map(&self, _: usize, _: usize, _: How, _: &File, _: u64) -> Result<(), Errno> {
         Ok(())
     }
 

@@ -117,7 +117,7 @@ fn a_fault_elsewhere_ends_the_process() {
         let file = std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path).unwrap();
         file.set_len(8192).unwrap();
         let _guarded = MappedPmem::anonymous(4096, &options(Opening::New(4096))).unwrap();
-        let how = (libc::PROT_READ, libc::MAP_SHARED);
+        let how = range::How { protection: libc::PROT_READ, flags: libc::MAP_SHARED };
         let foreign = range::Range::of_file(8192, how, &file, 0).unwrap();
         file.set_len(0).unwrap();
         // SAFETY: mapped; that the file is gone is what is tested.

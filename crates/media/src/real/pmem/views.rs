@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "mmap(2) has no safe face")]
 
 use super::mapping::{Access, to_usize};
-use super::range::Range;
+use super::range::{How, Range};
 use core::ptr::NonNull;
 use rustix::io::Errno;
 use std::fs::File;
@@ -13,7 +13,7 @@ pub struct Executable(Range);
 impl Executable {
     pub(super) fn map(file: &File, offset: u64, length: u64) -> Result<Self, Errno> {
         let length = to_usize(length)?;
-        let how = (libc::PROT_READ | libc::PROT_EXEC, libc::MAP_SHARED);
+        let how = How { protection: libc::PROT_READ | libc::PROT_EXEC, flags: libc::MAP_SHARED };
         Range::of_file(length, how, file, offset).map(Self)
     }
 

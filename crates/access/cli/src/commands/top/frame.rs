@@ -55,7 +55,8 @@ impl Frame {
     }
 
     /// The frame for a terminal of that many columns and rows.
-    pub fn drawn(&self, (columns, rows): (usize, usize), colored: bool) -> Drawn<'_> {
+    pub fn drawn(&self, size: (usize, usize), colored: bool) -> Drawn<'_> {
+        let (columns, rows) = size;
         let mut text = String::new();
         self.heading(&mut text);
         self.map(columns, rows.saturating_sub(OTHER_ROWS).max(LEAST_MAP_ROWS), colored, &mut text);
@@ -164,7 +165,8 @@ impl Frame {
 impl Drawn<'_> {
     /// The frame cut to a screen, with what it takes to draw it over the one before: each line
     /// clears what stood there.
-    pub fn screen(&self, (columns, rows): (usize, usize)) -> String {
+    pub fn screen(&self, size: (usize, usize)) -> String {
+        let (columns, rows) = size;
         let mut screen = "\x1b[H".to_owned();
         for (row, line) in self.text.lines().take(rows.max(1)).enumerate() {
             if row > 0 {
