@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures flash beside a memory, and all codecs before, and writes the rows of the device into docs/benchmarks.md,
+# Measures flash beside a memory, and all codecs before, and writes the rows of the device into docs/benchmarks/flash-scm.md,
 # between its two marks. TRACES is a folder with the PostMark streams.
 #
 #   tests/bench/codec.sh [TRACES]
@@ -8,5 +8,5 @@ cd "$(dirname "$0")/../.."
 
 . tests/bench/common.sh
 measure codec ${1:+--traces "$1"}
-publish --from flash+scm "flash+scm figures" codec.json
+publish --from flash+scm flash-scm "flash+scm figures" codec.json
 exit "$status"

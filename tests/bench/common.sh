@@ -10,11 +10,13 @@ measure() {
     target/release/onode-lab --json "$1" --figures "${@:2}" >"$work/$1.json" || status=$?
 }
 
-# publish [--from TEXT] MARK LAB.json...: writes the rows of those into docs/benchmarks.md, between the two marks.
+# publish [--from TEXT] PAGE MARK LAB.json...: writes the rows of those into docs/benchmarks/PAGE.md, between the two marks,
+# and the front page anew.
 publish() {
     local from=()
     if [ "$1" = --from ]; then from=(--from "$2"); shift 2; fi
-    local mark=$1 names=("${@:2}")
+    local page=$1 mark=$2 names=("${@:3}")
     names=("${names[@]/#/$work/}")
-    python3 tests/bench/rows.py "${from[@]}" docs/benchmarks.md "$mark" "${names[@]}"
+    python3 tests/bench/rows.py "${from[@]}" "docs/benchmarks/$page.md" "$mark" "${names[@]}"
+    python3 tests/bench/front.py
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures every figure of the flash device and writes the rows into docs/benchmarks.md, between its two
+# Measures every figure of the flash device and writes the rows into docs/benchmarks/flash.md, between its two
 # marks. Takes some minutes. TRACES is a folder with the PostMark streams; without it the built-in
 # generator makes similar ones.
 #
@@ -10,5 +10,5 @@ cd "$(dirname "$0")/../.."
 . tests/bench/common.sh
 measure replay ${1:+--traces "$1"}
 measure policy
-publish figures replay.json policy.json
+publish flash figures replay.json policy.json
 exit "$status"

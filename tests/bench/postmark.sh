@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the PostMark streams on flash and writes the tables of "PostMark on 128 MiB of NAND" into docs/benchmarks.md,
+# Runs the PostMark streams on flash and writes the tables of "PostMark on 128 MiB of NAND" into docs/benchmarks/postmark.md,
 # between their marks. TRACES is the folder with the streams.
 #
 #   tests/bench/postmark.sh TRACES
@@ -14,4 +14,5 @@ for stream in write read table2; do
             >"$work/$stream-$durability.json"
     done
 done
-python3 tests/bench/postmark.py docs/benchmarks.md "$work"
+python3 tests/bench/postmark.py docs/benchmarks/postmark.md "$work"
+python3 tests/bench/front.py
