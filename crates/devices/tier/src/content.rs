@@ -5,6 +5,7 @@ pub mod pending;
 pub mod place;
 pub mod plan;
 pub mod promote;
+pub mod ranges;
 pub mod read;
 pub mod spilled;
 pub mod tail_cache;
