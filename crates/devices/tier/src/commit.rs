@@ -101,7 +101,7 @@ impl Volume {
                 home.notice_loss()?;
                 continue;
             }
-            if !core.is_open {
+            if !core.anchors.is_open() {
                 drop((log, core));
                 home.reopen()?;
                 continue;
@@ -154,7 +154,7 @@ impl Volume {
             core.check_writable()?;
             let is_waited_for = need.is_any();
             let is_enough = !need.big && !need.fast && (need.either || log.leans_on_fast(core.unsynced));
-            let is_ready = core.is_open && !core.has_lost_fast() && !core.must_lean(log.has_fast(), need);
+            let is_ready = core.anchors.is_open() && !core.has_lost_fast() && !core.must_lean(log.has_fast(), need);
             let names_placed = core.group.has_placed() || log.holds_placed();
             let must_wait = log.must_wait() || (names_placed && !is_planted(Bug::TierFastRecordBeforeContent));
             if !is_enough || !is_ready || !log.has_fast() || must_wait {
@@ -238,14 +238,14 @@ impl Core {
     /// Fails with nothing changed if something has to be read first.
     fn try_commit(&mut self, transaction: &Transaction, can_retry: bool, given: &Prefetched) -> Result<Applied> {
         self.check_writable()?;
-        let next_id = ObjectId(self.next_id);
-        validate(transaction, next_id, &mut |object| Ok(self.onode(object)?.is_some()))?;
+        let next_id = ObjectId(self.index.next_id());
+        validate(transaction, next_id, &mut |object| Ok(self.index.onode(object)?.is_some()))?;
         if transaction.is_empty() {
             return Ok(Applied::Done { commit: self.commits, need: Need::ALL, is_large: false, has_placed: false });
         }
         let cost = self.prepare(transaction, given)?;
         let ignored = is_planted(Bug::FullTierReserveIgnored);
-        let reserve = if ignored { 0 } else { self.io.layout.reserve_blocks() };
+        let reserve = if ignored { 0 } else { self.index.layout().reserve_blocks() };
         if !self.fits(&cost, reserve) {
             let kept = self.kept_from(transaction, &cost)?;
             let is_refused = is_planted(Bug::FullTierUnlinkRefused);
@@ -254,14 +254,14 @@ impl Core {
             }
         }
         // From here on nothing is begun anew.
-        self.io.can_miss = false;
+        self.index.set_can_miss(false);
         self.need = Need::default();
         let done = self.apply_all(transaction);
         self.unsynced = self.unsynced.and(self.need);
         self.prefetched.clear();
         self.hold_old_nodes();
         let has_placed = done.map_err(|error| self.fail(error))?;
-        self.tree.evict(self.nodes_kept());
+        self.index.evict(self.nodes_kept());
         let is_large = self.group.payload().len() >= 256 << 10 || self.pending.bytes() > self.options.pending_bytes;
         Ok(Applied::Done { commit: self.commits, need: self.need, is_large, has_placed })
     }
@@ -278,7 +278,7 @@ impl Core {
         let above = self.options.place_above_bytes;
         // What is small goes through the log, unless there is so much of it that a short log would
         // not hold it.
-        let is_long = content > above && content as u64 > self.io.layout.ring_blocks * BLOCK / 8;
+        let is_long = content > above && content as u64 > self.index.layout().ring_blocks * BLOCK / 8;
         let mut changes = Vec::with_capacity(transaction.mutations.len());
         let mut has_placed = false;
         for mutation in &transaction.mutations {
@@ -315,7 +315,7 @@ impl Core {
     /// `end` of the payload: those that the fast disk alone acknowledges, so that memory need not
     /// hold them.
     fn note_acknowledged(&mut self, object: ObjectId, offset: u64, data: &[u8], end: usize) -> Result<()> {
-        let Some(onode) = self.onode(object)?.filter(|onode| onode.has_blocks) else { return Ok(()) };
+        let Some(onode) = self.index.onode(object)?.filter(|onode| onode.has_blocks) else { return Ok(()) };
         if self.rule(&onode) == Acknowledge::Either {
             let mut contents = Vec::new();
             self.contents(object, offset, data, end, &mut contents);
@@ -354,7 +354,7 @@ impl Core {
     fn can_wait(&mut self, object: ObjectId, bytes: usize) -> Result<bool> {
         let bytes = bytes as u64;
         let has_room = (bytes + self.group.payload().len() as u64) * 8 <= self.log_room;
-        let onode = self.onode(object)?.unwrap_or_default();
+        let onode = self.index.onode(object)?.unwrap_or_default();
         Ok(has_room && self.rule(&onode) == Acknowledge::Either && self.disks.fast.lock().is_there())
     }
 

@@ -6,17 +6,15 @@ use crate::content::plan::ReadPlan;
 use crate::content::tail_cache::TailCache;
 use crate::device::options::MountOptions;
 use crate::disks::Disks;
-use crate::index::ahead::NodeReader;
-use crate::index::node::{Key, KeySpace};
+use crate::index::Index;
 use crate::index::onode::Onode;
-use crate::index::tree::Tree;
 use crate::log::change::Change;
 use crate::log::group::Group;
 use crate::log::need::Need;
 use crate::log::{Load, Log};
+use crate::medium::anchors::Anchors;
 use crate::medium::errors::damaged;
 use crate::medium::layout::BLOCK;
-use crate::medium::superblock::Superblock;
 use crate::recover::salvaged::Salvaged;
 use crate::space::Space;
 use crate::space::extent::Extent;
@@ -71,14 +69,10 @@ pub struct Core {
     pub disks: Arc<Disks>,
     /// How it was mounted.
     pub options: MountOptions,
-    /// The superblock as it was written last.
-    pub superblock: Superblock,
-    /// The block of the copy that is surely durable.
-    pub durable_superblock: u64,
-    /// The tree.
-    pub tree: Tree,
-    /// What reads its nodes.
-    pub io: NodeReader,
+    /// What the superblocks say.
+    pub anchors: Anchors,
+    /// Where things are.
+    pub index: Index,
     /// Free space.
     pub space: Space,
     /// Content without a place.
@@ -87,10 +81,6 @@ pub struct Core {
     pub tails: TailCache,
     /// The id of the checkpoint in the making.
     pub epoch: u64,
-    /// The first id that was never handed out.
-    pub next_id: u64,
-    /// Objects.
-    pub objects: u64,
     /// Commits that the log lacks.
     pub group: Group,
     /// The number of commits so far.
@@ -103,10 +93,6 @@ pub struct Core {
     pub prefetched: Prefetched,
     /// Content of a block that a change needs and that is not in memory. It is pinned.
     pub content_miss: Option<ReadPlan>,
-    /// The superblock on the disk says that the volume is in use.
-    pub is_open: bool,
-    /// The superblock on the disk says that the fast disk may have what the big one lacks.
-    pub may_lean: bool,
     /// Why nothing can be changed.
     pub read_only: Option<String>,
     /// What was found at the mount that people should know.
@@ -129,13 +115,9 @@ impl Core {
         (self.options.node_cache_bytes / BLOCK).max(8)
     }
 
-    /// Drops nodes that reads alone brought into memory, an eighth of the cache at a time: looking
-    /// at every file of a large volume commits nothing, and memory must not grow with it.
+    /// Drops nodes that reads alone brought into memory.
     pub fn shed_nodes(&mut self) {
-        let keep = self.nodes_kept();
-        if self.tree.counts().cached > keep + keep / 8 {
-            self.tree.evict(keep);
-        }
+        self.index.shed(self.nodes_kept());
     }
 
     /// # Errors
@@ -160,32 +142,6 @@ impl Core {
         if error.kind == ErrorKind::Bug { self.fail(error) } else { error }
     }
 
-    /// An object's onode.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Media`.
-    pub fn onode(&mut self, object: ObjectId) -> Result<Option<Onode>> {
-        let Some(value) = self.tree.get(&mut self.io, &Key::of(object.0, KeySpace::Onode))? else { return Ok(None) };
-        let onode = Onode::decode(value);
-        onode.map(Some).ok_or_else(|| Error::of(ErrorKind::Corrupt, object, "its onode is damaged"))
-    }
-
-    /// An object's onode.
-    ///
-    /// # Errors
-    /// `NotFound`, `Corrupt`, `Media`.
-    pub fn known(&mut self, object: ObjectId) -> Result<Onode> {
-        self.onode(object)?.ok_or_else(|| Error::of(ErrorKind::NotFound, object, "there is no such object"))
-    }
-
-    /// Stores an onode.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Media`.
-    pub fn put_onode(&mut self, object: ObjectId, onode: &Onode) -> Result<()> {
-        self.tree.put(&mut self.io, Key::of(object.0, KeySpace::Onode), onode.encode())
-    }
-
     /// Notes which logs a change of an object of this class needs.
     pub fn note_class(&mut self, onode: &Onode) {
         self.need.add(self.rule(onode));
@@ -195,7 +151,7 @@ impl Core {
     #[must_use]
     pub fn rule(&self, onode: &Onode) -> Acknowledge {
         let placement = Placement::from_class(onode.hints.placement_class);
-        let rules = [placement.acknowledge, self.options.acknowledge, self.superblock.acknowledge];
+        let rules = [placement.acknowledge, self.options.acknowledge, self.anchors.get().acknowledge];
         rules.into_iter().find(|rule| *rule != Acknowledge::Volume).unwrap_or(Acknowledge::Safe)
     }
 
@@ -230,7 +186,7 @@ impl Core {
     /// have what it lacks.
     #[must_use]
     pub const fn must_lean(&self, has_fast: bool, need: Need) -> bool {
-        need.either && has_fast && self.superblock.fast.is_attached && !self.may_lean
+        need.either && has_fast && self.anchors.get().fast.is_attached && !self.anchors.may_lean()
     }
 
     /// Takes over a transaction from the log.
@@ -245,7 +201,7 @@ impl Core {
             if let Change::Plain(mutation) = change {
                 check_logged(mutation)?;
                 if matches!(mutation, Mutation::Create { .. }) {
-                    self.next_id = self.next_id.max(mutation.object().0 + 1);
+                    self.index.note_id(mutation.object());
                 }
             }
             match self.apply(change) {
@@ -262,8 +218,7 @@ impl Core {
     fn take_places(&mut self, extents: &[Extent]) -> Result<()> {
         for extent in extents {
             let count = extent.blocks();
-            let is_ours = self.io.layout.holds(extent.block, count);
-            if !is_ours || self.space.bitmap.take(extent.block, count) != count {
+            if !self.space.claim(extent.block, count) {
                 return Err(damaged("the log names blocks that are in use"));
             }
         }
@@ -273,7 +228,7 @@ impl Core {
     /// Whether the fast disk took part until it was lost just now.
     #[must_use]
     pub fn has_lost_fast(&self) -> bool {
-        self.superblock.fast.is_attached && !self.disks.fast.lock().is_there() && self.read_only.is_none()
+        self.anchors.get().fast.is_attached && !self.disks.fast.lock().is_there() && self.read_only.is_none()
     }
 
     /// What only the log of the fast disk had is gone with it. The big disk has the whole volume of
@@ -297,7 +252,7 @@ impl Core {
 
     /// Blocks of replaced nodes stay until the checkpoint.
     pub fn hold_old_nodes(&mut self) {
-        for block in self.tree.take_freed() {
+        for block in self.index.take_freed() {
             self.space.give_up(block, 1);
         }
     }

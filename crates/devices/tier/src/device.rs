@@ -9,7 +9,6 @@ use crate::device::attach::FindFast;
 use crate::device::options::{FormatOptions, MountOptions, NewFast};
 use crate::disks::fast_disk::FastDisk;
 use crate::fast::{Fast, FastOptions, FastSettings, Identity, has_map_of};
-use crate::index::node::Key;
 use crate::log::record::Seal;
 use crate::log::ring::{self, Area};
 use crate::medium::errors::invalid;
@@ -27,7 +26,6 @@ use onode_base::Clock;
 use onode_base::sync::Mutex;
 use onode_media::{BlockDev, IoTag};
 use onode_object::powers::{Attach, Inspect, Place, Scrub};
-use onode_object::validate::reserve;
 use onode_object::{
     AttributeKey, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance, ObjectDevice, ObjectId,
     ObjectStat, Result, Space, SyncScope, Transaction,
@@ -181,14 +179,14 @@ fn describe(way: Option<&str>) -> String {
 impl ObjectDevice for TierDevice {
     fn info(&self) -> DeviceInfo {
         let core = self.volume.core.lock();
-        let layout = core.io.layout;
+        let layout = core.index.layout();
         let mut slot = core.disks.fast.lock();
-        let fast = match (slot.get(), &core.superblock.sections) {
+        let fast = match (slot.get(), &core.anchors.get().sections) {
             (Some(fast), sections) => {
                 let way = describe(fast.disk().way());
                 format!("fast disk of {} MiB{way} with {} sections", fast.disk().bytes() >> 20, sections.len())
             }
-            (None, _) if core.superblock.fast.is_known => String::from("the fast disk is away"),
+            (None, _) if core.anchors.get().fast.is_known => String::from("the fast disk is away"),
             (None, _) => String::from("no fast disk"),
         };
         let (big, log) = ((layout.blocks * BLOCK) >> 20, (layout.ring_blocks * BLOCK) >> 10);
@@ -197,7 +195,7 @@ impl ObjectDevice for TierDevice {
         drop(slot);
         DeviceInfo {
             kind: "tier",
-            uuid: core.superblock.uuid,
+            uuid: core.anchors.get().uuid,
             summary,
             read_only: core.read_only.clone(),
             transaction_bytes: 1 << 20,
@@ -207,9 +205,7 @@ impl ObjectDevice for TierDevice {
     fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
         let mut core = self.volume.core.lock();
         core.check_writable()?;
-        let (first, next) = reserve(ObjectId(core.next_id), count)?;
-        core.next_id = next.0;
-        Ok(first)
+        core.index.reserve_ids(count)
     }
 
     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
@@ -226,26 +222,29 @@ impl ObjectDevice for TierDevice {
 
     fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
         self.volume.look(|core, _| {
-            core.known(object)?;
-            Ok(core.tree.get(&mut core.io, &Key::attribute(object.0, key))?.map(<[u8]>::to_vec))
+            core.index.known(object)?;
+            Ok(core.index.attribute(object, key)?.map(<[u8]>::to_vec))
         })
     }
 
     fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
-        self.volume.look(|core, _| core.attributes(object, from, limit))
+        self.volume.look(|core, _| core.index.attributes(object, from, limit))
     }
 
     fn stat(&self, object: ObjectId) -> Result<ObjectStat> {
         self.volume.look(|core, _| {
-            let onode = core.known(object)?;
-            let allocated =
-                if onode.has_blocks { onode.blocks.saturating_mul(BLOCK) } else { core.inline(object)?.len() as u64 };
+            let onode = core.index.known(object)?;
+            let allocated = if onode.has_blocks {
+                onode.blocks.saturating_mul(BLOCK)
+            } else {
+                core.index.inline(object)?.len() as u64
+            };
             Ok(ObjectStat { size: onode.size, allocated, hints: onode.hints, accessed: onode.accessed })
         })
     }
 
     fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
-        self.volume.look(|core, _| core.list(from, limit))
+        self.volume.look(|core, _| core.index.list(from, limit))
     }
 
     fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
@@ -268,7 +267,7 @@ impl ObjectDevice for TierDevice {
         let core = self.volume.core.lock();
         let left = budget.saturating_sub(steps + moved + told);
         let fast = core.disks.fast.lock().with(|fast| fast.maintain(left)).unwrap_or_default();
-        let more = is_under_way || waits || fast.more || !core.space.unneeded.is_empty();
+        let more = is_under_way || waits || fast.more || core.space.has_discards();
         Ok(Maintenance { done: steps + moved + told + fast.done, more })
     }
 

@@ -528,7 +528,7 @@ impl Fast {
             }
         }
         done += self.discard(budget.saturating_sub(done));
-        let more = |section: &Section| section.is_short() || !section.unneeded.is_empty();
+        let more = |section: &Section| section.is_short() || !section.discards.is_empty();
         Ok(Maintenance { done, more: done == budget && self.sections.iter().any(more) })
     }
 

@@ -26,7 +26,7 @@ const LOOKS: u32 = 64;
 #[derive(Debug)]
 pub struct Space {
     /// The bits.
-    pub bitmap: Bitmap,
+    bitmap: Bitmap,
     layout: Layout,
     held: Vec<(u64, u64)>,
     /// What the checkpoint under way does without.
@@ -36,11 +36,11 @@ pub struct Space {
     /// Blocks in all three.
     held_blocks: u64,
     /// What is read now.
-    pub pins: Pins,
+    pins: Pins,
     /// What the disk is being told of: nobody gets it meanwhile.
     discarding: Option<(u64, u64)>,
     /// What was released and not handed out since.
-    pub unneeded: DiscardQueue,
+    discards: DiscardQueue,
     node_goal: u64,
     cursors: BTreeMap<u64, u64>,
 }
@@ -59,7 +59,7 @@ impl Space {
             held_blocks: 0,
             pins: Pins::default(),
             discarding: None,
-            unneeded: DiscardQueue::default(),
+            discards: DiscardQueue::default(),
             node_goal,
             cursors: BTreeMap::new(),
         }
@@ -75,6 +75,85 @@ impl Space {
     #[must_use]
     pub const fn held(&self) -> u64 {
         self.held_blocks
+    }
+
+    /// Whether a block can be allocated now.
+    #[must_use]
+    pub fn is_free(&self, block: u64) -> bool {
+        self.bitmap.is_free(block)
+    }
+
+    /// Blocks in `first..end` that can be allocated now.
+    #[must_use]
+    pub fn count_free(&self, first: u64, end: u64) -> u64 {
+        self.bitmap.count_free(first, end)
+    }
+
+    /// Bytes of memory.
+    #[must_use]
+    pub const fn ram_bytes(&self) -> u64 {
+        self.bitmap.ram_bytes()
+    }
+
+    /// Digest of the bitmap that the last checkpoint wrote.
+    #[must_use]
+    pub fn digest(&self) -> u32 {
+        self.bitmap.digest()
+    }
+
+    /// Whether `bitmap` says the same.
+    #[must_use]
+    pub fn agrees_with(&self, bitmap: &Bitmap) -> bool {
+        bitmap.is_same_as(&self.bitmap)
+    }
+
+    /// Blocks that the log or the tree names are in use; false if one of them was already, or none
+    /// of them can be.
+    #[must_use]
+    pub fn claim(&mut self, first: u64, count: u64) -> bool {
+        self.layout.holds(first, count) && self.bitmap.take(first, count) == count
+    }
+
+    /// Blocks that the log names are free all the same: nobody refers to them.
+    pub fn disclaim(&mut self, first: u64, count: u64) {
+        self.bitmap.release(first, count);
+    }
+
+    /// Somebody reads these blocks without the lock of the state: nobody writes to them.
+    pub fn pin(&mut self, first: u64, count: u64) {
+        self.pins.add(first, count);
+    }
+
+    /// They were read. [`free_unpinned`](Self::free_unpinned) says what became free.
+    pub fn unpin(&mut self, first: u64, count: u64) {
+        self.pins.remove(first, count);
+    }
+
+    /// The disk may be told that these blocks, which are free, hold nothing of value.
+    pub fn queue_discards(&mut self, freed: &[(u64, u64)]) {
+        freed.iter().for_each(|(first, count)| self.discards.add(*first, *count));
+    }
+
+    /// The next of them, for who does not wait until nobody gets it.
+    pub fn take_discard(&mut self) -> Option<(u64, u64)> {
+        self.discards.take()
+    }
+
+    /// The disk refuses discards.
+    pub fn drop_discards(&mut self) {
+        self.discards.forget();
+    }
+
+    /// Whether the disk is to be told of more.
+    #[must_use]
+    pub fn has_discards(&self) -> bool {
+        !self.discards.is_empty()
+    }
+
+    /// Discards so far, and blocks in them.
+    #[must_use]
+    pub const fn discarded(&self) -> (u64, u64) {
+        (self.discards.requests(), self.discards.blocks())
     }
 
     /// Blocks that are not needed any more stay as they are until the next checkpoint.
@@ -146,7 +225,7 @@ impl Space {
         if self.discarding.is_some() {
             return None;
         }
-        self.discarding = self.unneeded.take();
+        self.discarding = self.discards.take();
         self.discarding.inspect(|(first, count)| {
             self.bitmap.lend(*first, *count, true);
             self.held_blocks += count;
@@ -185,7 +264,7 @@ impl Space {
         let behind = || self.search(goal, self.layout.blocks, most);
         let (block, count) = at_goal.or_else(behind).or_else(|| self.search(first, goal, most))?;
         self.bitmap.take(block, count);
-        self.unneeded.taken(block, count);
+        self.discards.taken(block, count);
         self.cursors.insert(block / GROUP_BLOCKS, block + count);
         Some((block, count))
     }
@@ -196,7 +275,7 @@ impl Space {
         let found = self.bitmap.find(self.node_goal, self.layout.blocks, 1);
         let (block, _) = found.or_else(|| self.bitmap.find(first, self.node_goal, 1))?;
         self.bitmap.take(block, 1);
-        self.unneeded.taken(block, 1);
+        self.discards.taken(block, 1);
         self.node_goal = block + 1;
         Some(block)
     }

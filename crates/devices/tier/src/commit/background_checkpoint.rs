@@ -105,11 +105,7 @@ impl Home<'_> {
         let Stage::Superblock { sequence, copy } = ended.stage else {
             {
                 let mut core = self.volume.core.lock();
-                core.superblock.tail = ended.marks.tail;
-                if let Some((tail, last)) = ended.marks.fast {
-                    (core.superblock.fast.tail, core.superblock.fast.last) = (tail, last);
-                }
-                core.set_root(&ended.snapshot);
+                core.anchors.set_checkpoint(&ended.snapshot, ended.marks.tail, ended.marks.fast);
             }
             let (sequence, copy) = self.write_first_copy()?;
             self.disks.begin_flush()?;
@@ -117,7 +113,7 @@ impl Home<'_> {
             return Ok(());
         };
         // Otherwise a newer superblock was made durable meanwhile, in both places.
-        let is_newest = self.volume.core.lock().superblock.sequence == sequence;
+        let is_newest = self.volume.core.lock().anchors.get().sequence == sequence;
         if is_newest {
             self.write_second_copy(copy)?;
         }

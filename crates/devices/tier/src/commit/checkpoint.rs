@@ -3,19 +3,18 @@
 //!
 //! Everything is written to free blocks, flushed, and only then the superblock. So a cut leaves the
 //! old checkpoint or the new one. When which of this happens is the business of
-//! [`background_checkpoint`](crate::commit::background_checkpoint), and how the superblock is written that of
-//! [`superblocks`](crate::commit::superblocks).
+//! [`background_checkpoint`](crate::commit::background_checkpoint), and how the superblock is
+//! written that of [`superblocks`](crate::commit::superblocks).
 
 use crate::content::pending::{Logged, Run};
 use crate::core::Core;
 use crate::disks::waiting::Placed;
 use crate::fast::Piece;
-use crate::index::node::Key;
 use crate::index::onode::Onode;
 use crate::log::group::Group;
+use crate::medium::anchors::Snapshot;
 use crate::medium::errors::{bug, within};
 use crate::medium::layout::BLOCK_BYTES;
-use crate::medium::superblock::VERSION;
 use crate::space::extent::{Extent, MOST_BLOCKS};
 use alloc::format;
 use alloc::sync::Arc;
@@ -31,25 +30,6 @@ const SMALL_BLOCKS: u64 = 16;
 /// Blocks that go home in one request at most.
 const RUN_BLOCKS: u64 = 256;
 
-/// What the superblock will say.
-#[derive(Clone, Copy, Debug)]
-pub struct Snapshot {
-    /// The checkpoint.
-    pub checkpoint: u64,
-    /// Block and checksum of the root.
-    pub root: (u64, u32),
-    /// Nodes of the tree.
-    pub nodes: u64,
-    /// Objects.
-    pub objects: u64,
-    /// The first id that was never handed out.
-    pub next_id: u64,
-    /// Digest of the bitmap.
-    pub bitmap_digest: u32,
-    /// Commits in it.
-    pub commits: u64,
-}
-
 impl Core {
     /// Takes all that was applied into a checkpoint: what it writes waits for the big disk from now
     /// on, and what changes later belongs to the next one.
@@ -59,10 +39,10 @@ impl Core {
     pub fn begin_checkpoint(&mut self) -> Result<Snapshot> {
         self.write_pending()?;
         self.hold_old_nodes();
-        self.tree.pack()?;
+        self.index.pack()?;
         let space = &mut self.space;
-        let nodes = self.tree.write_changed(&mut || space.allocate_node().ok_or_else(no_room))?;
-        let layout = self.io.layout;
+        let nodes = self.index.write_changed(&mut || space.allocate_node().ok_or_else(no_room))?;
+        let layout = self.index.layout();
         let pages = self.space.checkpoint_pages(self.epoch)?.into_iter();
         let pages = pages.map(|(page, slot, bytes)| (layout.bitmap_block(page, slot), bytes, None)).collect();
         let nodes = nodes.into_iter().map(|(block, bytes)| (block, bytes, None)).collect();
@@ -72,32 +52,22 @@ impl Core {
         drop(waiting);
         let snapshot = Snapshot {
             checkpoint: self.epoch,
-            root: self.tree.root(),
-            nodes: self.tree.counts().nodes,
-            objects: self.objects,
-            next_id: self.next_id,
-            bitmap_digest: self.space.bitmap.digest(),
+            root: self.index.root(),
+            nodes: self.index.counts().nodes,
+            objects: self.index.objects(),
+            next_id: self.index.next_id(),
+            bitmap_digest: self.space.digest(),
             commits: self.commits,
         };
         if is_planted(Bug::TierDiscardEarly) {
-            self.space.leaving().iter().for_each(|(first, count)| self.space.unneeded.add(*first, *count));
+            let leaving = self.space.leaving();
+            self.space.queue_discards(&leaving);
             self.discard_early();
         }
         self.epoch += 1;
         self.group = Group::default();
         self.is_dirty = false;
         Ok(snapshot)
-    }
-
-    /// Everything of a checkpoint is durable: what the superblock is to say from now on.
-    pub fn set_root(&mut self, snapshot: &Snapshot) {
-        let superblock = &mut self.superblock;
-        superblock.checkpoint = snapshot.checkpoint;
-        // Only records of this version are behind it.
-        superblock.version = VERSION;
-        (superblock.root, superblock.root_crc) = snapshot.root;
-        (superblock.nodes, superblock.objects) = (snapshot.nodes, snapshot.objects);
-        (superblock.next_id, superblock.bitmap_digest) = (snapshot.next_id, snapshot.bitmap_digest);
     }
 
     /// The superblock is durable: what the checkpoint does without can be allocated.
@@ -115,7 +85,7 @@ impl Core {
             Ok(())
         });
         if self.options.discard {
-            freed.iter().for_each(|(first, count)| self.space.unneeded.add(*first, *count));
+            self.space.queue_discards(freed);
         }
     }
 
@@ -161,7 +131,7 @@ impl Core {
             };
             let mut at = first;
             for extent in extents {
-                self.tree.put(&mut self.io, Key::extent(object, at), extent.encode())?;
+                self.index.put_extent(ObjectId(object), at, &extent)?;
                 self.keep_tails(&run, at - first, &extent);
                 at += extent.blocks();
             }
@@ -224,7 +194,7 @@ impl Core {
 
     /// The onode of an object that has content to be placed.
     fn owner(&mut self, object: ObjectId) -> Result<Onode> {
-        self.onode(object)?.ok_or_else(|| bug(format!("there is content of {object} and no such object")))
+        self.index.onode(object)?.ok_or_else(|| bug(format!("there is content of {object} and no such object")))
     }
 
     /// Where block `first` of an object is best put: near its directory, with what else goes home
@@ -232,7 +202,7 @@ impl Core {
     /// costs more than a seek when it is read.
     fn goal(&mut self, object: ObjectId, first: u64) -> Result<u64> {
         if first >= SMALL_BLOCKS
-            && let Some((at, extent)) = self.extents(object, first.saturating_sub(MOST_BLOCKS), first)?.last()
+            && let Some((at, extent)) = self.index.extents(object, first.saturating_sub(MOST_BLOCKS), first)?.last()
         {
             return Ok(extent.block + (first - at));
         }

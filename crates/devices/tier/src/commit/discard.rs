@@ -24,7 +24,7 @@ impl Volume {
             core.space.end_discard();
             if is_refused {
                 core.options.discard = false;
-                core.space.unneeded.forget();
+                core.space.drop_discards();
             }
             done += 1;
         }
@@ -36,7 +36,7 @@ impl Core {
     /// The planted bug: the disk is told before the checkpoint that does without the blocks is
     /// durable.
     pub fn discard_early(&mut self) {
-        while let Some((first, count)) = self.space.unneeded.take() {
+        while let Some((first, count)) = self.space.take_discard() {
             _ = self.disks.big.lock().discard(first * BLOCK, count * BLOCK);
         }
     }

@@ -139,8 +139,7 @@ impl Home<'_> {
         self.catch_up().map_err(|error| self.fail(error))?;
         {
             let (log, mut core) = (self.volume.log.lock(), self.volume.core.lock());
-            (core.superblock.fast.is_attached, core.superblock.fast.leans) = (false, false);
-            core.superblock.fast.detached_at = log.newest().sequence;
+            core.anchors.detach_fast(log.newest().sequence);
         }
         self.write_superblock().map_err(|error| self.fail(error))
     }

@@ -70,9 +70,9 @@ impl Volume {
         let mut core = self.core.lock();
         core.shed_nodes();
         for _ in 0..MOST_MISSES {
-            core.io.can_miss = true;
+            core.index.set_can_miss(true);
             let done = act(&mut core, &given);
-            core.io.can_miss = false;
+            core.index.set_can_miss(false);
             let Some(miss) = core.take_miss() else { return done.map_err(|error| core.fail_if_bug(error)) };
             let (disks, copies) = (Arc::clone(&core.disks), !core.options.read_only);
             drop(core);
@@ -91,14 +91,14 @@ impl Core {
     /// What the walk that ended was lacking; `None` if it was something else that ended it.
     fn take_miss(&mut self) -> Option<Miss> {
         let content = self.content_miss.take().map(Miss::Content);
-        self.io.miss.take().map(Miss::Nodes).or(content)
+        self.index.take_miss().map(Miss::Nodes).or(content)
     }
 
     /// Takes over what was read; false if it is not what it should be.
     fn take_read(&mut self, read: Read, given: &mut Prefetched) -> bool {
         match read {
             Read::Nodes(miss, bytes) => {
-                self.io.give(miss, bytes);
+                self.index.give(miss, bytes);
                 true
             }
             Read::Content(plan, found) => {

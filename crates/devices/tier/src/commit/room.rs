@@ -9,9 +9,8 @@ use crate::index::node::{CAPACITY, Key, KeySpace};
 use crate::index::onode::{INLINE_BYTES, Onode};
 use crate::index::tree::Ways;
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
-use crate::space::extent::Extent;
 use onode_object::validate::{Stored, never_needs_space};
-use onode_object::{AttributeKey, Demand, Error, ErrorKind, Mutation, ObjectId, Result, Space, Transaction};
+use onode_object::{AttributeKey, Demand, Mutation, ObjectId, Result, Space, Transaction};
 
 /// What a transaction may cost at most.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,7 +49,7 @@ impl Core {
 
     fn prepare_one(&mut self, mutation: &Mutation, cost: &mut Cost) -> Result<()> {
         let object = mutation.object();
-        let onode = self.onode(object)?.unwrap_or_default();
+        let onode = self.index.onode(object)?.unwrap_or_default();
         let is_cut = matches!(
             mutation,
             Mutation::Remove { .. }
@@ -59,13 +58,13 @@ impl Core {
                 | Mutation::RemoveAttribute { .. }
         );
         for part in [KeySpace::Onode, KeySpace::Inline] {
-            self.tree.way(&mut self.io, &Key::of(object.0, part), is_cut, &mut cost.ways)?;
+            self.index.way(&Key::of(object.0, part), is_cut, &mut cost.ways)?;
         }
         cost.puts += 1;
         match mutation {
             Mutation::Create { .. } => cost.bytes += 90,
             Mutation::SetHints { .. } | Mutation::SetAccessTime { .. } => cost.bytes += 40,
-            Mutation::Remove { .. } => self.prepare_removal(object, cost)?,
+            Mutation::Remove { .. } => self.index.way_of_removal(object, &mut cost.ways)?,
             Mutation::Write { offset, data, .. } => {
                 let end = offset + data.len() as u64;
                 if onode.size.max(end) > INLINE_BYTES || onode.has_blocks {
@@ -77,7 +76,7 @@ impl Core {
                     cost.puts += 3;
                     self.prefetch(object, *offset, end, first, last, cost)?;
                 } else {
-                    cost.grows_inline |= end > self.inline(object)?.len() as u64;
+                    cost.grows_inline |= end > self.index.inline(object)?.len() as u64;
                     cost.bytes += end + 60;
                     cost.puts += 1;
                 }
@@ -96,38 +95,18 @@ impl Core {
                 cost.puts += 3;
             }
             Mutation::SetAttribute { key, value, .. } => {
-                let key = Key::attribute(object.0, *key);
-                let before = self.tree.get(&mut self.io, &key)?.map(<[u8]>::len);
-                self.tree.way(&mut self.io, &key, false, &mut cost.ways)?;
+                let before = self.index.attribute(object, *key)?.map(<[u8]>::len);
+                self.index.way(&Key::attribute(object.0, *key), false, &mut cost.ways)?;
                 if before != Some(value.len()) {
                     cost.bytes += value.len() as u64 + 20;
                     cost.puts += 1;
                 }
             }
             Mutation::RemoveAttribute { key, .. } => {
-                self.tree.way(&mut self.io, &Key::attribute(object.0, *key), true, &mut cost.ways)?;
+                self.index.way(&Key::attribute(object.0, *key), true, &mut cost.ways)?;
             }
         }
         Ok(())
-    }
-
-    /// Reads all entries of an object that goes. Nodes between the first and the last go with it.
-    fn prepare_removal(&mut self, object: ObjectId, cost: &mut Cost) -> Result<()> {
-        let mut from = Key::of(object.0, KeySpace::Onode);
-        while let Some((key, value)) = self.tree.next(&mut self.io, &from)? {
-            if key.object != object.0 {
-                break;
-            }
-            if key.space == KeySpace::Extent && Extent::decode(value).is_none() {
-                return Err(Error::of(ErrorKind::Corrupt, object, "an extent is damaged"));
-            }
-            from = key;
-            match from.index.checked_add(1) {
-                Some(next) => from.index = next,
-                None => (from.kind, from.index) = (from.kind.saturating_add(1), 0),
-            }
-        }
-        self.tree.way(&mut self.io, &from, true, &mut cost.ways)
     }
 
     /// How many blocks in `first..last` the object has, in their places or without one.
@@ -135,15 +114,15 @@ impl Core {
         let pending = self.pending.range(object.0, first, last).count() as u64;
         let within =
             |(at, extent): &(u64, crate::space::extent::Extent)| (at + extent.blocks()).min(last) - (*at).max(first);
-        Ok(pending + self.extents(object, first, last)?.iter().map(within).sum::<u64>())
+        Ok(pending + self.index.extents(object, first, last)?.iter().map(within).sum::<u64>())
     }
 
     /// Reads the nodes of the extents in `first..last`, and the blocks that `from` and `to` lie
     /// within.
     fn prefetch(&mut self, object: ObjectId, from: u64, to: u64, first: u64, last: u64, cost: &mut Cost) -> Result<()> {
-        let extents = self.extents(object, first, last)?;
+        let extents = self.index.extents(object, first, last)?;
         for key in extents.first().map(|(at, _)| *at).into_iter().chain([first, last]) {
-            self.tree.way(&mut self.io, &Key::extent(object.0, key), true, &mut cost.ways)?;
+            self.index.way(&Key::extent(object.0, key), true, &mut cost.ways)?;
         }
         for edge in [from, to] {
             let block = edge / BLOCK;
@@ -162,7 +141,7 @@ impl Core {
                 let bytes = match self.tails.get(part.block, part.born) {
                     _ if is_given => continue,
                     Some(bytes) => bytes,
-                    None if self.io.can_miss => return self.miss_content(object, block, part),
+                    None if self.index.can_miss() => return self.miss_content(object, block, part),
                     None => self.read_stored(object, block, &part, Source::Any)?,
                 };
                 self.prefetched.insert((part.block, part.born), bytes);
@@ -176,9 +155,9 @@ impl Core {
     /// split as soon as something is put into it, and again when it grew by a quarter; leaves that
     /// get the extents of pending content are among those that changed.
     fn needed(&self, more: &Cost) -> u64 {
-        let path = self.tree.height() + 1;
+        let path = self.index.height() + 1;
         let pending = self.pending.count() + more.blocks;
-        let changed = self.tree.counts().dirty + more.ways.clean();
+        let changed = self.index.counts().dirty + more.ways.clean();
         let leaves = changed + more.ways.leaves();
         let grown = (4 * more.bytes + 3 * EXTENT_BYTES * pending).div_ceil(CAPACITY as u64);
         let splits = (more.puts + pending).min(2 * leaves) + grown;
@@ -197,7 +176,7 @@ impl Core {
     /// # Errors
     /// `Corrupt`, `Media`.
     pub fn kept_from(&mut self, transaction: &Transaction, cost: &Cost) -> Result<u64> {
-        let reserve = self.io.layout.reserve_blocks();
+        let reserve = self.index.layout().reserve_blocks();
         if never_needs_space(transaction, self)? {
             return Ok(0);
         }
@@ -213,22 +192,22 @@ impl Core {
     /// Whether a checkpoint would make room.
     #[must_use]
     pub fn can_make_room(&self) -> bool {
-        self.space.held() > 0 || self.pending.count() > 0 || self.tree.counts().dirty > 0
+        self.space.held() > 0 || self.pending.count() > 0 || self.index.counts().dirty > 0
     }
 
     /// Space for users.
     #[must_use]
     pub fn user_space(&self) -> Space {
-        let layout = &self.io.layout;
+        let layout = self.index.layout();
         let kept = layout.reserve_blocks() + layout.working_blocks();
         // What extents take in the tree.
         let users = |blocks: u64| (blocks - blocks.div_ceil(128)) * BLOCK;
         let left = self.space.free() + self.space.held();
         let pending = self.pending.count();
-        let needed = pending + pending / 64 + self.tree.counts().dirty + self.tree.height() + 3;
+        let needed = pending + pending / 64 + self.index.counts().dirty + self.index.height() + 3;
         let available = users(left.saturating_sub(needed + kept));
         let total = users(layout.usable_blocks().saturating_sub(kept));
-        Space { total, available: available.min(total), objects: self.objects }
+        Space { total, available: available.min(total), objects: self.index.objects() }
     }
 
     /// What must be left of that for `demand`. What lies in the tree takes up to four times its
@@ -252,16 +231,16 @@ impl Core {
 /// What [`never_needs_space`](onode_object::validate::never_needs_space) asks.
 impl Stored for Core {
     fn attribute_bytes(&mut self, object: ObjectId, key: AttributeKey) -> Result<Option<usize>> {
-        Ok(self.tree.get(&mut self.io, &Key::attribute(object.0, key))?.map(<[u8]>::len))
+        Ok(self.index.attribute(object, key)?.map(<[u8]>::len))
     }
 
     fn solid_bytes(&mut self, object: ObjectId) -> Result<Option<u64>> {
-        let Some(onode) = self.onode(object)? else { return Ok(None) };
+        let Some(onode) = self.index.onode(object)? else { return Ok(None) };
         let stored = stored_bytes(self, object, &onode)?;
         Ok((stored >= onode.size).then_some(onode.size))
     }
 }
 
 fn stored_bytes(core: &mut Core, object: ObjectId, onode: &Onode) -> Result<u64> {
-    Ok(if onode.has_blocks { onode.blocks * BLOCK_BYTES as u64 } else { core.inline(object)?.len() as u64 })
+    Ok(if onode.has_blocks { onode.blocks * BLOCK_BYTES as u64 } else { core.index.inline(object)?.len() as u64 })
 }

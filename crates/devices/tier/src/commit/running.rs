@@ -7,9 +7,9 @@
 //! What it does not do: take the steps, which is the business of
 //! [`background_checkpoint`](crate::commit::background_checkpoint).
 
-use crate::commit::checkpoint::Snapshot;
 use crate::core::Core;
 use crate::log::{CheckpointMarks, Log};
+use crate::medium::anchors::Snapshot;
 use onode_object::Result;
 
 /// How far it is.

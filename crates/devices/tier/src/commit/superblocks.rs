@@ -32,7 +32,7 @@ impl Home<'_> {
         self.write_superblock()?;
         let (far, bytes) = {
             let core = self.volume.core.lock();
-            (core.io.layout.far_copy(self.disks.big_bytes), core.superblock.encode())
+            (core.index.layout().far_copy(self.disks.big_bytes), core.anchors.get().encode())
         };
         match far {
             Some(far) => {
@@ -51,13 +51,12 @@ impl Home<'_> {
     pub fn reopen(&self) -> Result<()> {
         {
             let core = &mut *self.volume.core.lock();
-            if core.is_open {
+            if !core.anchors.open() {
                 return Ok(());
             }
-            core.superblock.is_closed = false;
         }
         self.write_all_superblocks().map_err(|error| self.fail(error))?;
-        self.volume.core.lock().is_open = true;
+        self.volume.core.lock().anchors.is_opened();
         Ok(())
     }
 
@@ -72,8 +71,7 @@ impl Home<'_> {
             if core.is_dirty || log.is_under_way() {
                 return Ok(());
             }
-            (core.superblock.is_closed, core.superblock.fast.leans) = (true, false);
-            (core.is_open, core.may_lean) = (false, false);
+            core.anchors.close();
         }
         self.write_all_superblocks().map_err(|error| self.fail(error))
     }
@@ -86,13 +84,12 @@ impl Home<'_> {
     pub fn lean_on_fast(&self) -> Result<()> {
         {
             let core = &mut *self.volume.core.lock();
-            if !core.superblock.fast.is_attached || core.may_lean {
+            if !core.anchors.lean() {
                 return Ok(());
             }
-            core.superblock.fast.leans = true;
         }
         self.write_superblock()?;
-        self.volume.core.lock().may_lean = true;
+        self.volume.core.lock().anchors.leans();
         Ok(())
     }
 
@@ -102,11 +99,7 @@ impl Home<'_> {
     /// # Errors
     /// `Media`.
     pub fn write_first_copy(&self) -> Result<(u64, u64)> {
-        let (sequence, first, bytes) = {
-            let core = &mut *self.volume.core.lock();
-            core.superblock.sequence += 1;
-            (core.superblock.sequence, 1 - core.durable_superblock, core.superblock.encode())
-        };
+        let (sequence, first, bytes) = self.volume.core.lock().anchors.next_copy();
         self.disks.write(first, &bytes, IoTag::Anchor)?;
         Ok((sequence, first))
     }
@@ -116,11 +109,7 @@ impl Home<'_> {
     /// # Errors
     /// `Media`.
     pub fn write_second_copy(&self, first: u64) -> Result<()> {
-        let bytes = {
-            let mut core = self.volume.core.lock();
-            core.durable_superblock = first;
-            core.superblock.encode()
-        };
+        let bytes = self.volume.core.lock().anchors.copy_is_durable(first);
         self.disks.write(1 - first, &bytes, IoTag::Anchor)
     }
 }

@@ -20,7 +20,7 @@ const MOST_REASONS: usize = 8;
 
 impl Place for TierDevice {
     fn sections(&self) -> Vec<String> {
-        self.volume.core.lock().superblock.sections.clone()
+        self.volume.core.lock().anchors.get().sections.clone()
     }
 
     fn division(&self) -> Vec<SectionSize> {
@@ -42,7 +42,7 @@ impl Place for TierDevice {
                 slot.lose(format!("{error}"));
             }
             let (names, division) = divided?;
-            (core.superblock.sections, core.superblock.division) = (names, Some(division));
+            core.anchors.set_division(names, division);
         }
         home.write_superblock().map_err(|error| home.fail(error))
     }
@@ -50,7 +50,7 @@ impl Place for TierDevice {
     fn promote(&self, object: ObjectId, waits: bool) -> Result<Moved> {
         {
             let mut core = self.volume.core.lock();
-            let onode = core.known(object)?;
+            let onode = core.index.known(object)?;
             let class = onode.hints.placement_class;
             let bypasses = Placement::from_class(class).target == Target::Bypass;
             if bypasses || !core.disks.fast.lock().is_there() {
@@ -91,7 +91,7 @@ impl Place for TierDevice {
 
     fn demote(&self, object: ObjectId) -> Result<Moved> {
         let mut core = self.volume.core.lock();
-        core.known(object)?;
+        core.index.known(object)?;
         let blocks = core.disks.fast.lock().get().map_or(0, |fast| fast.demote(object.0));
         Ok(Moved { bytes: blocks * BLOCK, waiting: 0 })
     }
@@ -110,7 +110,7 @@ impl TierDevice {
     /// `NotFound`; `Invalid` without a fast disk.
     pub fn pin(&self, object: ObjectId, pinned: bool) -> Result<()> {
         let mut core = self.volume.core.lock();
-        core.known(object)?;
+        core.index.known(object)?;
         let mut slot = core.disks.fast.lock();
         let fast = slot.get().ok_or_else(|| Error::of(ErrorKind::Invalid, object, Refusal::Away.describe()))?;
         fast.pin(object.0, pinned);
@@ -160,7 +160,7 @@ impl Core {
     }
 
     fn whereabouts(&mut self, object: ObjectId) -> Result<Whereabouts> {
-        let onode = self.known(object)?;
+        let onode = self.index.known(object)?;
         let placement = Placement::from_class(onode.hints.placement_class);
         let mut found = Whereabouts {
             log_bytes: self.pending.range(object.0, 0, u64::MAX).count() as u64 * BLOCK,
@@ -171,7 +171,7 @@ impl Core {
             Target::Device => Some(0),
             Target::Section(number) => Some(usize::from(number)),
         };
-        let names = &self.superblock.sections;
+        let names = &self.anchors.get().sections;
         found.section = number.and_then(|number| names.get(number).or_else(|| names.first()).cloned());
         if !onode.has_blocks {
             found.reasons.push(format!("{} bytes lie in the tree of the big disk, with its metadata", onode.size));
@@ -181,7 +181,7 @@ impl Core {
         }
         let last = onode.size.div_ceil(BLOCK);
         let mut from = 0;
-        while let Some((index, extent)) = self.next_extent(object, from, last)? {
+        while let Some((index, extent)) = self.index.next_extent(object, from, last)? {
             from = index + extent.blocks().min(MOST_BLOCKS);
             found.big_bytes += extent.blocks() * BLOCK;
             let (block, born, blocks) = (extent.block, extent.born, extent.blocks() as u32);

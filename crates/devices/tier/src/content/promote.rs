@@ -35,8 +35,8 @@ impl Volume {
     /// `NotFound`, `Corrupt`, `Media`.
     pub fn promote_some(&self, object: ObjectId, at: u64, forced: bool) -> Result<Step> {
         let (first, last, disks) = self.look(|core, _| {
-            let last = core.known(object)?.size.div_ceil(BLOCK);
-            let first = core.next_extent(object, at, last)?.map(|(first, _)| first);
+            let last = core.index.known(object)?.size.div_ceil(BLOCK);
+            let first = core.index.next_extent(object, at, last)?.map(|(first, _)| first);
             Ok((first, last, Arc::clone(&core.disks)))
         })?;
         let mut step = Step { blocks: 0, refused: None, next: None };
@@ -76,8 +76,8 @@ impl Volume {
 impl Core {
     /// The next extent of an object in `from..end` that has no copy, pinned.
     fn plan_copy(&mut self, object: ObjectId, mut from: u64, end: u64) -> Result<Option<(ReadPlan, Piece)>> {
-        let onode = self.known(object)?;
-        while let Some((index, extent)) = self.next_extent(object, from, end)? {
+        let onode = self.index.known(object)?;
+        while let Some((index, extent)) = self.index.next_extent(object, from, end)? {
             from = index + extent.blocks();
             let class = onode.hints.placement_class;
             let (block, born, blocks) = (extent.block, extent.born, extent.blocks() as u32);
@@ -97,7 +97,7 @@ impl Core {
     /// more.
     fn read_again(&mut self, object: ObjectId, plan: &ReadPlan) -> Result<Option<Vec<u8>>> {
         let Some((index, extent)) = plan.wanted.first().map(|it| (it.at, it.extent.clone())) else { return Ok(None) };
-        let now: Vec<(u64, Extent)> = self.extents(object, index, index + extent.blocks())?;
+        let now: Vec<(u64, Extent)> = self.index.extents(object, index, index + extent.blocks())?;
         if now.first() != Some(&(index, extent.clone())) {
             return Ok(None);
         }

@@ -76,7 +76,7 @@ impl Core {
 
     /// Looks up where the content is, and copies what is in memory.
     fn plan_read(&mut self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<ReadPlan> {
-        let onode = self.known(object)?;
+        let onode = self.index.known(object)?;
         let count = onode.size.saturating_sub(offset).min(buffer.len() as u64);
         let (size, class) = (onode.size, onode.hints.placement_class);
         let (wanted, logged) = (Vec::new(), Vec::new());
@@ -87,7 +87,7 @@ impl Core {
         }
         buffer.fill(0);
         if !onode.has_blocks {
-            let inline = self.inline(object)?;
+            let inline = self.index.inline(object)?;
             copy_part(buffer, offset, 0, &inline)?;
             return Ok(plan);
         }
@@ -111,7 +111,7 @@ impl Core {
             (at + skip, extent.part(skip, end - skip))
         };
         let mut runs: Vec<(u64, Extent)> = Vec::new();
-        for (at, extent) in self.extents(object, first, last)?.into_iter().map(cut) {
+        for (at, extent) in self.index.extents(object, first, last)?.into_iter().map(cut) {
             match runs.last_mut() {
                 Some((start, run)) if *start + run.blocks() == at && run.is_continued_by(&extent) => {
                     run.sums.extend(extent.sums);
@@ -188,18 +188,18 @@ impl Core {
 
     /// Plans a read of one stored run, of an object that may be gone.
     fn plan_run(&mut self, object: ObjectId, block: u64, extent: Extent) -> Result<ReadPlan> {
-        let class = self.onode(object)?.unwrap_or_default().hints.placement_class;
+        let class = self.index.onode(object)?.unwrap_or_default().hints.placement_class;
         Ok(ReadPlan::of_run(object, class, block, extent))
     }
 
     /// Nobody writes to these blocks until they are unpinned.
     pub fn pin(&mut self, wanted: &[PlannedRun]) {
-        wanted.iter().for_each(|it| self.space.pins.add(it.extent.block, it.extent.blocks()));
+        wanted.iter().for_each(|it| self.space.pin(it.extent.block, it.extent.blocks()));
     }
 
     /// They were read. What was given up meanwhile is free now.
     pub fn unpin(&mut self, wanted: &[PlannedRun]) {
-        wanted.iter().for_each(|it| self.space.pins.remove(it.extent.block, it.extent.blocks()));
+        wanted.iter().for_each(|it| self.space.unpin(it.extent.block, it.extent.blocks()));
         let freed = self.space.free_unpinned();
         if !freed.is_empty() {
             self.forget_freed(&freed);

@@ -1,7 +1,7 @@
 //! The fast disk: attached, or lost for a reason.
 //!
-//! Whatever fails on the fast disk makes it lost. What it keeps true: nothing depends on it but what
-//! its log alone has, for the big disk has everything else.
+//! Whatever fails on the fast disk makes it lost. What it keeps true: nothing depends on it but
+//! what its log alone has, for the big disk has everything else.
 
 use crate::disks::read_plan::{PlannedRun, RunPart, read_runs};
 use crate::fast::{Fast, Piece};

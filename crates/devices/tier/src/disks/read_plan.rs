@@ -1,4 +1,5 @@
-//! A batched read: runs of stored blocks on either disk, in requests that do not wait for one another.
+//! A batched read: runs of stored blocks on either disk, in requests that do not wait for one
+//! another.
 
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
 use crate::space::extent::Extent;

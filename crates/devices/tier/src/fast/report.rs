@@ -56,8 +56,8 @@ impl Fast {
             ("fast.snapshots_lost", counts.snapshots_lost),
             ("fast.entries_dropped", counts.entries_dropped),
             ("fast.objects_waiting", self.mover.len() as u64),
-            ("fast.discards", self.sections.iter().map(|section| section.unneeded.requests).sum()),
-            ("fast.blocks_discarded", self.sections.iter().map(|section| section.unneeded.blocks).sum()),
+            ("fast.discards", self.sections.iter().map(|section| section.discards.requests()).sum()),
+            ("fast.blocks_discarded", self.sections.iter().map(|section| section.discards.blocks()).sum()),
         ]
         .into_iter()
         .map(|(name, value)| (name.to_string(), value))

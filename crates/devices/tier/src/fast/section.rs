@@ -18,7 +18,7 @@ pub(super) struct Section {
     quarantine: Vec<Run>,
     quarantined: u64,
     /// Handed out to nobody since.
-    pub unneeded: DiscardQueue,
+    pub discards: DiscardQueue,
     pub pinned_blocks: u64,
     /// Filled in whole stripes: the end of what was handed out last.
     tail: Option<u64>,
@@ -42,7 +42,7 @@ impl Section {
             policy,
             quarantine: Vec::new(),
             quarantined: 0,
-            unneeded: DiscardQueue::default(),
+            discards: DiscardQueue::default(),
             pinned_blocks: 0,
             tail: None,
             in_order,
@@ -72,7 +72,7 @@ impl Section {
                 if let Some(filled) = self.filled.get_mut((start / unit) as usize) {
                     *filled = tick;
                 }
-                self.unneeded.taken(self.place.first + start, end - start);
+                self.discards.taken(self.place.first + start, end - start);
                 places.push(Run { start: self.place.first + start, blocks: (end - start) as u32 });
                 start = end;
             }
@@ -98,7 +98,7 @@ impl Section {
     pub fn release(&mut self) {
         for run in core::mem::take(&mut self.quarantine) {
             self.allocator.free(run);
-            self.unneeded.add(self.place.first + run.start, u64::from(run.blocks));
+            self.discards.add(self.place.first + run.start, u64::from(run.blocks));
         }
         self.quarantined = 0;
     }

@@ -68,10 +68,10 @@ impl Fast {
         let mut done = 0;
         for section in &mut self.sections {
             if !self.settings.discard {
-                section.unneeded.forget();
+                section.discards.forget();
             }
             while done < most
-                && let Some((first, count)) = section.unneeded.take()
+                && let Some((first, count)) = section.discards.take()
             {
                 self.settings.discard &= self.disk.discard(first * BLOCK, count * BLOCK).is_ok();
                 done += 1;

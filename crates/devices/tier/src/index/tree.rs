@@ -17,6 +17,7 @@ mod tests;
 mod way;
 mod write;
 
+pub use prune::Lost;
 pub use way::Ways;
 pub use write::Visited;
 

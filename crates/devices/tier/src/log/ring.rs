@@ -45,8 +45,8 @@ impl Ring {
         Self { first, blocks, gap, position, ..Self::default() }
     }
 
-    /// The ring of a disk that joins again, of whose earlier records `durable` is the last: the next
-    /// one stands at a multiple of `stripe`, at `position` or behind it.
+    /// The ring of a disk that joins again, of whose earlier records `durable` is the last: the
+    /// next one stands at a multiple of `stripe`, at `position` or behind it.
     #[must_use]
     pub fn rejoined(first: u64, blocks: u64, position: u64, durable: Mark, stripe: u64) -> Self {
         let mut ring = Self { durable, ..Self::new(first, blocks, position, 0) };

@@ -32,7 +32,7 @@ impl Core {
     /// # Errors
     /// `Loss` if it may hold what the big disk has not.
     pub fn miss_fast(&mut self, why: &str) -> Result<()> {
-        match what_is_missing(&self.superblock, why) {
+        match what_is_missing(&self.anchors.get(), why) {
             Some(what) => self.miss(what),
             None => Ok(()),
         }
@@ -41,7 +41,7 @@ impl Core {
     /// Whether changes of the whole volume return as soon as the fast disk has them.
     #[must_use]
     pub fn leans_on_fast(&self) -> bool {
-        let rules = [self.options.acknowledge, self.superblock.acknowledge];
+        let rules = [self.options.acknowledge, self.anchors.get().acknowledge];
         rules.into_iter().find(|rule| *rule != Acknowledge::Volume) == Some(Acknowledge::Either)
     }
 }

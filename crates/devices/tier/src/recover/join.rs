@@ -13,7 +13,7 @@ use crate::log::probe::Probe;
 use crate::log::record::Seal;
 use crate::log::ring::{self, Area, Claims, Found, Ring};
 use crate::medium::errors::from_media;
-use crate::medium::superblock::{FastState, Mark};
+use crate::medium::superblock::Mark;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -52,14 +52,14 @@ struct Seen {
 /// Looks through the log of the fast disk; `None` if there is none, or if it fails, and then it is
 /// away.
 fn look(core: &Core) -> Option<Seen> {
-    let (state, tail) = (core.superblock.fast, core.superblock.tail);
+    let (state, tail) = (core.anchors.get().fast, core.anchors.get().tail);
     let mut slot = core.disks.fast.lock();
     slot.with(|fast| {
         let (identity, (first, blocks), stripe) = (fast.identity(), fast.ring(), fast.stripe_blocks());
         let is_restored = fast.is_restored();
         let mut probe = Probe::new(fast.disk());
         let mut read = |block: u64, out: &mut [u8]| probe.read(block, out);
-        let seal = Seal::of(&core.superblock.uuid, core.superblock.version);
+        let seal = Seal::of(&core.anchors.get().uuid, core.anchors.get().version);
         let area = Area { first, blocks, gap: 0, stripe, seal };
         let found = if state.is_known { ring::scan(&area, state.tail, &mut read) } else { Vec::new() };
         let last_stands = state.last.sequence > 0 && ring::stands(&area, state.last, &mut read);
@@ -82,7 +82,7 @@ fn look(core: &Core) -> Option<Seen> {
 /// # Errors
 /// `Loss` if less is there than was promised, and that is not consented to.
 pub fn compare(core: &mut Core, on_big: &[Found], claims: Claims) -> Result<Joined> {
-    let (state, tail) = (core.superblock.fast, core.superblock.tail);
+    let (state, tail) = (core.anchors.get().fast, core.anchors.get().tail);
     let Some(seen) = look(core) else {
         let lost = core.disks.fast.lock().lost.clone();
         let why =
@@ -97,8 +97,8 @@ pub fn compare(core: &mut Core, on_big: &[Found], claims: Claims) -> Result<Join
     // that they go on from here.
     let is_current = state.is_attached && is_same && identity.session <= state.session;
     let mut joined = Joined { session: identity.session, first, ..Joined::default() };
-    if identity.session > core.superblock.session {
-        let (theirs, ours) = (identity.session, core.superblock.session);
+    if identity.session > core.anchors.get().session {
+        let (theirs, ours) = (identity.session, core.anchors.get().session);
         core.figures.lies += 1;
         core.miss(format!("the big disk is older (session {ours}) than the last join of the fast disk ({theirs})"))?;
     }
@@ -147,7 +147,7 @@ pub fn compare(core: &mut Core, on_big: &[Found], claims: Claims) -> Result<Join
 /// The session of what stands in a log: what is older than its newest record, or than the
 /// checkpoint, is of no more use.
 pub fn session_of(core: &Core, found: &[Found]) -> u64 {
-    found.last().map_or(0, |it| it.header.session).max(core.superblock.checkpoint >> 32)
+    found.last().map_or(0, |it| it.header.session).max(core.anchors.get().checkpoint >> 32)
 }
 
 fn newest_of(found: &[Found], otherwise: u64) -> u64 {
@@ -178,7 +178,7 @@ fn check_claims(core: &mut Core, logs: &Logs<'_>, newest: u64) -> Result<()> {
     let Logs { on_big, on_fast, last_stands, mut claims } = *logs;
     on_big.iter().for_each(|it| claims.fast = claims.fast.max(it.header.fast_durable));
     on_fast.iter().for_each(|it| claims.big = claims.big.max(it.header.big_durable));
-    let (last, tail) = (core.superblock.fast.last.sequence, core.superblock.tail.sequence);
+    let (last, tail) = (core.anchors.get().fast.last.sequence, core.anchors.get().tail.sequence);
     let fast_has = newest_of(on_fast, if last_stands { last } else { 0 });
     // Records between the last one and the checkpoint's end may have become durable there while the
     // checkpoint was under way. They are in it, and nobody looks for them.
@@ -195,7 +195,7 @@ fn check_claims(core: &mut Core, logs: &Logs<'_>, newest: u64) -> Result<()> {
 
 /// Whether the big disk has what was said to be durable on it, or the fast one instead of it.
 fn check_big(core: &mut Core, on_big: &[Found], said: u64, newest: u64) -> Result<()> {
-    let has = newest_of(on_big, core.superblock.tail.sequence);
+    let has = newest_of(on_big, core.anchors.get().tail.sequence);
     if has < said {
         let text = format!(
             "the big disk lost records it had made durable ({said}, has {has}): damaged, rolled back, or it lies about flushes"
@@ -245,19 +245,9 @@ pub fn attach(home: &mut Home<'_>, joined: &Joined) -> Result<()> {
     let session = {
         let (log, core) = (home.volume.log.lock(), &mut *home.volume.core.lock());
         let tail = Mark { position: ring.position(), ..log.newest() };
-        core.superblock.fast = FastState {
-            is_attached: true,
-            is_known: true,
-            leans: false,
-            uuid: identity.own,
-            session: core.superblock.session,
-            tail,
-            last: ring.durable(),
-            detached_at: 0,
-        };
-        core.may_lean = false;
-        (core.superblock.sections, core.superblock.division) = (names, Some(division));
-        core.superblock.session
+        core.anchors.attach_fast(identity.own, tail, ring.durable());
+        core.anchors.set_division(names, division);
+        core.anchors.get().session
     };
     home.write_superblock()?;
     home.disks.fast.lock().with(|fast| fast.join(session));

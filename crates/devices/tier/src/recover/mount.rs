@@ -8,6 +8,7 @@ use crate::device::options::{FormatOptions, MountOptions};
 use crate::disks::Disks;
 use crate::disks::fast_disk::FastDisk;
 use crate::fast::Fast;
+use crate::index::Index;
 use crate::index::ahead::NodeReader;
 use crate::index::node::KeySpace;
 use crate::index::tree::{Tree, Visited};
@@ -18,6 +19,7 @@ use crate::log::need::Need;
 use crate::log::probe::Probe;
 use crate::log::record::{HEADER_BYTES, Seal};
 use crate::log::ring::{self, Area, Claims, Found, Ring};
+use crate::medium::anchors::Anchors;
 use crate::medium::errors::{damaged, from_media, invalid};
 use crate::medium::layout::{BLOCK, BLOCK_BYTES, Layout};
 use crate::medium::superblock::{FastState, Mark, Superblock, VERSION};
@@ -145,39 +147,36 @@ fn no_volume(big: &mut dyn BlockDev) -> String {
 /// # Errors
 /// `Invalid`, `Corrupt`, `Media`.
 pub fn mount(mut big: Box<dyn BlockDev>, fast: FastDisk, options: &MountOptions) -> Result<Volume> {
-    let superblock = read_superblock(&mut *big)?;
+    let (superblock, copy) = read_superblock(&mut *big)?;
     let disks = Arc::new(Disks::new(big, fast));
-    let mut core = open(disks, superblock, options)?;
+    let mut core = open(disks, Anchors::new(superblock, copy), options)?;
     find_the_start_damaged(&mut core)?;
     let on_big = scan_big(&core)?;
-    let layout = core.io.layout;
-    let position = on_big.last().map_or(core.superblock.tail.position, |it| it.next);
+    let layout = core.index.layout();
+    let position = on_big.last().map_or(core.anchors.get().tail.position, |it| it.next);
     let ring = Ring::new(layout.ring_first(), layout.ring_blocks, position, layout.ring_gap);
     let claims = claims_on_big(&core, &on_big)?;
     let joined = join::compare(&mut core, &on_big, claims)?;
     core.figures.recovered_from_fast = joined.records.len().saturating_sub(on_big.len()) as u64;
     let newest = replay(&mut core, &on_big, &joined)?;
-    core.io.tag = IoTag::Index;
-    let seal = Seal::of(&core.superblock.uuid, VERSION);
+    core.index.set_tag(IoTag::Index);
+    let seal = Seal::of(&core.anchors.get().uuid, VERSION);
     if options.read_only {
         core.read_only = Some(String::from("mounted read-only"));
-        let log = Log::new(ring, core.superblock.session, seal, newest, options.either_bytes);
+        let log = Log::new(ring, core.anchors.get().session, seal, newest, options.either_bytes);
         return Ok(Volume::new(log, core));
     }
-    core.superblock.session = core.superblock.session.max(joined.session) + 1;
-    core.epoch = core.superblock.session << 32 | 1;
-    if !core.disks.fast.lock().is_there() && core.superblock.fast.is_attached {
-        (core.superblock.fast.is_attached, core.superblock.fast.leans) = (false, false);
-        core.superblock.fast.detached_at = newest.sequence;
+    core.anchors.begin_session(joined.session);
+    core.epoch = core.anchors.get().session << 32 | 1;
+    if !core.disks.fast.lock().is_there() && core.anchors.get().fast.is_attached {
+        core.anchors.detach_fast(newest.sequence);
     }
-    core.superblock.is_closed = false;
     if !core.is_dirty {
-        // No record of an earlier format is behind the checkpoint.
-        core.superblock.version = VERSION;
+        core.anchors.renew_format();
     }
     // What was read may still be in the disk's cache, if only the program ended and not the power.
     core.disks.flush()?;
-    let log = Log::new(ring, core.superblock.session, seal, newest, options.either_bytes);
+    let log = Log::new(ring, core.anchors.get().session, seal, newest, options.either_bytes);
     let is_dirty = core.is_dirty;
     let volume = Volume::new(log, core);
     let mut home = volume.home();
@@ -193,47 +192,40 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastDisk, options: &MountOptions)
 /// Only the superblock at the end of the disk is left: it is as old as the last mount, unless that
 /// ended in order.
 fn find_the_start_damaged(core: &mut Core) -> Result<()> {
-    if core.durable_superblock < 2 {
+    if !core.anchors.leaves_the_end() {
         return Ok(());
     }
-    core.durable_superblock = 1;
     let text = "both superblocks at the start of the big disk are damaged; the one at its end was used";
     core.reports.push(Condition::new("superblocks-damaged", Severity::Notice, text));
-    if core.superblock.is_closed {
+    if core.anchors.get().is_closed {
         return Ok(());
     }
-    let checkpoint = core.superblock.checkpoint & u64::from(u32::MAX);
-    let session = core.superblock.session;
+    let checkpoint = core.anchors.get().checkpoint & u64::from(u32::MAX);
+    let session = core.anchors.get().session;
     core.miss(format!(
         "{text}; the volume was not closed since session {session} began, and changes since then (checkpoint {checkpoint}) may be lost"
     ))
 }
 
 /// The state at the last checkpoint.
-fn open(
-    disks: Arc<Disks>,
-    (superblock, durable_superblock): (Superblock, u64),
-    options: &MountOptions,
-) -> Result<Core> {
+fn open(disks: Arc<Disks>, anchors: Anchors, options: &MountOptions) -> Result<Core> {
+    let superblock = anchors.get();
     let layout = superblock.layout;
     let tree = Tree::at(superblock.root, superblock.root_crc, superblock.nodes);
-    let io = NodeReader::new(Arc::clone(&disks), layout, IoTag::Recovery);
+    let reader = NodeReader::new(Arc::clone(&disks), layout, IoTag::Recovery);
+    let index = Index::new(tree, reader, superblock.next_id, superblock.objects);
     if superblock.root != 0 && !layout.holds(superblock.root, 1) {
         return Err(damaged("the root of the tree lies outside of the disk"));
     }
-    let bitmap = load_bitmap(&disks, &superblock);
+    let bitmap = load_bitmap(&disks, superblock);
     let is_whole = bitmap.is_some();
     let bitmap = bitmap.unwrap_or_else(|| Bitmap::new(&layout));
     let mut core = Core {
         disks,
         options: options.clone(),
         epoch: superblock.session << 32 | 1,
-        next_id: superblock.next_id.max(ObjectId::FIRST_FREE.0),
-        objects: superblock.objects,
-        superblock,
-        durable_superblock,
-        tree,
-        io,
+        anchors,
+        index,
         space: Space::new(bitmap, layout),
         pending: Pending::default(),
         tails: TailCache::default(),
@@ -243,8 +235,6 @@ fn open(
         unsynced: Need::default(),
         prefetched: BTreeMap::new(),
         content_miss: None,
-        is_open: false,
-        may_lean: false,
         read_only: None,
         reports: Vec::new(),
         log_room: 0,
@@ -285,9 +275,8 @@ fn load_bitmap(disks: &Disks, superblock: &Superblock) -> Option<Bitmap> {
 
 /// Finds out from the tree what is in use.
 fn rebuild_bitmap(core: &mut Core) -> Result<()> {
-    let layout = core.io.layout;
-    let bitmap = &mut core.space.bitmap;
-    core.tree.visit(&mut core.io, &mut |visited| {
+    let space = &mut core.space;
+    core.index.visit(&mut |visited| {
         let (first, count) = match visited {
             Visited::Node(block) => (block, 1),
             Visited::Entry(key, value) if key.space == KeySpace::Extent => {
@@ -296,7 +285,7 @@ fn rebuild_bitmap(core: &mut Core) -> Result<()> {
             }
             Visited::Entry(..) => return Ok(()),
         };
-        if !layout.holds(first, count) || bitmap.take(first, count) != count {
+        if !space.claim(first, count) {
             return Err(damaged(format!("block {first} of the big disk is used twice")));
         }
         Ok(())
@@ -312,8 +301,8 @@ fn area_of(superblock: &Superblock) -> Area {
 
 /// The records of the big disk behind the checkpoint.
 fn scan_big(core: &Core) -> Result<Vec<Found>> {
-    let area = area_of(&core.superblock);
-    search_big(core, |read| ring::scan(&area, core.superblock.tail, read))
+    let area = area_of(&core.anchors.get());
+    search_big(core, |read| ring::scan(&area, core.anchors.get().tail, read))
 }
 
 /// Reads blocks; false if they show nothing.
@@ -331,8 +320,8 @@ fn search_big<T>(core: &Core, find: impl FnOnce(&mut ReadBlock<'_>) -> T) -> Res
 
 /// What the records of the big disk behind the last one that can be reached say.
 fn claims_on_big(core: &Core, on_big: &[Found]) -> Result<Claims> {
-    let newest = on_big.last().map_or(core.superblock.tail.sequence, |it| it.header.sequence);
-    let area = area_of(&core.superblock);
+    let newest = on_big.last().map_or(core.anchors.get().tail.sequence, |it| it.header.sequence);
+    let area = area_of(&core.anchors.get());
     let session = join::session_of(core, on_big);
     search_big(core, |read| {
         // It is looked through at every mount.
@@ -344,7 +333,7 @@ fn claims_on_big(core: &Core, on_big: &[Found]) -> Result<Claims> {
 /// Applies the records, one at a time in memory, and lets go of content that the log of the fast
 /// disk has, which stays as it is until all of it has a place; returns the last one.
 fn replay(core: &mut Core, on_big: &[Found], joined: &Joined) -> Result<Mark> {
-    let mut newest = core.superblock.tail;
+    let mut newest = core.anchors.get().tail;
     for number in 0..on_big.len().max(joined.records.len()) {
         let on_fast = joined.records.get(number).map(|record| (joined.first, *record));
         let (header, payload) = match (on_big.get(number), on_fast) {
@@ -372,7 +361,7 @@ fn replay(core: &mut Core, on_big: &[Found], joined: &Joined) -> Result<Mark> {
 fn read_payload(core: &Core, on_fast: Option<u64>, record: &Found) -> Result<Vec<u8>> {
     let mut failed = None;
     let payload = match on_fast {
-        None => record.payload(core.io.layout.ring_first(), &mut |block, out| {
+        None => record.payload(core.index.layout().ring_first(), &mut |block, out| {
             failed = core.disks.read(block, out, IoTag::Recovery).err();
             failed.is_none()
         }),

@@ -98,7 +98,7 @@ impl Core {
     /// # Errors
     /// `Media`, `Corrupt` if the medium reads otherwise than before.
     pub fn drop_damaged(&mut self) -> Result<()> {
-        for lost in self.tree.prune(&mut self.io)? {
+        for lost in self.index.prune()? {
             let from = ObjectId(lost.from.object);
             let place = match lost.until {
                 Some(until) => format!("of {from} to {}", ObjectId(until.object)),
@@ -114,32 +114,33 @@ impl Core {
         }
         let survey = self.survey()?;
         for (key, what) in &survey.unsound {
-            self.tree.remove(&mut self.io, key)?;
+            self.index.remove_entry(key)?;
             let object = ObjectId(key.object);
             self.salvaged.lose(object, format!("lost: {object}: {what}"));
         }
         for object in survey.bare {
-            self.drop_entries(object)?;
+            self.index.drop_entries(object)?;
             let object = ObjectId(object);
             self.salvaged.lose(object, format!("lost: {object}, whose onode is gone"));
         }
         for (object, onode, blocks) in survey.counted {
             let object = ObjectId(object);
-            self.put_onode(object, &Onode { blocks, has_blocks: onode.has_blocks || blocks > 0, ..onode })?;
+            self.index.put_onode(object, &Onode { blocks, has_blocks: onode.has_blocks || blocks > 0, ..onode })?;
             let from = onode.blocks;
             self.salvaged.lose(object, format!("{object}: {from} blocks of content set to {blocks}"));
         }
-        if self.objects != survey.objects {
-            self.salvaged.actions.push(format!("number of objects {} set to {}", self.objects, survey.objects));
-            self.objects = survey.objects;
+        let objects = self.index.objects();
+        if objects != survey.objects {
+            self.salvaged.actions.push(format!("number of objects {objects} set to {}", survey.objects));
+            self.index.set_objects(survey.objects);
         }
         self.recount_space()
     }
 
     fn survey(&mut self) -> Result<Survey> {
-        let layout = self.io.layout;
+        let layout = self.index.layout();
         let (mut survey, mut used) = (Survey::default(), Bitmap::new(&layout));
-        self.tree.visit(&mut self.io, &mut |visited| {
+        self.index.visit(&mut |visited| {
             match visited {
                 Visited::Node(block) => _ = used.take(block, 1),
                 Visited::Entry(key, value) => survey.entry(&mut used, &layout, key, value),
@@ -150,22 +151,11 @@ impl Core {
         Ok(survey)
     }
 
-    /// Takes everything of an object out of the tree.
-    fn drop_entries(&mut self, object: u64) -> Result<()> {
-        while let Some((key, _)) = self.tree.next(&mut self.io, &Key::of(object, KeySpace::Onode))? {
-            if key.object != object {
-                break;
-            }
-            self.tree.remove(&mut self.io, &key)?;
-        }
-        Ok(())
-    }
-
     /// Finds out from the tree which blocks are in use; replaced nodes stay until the checkpoint.
     fn recount_space(&mut self) -> Result<()> {
-        let layout = self.io.layout;
+        let layout = self.index.layout();
         let mut bitmap = Bitmap::new(&layout);
-        self.tree.visit(&mut self.io, &mut |visited| {
+        self.index.visit(&mut |visited| {
             match visited {
                 Visited::Node(block) => _ = bitmap.take(block, 1),
                 Visited::Entry(key, value) if key.space == KeySpace::Extent => {
@@ -177,8 +167,8 @@ impl Core {
             }
             Ok(())
         })?;
-        let replaced = self.tree.take_freed();
-        let is_as_before = replaced.is_empty() && bitmap.is_same_as(&self.space.bitmap);
+        let replaced = self.index.take_freed();
+        let is_as_before = replaced.is_empty() && self.space.agrees_with(&bitmap);
         if is_as_before && self.salvaged.actions.is_empty() {
             return Ok(());
         }
@@ -187,7 +177,8 @@ impl Core {
         }
         self.space = Space::new(bitmap, layout);
         for block in replaced {
-            self.space.bitmap.take(block, 1);
+            // It is in use until then.
+            _ = self.space.claim(block, 1);
             self.space.give_up(block, 1);
         }
         self.is_dirty = true;
@@ -207,9 +198,9 @@ impl Core {
         // A change reads the block that it begins in and the one that it ends in.
         for _ in 0..2 {
             let range = error.range.clone().filter(|_| error.kind == ErrorKind::Corrupt);
-            let (Some(range), Some(mut onode)) = (range, self.onode(object)?) else { break };
+            let (Some(range), Some(mut onode)) = (range, self.index.onode(object)?) else { break };
             self.drop_blocks(object, &mut onode, range.start / BLOCK, range.end.div_ceil(BLOCK))?;
-            self.put_onode(object, &onode)?;
+            self.index.put_onode(object, &onode)?;
             let (from, until) = (range.start, range.end);
             self.salvaged.lose(object, format!("zeroed bytes {from} to {until} of {object}, which were damaged"));
             match self.apply(change) {
@@ -219,7 +210,7 @@ impl Core {
         }
         if let Change::Placed { extents, .. } = change {
             // Nobody refers to them.
-            extents.iter().for_each(|extent| _ = self.space.bitmap.release(extent.block, extent.blocks()));
+            extents.iter().for_each(|extent| self.space.disclaim(extent.block, extent.blocks()));
         }
         let is_gone = matches!(error.kind, ErrorKind::NotFound | ErrorKind::Exists | ErrorKind::Corrupt);
         if !is_gone {
@@ -234,12 +225,12 @@ impl Core {
 
     /// The blocks that an object has, after a change of it was done in part.
     fn recount_blocks(&mut self, object: ObjectId) -> Result<()> {
-        let Some(onode) = self.onode(object)? else { return Ok(()) };
-        let stored: u64 = self.extents(object, 0, u64::MAX)?.iter().map(|(_, extent)| extent.blocks()).sum();
+        let Some(onode) = self.index.onode(object)? else { return Ok(()) };
+        let stored: u64 = self.index.extents(object, 0, u64::MAX)?.iter().map(|(_, extent)| extent.blocks()).sum();
         let blocks = stored + self.pending.range(object.0, 0, u64::MAX).count() as u64;
         if blocks == onode.blocks {
             return Ok(());
         }
-        self.put_onode(object, &Onode { blocks, has_blocks: onode.has_blocks || blocks > 0, ..onode })
+        self.index.put_onode(object, &Onode { blocks, has_blocks: onode.has_blocks || blocks > 0, ..onode })
     }
 }

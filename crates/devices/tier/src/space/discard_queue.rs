@@ -21,9 +21,9 @@ const MOST_BLOCKS: u64 = 64 << 8;
 pub struct DiscardQueue {
     runs: BTreeMap<u64, u64>,
     /// Requests so far.
-    pub requests: u64,
+    requests: u64,
     /// Blocks in them.
-    pub blocks: u64,
+    blocks: u64,
 }
 
 impl DiscardQueue {
@@ -77,6 +77,18 @@ impl DiscardQueue {
         Some((first, now))
     }
 
+    /// Requests so far.
+    #[must_use]
+    pub const fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// Blocks in them.
+    #[must_use]
+    pub const fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
     /// Whether there is more to tell.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -96,21 +108,21 @@ mod tests {
 
     #[test]
     fn runs_that_meet_are_told_as_one() {
-        let mut unneeded = DiscardQueue::default();
+        let mut queue = DiscardQueue::default();
         for (first, count) in [(10, 5), (20, 5), (15, 5), (40, 1), (30, 2)] {
-            unneeded.add(first, count);
+            queue.add(first, count);
         }
-        unneeded.taken(12, 2);
-        let told: Vec<(u64, u64)> = core::iter::from_fn(|| unneeded.take()).collect();
+        queue.taken(12, 2);
+        let told: Vec<(u64, u64)> = core::iter::from_fn(|| queue.take()).collect();
         assert_eq!(told, [(10, 2), (14, 11), (30, 2), (40, 1)]);
-        assert_eq!((unneeded.requests, unneeded.blocks), (4, 16));
+        assert_eq!((queue.requests, queue.blocks), (4, 16));
     }
 
     #[test]
     fn what_is_told_is_what_was_given_up_and_not_handed_out() {
         let mut prng = Prng::new(7);
         for _ in 0..200 {
-            let mut unneeded = DiscardQueue::default();
+            let mut queue = DiscardQueue::default();
             let mut wanted = [false; 128];
             for _ in 0..40 {
                 let first = prng.below(120);
@@ -118,10 +130,10 @@ mod tests {
                 let is_given_up = prng.chance(1, 2);
                 let range = first as usize..(first + count) as usize;
                 wanted[range].fill(is_given_up);
-                if is_given_up { unneeded.add(first, count) } else { unneeded.taken(first, count) }
+                if is_given_up { queue.add(first, count) } else { queue.taken(first, count) }
             }
             let mut told = [false; 128];
-            while let Some((first, count)) = unneeded.take() {
+            while let Some((first, count)) = queue.take() {
                 for block in first..first + count {
                     assert!(!core::mem::replace(&mut told[block as usize], true), "block {block} is told twice");
                 }

@@ -24,7 +24,7 @@ impl TierDevice {
             let text = format!("the fast disk is away: {why}");
             let remedy = "see to it and mount again; fast=new makes another one the fast disk";
             conditions.push(Condition::new("fast-disk-away", Severity::Degraded, text).remedy(remedy));
-        } else if !slot.is_there() && core.superblock.fast.is_known {
+        } else if !slot.is_there() && core.anchors.get().fast.is_known {
             let text = "the volume is used without its fast disk";
             conditions.push(Condition::new("fast-disk-away", Severity::Degraded, text));
         }

@@ -30,10 +30,10 @@ impl Inspect for TierDevice {
             ("big.blocks_pending", core.pending.count()),
             ("big.blocks_free", core.space.free()),
             ("big.blocks_held", core.space.held()),
-            ("big.discards", core.space.unneeded.requests),
-            ("big.blocks_discarded", core.space.unneeded.blocks),
-            ("tree.nodes", core.tree.counts().nodes),
-            ("tree.nodes_changed", core.tree.counts().dirty),
+            ("big.discards", core.space.discarded().0),
+            ("big.blocks_discarded", core.space.discarded().1),
+            ("tree.nodes", core.index.counts().nodes),
+            ("tree.nodes_changed", core.index.counts().dirty),
         ];
         let mut all: Vec<(String, u64)> = own.iter().map(|(name, count)| ((*name).to_string(), *count)).collect();
         let disks = Arc::clone(&core.disks);
@@ -55,13 +55,13 @@ impl Inspect for TierDevice {
 
     fn segments(&self) -> Vec<SegmentInfo> {
         let core = self.volume.core.lock();
-        let layout = core.io.layout;
+        let layout = core.index.layout();
         let groups = layout.blocks.div_ceil(GROUP_BLOCKS);
         (0..groups)
             .map(|group| {
                 let first = (group * GROUP_BLOCKS).max(layout.first_free().min(layout.blocks));
                 let end = ((group + 1) * GROUP_BLOCKS).min(layout.blocks);
-                let free = core.space.bitmap.count_free(first, end);
+                let free = core.space.count_free(first, end);
                 let blocks = end.saturating_sub(first);
                 SegmentInfo {
                     segment: group as u32,
@@ -97,9 +97,9 @@ impl Inspect for TierDevice {
             }
         });
         let ram = [
-            ("bitmap", core.space.bitmap.ram_bytes()),
-            ("tree_nodes", core.tree.counts().cached * BLOCK),
-            ("tree_nodes_read_ahead", core.io.ram_bytes()),
+            ("bitmap", core.space.ram_bytes()),
+            ("tree_nodes", core.index.counts().cached * BLOCK),
+            ("tree_nodes_read_ahead", core.index.ahead_bytes()),
             ("pending_content", core.pending.bytes() + core.disks.waiting.lock().bytes()),
             ("last_blocks_of_files", core.tails.bytes()),
             ("log_to_be_written", core.group.payload().len() as u64),

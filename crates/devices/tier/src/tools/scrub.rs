@@ -5,7 +5,6 @@ use crate::core::Core;
 use crate::device::TierDevice;
 use crate::disks::read_plan::PlannedRun;
 use crate::fast::Piece;
-use crate::index::node::{Key, KeySpace};
 use crate::medium::layout::BLOCK;
 use alloc::vec;
 use onode_object::powers::{Scrub, ScrubReport};
@@ -22,8 +21,7 @@ impl Scrub for TierDevice {
             let Some(start) = next else { break };
             let mut core = self.volume.core.lock();
             let core = &mut *core;
-            let found = core.tree.next(&mut core.io, &Key::of(start, KeySpace::Onode))?;
-            let Some(object) = found.map(|(key, _)| ObjectId(key.object)) else {
+            let Some(object) = core.index.next_object(start)? else {
                 return Ok(report);
             };
             let repaired = core.figures.repaired_blocks;
@@ -41,9 +39,9 @@ impl Scrub for TierDevice {
 
 /// Reads the copies of an object; one that is damaged is given up.
 fn scrub_copies(core: &mut Core, object: ObjectId) -> Result<()> {
-    let last = core.known(object)?.size.div_ceil(BLOCK);
+    let last = core.index.known(object)?.size.div_ceil(BLOCK);
     let mut from = 0;
-    while let Some((index, extent)) = core.next_extent(object, from, last)? {
+    while let Some((index, extent)) = core.index.next_extent(object, from, last)? {
         from = index + extent.blocks();
         let (block, born, blocks) = (extent.block, extent.born, extent.blocks() as u32);
         let piece = Piece { block, born, blocks, object: object.0, index, class: 0 };
@@ -56,7 +54,7 @@ fn scrub_copies(core: &mut Core, object: ObjectId) -> Result<()> {
 }
 
 fn scrub_object(core: &mut Core, object: ObjectId, report: &mut ScrubReport) {
-    let size = match core.known(object) {
+    let size = match core.index.known(object) {
         Ok(onode) => onode.size,
         Err(error) => return report.damaged.push(error),
     };

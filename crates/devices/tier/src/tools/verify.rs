@@ -35,11 +35,11 @@ struct Object {
 
 impl Core {
     fn verify(&mut self) -> Result<()> {
-        let layout = self.io.layout;
+        let layout = self.index.layout();
         let mut used = Bitmap::new(&layout);
         let (mut taken, mut objects) = (0, 0);
         let mut object = Object::default();
-        let nodes = self.tree.counts().nodes;
+        let nodes = self.index.counts().nodes;
         let pending = &self.pending;
         let mut finish = |object: &Object| {
             let id = ObjectId(object.id);
@@ -53,9 +53,9 @@ impl Core {
             }
             Ok(())
         };
-        let bitmap = &self.space.bitmap;
+        let space = &self.space;
         let mut mark = |first: u64, count: u64| {
-            let is_taken = layout.holds(first, count) && (first..first + count).all(|block| !bitmap.is_free(block));
+            let is_taken = layout.holds(first, count) && (first..first + count).all(|block| !space.is_free(block));
             if !is_taken {
                 return Err(damaged(format!("block {first} is in use and counts as free")));
             }
@@ -65,7 +65,7 @@ impl Core {
             taken += count;
             Ok(())
         };
-        self.tree.visit(&mut self.io, &mut |visited| {
+        self.index.visit(&mut |visited| {
             let (key, value) = match visited {
                 Visited::Node(block) => return mark(block, 1),
                 Visited::Entry(key, value) => (key, value),
@@ -100,9 +100,9 @@ impl Core {
             let held = self.space.held();
             return Err(damaged(format!("{counted} blocks are taken, {taken} in use and {held} held")));
         }
-        if self.tree.counts().nodes != nodes || objects != self.objects {
-            let found = self.tree.counts().nodes;
-            let counted = self.objects;
+        if self.index.counts().nodes != nodes || objects != self.index.objects() {
+            let found = self.index.counts().nodes;
+            let counted = self.index.objects();
             return Err(damaged(format!("{found} nodes of {nodes}, {objects} objects of {counted}")));
         }
         Ok(())
