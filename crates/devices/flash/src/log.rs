@@ -288,6 +288,9 @@ impl Log {
     /// As [`append`](Self::append); `None` if the open segment had to be given up.
     fn append_some(&mut self, stream: Stream, writer: Writer, bytes: &[u8], owner: Owner) -> Result<Option<Piece>> {
         self.prepare(stream, 1)?;
+        if stream == Stream::Journal {
+            self.tell_flushed();
+        }
         if self.is_buffer_full(stream) || self.content_room(stream) == 0 {
             self.program_page(stream)?;
             self.prepare(stream, 1)?;

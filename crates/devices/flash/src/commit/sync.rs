@@ -166,7 +166,8 @@ impl Core {
         if !self.program_unsynced()? {
             return Ok(None);
         }
-        let Some((medium, flush)) = self.log.store.begin_flush()? else {
+        let (journal_end, _) = self.log.journal_position();
+        let Some((medium, flush)) = self.log.store.begin_flush(journal_end)? else {
             return self.flush_programmed().map(|()| None);
         };
         Ok(Some(Begun { medium, flush, transaction: self.log.transaction }))

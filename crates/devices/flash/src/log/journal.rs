@@ -3,7 +3,7 @@
 
 use super::{Log, not_open};
 use crate::index::bpram::buffer::PagePlace;
-use crate::log::record::{self, Record};
+use crate::log::record::{self, FRAME_HEADER_BYTES, Record};
 use crate::medium::format::PageKind;
 use crate::medium::layout::SegmentPage;
 use crate::medium::page::PageInfo;
@@ -24,6 +24,7 @@ impl Log {
                 return Ok(());
             }
             self.prepare(Stream::Journal, 1)?;
+            self.tell_flushed();
             let room = self.store.layout.journal_bytes();
             let Some(open) = &mut self.open[Stream::Journal as usize] else { return Err(not_open(Stream::Journal)) };
             let used = open.front.len() + open.records.len();
@@ -118,6 +119,26 @@ impl Log {
             self.note_journal_page(records, repeated);
         }
         Ok(true)
+    }
+
+    /// Lets the journal page that something is about to be appended to say what is known to be
+    /// flushed and no page says yet, where a replay asks for it. A page without room leaves it to
+    /// the next one.
+    pub(super) fn tell_flushed(&mut self) {
+        // Without that feature programs that do not know the record may know no copies either.
+        let Some(before) = self.store.flushed_before().filter(|_| self.copies_waiting) else { return };
+        if self.store.nand().keeps_order() {
+            return;
+        }
+        let Some(open) = &mut self.open[Stream::Journal as usize] else { return };
+        let record = Record::Flushed { before: self.store.layout.location(before, 0) }.encode();
+        let bytes = FRAME_HEADER_BYTES + record.len();
+        let used = open.front.len() + open.records.len();
+        let fits = used + bytes <= self.store.layout.journal_bytes();
+        if fits && open.records.len() + bytes <= usize::from(u16::MAX) {
+            record::put_frame(&mut open.records, &record, true, bytes);
+            self.store.note_flushed_told();
+        }
     }
 
     /// A journal page with these records was programmed that repeats `repeated` pages.

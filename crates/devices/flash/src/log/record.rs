@@ -90,6 +90,14 @@ pub enum Record {
         /// What it holds so far.
         bytes: Vec<u8>,
     },
+    /// Every journal page before that at `before`, and all content that they place, had been
+    /// flushed when the page with this record was programmed: pages after those were programmed
+    /// while the flush went on, so no page could say it of all before itself. To programs that do
+    /// not know it, it is a copy of nothing. It is never cut into frames.
+    Flushed {
+        /// Payload address of the first journal page that the flush did not cover.
+        before: u64,
+    },
 }
 
 const COMMIT: u8 = 1;
@@ -129,6 +137,11 @@ impl Record {
                 out.push(WAITING);
                 varint::put(&mut out, *location);
                 varint::put_bytes(&mut out, bytes);
+            }
+            Self::Flushed { before } => {
+                out.push(WAITING);
+                varint::put(&mut out, *before);
+                varint::put_bytes(&mut out, &[]);
             }
         }
         out
@@ -197,7 +210,10 @@ fn take_record(mut bytes: &[u8]) -> Option<Record> {
             Record::OpenedAtime { segment: take_u32(input)?, sequence: take_u32(input)?, erases: take_u32(input)? }
         }
         CHAIN => Record::Chain { segment: take_u32(input)?, sequence: take_u32(input)? },
-        WAITING => Record::Waiting { location: varint::take(input)?, bytes: varint::take_bytes(input)?.to_vec() },
+        WAITING => match (varint::take(input)?, varint::take_bytes(input)?) {
+            (before, []) => Record::Flushed { before },
+            (location, bytes) => Record::Waiting { location, bytes: bytes.to_vec() },
+        },
         _ => return None,
     };
     input.is_empty().then_some(record)
@@ -254,6 +270,21 @@ pub fn first_record(frames: &[u8]) -> Option<Record> {
     let (&[flags, low, high], rest) = frames.split_first_chunk::<FRAME_HEADER_BYTES>()?;
     let content = rest.get(..usize::from(u16::from_le_bytes([low, high])))?;
     if flags == FIRST | LAST { take_record(content) } else { None }
+}
+
+/// What a page with these frames says to have been flushed: all journal pages before this payload
+/// address. Only records that are whole in the page are looked at.
+pub fn flushed_before(mut frames: &[u8]) -> Option<u64> {
+    while let Some((&[flags, low, high], rest)) = frames.split_first_chunk::<FRAME_HEADER_BYTES>() {
+        let (content, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes([low, high])))?;
+        if flags == FIRST | LAST
+            && let Some(Record::Flushed { before }) = take_record(content)
+        {
+            return Some(before);
+        }
+        frames = rest;
+    }
+    None
 }
 
 /// Puts the frames of page after page together to records.
@@ -316,6 +347,7 @@ mod tests {
             Record::Opened { segment: 8, sequence: 901, erases: 3 },
             Record::OpenedAtime { segment: 9, sequence: 902, erases: 4 },
             Record::Waiting { location: 1 << 33, bytes: alloc::vec![7; 90] },
+            Record::Flushed { before: 1 << 34 },
             Record::Commit {
                 transaction: 55,
                 changes: alloc::vec![

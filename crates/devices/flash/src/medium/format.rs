@@ -23,7 +23,7 @@ pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"ONODEFL\x01";
 /// Incompatible changes raise the major number: older code refuses the medium.
 pub const FORMAT_MAJOR: u16 = 2;
 /// Compatible additions raise the minor number.
-pub const FORMAT_MINOR: u16 = 6;
+pub const FORMAT_MINOR: u16 = 7;
 /// Incompatible feature: segments may belong to streams beyond the first four.
 pub const FEATURE_CLASSES: u32 = 1;
 /// Incompatible feature: journal pages go on in the spare area, and records name the bytes of an

@@ -43,6 +43,8 @@ pub struct Store {
     restored: BTreeMap<SegmentPage, VerifiedPage>,
     /// Whether all was flushed since the last journal page was programmed.
     flushed: bool,
+    /// The journal page before which all was flushed, if that is not all and no page says so yet.
+    flushed_before: Option<SegmentPage>,
     /// Whether something was programmed since the last flush.
     pub unflushed: bool,
     /// Programs so far, and those of journal pages.
@@ -75,6 +77,7 @@ impl Store {
             saved: SavedPages::default(),
             restored: BTreeMap::new(),
             flushed: false,
+            flushed_before: None,
             unflushed: false,
             programs: 0,
             journal_programs: 0,

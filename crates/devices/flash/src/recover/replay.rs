@@ -10,7 +10,7 @@ mod unfinished;
 
 use crate::core::Core;
 use crate::index::bpram::buffer::{HeldPage, PagePlace};
-use crate::log::record::{Assembler, Change, Piece, Record};
+use crate::log::record::{Assembler, Change, Piece, Record, flushed_before};
 use crate::log::waiting::WaitingPages;
 use crate::medium::errors::damaged;
 use crate::medium::format::PageKind;
@@ -70,6 +70,13 @@ impl Traces {
         self.ends.push(placed);
         self.last.push(placed);
     }
+}
+
+/// How many of the journal pages at `places`, in the order of the journal, come before `before`: a
+/// page among them, or one behind those of its segment.
+fn count_before(places: &[SegmentPage], before: SegmentPage) -> usize {
+    let last = places.iter().rposition(|at| at.segment == before.segment && at.page < before.page);
+    last.map(|last| last + 1).or_else(|| places.iter().position(|at| *at == before)).unwrap_or(0)
 }
 
 /// Where the replay stands.
@@ -178,6 +185,8 @@ impl Core {
         let layout = self.log.store.layout;
         assembler.page(bytes, &mut |record| match record {
             Record::Waiting { location, bytes } => waiting.add(&layout, location, bytes),
+            // `sure_pages` has asked for these.
+            Record::Flushed { .. } => Ok(()),
             record => {
                 records.push(record);
                 Ok(())
@@ -292,30 +301,42 @@ impl Core {
     fn sure_pages(&mut self) -> Result<u64> {
         let mut cursor = self.journal_start();
         let mut assembler = Assembler::default();
-        let (mut pages, mut sure) = (0, 0);
+        let layout = self.log.store.layout;
+        let (mut places, mut sure) = (Vec::new(), 0);
         while let Ok(page) = self.next_page(&mut cursor)? {
             if cursor.last.as_ref().is_some_and(|(_, page)| page.info.flushed) {
-                sure = pages;
+                sure = places.len();
             }
-            pages += 1;
-            let chain = &mut |record: Record| {
-                if let Record::Chain { segment, sequence } = record {
-                    cursor.next = (segment, sequence);
+            places.extend(cursor.last.as_ref().map(|(at, _)| *at));
+            let noted = &mut |record: Record| {
+                match record {
+                    Record::Chain { segment, sequence } => cursor.next = (segment, sequence),
+                    Record::Flushed { before } => sure = sure.max(count_before(&places, layout.page_of(before).0)),
+                    _ => {}
                 }
                 Ok(())
             };
-            if assembler.page(&page, chain).is_err() || cursor.next.0 >= self.log.store.layout.segments {
+            if assembler.page(&page, noted).is_err() || cursor.next.0 >= layout.segments {
                 break;
             }
         }
-        let layout = self.log.store.layout;
+        let pages = places.len() as u64;
+        // Whether a page says that the one missing here had been flushed.
+        let tells = |found: &VerifiedPage| {
+            let before = flushed_before(found.records()).map(|before| layout.page_of(before).0);
+            let is_behind = |before: SegmentPage| {
+                let is_here = before.segment == cursor.at.segment && before.page > cursor.at.page;
+                is_here || (before.segment == cursor.next.0 && cursor.next.1 > cursor.sequence)
+            };
+            found.info.flushed || before.is_some_and(is_behind)
+        };
         let mut erased = 0;
         for page in cursor.at.page + 1..layout.segment_pages {
             let address = layout.address(SegmentPage { page, ..cursor.at });
             match self.log.store.examine(address, Some(cursor.sequence), IoTag::Recovery)? {
                 // The page missing here had been flushed: one more than were found is sure to have
                 // existed.
-                Ok(found) if found.info.flushed => return Ok(pages + 1),
+                Ok(found) if tells(&found) => return Ok(pages + 1),
                 // Some that look so may have been programmed.
                 Err(PageFault::Erased) if erased == DAMAGED_IN_A_ROW => break,
                 Err(PageFault::Erased) => erased += 1,
@@ -325,11 +346,11 @@ impl Core {
         // The last page of a segment has those that follow it in the next one.
         for at in self.next_segment(&cursor, 1 + DAMAGED_IN_A_ROW) {
             let found = self.log.store.examine(layout.address(at), Some(cursor.next.1), IoTag::Recovery)?;
-            if found.is_ok_and(|found| found.info.flushed) {
+            if found.is_ok_and(|found| tells(&found)) {
                 return Ok(pages + 1);
             }
         }
-        Ok(sure)
+        Ok(sure as u64)
     }
 
     /// The first `count` pages of the journal segment after this one, if it has a name.
@@ -463,7 +484,7 @@ impl Core {
         let segments = self.log.store.layout.segments;
         match record {
             // Taken from the page before its other records.
-            Record::Waiting { .. } => Ok(()),
+            Record::Waiting { .. } | Record::Flushed { .. } => Ok(()),
             Record::Chain { segment, sequence }
             | Record::Opened { segment, sequence, .. }
             | Record::OpenedAtime { segment, sequence, .. }

@@ -1,7 +1,9 @@
 //! Many syncs at once over a medium whose flushes take as long as the test wants.
 
 use crate::device::FlashDevice;
+use crate::medium::layout::SegmentPage;
 use crate::options::{FormatOptions, MountOptions};
+use crate::tools::check::{CheckOptions, JournalEnd, check};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -23,6 +25,8 @@ struct Gate {
     fails_from: Option<u32>,
     /// What was noted as durable, in order.
     noted: Vec<u64>,
+    /// A page that reads other than it was programmed.
+    damaged: Option<PageAddress>,
 }
 
 /// A chip whose flushes wait at a gate.
@@ -30,6 +34,8 @@ struct Gate {
 struct Gated {
     chip: Arc<Mutex<SimNand>>,
     gate: Arc<(Mutex<Gate>, Condvar)>,
+    /// It may lose what was not flushed in any order, like a disk.
+    is_disk: bool,
 }
 
 impl Gated {
@@ -54,10 +60,14 @@ impl Gated {
 
 impl Nand for Gated {
     fn geometry(&self) -> Geometry {
-        SHAPE
+        self.chip.lock().unwrap().geometry()
     }
     fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
-        self.chip.lock().unwrap().read(page, data, spare, tag)
+        self.chip.lock().unwrap().read(page, data, spare, tag)?;
+        if self.gate.0.lock().unwrap().damaged == Some(page) {
+            data[100] ^= 1;
+        }
+        Ok(())
     }
     fn program(&mut self, page: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
         self.chip.lock().unwrap().program(page, data, spare, tag)
@@ -73,6 +83,9 @@ impl Nand for Gated {
     }
     fn shared(&self) -> Option<Arc<dyn SharedNand>> {
         Some(Arc::new(self.clone()))
+    }
+    fn keeps_order(&self) -> bool {
+        !self.is_disk
     }
     fn set_watermark(&mut self, number: u64) -> Result<()> {
         self.set(|gate| gate.noted.push(number));
@@ -101,7 +114,14 @@ impl SharedNand for Gated {
 
 fn gated() -> Gated {
     let chip = SimNand::new(SHAPE, SimOptions::default()).unwrap();
-    Gated { chip: Arc::new(Mutex::new(chip)), gate: Arc::default() }
+    Gated { chip: Arc::new(Mutex::new(chip)), gate: Arc::default(), is_disk: false }
+}
+
+/// What a block device looks like: pages without a spare area.
+fn gated_disk() -> Gated {
+    let shape = Geometry { page_bytes: 4096, spare_bytes: 0, ..SHAPE };
+    let chip = SimNand::new(shape, SimOptions::default()).unwrap();
+    Gated { chip: Arc::new(Mutex::new(chip)), gate: Arc::default(), is_disk: true }
 }
 
 fn change(object: ObjectId, byte: u8) -> Transaction {
@@ -216,4 +236,70 @@ fn what_a_flush_did_not_cover_is_not_noted_as_flushed() {
         // Journal pages were programmed since the flush began.
         assert!(!device.core.lock().log.store.take_flushed());
     });
+}
+
+/// What a mount says after the power went and a page was damaged, and what it finds in `object`. A
+/// check has to judge the same.
+fn mount_with_damage(nand: &Gated, damaged: PageAddress, object: ObjectId) -> onode_object::Result<u8> {
+    let chip = Arc::new(Mutex::new(nand.chip.lock().unwrap().clone()));
+    let gate = Gate { damaged: Some(damaged), ..Gate::default() };
+    let mut copy = Gated { chip, gate: Arc::new((Mutex::new(gate), Condvar::new())), is_disk: true };
+    let report = check(&mut copy, &CheckOptions::default(), &mut |_, _| ());
+    let mounted = FlashDevice::mount(copy, &MountOptions::default());
+    assert_eq!(report.journal_end == JournalEnd::Damaged, mounted.is_err(), "{:?}", report.findings);
+    let device = mounted?;
+    let mut bytes = [0];
+    device.read(object, 0, &mut bytes)?;
+    Ok(bytes[0])
+}
+
+#[test]
+fn damage_of_what_a_flush_covered_while_pages_were_programmed_is_told() {
+    let nand = gated_disk();
+    let device = nand.device();
+    let object = made(&device);
+    let next_page = || device.core.lock().log.journal_position().0;
+    let address = |at| device.core.lock().log.store.layout.address(at);
+    let fill = |byte: u8| {
+        let before = next_page();
+        while next_page() == before {
+            device.commit(change(object, byte), Durability::Buffered).unwrap();
+        }
+        before
+    };
+    let mut last_page = 0;
+    for crosses_segments in [false, true] {
+        if crosses_segments {
+            // The flush covers the last page of a journal segment.
+            let segment = next_page().segment;
+            while next_page().segment == segment {
+                last_page = fill(9).page;
+            }
+            while next_page().page != last_page {
+                fill(9);
+            }
+        }
+        let begun = nand.flushes();
+        nand.set(|gate| gate.is_shut = true);
+        let (covered, beside) = thread::scope(|scope| {
+            let first = scope.spawn(|| device.commit(change(object, 1), Durability::Durable));
+            nand.wait_for_flushes(begun + 1);
+            let end = next_page();
+            let beside = fill(2);
+            nand.set(|gate| gate.is_shut = false);
+            first.join().unwrap().unwrap();
+            (SegmentPage { page: end.page - 1, ..end }, beside)
+        });
+        // The next page says how far the flush reached.
+        fill(3);
+        let error = mount_with_damage(&nand, address(covered), object).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Loss, "{error}");
+        assert!(error.detail.contains("the journal is damaged"), "{error}");
+        if crosses_segments {
+            assert!(covered.page == last_page && next_page().segment != covered.segment);
+        } else {
+            // It says no more: a page that was programmed meanwhile may be torn.
+            assert_eq!(mount_with_damage(&nand, address(beside), object).unwrap(), 1);
+        }
+    }
 }

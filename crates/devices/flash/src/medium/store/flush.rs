@@ -1,10 +1,12 @@
 //! Flushes of the medium, under the device's lock or beside it, and what is known to be flushed.
 //!
 //! It keeps true: a page says that all before it had been flushed only if the flush began after the
-//! last journal page before it was programmed; the watermark of a session never goes back.
+//! last journal page before it was programmed; if it began earlier, a page says up to where it
+//! reached. The watermark of a session never goes back.
 
 use super::Store;
 use crate::medium::errors::from_media;
+use crate::medium::layout::SegmentPage;
 use alloc::format;
 use alloc::sync::Arc;
 use onode_media::SharedNand;
@@ -14,6 +16,8 @@ use onode_object::Result;
 pub struct FlushBegun {
     programs: u64,
     journal_programs: u64,
+    /// The next journal page.
+    journal_end: SegmentPage,
 }
 
 impl Store {
@@ -29,20 +33,31 @@ impl Store {
         core::mem::replace(&mut self.flushed, false)
     }
 
+    /// The journal page before which all was flushed, if no page says so yet.
+    pub const fn flushed_before(&self) -> Option<SegmentPage> {
+        self.flushed_before
+    }
+
+    /// A page that will be programmed says so.
+    pub const fn note_flushed_told(&mut self) {
+        self.flushed_before = None;
+    }
+
     /// Makes everything programmed so far survive a failure of the host, too.
     pub fn flush(&mut self) -> Result<()> {
         self.write("flush", |nand| nand.flush())?;
         self.flushed = true;
+        self.flushed_before = None;
         self.unflushed = false;
         Ok(())
     }
 
     /// Begins the flush that the medium then waits for without the device's lock; nothing if it
-    /// cannot do that.
-    pub fn begin_flush(&mut self) -> Result<Option<(Arc<dyn SharedNand>, FlushBegun)>> {
+    /// cannot do that. `journal_end` is the next journal page.
+    pub fn begin_flush(&mut self, journal_end: SegmentPage) -> Result<Option<(Arc<dyn SharedNand>, FlushBegun)>> {
         let Some(medium) = self.shared.clone() else { return Ok(None) };
         self.write("flush", |nand| nand.begin_flush())?;
-        let begun = FlushBegun { programs: self.programs, journal_programs: self.journal_programs };
+        let begun = FlushBegun { programs: self.programs, journal_programs: self.journal_programs, journal_end };
         Ok(Some((medium, begun)))
     }
 
@@ -54,7 +69,12 @@ impl Store {
             self.latch(&format!("the device turned read-only after a failed write: {error}"));
             return Err(error);
         }
-        self.flushed |= begun.journal_programs == self.journal_programs;
+        if begun.journal_programs == self.journal_programs {
+            self.flushed = true;
+            self.flushed_before = None;
+        } else if !self.flushed {
+            self.flushed_before = Some(begun.journal_end);
+        }
         self.unflushed &= begun.programs != self.programs;
         Ok(())
     }

@@ -1,12 +1,12 @@
 //! The journal behind the newest checkpoint, read to its end.
 
 use super::finding::{Finding, FindingKind, Place, Severity};
-use super::medium::{Fault, Medium};
+use super::medium::{Fault, Medium, Page};
 use super::superblocks::Located;
 use super::table::Table;
 use super::{Context, JournalEnd, unreadable};
 use crate::index::deferred;
-use crate::log::record::{Assembler, Change, Record};
+use crate::log::record::{Assembler, Change, Record, flushed_before};
 use crate::medium::format::{FEATURE_BUFFERED, PageKind, Superblock};
 use crate::medium::layout::SegmentPage;
 use crate::medium::page::PageFault;
@@ -92,6 +92,8 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
     }
     let watermark = noted.ok().flatten().unwrap_or(0);
     let mut last = superblock.transaction.get();
+    // The pages so far, and how many records ended before each.
+    let mut pages: Vec<(SegmentPage, usize)> = Vec::new();
     let layout = medium.layout;
     loop {
         let mut sealed = cursor.at.page >= medium.layout.segment_pages;
@@ -103,7 +105,13 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
                     if page.info.flushed {
                         journal.sure = journal.records.len();
                     }
-                    let bytes = &page.payload[page.payload.len() - page.info.record_bytes..];
+                    pages.push((cursor.at, journal.records.len()));
+                    let bytes = page.records();
+                    if let Some((before, _)) = flushed_before(bytes).map(|before| layout.page_of(before)) {
+                        // The first page that the flush did not cover.
+                        let first = pages.iter().find(|(at, _)| at.segment == before.segment && at.page >= before.page);
+                        journal.sure = first.map_or(journal.sure, |(_, records)| journal.sure.max(*records));
+                    }
                     let records = &mut journal.records;
                     if keeps_order {
                         // What waits no longer has been programmed.
@@ -115,6 +123,7 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
                             Record::Chain { segment, sequence } => cursor.next = (segment, sequence),
                             Record::Commit { transaction, .. } => last = transaction,
                             Record::Waiting { location, bytes } => return waiting.add(&layout, location, bytes),
+                            Record::Flushed { .. } => return Ok(()),
                             _ => {}
                         }
                         records.push(record);
@@ -196,12 +205,21 @@ fn end(medium: &mut Medium<'_>, cursor: &Cursor, fault: Fault, keeps_order: bool
 
 /// Whether pages of the journal follow that prove that this one had been there. A cut hits only the
 /// last page, so any sound page proves it; where the host may lose pages out of order, only one
-/// that was programmed after a flush does.
+/// that was programmed after a flush does, or one that says of this page that it had been flushed.
 fn goes_on(medium: &mut Medium<'_>, cursor: &Cursor, keeps_order: bool) -> bool {
     let rest = cursor.at.page + 1..medium.layout.segment_pages;
     let here = rest.into_iter().map(|page| (SegmentPage { page, ..cursor.at }, cursor.sequence));
     let there =
         (cursor.next.1 > cursor.sequence).then_some((SegmentPage { segment: cursor.next.0, page: 0 }, cursor.next.1));
+    let layout = medium.layout;
+    let tells = |page: &Page| {
+        let before = flushed_before(page.records()).map(|before| layout.page_of(before).0);
+        page.info.flushed
+            || before.is_some_and(|before| match before.segment == cursor.at.segment {
+                true => before.page > cursor.at.page,
+                false => cursor.next.1 > cursor.sequence && before.segment == cursor.next.0,
+            })
+    };
     here.chain(there)
-        .any(|(at, sequence)| medium.page(at, Some(sequence)).is_ok_and(|page| keeps_order || page.info.flushed))
+        .any(|(at, sequence)| medium.page(at, Some(sequence)).is_ok_and(|page| keeps_order || tells(&page)))
 }

@@ -28,6 +28,13 @@ pub(crate) struct Page {
     pub(crate) payload: Arc<[u8]>,
 }
 
+impl Page {
+    /// The record frames at its end.
+    pub(crate) fn records(&self) -> &[u8] {
+        &self.payload[self.payload.len() - self.info.record_bytes..]
+    }
+}
+
 /// Why bytes cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {

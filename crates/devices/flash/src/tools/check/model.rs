@@ -58,7 +58,7 @@ pub(crate) fn apply(
         }
         let result = match record {
             Record::Chain { segment, .. } if *segment >= model.segments => Err(format!("chain to segment {segment}")),
-            Record::Chain { .. } | Record::Waiting { .. } => Ok(()),
+            Record::Chain { .. } | Record::Waiting { .. } | Record::Flushed { .. } => Ok(()),
             Record::Opened { segment, sequence, .. } if *segment < model.segments => {
                 enter(table, *segment, *sequence, Stream::Data);
                 Ok(())

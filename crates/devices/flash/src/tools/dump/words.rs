@@ -17,6 +17,7 @@ pub(super) fn record(record: &Record, only: Option<ObjectId>) -> String {
         Record::OpenedAtime { segment, sequence, erases } => {
             format!("segment {segment} opened for access times, sequence {sequence}, erased {erases} times")
         }
+        Record::Flushed { before } => format!("all before the journal page at {before} had been flushed"),
         Record::Waiting { location, bytes } => format!("copy of {} bytes of the page at {location}", bytes.len()),
         Record::Commit { transaction, changes } => {
             let mut text = format!("commit {transaction}:");
