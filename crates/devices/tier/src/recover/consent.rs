@@ -32,7 +32,7 @@ impl Core {
     /// # Errors
     /// `Loss` if it may hold what the big disk has not.
     pub fn miss_fast(&mut self, why: &str) -> Result<()> {
-        match what_is_missing(&self.anchors.get(), why) {
+        match what_is_missing(self.anchors.get(), why) {
             Some(what) => self.miss(what),
             None => Ok(()),
         }

@@ -301,7 +301,7 @@ fn area_of(superblock: &Superblock) -> Area {
 
 /// The records of the big disk behind the checkpoint.
 fn scan_big(core: &Core) -> Result<Vec<Found>> {
-    let area = area_of(&core.anchors.get());
+    let area = area_of(core.anchors.get());
     search_big(core, |read| ring::scan(&area, core.anchors.get().tail, read))
 }
 
@@ -321,7 +321,7 @@ fn search_big<T>(core: &Core, find: impl FnOnce(&mut ReadBlock<'_>) -> T) -> Res
 /// What the records of the big disk behind the last one that can be reached say.
 fn claims_on_big(core: &Core, on_big: &[Found]) -> Result<Claims> {
     let newest = on_big.last().map_or(core.anchors.get().tail.sequence, |it| it.header.sequence);
-    let area = area_of(&core.anchors.get());
+    let area = area_of(core.anchors.get());
     let session = join::session_of(core, on_big);
     search_big(core, |read| {
         // It is looked through at every mount.
