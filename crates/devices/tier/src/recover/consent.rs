@@ -23,7 +23,7 @@ impl Core {
         let text = format!("mounted with consent to this loss: {what}");
         self.reports.push(Condition::new("loss-accepted", Severity::Notice, text));
         // A checkpoint of what there is: what else stands in the logs is asked for once.
-        self.is_dirty = true;
+        self.commits.mark_dirty();
         Ok(())
     }
 
