@@ -128,7 +128,7 @@ impl Volume {
                 }
             }
             core.append(&mut log)?;
-            let leans_on_fast = log.leans_on_fast(core.unsynced);
+            let leans_on_fast = log.leans_on_fast(core.commits.unsynced());
             let (batch, to_fast) = log.share(need, leans_on_fast);
             break Write { need, has_placed: log.holds_placed(), to_fast, batch };
         };
@@ -153,9 +153,9 @@ impl Volume {
             }
             core.check_writable()?;
             let is_waited_for = need.is_any();
-            let is_enough = !need.big && !need.fast && (need.either || log.leans_on_fast(core.unsynced));
+            let is_enough = !need.big && !need.fast && (need.either || log.leans_on_fast(core.commits.unsynced()));
             let is_ready = core.anchors.is_open() && !core.has_lost_fast() && !core.must_lean(log.has_fast(), need);
-            let names_placed = core.group.has_placed() || log.holds_placed();
+            let names_placed = core.commits.group().has_placed() || log.holds_placed();
             let must_wait = log.must_wait() || (names_placed && !is_planted(Bug::TierFastRecordBeforeContent));
             if !is_enough || !is_ready || !log.has_fast() || must_wait {
                 return Ok(false);
@@ -218,18 +218,13 @@ impl Volume {
     pub fn sync(&self) -> Result<()> {
         let (commit, unsynced) = {
             let core = self.core.lock();
-            if core.commits == 0 || core.options.read_only {
+            if core.commits.count() == 0 || core.options.read_only {
                 return Ok(());
             }
-            (core.commits, core.unsynced)
+            (core.commits.count(), core.commits.unsynced())
         };
         self.persist(commit, unsynced)?;
-        let mut core = self.core.lock();
-        // Who commits meanwhile may need more, and another sync that waits as this did must see
-        // what it waits for.
-        if core.commits == commit {
-            core.unsynced = Need::default();
-        }
+        self.core.lock().commits.synced(commit);
         Ok(())
     }
 }
@@ -241,7 +236,12 @@ impl Core {
         let next_id = ObjectId(self.index.next_id());
         validate(transaction, next_id, &mut |object| Ok(self.index.onode(object)?.is_some()))?;
         if transaction.is_empty() {
-            return Ok(Applied::Done { commit: self.commits, need: Need::ALL, is_large: false, has_placed: false });
+            return Ok(Applied::Done {
+                commit: self.commits.count(),
+                need: Need::ALL,
+                is_large: false,
+                has_placed: false,
+            });
         }
         let cost = self.prepare(transaction, given)?;
         let ignored = is_planted(Bug::FullTierReserveIgnored);
@@ -255,15 +255,16 @@ impl Core {
         }
         // From here on nothing is begun anew.
         self.index.set_can_miss(false);
-        self.need = Need::default();
+        self.commits.begin();
         let done = self.apply_all(transaction);
-        self.unsynced = self.unsynced.and(self.need);
+        let need = self.commits.end();
         self.prefetched.clear();
         self.hold_old_nodes();
         let has_placed = done.map_err(|error| self.fail(error))?;
         self.index.evict(self.nodes_kept());
-        let is_large = self.group.payload().len() >= 256 << 10 || self.pending.bytes() > self.options.pending_bytes;
-        Ok(Applied::Done { commit: self.commits, need: self.need, is_large, has_placed })
+        let is_large =
+            self.commits.group().payload().len() >= 256 << 10 || self.pending.bytes() > self.options.pending_bytes;
+        Ok(Applied::Done { commit: self.commits.count(), need, is_large, has_placed })
     }
 
     /// Applies a transaction that fits and was prepared, and adds it to the group. Says whether
@@ -297,17 +298,12 @@ impl Core {
                 }
             }
         }
-        if has_placed {
-            self.group.note_placed();
-        }
-        let ends = self.group.add(&changes);
+        let ends = self.commits.add(&changes, has_placed);
         for (change, end) in changes.iter().zip(ends) {
             if let Change::Plain(Mutation::Write { object, offset, data }) = change {
                 self.note_acknowledged(*object, *offset, data, end)?;
             }
         }
-        self.commits += 1;
-        self.is_dirty = true;
         Ok(has_placed)
     }
 
@@ -319,7 +315,7 @@ impl Core {
         if self.rule(&onode) == Acknowledge::Either {
             let mut contents = Vec::new();
             self.contents(object, offset, data, end, &mut contents);
-            self.group.note_contents(contents);
+            self.commits.note_contents(contents);
         }
         Ok(())
     }
@@ -353,7 +349,7 @@ impl Core {
     /// its log has room.
     fn can_wait(&mut self, object: ObjectId, bytes: usize) -> Result<bool> {
         let bytes = bytes as u64;
-        let has_room = (bytes + self.group.payload().len() as u64) * 8 <= self.log_room;
+        let has_room = self.commits.has_fast_room(bytes);
         let onode = self.index.onode(object)?.unwrap_or_default();
         Ok(has_room && self.rule(&onode) == Acknowledge::Either && self.disks.fast.lock().is_there())
     }

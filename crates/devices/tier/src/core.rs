@@ -9,7 +9,7 @@ use crate::disks::Disks;
 use crate::index::Index;
 use crate::index::onode::Onode;
 use crate::log::change::Change;
-use crate::log::group::Group;
+use crate::log::commits::Commits;
 use crate::log::need::Need;
 use crate::log::{Load, Log};
 use crate::medium::anchors::Anchors;
@@ -81,14 +81,8 @@ pub struct Core {
     pub tails: TailCache,
     /// The id of the checkpoint in the making.
     pub epoch: u64,
-    /// Commits that the log lacks.
-    pub group: Group,
-    /// The number of commits so far.
-    pub commits: u64,
-    /// Which logs the transaction at hand needs.
-    pub need: Need,
-    /// Which logs must have the commits since everything was durable where it must be.
-    pub unsynced: Need,
+    /// Commits, and what of them the log lacks.
+    pub commits: Commits,
     /// Blocks read ahead for the transaction at hand, so that applying it cannot fail.
     pub prefetched: Prefetched,
     /// Content of a block that a change needs and that is not in memory. It is pinned.
@@ -97,14 +91,10 @@ pub struct Core {
     pub read_only: Option<String>,
     /// What was found at the mount that people should know.
     pub reports: Vec<Condition>,
-    /// Bytes that the log of the fast disk has room for.
-    pub log_room: u64,
     /// What a fast disk takes the time from.
     pub clock: Option<Arc<dyn Clock>>,
     /// What the mount dropped because it is damaged.
     pub salvaged: Salvaged,
-    /// Something changed since the last checkpoint.
-    pub is_dirty: bool,
     /// Figures.
     pub figures: Figures,
 }
@@ -144,7 +134,7 @@ impl Core {
 
     /// Notes which logs a change of an object of this class needs.
     pub fn note_class(&mut self, onode: &Onode) {
-        self.need.add(self.rule(onode));
+        self.commits.add_need(self.rule(onode));
     }
 
     /// When durable changes of an object of this class return.
@@ -160,10 +150,9 @@ impl Core {
     /// # Errors
     /// As [`Log::append`], after which nothing may change any more.
     pub fn append(&mut self, log: &mut Log) -> Result<()> {
-        let transactions = self.group.transactions();
-        let bytes = log.append(&mut self.group, self.commits).map_err(|error| self.fail(error))?;
+        let appended = self.commits.append_to(log);
+        let (transactions, bytes) = appended.map_err(|error| self.fail(error))?;
         if transactions > 0 {
-            self.log_room = log.fast_room();
             self.figures.records += 1;
             self.figures.logged += u64::from(transactions);
             self.figures.log_bytes += bytes;
@@ -175,8 +164,8 @@ impl Core {
     #[must_use]
     pub fn load(&self) -> Load {
         Load {
-            payload: self.group.payload().len(),
-            unsynced: self.unsynced,
+            payload: self.commits.group().payload().len(),
+            unsynced: self.commits.unsynced(),
             pending: self.pending.bytes(),
             most_pending: self.options.pending_bytes,
         }
@@ -209,7 +198,7 @@ impl Core {
                 done => done?,
             }
         }
-        self.is_dirty = true;
+        self.commits.mark_dirty();
         self.figures.replayed += 1;
         Ok(())
     }

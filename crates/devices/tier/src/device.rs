@@ -4,6 +4,7 @@ pub mod attach;
 pub mod options;
 
 use crate::commit::Volume;
+use crate::content::ranges::data_ranges;
 use crate::core::Core;
 use crate::device::attach::FindFast;
 use crate::device::options::{FormatOptions, MountOptions, NewFast};
@@ -248,7 +249,7 @@ impl ObjectDevice for TierDevice {
     }
 
     fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
-        self.volume.look(|core, _| core.data_ranges(object, offset, limit))
+        self.volume.look(|core, _| data_ranges(&mut core.index, &core.pending, object, offset, limit))
     }
 
     fn space(&self) -> Space {

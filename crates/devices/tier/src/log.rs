@@ -10,6 +10,7 @@
 //! What it does not do: decide when a checkpoint begins. It says what there is room for.
 
 pub mod change;
+pub mod commits;
 pub mod group;
 pub mod need;
 pub mod probe;

@@ -121,7 +121,7 @@ impl Home<'_> {
             let (log, core) = (&mut *self.volume.log.lock(), &mut *self.volume.core.lock());
             core.end_checkpoint();
             log.end_checkpoint(ended.snapshot.commits);
-            core.log_room = log.fast_room();
+            core.commits.note_fast_room(log);
         }
         *self.running = None;
         self.volume.discard_on_big(AT_ONCE);
@@ -139,7 +139,7 @@ impl Home<'_> {
         self.finish()?;
         let (is_needed, commits) = {
             let (log, core) = (self.volume.log.lock(), self.volume.core.lock());
-            (core.is_dirty || log.has_records(), core.commits)
+            (core.commits.is_dirty() || log.has_records(), core.commits.count())
         };
         if is_needed {
             self.begin()?;
@@ -166,7 +166,8 @@ impl Volume {
             let has_begun = {
                 let (log, core) = (&mut *self.log.lock(), &mut *self.core.lock());
                 let load = core.load();
-                let fits = log.fits(load.payload, log.leans_on_fast(load.unsynced)) && !core.group.has_placed();
+                let fits =
+                    log.fits(load.payload, log.leans_on_fast(load.unsynced)) && !core.commits.group().has_placed();
                 if fits {
                     core.append(log)?;
                     home.begin_beside(log, core)?;
@@ -195,7 +196,7 @@ impl Volume {
     fn is_due(&self) -> bool {
         let (log, core) = (self.log.lock(), self.core.lock());
         let is_much = core.pending.count() * BLOCK * 2 >= core.options.pending_bytes;
-        let is_due = is_much || log.is_behind() || log.is_half_full(log.leans_on_fast(core.unsynced));
+        let is_due = is_much || log.is_behind() || log.is_half_full(log.leans_on_fast(core.commits.unsynced()));
         is_due && !log.is_under_way()
     }
 }

@@ -11,7 +11,6 @@ use crate::core::Core;
 use crate::disks::waiting::Placed;
 use crate::fast::Piece;
 use crate::index::onode::Onode;
-use crate::log::group::Group;
 use crate::medium::anchors::Snapshot;
 use crate::medium::errors::{bug, within};
 use crate::medium::layout::BLOCK_BYTES;
@@ -57,7 +56,7 @@ impl Core {
             objects: self.index.objects(),
             next_id: self.index.next_id(),
             bitmap_digest: self.space.digest(),
-            commits: self.commits,
+            commits: self.commits.count(),
         };
         if is_planted(Bug::TierDiscardEarly) {
             let leaving = self.space.leaving();
@@ -65,8 +64,7 @@ impl Core {
             self.discard_early();
         }
         self.epoch += 1;
-        self.group = Group::default();
-        self.is_dirty = false;
+        self.commits.take_into_checkpoint();
         Ok(snapshot)
     }
 

@@ -68,7 +68,7 @@ impl Home<'_> {
         {
             let (log, core) = (self.volume.log.lock(), &mut *self.volume.core.lock());
             // Somebody may have changed something meanwhile.
-            if core.is_dirty || log.is_under_way() {
+            if core.commits.is_dirty() || log.is_under_way() {
                 return Ok(());
             }
             core.anchors.close();

@@ -108,7 +108,7 @@ impl TierDevice {
     /// `Invalid` if there is one already, or if it is not a fast disk of this volume; `Corrupt`,
     /// `Media`, `ReadOnly`.
     pub fn attach_fast(&self, disk: Box<dyn BlockDev>) -> Result<()> {
-        self.take_fast(|core| open_fast(disk, &core.anchors.get(), &core.options.fast))
+        self.take_fast(|core| open_fast(disk, core.anchors.get(), &core.options.fast))
     }
 
     /// The same with an empty fast disk. What was on it is gone.

@@ -23,7 +23,7 @@ impl Core {
         let text = format!("mounted with consent to this loss: {what}");
         self.reports.push(Condition::new("loss-accepted", Severity::Notice, text));
         // A checkpoint of what there is: what else stands in the logs is asked for once.
-        self.is_dirty = true;
+        self.commits.mark_dirty();
         Ok(())
     }
 
@@ -32,7 +32,7 @@ impl Core {
     /// # Errors
     /// `Loss` if it may hold what the big disk has not.
     pub fn miss_fast(&mut self, why: &str) -> Result<()> {
-        match what_is_missing(&self.anchors.get(), why) {
+        match what_is_missing(self.anchors.get(), why) {
             Some(what) => self.miss(what),
             None => Ok(()),
         }

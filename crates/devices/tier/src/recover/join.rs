@@ -259,7 +259,7 @@ pub fn attach(home: &mut Home<'_>, joined: &Joined) -> Result<()> {
     {
         let (log, core) = (&mut *home.volume.log.lock(), &mut *home.volume.core.lock());
         log.attach_fast(ring, stripe.max(1));
-        core.log_room = log.fast_room();
+        core.commits.note_fast_room(log);
     }
     home.notice_loss()
 }

@@ -14,8 +14,7 @@ use crate::index::node::KeySpace;
 use crate::index::tree::{Tree, Visited};
 use crate::log::Log;
 use crate::log::change::take_transaction;
-use crate::log::group::Group;
-use crate::log::need::Need;
+use crate::log::commits::Commits;
 use crate::log::probe::Probe;
 use crate::log::record::{HEADER_BYTES, Seal};
 use crate::log::ring::{self, Area, Claims, Found, Ring};
@@ -171,13 +170,13 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastDisk, options: &MountOptions)
     if !core.disks.fast.lock().is_there() && core.anchors.get().fast.is_attached {
         core.anchors.detach_fast(newest.sequence);
     }
-    if !core.is_dirty {
+    if !core.commits.is_dirty() {
         core.anchors.renew_format();
     }
     // What was read may still be in the disk's cache, if only the program ended and not the power.
     core.disks.flush()?;
     let log = Log::new(ring, core.anchors.get().session, seal, newest, options.either_bytes);
-    let is_dirty = core.is_dirty;
+    let is_dirty = core.commits.is_dirty();
     let volume = Volume::new(log, core);
     let mut home = volume.home();
     home.reopen()?;
@@ -229,18 +228,13 @@ fn open(disks: Arc<Disks>, anchors: Anchors, options: &MountOptions) -> Result<C
         space: Space::new(bitmap, layout),
         pending: Pending::default(),
         tails: TailCache::default(),
-        group: Group::default(),
-        commits: 0,
-        need: Need::default(),
-        unsynced: Need::default(),
+        commits: Commits::default(),
         prefetched: BTreeMap::new(),
         content_miss: None,
         read_only: None,
         reports: Vec::new(),
-        log_room: 0,
         clock: None,
         salvaged: Salvaged::default(),
-        is_dirty: false,
         figures: Figures::default(),
     };
     if options.drop_damaged {
@@ -301,7 +295,7 @@ fn area_of(superblock: &Superblock) -> Area {
 
 /// The records of the big disk behind the checkpoint.
 fn scan_big(core: &Core) -> Result<Vec<Found>> {
-    let area = area_of(&core.anchors.get());
+    let area = area_of(core.anchors.get());
     search_big(core, |read| ring::scan(&area, core.anchors.get().tail, read))
 }
 
@@ -321,7 +315,7 @@ fn search_big<T>(core: &Core, find: impl FnOnce(&mut ReadBlock<'_>) -> T) -> Res
 /// What the records of the big disk behind the last one that can be reached say.
 fn claims_on_big(core: &Core, on_big: &[Found]) -> Result<Claims> {
     let newest = on_big.last().map_or(core.anchors.get().tail.sequence, |it| it.header.sequence);
-    let area = area_of(&core.anchors.get());
+    let area = area_of(core.anchors.get());
     let session = join::session_of(core, on_big);
     search_big(core, |read| {
         // It is looked through at every mount.
@@ -351,7 +345,7 @@ fn replay(core: &mut Core, on_big: &[Found], joined: &Joined) -> Result<Mark> {
             }
         }
         core.hold_old_nodes();
-        core.commits += u64::from(header.transactions);
+        core.commits.replayed(header.transactions);
         newest = Mark { position: 0, sequence: header.sequence, chain: header.crc };
     }
     Ok(newest)

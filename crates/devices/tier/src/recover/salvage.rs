@@ -181,7 +181,7 @@ impl Core {
             _ = self.space.claim(block, 1);
             self.space.give_up(block, 1);
         }
-        self.is_dirty = true;
+        self.commits.mark_dirty();
         Ok(())
     }
 

@@ -102,7 +102,7 @@ impl Inspect for TierDevice {
             ("tree_nodes_read_ahead", core.index.ahead_bytes()),
             ("pending_content", core.pending.bytes() + core.disks.waiting.lock().bytes()),
             ("last_blocks_of_files", core.tails.bytes()),
-            ("log_to_be_written", core.group.payload().len() as u64),
+            ("log_to_be_written", core.commits.group().payload().len() as u64),
         ];
         Inspection {
             segments,

@@ -1,6 +1,7 @@
 //! Scrub: every block of an object is read and compared with its checksum, on both disks.
 
 use crate::content::plan::Source;
+use crate::content::ranges::data_ranges;
 use crate::core::Core;
 use crate::device::TierDevice;
 use crate::disks::read_plan::PlannedRun;
@@ -61,7 +62,7 @@ fn scrub_object(core: &mut Core, object: ObjectId, report: &mut ScrubReport) {
     let mut buffer = vec![0; STEP_BYTES];
     let mut offset = 0;
     while offset < size {
-        let ranges = match core.data_ranges(object, offset, 1) {
+        let ranges = match data_ranges(&mut core.index, &core.pending, object, offset, 1) {
             Ok(ranges) => ranges,
             Err(error) => return report.damaged.push(error),
         };

@@ -1,12 +1,14 @@
 //! Whether the state agrees with itself: what the tree refers to, what the bitmap says, what is
 //! counted.
 
-use crate::core::Core;
+use crate::content::pending::Pending;
 use crate::device::TierDevice;
+use crate::index::Index;
 use crate::index::node::KeySpace;
 use crate::index::onode::Onode;
 use crate::index::tree::Visited;
 use crate::medium::errors::damaged;
+use crate::space::Space;
 use crate::space::bitmap::Bitmap;
 use crate::space::extent::Extent;
 use alloc::format;
@@ -20,7 +22,8 @@ impl TierDevice {
     /// # Errors
     /// `Corrupt` with the first difference; `Media`.
     pub fn verify(&self) -> Result<()> {
-        self.volume.core.lock().verify()
+        let core = &mut *self.volume.core.lock();
+        verify(&mut core.index, &core.space, &core.pending)
     }
 }
 
@@ -33,78 +36,73 @@ struct Object {
     end: u64,
 }
 
-impl Core {
-    fn verify(&mut self) -> Result<()> {
-        let layout = self.index.layout();
-        let mut used = Bitmap::new(&layout);
-        let (mut taken, mut objects) = (0, 0);
-        let mut object = Object::default();
-        let nodes = self.index.counts().nodes;
-        let pending = &self.pending;
-        let mut finish = |object: &Object| {
-            let id = ObjectId(object.id);
-            let Some(onode) = object.onode else {
-                return if object.id == 0 { Ok(()) } else { Err(damaged(format!("{id} has no onode"))) };
-            };
-            objects += 1;
-            let blocks = object.blocks + pending.range(object.id, 0, u64::MAX).count() as u64;
-            if blocks != onode.blocks {
-                return Err(damaged(format!("{id} has {blocks} blocks, and {} are counted", onode.blocks)));
-            }
-            Ok(())
+fn verify(index: &mut Index, space: &Space, pending: &Pending) -> Result<()> {
+    let layout = index.layout();
+    let mut used = Bitmap::new(&layout);
+    let (mut taken, mut objects) = (0, 0);
+    let mut object = Object::default();
+    let nodes = index.counts().nodes;
+    let mut finish = |object: &Object| {
+        let id = ObjectId(object.id);
+        let Some(onode) = object.onode else {
+            return if object.id == 0 { Ok(()) } else { Err(damaged(format!("{id} has no onode"))) };
         };
-        let space = &self.space;
-        let mut mark = |first: u64, count: u64| {
-            let is_taken = layout.holds(first, count) && (first..first + count).all(|block| !space.is_free(block));
-            if !is_taken {
-                return Err(damaged(format!("block {first} is in use and counts as free")));
-            }
-            if used.take(first, count) != count {
-                return Err(damaged(format!("block {first} is used twice")));
-            }
-            taken += count;
-            Ok(())
-        };
-        self.index.visit(&mut |visited| {
-            let (key, value) = match visited {
-                Visited::Node(block) => return mark(block, 1),
-                Visited::Entry(key, value) => (key, value),
-            };
-            let id = ObjectId(key.object);
-            if key.object != object.id {
-                finish(&object)?;
-                object = Object { id: key.object, ..Object::default() };
-            }
-            match key.space {
-                KeySpace::Onode => {
-                    let onode = Onode::decode(value).ok_or_else(|| damaged(format!("the onode of {id} is damaged")))?;
-                    object.onode = Some(onode);
-                }
-                KeySpace::Extent => {
-                    let extent =
-                        Extent::decode(value).ok_or_else(|| damaged(format!("an extent of {id} is damaged")))?;
-                    let end = key.index.saturating_add(extent.blocks());
-                    if key.index < object.end || pending.range(key.object, key.index, end).next().is_some() {
-                        return Err(damaged(format!("{id} has two contents from block {} on", key.index)));
-                    }
-                    (object.end, object.blocks) = (end, object.blocks + extent.blocks());
-                    mark(extent.block, extent.blocks())?;
-                }
-                KeySpace::Inline | KeySpace::Attribute => {}
-            }
-            Ok(())
-        })?;
-        finish(&object)?;
-        let counted = layout.usable_blocks() - self.space.free();
-        if counted != taken + self.space.held() {
-            let held = self.space.held();
-            return Err(damaged(format!("{counted} blocks are taken, {taken} in use and {held} held")));
-        }
-        if self.index.counts().nodes != nodes || objects != self.index.objects() {
-            let found = self.index.counts().nodes;
-            let counted = self.index.objects();
-            return Err(damaged(format!("{found} nodes of {nodes}, {objects} objects of {counted}")));
+        objects += 1;
+        let blocks = object.blocks + pending.range(object.id, 0, u64::MAX).count() as u64;
+        if blocks != onode.blocks {
+            return Err(damaged(format!("{id} has {blocks} blocks, and {} are counted", onode.blocks)));
         }
         Ok(())
+    };
+    let mut mark = |first: u64, count: u64| {
+        let is_taken = layout.holds(first, count) && (first..first + count).all(|block| !space.is_free(block));
+        if !is_taken {
+            return Err(damaged(format!("block {first} is in use and counts as free")));
+        }
+        if used.take(first, count) != count {
+            return Err(damaged(format!("block {first} is used twice")));
+        }
+        taken += count;
+        Ok(())
+    };
+    index.visit(&mut |visited| {
+        let (key, value) = match visited {
+            Visited::Node(block) => return mark(block, 1),
+            Visited::Entry(key, value) => (key, value),
+        };
+        let id = ObjectId(key.object);
+        if key.object != object.id {
+            finish(&object)?;
+            object = Object { id: key.object, ..Object::default() };
+        }
+        match key.space {
+            KeySpace::Onode => {
+                let onode = Onode::decode(value).ok_or_else(|| damaged(format!("the onode of {id} is damaged")))?;
+                object.onode = Some(onode);
+            }
+            KeySpace::Extent => {
+                let extent = Extent::decode(value).ok_or_else(|| damaged(format!("an extent of {id} is damaged")))?;
+                let end = key.index.saturating_add(extent.blocks());
+                if key.index < object.end || pending.range(key.object, key.index, end).next().is_some() {
+                    return Err(damaged(format!("{id} has two contents from block {} on", key.index)));
+                }
+                (object.end, object.blocks) = (end, object.blocks + extent.blocks());
+                mark(extent.block, extent.blocks())?;
+            }
+            KeySpace::Inline | KeySpace::Attribute => {}
+        }
+        Ok(())
+    })?;
+    finish(&object)?;
+    let counted = layout.usable_blocks() - space.free();
+    if counted != taken + space.held() {
+        let held = space.held();
+        return Err(damaged(format!("{counted} blocks are taken, {taken} in use and {held} held")));
     }
+    if index.counts().nodes != nodes || objects != index.objects() {
+        let found = index.counts().nodes;
+        let counted = index.objects();
+        return Err(damaged(format!("{found} nodes of {nodes}, {objects} objects of {counted}")));
+    }
+    Ok(())
 }
