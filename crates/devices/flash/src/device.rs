@@ -8,11 +8,19 @@
 //! those of pins and of pages that were read; a read that goes on is locked, too, and needs none of
 //! the others but that of the pages.
 
+mod group_commit;
+mod memory;
+
 use crate::cleaner::pace::Step;
 use crate::commit::sync::Syncs;
 use crate::core::Core;
+use crate::index::Index;
+use crate::index::read::check_host_object;
+use crate::log::Log;
 use crate::medium::format::FEATURE_MEMORY;
 use crate::options::{FormatOptions, MountOptions};
+use crate::tools::health::health;
+use crate::volume::Volume;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -26,8 +34,8 @@ use onode_object::{
     SyncScope, Transaction,
 };
 
-/// Units of deferred changes that background work settles at once.
-const SETTLED_AT_ONCE: u32 = 16;
+/// Units of deferred changes that background work applies at once.
+const APPLIED_AT_ONCE: u32 = 16;
 
 /// A volume of objects on raw NAND flash (paper 1).
 pub struct FlashDevice {
@@ -53,8 +61,13 @@ impl FlashDevice {
     /// `Corrupt` if its index cannot be read, `Media` if the medium fails.
     pub fn mount(nand: impl Nand + 'static, options: &MountOptions) -> Result<Self> {
         let mut core = Core::mount(Box::new(nand), options)?;
-        core.check_root()?;
+        core.with_index(|index, log| index.entries_mut().check_root(log))?;
         Ok(Self::over(core))
+    }
+
+    /// Asks the index under the device's lock.
+    fn with_index<T>(&self, ask: impl FnOnce(&mut Index, &mut Log) -> Result<T>) -> Result<T> {
+        self.core()?.with_index(ask)
     }
 
     /// The device over a state.
@@ -66,15 +79,15 @@ impl FlashDevice {
 impl ObjectDevice for FlashDevice {
     fn info(&self) -> DeviceInfo {
         let core = self.core.lock();
-        let layout = &core.log.store.layout;
+        let layout = &core.log().store.layout;
         let shape = &layout.geometry;
         let memory = core.memory_use().map_or_else(String::new, |used| {
             let (filled, all) = ((used.capacity - used.free_bytes).div_ceil(1024), used.capacity / 1024);
             format!(", index in {filled} of {all} KiB of memory")
         });
         DeviceInfo {
-            kind: if core.incompatible & FEATURE_MEMORY == 0 { "flash" } else { "flash+scm" },
-            uuid: core.uuid,
+            kind: if core.checkpoints().has_feature(FEATURE_MEMORY) { "flash+scm" } else { "flash" },
+            uuid: *core.checkpoints().uuid(),
             summary: format!(
                 "{} blocks of {} pages of {} bytes, {} segments of {} KiB{memory}",
                 shape.blocks,
@@ -83,16 +96,18 @@ impl ObjectDevice for FlashDevice {
                 layout.segments,
                 layout.segment_bytes() / 1024
             ),
-            read_only: core.log.store.read_only().map(ToString::to_string),
+            read_only: core.log().store.read_only().map(ToString::to_string),
             transaction_bytes: 1 << 20,
         }
     }
 
     fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
         let mut core = self.core()?;
-        core.log.store.check_writable()?;
-        let (first, next) = reserve(ObjectId(core.next_object), count)?;
-        core.next_object = next.0;
+        let volume = core.volume();
+        volume.log.store.check_writable()?;
+        let next_object = &mut volume.index.counts_mut().next_object;
+        let (first, next) = reserve(ObjectId(*next_object), count)?;
+        *next_object = next.0;
         Ok(first)
     }
 
@@ -105,14 +120,15 @@ impl ObjectDevice for FlashDevice {
     }
 
     fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        Core::check_host_object(object)?;
+        check_host_object(object)?;
         let mut core = self.core()?;
-        let plan = core.plan_read(object, offset, buffer)?;
-        let beside = core.log.store.beside(plan.wants(), IoTag::Data).filter(|_| !plan.wants().is_empty());
+        let Volume { log, index, .. } = core.volume();
+        let plan = index.plan_read(log, object, offset, buffer)?;
+        let beside = log.store.beside(plan.wants(), IoTag::Data).filter(|_| !plan.wants().is_empty());
         let Some(mut beside) = beside else {
-            return plan.carry_out(&mut core.log.store.reader(IoTag::Data), buffer);
+            return plan.carry_out(&mut log.store.reader(IoTag::Data), buffer);
         };
-        let pinned = core.log.table.pins.pin(plan.segments());
+        let pinned = log.table.pins.pin(plan.segments());
         let _busy = pinned.begin();
         // From here on the medium works for this caller while others have the lock.
         drop(core);
@@ -120,44 +136,49 @@ impl ObjectDevice for FlashDevice {
     }
 
     fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
-        Core::check_host_object(object)?;
-        self.core()?.attribute(object, key)
+        check_host_object(object)?;
+        self.with_index(|index, log| index.attribute(log, object, key))
     }
 
     fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
-        Core::check_host_object(object)?;
-        self.core()?.attributes(object, from, limit)
+        check_host_object(object)?;
+        self.with_index(|index, log| index.attributes(log, object, from, limit))
     }
 
     fn stat(&self, object: ObjectId) -> Result<ObjectStat> {
-        Core::check_host_object(object)?;
-        self.core()?.stat(object)
+        check_host_object(object)?;
+        self.with_index(|index, log| index.stat(log, object))
     }
 
     fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
-        self.core()?.list(from, limit)
+        self.with_index(|index, log| index.list(log, from, limit))
     }
 
     fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
-        Core::check_host_object(object)?;
-        self.core()?.data_ranges(object, offset, limit)
+        check_host_object(object)?;
+        self.with_index(|index, log| index.data_ranges(log, object, offset, limit))
     }
 
     fn space(&self) -> Space {
-        self.core.lock().space()
+        let core = self.core.lock();
+        core.room().space(core.checkpoints().memory_allows(core.index(), core.log()))
     }
 
     fn health(&self) -> Health {
-        self.core.lock().health()
+        health(&self.core.lock())
     }
 
     fn maintain(&self, budget: u32) -> Result<Maintenance> {
         let mut report = Maintenance::default();
         let mut round = None;
-        self.core()?.move_failing()?;
+        {
+            let mut core = self.core()?;
+            let (cleaner, mut volume) = core.parts();
+            cleaner.move_failing(&mut volume)?;
+        }
         // Few at a time, for who waits for the lock.
         for _ in 0..budget {
-            if !self.core()?.settle_some(SETTLED_AT_ONCE)? {
+            if !self.with_index(|index, log| index.apply_some_deferred(log, APPLIED_AT_ONCE))? {
                 break;
             }
         }
@@ -165,17 +186,18 @@ impl ObjectDevice for FlashDevice {
         // cleaner.
         while report.done < budget {
             let mut core = self.core.lock();
-            if round.is_none() && !core.wants_cleaning() {
+            if round.is_none() && !core.room().wants_cleaning() {
                 break;
             }
-            match core.background_step(&mut round)? {
+            let (cleaner, mut volume) = core.parts();
+            match cleaner.background_step(&mut volume, &mut round)? {
                 Step::Moved => {}
                 Step::Gained => report.done += 1,
                 Step::Nothing => return Ok(report),
             }
         }
         let core = self.core.lock();
-        report.more = core.wants_cleaning() || !core.deferred.is_empty();
+        report.more = core.room().wants_cleaning() || core.index().has_deferred();
         Ok(report)
     }
 
@@ -186,7 +208,7 @@ impl ObjectDevice for FlashDevice {
     }
 
     fn attachment(&self) -> Option<&dyn Attach> {
-        let is_for_memory = self.core.lock().incompatible & FEATURE_MEMORY != 0;
+        let is_for_memory = self.core.lock().checkpoints().has_feature(FEATURE_MEMORY);
         is_for_memory.then_some(self)
     }
 
@@ -202,11 +224,12 @@ impl ObjectDevice for FlashDevice {
 impl Scrub for FlashDevice {
     fn scrub(&self, from: ObjectId, limit: usize) -> Result<ScrubReport> {
         let mut core = self.core()?;
+        let Volume { log, index, .. } = core.volume();
         let mut report = ScrubReport::default();
-        let objects = core.list(from, limit)?;
+        let objects = index.list(log, from, limit)?;
         for &object in &objects {
             report.objects += 1;
-            report.bytes += core.verify(object, &mut report.damaged)?;
+            report.bytes += index.verify(log, object, &mut report.damaged)?;
         }
         report.next = objects.last().filter(|_| objects.len() == limit).map(|last| ObjectId(last.0 + 1));
         Ok(report)

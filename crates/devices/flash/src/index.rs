@@ -1,106 +1,199 @@
-//! The seam behind which the device keeps what it knows of its objects: onodes, attributes and the
-//! places of their content, as entries in the order of their keys.
+//! The index: what the device knows of its objects - onodes, attributes and the places of their
+//! content - as entries in the order of their keys.
 //!
-//! Everything above asks and changes entries here and nowhere else, and what was deferred of them
-//! is settled first; where they are kept is nobody's business but this module's. The wandering tree
-//! on flash keeps all of them; beside it a memory may keep onodes and extents, and answers for
-//! them.
+//! Everything above asks and changes entries here and nowhere else. What a mount found in the
+//! journal may be deferred ([`deferred`]): what is asked for is applied first. Below that the index
+//! is [`apply`], which knows what entries mean, over [`entries`], which keeps them: in the
+//! wandering tree on flash, and perhaps in a memory beside it.
+//!
+//! It keeps true: nobody sees an entry without the deferred changes of it. What is deferred is
+//! applied to a part that knows of none, so applying never asks for more of them.
 
 pub mod apply;
-pub mod attach;
 pub mod beside;
 pub mod bpram;
 pub mod deferred;
+pub mod entries;
 pub mod plan;
 pub mod read;
 pub mod tree;
 
-use crate::core::Core;
-use crate::index::bpram::{Found, keeps};
+use crate::index::apply::{AccessTimes, Applied, Counts, Extent, Onode};
+use crate::index::deferred::Deferred;
+use crate::index::entries::Entries;
 use crate::index::tree::Key;
-use crate::medium::errors::damaged;
-use alloc::format;
+use crate::log::Log;
+use crate::log::record::{Change, Piece};
+use crate::medium::format::BlobReference;
 use alloc::vec::Vec;
+use core::ops::Range;
 use onode_object::{ObjectId, Result};
 
-impl Core {
+/// What finds objects and their content.
+pub struct Index {
+    applied: Applied,
+    deferred: Deferred,
+}
+
+impl Index {
+    /// The index of a volume of which nothing is deferred yet. A volume that is `read_only` is not
+    /// said to be damaged for changes that cannot be applied.
+    pub fn new(applied: Applied, read_only: bool) -> Self {
+        Self { applied, deferred: Deferred::new(read_only) }
+    }
+
     /// What `with` makes of the value of `key`, if there is one.
-    pub fn entry<T>(&mut self, key: &Key, with: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
-        self.settle(key)?;
-        let mut with = Some(with);
-        if let Found::Here(found) = self.remembered(key, |value| with.take().map(|with| with(value))) {
-            return Ok(found.flatten());
-        }
-        let (tree, mut source) = self.index();
-        let found = tree.get(&mut source, key, |value| with.take().map(|with| with(value)))?;
-        Ok(found.flatten())
+    pub fn entry<T>(&mut self, log: &mut Log, key: &Key, with: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+        self.deferred.apply_of(&mut self.applied, log, key)?;
+        self.applied.entries_mut().get(log, key, with)
     }
 
     /// Visits entries of the kind of `from`, and perhaps others, in order of their keys from the
     /// first at or after `from`, until `visit` returns false.
-    pub fn entries(&mut self, from: &Key, visit: &mut dyn FnMut(&Key, &[u8]) -> bool) -> Result<()> {
-        self.settle_walk(from)?;
-        if self.bpram.is_some() && keeps(from.kind) {
-            return self.scan_remembered(from, visit);
-        }
-        let (tree, mut source) = self.index();
-        tree.scan(&mut source, from, visit)
+    pub fn scan(&mut self, log: &mut Log, from: &Key, visit: &mut dyn FnMut(&Key, &[u8]) -> bool) -> Result<()> {
+        self.deferred.apply_from(&mut self.applied, log, from)?;
+        self.applied.entries_mut().scan(log, from, visit)
     }
 
-    /// The last entry at or before `key`, which names an extent; it need not be one.
-    pub fn entry_at_or_before(&mut self, key: &Key) -> Result<Option<(Key, Vec<u8>)>> {
-        self.settle(key)?;
-        if let Some(bpram) = &mut self.bpram
-            && let Found::Here(found) = bpram.floor(key)
-        {
-            return Ok(found);
-        }
-        let (tree, mut source) = self.index();
-        tree.last_at_or_before(&mut source, key)
+    /// The onode of `object`, if it exists.
+    pub fn onode(&mut self, log: &mut Log, object: ObjectId) -> Result<Option<Onode>> {
+        self.deferred.apply_of(&mut self.applied, log, &Key::onode(object))?;
+        self.applied.onode(log, object)
     }
 
-    /// Sets the value of `key`.
-    pub fn set_entry(&mut self, key: Key, value: &[u8]) -> Result<()> {
-        self.settle(&key)?;
-        let (tree, mut source) = self.index();
-        tree.insert(&mut source, key, value)?;
-        if let Some(bpram) = self.bpram.as_mut().filter(|_| keeps(key.kind)) {
-            bpram.insert(key, value);
-        }
-        Ok(())
+    /// The onode of `object`, or `NotFound`.
+    pub fn require(&mut self, log: &mut Log, object: ObjectId) -> Result<Onode> {
+        self.deferred.apply_of(&mut self.applied, log, &Key::onode(object))?;
+        self.applied.require(log, object)
     }
 
-    /// Removes `key`; true if it was there.
-    pub fn remove_entry(&mut self, key: &Key) -> Result<bool> {
-        self.settle(key)?;
-        if let Some(bpram) = self.bpram.as_mut().filter(|_| keeps(key.kind)) {
-            bpram.remove(key);
-        }
-        let (tree, mut source) = self.index();
-        tree.remove(&mut source, key)
+    /// Sets the onode of `object`, which takes over the access time that waits for it.
+    pub fn set_onode(&mut self, log: &mut Log, object: ObjectId, onode: &Onode) -> Result<()> {
+        self.deferred.apply_of(&mut self.applied, log, &Key::onode(object))?;
+        self.applied.set_onode(log, object, onode)
     }
 
-    /// Removes all entries of `object`.
-    pub fn remove_entries(&mut self, object: ObjectId) -> Result<()> {
-        self.settle_walk(&Key { object: object.0, kind: Key::ATTRIBUTE, index: 0 })?;
-        loop {
-            let mut keys = Vec::new();
-            let (tree, mut source) = self.index();
-            tree.scan(&mut source, &Key { object: object.0, kind: 0, index: 0 }, &mut |key, _| {
-                let wanted = key.object == object.0 && keys.len() < 256;
-                if wanted {
-                    keys.push(*key);
-                }
-                wanted
-            })?;
-            if keys.is_empty() {
-                return Ok(());
-            }
-            for key in &keys {
-                if !self.remove_entry(key)? {
-                    return Err(damaged(format!("an entry of {object} stands in the wrong place of the index")));
-                }
-            }
+    /// Up to `limit` extents of `object` that end after the start of `range` and start before its
+    /// end.
+    pub fn extents(&mut self, log: &mut Log, object: ObjectId, range: Range<u64>, limit: usize) -> Result<Vec<Extent>> {
+        self.deferred.apply_of(&mut self.applied, log, &Key::onode(object))?;
+        self.applied.extents(log, object, range, limit)
+    }
+
+    /// Does one change.
+    pub fn apply(&mut self, log: &mut Log, change: &Change) -> Result<()> {
+        self.deferred.apply_before(&mut self.applied, log, change)?;
+        self.applied.apply(log, change)
+    }
+
+    /// Makes `range` of `object` a hole; returns how many bytes that frees.
+    pub fn unplace(&mut self, log: &mut Log, object: ObjectId, range: Range<u64>) -> Result<u64> {
+        self.deferred.apply_of(&mut self.applied, log, &Key::onode(object))?;
+        self.applied.unplace(log, object, range)
+    }
+
+    /// Puts `pieces` in the place of what `object` has from `offset` on.
+    pub fn replace(&mut self, log: &mut Log, object: ObjectId, offset: u64, pieces: &[Piece]) -> Result<()> {
+        let length: u64 = pieces.iter().map(|piece| u64::from(piece.length)).sum();
+        self.unplace(log, object, offset..offset + length)?;
+        self.applied.link(log, object, offset, pieces, true)
+    }
+
+    /// Where entries are kept.
+    pub const fn entries(&self) -> &Entries {
+        self.applied.entries()
+    }
+
+    /// The same, to be changed beside what the entries mean.
+    pub const fn entries_mut(&mut self) -> &mut Entries {
+        self.applied.entries_mut()
+    }
+
+    /// How many objects and extents there are, without what is deferred.
+    pub const fn counts(&self) -> &Counts {
+        self.applied.counts()
+    }
+
+    /// The same, to be set.
+    pub const fn counts_mut(&mut self) -> &mut Counts {
+        self.applied.counts_mut()
+    }
+
+    /// Access times that no onode has yet.
+    pub const fn access_times(&self) -> &AccessTimes {
+        self.applied.access_times()
+    }
+
+    /// The same, to be changed.
+    pub const fn access_times_mut(&mut self) -> &mut AccessTimes {
+        self.applied.access_times_mut()
+    }
+
+    /// Bytes of changed nodes in memory.
+    pub fn dirty_bytes(&self) -> usize {
+        self.entries().dirty_bytes()
+    }
+}
+
+/// What is deferred.
+impl Index {
+    /// Notes down a change of the journal. `at_once` applies it: the memory beside the flash has
+    /// onodes and extents without a read.
+    pub fn defer(&mut self, log: &mut Log, change: Change, at_once: bool) -> Result<()> {
+        if at_once {
+            return self.apply(log, &change);
         }
+        self.deferred.defer(&mut self.applied, log, change)
+    }
+
+    /// Applies everything that is deferred.
+    pub fn apply_all_deferred(&mut self, log: &mut Log) -> Result<()> {
+        self.deferred.apply_all(&mut self.applied, log)
+    }
+
+    /// Applies up to `count` units of what is deferred; whether any is left.
+    pub fn apply_some_deferred(&mut self, log: &mut Log, count: u32) -> Result<bool> {
+        self.deferred.apply_some(&mut self.applied, log, count)
+    }
+
+    /// Drops the unit that would be applied next.
+    pub fn drop_next_deferred(&mut self) {
+        self.deferred.drop_next();
+    }
+
+    /// Whether anything is deferred.
+    pub fn has_deferred(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
+    /// Memory that it takes, about.
+    pub const fn deferred_bytes(&self) -> usize {
+        self.deferred.memory_bytes()
+    }
+
+    /// Whether a checkpoint can store what is deferred.
+    pub fn can_store_deferred(&self, log: &Log) -> bool {
+        self.deferred.can_be_stored(log, self.entries().limits().dirty_bytes)
+    }
+
+    /// Stores what is deferred anew, for the coming checkpoint; where, if anything is.
+    pub fn store_deferred(&mut self, log: &mut Log) -> Result<()> {
+        self.deferred.store(log)
+    }
+
+    /// Where the coming checkpoint has what is deferred.
+    pub const fn stored_deferred(&self) -> Option<BlobReference> {
+        self.deferred.stored()
+    }
+
+    /// Takes up what a checkpoint stored.
+    pub fn load_deferred(&mut self, log: &mut Log, stored: BlobReference) -> Result<()> {
+        self.deferred.load(log, stored)
+    }
+
+    /// Objects that exist with those that are deferred.
+    pub fn object_count(&self) -> u64 {
+        let (made, removed) = self.deferred.made_and_removed();
+        (self.counts().objects + made).saturating_sub(removed)
     }
 }

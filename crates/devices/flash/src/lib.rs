@@ -23,6 +23,7 @@
 //! |---|---|
 //! | `device` | the object interface, and the order of locks |
 //! | `core` | the parts behind the device's lock |
+//! | `volume` | log, index and checkpoints, as the cleaner has them |
 //! | `tools` | check, repair, dumps, figures, health |
 //! | `recover` | from the flash to a mounted volume |
 //! | `commit` | transactions, group commit, checkpoints, access times |
@@ -51,10 +52,10 @@ pub mod policy;
 mod recover;
 mod space;
 mod tools;
+mod volume;
 
 pub use device::FlashDevice;
-pub use index::attach::FindMemory;
-pub use index::beside::{MemoryOptions, MountPath};
+pub use index::beside::{FindMemory, MemoryOptions, MountPath};
 pub use index::bpram::MemoryUse;
 pub use index::bpram::mount::{BYTES_MIN as MEMORY_BYTES_MIN, superblock_of};
 pub use medium::{format, layout};

@@ -7,11 +7,13 @@
 //! happens when a program fails is told in [`failure`].
 
 pub mod access;
-pub mod compact;
+mod content;
 pub mod echo;
 mod failure;
 mod journal;
 pub mod patch;
+mod placing;
+mod progress;
 mod reading;
 pub mod record;
 mod summary;
@@ -24,7 +26,8 @@ use crate::medium::format::{BlobReference, NO_SUMMARY, PageKind, SUMMARY_MAGIC, 
 use crate::medium::layout::SegmentPage;
 use crate::medium::page::PageInfo;
 use crate::medium::store::{Store, kind_and_tag};
-use crate::policy::{Placement, Stream};
+use crate::policy::{Classifier, Placement, Stream};
+use crate::space::heavy_hitters::HeavyHitters;
 use crate::space::items::{Item, Items, Owner};
 use crate::space::segments::{SegmentState, SegmentTable};
 use access::AccessLog;
@@ -77,36 +80,43 @@ pub struct Log {
     open: [Option<OpenSegment>; Stream::ALL.len()],
     buffer_pages: usize,
     /// Where tree nodes and the segment table go: the index stream, or the journal.
-    pub index_stream: Stream,
+    index_stream: Stream,
     /// The journal segment after the open one, reserved with its sequence number.
-    pub next_journal: (u32, u32),
+    next_journal: (u32, u32),
     /// An erase or a program failed: what was logged since the last checkpoint is not all to be
     /// found, and the next checkpoint, due as soon as a transaction is complete, has to stand in
     /// for it.
-    pub chain_broken: bool,
+    chain_broken: bool,
     /// Content of failed programs, readable from memory only.
     stranded: Vec<Stranded>,
     /// Items of segments that were given up without a summary.
     loose_items: BTreeMap<u32, LooseItems>,
     /// Journal pages with records programmed since the last checkpoint.
-    pub journal_pages: u32,
+    journal_pages: u32,
     /// Journal pages without records programmed since the last checkpoint.
-    pub mixed_pages: u32,
+    mixed_pages: u32,
     /// What the next journal page can repeat.
-    pub echoes: Echoes,
+    echoes: Echoes,
     /// Pages of content may wait for more after a sync: the journal copies them.
-    pub copies_waiting: bool,
+    copies_waiting: bool,
     /// After a replay: copies of pages that may never have been programmed.
-    pub waiting_pages: WaitingPages,
+    waiting_pages: WaitingPages,
     /// Access times.
-    pub access: AccessLog,
+    access: AccessLog,
     /// Commits so far; the age in summaries.
-    pub transaction: u64,
+    transaction: u64,
+    /// Where content goes.
+    placement: Classifier,
+    /// The objects that cost the most programs.
+    costliest: HeavyHitters,
+    /// Bytes of content, and of tree nodes, that were moved for the sake of what lay beside them.
+    moved_content: u64,
+    moved_nodes: u64,
 }
 
 impl Log {
     /// Streams over `store`, none of them open. Each but the journal collects up to `buffer_bytes`.
-    pub fn new(store: Store, table: SegmentTable, buffer_bytes: usize) -> Self {
+    pub fn new(store: Store, table: SegmentTable, placement: Classifier, buffer_bytes: usize) -> Self {
         let buffer_pages = (buffer_bytes / store.layout.payload_bytes as usize).clamp(1, 256);
         Self {
             buffer_pages,
@@ -125,6 +135,10 @@ impl Log {
             waiting_pages: WaitingPages::default(),
             access: AccessLog::default(),
             transaction: 0,
+            placement,
+            costliest: HeavyHitters::default(),
+            moved_content: 0,
+            moved_nodes: 0,
         }
     }
 
@@ -559,8 +573,10 @@ impl Log {
 
 impl Log {
     /// Bytes that the content streams still take in their open segments, those apart that users
-    /// alone fill and that only gives worn segments rest.
-    pub fn moving_room(&self, placement: Placement) -> u64 {
+    /// alone fill and that only gives worn segments rest: so much is moved before a segment is
+    /// opened.
+    pub fn moving_room(&self) -> u64 {
+        let placement = self.placement();
         let takes = |stream: &Stream| match stream {
             Stream::Journal => placement == Placement::Combined,
             Stream::Data => placement.moves_to_data(),

@@ -7,4 +7,5 @@ pub mod layout;
 pub mod page;
 pub mod pages;
 pub mod ring;
+pub mod saved;
 pub mod store;

@@ -1,5 +1,4 @@
-//! From the flash to a mounted volume: the newest checkpoint, and what the journal says since.
+//! What a mount finds behind the newest checkpoint: the journal, and what is left to be done.
 
-pub mod gather;
-pub mod mount;
 pub mod replay;
+pub mod scan;

@@ -7,8 +7,9 @@
 //! opened: that bounds what levelling costs, whatever the load. A crash forgets a move like any
 //! other.
 
-use crate::core::Core;
+use crate::cleaner::{Cleaner, Cleaning};
 use crate::policy::{Wear, WearPolicy};
+use crate::volume::Volume;
 use onode_object::Result;
 
 /// Segments opened between two moves, at least: what a move writes is one segment.
@@ -24,61 +25,60 @@ pub struct Levelling {
     time: u32,
 }
 
-impl Core {
+impl Cleaner {
     /// Moves a share of cold content for a commit of `bytes`, if a segment has run ahead of the
     /// others. `ahead` segments may be filled until commits have to wait. False if there is nothing
     /// to be done.
-    pub fn level(&mut self, bytes: u64, ahead: u32) -> Result<bool> {
-        if self.log.table.choice.policy() != WearPolicy::Static {
+    pub fn level(&mut self, volume: &mut Volume<'_>, bytes: u64, ahead: u32) -> Result<bool> {
+        if volume.log.table.choice.policy() != WearPolicy::Static {
             return Ok(false);
         }
         if ahead == 0 {
             self.stop_levelling();
             return Ok(false);
         }
-        let under_way = self.being_cleaned().is_some();
-        let levels = self.cleaning.as_ref().is_some_and(crate::cleaner::Cleaning::levels);
-        if under_way && !levels || !under_way && !self.begin_levelling()? {
+        let under_way = self.being_cleaned(volume).is_some();
+        let levels = self.cleaning.as_ref().is_some_and(Cleaning::levels);
+        if under_way && !levels || !under_way && !self.begin_levelling(volume)? {
             return Ok(false);
         }
-        let most = self.log.store.layout.segment_bytes();
-        self.clean_step((SHARE * bytes).clamp(1, most))?;
+        let most = volume.log.store.layout.segment_bytes();
+        self.clean_step(volume, (SHARE * bytes).clamp(1, most))?;
         Ok(true)
     }
 
     /// Gives up moving for the sake of wear: space is wanted.
     pub fn stop_levelling(&mut self) {
-        if self.cleaning.as_ref().is_some_and(crate::cleaner::Cleaning::levels) {
+        if self.cleaning.as_ref().is_some_and(Cleaning::levels) {
             self.cleaning = None;
         }
     }
 
     /// Begins to move the coldest content if a free segment should rest under it.
-    fn begin_levelling(&mut self) -> Result<bool> {
-        let next_sequence = self.log.table.next_sequence;
+    fn begin_levelling(&mut self, volume: &mut Volume<'_>) -> Result<bool> {
+        let next_sequence = volume.log.table.next_sequence;
         if next_sequence < self.levelling.time {
             return Ok(false);
         }
         // Nothing changes until the next segment is opened.
         self.levelling.time = next_sequence.saturating_add(1);
-        let wear = self.log.table.wear();
-        let due = |erases: u32| self.log.table.choice.policy().is_due(erases, wear);
-        if !self.log.table.most_worn_free().is_some_and(due) {
+        let wear = volume.log.table.wear();
+        let due = |erases: u32| volume.log.table.choice.policy().is_due(erases, wear);
+        if !volume.log.table.most_worn_free().is_some_and(due) {
             return Ok(false);
         }
-        let Some(segment) = self.coldest(wear) else { return Ok(false) };
+        let Some(segment) = self.coldest(volume, wear) else { return Ok(false) };
         self.levelling.time = next_sequence.saturating_add(EVERY_SEGMENTS);
-        self.prepare_writing()?;
-        self.begin_with(segment, true)?;
+        volume.prepare_writing()?;
+        self.begin_with(volume, segment, true)?;
         Ok(true)
     }
 
     /// The segment with the coldest content on the least worn ground.
-    fn coldest(&self, wear: Wear) -> Option<u32> {
-        let journal_sequence = self.log.journal_position().1.min(self.checkpoint_state.journal_sequence);
-        let candidates = self.log.table.candidates(journal_sequence);
+    fn coldest(&self, volume: &Volume<'_>, wear: Wear) -> Option<u32> {
+        let journal_sequence = volume.replay_sequence();
+        let candidates = volume.log.table.candidates(journal_sequence);
         candidates
-            .filter(|one| !self.stuck.contains(&one.segment) && !self.emptied.contains(&one.segment))
             .filter_map(|one| wear.rank_cold(one.erases, one.age).map(|rank| (rank, one.segment)))
             .max_by_key(|&(rank, segment)| (rank, core::cmp::Reverse(segment)))
             .map(|(_, segment)| segment)

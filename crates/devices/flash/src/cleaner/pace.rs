@@ -3,10 +3,11 @@
 //!
 //! Cleaning begins when only a few segments are left before commits would have to wait. What a
 //! commit pays is proportional to what it writes: by the time those segments are filled, the victim
-//! is clean. Near a full volume even that does not suffice, and [`make_room`](Core::make_room)
+//! is clean. Near a full volume even that does not suffice, and [`make_room`](Cleaner::make_room)
 //! cleans until there is room.
 
-use crate::core::Core;
+use crate::cleaner::Cleaner;
+use crate::volume::Volume;
 use onode_object::{Result, Transaction};
 
 /// Segments that are kept free beyond what a commit needs: so much lies between the beginning of
@@ -40,84 +41,89 @@ pub enum Step {
     Nothing,
 }
 
-impl Core {
+impl Cleaner {
     /// Makes room for `transaction`, and moves what is its share of content.
     ///
     /// # Errors
     /// `NoSpace`; nothing has changed that anyone can see.
-    pub fn pay_and_make_room(&mut self, transaction: &Transaction, freeing: bool) -> Result<()> {
-        let begin = self.virtual_nanoseconds();
-        self.move_failing()?;
-        self.pay(self.transaction_bytes(transaction))?;
-        let made = self.make_room(transaction, freeing);
-        self.stalls.count(self.virtual_nanoseconds() - begin);
+    pub fn pay_and_make_room(
+        &mut self,
+        volume: &mut Volume<'_>,
+        transaction: &Transaction,
+        freeing: bool,
+    ) -> Result<()> {
+        let begin = self.virtual_nanoseconds(volume);
+        self.move_failing(volume)?;
+        self.pay(volume, volume.room().transaction_bytes(transaction))?;
+        let made = self.make_room(volume, transaction, freeing);
+        self.stalls.count(self.virtual_nanoseconds(volume) - begin);
         made
     }
 
-    fn virtual_nanoseconds(&self) -> u64 {
-        self.log.store.virtual_nanoseconds()
+    fn virtual_nanoseconds(&self, volume: &Volume<'_>) -> u64 {
+        volume.log.store.virtual_nanoseconds()
     }
 
     /// Segments beyond the point where commits wait at which cleaning begins.
-    fn ahead_segments(&self) -> u32 {
-        (self.log.store.layout.segments / 64).clamp(AHEAD_SEGMENTS, 2 * AHEAD_SEGMENTS)
+    fn ahead_segments(&self, volume: &Volume<'_>) -> u32 {
+        (volume.log.store.layout.segments / 64).clamp(AHEAD_SEGMENTS, 2 * AHEAD_SEGMENTS)
     }
 
     /// Cleans for a commit of `bytes`.
-    fn pay(&mut self, bytes: u64) -> Result<()> {
-        if self.log.store.read_only().is_some() {
+    fn pay(&mut self, volume: &mut Volume<'_>, bytes: u64) -> Result<()> {
+        if volume.log.store.read_only().is_some() {
             return Ok(());
         }
         // The reserve, what a checkpoint takes, and what is moved may have to open one.
-        let least = self.reserve_segments() + self.checkpoint_cost() + 1;
-        let reclaimable = |core: &Self| core.log.table.reclaimable(core.log.journal_position().1);
-        let free = self.log.table.allocatable() + reclaimable(self);
-        if self.level(bytes, free.saturating_sub(least))? || free >= least + self.ahead_segments() {
+        let least = volume.room().reserve_segments() + volume.room().checkpoint_cost() + 1;
+        let reclaimable = |volume: &Volume<'_>| volume.log.table.reclaimable(volume.log.journal_position().1);
+        let free = volume.log.table.allocatable() + reclaimable(volume);
+        if self.level(volume, bytes, free.saturating_sub(least))? || free >= least + self.ahead_segments(volume) {
             return Ok(());
         }
         // A checkpoint in time takes what the one before set free; one that comes late takes of the
         // reserve.
-        if !self.has_room(self.checkpoint_cost() + 1) && reclaimable(self) > 0 {
-            return self.set_free().map(|_| ());
+        if !volume.room().has_room(volume.room().checkpoint_cost() + 1) && reclaimable(volume) > 0 {
+            return volume.set_free().map(|_| ());
         }
         // So is one that the next commits would write anyway.
-        if self.dirty_bytes() > self.dirty_limit / 8 * 7 {
-            return self.set_free().map(|_| ());
+        if volume.index.dirty_bytes() > volume.dirty_limit() / 8 * 7 {
+            return volume.set_free().map(|_| ());
         }
-        let segment_bytes = self.log.store.layout.segment_bytes();
+        let segment_bytes = volume.log.store.layout.segment_bytes();
         let most = (SHARE_MAX * bytes).min(segment_bytes);
         // What would give back next to nothing is left for when nothing else helps.
-        let budget = self.comfortable_budget().min(segment_bytes - segment_bytes / 16);
-        let may_move = self.has_room(1) || self.moving_room() > 2 * most;
-        if may_move && self.begin_cleaning(false, budget)? {
-            let left = self.being_cleaned().unwrap_or(0);
+        let budget = volume.room().comfortable_budget().min(segment_bytes - segment_bytes / 16);
+        let may_move = volume.room().has_room(1) || volume.log.moving_room() > 2 * most;
+        if may_move && self.begin_cleaning(volume, false, budget)? {
+            let left = self.being_cleaned(volume).unwrap_or(0);
             let ahead =
-                u64::from((free + AHEAD_SEGMENTS).saturating_sub(least + self.ahead_segments())) * segment_bytes;
+                u64::from((free + AHEAD_SEGMENTS).saturating_sub(least + self.ahead_segments(volume))) * segment_bytes;
             let share = (FILLED * bytes * left).checked_div(ahead).unwrap_or(most);
-            self.clean_step(share.clamp(1, most))?;
+            self.clean_step(volume, share.clamp(1, most))?;
         }
         Ok(())
     }
 
     /// Does a little of a round of background cleaning: whoever waits for the device waits for no
     /// more.
-    pub fn background_step(&mut self, round: &mut Option<Round>) -> Result<Step> {
-        self.log.store.check_writable()?;
-        let Round { before, cleaned } = round.get_or_insert(Round { before: self.free_bytes(), cleaned: 0 });
-        let reclaimable = self.log.table.reclaimable(self.log.journal_position().1);
-        let budget = self.comfortable_budget();
-        if *cleaned < AHEAD_SEGMENTS && reclaimable < AHEAD_SEGMENTS && self.begin_cleaning(false, budget)? {
-            if self.clean_step(u64::from(STEP_PAGES * self.log.store.layout.payload_bytes))? {
+    pub fn background_step(&mut self, volume: &mut Volume<'_>, round: &mut Option<Round>) -> Result<Step> {
+        volume.log.store.check_writable()?;
+        let Round { before, cleaned } = round.get_or_insert(Round { before: volume.room().free_bytes(), cleaned: 0 });
+        let reclaimable = volume.log.table.reclaimable(volume.log.journal_position().1);
+        let budget = volume.room().comfortable_budget();
+        if *cleaned < AHEAD_SEGMENTS && reclaimable < AHEAD_SEGMENTS && self.begin_cleaning(volume, false, budget)? {
+            if self.clean_step(volume, u64::from(STEP_PAGES * volume.log.store.layout.payload_bytes))? {
                 *cleaned += 1;
             }
-            if self.checkpoint_is_due() {
-                self.checkpoint(false)?;
+            if volume.checkpoint_is_due() {
+                volume.checkpoint()?;
             }
             return Ok(Step::Moved);
         }
         let (before, cleaned) = (*before, *cleaned);
         *round = None;
-        let gained = (self.set_free()? || cleaned > 0) && self.free_bytes() > before;
+        let gained = (volume.set_free()? || cleaned > 0) && volume.room().free_bytes() > before;
         Ok(if gained { Step::Gained } else { Step::Nothing })
     }
 }

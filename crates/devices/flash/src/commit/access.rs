@@ -8,39 +8,71 @@
 //! After a cut an object has any of the times set since the last one covered: a time that an onode
 //! took over may not have reached the log.
 
-use crate::core::Core;
-use crate::index::apply::Onode;
+use crate::index::Index;
+use crate::index::apply::{AccessTimes, Onode};
+use crate::log::Log;
 use crate::medium::format::{ACCESS_ENTRY_BYTES, PageKind};
 use crate::medium::layout::SegmentPage;
 use crate::medium::page::PageFault;
 use crate::medium::pages::VerifiedPage;
-use crate::policy::{Placement, Stream};
+use crate::policy::Stream;
 use crate::space::segments::SegmentState;
-use alloc::collections::BTreeMap;
+use crate::volume::Volume;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::{Mutation, ObjectId, Result, SyncScope, Transaction};
 
-/// Access times that no onode has yet.
-pub type Pending = BTreeMap<ObjectId, u64>;
-
-impl Core {
-    /// Whether access times go to a log of their own.
-    pub fn logs_access_times(&self) -> bool {
-        self.placement.placement() == Placement::SplitAtime
+impl Volume<'_> {
+    /// Lets the onodes take over what has become too much: more than `most` times.
+    pub fn shed_access_times(&mut self, most: usize) -> Result<()> {
+        let is_long = self.log.access().is_long();
+        if !is_long && self.index.access_times().len() <= most {
+            return Ok(());
+        }
+        self.merge_access_times()?;
+        if is_long { self.checkpoint() } else { Ok(()) }
     }
 
-    /// Memory that access times take.
-    pub fn access_bytes(&self) -> usize {
-        // About what an entry takes in the map.
-        self.pending_access.len() * 32 + self.log.access.memory_bytes()
+    /// Lets the onodes take over everything, with checkpoints in between as the cleaner has them.
+    pub fn merge_access_times(&mut self) -> Result<()> {
+        while let Some((&object, _)) = self.index.access_times().first_key_value() {
+            if self.index.dirty_bytes() > self.room().cleaning_dirty_limit() {
+                self.checkpoint()?;
+            }
+            match self.index.onode(self.log, object) {
+                Ok(Some(onode)) => self.index.set_onode(self.log, object, &onode)?,
+                Ok(None) if is_planted(Bug::AccessTimeOfRemoved) => {
+                    self.index.set_onode(self.log, object, &Onode::default())?;
+                }
+                // An onode that cannot be read takes nothing.
+                Ok(None) => {}
+                Err(error) if error.kind == ErrorKind::Corrupt => {}
+                Err(error) => return Err(error),
+            }
+            self.index.access_times_mut().remove(&object);
+        }
+        Ok(())
+    }
+
+    /// Ends the log if it may have times of an object that `transaction` makes again: the new one
+    /// was never read, and a mount could not tell them apart. `most` is as above.
+    pub fn forget_times_of_remade(&mut self, transaction: &Transaction, most: usize) -> Result<()> {
+        let names = |object: &ObjectId| self.log.access().names_gone(*object) || removes(transaction, *object);
+        let all = &transaction.mutations;
+        let again = || all.iter().any(|one| matches!(one, Mutation::Create { object, .. } if names(object)));
+        if !self.log.access().names_any() || !again() || is_planted(Bug::AccessTimeOfRemade) {
+            return Ok(());
+        }
+        self.prepare_writing()?;
+        self.log.access_mut().end();
+        self.shed_access_times(most)
     }
 
     /// Takes an access time that was just set.
     pub fn note_access_time(&mut self, object: ObjectId, time: u64) -> Result<()> {
-        self.pending_access.insert(object, time);
+        self.index.access_times_mut().insert(object, time);
         self.log.append_access_time(object, time)
     }
 
@@ -50,65 +82,17 @@ impl Core {
             SyncScope::All => None,
             SyncScope::Object(object) => Some(object),
         };
-        if self.log.access.waits(object) && !is_planted(Bug::AccessTimesUnsynced) {
+        if self.log.access().waits(object) && !is_planted(Bug::AccessTimesUnsynced) {
             self.log.store.check_writable()?;
             self.log.program_access_times()?;
         }
         Ok(())
     }
 
-    /// Lets the onodes take over what has become too much.
-    pub fn shed_access_times(&mut self) -> Result<()> {
-        let is_long = self.log.access.is_long();
-        if !is_long && self.pending_access.len() <= self.options.pending_access_times {
-            return Ok(());
-        }
-        self.merge_access_times()?;
-        if is_long { self.checkpoint(false) } else { Ok(()) }
-    }
-
-    /// Lets the onodes take over everything, with checkpoints in between as the cleaner has them.
-    pub fn merge_access_times(&mut self) -> Result<()> {
-        while let Some((&object, _)) = self.pending_access.first_key_value() {
-            if self.dirty_bytes() > self.cleaning_dirty_limit() {
-                self.checkpoint(false)?;
-            }
-            match self.onode(object) {
-                Ok(Some(onode)) => self.set_onode(object, &onode)?,
-                Ok(None) if is_planted(Bug::AccessTimeOfRemoved) => self.set_onode(object, &Onode::default())?,
-                // An onode that cannot be read takes nothing.
-                Ok(None) => {}
-                Err(error) if error.kind == ErrorKind::Corrupt => {}
-                Err(error) => return Err(error),
-            }
-            self.pending_access.remove(&object);
-        }
-        Ok(())
-    }
-
-    /// Ends the log if it may have times of an object that `transaction` makes again: the new one
-    /// was never read, and a mount could not tell them apart.
-    pub fn forget_times_of_remade(&mut self, transaction: &Transaction) -> Result<()> {
-        let names = |object: &ObjectId| self.log.access.names_gone(*object) || removes(transaction, *object);
-        let all = &transaction.mutations;
-        let again = || all.iter().any(|one| matches!(one, Mutation::Create { object, .. } if names(object)));
-        if !self.log.access.names_any() || !again() || is_planted(Bug::AccessTimeOfRemade) {
-            return Ok(());
-        }
-        self.prepare_writing()?;
-        self.log.access.end();
-        self.shed_access_times()
-    }
-
     /// Whether an access time that `transaction` sets goes to the log: there it could be taken for
     /// one of the object that was there before.
     pub fn logs_access_time(&self, object: ObjectId, remade: &[ObjectId]) -> bool {
-        self.logs_access_times() && !remade.contains(&object)
-    }
-
-    /// Whether `transaction` sets an access time.
-    pub fn sets_access_times(transaction: &Transaction) -> bool {
-        transaction.mutations.iter().any(|one| matches!(one, Mutation::SetAccessTime { .. }))
+        self.log.logs_access_times() && !remade.contains(&object)
     }
 
     /// Reads the log of access times.
@@ -120,7 +104,7 @@ impl Core {
             .map(|(segment, one)| (one.sequence, segment))
             .collect();
         segments.sort_unstable();
-        let mut found = Pending::new();
+        let mut found = AccessTimes::new();
         for &(sequence, segment) in &segments {
             for page in 0..self.access_pages(segment, sequence)? {
                 let Ok(page) = self.access_page(segment, sequence, page)? else { continue };
@@ -129,11 +113,11 @@ impl Core {
             }
         }
         for (object, time) in found {
-            if is_planted(Bug::AccessTimeOfRemoved) || self.onode(object)?.is_some() {
-                self.pending_access.insert(object, time);
+            if is_planted(Bug::AccessTimeOfRemoved) || self.index.onode(self.log, object)?.is_some() {
+                self.index.access_times_mut().insert(object, time);
             }
         }
-        self.log.access.resume(segments.into_iter().map(|(_, segment)| segment).collect());
+        self.log.access_mut().resume(segments.into_iter().map(|(_, segment)| segment).collect());
         Ok(())
     }
 
@@ -161,6 +145,17 @@ impl Core {
         // Whatever else stands there is not of this log.
         Ok(found.and_then(|page| if page.info.kind == PageKind::Atime { Ok(page) } else { Err(PageFault::Erased) }))
     }
+}
+
+/// Memory that access times take.
+pub fn access_bytes(index: &Index, log: &Log) -> usize {
+    // About what an entry takes in the map.
+    index.access_times().len() * 32 + log.access().memory_bytes()
+}
+
+/// Whether `transaction` sets an access time.
+pub fn sets_access_times(transaction: &Transaction) -> bool {
+    transaction.mutations.iter().any(|one| matches!(one, Mutation::SetAccessTime { .. }))
 }
 
 /// Whether `transaction` removes `object`.

@@ -3,199 +3,331 @@
 //! Order is everything: content, then tree nodes and what was deferred, then the segment table,
 //! then the superblock, each complete before the next begins. Until the superblock is on the medium
 //! the one before it counts, and nothing that it refers to has been touched.
+//!
+//! They know the log and the index, and who writes to them, not why.
 
-use crate::core::{CheckpointState, Core};
+mod failing;
+pub mod memory;
+mod superblock;
+mod table;
+
+use crate::cleaner::moving::Mover;
+use crate::index::Index;
+use crate::log::Log;
 use crate::medium::errors::damaged;
-use crate::medium::format::{BlobReference, NOWHERE, References};
+use crate::medium::format::{BlobReference, References};
 use crate::medium::layout::SegmentPage;
+use crate::medium::ring::{Found, Ring};
+use crate::options::{MountOptions, Policies};
 use crate::policy::Stream;
-use crate::space::items::Owner;
-use crate::space::segments::SegmentState;
+use crate::space::room::{Room, Settings};
 use alloc::format;
 use alloc::vec::Vec;
+use memory::MemoryState;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::Result;
+use table::write_table;
 
-impl Core {
-    /// Writes a checkpoint. `clean` seals the streams first: nothing follows in the journal.
-    pub fn checkpoint(&mut self, clean: bool) -> Result<()> {
-        if clean {
-            self.merge_access_times()?;
-            self.settle_in_steps()?;
+/// The numbers of a checkpoint, as every superblock that describes it repeats them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckpointState {
+    /// Root of the tree, and its level.
+    pub root: (BlobReference, u8),
+    /// Nothing follows in the journal.
+    pub clean: bool,
+    /// Segment at which a replay starts.
+    pub journal_segment: u32,
+    /// Page of that segment.
+    pub journal_page: u32,
+    /// Its sequence number.
+    pub journal_sequence: u32,
+    /// The journal segment after it, and its sequence number.
+    pub journal_next: (u32, u32),
+    /// The next sequence number.
+    pub next_sequence: u32,
+    /// The next object id.
+    pub next_object: u64,
+    /// Commits so far.
+    pub transaction: u64,
+    /// Objects that exist.
+    pub objects: u64,
+    /// Extents that exist.
+    pub extents: u64,
+    /// To the segment table, deferred changes and copies of pages.
+    pub references: References,
+}
+
+/// What is written when, and what may be reused after it.
+pub struct Checkpoints {
+    uuid: [u8; 16],
+    /// Superblocks.
+    ring: Ring,
+    /// Policies as they were chosen.
+    policies: Policies,
+    /// Features without which the medium cannot be used at all.
+    incompatible: u32,
+    /// What the newest superblock says.
+    state: CheckpointState,
+    /// Whether the newest superblock describes the present state and nothing was logged since.
+    clean: bool,
+    /// What the figures of the volume depend on; this session's sequence numbers are reserved on
+    /// the medium once it has begun.
+    settings: Settings,
+    memory: MemoryState,
+    /// Checkpoints written.
+    written: u64,
+    /// Those that went to the memory beside the flash, too.
+    folds: u64,
+}
+
+impl Checkpoints {
+    /// Those of a volume without any.
+    pub fn new(uuid: [u8; 16], policies: Policies, incompatible: u32, options: &MountOptions, pages: u64) -> Self {
+        let settings = Settings {
+            has_runs: options.extents,
+            packs: options.small_object_buffer,
+            checkpoint_pages: options.checkpoint_pages.unwrap_or((pages / 128).clamp(16, 512) as u32),
+            session_begun: false,
+        };
+        Self {
+            uuid,
+            ring: Ring::fresh(),
+            policies,
+            incompatible,
+            state: CheckpointState::default(),
+            clean: true,
+            settings,
+            memory: MemoryState::default(),
+            written: 0,
+            folds: 0,
         }
-        let result = self.write_checkpoint(clean);
+    }
+
+    /// Goes on from the superblock that a mount found, with these features.
+    pub fn resume(&mut self, found: &Found, incompatible: u32) {
+        let superblock = &found.superblock;
+        self.incompatible = incompatible;
+        self.ring = Ring::after_mount(found);
+        self.state = CheckpointState {
+            root: (superblock.root, superblock.root_level),
+            clean: superblock.clean == 1,
+            journal_segment: superblock.journal_segment.get(),
+            journal_page: superblock.journal_page.get(),
+            journal_sequence: superblock.journal_sequence.get(),
+            journal_next: (superblock.journal_next_segment.get(), superblock.journal_next_sequence.get()),
+            next_sequence: superblock.next_sequence.get(),
+            next_object: superblock.next_object.get(),
+            transaction: superblock.transaction.get(),
+            objects: superblock.objects.get(),
+            extents: superblock.extents.get(),
+            references: found.references.clone(),
+        };
+    }
+
+    /// The volume.
+    pub const fn uuid(&self) -> &[u8; 16] {
+        &self.uuid
+    }
+
+    /// Policies as they were chosen.
+    pub const fn policies(&self) -> &Policies {
+        &self.policies
+    }
+
+    /// Whether the volume has this feature.
+    pub const fn has_feature(&self, feature: u32) -> bool {
+        self.incompatible & feature != 0
+    }
+
+    /// The volume has this feature from the next superblock on.
+    pub const fn add_feature(&mut self, feature: u32) {
+        self.incompatible |= feature;
+    }
+
+    /// Superblocks.
+    pub const fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// The same, for what finds other ones on the medium.
+    pub const fn ring_mut(&mut self) -> &mut Ring {
+        &mut self.ring
+    }
+
+    /// What the newest superblock says.
+    pub const fn state(&self) -> &CheckpointState {
+        &self.state
+    }
+
+    /// Whether the newest superblock describes the present state.
+    pub const fn is_clean(&self) -> bool {
+        self.clean
+    }
+
+    /// Says whether it does.
+    pub const fn set_clean(&mut self, clean: bool) {
+        self.clean = clean;
+    }
+
+    /// The session's sequence numbers are reserved, by a new volume or a repair.
+    pub const fn note_session_begun(&mut self) {
+        self.settings.session_begun = true;
+    }
+
+    /// What the figures of the volume depend on beside its state.
+    pub const fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// Checkpoints written, and those that went to the memory beside the flash, too.
+    pub const fn written(&self) -> (u64, u64) {
+        (self.written, self.folds)
+    }
+
+    fn room<'a>(&self, index: &'a Index, log: &'a Log) -> Room<'a> {
+        Room::new(log, index, self.settings)
+    }
+
+    /// What moves content and nodes, not for the sake of wear.
+    pub fn mover<'a>(&self, index: &'a mut Index, log: &'a mut Log) -> Mover<'a> {
+        Mover::new(index, log, self.settings, self.state.journal_sequence)
+    }
+
+    /// Writes a checkpoint. `clean` seals the streams first: nothing follows in the journal.
+    pub fn write(&mut self, index: &mut Index, log: &mut Log, clean: bool) -> Result<()> {
+        let result = self.write_all(index, log, clean);
         if let Err(error) = &result {
-            self.log.store.latch(&format!("a checkpoint failed: {error}"));
+            log.store.latch(&format!("a checkpoint failed: {error}"));
         }
         result
     }
 
-    fn write_checkpoint(&mut self, clean: bool) -> Result<()> {
-        self.log.store.check_writable()?;
-        if clean || !self.can_store_deferred() {
-            self.settle_all()?;
+    fn write_all(&mut self, index: &mut Index, log: &mut Log, clean: bool) -> Result<()> {
+        log.store.check_writable()?;
+        if clean || !index.can_store_deferred(log) {
+            index.apply_all_deferred(log)?;
         }
         let (position, journal_sequence) = loop {
             // What a failed program left in memory has to go elsewhere first.
-            self.rescue()?;
-            self.move_restored()?;
-            let position = self.write_state(clean)?;
-            if !self.log.has_stranded() || is_planted(Bug::StrandedForgotten) {
+            self.rescue(index, log)?;
+            self.move_restored(index, log)?;
+            let position = self.write_state(index, log, clean)?;
+            if !log.has_stranded() || is_planted(Bug::StrandedForgotten) {
                 break position;
             }
         };
-        self.log.store.flush()?;
-        self.checkpoint_state = CheckpointState {
-            root: self.tree.written_root().ok_or_else(|| damaged("a checkpoint before the tree was written"))?,
+        log.store.flush()?;
+        let unwritten = || damaged("a checkpoint before the tree was written");
+        let counts = *index.counts();
+        self.state = CheckpointState {
+            root: index.entries().written_root().ok_or_else(unwritten)?,
             clean,
             journal_segment: position.segment,
             journal_page: position.page,
             journal_sequence,
-            journal_next: self.log.next_journal,
-            next_sequence: self.log.table.next_sequence,
-            next_object: self.next_object,
-            transaction: self.log.transaction,
-            objects: self.objects,
-            extents: self.extents,
+            journal_next: log.next_journal(),
+            next_sequence: log.table.next_sequence,
+            next_object: counts.next_object,
+            transaction: log.transaction(),
+            objects: counts.objects,
+            extents: counts.extents,
             references: References {
-                pieces: self.log.table.pieces().to_vec(),
-                deferred: self.stored_deferred(),
+                pieces: log.table.pieces().to_vec(),
+                deferred: index.stored_deferred(),
                 saved: Vec::new(),
             },
         };
-        self.write_superblock(true)?;
-        self.log.store.forget_restored();
-        self.log.store.set_watermark(self.log.transaction)?;
-        self.log.table.release_held();
-        self.log.journal_pages = 0;
-        self.log.mixed_pages = 0;
-        self.log.echoes.clear();
-        self.log.chain_broken = false;
-        self.emptied.clear();
-        self.statistics.checkpoints += 1;
+        self.write_superblock(index, log, true)?;
+        log.store.forget_restored();
+        log.store.set_watermark(log.transaction())?;
+        log.table.release_held();
+        log.note_checkpoint();
+        log.table.forget_emptied();
+        self.written += 1;
         self.clean = clean;
-        self.share_memory();
-        self.retire_failing(journal_sequence)
+        index.entries_mut().share_memory();
+        Self::retire_failing(index, log, journal_sequence)
     }
 
     /// Writes everything but the superblock; returns where the journal goes on and the sequence
     /// number there.
-    fn write_state(&mut self, clean: bool) -> Result<(SegmentPage, u32)> {
-        self.log.program_page(Stream::Journal)?;
+    fn write_state(&self, index: &mut Index, log: &mut Log, clean: bool) -> Result<(SegmentPage, u32)> {
+        log.program_page(Stream::Journal)?;
         // A clean volume goes on in a journal segment that holds nothing yet, so no node may go
         // there. And with hardly a free segment left nodes keep to themselves: among content they
         // would not leave one empty soon.
-        let apart = clean || !self.has_room(1);
-        self.log.index_stream = if apart { Stream::Index } else { Stream::of_index(self.placement.placement()) };
+        let apart = clean || !self.room(index, log).has_room(1);
+        log.keep_index_apart(apart);
         if clean {
             // The summary at its end also tells a replay from the superblock before to go on in the
             // next journal segment, should the coming superblock be lost.
-            self.log.seal(Stream::Journal)?;
+            log.seal(Stream::Journal)?;
             for stream in Stream::CONTENT {
-                self.log.seal(stream)?;
+                log.seal(stream)?;
             }
             // The whole table in one place: the next mount reads few pages.
-            for piece in 0..self.log.table.pieces().len() {
-                self.log.table.touch_piece(piece);
+            for piece in 0..log.table.pieces().len() {
+                log.table.touch_piece(piece);
             }
         }
         if !is_planted(Bug::CheckpointBeforeContent) {
-            self.log.program_content()?;
+            log.program_content()?;
         }
-        // Written nodes stay in memory, as clean ones.
-        self.nodes.set_budget(self.options.node_cache_bytes + self.dirty_limit);
-        let (tree, mut source) = self.index();
-        tree.write_back(&mut source)?;
-        self.store_deferred()?;
-        if self.pending_access.is_empty() && (clean || self.log.access.is_long()) {
-            self.log.release_access_times();
+        index.entries_mut().write_back(log)?;
+        index.store_deferred(log)?;
+        if index.access_times().is_empty() && (clean || log.access().is_long()) {
+            log.release_access_times();
         }
-        self.log.table.hold_dead(self.log.journal_position().1);
-        self.write_table()?;
+        log.table.hold_dead(log.journal_position().1);
+        write_table(log)?;
         if !is_planted(Bug::SuperblockBeforeIndex) {
-            self.log.program_index()?;
+            log.program_index()?;
         }
         // Behind all of it, should it have gone to the journal.
-        Ok(self.log.journal_position())
+        Ok(log.journal_position())
     }
 
-    /// Writes the changed pieces of the segment table.
-    ///
-    /// Writing a piece changes the table: the segment it goes to gains live bytes, the one it was
-    /// in loses them. So the set of pieces is completed first, until it no longer grows.
-    fn write_table(&mut self) -> Result<()> {
-        let mut wanted = Vec::new();
-        let segment = loop {
-            let dirty: Vec<usize> =
-                (0..self.log.table.pieces().len()).filter(|&piece| self.log.table.is_dirty(piece)).collect();
-            let segment = self.log.reserve_index(dirty.len() * self.log.table.piece_bytes())?;
-            self.log.table.touch(segment);
-            for &piece in &dirty {
-                let old = self.log.table.pieces()[piece].location.get();
-                if old != NOWHERE {
-                    self.log.table.touch(self.log.store.layout.segment_of(old));
-                }
-            }
-            if dirty == wanted {
-                break segment;
-            }
-            wanted = dirty;
-        };
-        let mut lengths = Vec::with_capacity(wanted.len());
-        for &piece in &wanted {
-            let old = self.log.table.pieces()[piece];
-            if old.location.get() != NOWHERE {
-                self.log.release(old.location.get(), u64::from(old.length.get()));
-            }
-            let length = self.log.table.encode_piece(piece).len();
-            self.log.table.retain(segment, length as u64);
-            lengths.push(length);
-        }
-        for (index, &piece) in wanted.iter().enumerate() {
-            let mut bytes = self.log.table.encode_piece(piece);
-            bytes.resize(lengths[index], 0);
-            let owner = Owner::TablePiece { piece: piece as u32 };
-            let location = self.log.append_whole(self.log.index_stream, &bytes, owner)?;
-            if self.log.store.layout.segment_of(location) != segment {
-                if self.log.table.get(segment).state != SegmentState::Failing {
-                    return Err(damaged("the segment table did not go where room was made for it"));
-                }
-                // A program failed: the pieces that are left, this one too, stay where they were.
-                for (&piece, &length) in wanted.iter().zip(&lengths).skip(index) {
-                    self.return_piece(piece, segment, length);
-                }
-                return self.write_table();
-            }
-            let reference = BlobReference {
-                location: location.into(),
-                length: (bytes.len() as u32).into(),
-                checksum: onode_base::checksum::crc32c(&bytes).into(),
-            };
-            self.log.table.set_piece(piece, reference);
-        }
-        Ok(())
+    /// Whether enough has changed for a checkpoint.
+    pub fn is_due(&self, index: &Index, log: &Log) -> bool {
+        let (journal_pages, mixed_pages) = log.pages_since_checkpoint();
+        log.is_chain_broken()
+            || index.dirty_bytes() > index.entries().limits().dirty_bytes
+            || self.memory_is_due(index)
+            || (index.entries().memory().is_some() && replay_reads(index, log) >= self.reads_allowed())
+            || journal_pages.max(mixed_pages) >= self.settings.checkpoint_pages
+            || (journal_pages + mixed_pages >= self.settings.checkpoint_pages
+                && Room::new(log, index, self.settings()).is_tight())
     }
 
-    /// Takes back what was noted down for the move of a piece to `segment`, where it was to take
-    /// `length` bytes.
-    fn return_piece(&mut self, piece: usize, segment: u32, length: usize) {
-        let old = self.log.table.pieces()[piece];
-        self.log.table.release(segment, length as u64);
-        if old.location.get() != NOWHERE {
-            let length = u64::from(old.length.get());
-            self.log.table.retain(self.log.store.layout.segment_of(old.location.get()), length);
-        }
+    /// So many of them are the bound: two pages for each of the journal, less what one more commit
+    /// and the search for the journal's end may add.
+    const fn reads_allowed(&self) -> u32 {
+        let pages = 2 * self.settings.checkpoint_pages;
+        pages - pages / 16
     }
 
-    /// Brings everything to a state from which the next mount needs no recovery.
-    pub fn close(&mut self) -> Result<()> {
-        if self.log.store.read_only().is_some() {
-            return Ok(());
+    /// The first write of a session is a superblock. It repeats the newest one, which a second cut
+    /// might take away, and reserves sequence numbers that no session had: a session that left only
+    /// segments which no superblock came to know has left pages that must not be taken for those of
+    /// this one. Once it is written, the checkpoint before is of no use any more, and what was held
+    /// for it is free.
+    pub fn prepare_writing(&mut self, index: &mut Index, log: &mut Log) -> Result<()> {
+        self.clean = false;
+        if !self.settings.session_begun {
+            if !is_planted(Bug::SessionUnnumbered) {
+                log.table.skip_numbers();
+                self.state.next_sequence = log.table.next_sequence;
+                self.write_superblock(index, log, false)?;
+            }
+            self.settings.session_begun = true;
+            log.table.release_held();
         }
-        if self.clean {
-            return self.close_memory();
-        }
-        self.checkpoint(true)?;
-        self.write_last_superblock()
+        self.reopen_memory(index, log)
     }
+}
+
+/// About the pages that a mount would read after a cut now: those of the journal that its way
+/// back leads through, and the node behind each that changed.
+fn replay_reads(index: &Index, log: &Log) -> u32 {
+    log.replay_reads().saturating_add(index.entries().dirty_nodes() as u32)
 }

@@ -9,21 +9,30 @@
 //! flush that was to make it so; after such an error the volume is read-only. A medium that only
 //! its owner can flush is flushed under the device's lock, one sync after another.
 
-use crate::core::Core;
-use crate::device::FlashDevice;
 use crate::medium::store::FlushBegun;
 use crate::policy::Stream;
+use crate::volume::Volume;
 use alloc::sync::Arc;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::SharedNand;
-use onode_object::{Durability, Error, Result, SyncScope, Transaction};
-
-#[cfg(test)]
-mod tests;
+use onode_object::{Error, Result};
 
 /// The place of a sync among all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
+
+impl Ticket {
+    /// The next one.
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
+    /// Its number.
+    #[cfg(test)]
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
 
 /// How far flushes have come. Who takes this lock and the device's takes this one first.
 #[derive(Default)]
@@ -36,116 +45,53 @@ pub struct Syncs {
 
 impl Syncs {
     /// What became of `ticket`, if a flush covered it.
-    fn outcome(&self, ticket: Ticket) -> Option<Result<()>> {
+    pub fn outcome(&self, ticket: Ticket) -> Option<Result<()>> {
         if ticket <= self.durable {
             return Some(Ok(()));
         }
         self.failed.as_ref().filter(|(covered, _)| ticket <= *covered).map(|(_, error)| Err(error.clone()))
     }
+
+    /// A flush that covered the tickets up to `covered` succeeded.
+    pub const fn note_durable(&mut self, covered: Ticket) {
+        self.durable = covered;
+    }
+
+    /// One failed, and nothing can be made durable any more.
+    pub fn note_failed(&mut self, covered: Ticket, error: &Error) {
+        self.failed.get_or_insert((covered, error.clone()));
+    }
 }
 
 /// A flush that has begun, and what it will make durable.
-struct Begun {
+pub struct Begun {
     medium: Arc<dyn SharedNand>,
     flush: FlushBegun,
     transaction: u64,
 }
 
-impl FlashDevice {
-    /// Commits as the object interface says.
-    pub(crate) fn commit_grouped(&self, transaction: Transaction, durability: Durability) -> Result<()> {
-        let ticket = {
-            let mut core = self.core()?;
-            if durability == Durability::Buffered || !core.log.store.flushes_beside() {
-                return core.commit(transaction, durability);
-            }
-            let is_empty = transaction.is_empty();
-            core.commit_to_be_synced(transaction)?;
-            let ticket = core.take_ticket();
-            drop(core);
-            if is_empty {
-                return self.persist(ticket);
-            }
-            ticket
-        };
-        let synced = self.persist(ticket);
-        self.core()?.finish_commit(synced)
-    }
-
-    /// Makes every commit so far durable.
-    pub(crate) fn sync_grouped(&self, scope: SyncScope) -> Result<()> {
-        let ticket = {
-            let mut core = self.core()?;
-            core.sync_access_times(scope)?;
-            // The journal is one log: what covers one object covers all that came before.
-            if !core.log.store.flushes_beside() {
-                return core.sync();
-            }
-            core.log.store.check_writable()?;
-            core.take_ticket()
-        };
-        self.persist(ticket)
-    }
-
-    /// Waits until what `ticket` stands for is durable.
-    fn persist(&self, ticket: Ticket) -> Result<()> {
-        let mut syncs = self.syncs.lock();
-        if let Some(outcome) = syncs.outcome(ticket) {
-            return outcome;
-        }
-        let (covered, begun) = {
-            let mut core = self.core()?;
-            (core.tickets, core.begin_sync())
-        };
-        let ended = match begun {
-            Ok(None) => Ok(()),
-            Ok(Some(begun)) => {
-                // From here on others commit and read while the medium flushes.
-                let flushed = begun.medium.finish_flush();
-                self.core.lock().end_sync(&begun, flushed)
-            }
-            Err(error) => Err(error),
-        };
-        match &ended {
-            Ok(()) => syncs.durable = covered,
-            Err(error) if self.core.lock().log.store.read_only().is_some() => {
-                syncs.failed.get_or_insert((covered, error.clone()));
-            }
-            // Nothing is known of what the others wait for: each finds out by itself.
-            Err(_) => {}
-        }
-        ended
+impl Begun {
+    /// Lets the medium flush; needs no lock of the device.
+    pub fn finish(&self) -> onode_media::Result<()> {
+        self.medium.finish_flush()
     }
 }
 
-impl Core {
-    /// The ticket of a sync of all that was committed so far.
-    fn take_ticket(&mut self) -> Ticket {
-        self.rhythm.sync();
-        self.tickets.0 += 1;
-        self.tickets
-    }
-
-    /// Makes every commit so far durable: one program of the page that holds the last record.
-    pub fn sync(&mut self) -> Result<()> {
-        self.rhythm.sync();
-        if self.program_unsynced()? { self.flush_programmed() } else { Ok(()) }
-    }
-
+impl Volume<'_> {
     /// Flushes what was programmed, under the device's lock.
-    fn flush_programmed(&mut self) -> Result<()> {
+    pub fn flush_programmed(&mut self) -> Result<()> {
         self.log.store.flush()?;
-        self.log.store.set_watermark(self.log.transaction)
+        self.log.store.set_watermark(self.log.transaction())
     }
 
     /// Programs what has to be flushed; false if everything is durable already.
-    fn program_unsynced(&mut self) -> Result<bool> {
+    pub fn program_unsynced(&mut self) -> Result<bool> {
         self.log.store.check_writable()?;
-        if self.clean || is_planted(Bug::AckBeforeProgram) {
+        if self.checkpoints.is_clean() || is_planted(Bug::AckBeforeProgram) {
             return Ok(false);
         }
-        if self.sync_to_memory()? {
-            self.log.store.set_watermark(self.log.transaction)?;
+        if self.checkpoints.sync_to_memory(self.index, self.log)? {
+            self.log.store.set_watermark(self.log.transaction())?;
             return Ok(false);
         }
         // Content that the cleaner moved need not be durable: its old place still is.
@@ -153,8 +99,8 @@ impl Core {
             self.log.program_users()?;
         }
         self.log.program_page(Stream::Journal)?;
-        if self.log.chain_broken {
-            self.checkpoint(false)?;
+        if self.log.is_chain_broken() {
+            self.checkpoint()?;
             return Ok(false);
         }
         Ok(true)
@@ -162,7 +108,7 @@ impl Core {
 
     /// Programs what has to be flushed and begins the flush; nothing if everything is durable
     /// already.
-    fn begin_sync(&mut self) -> Result<Option<Begun>> {
+    pub fn begin_sync(&mut self) -> Result<Option<Begun>> {
         if !self.program_unsynced()? {
             return Ok(None);
         }
@@ -170,11 +116,11 @@ impl Core {
         let Some((medium, flush)) = self.log.store.begin_flush(journal_end)? else {
             return self.flush_programmed().map(|()| None);
         };
-        Ok(Some(Begun { medium, flush, transaction: self.log.transaction }))
+        Ok(Some(Begun { medium, flush, transaction: self.log.transaction() }))
     }
 
     /// Takes note of how a flush ended that began with `begun`.
-    fn end_sync(&mut self, begun: &Begun, flushed: onode_media::Result<()>) -> Result<()> {
+    pub fn end_sync(&mut self, begun: &Begun, flushed: onode_media::Result<()>) -> Result<()> {
         self.log.store.end_flush(&begun.flush, flushed)?;
         self.log.store.set_watermark(begun.transaction)
     }

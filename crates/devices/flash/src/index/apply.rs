@@ -1,12 +1,21 @@
 //! What a change does to the index: the one `apply` of live commits and of replay, and the lookups
 //! of onodes and extents.
+//!
+//! It keeps true: what a change places counts as referred to, what it replaces no longer does; the
+//! numbers of objects and extents are those of the entries.
+//!
+//! It knows nothing of deferred changes: they are applied through it, and it cannot ask for more.
 
-use crate::core::Core;
+use crate::index::entries::Entries;
 use crate::index::tree::Key;
-use crate::log::record::{Change, Piece};
+use crate::log::Log;
+use crate::log::record::{Change, EXTENT_BYTES_MAX, Piece};
 use crate::medium::errors::damaged;
+use crate::medium::layout::Layout;
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;
+use core::ops::Range;
 use onode_base::planted::{Bug, is_planted};
 use onode_base::varint;
 use onode_object::wire::hints;
@@ -87,35 +96,94 @@ impl Extent {
     }
 }
 
-/// Extents join up to this length, so that one damaged reference or one move stays small.
-pub const EXTENT_BYTES_MAX: u32 = 1 << 24;
+/// Access times that no onode has yet.
+pub type AccessTimes = BTreeMap<ObjectId, u64>;
 
-impl Core {
+/// How many there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// The next object id.
+    pub next_object: u64,
+    /// Objects that exist.
+    pub objects: u64,
+    /// Extents that exist: each will need an item in a summary.
+    pub extents: u64,
+}
+
+/// The index as far as changes were applied to it.
+pub struct Applied {
+    entries: Entries,
+    counts: Counts,
+    access_times: AccessTimes,
+    /// An extent may be longer than a page.
+    has_runs: bool,
+}
+
+impl Applied {
+    /// An index with these entries.
+    pub const fn new(entries: Entries, has_runs: bool) -> Self {
+        let counts = Counts { next_object: ObjectId::FIRST_FREE.0, objects: 0, extents: 0 };
+        Self { entries, counts, access_times: AccessTimes::new(), has_runs }
+    }
+
+    /// The entries.
+    pub const fn entries(&self) -> &Entries {
+        &self.entries
+    }
+
+    /// The entries, to be changed beside what they mean.
+    pub const fn entries_mut(&mut self) -> &mut Entries {
+        &mut self.entries
+    }
+
+    /// How many there are.
+    pub const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The same, to be set.
+    pub const fn counts_mut(&mut self) -> &mut Counts {
+        &mut self.counts
+    }
+
+    /// Access times that no onode has yet.
+    pub const fn access_times(&self) -> &AccessTimes {
+        &self.access_times
+    }
+
+    /// The same, to be changed.
+    pub const fn access_times_mut(&mut self) -> &mut AccessTimes {
+        &mut self.access_times
+    }
+}
+
+impl Applied {
     /// The onode of `object`, if it exists.
-    pub fn onode(&mut self, object: ObjectId) -> Result<Option<Onode>> {
-        match self.entry(&Key::onode(object), Onode::decode)? {
+    pub fn onode(&mut self, log: &mut Log, object: ObjectId) -> Result<Option<Onode>> {
+        match self.entries.get(log, &Key::onode(object), Onode::decode)? {
             Some(None) => Err(damaged(format!("the onode of {object} is malformed"))),
             found => Ok(found.flatten()),
         }
     }
 
     /// The onode of `object`, or `NotFound`.
-    pub fn require(&mut self, object: ObjectId) -> Result<Onode> {
-        self.onode(object)?
+    pub fn require(&mut self, log: &mut Log, object: ObjectId) -> Result<Onode> {
+        self.onode(log, object)?
             .ok_or_else(|| onode_object::Error::of(onode_base::ErrorKind::NotFound, object, "there is no such object"))
     }
 
     /// Sets the onode of `object`, which takes over the access time that waits for it.
-    pub fn set_onode(&mut self, object: ObjectId, onode: &Onode) -> Result<()> {
-        let accessed = self.pending_access.remove(&object).unwrap_or(onode.accessed);
-        self.set_entry(Key::onode(object), &Onode { accessed, ..*onode }.encode())
+    pub fn set_onode(&mut self, log: &mut Log, object: ObjectId, onode: &Onode) -> Result<()> {
+        let accessed = self.access_times.remove(&object).unwrap_or(onode.accessed);
+        self.entries.set(log, Key::onode(object), &Onode { accessed, ..*onode }.encode())
     }
 
     /// Up to `limit` extents of `object` that end after `from` and start before `until`.
-    pub fn extents(&mut self, object: ObjectId, from: u64, until: u64, limit: usize) -> Result<Vec<Extent>> {
+    pub fn extents(&mut self, log: &mut Log, object: ObjectId, range: Range<u64>, limit: usize) -> Result<Vec<Extent>> {
+        let Range { start: from, end: until } = range;
         let mut first = Key::extent(object, from);
         if from > 0
-            && let Some((key, value)) = self.entry_at_or_before(&first)?
+            && let Some((key, value)) = self.entries.at_or_before(log, &first)?
             && key.object == object.0
             && key.kind == Key::EXTENT
             && let Some(extent) = Extent::decode(&key, &value).filter(|extent| extent.end() > from)
@@ -128,7 +196,7 @@ impl Core {
         }
         let mut found = Vec::new();
         let mut sound = true;
-        self.entries(&first, &mut |key, value| {
+        self.entries.scan(log, &first, &mut |key, value| {
             if key.object != object.0 || key.kind != Key::EXTENT || key.index >= until || found.len() >= limit {
                 return false;
             }
@@ -142,105 +210,117 @@ impl Core {
     }
 
     /// Does one change. Live commits and replay both come here.
-    pub fn apply(&mut self, change: &Change) -> Result<()> {
+    pub fn apply(&mut self, log: &mut Log, change: &Change) -> Result<()> {
         match change {
-            Change::Place { object, offset, pieces } => self.place(*object, *offset, pieces),
+            Change::Place { object, offset, pieces } => self.place(log, *object, *offset, pieces),
             Change::Patch { object, key, patch } => {
-                let value = self.entry(&Key::attribute(*object, *key), |old| patch.apply(old))?;
+                let value = self.entries.get(log, &Key::attribute(*object, *key), |old| patch.apply(old))?;
                 let malformed = || damaged(format!("a patch does not fit its attribute of {object}"));
                 let value = value.flatten().ok_or_else(malformed)?;
-                self.set_entry(Key::attribute(*object, *key), &value)
+                self.entries.set(log, Key::attribute(*object, *key), &value)
             }
-            Change::Mutation(mutation) => self.mutate(mutation),
+            Change::Mutation(mutation) => self.mutate(log, mutation),
         }
     }
 
-    fn mutate(&mut self, mutation: &Mutation) -> Result<()> {
+    fn mutate(&mut self, log: &mut Log, mutation: &Mutation) -> Result<()> {
         match mutation {
             Mutation::Create { object, hints } => {
-                self.next_object = self.next_object.max(object.0 + 1);
-                self.objects += 1;
-                self.set_onode(*object, &Onode { hints: *hints, ..Onode::default() })
+                self.counts.next_object = self.counts.next_object.max(object.0 + 1);
+                self.counts.objects += 1;
+                self.set_onode(log, *object, &Onode { hints: *hints, ..Onode::default() })
             }
-            Mutation::Remove { object } => self.remove(*object),
+            Mutation::Remove { object } => self.remove(log, *object),
             // A write without bytes; one with bytes is logged as `Change::Place`.
             Mutation::Write { .. } => Ok(()),
             Mutation::Truncate { object, size } => {
-                let mut onode = self.require(*object)?;
+                let mut onode = self.require(log, *object)?;
                 if *size < onode.size && !is_planted(Bug::TruncateKeepsBytes) {
-                    onode.allocated = onode.allocated.saturating_sub(self.unplace(*object, *size, u64::MAX)?);
+                    onode.allocated = onode.allocated.saturating_sub(self.unplace(log, *object, *size..u64::MAX)?);
                 }
                 onode.size = *size;
-                self.set_onode(*object, &onode)
+                self.set_onode(log, *object, &onode)
             }
             Mutation::Punch { object, offset, length } => {
-                let mut onode = self.require(*object)?;
+                let mut onode = self.require(log, *object)?;
                 let end = offset.saturating_add(*length).min(onode.size);
                 if *offset < end && onode.allocated > 0 {
-                    onode.allocated = onode.allocated.saturating_sub(self.unplace(*object, *offset, end)?);
-                    self.set_onode(*object, &onode)?;
+                    onode.allocated = onode.allocated.saturating_sub(self.unplace(log, *object, *offset..end)?);
+                    self.set_onode(log, *object, &onode)?;
                 }
                 Ok(())
             }
-            Mutation::SetAttribute { object, key, value } => self.set_entry(Key::attribute(*object, *key), value),
-            Mutation::RemoveAttribute { object, key } => self.remove_entry(&Key::attribute(*object, *key)).map(|_| ()),
+            Mutation::SetAttribute { object, key, value } => {
+                self.entries.set(log, Key::attribute(*object, *key), value)
+            }
+            Mutation::RemoveAttribute { object, key } => {
+                self.entries.remove(log, &Key::attribute(*object, *key)).map(|_| ())
+            }
             Mutation::SetHints { object, hints } => {
-                let mut onode = self.require(*object)?;
+                let mut onode = self.require(log, *object)?;
                 onode.hints = *hints;
-                self.set_onode(*object, &onode)
+                self.set_onode(log, *object, &onode)
             }
             Mutation::SetAccessTime { object, time } => {
-                let onode = self.require(*object)?;
-                self.pending_access.remove(object);
-                self.set_onode(*object, &Onode { accessed: *time, ..onode })
+                let onode = self.require(log, *object)?;
+                self.access_times.remove(object);
+                self.set_onode(log, *object, &Onode { accessed: *time, ..onode })
             }
         }
     }
 
-    fn remove(&mut self, object: ObjectId) -> Result<()> {
-        let onode = self.require(object)?;
-        if onode.accessed != 0 || self.pending_access.contains_key(&object) {
-            self.log.access.note_gone(object);
+    fn remove(&mut self, log: &mut Log, object: ObjectId) -> Result<()> {
+        let onode = self.require(log, object)?;
+        if onode.accessed != 0 || self.access_times.contains_key(&object) {
+            log.access_mut().note_gone(object);
         }
         if onode.allocated > 0 {
-            self.unplace(object, 0, u64::MAX)?;
+            self.unplace(log, object, 0..u64::MAX)?;
         }
-        self.remove_entries(object)?;
-        self.objects = self.objects.saturating_sub(1);
+        self.entries.remove_object(log, object)?;
+        self.counts.objects = self.counts.objects.saturating_sub(1);
         if !is_planted(Bug::AccessTimeOfRemoved) {
-            self.pending_access.remove(&object);
+            self.access_times.remove(&object);
         }
         Ok(())
     }
 
     /// `pieces` now hold the bytes of `object` from `offset` on.
-    fn place(&mut self, object: ObjectId, offset: u64, pieces: &[Piece]) -> Result<()> {
-        let mut onode = self.require(object)?;
+    fn place(&mut self, log: &mut Log, object: ObjectId, offset: u64, pieces: &[Piece]) -> Result<()> {
+        let mut onode = self.require(log, object)?;
         let length: u64 = pieces.iter().map(|piece| u64::from(piece.length)).sum();
         let end = offset + length;
         if onode.allocated > 0 && offset < onode.size {
-            onode.allocated = onode.allocated.saturating_sub(self.unplace(object, offset, end)?);
+            onode.allocated = onode.allocated.saturating_sub(self.unplace(log, object, offset..end)?);
         }
-        self.link(object, offset, pieces, onode.allocated > 0)?;
+        self.link(log, object, offset, pieces, onode.allocated > 0)?;
         onode.allocated += length;
         onode.size = onode.size.max(end);
-        self.set_onode(object, &onode)
+        self.set_onode(log, object, &onode)
     }
 
     /// Enters extents for `pieces` into a hole. `may_join` says that there may be an extent before
     /// them.
-    pub fn link(&mut self, object: ObjectId, offset: u64, pieces: &[Piece], may_join: bool) -> Result<()> {
+    pub fn link(
+        &mut self,
+        log: &mut Log,
+        object: ObjectId,
+        offset: u64,
+        pieces: &[Piece],
+        may_join: bool,
+    ) -> Result<()> {
+        let layout = log.store.layout;
         let mut at = offset;
-        let mut last = if may_join && offset > 0 { self.extents(object, offset - 1, offset, 1)?.pop() } else { None };
-        for piece in self.entries_of(pieces) {
-            let layout = self.log.store.layout;
+        let joins = may_join && offset > 0;
+        let mut last = if joins { self.extents(log, object, offset - 1..offset, 1)?.pop() } else { None };
+        for piece in self.runs_of(&layout, pieces) {
             if piece.length == 0 || !layout.contains(piece.location, u64::from(piece.length)) {
                 return Err(damaged(format!("a place of {object} lies outside the medium")));
             }
             let segment = layout.segment_of(piece.location);
-            self.log.table.retain(segment, u64::from(piece.length));
+            log.table.retain(segment, u64::from(piece.length));
             let joined = last.filter(|last| {
-                (self.options.extents || self.is_on_one_page(last.piece.location, piece))
+                (self.has_runs || is_on_one_page(&layout, last.piece.location, piece))
                     && last.end() == at
                     && last.piece.location + u64::from(last.piece.length) == piece.location
                     && layout.segment_of(last.piece.location) == segment
@@ -252,30 +332,23 @@ impl Core {
                     Extent { offset: last.offset, piece: Piece { length, ..last.piece } }
                 }
                 None => {
-                    self.extents += 1;
+                    self.counts.extents += 1;
                     Extent { offset: at, piece }
                 }
             };
-            self.set_entry(Key::extent(object, extent.offset), &Extent::encode(extent.piece))?;
+            self.entries.set(log, Key::extent(object, extent.offset), &Extent::encode(extent.piece))?;
             at += u64::from(piece.length);
             last = Some(extent);
         }
         Ok(())
     }
 
-    /// Whether `piece` ends on the page of `location`. Without runs of pages its parts are joined
-    /// at least there, or each move by the cleaner could divide it further.
-    const fn is_on_one_page(&self, location: u64, piece: Piece) -> bool {
-        let payload = self.log.store.layout.payload_bytes as u64;
-        location / payload == (piece.location + piece.length as u64 - 1) / payload
-    }
-
     /// The runs that get an entry of the index each: `pieces`, or the pages that they touch.
-    fn entries_of(&self, pieces: &[Piece]) -> Vec<Piece> {
-        if self.options.extents {
+    fn runs_of(&self, layout: &Layout, pieces: &[Piece]) -> Vec<Piece> {
+        if self.has_runs {
             return pieces.to_vec();
         }
-        let payload = u64::from(self.log.store.layout.payload_bytes);
+        let payload = u64::from(layout.payload_bytes);
         let mut pages = Vec::new();
         for piece in pieces {
             let (mut from, end) = (piece.location, piece.location.saturating_add(u64::from(piece.length)));
@@ -288,12 +361,13 @@ impl Core {
         pages
     }
 
-    /// Makes `from..until` of `object` a hole; returns how many bytes that frees.
-    pub fn unplace(&mut self, object: ObjectId, from: u64, until: u64) -> Result<u64> {
+    /// Makes `range` of `object` a hole; returns how many bytes that frees.
+    pub fn unplace(&mut self, log: &mut Log, object: ObjectId, range: Range<u64>) -> Result<u64> {
+        let Range { start: from, end: until } = range;
         let mut freed = 0;
         let mut last = None;
         loop {
-            let extents = self.extents(object, from, until, 64)?;
+            let extents = self.extents(log, object, from..until, 64)?;
             let Some(&first) = extents.first() else { return Ok(freed) };
             // In a tree that is out of order a scan finds what a lookup does not.
             if last.replace(first) == Some(first) {
@@ -308,20 +382,27 @@ impl Core {
                 };
                 if extent.offset < start {
                     let left = cut(extent.offset, start - extent.offset);
-                    self.set_entry(Key::extent(object, extent.offset), &Extent::encode(left))?;
+                    self.entries.set(log, Key::extent(object, extent.offset), &Extent::encode(left))?;
                 } else {
-                    self.remove_entry(&Key::extent(object, extent.offset))?;
-                    self.extents = self.extents.saturating_sub(1);
+                    self.entries.remove(log, &Key::extent(object, extent.offset))?;
+                    self.counts.extents = self.counts.extents.saturating_sub(1);
                 }
                 if end < extent.end() {
                     let right = cut(end, extent.end() - end);
-                    self.set_entry(Key::extent(object, end), &Extent::encode(right))?;
-                    self.extents += 1;
+                    self.entries.set(log, Key::extent(object, end), &Extent::encode(right))?;
+                    self.counts.extents += 1;
                 }
                 let gone = cut(start, end - start);
-                self.log.release(gone.location, u64::from(gone.length));
+                log.release(gone.location, u64::from(gone.length));
                 freed += u64::from(gone.length);
             }
         }
     }
+}
+
+/// Whether `piece` ends on the page of `location`. Without runs of pages its parts are joined at
+/// least there, or each move by the cleaner could divide it further.
+const fn is_on_one_page(layout: &Layout, location: u64, piece: Piece) -> bool {
+    let payload = layout.payload_bytes as u64;
+    location / payload == (piece.location + piece.length as u64 - 1) / payload
 }

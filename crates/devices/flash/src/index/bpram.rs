@@ -27,7 +27,6 @@ mod fold;
 pub mod format;
 mod heap;
 pub mod mount;
-mod seam;
 pub mod waiting;
 
 use crate::index::tree::Key;
@@ -38,6 +37,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use buffer::{Area, PagePlace, WriteBuffer};
 use entries::Entries;
+pub use fold::Moment;
 use format::{Span, Stored};
 use heap::Heap;
 use onode_base::evict::Lru;

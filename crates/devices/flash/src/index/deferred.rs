@@ -2,22 +2,23 @@
 //!
 //! To apply a change reads the nodes that it changes, and on a volume that was written all over
 //! these are many. So a mount only notes down what the journal says, by what it is about: an
-//! attribute, or the onode and content of an object. Whatever is asked for is *settled* first, one
-//! or two nodes at a time; each commit settles a little more, and so does background work. A
+//! attribute, or the onode and content of an object. Whatever is asked for is applied first, one or
+//! two nodes at a time; each commit applies a little more, and so does background work. A
 //! checkpoint before that stores what is left in one piece, which the superblock names, and the
 //! next mount takes it up from there.
 //!
 //! Kept true: content that a deferred change places counts as referred to, so that nothing is set
-//! free under it; what it replaces goes on counting until it is settled, so the free space is never
+//! free under it; what it replaces goes on counting until it is applied, so the free space is never
 //! told too high. Changes of one unit keep their order. Across units it does not matter: an
 //! attribute is set whatever its onode says, and what removes an object takes all of its units with
 //! it.
 
-use crate::core::Core;
+use crate::index::apply::Applied;
 use crate::index::tree::Key;
+use crate::log::Log;
 use crate::log::record::{Change, Piece, Record};
 use crate::medium::errors::damaged;
-use crate::medium::format::{BlobReference, DEFERRED_PIECE, FEATURE_MEMORY, Superblock};
+use crate::medium::format::{BlobReference, DEFERRED_PIECE, Superblock};
 use crate::space::items::Owner;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -28,23 +29,26 @@ use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::{Mutation, ObjectId, Result};
 
-/// Changes of one unit after which it is settled at once: the same nodes serve all of them.
+/// Changes of one unit after which it is applied at once: the same nodes serve all of them.
 const UNIT_CHANGES_MAX: usize = 16;
 
 /// Changes that the index does not have yet.
-#[derive(Default)]
 pub struct Deferred {
     /// By the key of the attribute, or of the onode.
     units: BTreeMap<Key, Vec<Change>>,
     bytes: usize,
-    /// A unit is being applied: nothing more is to be settled for that. An object that is removed
-    /// and made again has attributes in other units, which are those of the new one.
-    applying: bool,
     /// Where the newest checkpoint has them; counted as referred to.
     stored: Option<BlobReference>,
+    /// Of a volume that is not to be changed.
+    read_only: bool,
 }
 
 impl Deferred {
+    /// Nothing is deferred. `read_only` says that the volume is not to be changed.
+    pub const fn new(read_only: bool) -> Self {
+        Self { units: BTreeMap::new(), bytes: 0, stored: None, read_only }
+    }
+
     /// Whether the index has everything.
     pub fn is_empty(&self) -> bool {
         self.units.is_empty()
@@ -53,11 +57,6 @@ impl Deferred {
     /// Memory they take, about.
     pub const fn memory_bytes(&self) -> usize {
         self.bytes
-    }
-
-    /// Whether nothing more is to be settled now.
-    fn is_applying(&self) -> bool {
-        self.applying && !is_planted(Bug::DeferredLivesMixed)
     }
 
     fn put(&mut self, key: Key, changes: Vec<Change>) {
@@ -79,7 +78,7 @@ impl Deferred {
     }
 
     /// How many objects they make and remove.
-    fn made_and_removed(&self) -> (u64, u64) {
+    pub fn made_and_removed(&self) -> (u64, u64) {
         let count = |wanted: fn(&Mutation) -> bool| {
             let changes = self.units.values().flatten();
             changes.filter(|change| matches!(change, Change::Mutation(one) if wanted(one))).count() as u64
@@ -117,23 +116,20 @@ fn unit_of(change: &Change) -> Key {
     }
 }
 
-impl Core {
+impl Deferred {
     /// Notes down a change of the journal.
-    pub fn defer(&mut self, change: Change) -> Result<()> {
-        if self.incompatible & FEATURE_MEMORY != 0 {
-            // The memory beside the flash has onodes and extents without a read.
-            return self.apply(&change);
-        }
-        self.retain_places(&change)?;
+    pub fn defer(&mut self, applied: &mut Applied, log: &mut Log, change: Change) -> Result<()> {
+        retain_places(log, &change)?;
         if let Change::Mutation(Mutation::Create { object, .. }) = &change {
-            self.next_object = self.next_object.max(object.0 + 1);
+            let next_object = &mut applied.counts_mut().next_object;
+            *next_object = (*next_object).max(object.0 + 1);
         }
         let key = unit_of(&change);
-        let mut changes = self.deferred.take(&key).unwrap_or_default();
+        let mut changes = self.take(&key).unwrap_or_default();
         match (&change, changes.last_mut()) {
             (Change::Mutation(Mutation::Remove { object }), _) => {
                 let is_new = matches!(changes.first(), Some(Change::Mutation(Mutation::Create { .. })));
-                self.forget_object(*object, changes);
+                self.forget_object(log, *object, &changes);
                 if is_new {
                     return Ok(());
                 }
@@ -151,65 +147,55 @@ impl Core {
             _ => changes.push(change),
         }
         let is_long = changes.len() >= UNIT_CHANGES_MAX;
-        self.deferred.put(key, changes);
+        self.put(key, changes);
         if is_long {
-            self.settle(&key)
-        } else if self.deferred.bytes > self.dirty_limit {
-            self.settle_all()
+            self.apply_of(applied, log, &key)
+        } else if self.bytes > applied.entries().limits().dirty_bytes {
+            self.apply_all(applied, log)
         } else {
             Ok(())
         }
     }
 
     /// An object is removed: what was deferred of it is of no use any more.
-    fn forget_object(&mut self, object: ObjectId, changes: Vec<Change>) {
-        for change in &changes {
-            self.release_places(change);
+    fn forget_object(&mut self, log: &mut Log, object: ObjectId, changes: &[Change]) {
+        for change in changes {
+            release_places(log, change);
         }
-        while let Some(key) = self.deferred.next(&Key::onode(object)).filter(|key| key.object == object.0) {
-            self.deferred.take(&key);
-        }
-    }
-
-    /// Counts what a change places as referred to.
-    fn retain_places(&mut self, change: &Change) -> Result<()> {
-        let Change::Place { object, pieces, .. } = change else { return Ok(()) };
-        let layout = self.log.store.layout;
-        if pieces.iter().any(|piece| piece.length == 0 || !layout.contains(piece.location, u64::from(piece.length))) {
-            return Err(damaged(format!("a place of {object} lies outside the medium")));
-        }
-        for piece in pieces {
-            self.log.table.retain(layout.segment_of(piece.location), u64::from(piece.length));
-        }
-        Ok(())
-    }
-
-    fn release_places(&mut self, change: &Change) {
-        let Change::Place { pieces, .. } = change else { return };
-        for piece in pieces {
-            self.log.release(piece.location, u64::from(piece.length));
+        while let Some(key) = self.next(&Key::onode(object)).filter(|key| key.object == object.0) {
+            self.take(&key);
         }
     }
 
-    /// Makes sure that the index has what was deferred of `key`.
-    pub fn settle(&mut self, key: &Key) -> Result<()> {
-        if self.deferred.is_empty() || self.deferred.is_applying() {
+    /// Applies what is deferred of `key`.
+    pub fn apply_of(&mut self, applied: &mut Applied, log: &mut Log, key: &Key) -> Result<()> {
+        if self.is_empty() {
             return Ok(());
         }
-        let onode = Key::onode(ObjectId(key.object));
-        self.settle_unit(&onode)?;
-        if key.as_attribute().is_some() { self.settle_unit(key) } else { Ok(()) }
+        self.apply_unit(applied, log, &Key::onode(ObjectId(key.object)))?;
+        if key.as_attribute().is_some() { self.apply_unit(applied, log, key) } else { Ok(()) }
     }
 
-    /// Makes sure that the index has what was deferred of everything that a walk from `from` on
-    /// looks for: the other attributes of that object, its content, or which objects there are.
-    pub fn settle_walk(&mut self, from: &Key) -> Result<()> {
-        if self.deferred.is_empty() || self.deferred.is_applying() {
+    /// Applies what has to come before `change`.
+    pub fn apply_before(&mut self, applied: &mut Applied, log: &mut Log, change: &Change) -> Result<()> {
+        match change {
+            // It takes the attributes, too.
+            Change::Mutation(Mutation::Remove { object }) => {
+                self.apply_from(applied, log, &Key { object: object.0, kind: Key::ATTRIBUTE, index: 0 })
+            }
+            change => self.apply_of(applied, log, &unit_of(change)),
+        }
+    }
+
+    /// Applies what is deferred of everything that a walk from `from` on looks for: the other
+    /// attributes of that object, its content, or which objects there are.
+    pub fn apply_from(&mut self, applied: &mut Applied, log: &mut Log, from: &Key) -> Result<()> {
+        if self.is_empty() {
             return Ok(());
         }
-        self.settle_unit(&Key::onode(ObjectId(from.object)))?;
+        self.apply_unit(applied, log, &Key::onode(ObjectId(from.object)))?;
         loop {
-            let mut rest = self.deferred.units.range(from..);
+            let mut rest = self.units.range(from..);
             let next = match from.kind {
                 Key::ONODE => {
                     rest.find(|(key, changes)| key.kind == Key::ONODE && changes.iter().any(makes_or_removes))
@@ -218,61 +204,51 @@ impl Core {
                 _ => rest.next().filter(|(key, _)| key.object == from.object),
             };
             let Some(key) = next.map(|(key, _)| *key) else { return Ok(()) };
-            self.settle_unit(&key)?;
+            self.apply_unit(applied, log, &key)?;
         }
     }
 
-    /// Makes sure that the index has everything.
-    pub fn settle_all(&mut self) -> Result<()> {
-        self.settle_some(u32::MAX)?;
-        self.drop_stored();
+    /// Applies everything.
+    pub fn apply_all(&mut self, applied: &mut Applied, log: &mut Log) -> Result<()> {
+        self.apply_some(applied, log, u32::MAX)?;
+        self.drop_stored(log);
         Ok(())
     }
 
-    /// Drops the unit that the next settling would begin with.
-    pub fn drop_next_deferred(&mut self) {
-        if let Some(key) = self.deferred.next(&Key::MIN) {
-            self.deferred.take(&key);
+    /// Drops the unit that would be applied next.
+    pub fn drop_next(&mut self) {
+        if let Some(key) = self.next(&Key::MIN) {
+            self.take(&key);
         }
     }
 
-    /// The same as [`Self::settle_all`], with checkpoints in between as the cleaner has them.
-    pub fn settle_in_steps(&mut self) -> Result<()> {
-        while let Some(key) = self.deferred.next(&Key::MIN) {
-            if self.dirty_bytes() > self.cleaning_dirty_limit() {
-                self.prepare_writing()?;
-                self.checkpoint(false)?;
-            }
-            self.settle_unit(&key)?;
-        }
-        Ok(())
-    }
-
-    /// Settles up to `count` units; whether any is left.
-    pub fn settle_some(&mut self, count: u32) -> Result<bool> {
+    /// Applies up to `count` units; whether any is left.
+    pub fn apply_some(&mut self, applied: &mut Applied, log: &mut Log, count: u32) -> Result<bool> {
         for _ in 0..count {
-            let Some(key) = self.deferred.next(&Key::MIN) else { break };
-            self.settle_unit(&key)?;
+            let Some(key) = self.next(&Key::MIN) else { break };
+            self.apply_unit(applied, log, &key)?;
         }
-        Ok(!self.deferred.is_empty())
+        Ok(!self.is_empty())
     }
 
-    fn settle_unit(&mut self, key: &Key) -> Result<()> {
-        let Some(changes) = self.deferred.take(key) else { return Ok(()) };
+    /// Applies one unit. Nothing of other units is applied with it: an object that is removed and
+    /// made again has attributes there, which are those of the new one.
+    fn apply_unit(&mut self, applied: &mut Applied, log: &mut Log, key: &Key) -> Result<()> {
+        let Some(changes) = self.take(key) else { return Ok(()) };
         for (number, change) in changes.iter().enumerate() {
-            self.release_places(change);
-            self.deferred.applying = true;
-            let applied = self.apply(change);
-            self.deferred.applying = false;
-            if let Err(error) = applied {
-                self.retain_places(change)?;
-                self.deferred.put(*key, changes[number..].to_vec());
+            release_places(log, change);
+            if is_planted(Bug::DeferredLivesMixed) {
+                self.apply_attributes_early(applied, log, change)?;
+            }
+            if let Err(error) = applied.apply(log, change) {
+                retain_places(log, change)?;
+                self.put(*key, changes[number..].to_vec());
                 if !matches!(error.kind, ErrorKind::Corrupt | ErrorKind::NotFound) {
                     return Err(error);
                 }
                 let why = format!("what the journal held cannot be applied: {error}");
-                if !self.options.read_only {
-                    self.log.store.latch(&why);
+                if !self.read_only {
+                    log.store.latch(&why);
                 }
                 return Err(damaged(why));
             }
@@ -280,58 +256,86 @@ impl Core {
         Ok(())
     }
 
-    /// Objects that exist with those that are deferred.
-    pub fn object_count(&self) -> u64 {
-        let (made, removed) = self.deferred.made_and_removed();
-        (self.objects + made).saturating_sub(removed)
-    }
-
-    /// Whether a checkpoint can store what is deferred.
-    pub fn can_store_deferred(&self) -> bool {
-        let layout = &self.log.store.layout;
-        let references = (self.log.table.pieces().len() + 1) * size_of::<BlobReference>();
-        let most = (layout.segment_bytes() / 4).min(self.dirty_limit as u64 / 2);
-        // In memory they take more than stored.
-        self.deferred.bytes as u64 / 2 <= most && size_of::<Superblock>() + references <= layout.payload_bytes as usize
-    }
-
-    /// Stores what is deferred anew, for the coming checkpoint.
-    pub fn store_deferred(&mut self) -> Result<()> {
-        self.drop_stored();
-        if self.deferred.is_empty() {
-            return Ok(());
+    /// Applies the attributes of an object before its removal, those of the object that takes its
+    /// place among them: a planted bug.
+    fn apply_attributes_early(&mut self, applied: &mut Applied, log: &mut Log, removes: &Change) -> Result<()> {
+        let Change::Mutation(Mutation::Remove { object }) = removes else { return Ok(()) };
+        let first = Key { object: object.0, kind: Key::ATTRIBUTE, index: 0 };
+        while let Some((key, changes)) = self.units.range(first..).next().filter(|(key, _)| key.object == object.0) {
+            let (key, changes) = (*key, changes.clone());
+            self.take(&key);
+            changes.iter().try_for_each(|change| applied.apply(log, change))?;
         }
-        let changes = self.deferred.units.values().flatten().cloned().collect();
-        let bytes = Record::Commit { transaction: self.log.transaction, changes }.encode();
-        self.deferred.stored = Some(self.log.write_blob(&bytes, Owner::TablePiece { piece: DEFERRED_PIECE })?);
         Ok(())
     }
 
-    fn drop_stored(&mut self) {
-        if let Some(stored) = self.deferred.stored.take() {
-            self.log.release(stored.location.get(), u64::from(stored.length.get()));
+    /// Whether a checkpoint can store what is deferred. `dirty_bytes` of changed nodes are when one
+    /// is due.
+    pub fn can_be_stored(&self, log: &Log, dirty_bytes: usize) -> bool {
+        let layout = &log.store.layout;
+        let references = (log.table.pieces().len() + 1) * size_of::<BlobReference>();
+        let most = (layout.segment_bytes() / 4).min(dirty_bytes as u64 / 2);
+        // In memory they take more than stored.
+        self.bytes as u64 / 2 <= most && size_of::<Superblock>() + references <= layout.payload_bytes as usize
+    }
+
+    /// Stores what is deferred anew, for the coming checkpoint.
+    pub fn store(&mut self, log: &mut Log) -> Result<()> {
+        self.drop_stored(log);
+        if self.is_empty() {
+            return Ok(());
+        }
+        let changes = self.units.values().flatten().cloned().collect();
+        let bytes = Record::Commit { transaction: log.transaction(), changes }.encode();
+        self.stored = Some(log.write_blob(&bytes, Owner::TablePiece { piece: DEFERRED_PIECE })?);
+        Ok(())
+    }
+
+    fn drop_stored(&mut self, log: &mut Log) {
+        if let Some(stored) = self.stored.take() {
+            log.release(stored.location.get(), u64::from(stored.length.get()));
         }
     }
 
     /// Where the coming checkpoint has what is deferred.
-    pub fn stored_deferred(&self) -> Option<BlobReference> {
-        self.deferred.stored
+    pub const fn stored(&self) -> Option<BlobReference> {
+        self.stored
     }
 
     /// Takes up what a checkpoint stored.
-    pub fn load_deferred(&mut self, stored: BlobReference) -> Result<()> {
+    pub fn load(&mut self, log: &mut Log, stored: BlobReference) -> Result<()> {
         if is_planted(Bug::DeferredForgotten) {
             return Ok(());
         }
-        let bytes = self.log.read_blob(stored, IoTag::Recovery)?;
+        let bytes = log.read_blob(stored, IoTag::Recovery)?;
         for change in decode(&bytes)? {
             let key = unit_of(&change);
-            let mut changes = self.deferred.take(&key).unwrap_or_default();
+            let mut changes = self.take(&key).unwrap_or_default();
             changes.push(change);
-            self.deferred.put(key, changes);
+            self.put(key, changes);
         }
-        self.deferred.stored = Some(stored);
+        self.stored = Some(stored);
         Ok(())
+    }
+}
+
+/// Counts what a change places as referred to.
+fn retain_places(log: &mut Log, change: &Change) -> Result<()> {
+    let Change::Place { object, pieces, .. } = change else { return Ok(()) };
+    let layout = log.store.layout;
+    if pieces.iter().any(|piece| piece.length == 0 || !layout.contains(piece.location, u64::from(piece.length))) {
+        return Err(damaged(format!("a place of {object} lies outside the medium")));
+    }
+    for piece in pieces {
+        log.table.retain(layout.segment_of(piece.location), u64::from(piece.length));
+    }
+    Ok(())
+}
+
+fn release_places(log: &mut Log, change: &Change) {
+    let Change::Place { pieces, .. } = change else { return };
+    for piece in pieces {
+        log.release(piece.location, u64::from(piece.length));
     }
 }
 

@@ -5,8 +5,9 @@
 //! true: a damaged page is told as the exact range of the object that it costs. It pins nothing
 //! itself: who carries it out without the lock does.
 
-use crate::core::Core;
+use crate::index::Index;
 use crate::index::apply::Extent;
+use crate::log::Log;
 use crate::medium::pages::{Failed, PageReader, Want};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -30,23 +31,23 @@ pub struct ReadPlan {
     bounds: Vec<usize>,
 }
 
-impl Core {
+impl Index {
     /// Plans a read of `object` into `buffer`, from `offset` on. Holes are zeros.
-    pub fn plan_read(&mut self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<ReadPlan> {
-        let onode = self.require(object)?;
+    pub fn plan_read(&mut self, log: &mut Log, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<ReadPlan> {
+        let onode = self.require(log, object)?;
         let length = onode.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
         let buffer = &mut buffer[..length];
         let mut plan = ReadPlan { object, offset, length, wants: Vec::new(), bounds: Vec::from([0]) };
         let until = offset + length as u64;
         let mut at = offset;
         while at < until {
-            let extents = self.extents(object, at, until, EXTENTS_AT_ONCE)?;
+            let extents = self.extents(log, object, at..until, EXTENTS_AT_ONCE)?;
             let Some(last) = extents.last() else { break };
             let covered = if extents.len() < EXTENTS_AT_ONCE { until } else { last.end().min(until) };
             for extent in &extents {
                 let (start, end) = (extent.offset.max(at), extent.end().min(until));
                 buffer[(at - offset) as usize..(start - offset) as usize].fill(0);
-                self.plan_extent(&mut plan, extent, start..end, buffer)?;
+                plan.add_extent(log, extent, start..end, buffer)?;
                 at = end;
             }
             buffer[(at - offset) as usize..(covered - offset) as usize].fill(0);
@@ -57,50 +58,50 @@ impl Core {
         }
         Ok(plan)
     }
+}
 
-    /// Plans a read of a part of one extent, to see whether it is sound.
-    pub fn plan_part(
-        &self,
-        object: ObjectId,
-        extent: &Extent,
-        part: Range<u64>,
-        buffer: &mut [u8],
-    ) -> Result<ReadPlan> {
-        let (offset, length) = (part.start, (part.end - part.start) as usize);
-        let mut plan = ReadPlan { object, offset, length, wants: Vec::new(), bounds: Vec::from([0]) };
-        self.plan_extent(&mut plan, extent, part, buffer)?;
-        Ok(plan)
-    }
+/// Plans a read of a part of one extent, to see whether it is sound.
+pub fn plan_part(
+    log: &Log,
+    object: ObjectId,
+    extent: &Extent,
+    part: Range<u64>,
+    buffer: &mut [u8],
+) -> Result<ReadPlan> {
+    let (offset, length) = (part.start, (part.end - part.start) as usize);
+    let mut plan = ReadPlan { object, offset, length, wants: Vec::new(), bounds: Vec::from([0]) };
+    plan.add_extent(log, extent, part, buffer)?;
+    Ok(plan)
+}
 
-    fn plan_extent(&self, plan: &mut ReadPlan, extent: &Extent, part: Range<u64>, buffer: &mut [u8]) -> Result<()> {
+impl ReadPlan {
+    fn add_extent(&mut self, log: &Log, extent: &Extent, part: Range<u64>, buffer: &mut [u8]) -> Result<()> {
         let location = extent.piece.location + (part.start - extent.offset);
-        let to = (part.start - plan.offset) as usize..(part.end - plan.offset) as usize;
-        match self.log.gather(location, buffer, to.clone(), &mut plan.wants) {
-            Ok(()) => plan.bounds.push(plan.wants.len()),
-            Err(error) => return Err(self.locate_impossible(plan, location, to, error)),
+        let to = (part.start - self.offset) as usize..(part.end - self.offset) as usize;
+        match log.plan(location, buffer, to.clone(), &mut self.wants) {
+            Ok(()) => self.bounds.push(self.wants.len()),
+            Err(error) => return Err(self.locate_impossible(log, location, to, error)),
         }
         Ok(())
     }
 
     /// Narrows content whose place makes no sense down to the pages of which that is true.
-    fn locate_impossible(&self, plan: &ReadPlan, location: u64, to: Range<usize>, error: Error) -> Error {
-        let payload = u64::from(self.log.store.layout.payload_bytes);
+    fn locate_impossible(&self, log: &Log, location: u64, to: Range<usize>, error: Error) -> Error {
+        let payload = u64::from(log.store.layout.payload_bytes);
         let mut damage = Damage::default();
         let (mut at, end) = (location, location + to.len() as u64);
         while at < end {
             let next = (at - at % payload + payload).min(end);
             let mut bytes = alloc::vec![0; (next - at) as usize];
             let range = 0..bytes.len();
-            if let Err(error) = self.log.gather(at, &mut bytes, range, &mut Vec::new()) {
+            if let Err(error) = log.plan(at, &mut bytes, range, &mut Vec::new()) {
                 damage.add(to.start + (at - location) as usize..to.start + (next - location) as usize, error);
             }
             at = next;
         }
-        damage.told(plan, error)
+        damage.told(self, error)
     }
-}
 
-impl ReadPlan {
     /// The pages that are needed.
     pub fn wants(&self) -> &[Want] {
         &self.wants

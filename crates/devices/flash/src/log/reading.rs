@@ -17,13 +17,13 @@ impl Log {
     /// Reads `out.len()` bytes of one segment from `location`, from memory or from verified pages.
     pub fn read(&mut self, location: u64, out: &mut [u8], tag: IoTag) -> Result<()> {
         let mut wants = Vec::new();
-        self.gather(location, out, 0..out.len(), &mut wants)?;
+        self.plan(location, out, 0..out.len(), &mut wants)?;
         self.store.reader(tag).read(&wants, out).map_err(Error::from)
     }
 
     /// Fills `range` of `out`, which begins with the byte at `location`, with what waits in memory,
     /// and adds to `wants` the pages that have the rest.
-    pub fn gather(&self, location: u64, out: &mut [u8], range: Range<usize>, wants: &mut Vec<Want>) -> Result<()> {
+    pub fn plan(&self, location: u64, out: &mut [u8], range: Range<usize>, wants: &mut Vec<Want>) -> Result<()> {
         let layout = &self.store.layout;
         if !layout.contains(location, range.len() as u64) {
             return Err(damaged(format!("{} bytes at {location} are outside the medium", range.len())));

@@ -21,6 +21,9 @@ pub struct Piece {
     pub length: u32,
 }
 
+/// Runs join up to this length, so that one damaged reference or one move stays small.
+pub const EXTENT_BYTES_MAX: u32 = 1 << 24;
+
 /// One change as the journal knows it: the unit of `apply`, live and in replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {

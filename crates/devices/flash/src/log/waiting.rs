@@ -72,6 +72,13 @@ impl WaitingPages {
 }
 
 impl Log {
+    /// Whether the tail of a synced write of `length` bytes stays with the rest and waits for its
+    /// page to fill. A long tail is worth its place beside the record: it is not programmed twice.
+    pub const fn tail_may_wait(&self, length: usize) -> bool {
+        let payload = self.store.layout.payload_bytes as usize;
+        self.copies_waiting && length >= payload && length % payload <= payload / 8
+    }
+
     /// Programs what users wrote, wherever it waits, so that the next journal page may name it;
     /// what that page has room to hold a copy of waits on.
     pub fn program_users(&mut self) -> Result<()> {

@@ -9,30 +9,28 @@
 //!
 //! It keeps true: the block with the newest superblock of an end is not erased before that
 //! superblock, or a newer one, is at the other end. Tiny media and volumes of before have one end.
+//!
+//! It does not know what a superblock says.
 
-use crate::core::Core;
-use crate::medium::format::{
-    FEATURE_BUFFERED, FEATURE_DEFERRED, FEATURE_SAVED_PAGES, FORMAT_MAJOR, FORMAT_MINOR, PageKind, SUPERBLOCK_MAGIC,
-    Superblock,
-};
+use crate::medium::format::PageKind;
 use crate::medium::layout::{End, Layout};
 use crate::medium::page::{self, PageInfo};
+use crate::medium::store::Store;
 use alloc::vec;
 use alloc::vec::Vec;
-use onode_base::ErrorKind;
+use core::ops::RangeInclusive;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::{BlockAddress, IoTag, PageAddress};
-use onode_object::{Error, Result};
+use onode_object::Result;
 use zerocopy::IntoBytes;
 
+mod copies;
 mod find;
-mod saved;
 mod sound;
 #[cfg(test)]
 mod tests;
 
 pub use find::{Found, blocks_of, find, find_all, parse_superblock};
-pub use saved::{SavedPages, is_copy};
 pub use sound::{check_superblock, numbers_are_possible};
 
 /// State of the superblocks.
@@ -117,67 +115,49 @@ impl Ring {
     }
 }
 
-impl Core {
-    /// Writes a superblock of the present checkpoint. `first` says that the checkpoint is a new
-    /// one.
-    pub fn write_superblock(&mut self, first: bool) -> Result<()> {
-        let layout = self.log.store.layout;
-        let mut failed: Vec<u32> = Vec::new();
-        // That of a clean volume starts a block, where a mount finds it with few reads.
-        if first && self.checkpoint_state.clean {
-            self.ring.turns.iter_mut().for_each(|turn| turn.next_page = None);
-        }
-        let mut generation = self.ring.generation;
-        let mut changes_wait = first;
-        let mut written: Option<Vec<u8>> = None;
-        // Where one block is left at the start, it can be erased when the end has the new one.
-        for end in [End::Start, End::Far, End::Start] {
-            if written.is_some() && self.ring.is_at(end) {
-                continue;
-            }
-            // A few rounds: a block whose program failed once may take the next one.
-            let mut steps = 1..=3 * layout.superblocks.in_use() as u32;
-            while let Some((block, page)) = self.next_place(end, written.is_some(), &mut steps, &mut failed)? {
-                if written.is_none() {
-                    // A page whose program failed may yet be readable: the next attempt has a
-                    // number of its own.
-                    generation += 1;
-                    if first {
-                        self.ring.checkpoint_generation = generation;
-                    }
-                    let is_full = core::mem::take(&mut changes_wait);
-                    if !self.fold(is_full, self.closes(first), generation)? {
-                        // No anchor may fit, whatever became of the last one.
-                        generation += 2;
-                        if first {
-                            self.ring.checkpoint_generation = generation;
-                        }
-                    }
-                    self.ring.buffered = self.buffers_writes() && !self.closes(first);
-                }
-                let is_copy = written.is_some();
-                let bytes = written.take().unwrap_or_else(|| self.encode_superblock(generation));
-                if self.program_superblock(block, page, generation, &bytes)? {
-                    self.ring.generation = generation;
-                    self.ring.turns[end as usize] = Turn { block, next_page: Some(page + 1), generation };
-                    written = Some(bytes);
-                    break;
-                }
-                failed.push(block);
-                self.ring.turns[end as usize].next_page = None;
-                written = is_copy.then_some(bytes);
-            }
-        }
-        if written.is_none() {
-            self.log.store.latch("no sound superblock block is left");
-            return Err(Error::new(ErrorKind::Media, "no sound superblock block is left"));
-        }
-        self.log.store.flush()?;
-        self.retire_superblock_blocks(&failed)
+/// Where a superblock goes.
+pub struct Place {
+    end: End,
+    block: u32,
+    page: u32,
+}
+
+/// What was tried to write a superblock at one end.
+pub struct Attempt {
+    /// Blocks that were not tried yet, counted from the one with the newest superblock.
+    steps: RangeInclusive<u32>,
+    /// Those that refused.
+    failed: Vec<u32>,
+}
+
+impl Attempt {
+    /// A few rounds: a block whose program failed once may take the next one.
+    pub fn new(store: &Store) -> Self {
+        Self { steps: 1..=3 * store.layout.superblocks.in_use() as u32, failed: Vec::new() }
     }
 
-    fn program_superblock(&mut self, block: u32, page: u32, generation: u32, bytes: &[u8]) -> Result<bool> {
-        let layout = self.log.store.layout;
+    /// A program failed in this block.
+    pub fn note_failed(&mut self, place: &Place) {
+        self.failed.push(place.block);
+    }
+
+    /// The blocks that refused.
+    pub fn failed(self) -> Vec<u32> {
+        self.failed
+    }
+}
+
+impl Ring {
+    /// The next superblock at each end begins a block.
+    pub fn end_blocks(&mut self) {
+        self.turns.iter_mut().for_each(|turn| turn.next_page = None);
+    }
+
+    /// Programs the superblock with the number `generation` at a place of `end`; false if its block
+    /// refuses, which then is one of `failed`.
+    pub fn program(&mut self, store: &mut Store, place: &Place, generation: u32, bytes: &[u8]) -> Result<bool> {
+        let layout = store.layout;
+        let &Place { end, block, page } = place;
         let address = PageAddress(layout.geometry.first_page(BlockAddress(block)).0 + u64::from(page));
         let info = PageInfo {
             kind: PageKind::Superblock,
@@ -187,136 +167,89 @@ impl Core {
             spare_bytes: 0,
             flushed: false,
         };
-        let (data, spare) = seal_page(&layout, self.log.store.seed(), address, info, bytes);
-        self.log.store.try_program(|nand| nand.program(address, &data, &spare, IoTag::Anchor))
-    }
-
-    /// Whether nothing follows the superblock that is about to be written, `first` of its
-    /// checkpoint or not.
-    const fn closes(&self, first: bool) -> bool {
-        self.checkpoint_state.clean && (first || self.clean)
+        let (data, spare) = seal_page(&layout, store.seed(), address, info, bytes);
+        let is_programmed = store.try_program(|nand| nand.program(address, &data, &spare, IoTag::Anchor))?;
+        if is_programmed {
+            self.generation = generation;
+            self.turns[end as usize] = Turn { block, next_page: Some(page + 1), generation };
+        } else {
+            self.end_block(end);
+        }
+        Ok(is_programmed)
     }
 
     /// Block and page for the next superblock at `end`; nothing if no block is left there. A block
-    /// that is begun is erased; `steps` are the ones not tried yet, counted from the block with the
-    /// newest superblock. Blocks that refuse are added to `failed`. `is_copy` says that the
-    /// superblock stands at the other end already.
-    fn next_place(
+    /// that is begun is erased. `is_copy` says that the superblock stands at the other end already.
+    pub fn next_place(
         &mut self,
+        store: &mut Store,
         end: End,
         is_copy: bool,
-        steps: &mut core::ops::RangeInclusive<u32>,
-        failed: &mut Vec<u32>,
-    ) -> Result<Option<(u32, u32)>> {
-        let layout = self.log.store.layout;
-        let turn = *self.ring.turn(end);
+        attempt: &mut Attempt,
+    ) -> Result<Option<Place>> {
+        let layout = store.layout;
+        let turn = *self.turn(end);
+        let at = |block: u32, page: u32| Some(Place { end, block, page });
         if let Some(page) = turn.next_page
             && page < layout.geometry.pages_per_block
         {
-            return Ok(Some((turn.block, page)));
+            return Ok(at(turn.block, page));
         }
-        let blocks = self.log.store.write("look for bad blocks", |nand| find::in_use(nand, layout.superblocks, end))?;
+        let blocks = store.write("look for bad blocks", |nand| find::in_use(nand, layout.superblocks, end))?;
         let newest = blocks.iter().position(|&block| block == turn.block);
         if is_planted(Bug::NewestErased) && newest.is_some() && !is_copy {
-            self.erase_newest()?;
-            return Ok(Some((turn.block, 0)));
+            self.erase_newest(store)?;
+            return Ok(at(turn.block, 0));
         }
-        for step in steps.filter(|_| !blocks.is_empty()) {
-            let at = newest.map_or(step as usize - 1, |newest| newest + step as usize) % blocks.len();
-            let block = blocks[at];
-            if block == turn.block && !self.ring.is_at(end.other()) {
+        for step in attempt.steps.by_ref().filter(|_| !blocks.is_empty()) {
+            let turn_of = newest.map_or(step as usize - 1, |newest| newest + step as usize) % blocks.len();
+            let block = blocks[turn_of];
+            if block == turn.block && !self.is_at(end.other()) {
                 continue;
             }
             let address = BlockAddress(block);
-            let bad = self.log.store.write("look for bad blocks", |nand| nand.is_bad(address))?;
+            let bad = store.write("look for bad blocks", |nand| nand.is_bad(address))?;
             if bad {
                 continue;
             }
             if is_copy {
                 // That at the other end has to be there first.
-                self.log.store.flush()?;
+                store.flush()?;
             }
-            match self.log.store.nand().erase(address, IoTag::Anchor) {
-                Ok(()) => return Ok(Some((block, 0))),
-                Err(_) => failed.push(block),
+            match store.nand().erase(address, IoTag::Anchor) {
+                Ok(()) => return Ok(at(block, 0)),
+                Err(_) => attempt.failed.push(block),
             }
         }
         Ok(None)
     }
 
     /// Erases the newest superblock wherever it is: a planted bug.
-    fn erase_newest(&mut self) -> Result<()> {
-        for turn in self.ring.turns.into_iter().filter(|turn| turn.block != u32::MAX) {
-            let erased = self.log.store.nand().erase(BlockAddress(turn.block), IoTag::Anchor);
+    fn erase_newest(&mut self, store: &mut Store) -> Result<()> {
+        for turn in self.turns.into_iter().filter(|turn| turn.block != u32::MAX) {
+            let erased = store.nand().erase(BlockAddress(turn.block), IoTag::Anchor);
             erased.map_err(|error| crate::medium::errors::from_media("erase superblocks", &error))?;
         }
-        self.ring.turns.iter_mut().for_each(|turn| turn.next_page = None);
+        self.turns.iter_mut().for_each(|turn| turn.next_page = None);
         Ok(())
     }
 
     /// Marks blocks bad in which a program or an erase failed, as long as two others are left:
     /// without two there can be no next superblock, and a block that fails now and then is better
     /// than none.
-    fn retire_superblock_blocks(&mut self, failed: &[u32]) -> Result<()> {
-        let superblocks = self.log.store.layout.superblocks;
-        let turns = self.ring.turns;
-        for &block in failed.iter().filter(|block| turns.iter().all(|turn| turn.block != **block)) {
+    pub fn retire(&self, store: &mut Store, failed: &[u32]) -> Result<()> {
+        let superblocks = store.layout.superblocks;
+        for &block in failed.iter().filter(|block| self.turns.iter().all(|turn| turn.block != **block)) {
             let mut sound = 0;
             for other in superblocks.all().filter(|other| *other != block) {
-                let bad = self.log.store.write("look for bad blocks", |nand| nand.is_bad(BlockAddress(other)))?;
+                let bad = store.write("look for bad blocks", |nand| nand.is_bad(BlockAddress(other)))?;
                 sound += u32::from(!bad);
             }
             if sound >= 2 {
-                self.log.store.write("mark bad block", |nand| nand.mark_bad(BlockAddress(block)))?;
+                store.write("mark bad block", |nand| nand.mark_bad(BlockAddress(block)))?;
             }
         }
         Ok(())
-    }
-
-    pub fn encode_superblock(&self, generation: u32) -> Vec<u8> {
-        let layout = &self.log.store.layout;
-        let shape = &layout.geometry;
-        let checkpoint = &self.checkpoint_state;
-        let (root, root_level) = checkpoint.root;
-        let (placement, victim) = self.policies.bytes();
-        let deferred = if checkpoint.references.deferred.is_some() { FEATURE_DEFERRED } else { 0 };
-        let buffered = if self.ring.buffered { FEATURE_BUFFERED } else { 0 };
-        let saved = if checkpoint.references.saved.is_empty() { 0 } else { FEATURE_SAVED_PAGES };
-        let superblock = Superblock {
-            magic: SUPERBLOCK_MAGIC,
-            major: FORMAT_MAJOR.into(),
-            minor: FORMAT_MINOR.into(),
-            incompatible: (self.incompatible | deferred).into(),
-            read_only_compatible: 0.into(),
-            compatible: (self.policies.compatible() | buffered | saved).into(),
-            uuid: self.uuid,
-            page_bytes: shape.page_bytes.into(),
-            pages_per_block: shape.pages_per_block.into(),
-            blocks: shape.blocks.into(),
-            chips: (shape.chips as u16).into(),
-            blocks_per_segment: (layout.blocks_per_segment as u16).into(),
-            generation: generation.into(),
-            checkpoint_generation: self.ring.checkpoint_generation.into(),
-            root,
-            root_level,
-            placement,
-            clean: checkpoint.clean.into(),
-            victim,
-            table_pieces: (checkpoint.references.pieces.len() as u32).into(),
-            journal_segment: checkpoint.journal_segment.into(),
-            journal_page: checkpoint.journal_page.into(),
-            journal_sequence: checkpoint.journal_sequence.into(),
-            journal_next_segment: checkpoint.journal_next.0.into(),
-            journal_next_sequence: checkpoint.journal_next.1.into(),
-            next_sequence: checkpoint.next_sequence.into(),
-            next_object: checkpoint.next_object.into(),
-            transaction: checkpoint.transaction.into(),
-            objects: checkpoint.objects.into(),
-            extents: checkpoint.extents.into(),
-        };
-        let mut bytes = superblock.as_bytes().to_vec();
-        bytes.extend_from_slice(&checkpoint.references.encode());
-        bytes
     }
 }
 

@@ -8,7 +8,7 @@ use crate::medium::format::{PageKind, PageTrailer};
 use crate::medium::layout::{Layout, SegmentPage};
 use crate::medium::page::{self, PageFault, PageInfo};
 use crate::medium::pages::{Beside, Cause, Failed, PageReader, Pages, VerifiedPage, Want};
-use crate::medium::ring::SavedPages;
+use crate::medium::saved::SavedPages;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;

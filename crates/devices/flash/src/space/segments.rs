@@ -11,6 +11,7 @@ use crate::medium::format::{BlobReference, NO_SUMMARY, NOWHERE};
 use crate::medium::layout::Layout;
 use crate::policy::{Candidate, Stream, Wear};
 use crate::space::pins::Pins;
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -108,6 +109,10 @@ pub struct SegmentTable {
     pub choice: choice::Choice,
     /// The next sequence number.
     pub next_sequence: u32,
+    /// Segments that were emptied but for pieces of this table, which the next checkpoint moves.
+    emptied: BTreeSet<u32>,
+    /// Segments that could not be emptied because something on them is damaged.
+    stuck: BTreeSet<u32>,
 }
 
 impl SegmentTable {
@@ -137,6 +142,8 @@ impl SegmentTable {
             pins: Arc::default(),
             choice: choice::Choice::default(),
             next_sequence: 1,
+            emptied: BTreeSet::new(),
+            stuck: BTreeSet::new(),
         }
     }
 
@@ -296,11 +303,37 @@ impl SegmentTable {
         })
     }
 
+    /// A segment is as empty as it can be before the next checkpoint.
+    pub fn note_emptied(&mut self, segment: u32) {
+        self.emptied.insert(segment);
+    }
+
+    /// A checkpoint was written: it moved the pieces of this table.
+    pub fn forget_emptied(&mut self) {
+        self.emptied.clear();
+    }
+
+    /// A segment cannot be emptied.
+    pub fn note_stuck(&mut self, segment: u32) {
+        self.stuck.insert(segment);
+    }
+
+    /// Whether a segment cannot be emptied.
+    pub fn is_stuck(&self, segment: u32) -> bool {
+        self.stuck.contains(&segment)
+    }
+
+    /// How many segments cannot be emptied.
+    pub fn stuck(&self) -> usize {
+        self.stuck.len()
+    }
+
     /// Segments that the cleaner may take.
     pub fn candidates(&self, journal_sequence: u32) -> impl Iterator<Item = Candidate> {
         let now = self.next_sequence;
         self.iter().filter_map(move |(segment, one)| {
-            let wanted = one.state == SegmentState::Full && one.live_bytes > 0 && !one.in_replay(journal_sequence);
+            let is_full = one.state == SegmentState::Full && one.live_bytes > 0 && !one.in_replay(journal_sequence);
+            let wanted = is_full && !self.stuck.contains(&segment) && !self.emptied.contains(&segment);
             wanted.then(|| Candidate {
                 segment,
                 live_bytes: one.live_bytes,

@@ -15,6 +15,7 @@ pub use segment::{ItemDump, PageDump, SegmentDump, segment};
 use crate::medium::errors::{damaged, from_media};
 use crate::medium::format::{BlobReference, Superblock};
 use crate::medium::ring;
+use crate::medium::saved;
 use crate::tools::check::medium::Medium;
 use crate::tools::check::superblocks::{self, Located, Slot};
 use crate::tools::check::table::{self, Table};
@@ -177,7 +178,7 @@ pub fn superblocks(nand: &mut dyn Nand) -> Result<Vec<SuperblockDump>> {
     let content = all.iter().filter_map(|one| one.content.as_ref()).max_by_key(|one| one.generation);
     let (newest, uuid) = (content.map(|one| one.generation), content.map(|one| one.uuid));
     for one in &mut all {
-        let is_copy = |uuid| ring::is_copy(nand, &uuid, one.block, one.page);
+        let is_copy = |uuid| saved::is_copy(nand, &uuid, one.block, one.page);
         one.is_copy = one.content.is_none() && uuid.is_some_and(is_copy);
         one.newest = newest.is_some() && one.content.as_ref().map(|one| one.generation) == newest;
     }

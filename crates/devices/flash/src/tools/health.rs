@@ -9,54 +9,51 @@ use onode_object::{Condition, Health, Severity};
 /// One segment in so many may be bad from the start or wear out before anybody is told.
 const BAD_SHARE: u32 = 50;
 
-impl Core {
-    /// All of it, the worst kinds last.
-    pub fn health(&self) -> Health {
-        let mut conditions = self.events.clone();
-        if let Some(why) = &self.memory_lost {
-            let text = format!("the memory beside the flash is not used any more: {why}; the flash has everything");
-            let remedy = "`onode attach` the mount, which fills it anew; give it a larger one if it was full";
-            conditions.push(Condition::new("memory-given-up", Severity::Degraded, text).remedy(remedy));
-        }
-        let table = &self.log.table;
-        let (bad, failing) = (table.in_state(SegmentState::Bad), table.in_state(SegmentState::Failing));
-        let segments = self.log.store.layout.segments;
-        if failing > 0 || bad > segments / BAD_SHARE {
-            let text = format!("{} of {segments} segments are retired or about to be", bad + failing);
-            let remedy = "copy the data to another medium before it wears out";
-            conditions.push(Condition::new("bad-blocks", Severity::Degraded, text).remedy(remedy));
-        }
-        let known = End::ALL.into_iter().any(|end| self.ring.is_at(end));
-        if known
-            && self.log.store.layout.superblocks.at_both_ends()
-            && let Some(end) = End::ALL.into_iter().find(|end| !self.ring.is_at(*end))
-        {
-            let place = if end == End::Start { "start" } else { "end" };
-            let text = format!("the superblock at the {place} of the medium is not there: only the other one is left");
-            let remedy =
-                "a mount that may write writes it at the next change; if that does not help its blocks are bad";
-            conditions.push(Condition::new("superblock-missing", Severity::Degraded, text).remedy(remedy));
-        }
-        let restored = self.log.store.restored().count();
-        if restored > 0 {
-            let text = format!("{restored} pages of the index are damaged and were read from their copies");
-            let remedy = "the next change writes what lies there anew; so does `onode repair`";
-            conditions.push(Condition::new("page-restored", Severity::Degraded, text).remedy(remedy));
-        }
-        let damaged = self.log.store.pages().damaged_reads();
-        if damaged > 0 || !self.stuck.is_empty() {
-            let text = format!(
-                "pages that were read are damaged: {damaged} reads failed, {} segments cannot be cleaned",
-                self.stuck.len()
-            );
-            let remedy = "`onode check` names the files; restore them from a backup, or `onode repair --drop-damaged`";
-            conditions.push(Condition::new("blocks-damaged", Severity::Failed, text).remedy(remedy));
-        }
-        if let Some(why) = self.log.store.read_only().filter(|_| !self.options.read_only) {
-            let remedy = "unmount it, then `onode check` and `onode repair`";
-            let condition = Condition::new("read-only", Severity::Failed, format!("no changes are accepted: {why}"));
-            conditions.push(condition.remedy(remedy));
-        }
-        Health { conditions }
+/// All of it, the worst kinds last.
+pub fn health(core: &Core) -> Health {
+    let mut conditions = core.events().to_vec();
+    if let Some(why) = core.checkpoints().memory_lost() {
+        let text = format!("the memory beside the flash is not used any more: {why}; the flash has everything");
+        let remedy = "`onode attach` the mount, which fills it anew; give it a larger one if it was full";
+        conditions.push(Condition::new("memory-given-up", Severity::Degraded, text).remedy(remedy));
     }
+    let table = &core.log().table;
+    let (bad, failing) = (table.in_state(SegmentState::Bad), table.in_state(SegmentState::Failing));
+    let segments = core.log().store.layout.segments;
+    if failing > 0 || bad > segments / BAD_SHARE {
+        let text = format!("{} of {segments} segments are retired or about to be", bad + failing);
+        let remedy = "copy the data to another medium before it wears out";
+        conditions.push(Condition::new("bad-blocks", Severity::Degraded, text).remedy(remedy));
+    }
+    let known = End::ALL.into_iter().any(|end| core.checkpoints().ring().is_at(end));
+    if known
+        && core.log().store.layout.superblocks.at_both_ends()
+        && let Some(end) = End::ALL.into_iter().find(|end| !core.checkpoints().ring().is_at(*end))
+    {
+        let place = if end == End::Start { "start" } else { "end" };
+        let text = format!("the superblock at the {place} of the medium is not there: only the other one is left");
+        let remedy = "a mount that may write writes it at the next change; if that does not help its blocks are bad";
+        conditions.push(Condition::new("superblock-missing", Severity::Degraded, text).remedy(remedy));
+    }
+    let restored = core.log().store.restored().count();
+    if restored > 0 {
+        let text = format!("{restored} pages of the index are damaged and were read from their copies");
+        let remedy = "the next change writes what lies there anew; so does `onode repair`";
+        conditions.push(Condition::new("page-restored", Severity::Degraded, text).remedy(remedy));
+    }
+    let damaged = core.log().store.pages().damaged_reads();
+    if damaged > 0 || core.log().table.stuck() > 0 {
+        let text = format!(
+            "pages that were read are damaged: {damaged} reads failed, {} segments cannot be cleaned",
+            core.log().table.stuck()
+        );
+        let remedy = "`onode check` names the files; restore them from a backup, or `onode repair --drop-damaged`";
+        conditions.push(Condition::new("blocks-damaged", Severity::Failed, text).remedy(remedy));
+    }
+    if let Some(why) = core.log().store.read_only().filter(|_| !core.options().read_only) {
+        let remedy = "unmount it, then `onode check` and `onode repair`";
+        let condition = Condition::new("read-only", Severity::Failed, format!("no changes are accepted: {why}"));
+        conditions.push(condition.remedy(remedy));
+    }
+    Health { conditions }
 }

@@ -1,6 +1,6 @@
 //! The device's inside as values: its counters and its segment map.
 
-use crate::cleaner::Cleaning;
+use crate::commit::access::access_bytes;
 use crate::core::Core;
 use crate::device::FlashDevice;
 use crate::index::bpram::Bpram;
@@ -15,7 +15,7 @@ impl Inspect for FlashDevice {
     fn counters(&self) -> Vec<(String, u64)> {
         let core = self.core.lock();
         let mut all = Vec::new();
-        if let Some(counters) = core.log.store.counters() {
+        if let Some(counters) = core.log().store.counters() {
             let total = counters.total();
             all.push(("nand.reads".into(), total.reads));
             all.push(("nand.programs".into(), total.programs));
@@ -27,30 +27,30 @@ impl Inspect for FlashDevice {
                 all.push((format!("{}.programs", tag.name()), one.programs));
             }
         }
-        let statistics = &core.statistics;
+        let (commits, bytes_written) = core.written();
         for (name, value) in [
-            ("commits", statistics.commits),
-            ("checkpoints", statistics.checkpoints),
-            ("segments_cleaned", statistics.segments_cleaned),
-            ("bytes_moved", statistics.bytes_moved),
-            ("segments_levelled", statistics.segments_levelled),
-            ("bytes_levelled", statistics.bytes_levelled),
-            ("node_bytes_moved", statistics.node_bytes_moved),
-            ("bytes_written", statistics.bytes_written),
-            ("stall_us.p50", core.stalls.percentile(500)),
-            ("stall_us.p99", core.stalls.percentile(990)),
-            ("stall_us.max", core.stalls.percentile(1000)),
-            ("segments_failing", u64::from(core.log.table.in_state(SegmentState::Failing))),
-            ("segments_bad", u64::from(core.log.table.in_state(SegmentState::Bad))),
-            ("live_bytes", core.log.table.live_bytes()),
-            ("records_replayed", statistics.records_replayed),
-            ("pages_replayed", statistics.pages_replayed),
+            ("commits", commits),
+            ("checkpoints", core.checkpoints().written().0),
+            ("segments_cleaned", core.cleaner().cleaned().segments),
+            ("bytes_moved", core.log().moved_content()),
+            ("segments_levelled", core.cleaner().cleaned().levelled),
+            ("bytes_levelled", core.cleaner().cleaned().bytes_levelled),
+            ("node_bytes_moved", core.log().moved_nodes()),
+            ("bytes_written", bytes_written),
+            ("stall_us.p50", core.cleaner().stalls().percentile(500)),
+            ("stall_us.p99", core.cleaner().stalls().percentile(990)),
+            ("stall_us.max", core.cleaner().stalls().percentile(1000)),
+            ("segments_failing", u64::from(core.log().table.in_state(SegmentState::Failing))),
+            ("segments_bad", u64::from(core.log().table.in_state(SegmentState::Bad))),
+            ("live_bytes", core.log().table.live_bytes()),
+            ("records_replayed", core.recovery().replayed().1),
+            ("pages_replayed", core.recovery().replayed().0),
         ] {
             all.push((name.into(), value));
         }
         let beside = memory(&core);
         if !beside.is_empty() {
-            all.push(("memory.folds".into(), statistics.folds));
+            all.push(("memory.folds".into(), core.checkpoints().written().1));
         }
         all.extend(beside.into_iter().map(|(name, value)| (format!("memory.{name}_bytes"), value)));
         all.extend(ram(&core).into_iter().map(|(name, value)| (format!("ram.{name}_bytes"), value)));
@@ -63,25 +63,25 @@ impl Inspect for FlashDevice {
 
     fn inspection(&self) -> Inspection {
         let core = self.core.lock();
-        let statistics = &core.statistics;
-        let counters = core.log.store.counters();
+        let (_, bytes_written) = core.written();
+        let counters = core.log().store.counters();
         Inspection {
             segments: segments(&core),
             wears: true,
             tags: counters.as_ref().map_or_else(Vec::new, |counters| tags(&core, counters)),
             virtual_nanoseconds: counters.as_ref().map_or(0, |counters| counters.virtual_nanoseconds),
-            bytes_written: statistics.bytes_written,
-            bytes_moved: statistics.bytes_moved,
-            segments_cleaned: statistics.segments_cleaned,
+            bytes_written,
+            bytes_moved: core.log().moved_content(),
+            segments_cleaned: core.cleaner().cleaned().segments,
             ram: ram(&core).into_iter().map(|(name, value)| (name.into(), value)).collect(),
             policies: [
-                ("placement", core.policies.placement().name()),
-                ("victim", core.policies.victim().name()),
-                ("wear", core.policies.wear().name()),
+                ("placement", core.checkpoints().policies().placement().name()),
+                ("victim", core.checkpoints().policies().victim().name()),
+                ("wear", core.checkpoints().policies().wear().name()),
             ]
             .map(|(what, name)| (what.into(), name.into()))
             .into(),
-            costliest: core.costliest.objects(u64::from(core.log.store.layout.payload_bytes)),
+            costliest: core.log().costliest().objects(u64::from(core.log().store.layout.payload_bytes)),
         }
     }
 }
@@ -103,21 +103,21 @@ fn memory(core: &Core) -> Vec<(&'static str, u64)> {
 /// RAM by part.
 fn ram(core: &Core) -> [(&'static str, u64); 10] {
     [
-        ("node_cache", core.nodes.bytes() as u64),
-        ("dirty_node", core.dirty_bytes() as u64),
-        ("page_cache", core.log.store.pages().kept_bytes() as u64),
-        ("memory_index", core.bpram.as_ref().map_or(0, Bpram::memory_bytes) as u64),
-        ("segment_table", core.log.table.memory_bytes() as u64),
-        ("open_segment", core.log.memory_bytes() as u64),
-        ("costliest", core.costliest.memory_bytes() as u64),
-        ("access_time", core.access_bytes() as u64),
-        ("deferred_change", core.deferred.memory_bytes() as u64),
-        ("cleaner", core.cleaning.as_ref().map_or(0, Cleaning::memory_bytes) as u64),
+        ("node_cache", core.index().entries().clean_bytes() as u64),
+        ("dirty_node", core.index().dirty_bytes() as u64),
+        ("page_cache", core.log().store.pages().kept_bytes() as u64),
+        ("memory_index", core.index().entries().memory().map_or(0, Bpram::memory_bytes) as u64),
+        ("segment_table", core.log().table.memory_bytes() as u64),
+        ("open_segment", core.log().memory_bytes() as u64),
+        ("costliest", core.log().costliest().memory_bytes() as u64),
+        ("access_time", access_bytes(core.index(), core.log()) as u64),
+        ("deferred_change", core.index().deferred_bytes() as u64),
+        ("cleaner", core.cleaner().memory_bytes() as u64),
     ]
 }
 
 fn tags(core: &Core, counters: &onode_media::Counters) -> Vec<TagCounts> {
-    let page_bytes = u64::from(core.log.store.layout.geometry.page_bytes);
+    let page_bytes = u64::from(core.log().store.layout.geometry.page_bytes);
     IoTag::ALL
         .into_iter()
         .map(|tag| {
@@ -135,8 +135,8 @@ fn tags(core: &Core, counters: &onode_media::Counters) -> Vec<TagCounts> {
 }
 
 fn segments(core: &Core) -> Vec<SegmentInfo> {
-    let capacity_bytes = core.log.store.layout.segment_bytes();
-    let next_sequence = core.log.table.next_sequence;
+    let capacity_bytes = core.log().store.layout.segment_bytes();
+    let next_sequence = core.log().table.next_sequence;
     let of = |(segment, one): (u32, &Segment)| {
         let holds_nothing = one.live_bytes == 0;
         // An open segment belongs to its stream before anything on it is referred to.
@@ -151,7 +151,7 @@ fn segments(core: &Core) -> Vec<SegmentInfo> {
             age: if has_stream { next_sequence.saturating_sub(one.sequence) } else { 0 },
         }
     };
-    core.log.table.iter().map(of).collect()
+    core.log().table.iter().map(of).collect()
 }
 
 const fn state(state: SegmentState) -> powers::SegmentState {

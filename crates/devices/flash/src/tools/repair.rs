@@ -17,6 +17,7 @@ mod recount;
 mod tests;
 
 use crate::core::Core;
+use crate::index::Index;
 use crate::medium::errors::damaged;
 use crate::medium::format::Superblock;
 use crate::medium::ring::{self, Found};
@@ -202,28 +203,29 @@ pub fn repair(nand: impl Nand + 'static, options: &RepairOptions) -> Result<Repa
         ));
     }
     let mut core = Core::mount_found(nand, &found, &MountOptions { read_only: true, ..MountOptions::default() }, None)?;
-    core.supersede(&newest);
-    if let Some(why) = core.journal_damage.take().or(core.journal_short.take()) {
+    recount::supersede(&mut core.volume(), &newest);
+    if let Some(why) = core.recovery_parts().0.take_loss() {
         actions.push(Action::JournalCut { why });
     }
-    while let Err(error) = core.settle_all() {
+    while let Err(error) = core.with_index(Index::apply_all_deferred) {
         if error.kind != ErrorKind::Corrupt {
             return Err(error);
         }
         actions.push(Action::JournalCut { why: error.detail });
-        core.drop_next_deferred();
+        core.with_index(|index, _| index.drop_next_deferred());
     }
-    core.recount(options.drop_damaged, &mut actions)?;
+    recount::recount(&mut core.volume(), options.drop_damaged, &mut actions)?;
     if options.drop_damaged {
-        core.drop_content(&mut actions)?;
+        core.with_index(|index, log| content::drop_content(index, log, &mut actions))?;
     }
-    let restored = core.log.store.restored();
+    let restored = core.log().store.restored();
     actions.extend(restored.map(|at| Action::PageRestored { segment: at.segment, page: at.page }));
     // A cut may come at any time from here on: the old superblock counts until the new one is
     // written.
-    if !actions.is_empty() || !core.clean {
-        core.clean = false;
-        core.recover_pending()?;
+    if !actions.is_empty() || !core.checkpoints().is_clean() {
+        core.volume().checkpoints.set_clean(false);
+        let (recovery, mut volume) = core.recovery_parts();
+        recovery.finish(&mut volume)?;
         core.close()?;
     }
     Ok(Repaired { actions })

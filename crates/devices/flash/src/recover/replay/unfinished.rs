@@ -3,47 +3,48 @@
 //!
 //! It keeps true: it can be cut at any point and begins anew with the next mount.
 
-use super::{Placed, Recovery};
-use crate::core::Core;
+use super::{Pending, Placed, Recovery};
+use crate::log::Log;
 use crate::log::record::Piece;
 use crate::policy::Stream;
 use crate::space::segments::SegmentState;
+use crate::volume::Volume;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::{ObjectId, Result};
 
-impl Core {
-    /// Nothing is appended to what was open at the crash.
-    pub fn finish_segments(&mut self) {
-        for segment in 0..self.log.store.layout.segments {
-            let is_needed = segment == self.log.next_journal.0 || self.log.access.is_filled(segment);
-            if self.log.table.get(segment).state == SegmentState::Open && !is_needed {
-                self.log.table.update(segment, |entry| entry.state = SegmentState::Full);
-            }
+/// Nothing is appended to what was open at the crash.
+pub fn finish_segments(log: &mut Log) {
+    for segment in 0..log.store.layout.segments {
+        let is_needed = segment == log.next_journal().0 || log.access().is_filled(segment);
+        if log.table.get(segment).state == SegmentState::Open && !is_needed {
+            log.table.update(segment, |entry| entry.state = SegmentState::Full);
         }
     }
+}
 
+impl Recovery {
     /// Makes the replayed state durable.
-    pub fn recover_pending(&mut self) -> Result<()> {
-        let Recovery { last, traces } = core::mem::take(&mut self.pending);
+    pub fn finish(&mut self, volume: &mut Volume<'_>) -> Result<()> {
+        let Pending { last, traces } = core::mem::take(&mut self.pending);
         // Segments opened since the checkpoint took numbers that only their pages know, and so may
         // those that this recovery opens if it is cut.
-        self.prepare_writing()?;
+        volume.prepare_writing()?;
         // The journal goes on in a segment that no superblock names yet.
-        let (abandoned, sequence) = self.log.next_journal;
-        let state = self.log.table.get(abandoned).state;
+        let (abandoned, sequence) = volume.log.next_journal();
+        let state = volume.log.table.get(abandoned).state;
         if !matches!(state, SegmentState::Full | SegmentState::Bad | SegmentState::Failing) {
             // Reserved, perhaps erased or begun, but never sealed by a record: it is nobody's.
             // Nothing else may go there before the next checkpoint, or a second replay would take
             // it for a later journal.
-            self.log.table.update(abandoned, |entry| {
+            volume.log.table.update(abandoned, |entry| {
                 entry.state = SegmentState::Full;
                 entry.stream = Stream::Journal;
                 entry.sequence = sequence;
             });
         }
-        self.log.reserve_journal()?;
+        volume.log.reserve_journal()?;
         if let Some((at, page)) = last.filter(|_| !is_planted(Bug::SuspectStays)) {
-            let first = self.log.store.layout.location(at, 0);
+            let first = volume.log.store.layout.location(at, 0);
             for (object, offset, piece) in &traces.last {
                 // A piece may have begun in the page before, which was complete when this one was
                 // programmed.
@@ -51,38 +52,38 @@ impl Core {
                 let end = piece.location + u64::from(piece.length);
                 let within = from.wrapping_sub(first) as usize..end.saturating_sub(first) as usize;
                 if let Some(bytes) = page.payload.get(within).filter(|bytes| !bytes.is_empty())
-                    && self.onode(*object)?.is_some()
+                    && volume.index.onode(volume.log, *object)?.is_some()
                 {
                     let suspect = Piece { location: from, length: (end - from) as u32 };
-                    self.move_suspect(*object, *offset + (from - piece.location), suspect, bytes)?;
+                    Self::move_suspect(volume, *object, *offset + (from - piece.location), suspect, bytes)?;
                 }
             }
         }
-        self.move_waiting(&traces.ends)?;
-        self.checkpoint(false)?;
-        self.log.waiting_pages.clear();
-        if self.log.access.is_long() {
-            self.merge_access_times()?;
-            self.checkpoint(false)?;
+        Self::move_waiting(volume, &traces.ends)?;
+        volume.checkpoint()?;
+        volume.log.waiting_pages_mut().clear();
+        if volume.log.access().is_long() {
+            volume.merge_access_times()?;
+            volume.checkpoint()?;
         }
         Ok(())
     }
 
     /// Moves the content of pages that waited to be filled.
-    fn move_waiting(&mut self, ends: &[Placed]) -> Result<()> {
-        let layout = self.log.store.layout;
+    fn move_waiting(volume: &mut Volume<'_>, ends: &[Placed]) -> Result<()> {
+        let layout = volume.log.store.layout;
         for (object, offset, piece) in ends {
             let end = piece.location + u64::from(piece.length);
             let (at, _) = layout.page_of(end.saturating_sub(1));
             let from = piece.location.max(layout.location(at, 0));
             let within = from - layout.location(at, 0);
-            let Some(bytes) = self.log.waiting_pages.bytes(at, within as usize, (end - from) as usize) else {
+            let Some(bytes) = volume.log.waiting_pages().bytes(at, within as usize, (end - from) as usize) else {
                 continue;
             };
             let bytes = bytes.to_vec();
-            if self.onode(*object)?.is_some() {
+            if volume.index.onode(volume.log, *object)?.is_some() {
                 let suspect = Piece { location: from, length: (end - from) as u32 };
-                self.move_suspect(*object, *offset + (from - piece.location), suspect, &bytes)?;
+                Self::move_suspect(volume, *object, *offset + (from - piece.location), suspect, &bytes)?;
             }
         }
         Ok(())
@@ -90,15 +91,18 @@ impl Core {
 
     /// Moves what `object` still has of `piece`. `bytes` are what the piece holds: read once and
     /// never again, because the next read may fail.
-    fn move_suspect(&mut self, object: ObjectId, offset: u64, piece: Piece, bytes: &[u8]) -> Result<()> {
-        for extent in self.extents(object, offset, offset + u64::from(piece.length), usize::MAX)? {
+    fn move_suspect(volume: &mut Volume<'_>, object: ObjectId, offset: u64, piece: Piece, bytes: &[u8]) -> Result<()> {
+        let range = offset..offset + u64::from(piece.length);
+        for extent in volume.index.extents(volume.log, object, range, usize::MAX)? {
             let start = extent.offset.max(offset);
             let end = extent.end().min(offset + u64::from(piece.length));
             let at = extent.piece.location + (start - extent.offset);
             if at == piece.location + (start - offset) {
                 let range = (start - offset) as usize..(end - offset) as usize;
-                let segment = self.log.store.layout.segment_of(at);
-                self.relocate(self.stream_for_moved(segment), object, start, &bytes[range])?;
+                let segment = volume.log.store.layout.segment_of(at);
+                let stream = volume.log.stream_for_moved(segment);
+                let mut mover = volume.checkpoints.mover(volume.index, volume.log);
+                mover.relocate(stream, object, start, &bytes[range])?;
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use crate::log::waiting::WaitingPages;
 use crate::medium::format::{BlobReference, PageKind, PageTrailer};
 use crate::medium::layout::{Layout, SegmentPage};
 use crate::medium::page::{self, PageFault, PageInfo};
-use crate::medium::ring::SavedPages;
+use crate::medium::saved::SavedPages;
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;

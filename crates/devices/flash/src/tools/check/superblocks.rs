@@ -11,6 +11,7 @@ use crate::medium::format::{
 use crate::medium::layout::{Layout, SuperblockBlocks};
 use crate::medium::page::{self, PageFault};
 use crate::medium::ring;
+use crate::medium::saved;
 use crate::space::segments::SegmentTable;
 use alloc::format;
 use alloc::vec;
@@ -111,7 +112,7 @@ pub(crate) fn scan(nand: &mut dyn Nand, context: &mut Context<'_>) -> Vec<Locate
     }
     let uuid = all.iter().max_by_key(|one| one.superblock.generation.get()).map(|one| one.superblock.uuid);
     for (block, page) in unreadable {
-        if uuid.is_some_and(|uuid| ring::is_copy(nand, &uuid, block, page)) {
+        if uuid.is_some_and(|uuid| saved::is_copy(nand, &uuid, block, page)) {
             continue;
         }
         context.report.unreadable_superblocks += 1;

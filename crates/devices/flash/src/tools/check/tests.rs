@@ -28,7 +28,7 @@ fn volume() -> Core {
     let nand = Box::new(SimNand::new(SHAPE, SimOptions::default()).unwrap());
     let mut core = Core::format(nand, None, &FormatOptions::default(), &MountOptions::default()).unwrap();
     for object in 64..84 {
-        core.next_object = object + 1;
+        core.volume().index.counts_mut().next_object = object + 1;
         let mut transaction = Transaction::new();
         transaction.create(ObjectId(object), Hints::default()).write(ObjectId(object), 0, vec![object as u8; 5200]);
         for index in 0..6 {
@@ -48,11 +48,11 @@ fn report(nand: &mut dyn Nand) -> Report {
 /// The findings after `spoil` and a checkpoint.
 fn after(spoil: impl FnOnce(&mut Core)) -> Vec<(Severity, FindingKind)> {
     let mut core = volume();
-    assert_eq!(report(core.log.store.nand()).findings, []);
+    assert_eq!(report(core.volume().log.store.nand()).findings, []);
     spoil(&mut core);
-    core.clean = false;
+    core.volume().checkpoints.set_clean(false);
     core.checkpoint(false).unwrap();
-    kinds(&report(core.log.store.nand()))
+    kinds(&report(core.volume().log.store.nand()))
 }
 
 fn kinds(report: &Report) -> Vec<(Severity, FindingKind)> {
@@ -84,8 +84,8 @@ fn altered(nand: &mut dyn Nand, mut change: impl FnMut(PageAddress, &mut Vec<u8>
 
 /// The findings after the page at `at` was changed without its checksum.
 fn after_damage(core: &mut Core, at: SegmentPage) -> Report {
-    let address = core.log.store.layout.address(at);
-    let mut copy = altered(core.log.store.nand(), |page, data, _| {
+    let address = core.log().store.layout.address(at);
+    let mut copy = altered(core.volume().log.store.nand(), |page, data, _| {
         if page == address {
             data[100] ^= 1;
         }
@@ -96,8 +96,8 @@ fn after_damage(core: &mut Core, at: SegmentPage) -> Report {
 /// The findings after every superblock was changed and sealed again.
 fn after_superblocks(change: impl Fn(&mut Superblock)) -> Vec<(Severity, FindingKind)> {
     let mut core = volume();
-    let layout = core.log.store.layout;
-    let mut copy = altered(core.log.store.nand(), |page, data, spare| {
+    let layout = core.log().store.layout;
+    let mut copy = altered(core.volume().log.store.nand(), |page, data, spare| {
         let block = SHAPE.block_of(page).0;
         let is_superblock = layout.superblocks.all().any(|one| one == block) && data.starts_with(&SUPERBLOCK_MAGIC);
         if !is_superblock {
@@ -121,16 +121,15 @@ fn after_superblocks(change: impl Fn(&mut Superblock)) -> Vec<(Severity, Finding
 }
 
 fn insert(core: &mut Core, key: Key, value: &[u8]) {
-    let (tree, mut source) = core.index();
-    tree.insert(&mut source, key, value).unwrap();
+    core.with_index(|index, log| index.entries_mut().set(log, key, value)).unwrap();
 }
 
 /// A sealed data segment and an object all of whose content lies there.
 fn sealed(core: &mut Core) -> (u32, ObjectId, Extent) {
     for object in (64..84).map(ObjectId) {
-        for extent in core.extents(object, 0, u64::MAX, 100).unwrap() {
-            let segment = core.log.store.layout.segment_of(extent.piece.location);
-            let one = core.log.table.get(segment);
+        for extent in core.with_index(|index, log| index.extents(log, object, 0..u64::MAX, 100)).unwrap() {
+            let segment = core.log().store.layout.segment_of(extent.piece.location);
+            let one = core.log().table.get(segment);
             if one.state == SegmentState::Full && one.summary_page != NO_SUMMARY && one.stream == Stream::Data {
                 return (segment, object, extent);
             }
@@ -142,7 +141,7 @@ fn sealed(core: &mut Core) -> (u32, ObjectId, Extent) {
 #[test]
 fn medium_failed() {
     let mut core = volume();
-    let mut copy = altered(core.log.store.nand(), |_, _, _| ());
+    let mut copy = altered(core.volume().log.store.nand(), |_, _, _| ());
     copy.faults_mut().add(onode_media::Fault {
         operation: onode_media::OperationKind::Read,
         nth: 0,
@@ -161,7 +160,7 @@ fn no_superblock() {
 #[test]
 fn superblock_unreadable() {
     let mut core = volume();
-    let mut copy = altered(core.log.store.nand(), |page, data, _| data[9] ^= u8::from(page.0 == 0));
+    let mut copy = altered(core.volume().log.store.nand(), |page, data, _| data[9] ^= u8::from(page.0 == 0));
     assert_eq!(kinds(&report(&mut copy)), [(Severity::Warning, FindingKind::SuperblockUnreadable)]);
 }
 
@@ -172,7 +171,13 @@ fn superblock_malformed() {
 
 #[test]
 fn superblock_order() {
-    assert_eq!(after(|core| core.log.transaction -= 1), error(FindingKind::SuperblockOrder));
+    assert_eq!(
+        after(|core| {
+            let log = core.volume().log;
+            log.set_transaction(log.transaction() - 1);
+        }),
+        error(FindingKind::SuperblockOrder)
+    );
 }
 
 #[test]
@@ -192,15 +197,15 @@ fn geometry_mismatch() {
 #[test]
 fn table_unreadable() {
     let mut core = volume();
-    let (at, _) = core.log.store.layout.page_of(core.log.table.pieces()[0].location.get());
+    let (at, _) = core.log().store.layout.page_of(core.log().table.pieces()[0].location.get());
     assert_eq!(kinds(&after_damage(&mut core, at)), fatal(FindingKind::TableUnreadable));
 }
 
 #[test]
 fn table_malformed() {
     let found = after(|core| {
-        let sequence = core.log.table.next_sequence + 50;
-        core.log.table.update(40, |one| one.sequence = sequence);
+        let sequence = core.log().table.next_sequence + 50;
+        core.volume().log.table.update(40, |one| one.sequence = sequence);
     });
     assert_eq!(found, error(FindingKind::TableMalformed));
 }
@@ -208,8 +213,8 @@ fn table_malformed() {
 #[test]
 fn journal_reservation() {
     let found = after(|core| {
-        let (segment, _) = core.log.next_journal;
-        core.log.table.update(segment, |one| one.stream = Stream::Cold);
+        let (segment, _) = core.volume().log.next_journal();
+        core.volume().log.table.update(segment, |one| one.stream = Stream::Cold);
     });
     assert_eq!(found, error(FindingKind::JournalReservation));
 }
@@ -218,7 +223,7 @@ fn journal_reservation() {
 fn segment_not_in_use() {
     let found = after(|core| {
         let (segment, ..) = sealed(core);
-        core.log.table.update(segment, |one| one.state = SegmentState::Free);
+        core.volume().log.table.update(segment, |one| one.state = SegmentState::Free);
     });
     assert_eq!(found, error(FindingKind::SegmentNotInUse));
 }
@@ -227,7 +232,7 @@ fn segment_not_in_use() {
 fn stream_wrong() {
     let found = after(|core| {
         let (segment, ..) = sealed(core);
-        core.log.table.update(segment, |one| one.stream = Stream::Index);
+        core.volume().log.table.update(segment, |one| one.stream = Stream::Index);
     });
     assert_eq!(found, error(FindingKind::StreamWrong));
 }
@@ -236,7 +241,7 @@ fn stream_wrong() {
 fn live_bytes_wrong() {
     let found = after(|core| {
         let (segment, ..) = sealed(core);
-        core.log.table.update(segment, |one| one.live_bytes -= 1);
+        core.volume().log.table.update(segment, |one| one.live_bytes -= 1);
     });
     assert_eq!(found, error(FindingKind::LiveBytesWrong));
 }
@@ -246,13 +251,13 @@ fn graft(core: &mut Core, leaves: &[(Key, Vec<u8>)]) {
     let mut root = Node::new(1);
     for (key, bytes) in leaves {
         let owner = Owner::Node { key: *key, level: 0 };
-        let reference = core.log.write_blob(bytes, owner).unwrap();
+        let reference = core.volume().log.write_blob(bytes, owner).unwrap();
         root.insert(*key, Child::Clean(reference).encode().as_bytes());
     }
     let key = root.first_key().unwrap();
-    let reference = core.log.write_blob(&root.encode(), Owner::Node { key, level: 1 }).unwrap();
-    let old = Tree::open(core.node_bytes, reference, 1);
-    core.tree = old;
+    let reference = core.volume().log.write_blob(&root.encode(), Owner::Node { key, level: 1 }).unwrap();
+    let old = Tree::open(core.index().entries().limits().node_bytes, reference, 1);
+    core.volume().index.entries_mut().replace_tree(old);
 }
 
 fn leaf(objects: core::ops::Range<u64>) -> Vec<u8> {
@@ -268,7 +273,7 @@ fn after_graft(leaves: &[(Key, Vec<u8>)]) -> Vec<(Severity, FindingKind)> {
     let mut core = volume();
     graft(&mut core, leaves);
     core.checkpoint(false).unwrap();
-    let mut found = kinds(&report(core.log.store.nand()));
+    let mut found = kinds(&report(core.volume().log.store.nand()));
     let stale = [FindingKind::LiveBytesWrong, FindingKind::ObjectCountWrong, FindingKind::ExtentCountWrong];
     found.retain(|(_, kind)| !stale.contains(kind));
     found
@@ -277,9 +282,9 @@ fn after_graft(leaves: &[(Key, Vec<u8>)]) -> Vec<(Severity, FindingKind)> {
 #[test]
 fn node_unreadable() {
     let mut core = volume();
-    let (root, level) = core.tree.written_root().unwrap();
+    let (root, level) = core.index().entries().written_root().unwrap();
     assert!(level > 0);
-    let (at, _) = core.log.store.layout.page_of(root.location.get());
+    let (at, _) = core.log().store.layout.page_of(root.location.get());
     let report = after_damage(&mut core, at);
     // The page of the root holds other nodes and table pieces too.
     assert!(
@@ -288,15 +293,16 @@ fn node_unreadable() {
             .all(|(_, kind)| matches!(kind, FindingKind::NodeUnreadable | FindingKind::TableUnreadable))
     );
     let mut leaf_place = None;
-    let (tree, mut source) = core.index();
-    tree.walk(&mut source, &mut |place, node| {
-        if node.level == 0 && leaf_place.is_none() {
-            leaf_place = place;
-        }
-        Ok(())
-    })
-    .unwrap();
-    let (at, _) = core.log.store.layout.page_of(leaf_place.unwrap().location.get());
+    let walked = core.with_index(|index, log| {
+        index.entries_mut().walk(log, &mut |place, node| {
+            if node.level == 0 && leaf_place.is_none() {
+                leaf_place = place;
+            }
+            Ok(())
+        })
+    });
+    walked.unwrap();
+    let (at, _) = core.log().store.layout.page_of(leaf_place.unwrap().location.get());
     let report = after_damage(&mut core, at);
     assert!(!report.findings.is_empty());
     assert!(kinds(&report).iter().all(|&found| found == (Severity::Error, FindingKind::NodeUnreadable)), "{report:?}");
@@ -333,7 +339,7 @@ fn key_unknown() {
     assert_eq!(after(|core| insert(core, key, b"x")), error(FindingKind::KeyUnknown));
     let found = after(|core| {
         insert(core, Key { object: 0, kind: 0, index: 0 }, &Onode::default().encode());
-        core.objects += 1;
+        core.volume().index.counts_mut().objects += 1;
     });
     assert_eq!(found, error(FindingKind::KeyUnknown));
 }
@@ -355,8 +361,8 @@ fn onode_malformed() {
 #[test]
 fn id_too_high() {
     let found = after(|core| {
-        insert(core, Key::onode(ObjectId(core.next_object)), &Onode::default().encode());
-        core.objects += 1;
+        insert(core, Key::onode(ObjectId(core.index().counts().next_object)), &Onode::default().encode());
+        core.volume().index.counts_mut().objects += 1;
     });
     assert_eq!(found, error(FindingKind::IdTooHigh));
 }
@@ -371,7 +377,7 @@ fn attribute_oversized() {
 fn extent_malformed() {
     let found = after(|core| {
         insert(core, Key::extent(FIRST, 1 << 40), b"\x00\x00");
-        core.extents += 1;
+        core.volume().index.counts_mut().extents += 1;
     });
     assert_eq!(found, error(FindingKind::ExtentMalformed));
 }
@@ -379,14 +385,14 @@ fn extent_malformed() {
 /// Changes the first extent of an object and gives it a size and allocated bytes that fit.
 fn move_extent(core: &mut Core, offset: u64, length: u32, size: u64) {
     let (_, object, extent) = sealed(core);
-    let (tree, mut source) = core.index();
-    tree.remove(&mut source, &Key::extent(object, extent.offset)).unwrap();
+    core.with_index(|index, log| index.entries_mut().remove(log, &Key::extent(object, extent.offset))).unwrap();
     let piece = Piece { length, ..extent.piece };
     insert(core, Key::extent(object, offset), &Extent::encode(piece));
-    let onode = core.onode(object).unwrap().unwrap();
+    let onode = core.with_index(|index, log| index.onode(log, object)).unwrap().unwrap();
     let gone = extent.piece.length - length;
-    core.set_onode(object, &Onode { size, allocated: onode.allocated - u64::from(gone), ..onode }).unwrap();
-    core.log.release(extent.piece.location, u64::from(gone));
+    let moved = Onode { size, allocated: onode.allocated - u64::from(gone), ..onode };
+    core.with_index(|index, log| index.set_onode(log, object, &moved)).unwrap();
+    core.volume().log.release(extent.piece.location, u64::from(gone));
 }
 
 #[test]
@@ -399,7 +405,7 @@ fn extent_overlap() {
         insert(core, Key::extent(object, extent.offset), &Extent::encode(Piece { length: half, ..extent.piece }));
         let early = extent.offset + u64::from(half) - 1;
         insert(core, Key::extent(object, early), &Extent::encode(piece));
-        core.extents += 1;
+        core.volume().index.counts_mut().extents += 1;
     });
     // Such an extent is not where the summary has it, either.
     assert_eq!(found, [error(FindingKind::ExtentOverlap), error(FindingKind::SummaryIncomplete)].concat());
@@ -408,8 +414,8 @@ fn extent_overlap() {
 #[test]
 fn extent_beyond_size() {
     let found = after(|core| {
-        let onode = core.onode(FIRST).unwrap().unwrap();
-        core.set_onode(FIRST, &Onode { size: 5199, ..onode }).unwrap();
+        let onode = core.with_index(|index, log| index.onode(log, FIRST)).unwrap().unwrap();
+        core.with_index(|index, log| index.set_onode(log, FIRST, &Onode { size: 5199, ..onode })).unwrap();
     });
     assert_eq!(found, error(FindingKind::ExtentBeyondSize));
 }
@@ -417,8 +423,8 @@ fn extent_beyond_size() {
 #[test]
 fn allocated_wrong() {
     let found = after(|core| {
-        let onode = core.onode(FIRST).unwrap().unwrap();
-        core.set_onode(FIRST, &Onode { allocated: 5, ..onode }).unwrap();
+        let onode = core.with_index(|index, log| index.onode(log, FIRST)).unwrap().unwrap();
+        core.with_index(|index, log| index.set_onode(log, FIRST, &Onode { allocated: 5, ..onode })).unwrap();
     });
     assert_eq!(found, error(FindingKind::AllocatedWrong));
 }
@@ -428,14 +434,15 @@ fn place_shared() {
     let found = after(|core| {
         let (_, object, extent) = sealed(core);
         let other = ObjectId(if object == FIRST { 65 } else { 64 });
-        let onode = core.onode(other).unwrap().unwrap();
-        core.link(other, 1 << 20, &[extent.piece], false).unwrap();
+        let onode = core.with_index(|index, log| index.onode(log, other)).unwrap().unwrap();
+        core.with_index(|index, log| index.replace(log, other, 1 << 20, &[extent.piece])).unwrap();
         let allocated = onode.allocated + u64::from(extent.piece.length);
-        core.set_onode(other, &Onode { size: 1 << 21, allocated, ..onode }).unwrap();
+        core.with_index(|index, log| index.set_onode(log, other, &Onode { size: 1 << 21, allocated, ..onode }))
+            .unwrap();
         // Twice as many bytes may be more than the segment has.
-        let segment = core.log.store.layout.segment_of(extent.piece.location);
-        let most = core.log.store.layout.segment_bytes() as u32;
-        core.log.table.update(segment, |one| one.live_bytes = one.live_bytes.min(most));
+        let segment = core.log().store.layout.segment_of(extent.piece.location);
+        let most = core.log().store.layout.segment_bytes() as u32;
+        core.volume().log.table.update(segment, |one| one.live_bytes = one.live_bytes.min(most));
     });
     assert_eq!(found[0], (Severity::Error, FindingKind::PlaceShared));
     assert!(
@@ -447,7 +454,7 @@ fn place_shared() {
 fn summary_unreadable() {
     let mut core = volume();
     let (segment, ..) = sealed(&mut core);
-    let page = u32::from(core.log.table.get(segment).summary_page);
+    let page = u32::from(core.log().table.get(segment).summary_page);
     let report = after_damage(&mut core, SegmentPage { segment, page });
     assert_eq!(kinds(&report), [(Severity::Warning, FindingKind::SummaryUnreadable)]);
     assert_eq!(report.findings[0].place, Place::Page { segment, page });
@@ -464,14 +471,14 @@ fn summary_incomplete() {
 
 #[test]
 fn counts_wrong() {
-    assert_eq!(after(|core| core.objects += 1), error(FindingKind::ObjectCountWrong));
-    assert_eq!(after(|core| core.extents -= 1), error(FindingKind::ExtentCountWrong));
+    assert_eq!(after(|core| core.volume().index.counts_mut().objects += 1), error(FindingKind::ObjectCountWrong));
+    assert_eq!(after(|core| core.volume().index.counts_mut().extents -= 1), error(FindingKind::ExtentCountWrong));
 }
 
 #[test]
 fn journal_damaged() {
     let mut core = volume();
-    let (first, _) = core.log.journal_position();
+    let (first, _) = core.volume().log.journal_position();
     for _ in 0..3 {
         let mut transaction = Transaction::new();
         transaction.write(FIRST, 0, vec![9; 30]);
@@ -481,7 +488,7 @@ fn journal_damaged() {
     assert_eq!(kinds(&report), error(FindingKind::JournalDamaged));
     assert_eq!(report.journal_end, super::JournalEnd::Damaged);
     // The last page is another matter: a cut leaves exactly that.
-    let (end, _) = core.log.journal_position();
+    let (end, _) = core.volume().log.journal_position();
     let report = after_damage(&mut core, SegmentPage { page: end.page - 1, ..end });
     assert_eq!((kinds(&report), report.journal_end), (Vec::new(), super::JournalEnd::Torn));
 }
@@ -489,16 +496,16 @@ fn journal_damaged() {
 #[test]
 fn journal_record_wrong() {
     let mut core = volume();
-    core.log.append_record(&Record::Commit { transaction: 7, changes: Vec::new() }).unwrap();
-    core.log.program_page(Stream::Journal).unwrap();
-    assert_eq!(kinds(&report(core.log.store.nand())), error(FindingKind::JournalRecordWrong));
+    core.volume().log.append_record(&Record::Commit { transaction: 7, changes: Vec::new() }).unwrap();
+    core.volume().log.program_page(Stream::Journal).unwrap();
+    assert_eq!(kinds(&report(core.volume().log.store.nand())), error(FindingKind::JournalRecordWrong));
 }
 
 #[test]
 fn content_unreadable() {
     let mut core = volume();
     let (_, object, extent) = sealed(&mut core);
-    let layout: Layout = core.log.store.layout;
+    let layout: Layout = core.log().store.layout;
     let (at, within) = layout.page_of(extent.piece.location);
     let report = after_damage(&mut core, at);
     let first = &report.findings[0];

@@ -1,7 +1,6 @@
 //! Counting what the index refers to, and bringing what is noted down in line with it.
 
 use super::Action;
-use crate::core::Core;
 use crate::index::apply::{Extent, Onode};
 use crate::index::tree::{Key, Node, NodeSource, Sighting, Tree};
 use crate::medium::errors::damaged;
@@ -9,6 +8,7 @@ use crate::medium::format::{BlobReference, NOWHERE};
 use crate::medium::layout::Layout;
 use crate::medium::ring::{Found, Ring};
 use crate::space::segments::SegmentState;
+use crate::volume::Volume;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -43,112 +43,112 @@ struct Current {
     allocated: u64,
 }
 
-impl Core {
-    /// Takes up numbering behind `newest`, so that what is written from now on counts more than it.
-    pub(super) fn supersede(&mut self, newest: &Found) {
-        self.ring = Ring::after_mount(newest);
-        let superblock = &newest.superblock;
-        self.log.transaction = self.log.transaction.max(superblock.transaction.get());
-        self.next_object = self.next_object.max(superblock.next_object.get());
-        let next_sequence = &mut self.log.table.next_sequence;
-        *next_sequence = (*next_sequence).max(superblock.next_sequence.get());
-        // The next superblock is that of the repaired volume: what is repaired is not repeated
-        // before.
-        self.log.table.skip_numbers();
-        self.session_begun = true;
-    }
+/// Takes up numbering behind `newest`, so that what is written from now on counts more than it.
+pub(super) fn supersede(volume: &mut Volume<'_>, newest: &Found) {
+    *volume.checkpoints.ring_mut() = Ring::after_mount(newest);
+    let superblock = &newest.superblock;
+    let transaction = volume.log.transaction().max(superblock.transaction.get());
+    volume.log.set_transaction(transaction);
+    let next_object = &mut volume.index.counts_mut().next_object;
+    *next_object = (*next_object).max(superblock.next_object.get());
+    let next_sequence = &mut volume.log.table.next_sequence;
+    *next_sequence = (*next_sequence).max(superblock.next_sequence.get());
+    // The next superblock is that of the repaired volume: what is repaired is not repeated
+    // before.
+    volume.log.table.skip_numbers();
+    volume.checkpoints.note_session_begun();
+}
 
-    /// Counts what the index refers to and corrects what is noted down otherwise. Memory only.
-    pub(super) fn recount(&mut self, drop_damaged: bool, actions: &mut Vec<Action>) -> Result<()> {
-        let mut survey = self.survey(false)?;
-        if !survey.lost.is_empty() || !survey.unsound.is_empty() {
-            if !drop_damaged {
-                let (nodes, entries) = (survey.lost.len(), survey.unsound.len());
-                return Err(damaged(format!("{nodes} tree nodes and {entries} entries would have to be dropped")));
-            }
-            let rebuilt = self.survey(true)?;
-            for (from, until) in rebuilt.lost {
-                let until = until.map(|until| ObjectId(until.object));
-                actions.push(Action::NodeDropped { from: ObjectId(from.object), until });
-            }
-            for (object, what) in rebuilt.unsound {
-                actions.push(Action::EntryDropped { object, what });
-            }
-            self.tree = rebuilt.kept.unwrap_or_else(|| Tree::new(self.node_bytes));
-            self.nodes.clear();
-            survey = self.survey(false)?;
+/// Counts what the index refers to and corrects what is noted down otherwise. Memory only.
+pub(super) fn recount(volume: &mut Volume<'_>, drop_damaged: bool, actions: &mut Vec<Action>) -> Result<()> {
+    let mut found = survey(volume, false)?;
+    if !found.lost.is_empty() || !found.unsound.is_empty() {
+        if !drop_damaged {
+            let (nodes, entries) = (found.lost.len(), found.unsound.len());
+            return Err(damaged(format!("{nodes} tree nodes and {entries} entries would have to be dropped")));
         }
-        self.correct(&survey, actions)
+        let rebuilt = survey(volume, true)?;
+        for (from, until) in rebuilt.lost {
+            let until = until.map(|until| ObjectId(until.object));
+            actions.push(Action::NodeDropped { from: ObjectId(from.object), until });
+        }
+        for (object, what) in rebuilt.unsound {
+            actions.push(Action::EntryDropped { object, what });
+        }
+        let tree = rebuilt.kept.unwrap_or_else(|| Tree::new(volume.index.entries().limits().node_bytes));
+        volume.index.entries_mut().replace_tree(tree);
+        found = survey(volume, false)?;
     }
+    correct(volume, &found, actions)
+}
 
-    fn correct(&mut self, survey: &Survey, actions: &mut Vec<Action>) -> Result<()> {
-        for (segment, &counted) in (0u32..).zip(&survey.live) {
-            let one = *self.log.table.get(segment);
-            let in_use = matches!(one.state, SegmentState::Open | SegmentState::Full | SegmentState::Failing);
-            if counted > 0 && !in_use {
-                actions.push(Action::SegmentState { segment, from: one.state.name() });
-            }
-            let from = u64::from(one.live_bytes);
-            if from != counted {
-                actions.push(Action::LiveBytes { segment, from, to: counted });
-            }
-            if from != counted || (counted > 0 && !in_use) {
-                let counted = u32::try_from(counted);
-                self.log.table.set_live(segment, counted.map_err(|_| damaged("a place is used many times over"))?);
-            }
+fn correct(volume: &mut Volume<'_>, survey: &Survey, actions: &mut Vec<Action>) -> Result<()> {
+    for (segment, &counted) in (0u32..).zip(&survey.live) {
+        let one = *volume.log.table.get(segment);
+        let in_use = matches!(one.state, SegmentState::Open | SegmentState::Full | SegmentState::Failing);
+        if counted > 0 && !in_use {
+            actions.push(Action::SegmentState { segment, from: one.state.name() });
         }
-        for &(object, onode, to) in &survey.allocated {
-            actions.push(Action::Allocated { object, from: onode.allocated, to });
-            self.set_onode(object, &Onode { allocated: to, ..onode })?;
+        let from = u64::from(one.live_bytes);
+        if from != counted {
+            actions.push(Action::LiveBytes { segment, from, to: counted });
         }
-        if self.objects != survey.objects {
-            actions.push(Action::ObjectCount { from: self.objects, to: survey.objects });
-            self.objects = survey.objects;
+        if from != counted || (counted > 0 && !in_use) {
+            let counted = u32::try_from(counted);
+            volume.log.table.set_live(segment, counted.map_err(|_| damaged("a place is used many times over"))?);
         }
-        if self.extents != survey.extents {
-            actions.push(Action::ExtentCount { from: self.extents, to: survey.extents });
-            self.extents = survey.extents;
-        }
-        Ok(())
     }
+    for &(object, onode, to) in &survey.allocated {
+        actions.push(Action::Allocated { object, from: onode.allocated, to });
+        volume.index.set_onode(volume.log, object, &Onode { allocated: to, ..onode })?;
+    }
+    let counts = volume.index.counts_mut();
+    if counts.objects != survey.objects {
+        actions.push(Action::ObjectCount { from: counts.objects, to: survey.objects });
+        counts.objects = survey.objects;
+    }
+    if counts.extents != survey.extents {
+        actions.push(Action::ExtentCount { from: counts.extents, to: survey.extents });
+        counts.extents = survey.extents;
+    }
+    Ok(())
+}
 
-    fn survey(&mut self, keep: bool) -> Result<Survey> {
-        let layout = self.log.store.layout;
-        let mut survey = Survey {
-            layout,
-            next_object: self.next_object,
-            live: vec![0; layout.segments as usize],
-            objects: 0,
-            extents: 0,
-            allocated: Vec::new(),
-            lost: Vec::new(),
-            unsound: Vec::new(),
-            kept: keep.then(|| Tree::new(self.node_bytes)),
-            current: Current::default(),
-        };
-        for piece in self.log.table.pieces() {
-            if piece.location.get() != NOWHERE {
-                survey.hold(piece.location.get(), u64::from(piece.length.get()));
-            }
+fn survey(volume: &mut Volume<'_>, keep: bool) -> Result<Survey> {
+    let layout = volume.log.store.layout;
+    let mut survey = Survey {
+        layout,
+        next_object: volume.index.counts().next_object,
+        live: vec![0; layout.segments as usize],
+        objects: 0,
+        extents: 0,
+        allocated: Vec::new(),
+        lost: Vec::new(),
+        unsound: Vec::new(),
+        kept: keep.then(|| Tree::new(volume.index.entries().limits().node_bytes)),
+        current: Current::default(),
+    };
+    for piece in volume.log.table.pieces() {
+        if piece.location.get() != NOWHERE {
+            survey.hold(piece.location.get(), u64::from(piece.length.get()));
         }
-        let (tree, mut source) = self.index();
-        tree.survey(&mut source, &mut |sighting| {
-            match sighting {
-                Sighting::Lost { from, until, .. } => survey.lost.push((from, until)),
-                Sighting::Node(place, node) => {
-                    if let Some(place) = place {
-                        survey.hold(place.location.get(), u64::from(place.length.get()));
-                    }
-                    for index in 0..if node.level == 0 { node.len() } else { 0 } {
-                        survey.entry(&node.key(index), node.value(index))?;
-                    }
+    }
+    volume.index.entries_mut().survey(volume.log, &mut |sighting| {
+        match sighting {
+            Sighting::Lost { from, until, .. } => survey.lost.push((from, until)),
+            Sighting::Node(place, node) => {
+                if let Some(place) = place {
+                    survey.hold(place.location.get(), u64::from(place.length.get()));
+                }
+                for index in 0..if node.level == 0 { node.len() } else { 0 } {
+                    survey.entry(&node.key(index), node.value(index))?;
                 }
             }
-            Ok(())
-        })?;
-        survey.end_object();
-        Ok(survey)
-    }
+        }
+        Ok(())
+    })?;
+    survey.end_object();
+    Ok(survey)
 }
 
 impl Survey {

@@ -65,7 +65,7 @@ fn volume() -> (Chip, Core) {
     let mut core =
         Core::format(Box::new(chip.clone()), None, &FormatOptions::default(), &MountOptions::default()).unwrap();
     for object in 64..124 {
-        core.next_object = object + 1;
+        core.volume().index.counts_mut().next_object = object + 1;
         let mut transaction = Transaction::new();
         transaction.create(ObjectId(object), Hints::default()).write(ObjectId(object), 0, vec![object as u8; 1700]);
         for index in 0..3 {
@@ -79,11 +79,11 @@ fn volume() -> (Chip, Core) {
 }
 
 fn contents_of(core: &mut Core) -> Vec<ObjectId> {
-    let objects = core.list(ObjectId(0), 1000).unwrap();
+    let objects = core.with_index(|index, log| index.list(log, ObjectId(0), 1000)).unwrap();
     for &object in &objects {
         let mut bytes = vec![0; 1700];
-        let plan = core.plan_read(object, 0, &mut bytes).unwrap();
-        assert_eq!(plan.carry_out(&mut core.log.store.reader(IoTag::Check), &mut bytes).unwrap(), 1700);
+        let plan = core.with_index(|index, log| index.plan_read(log, object, 0, &mut bytes)).unwrap();
+        assert_eq!(plan.carry_out(&mut core.volume().log.store.reader(IoTag::Check), &mut bytes).unwrap(), 1700);
         assert!(bytes.iter().all(|&byte| byte == object.0 as u8));
     }
     objects
@@ -115,14 +115,15 @@ fn a_crash_without_damage_is_recovered() {
 #[test]
 fn wrong_figures_are_counted_anew() {
     let (mut chip, mut core) = volume();
-    let used: Vec<u32> = core.log.table.iter().filter(|(_, one)| one.live_bytes > 1000).map(|(n, _)| n).collect();
-    let live = u64::from(core.log.table.get(used[0]).live_bytes);
-    core.log.table.update(used[0], |one| one.live_bytes -= 7);
-    core.objects += 2;
-    core.extents += 3;
-    let onode = core.onode(ObjectId(80)).unwrap().unwrap();
-    core.set_onode(ObjectId(80), &Onode { allocated: 3, ..onode }).unwrap();
-    core.clean = false;
+    let used: Vec<u32> =
+        core.volume().log.table.iter().filter(|(_, one)| one.live_bytes > 1000).map(|(n, _)| n).collect();
+    let live = u64::from(core.log().table.get(used[0]).live_bytes);
+    core.volume().log.table.update(used[0], |one| one.live_bytes -= 7);
+    core.volume().index.counts_mut().objects += 2;
+    core.volume().index.counts_mut().extents += 3;
+    let onode = core.with_index(|index, log| index.onode(log, ObjectId(80))).unwrap().unwrap();
+    core.with_index(|index, log| index.set_onode(log, ObjectId(80), &Onode { allocated: 3, ..onode })).unwrap();
+    core.volume().checkpoints.set_clean(false);
     core.close().unwrap();
     let found = chip.check().findings.len();
     let actions = repair(chip.clone(), &CAREFUL).unwrap().actions;
@@ -139,9 +140,9 @@ fn wrong_figures_are_counted_anew() {
 fn a_segment_in_use_is_not_handed_out() {
     let (mut chip, mut core) = volume();
     let full = crate::space::segments::SegmentState::Full;
-    let (used, _) = core.log.table.iter().find(|(_, one)| one.state == full && one.live_bytes > 0).unwrap();
-    core.log.table.update(used, |one| one.state = crate::space::segments::SegmentState::Free);
-    core.clean = false;
+    let (used, _) = core.volume().log.table.iter().find(|(_, one)| one.state == full && one.live_bytes > 0).unwrap();
+    core.volume().log.table.update(used, |one| one.state = crate::space::segments::SegmentState::Free);
+    core.volume().checkpoints.set_clean(false);
     core.close().unwrap();
     assert!(!chip.check().is_sound());
     let actions = repair(chip.clone(), &CAREFUL).unwrap().actions;
@@ -153,7 +154,7 @@ fn a_segment_in_use_is_not_handed_out() {
 /// Removes six objects, one commit and one journal page each; `filler` attribute bytes go with
 /// each. Returns the third of those pages.
 fn six_removals(chip: &Chip, core: &mut Core, filler: usize) -> onode_media::PageAddress {
-    let (at, _) = core.log.journal_position();
+    let (at, _) = core.volume().log.journal_position();
     for object in 64..70 {
         let mut transaction = Transaction::new();
         transaction.remove(ObjectId(object));
@@ -164,7 +165,7 @@ fn six_removals(chip: &Chip, core: &mut Core, filler: usize) -> onode_media::Pag
         core.commit(transaction, Durability::Durable).unwrap();
     }
     assert!(chip.unreadable.is_empty());
-    core.log.store.layout.address(SegmentPage { page: at.page + 2, ..at })
+    core.log().store.layout.address(SegmentPage { page: at.page + 2, ..at })
 }
 
 #[test]
@@ -180,7 +181,7 @@ fn the_sound_part_of_a_damaged_journal_is_kept() {
     }
     let consent = MountOptions { accept_loss: true, ..MountOptions::default() };
     let consented = Core::mount(Box::new(chip.clone()), &consent).unwrap();
-    assert!(consented.log.store.read_only().is_some());
+    assert!(consented.log().store.read_only().is_some());
     drop(consented);
     let actions = repair(chip.clone(), &CAREFUL).unwrap().actions;
     assert!(matches!(actions[..], [Action::JournalCut { .. }]), "{actions:?}");
@@ -195,7 +196,7 @@ fn a_lost_journal_page_that_a_later_one_repeats_costs_nothing() {
     chip.unreadable.push(lost);
     assert!(!chip.check().is_sound());
     let mut core = chip.mount(false);
-    assert!(core.log.store.read_only().is_none());
+    assert!(core.volume().log.store.read_only().is_none());
     assert_eq!(contents_of(&mut core).len(), 54);
     core.close().unwrap();
     assert_eq!(chip.check().findings, []);
@@ -206,9 +207,9 @@ fn damaged_content_becomes_a_hole_when_asked_for() {
     let (mut chip, mut core) = volume();
     let objects = contents_of(&mut core);
     core.close().unwrap();
-    let layout = core.log.store.layout;
+    let layout = core.log().store.layout;
     for object in objects.iter().take(3) {
-        let extent = core.extents(*object, 0, u64::MAX, 1).unwrap()[0];
+        let extent = core.with_index(|index, log| index.extents(log, *object, 0..u64::MAX, 1)).unwrap()[0];
         chip.unreadable.push(layout.address(layout.page_of(extent.piece.location).0));
     }
     assert!(!chip.check().is_sound());
@@ -218,29 +219,31 @@ fn damaged_content_becomes_a_hole_when_asked_for() {
     assert!(!actions.is_empty() && actions.iter().all(|one| one.is_loss() && one.object().is_some()), "{actions:?}");
     assert_eq!(chip.check().findings, []);
     assert_eq!(repair(chip.clone(), &DROP).unwrap().actions, [], "a second one finds nothing to do");
-    assert_eq!(chip.mount(false).list(ObjectId(0), 1000).unwrap(), objects, "no object is gone");
+    let mut core = chip.mount(false);
+    assert_eq!(core.with_index(|index, log| index.list(log, ObjectId(0), 1000)).unwrap(), objects, "no object is gone");
 }
 
 #[test]
 fn lost_nodes_are_dropped_only_when_asked_for() {
     let (mut chip, mut core) = volume();
-    let (root, level) = core.tree.written_root().unwrap();
+    let (root, level) = core.index().entries().written_root().unwrap();
     assert!(level > 0);
-    let layout = core.log.store.layout;
+    let layout = core.log().store.layout;
     let page_of = |location: u64| layout.page_of(location).0;
     let (mut leaves, mut others) = (Vec::new(), vec![page_of(root.location.get())]);
-    others.extend(core.log.table.pieces().iter().map(|piece| page_of(piece.location.get())));
-    let (tree, mut source) = core.index();
-    tree.walk(&mut source, &mut |place, node| {
-        let at = page_of(place.unwrap().location.get());
-        if node.level == 0 {
-            leaves.push(at)
-        } else {
-            others.push(at)
-        }
-        Ok(())
-    })
-    .unwrap();
+    others.extend(core.log().table.pieces().iter().map(|piece| page_of(piece.location.get())));
+    let walked = core.with_index(|index, log| {
+        index.entries_mut().walk(log, &mut |place, node| {
+            let at = page_of(place.unwrap().location.get());
+            if node.level == 0 {
+                leaves.push(at)
+            } else {
+                others.push(at)
+            }
+            Ok(())
+        })
+    });
+    walked.unwrap();
     leaves.retain(|leaf| !others.contains(leaf));
     core.close().unwrap();
     let at = leaves[1];
@@ -253,9 +256,9 @@ fn lost_nodes_are_dropped_only_when_asked_for() {
     assert!(actions.iter().any(|action| matches!(action, Action::NodeDropped { .. })), "{actions:?}");
     assert_eq!(chip.check().findings, []);
     let mut core = chip.mount(false);
-    let left = core.list(ObjectId(0), 1000).unwrap();
+    let left = core.with_index(|index, log| index.list(log, ObjectId(0), 1000)).unwrap();
     assert!(left.len() > 30 && left.len() < 60, "{} objects are left", left.len());
-    assert!(core.onode(ObjectId(123)).unwrap().is_some());
+    assert!(core.with_index(|index, log| index.onode(log, ObjectId(123))).unwrap().is_some());
     let mut transaction = Transaction::new();
     transaction.write(ObjectId(123), 0, vec![5; 4000]);
     core.commit(transaction, Durability::Durable).unwrap();
@@ -265,13 +268,13 @@ fn lost_nodes_are_dropped_only_when_asked_for() {
 #[test]
 fn an_older_checkpoint_is_taken_only_when_asked_for() {
     let (mut chip, mut core) = volume();
-    let earlier = core.log.table.pieces().to_vec();
+    let earlier = core.log().table.pieces().to_vec();
     let mut transaction = Transaction::new();
     transaction.remove(ObjectId(70));
     core.commit(transaction, Durability::Durable).unwrap();
     core.checkpoint(false).unwrap();
-    let layout = core.log.store.layout;
-    for piece in core.log.table.pieces().iter().filter(|piece| !earlier.contains(piece)) {
+    let layout = core.log().store.layout;
+    for piece in core.log().table.pieces().iter().filter(|piece| !earlier.contains(piece)) {
         chip.unreadable.push(layout.address(layout.page_of(piece.location.get()).0));
     }
     drop(core);

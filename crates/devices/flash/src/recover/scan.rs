@@ -1,11 +1,13 @@
-//! Gathering: the records behind a checkpoint from a few pages, with the help of echoes.
+//! Scanning the journal backward: the records behind a checkpoint from a few pages, with the help
+//! of echoes.
 //!
 //! The journal is programmed in order, so its last page is found by bisection; from the last page
 //! of each segment the way leads backward, past the pages that an echo repeats. What is found this
 //! way goes through the same replay as pages read one by one. Whatever does not fit ends the
-//! gathering without a result, and the replay reads every page.
+//! scan without a result, and the replay reads every page.
 
-use crate::core::Core;
+use crate::commit::checkpoint::CheckpointState;
+use crate::log::Log;
 use crate::log::echo;
 use crate::log::record::{Record, first_record};
 use crate::medium::format::PageKind;
@@ -18,8 +20,8 @@ use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::Result;
 
-/// What was gathered of one page of a journal segment.
-pub enum Gathered {
+/// What was scanned of one page of a journal segment.
+pub enum Scanned {
     /// Its records, repeated by a later page or read.
     Records(Vec<u8>),
     /// The last page of the journal itself.
@@ -30,8 +32,8 @@ pub enum Gathered {
     Nothing,
 }
 
-/// What was gathered, by place.
-pub type Gathering = BTreeMap<SegmentPage, Gathered>;
+/// What was scanned, by place.
+pub type Scan = BTreeMap<SegmentPage, Scanned>;
 
 /// A journal segment: its number, sequence number and the first page to be replayed.
 #[derive(Clone, Copy)]
@@ -46,31 +48,31 @@ type Examined = core::result::Result<VerifiedPage, PageFault>;
 /// Something does not fit: the journal has to be read page by page.
 struct Odd;
 
-/// A gathering in progress.
-struct Gatherer<'a> {
-    core: &'a mut Core,
+/// A scan in progress.
+struct Scanner<'a> {
+    log: &'a mut Log,
+    /// Where the journal begins.
+    start: &'a CheckpointState,
     /// Pages looked at while searching; some are needed again. Those of the way back are not: they
     /// may be many.
     seen: BTreeMap<SegmentPage, Examined>,
-    gathering: Gathering,
+    scan: Scan,
 }
 
-impl Core {
-    /// Gathers the journal behind the newest checkpoint; empty if that does not work.
-    pub fn gather(&mut self) -> Result<Gathering> {
-        let mut gatherer = Gatherer { core: self, seen: BTreeMap::new(), gathering: Gathering::new() };
-        if gatherer.run()?.is_err() {
-            gatherer.gathering.clear();
-        }
-        let Gatherer { seen, mut gathering, .. } = gatherer;
-        // What was seen to be erased need not be read again, above all the page after the last.
-        let erased = seen.into_iter().filter(|(_, found)| found.as_ref().err() == Some(&PageFault::Erased));
-        gathering.extend(erased.map(|(at, _)| (at, Gathered::Nothing)));
-        Ok(gathering)
+/// Scans the journal behind the checkpoint `start`; empty if that does not work.
+pub fn scan_journal(log: &mut Log, start: &CheckpointState) -> Result<Scan> {
+    let mut scanner = Scanner { log, start, seen: BTreeMap::new(), scan: Scan::new() };
+    if scanner.run()?.is_err() {
+        scanner.scan.clear();
     }
+    let Scanner { seen, mut scan, .. } = scanner;
+    // What was seen to be erased need not be read again, above all the page after the last.
+    let erased = seen.into_iter().filter(|(_, found)| found.as_ref().err() == Some(&PageFault::Erased));
+    scan.extend(erased.map(|(at, _)| (at, Scanned::Nothing)));
+    Ok(scan)
 }
 
-impl Gatherer<'_> {
+impl Scanner<'_> {
     fn run(&mut self) -> Result<core::result::Result<(), Odd>> {
         let Ok(parts) = self.parts()? else { return Ok(Err(Odd)) };
         let count = parts.len();
@@ -84,7 +86,7 @@ impl Gatherer<'_> {
 
     /// The segments that the journal went through, along the chain.
     fn parts(&mut self) -> Result<core::result::Result<Vec<Part>, Odd>> {
-        let start = &self.core.checkpoint_state;
+        let start = self.start;
         let mut part =
             Part { segment: start.journal_segment, sequence: start.journal_sequence, first: start.journal_page };
         let mut next = start.journal_next;
@@ -98,7 +100,7 @@ impl Gatherer<'_> {
         }
         loop {
             parts.push(part);
-            if next.1 <= part.sequence || next.0 >= self.core.log.store.layout.segments {
+            if next.1 <= part.sequence || next.0 >= self.log.store.layout.segments {
                 return Ok(Ok(parts));
             }
             part = Part { segment: next.0, sequence: next.1, first: 0 };
@@ -121,7 +123,7 @@ impl Gatherer<'_> {
         })
     }
 
-    /// Gathers the pages of one segment, the last one first.
+    /// Scans the pages of one segment, the last one first.
     fn part(&mut self, part: Part, is_last: bool) -> Result<core::result::Result<(), Odd>> {
         let (mut after, mut last_wanted) = (self.programmed(part, is_last)?, is_last);
         let end = after;
@@ -139,8 +141,8 @@ impl Gatherer<'_> {
             };
             match found.info.kind {
                 PageKind::Summary if last_wanted == is_last => {
-                    self.gathering.remove(&SegmentPage { page: after, ..at });
-                    self.gathering.insert(at, Gathered::Summary);
+                    self.scan.remove(&SegmentPage { page: after, ..at });
+                    self.scan.insert(at, Scanned::Summary);
                 }
                 PageKind::Journal => {
                     let Some(mut echoed) = echo::decode(found.echo()) else { return Ok(Err(Odd)) };
@@ -150,14 +152,14 @@ impl Gatherer<'_> {
                     for records in echoed.iter().take((at.page - part.first) as usize) {
                         after -= 1;
                         let before = SegmentPage { page: after - 1, ..at };
-                        self.gathering.insert(before, Gathered::Records(records.to_vec()));
+                        self.scan.insert(before, Scanned::Records(records.to_vec()));
                     }
-                    let gathered = if core::mem::take(&mut last_wanted) {
-                        Gathered::Last(found)
+                    let scanned = if core::mem::take(&mut last_wanted) {
+                        Scanned::Last(found)
                     } else {
-                        Gathered::Records(found.records().to_vec())
+                        Scanned::Records(found.records().to_vec())
                     };
-                    self.gathering.insert(at, gathered);
+                    self.scan.insert(at, scanned);
                 }
                 _ => return Ok(Err(Odd)),
             }
@@ -168,7 +170,7 @@ impl Gatherer<'_> {
 
     /// The page after the last one of a segment that is not erased.
     fn programmed(&mut self, part: Part, is_last: bool) -> Result<u32> {
-        let pages = self.core.log.store.layout.segment_pages;
+        let pages = self.log.store.layout.segment_pages;
         let (mut low, mut high) = (part.first, pages);
         // A segment that was filled ends with its summary. If the page before it is one of the
         // journal, the summary has the last page alone, and need not be looked at: what names the
@@ -183,7 +185,7 @@ impl Gatherer<'_> {
                     return Ok(if is_erased { summary.page } else { pages });
                 }
                 _ => {
-                    self.gathering.insert(summary, Gathered::Summary);
+                    self.scan.insert(summary, Scanned::Summary);
                     return Ok(summary.page);
                 }
             }
@@ -211,7 +213,7 @@ impl Gatherer<'_> {
     }
 
     fn read(&mut self, part: Part, page: u32) -> Result<Examined> {
-        let store = &mut self.core.log.store;
+        let store = &mut self.log.store;
         let address = store.layout.address(SegmentPage { segment: part.segment, page });
         store.examine(address, Some(part.sequence), IoTag::Recovery)
     }

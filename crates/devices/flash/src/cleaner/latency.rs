@@ -10,12 +10,12 @@ const BUCKETS: usize = 40 * STEPS as usize;
 
 /// Times in microseconds, counted in steps of an eighth of a power of two.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stalls {
+pub struct LatencyHistogram {
     counts: [u32; BUCKETS],
     longest: u64,
 }
 
-impl Default for Stalls {
+impl Default for LatencyHistogram {
     fn default() -> Self {
         Self { counts: [0; BUCKETS], longest: 0 }
     }
@@ -36,7 +36,7 @@ const fn bucket(microseconds: u64) -> usize {
     if bucket < BUCKETS { bucket } else { BUCKETS - 1 }
 }
 
-impl Stalls {
+impl LatencyHistogram {
     /// Counts one commit that waited so long.
     pub fn count(&mut self, nanoseconds: u64) {
         let microseconds = nanoseconds / 1000;
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_near_and_the_longest_is_exact() {
-        let mut stalls = Stalls::default();
+        let mut stalls = LatencyHistogram::default();
         assert_eq!(stalls.percentile(990), 0);
         for time in 1..=1000u64 {
             stalls.count(time * 1000);

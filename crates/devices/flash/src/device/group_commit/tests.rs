@@ -140,7 +140,7 @@ fn made(device: &FlashDevice) -> ObjectId {
 
 /// Waits until so many syncs were asked for.
 fn wait_for_tickets(device: &FlashDevice, count: u64) {
-    while device.core.lock().tickets.0 < count {
+    while device.core.lock().tickets().number() < count {
         thread::yield_now();
     }
 }
@@ -149,7 +149,7 @@ fn wait_for_tickets(device: &FlashDevice, count: u64) {
 /// those got.
 fn one_and_seven(nand: &Gated, device: &FlashDevice) -> Vec<onode_object::Result<()>> {
     let object = made(device);
-    let (tickets, flushes) = (device.core.lock().tickets.0, nand.flushes());
+    let (tickets, flushes) = (device.core.lock().tickets().number(), nand.flushes());
     nand.set(|gate| gate.is_shut = true);
     thread::scope(|scope| {
         let first = scope.spawn(|| device.commit(change(object, 0), Durability::Durable));
@@ -186,12 +186,12 @@ fn all_who_wait_share_one_flush() {
     assert_eq!(nand.flushes(), flushes + 3);
     let gate = nand.gate.0.lock().unwrap();
     assert!(gate.noted.is_sorted(), "{:?}", gate.noted);
-    assert_eq!(gate.noted.last(), Some(&device.core.lock().log.transaction));
+    assert_eq!(gate.noted.last(), Some(&device.core.lock().volume().log.transaction()));
     drop(gate);
     // A mount of what is on the chip now has everything.
     let copy = Gated { gate: Arc::default(), ..nand.clone() };
     let again = FlashDevice::mount(copy, &MountOptions::default()).unwrap();
-    let object = ObjectId(device.core.lock().next_object - 1);
+    let object = ObjectId(device.core.lock().index().counts().next_object - 1);
     let (mut there, mut here) = ([0; 300], [0; 300]);
     assert_eq!(again.read(object, 0, &mut there).unwrap(), device.read(object, 0, &mut here).unwrap());
     assert_eq!(there, here);
@@ -224,7 +224,7 @@ fn what_a_flush_did_not_cover_is_not_noted_as_flushed() {
     thread::scope(|scope| {
         let first = scope.spawn(|| device.commit(change(object, 1), Durability::Durable));
         nand.wait_for_flushes(begun + 1);
-        let covered = device.core.lock().log.transaction;
+        let covered = device.core.lock().volume().log.transaction();
         for byte in 2..12 {
             let mut transaction = Transaction::new();
             transaction.write(object, 0, vec![byte; 1500]);
@@ -234,7 +234,7 @@ fn what_a_flush_did_not_cover_is_not_noted_as_flushed() {
         first.join().unwrap().unwrap();
         assert_eq!(nand.gate.0.lock().unwrap().noted.last(), Some(&covered));
         // Journal pages were programmed since the flush began.
-        assert!(!device.core.lock().log.store.take_flushed());
+        assert!(!device.core.lock().volume().log.store.take_flushed());
     });
 }
 
@@ -258,8 +258,8 @@ fn damage_of_what_a_flush_covered_while_pages_were_programmed_is_told() {
     let nand = gated_disk();
     let device = nand.device();
     let object = made(&device);
-    let next_page = || device.core.lock().log.journal_position().0;
-    let address = |at| device.core.lock().log.store.layout.address(at);
+    let next_page = || device.core.lock().volume().log.journal_position().0;
+    let address = |at| device.core.lock().volume().log.store.layout.address(at);
     let fill = |byte: u8| {
         let before = next_page();
         while next_page() == before {

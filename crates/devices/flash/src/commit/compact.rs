@@ -10,11 +10,11 @@
 //! ([`crate::log::waiting`]): with the record it would be an extent of its own and keep a journal
 //! segment from becoming empty.
 
-use crate::core::Core;
 use crate::index::tree::Key;
 use crate::log::patch::Patch;
 use crate::log::record::{Change, FRAME_HEADER_BYTES, Piece, Record};
 use crate::medium::format::FEATURE_COMPACT_RECORDS;
+use crate::volume::Volume;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_object::{Mutation, Result, Transaction};
@@ -49,9 +49,9 @@ impl Rhythm {
     }
 }
 
-impl Core {
+impl Volume<'_> {
     const fn logs_compactly(&self) -> bool {
-        self.incompatible & FEATURE_COMPACT_RECORDS != 0
+        self.checkpoints.has_feature(FEATURE_COMPACT_RECORDS)
     }
 
     /// What is logged in place of `change`, which has not been applied yet, if that is shorter.
@@ -60,7 +60,7 @@ impl Core {
         if !self.logs_compactly() {
             return Ok(None);
         }
-        let patch = self.entry(&Key::attribute(*object, *key), |old| Patch::between(old, value))?;
+        let patch = self.index.entry(self.log, &Key::attribute(*object, *key), |old| Patch::between(old, value))?;
         Ok(patch.flatten().map(|patch| Change::Patch { object: *object, key: *key, patch }))
     }
 
@@ -77,16 +77,9 @@ impl Core {
         Ok(spare > 0
             && length.is_multiple_of(payload)
             && length <= PAGES_MAX * payload
-            && self.options.small_object_buffer
+            && self.checkpoints.settings().packs
             && self.log.journal_starts_page(spare)
             && self.record_bytes(transaction)? <= spare)
-    }
-
-    /// Whether the tail of a synced write of `length` bytes stays with the rest and waits for its
-    /// page to fill. A long tail is worth its place beside the record: it is not programmed twice.
-    pub const fn tail_may_wait(&self, length: usize) -> bool {
-        let payload = self.log.store.layout.payload_bytes as usize;
-        self.log.copies_waiting && length >= payload && length % payload <= payload / 8
     }
 
     /// About how many bytes the record of `transaction` takes in a page.
@@ -106,7 +99,7 @@ impl Core {
                 }
             });
         }
-        let record = Record::Commit { transaction: self.log.transaction + 1, changes };
+        let record = Record::Commit { transaction: self.log.transaction() + 1, changes };
         Ok(FRAME_HEADER_BYTES + record.encode().len())
     }
 }

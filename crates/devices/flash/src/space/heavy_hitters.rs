@@ -23,11 +23,11 @@ struct Entry {
 /// Bytes of content and attributes that were programmed for objects since the mount, moves of the
 /// cleaner included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Costliest {
+pub struct HeavyHitters {
     entries: Vec<Entry>,
 }
 
-impl Costliest {
+impl HeavyHitters {
     /// `bytes` are programmed for `object`.
     pub fn count(&mut self, object: u64, bytes: u64) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.object == object) {
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn counts_are_exact_while_there_is_room() {
-        let mut costliest = Costliest::default();
+        let mut costliest = HeavyHitters::default();
         for turn in 0..10 {
             for object in 0..32 {
                 costliest.count(object, 100 + object * 10 + turn);
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn what_costs_much_is_found_among_thousands() {
-        let (mut costliest, mut prng) = (Costliest::default(), Prng::new(3));
+        let (mut costliest, mut prng) = (HeavyHitters::default(), Prng::new(3));
         let mut exact = [0_u64; 5000];
         for _ in 0..100_000 {
             // A third of all goes to four objects.

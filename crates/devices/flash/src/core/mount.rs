@@ -1,34 +1,44 @@
-//! Making a volume and mounting one.
+//! Making a volume and mounting one; the memory beside it comes and goes.
+//!
+//! The memory goes when the flash has everything. What comes is filled from the flash, whatever it
+//! held: a memory that was away knows nothing of what was done since.
 
-use crate::cleaner::levelling::Levelling;
-use crate::commit::access::Pending;
-use crate::core::{CheckpointState, Core, Statistics};
+mod beside;
+
+pub use beside::mount_beside;
+
+use super::Core;
+use crate::cleaner::Cleaner;
+use crate::commit::checkpoint::Checkpoints;
+use crate::commit::compact::Rhythm;
+use crate::index::Index;
+use crate::index::apply::{Applied, Counts};
 use crate::index::beside::MemoryOptions;
 use crate::index::bpram::buffer::HeldPage;
-use crate::index::deferred::Deferred;
+use crate::index::bpram::waiting::area_for;
+use crate::index::bpram::{Bpram, MemoryUse};
+use crate::index::entries::{Entries, Limits};
 use crate::index::tree::Tree;
 use crate::log::Log;
-use crate::log::compact::Rhythm;
-use crate::medium::errors::from_media;
+use crate::medium::errors::{damaged, from_media};
 use crate::medium::format::{
     FEATURE_COMPACT_RECORDS, FEATURE_DEFERRED, FEATURE_FAR_SUPERBLOCKS, FEATURE_MEMORY, FEATURE_WAITING_PAGES,
 };
 use crate::medium::layout::{End, Layout, SuperblockBlocks};
-use crate::medium::ring::{self, Ring, SavedPages};
+use crate::medium::ring;
+use crate::medium::saved::SavedPages;
 use crate::medium::store::Store;
 use crate::options::{FormatOptions, MountOptions, Policies};
 use crate::policy::{Chooser, Classifier};
 use crate::recover::replay::Recovery;
-use crate::space::costliest::Costliest;
 use crate::space::segments::choice::Choice;
 use crate::space::segments::{SegmentState, SegmentTable};
-use crate::space::stall::Stalls;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
-use onode_base::evict::Lru;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::{IoTag, Nand, Pmem};
 use onode_object::{Condition, Error, ObjectId, Result, Severity};
@@ -66,12 +76,12 @@ impl Core {
         let tree = Tree::new(layout.node_bytes());
         let mut core = Self::assemble(nand, layout, options.uuid, table, tree, policies, mount);
         if let Some((memory, beside)) = memory {
-            core.incompatible |= FEATURE_MEMORY;
+            core.checkpoints.add_feature(FEATURE_MEMORY);
             let mut bpram = core.blank_memory(memory, beside)?;
             bpram.begin_empty();
-            core.bpram = Some(bpram);
+            core.index.entries_mut().put_memory(bpram);
         }
-        let least = core.least_segments();
+        let least = core.room().least_segments();
         if core.log.table.allocatable() < least {
             let sound = core.log.table.allocatable();
             return Err(Error::new(
@@ -80,12 +90,12 @@ impl Core {
             ));
         }
         core.log.reserve_journal()?;
-        core.clean = false;
-        core.session_begun = true;
+        core.checkpoints.set_clean(false);
+        core.checkpoints.note_session_begun();
         core.checkpoint(true)?;
-        core.write_last_superblock()?;
-        if let Some(why) = &core.memory_lost {
-            return Err(Error::new(ErrorKind::Invalid, why.clone()));
+        core.checkpoints.write_last_superblock(&mut core.index, &mut core.log)?;
+        if let Some(why) = core.checkpoints.memory_lost() {
+            return Err(Error::new(ErrorKind::Invalid, why));
         }
         if mount.read_only {
             core.log.store.latch("the volume is mounted read-only");
@@ -109,21 +119,47 @@ impl Core {
     /// Makes a state that was found durable, unless it is not to be changed.
     pub fn recovered(self, options: &MountOptions) -> Result<Self> {
         let mut core = self;
-        if let Some(why) = core.journal_damage.clone() {
-            core.accept(&format!("{why}; what was done after commit {} is not found", core.log.transaction))?;
+        if let Some(why) = core.recovery.damage().map(String::from) {
+            core.accept(&format!("{why}; what was done after commit {} is not found", core.log.transaction()))?;
             core.log.store.latch(&format!("{why}; the volume is read-only"));
         }
-        if let Some(why) = core.journal_short.clone() {
+        if let Some(why) = core.recovery.short().map(String::from) {
             core.accept(&why)?;
         }
-        if !core.options.read_only && !core.clean && core.log.store.read_only().is_none() {
-            let recovered = core.recover_pending();
+        if !core.options.read_only && !core.checkpoints.is_clean() && core.log.store.read_only().is_none() {
+            let (recovery, mut volume) = core.recovery_parts();
+            let recovered = recovery.finish(&mut volume);
             core.outlive_recovery(recovered)?;
         }
         if options.read_only {
             core.log.store.latch("the volume is mounted read-only");
         }
         Ok(core)
+    }
+
+    /// Goes on without writing if a recovery failed for lack of space or sound blocks: what was
+    /// replayed can still be read.
+    pub fn outlive_recovery(&mut self, recovered: Result<()>) -> Result<()> {
+        match recovered {
+            Err(error)
+                if matches!(
+                    error.kind,
+                    ErrorKind::NoSpace | ErrorKind::HostFull | ErrorKind::Media | ErrorKind::ReadOnly
+                ) =>
+            {
+                self.log.store.latch(&alloc::format!("the volume could not be recovered: {error}"));
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Replays the journal in memory; nothing is written.
+    pub(super) fn replay(&mut self) -> Result<()> {
+        let (recovery, mut volume) = self.recovery_parts();
+        let told = recovery.replay(&mut volume)?;
+        self.events.extend(told);
+        Ok(())
     }
 
     /// Goes on although `lost` is not there, if that was consented to.
@@ -147,13 +183,12 @@ impl Core {
         held: Option<HeldPage>,
     ) -> Result<Self> {
         let mut core = Self::of_superblock(nand, found, options)?;
-        core.held = held;
+        core.recovery = Recovery::new(held);
         core.load_table(found)?;
         if let Some(stored) = found.references.deferred {
-            match core.load_deferred(stored) {
+            match core.index.load_deferred(&mut core.log, stored) {
                 Err(error) if error.kind == ErrorKind::Corrupt => {
-                    core.journal_damage =
-                        Some(format!("what a checkpoint took over of the journal is damaged: {error}"));
+                    core.recovery.note_deferred_damaged(&error);
                 }
                 loaded => loaded?,
             }
@@ -173,33 +208,17 @@ impl Core {
         let mut core = Self::assemble(nand, layout, superblock.uuid, table, tree, policies, options);
         // Segments of an earlier placement may still be there.
         let of_format = FEATURE_COMPACT_RECORDS | FEATURE_WAITING_PAGES | FEATURE_MEMORY | FEATURE_FAR_SUPERBLOCKS;
-        core.incompatible = core.incompatible & !of_format | superblock.incompatible.get() & !FEATURE_DEFERRED;
-        core.log.copies_waiting = core.incompatible & FEATURE_WAITING_PAGES != 0;
-        core.ring = Ring::after_mount(found);
-        core.next_object = superblock.next_object.get();
-        if is_planted(Bug::IdsForgotten) {
-            core.next_object = ObjectId::FIRST_FREE.0;
-        }
-        core.objects = superblock.objects.get();
-        core.extents = superblock.extents.get();
-        core.log.transaction = superblock.transaction.get();
+        let incompatible = policies.features() & !of_format | superblock.incompatible.get() & !FEATURE_DEFERRED;
+        core.checkpoints.resume(found, incompatible);
+        core.log.let_pages_wait(core.checkpoints.has_feature(FEATURE_WAITING_PAGES));
+        let next_object =
+            if is_planted(Bug::IdsForgotten) { ObjectId::FIRST_FREE.0 } else { superblock.next_object.get() };
+        let (objects, extents) = (superblock.objects.get(), superblock.extents.get());
+        *core.index.counts_mut() = Counts { next_object, objects, extents };
+        core.log.set_transaction(superblock.transaction.get());
         core.log.table.next_sequence = superblock.next_sequence.get();
-        core.log.next_journal = (superblock.journal_segment.get(), superblock.journal_sequence.get());
+        core.log.set_next_journal(superblock.journal_segment.get(), superblock.journal_sequence.get());
         core.log.store.set_saved(SavedPages::of(superblock, &found.references));
-        core.checkpoint_state = CheckpointState {
-            root: (superblock.root, level),
-            clean: superblock.clean == 1,
-            journal_segment: superblock.journal_segment.get(),
-            journal_page: superblock.journal_page.get(),
-            journal_sequence: superblock.journal_sequence.get(),
-            journal_next: (superblock.journal_next_segment.get(), superblock.journal_next_sequence.get()),
-            next_sequence: superblock.next_sequence.get(),
-            next_object: superblock.next_object.get(),
-            transaction: superblock.transaction.get(),
-            objects: superblock.objects.get(),
-            extents: superblock.extents.get(),
-            references: found.references.clone(),
-        };
         Ok(core)
     }
 
@@ -247,52 +266,128 @@ impl Core {
         // On small media more of it: names that are spread change a node each, and a checkpoint
         // after every few of them writes inner nodes and segment table again.
         let by_size = (bytes / 512).clamp(16 << 10, 1 << 20).max((bytes / 128).min(256 << 10)) as usize;
+        let limits = Limits {
+            node_bytes: layout.node_bytes(),
+            dirty_bytes: options.dirty_node_bytes.unwrap_or(by_size),
+            cache_bytes: options.node_cache_bytes,
+        };
+        let placement = Classifier::new(policies.placement(), layout.segments);
+        let incompatible = policies.features() | FEATURE_COMPACT_RECORDS | waiting | far;
+        let checkpoints = Checkpoints::new(uuid, policies, incompatible, options, layout.geometry.pages());
         let mut core = Self {
-            log: Log::new(store, table, options.write_buffer_bytes),
-            tree,
-            bpram: None,
-            memory_lost: None,
+            log: Log::new(store, table, placement, options.write_buffer_bytes),
+            index: Index::new(Applied::new(Entries::new(tree, limits), options.extents), options.read_only),
             finder: None,
-            spills: false,
-            buffers: false,
-            held: None,
-            held_fits: false,
             events: Vec::new(),
             unconfirmed: false,
-            nodes: Lru::new(options.node_cache_bytes),
-            ring: Ring::fresh(),
-            uuid,
             options: *options,
-            policies,
-            placement: Classifier::new(policies.placement(), layout.segments),
-            victim: Chooser::new(policies.victim(), layout.segment_bytes() as u32),
-            incompatible: policies.features() | FEATURE_COMPACT_RECORDS | waiting | far,
-            node_bytes: layout.node_bytes(),
-            dirty_limit: options.dirty_node_bytes.unwrap_or(by_size),
-            checkpoint_pages: options.checkpoint_pages.unwrap_or((layout.geometry.pages() / 128).clamp(16, 512) as u32),
-            next_object: ObjectId::FIRST_FREE.0,
-            objects: 0,
-            extents: 0,
-            pending_access: Pending::new(),
-            checkpoint_state: CheckpointState::default(),
-            clean: true,
-            session_begun: false,
-            cleaning: None,
-            emptied: BTreeSet::new(),
-            stuck: BTreeSet::new(),
-            journal_damage: None,
-            journal_short: None,
-            pending: Recovery::default(),
-            deferred: Deferred::default(),
+            checkpoints,
+            cleaner: Cleaner::new(Chooser::new(policies.victim(), layout.segment_bytes() as u32)),
+            recovery: Recovery::default(),
             rhythm: Rhythm::default(),
             tickets: crate::commit::sync::Ticket::default(),
-            statistics: Statistics::default(),
-            stalls: Stalls::default(),
-            levelling: Levelling::default(),
-            costliest: Costliest::default(),
+            commits: 0,
+            bytes_written: 0,
         };
-        core.log.copies_waiting = copies_waiting;
+        core.log.let_pages_wait(copies_waiting);
         core.log.table.choice = Choice::new(policies.wear(), policies.placement());
         core
     }
+}
+
+/// The memory beside the flash.
+impl Core {
+    /// What the memory holds, if there is one.
+    pub fn memory_use(&self) -> Option<MemoryUse> {
+        self.index.entries().memory().map(Bpram::usage)
+    }
+
+    /// An index with nothing in it, and the room for a write buffer if one is wanted.
+    pub fn blank_memory(&self, memory: Box<dyn Pmem>, beside: &MemoryOptions) -> Result<Bpram> {
+        let layout = &self.log.store.layout;
+        let wanted = (beside.buffer || beside.log_bytes.is_some()).then_some(beside.log_bytes);
+        let area = wanted.map(|wanted| area_for(memory.length(), layout, wanted)).transpose()?;
+        Bpram::blank(memory, self.checkpoints.uuid(), layout.payload_bytes, area)
+    }
+
+    /// Makes sure, if it was not yet, that flash and memory belong together.
+    pub fn confirm_once(&mut self) -> Result<()> {
+        if self.unconfirmed { self.confirm() } else { Ok(()) }
+    }
+
+    /// Makes sure that the flash stands where the memory says, or one superblock before: the memory
+    /// goes first.
+    fn confirm(&mut self) -> Result<()> {
+        let known = self.checkpoints.ring().generation;
+        let Some(newest) = ring::find(self.log.store.nand(), Some(known))? else {
+            return Err(damaged("no superblock is left on the flash"));
+        };
+        if newest.superblock.uuid != *self.checkpoints.uuid() {
+            let detail = "the memory is that of another volume than the flash";
+            return Err(Error::new(ErrorKind::WrongPart, detail));
+        }
+        let found = newest.superblock.generation.get();
+        if !(known.saturating_sub(1)..=known).contains(&found) {
+            let detail = format!("the flash stands at superblock {found}, the memory beside it at {known}");
+            return Err(Error::new(ErrorKind::Stale, detail));
+        }
+        // A superblock that the memory alone knows gives its number to the next one, or the two
+        // would part further.
+        self.checkpoints.ring_mut().stands_at(&newest);
+        self.unconfirmed = false;
+        Ok(())
+    }
+
+    pub fn detach_memory(&mut self) -> Result<()> {
+        self.log.store.check_writable()?;
+        if self.index.entries().memory().is_none() {
+            return Err(invalid("there is no memory to detach"));
+        }
+        self.prepare_writing()?;
+        if self.log.is_chain_broken() {
+            self.checkpoint(false)?;
+        }
+        self.checkpoints.give_memory_up(&mut self.index, &mut self.log, String::from("it was detached"))
+    }
+
+    pub fn check_attachable(&self) -> Result<()> {
+        self.log.store.check_writable()?;
+        if !self.checkpoints.has_feature(FEATURE_MEMORY) {
+            return Err(invalid("the volume is made for no memory beside the flash"));
+        }
+        if self.index.entries().memory().is_some() {
+            return Err(invalid("there is a memory already"));
+        }
+        Ok(())
+    }
+
+    pub fn attach_memory(
+        &mut self,
+        memory: Box<dyn Pmem>,
+        options: &MemoryOptions,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<()> {
+        self.check_attachable()?;
+        let blank = self.blank_memory(memory, options)?;
+        self.prepare_writing()?;
+        // Two superblocks further no memory of before fits the flash any more, wherever it comes
+        // from.
+        self.checkpoints.write_superblock(&mut self.index, &mut self.log, false)?;
+        self.checkpoints.write_superblock(&mut self.index, &mut self.log, false)?;
+        self.index.entries_mut().put_memory(blank);
+        self.checkpoints.forget_memory_lost();
+        self.checkpoints.use_memory(options.spill, options.buffer);
+        self.checkpoint(false)?;
+        self.checkpoints.refill_memory(&mut self.index, &mut self.log, progress)?;
+        if let Some(why) = self.checkpoints.memory_lost() {
+            return Err(invalid(why));
+        }
+        let text = String::from("the memory beside the flash was attached and filled from the flash");
+        self.events.push(Condition::new("memory-rebuilt", Severity::Notice, text));
+        Ok(())
+    }
+}
+
+fn invalid(detail: &str) -> Error {
+    Error::new(ErrorKind::Invalid, detail)
 }

@@ -7,16 +7,16 @@
 //! their bytes, and while they are written one after another, the open segment of the index takes
 //! them.
 
-use crate::core::Core;
+use super::Room;
 use crate::policy::{Candidate, Stream};
 
 /// Nodes that change with another one: those above it, and one that is divided.
 const PATH_NODES: u64 = 4;
 
-impl Core {
+impl Room<'_> {
     /// Bytes of nodes that a checkpoint can write and leave `spare` segments free.
     pub fn index_fits(&self, spare: u32) -> u64 {
-        let is_shared = Stream::of_index(self.placement.placement()) != Stream::Index && self.has_room(1);
+        let is_shared = Stream::of_index(self.log.placement()) != Stream::Index && self.has_room(1);
         let open = if is_shared { 0 } else { self.log.index_room() };
         let table = self.log.table.pieces().len() * self.log.table.piece_bytes();
         let free = u64::from(self.log.table.allocatable().saturating_sub(spare));
@@ -26,8 +26,8 @@ impl Core {
     /// Whether a checkpoint can write what has changed and `more_bytes` of nodes with what lies
     /// above them, and leave `spare` segments free.
     pub fn can_write_nodes(&self, more_bytes: u64, spare: u32) -> bool {
-        let path_bytes = PATH_NODES * self.node_bytes as u64;
-        self.dirty_bytes() as u64 + more_bytes + path_bytes <= self.index_fits(spare)
+        let path_bytes = PATH_NODES * self.node_bytes() as u64;
+        self.index.dirty_bytes() as u64 + more_bytes + path_bytes <= self.index_fits(spare)
     }
 
     /// The cheapest of `candidates` to be emptied, nodes that change included, of those that give
@@ -45,7 +45,7 @@ impl Core {
             if is_index(one) { live } else { live * index_bytes / content_bytes }
         };
         let cost = |one: &Candidate| nodes_of(one) + if is_index(one) { 0 } else { u64::from(one.live_bytes) };
-        let moving_room = self.moving_room();
+        let moving_room = self.log.moving_room();
         let affords = |one: &Candidate, spare: u32| {
             let opens = !is_index(one) && u64::from(one.live_bytes) > moving_room;
             self.can_write_nodes(nodes_of(one), spare + u32::from(opens))
@@ -69,11 +69,11 @@ impl Core {
     pub fn cleaning_dirty_limit(&self) -> usize {
         let free = self.log.table.allocatable();
         if free > self.overhead_segments() {
-            return self.dirty_limit;
+            return self.dirty_limit();
         }
         let fits = (u64::from(free.saturating_sub(3)) * self.filled_bytes() / 2).max(self.index_fits(1) / 2);
         let fits = usize::try_from(fits.min(self.segment_bytes())).unwrap_or(usize::MAX);
-        if free > self.checkpoint_segments() { fits.max(self.dirty_limit) } else { fits.max(4 * self.node_bytes) }
+        if free > self.checkpoint_segments() { fits.max(self.dirty_limit()) } else { fits.max(4 * self.node_bytes()) }
     }
 
     /// Bytes of changed nodes at which the cleaner stops for a checkpoint while it empties a

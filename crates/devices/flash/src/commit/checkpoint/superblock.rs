@@ -1,0 +1,173 @@
+//! Superblocks of checkpoints: what they say, and that the memory beside the flash goes first.
+
+use super::Checkpoints;
+use crate::index::Index;
+use crate::log::Log;
+use crate::medium::format::{
+    FEATURE_BUFFERED, FEATURE_DEFERRED, FEATURE_SAVED_PAGES, FORMAT_MAJOR, FORMAT_MINOR, NOWHERE, References,
+    SUPERBLOCK_MAGIC, SavedPage, Superblock,
+};
+use crate::medium::layout::{End, SegmentPage};
+use crate::medium::ring::Attempt;
+use alloc::vec::Vec;
+use onode_base::ErrorKind;
+use onode_object::{Error, Result};
+use zerocopy::IntoBytes;
+
+/// More pages are not copied: a close is not to take long.
+const PAGES_MAX: usize = 32;
+
+impl Checkpoints {
+    /// Writes a superblock of the present checkpoint. `first` says that the checkpoint is a new
+    /// one.
+    pub fn write_superblock(&mut self, index: &mut Index, log: &mut Log, first: bool) -> Result<()> {
+        let mut failed: Vec<u32> = Vec::new();
+        // That of a clean volume starts a block, where a mount finds it with few reads.
+        if first && self.state.clean {
+            self.ring.end_blocks();
+        }
+        let mut generation = self.ring.generation;
+        let mut changes_wait = first;
+        let mut written: Option<Vec<u8>> = None;
+        // Where one block is left at the start, it can be erased when the end has the new one.
+        for end in [End::Start, End::Far, End::Start] {
+            if written.is_some() && self.ring.is_at(end) {
+                continue;
+            }
+            let mut attempt = Attempt::new(&log.store);
+            while let Some(place) = self.ring.next_place(&mut log.store, end, written.is_some(), &mut attempt)? {
+                if written.is_none() {
+                    // A page whose program failed may yet be readable: the next attempt has a
+                    // number of its own.
+                    generation += 1;
+                    if first {
+                        self.ring.checkpoint_generation = generation;
+                    }
+                    let is_full = core::mem::take(&mut changes_wait);
+                    if !self.fold(index, log, is_full, self.closes(first), generation)? {
+                        // No anchor may fit, whatever became of the last one.
+                        generation += 2;
+                        if first {
+                            self.ring.checkpoint_generation = generation;
+                        }
+                    }
+                    self.ring.buffered = self.buffers_writes(index) && !self.closes(first);
+                }
+                let is_copy = written.is_some();
+                let bytes = written.take().unwrap_or_else(|| self.encode_superblock(log, generation));
+                if self.ring.program(&mut log.store, &place, generation, &bytes)? {
+                    written = Some(bytes);
+                    break;
+                }
+                attempt.note_failed(&place);
+                written = is_copy.then_some(bytes);
+            }
+            failed.extend(attempt.failed());
+        }
+        if written.is_none() {
+            log.store.latch("no sound superblock block is left");
+            return Err(Error::new(ErrorKind::Media, "no sound superblock block is left"));
+        }
+        log.store.flush()?;
+        self.ring.retire(&mut log.store, &failed)
+    }
+
+    /// Whether nothing follows the superblock that is about to be written, `first` of its
+    /// checkpoint or not.
+    const fn closes(&self, first: bool) -> bool {
+        self.state.clean && (first || self.clean)
+    }
+
+    /// The superblock with the number `generation`.
+    pub fn encode_superblock(&self, log: &Log, generation: u32) -> Vec<u8> {
+        let layout = &log.store.layout;
+        let shape = &layout.geometry;
+        let checkpoint = &self.state;
+        let (root, root_level) = checkpoint.root;
+        let (placement, victim) = self.policies.bytes();
+        let deferred = if checkpoint.references.deferred.is_some() { FEATURE_DEFERRED } else { 0 };
+        let buffered = if self.ring.buffered { FEATURE_BUFFERED } else { 0 };
+        let saved = if checkpoint.references.saved.is_empty() { 0 } else { FEATURE_SAVED_PAGES };
+        let superblock = Superblock {
+            magic: SUPERBLOCK_MAGIC,
+            major: FORMAT_MAJOR.into(),
+            minor: FORMAT_MINOR.into(),
+            incompatible: (self.incompatible | deferred).into(),
+            read_only_compatible: 0.into(),
+            compatible: (self.policies.compatible() | buffered | saved).into(),
+            uuid: self.uuid,
+            page_bytes: shape.page_bytes.into(),
+            pages_per_block: shape.pages_per_block.into(),
+            blocks: shape.blocks.into(),
+            chips: (shape.chips as u16).into(),
+            blocks_per_segment: (layout.blocks_per_segment as u16).into(),
+            generation: generation.into(),
+            checkpoint_generation: self.ring.checkpoint_generation.into(),
+            root,
+            root_level,
+            placement,
+            clean: checkpoint.clean.into(),
+            victim,
+            table_pieces: (checkpoint.references.pieces.len() as u32).into(),
+            journal_segment: checkpoint.journal_segment.into(),
+            journal_page: checkpoint.journal_page.into(),
+            journal_sequence: checkpoint.journal_sequence.into(),
+            journal_next_segment: checkpoint.journal_next.0.into(),
+            journal_next_sequence: checkpoint.journal_next.1.into(),
+            next_sequence: checkpoint.next_sequence.into(),
+            next_object: checkpoint.next_object.into(),
+            transaction: checkpoint.transaction.into(),
+            objects: checkpoint.objects.into(),
+            extents: checkpoint.extents.into(),
+        };
+        let mut bytes = superblock.as_bytes().to_vec();
+        bytes.extend_from_slice(&checkpoint.references.encode());
+        bytes
+    }
+
+    /// Repeats the superblock of a closed volume with copies of its most important pages behind it.
+    /// It also makes the checkpoint safe from a cut that hit the first superblock unnoticed.
+    pub fn write_last_superblock(&mut self, index: &mut Index, log: &mut Log) -> Result<()> {
+        let wanted = self.pages_to_save(log);
+        let first_copy = self.ring.first_copy(&log.store);
+        let sequence = |at: &SegmentPage| log.table.get(at.segment).sequence.into();
+        let saved = wanted.iter().zip(first_copy.into_iter().flatten()).map(|(at, copy)| SavedPage {
+            page: log.store.layout.address(*at).0.into(),
+            copy: copy.into(),
+            sequence: sequence(at),
+        });
+        self.state.references.saved = saved.take(self.saved_pages_max(log)).collect();
+        self.write_superblock(index, log, false)?;
+        self.ring.save_pages(&mut log.store, &wanted, &self.state.references.saved)
+    }
+
+    /// The pages on which the root of the tree and the pieces of the segment table lie, each once.
+    fn pages_to_save(&self, log: &Log) -> Vec<SegmentPage> {
+        let checkpoint = &self.state;
+        let layout = &log.store.layout;
+        let mut pages: Vec<SegmentPage> = Vec::new();
+        for reference in core::iter::once(&checkpoint.root.0).chain(&checkpoint.references.pieces) {
+            if reference.location.get() == NOWHERE {
+                continue;
+            }
+            let (first, offset) = layout.page_of(reference.location.get());
+            let count = (offset + reference.length.get()).div_ceil(layout.payload_bytes);
+            for page in first.page..first.page + count {
+                let at = SegmentPage { page, ..first };
+                if !pages.contains(&at) {
+                    pages.push(at);
+                }
+            }
+        }
+        pages
+    }
+
+    /// How many copies the superblock has room to name.
+    fn saved_pages_max(&self, log: &Log) -> usize {
+        let taken = size_of::<Superblock>()
+            + References { saved: Vec::new(), ..self.state.references.clone() }.encode().len()
+            + References::SAVED_HEADER_BYTES;
+        let room = (log.store.layout.payload_bytes as usize).saturating_sub(taken);
+        (room / size_of::<SavedPage>()).min(PAGES_MAX)
+    }
+}

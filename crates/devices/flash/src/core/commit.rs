@@ -1,0 +1,192 @@
+//! Commits: placing content, logging the record, applying it.
+
+use super::Core;
+use crate::commit::access::{remade, sets_access_times};
+use crate::commit::sync::Ticket;
+use crate::index::apply::Onode;
+use crate::log::Writer;
+use crate::log::record::{Change, Piece, Record};
+use crate::medium::format::FEATURE_ACCESS_TIMES;
+use crate::policy::{Stream, whole_page_bytes};
+use alloc::format;
+use alloc::vec::Vec;
+use onode_base::planted::{Bug, is_planted};
+use onode_object::validate::{never_needs_space, validate};
+use onode_object::{Durability, Mutation, ObjectId, Result, SyncScope, Transaction};
+
+impl Core {
+    /// Does the whole transaction or nothing.
+    pub fn commit(&mut self, transaction: Transaction, durability: Durability) -> Result<()> {
+        if transaction.is_empty() {
+            self.check(&transaction)?;
+            return if durability == Durability::Durable { self.sync() } else { Ok(()) };
+        }
+        self.commit_before_sync(transaction, durability)?;
+        let synced = if durability == Durability::Durable { self.sync() } else { Ok(()) };
+        self.finish_commit(synced)
+    }
+
+    /// Does the whole transaction or nothing; the caller makes it durable at once and then calls
+    /// [`finish_commit`](Self::finish_commit).
+    pub fn commit_to_be_synced(&mut self, transaction: Transaction) -> Result<()> {
+        if transaction.is_empty() {
+            return self.check(&transaction);
+        }
+        self.commit_before_sync(transaction, Durability::Durable)
+    }
+
+    /// What is left to do for a commit that was `synced`, or was not to be.
+    pub fn finish_commit(&mut self, synced: Result<()>) -> Result<()> {
+        let result = synced.and_then(|()| {
+            let most_times = self.options.pending_access_times;
+            self.volume().shed_access_times(most_times)?;
+            if self.checkpoint_is_due() {
+                self.checkpoint(false)?;
+            }
+            self.index.entries_mut().share_memory();
+            Ok(())
+        });
+        self.latch_half_way(result)
+    }
+
+    /// Memory and medium may disagree after an error; what is on the medium is whole.
+    fn latch_half_way(&mut self, result: Result<()>) -> Result<()> {
+        if let Err(error) = &result {
+            self.log.store.latch(&format!("a commit failed half-way: {error}"));
+        }
+        result
+    }
+
+    fn check(&mut self, transaction: &Transaction) -> Result<()> {
+        self.log.store.check_writable()?;
+        let next = ObjectId(self.index.counts().next_object);
+        let Self { index, log, .. } = self;
+        validate(transaction, next, &mut |object| index.onode(log, object).map(|onode| onode.is_some()))
+    }
+
+    fn commit_before_sync(&mut self, transaction: Transaction, durability: Durability) -> Result<()> {
+        self.check(&transaction)?;
+        // A little of what a mount deferred, so that it is not all left to one who asks for much.
+        self.index.apply_some_deferred(&mut self.log, 1)?;
+        let most_times = self.options.pending_access_times;
+        self.volume().forget_times_of_remade(&transaction, most_times)?;
+        let freeing = never_needs_space(&transaction, &mut self.volume())? && !is_planted(Bug::FullFlashUnlinkRefused);
+        let (cleaner, mut volume) = self.parts();
+        cleaner.pay_and_make_room(&mut volume, &transaction, freeing)?;
+        let result = self.commit_in_room(transaction, durability);
+        self.latch_half_way(result)
+    }
+
+    fn commit_in_room(&mut self, transaction: Transaction, durability: Durability) -> Result<()> {
+        self.prepare_writing()?;
+        let likely = self.rhythm.commit();
+        // In the write buffer what is synced waits for its page to fill like anything else.
+        let synced = (likely || durability == Durability::Durable) && !self.checkpoints.buffers_writes(&self.index);
+        let in_one_run = synced && self.volume().belongs_in_one_run(&transaction)?;
+        let sets_access_times = sets_access_times(&transaction);
+        if sets_access_times && !self.checkpoints.has_feature(FEATURE_ACCESS_TIMES) {
+            // Older programs must not meet what follows.
+            self.checkpoints.add_feature(FEATURE_ACCESS_TIMES);
+            self.checkpoints.write_superblock(&mut self.index, &mut self.log, false)?;
+        }
+        let remade = if sets_access_times { remade(&transaction) } else { Vec::new() };
+        let mut changes = Vec::with_capacity(transaction.mutations.len());
+        for mutation in transaction.mutations {
+            let change = match mutation {
+                Mutation::Write { object, offset, data } if !data.is_empty() => {
+                    self.bytes_written += data.len() as u64;
+                    let pieces = if in_one_run {
+                        self.log.append_content(Stream::Journal, Writer::User, object, offset, &data)?
+                    } else {
+                        self.write_content(object, offset, &data, synced)?
+                    };
+                    Change::Place { object, offset, pieces }
+                }
+                Mutation::SetAccessTime { object, time } if self.volume().logs_access_time(object, &remade) => {
+                    self.volume().note_access_time(object, time)?;
+                    continue;
+                }
+                Mutation::SetAttribute { object, key, value } => {
+                    self.log.count_attribute(object, value.len());
+                    Change::Mutation(Mutation::SetAttribute { object, key, value })
+                }
+                other => Change::Mutation(other),
+            };
+            let patch = self.volume().patch(&change)?;
+            self.index.apply(&mut self.log, &change)?;
+            changes.push(patch.unwrap_or(change));
+        }
+        self.commits += 1;
+        if !changes.is_empty() {
+            self.log_changes(changes)?;
+        }
+        if durability == Durability::Durable {
+            if sets_access_times {
+                self.volume().sync_access_times(SyncScope::All)?;
+            }
+        } else if !self.options.small_object_buffer {
+            self.log.program_page(Stream::Journal)?;
+        }
+        Ok(())
+    }
+
+    /// Appends the record of a commit.
+    fn log_changes(&mut self, mut changes: Vec<Change>) -> Result<()> {
+        self.log.begin_transaction();
+        if is_planted(Bug::TransactionSplit) && changes.len() > 1 {
+            let second = changes.split_off(1);
+            self.log.append_record(&Record::Commit { transaction: self.log.transaction(), changes })?;
+            self.log.begin_transaction();
+            changes = second;
+        }
+        self.log.append_record(&Record::Commit { transaction: self.log.transaction(), changes })
+    }
+
+    /// Appends content to the streams that the placement policy names. `likely_synced` content
+    /// keeps its tail where that may wait for its page to fill.
+    fn write_content(&mut self, object: ObjectId, offset: u64, data: &[u8], likely_synced: bool) -> Result<Vec<Piece>> {
+        let payload = self.log.store.layout.payload_bytes as usize;
+        let onode = self.index.require(&mut self.log, object)?;
+        let packed = self.options.small_object_buffer;
+        let together = !packed || (likely_synced && self.log.tail_may_wait(data.len()));
+        let split = if together { data.len() } else { whole_page_bytes(&onode.hints, data.len(), payload) };
+        let old = if split == 0 { None } else { self.replaced_place(object, &onode, offset)? };
+        let stream = if split == 0 { Stream::Data } else { self.log.stream_for_write(&onode.hints, old) };
+        let mut pieces = Vec::new();
+        for (stream, from, until) in [(stream, 0, split), (Stream::Journal, split, data.len())] {
+            let at = offset + from as u64;
+            for piece in self.log.append_content(stream, Writer::User, object, at, &data[from..until])? {
+                self.log.join(&mut pieces, piece);
+            }
+        }
+        if !packed {
+            // What comes next starts a page.
+            self.log.program_page(stream)?;
+        }
+        Ok(pieces)
+    }
+
+    /// Where that lies which a write to `object` at `offset` replaces, if the placement asks.
+    fn replaced_place(&mut self, object: ObjectId, onode: &Onode, offset: u64) -> Result<Option<u64>> {
+        let asks = self.log.placement().asks_the_past() && onode.allocated > 0 && offset < onode.size;
+        if !asks {
+            return Ok(None);
+        }
+        let old = self.index.extents(&mut self.log, object, offset..offset + 1, 1)?.pop();
+        Ok(old.map(|extent| extent.piece.location))
+    }
+
+    /// The ticket of a sync of all that was committed so far.
+    pub fn take_ticket(&mut self) -> Ticket {
+        self.rhythm.sync();
+        self.tickets = self.tickets.next();
+        self.tickets
+    }
+
+    /// Makes every commit so far durable: one program of the page that holds the last record.
+    pub fn sync(&mut self) -> Result<()> {
+        self.rhythm.sync();
+        let mut volume = self.volume();
+        if volume.program_unsynced()? { volume.flush_programmed() } else { Ok(()) }
+    }
+}

@@ -1,0 +1,77 @@
+//! Commits and syncs of many programs at once: who leads a flush and who comes along.
+//!
+//! The rules are those of [`crate::commit::sync`].
+
+use super::FlashDevice;
+use crate::commit::sync::Ticket;
+use onode_object::{Durability, Result, SyncScope, Transaction};
+
+#[cfg(test)]
+mod tests;
+
+impl FlashDevice {
+    /// Commits as the object interface says.
+    pub(crate) fn commit_grouped(&self, transaction: Transaction, durability: Durability) -> Result<()> {
+        let ticket = {
+            let mut core = self.core()?;
+            if durability == Durability::Buffered || !core.log().store.flushes_beside() {
+                return core.commit(transaction, durability);
+            }
+            let is_empty = transaction.is_empty();
+            core.commit_to_be_synced(transaction)?;
+            let ticket = core.take_ticket();
+            drop(core);
+            if is_empty {
+                return self.persist(ticket);
+            }
+            ticket
+        };
+        let synced = self.persist(ticket);
+        self.core()?.finish_commit(synced)
+    }
+
+    /// Makes every commit so far durable.
+    pub(crate) fn sync_grouped(&self, scope: SyncScope) -> Result<()> {
+        let ticket = {
+            let mut core = self.core()?;
+            core.volume().sync_access_times(scope)?;
+            // The journal is one log: what covers one object covers all that came before.
+            if !core.log().store.flushes_beside() {
+                return core.sync();
+            }
+            core.log().store.check_writable()?;
+            core.take_ticket()
+        };
+        self.persist(ticket)
+    }
+
+    /// Waits until what `ticket` stands for is durable.
+    fn persist(&self, ticket: Ticket) -> Result<()> {
+        let mut syncs = self.syncs.lock();
+        if let Some(outcome) = syncs.outcome(ticket) {
+            return outcome;
+        }
+        let (covered, begun) = {
+            let mut core = self.core()?;
+            (core.tickets(), core.volume().begin_sync())
+        };
+        let ended = match begun {
+            Ok(None) => Ok(()),
+            Ok(Some(begun)) => {
+                // From here on others commit and read while the medium flushes.
+                let flushed = begun.finish();
+                self.core.lock().volume().end_sync(&begun, flushed)
+            }
+            Err(error) => Err(error),
+        };
+        match &ended {
+            Ok(()) => syncs.note_durable(covered),
+            Err(error) if self.core.lock().log().store.read_only().is_some() => {
+                syncs.note_failed(covered, error);
+            }
+            // Nothing is known of what the others wait for: each finds out by itself.
+            Err(_) => {}
+        }
+        ended
+    }
+}
