@@ -18,6 +18,7 @@ use crate::device::ranges::Ranges;
 use crate::persist::Written;
 use crate::persist::mode::Mode;
 use crate::share::process_lock::ProcessLock;
+use crate::share::readers::Readers;
 use crate::space::allocator::Allocator;
 use crate::space::blocks_of_superblock;
 use crate::space::promise::space_for;
@@ -30,10 +31,14 @@ use onode_object::{
 };
 use std::sync::Arc;
 
+/// What is copied under the locks: to let go of them costs as much.
+const MOST_UNDER_LOCK_BYTES: usize = 4096;
+
 /// A device on byte-addressable memory.
 pub struct ScmDevice<P: Pmem> {
     lock: ProcessLock<P>,
     core: Mutex<Core<P>>,
+    readers: Readers,
     memory: Arc<P>,
     mode: Mode,
     domain: &'static str,
@@ -115,8 +120,23 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     }
 
     fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let read = self.lock_sound()?.index().read(object, offset, buffer);
-        self.believe(read)
+        let core = self.lock_sound()?;
+        let plan = self.believe(core.index().plan_read(object, offset, buffer.len()))?;
+        if plan.bytes() <= MOST_UNDER_LOCK_BYTES || !core.ends() {
+            plan.copy(&*self.memory, buffer);
+            return self.believe(Ok(plan.bytes()));
+        }
+        let reading = self.readers.begin(&*self.memory);
+        drop(core);
+        plan.copy(&*self.memory, buffer);
+        if reading.end(&*self.memory) {
+            return self.believe(Ok(plan.bytes()));
+        }
+        // Another process changed something meanwhile.
+        let core = self.lock_sound()?;
+        let plan = self.believe(core.index().plan_read(object, offset, buffer.len()))?;
+        plan.copy(&*self.memory, buffer);
+        self.believe(Ok(plan.bytes()))
     }
 
     fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {

@@ -10,6 +10,7 @@ pub mod extents;
 pub mod last_leaf;
 pub mod node;
 pub mod objects;
+pub mod read;
 pub mod tree;
 
 use crate::index::existence::ExistenceCache;

@@ -1,4 +1,6 @@
-//! Several processes on one device: the lock, and what its holders tell each other.
+//! Several processes and threads on one device: the lock, reads that go on without it, and what its
+//! holders tell each other.
 
 pub mod process_lock;
+pub mod readers;
 pub mod words;

@@ -6,7 +6,6 @@
 
 use crate::core::Core;
 use crate::device::ScmDevice;
-use crate::share::process_lock::ProcessLock;
 use onode_base::sync::MutexGuard;
 use onode_media::Pmem;
 use std::ops::{Deref, DerefMut};
@@ -14,7 +13,7 @@ use std::ops::{Deref, DerefMut};
 /// The locks, held.
 pub(crate) struct Guard<'a, P: Pmem> {
     core: MutexGuard<'a, Core<P>>,
-    lock: &'a ProcessLock<P>,
+    device: &'a ScmDevice<P>,
     /// The lock of processes is given back with this.
     ends: bool,
     is_changed: bool,
@@ -25,22 +24,52 @@ impl<P: Pmem> ScmDevice<P> {
     #[inline]
     pub(super) fn lock(&self) -> Guard<'_, P> {
         if self.lock.is_mine() {
-            return Guard { core: self.core.lock(), lock: &self.lock, ends: false, is_changed: false };
+            return Guard { core: self.core.lock(), device: self, ends: false, is_changed: false };
         }
         let broken = self.lock.lock();
         let mut core = self.core.lock();
         if self.memory.failure().is_none() {
-            core.arrive(broken);
+            self.arrive(&mut core, broken);
         }
-        Guard { core, lock: &self.lock, ends: true, is_changed: false }
+        Guard { core, device: self, ends: true, is_changed: false }
+    }
+
+    /// What to do first with both locks, the lock of processes from a holder that is `broken` or
+    /// gave it back.
+    #[inline]
+    pub(super) fn arrive(&self, core: &mut Core<P>, broken: bool) {
+        if broken {
+            self.begin_change();
+        }
+        core.arrive(broken);
+    }
+
+    /// A change begins: no read goes on beside it.
+    #[inline]
+    fn begin_change(&self) {
+        self.readers.begin_change(&*self.memory, std::thread::yield_now);
     }
 }
 
 impl<P: Pmem> Guard<'_, P> {
-    /// The parts for a change of what only this process knows: nothing is left for others.
+    /// The parts for a change of what only this process knows and no read looks at: nothing is left
+    /// for others.
     #[inline]
     pub(super) fn unshared(&mut self) -> &mut Core<P> {
         &mut self.core
+    }
+
+    /// The same for a change of content.
+    #[inline]
+    pub(super) fn unshared_content(&mut self) -> &mut Core<P> {
+        self.device.begin_change();
+        &mut self.core
+    }
+
+    /// Whether the lock of processes is given back with this.
+    #[inline]
+    pub(super) const fn ends(&self) -> bool {
+        self.ends
     }
 }
 
@@ -56,7 +85,9 @@ impl<P: Pmem> Deref for Guard<'_, P> {
 impl<P: Pmem> DerefMut for Guard<'_, P> {
     #[inline]
     fn deref_mut(&mut self) -> &mut Core<P> {
-        self.is_changed = true;
+        if !std::mem::replace(&mut self.is_changed, true) {
+            self.device.begin_change();
+        }
         &mut self.core
     }
 }
@@ -66,10 +97,10 @@ impl<P: Pmem> Drop for Guard<'_, P> {
     fn drop(&mut self) {
         if self.is_changed && !std::thread::panicking() {
             self.core.leave_words();
-            self.lock.note(self.core.changes(), self.core.others_commits());
+            self.device.lock.note(self.core.changes(), self.core.others_commits());
         }
         if self.ends {
-            self.lock.unlock();
+            self.device.lock.unlock();
         }
     }
 }

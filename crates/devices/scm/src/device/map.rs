@@ -66,7 +66,7 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
     fn overwrite(&self, address: u64, bytes: &[u8]) -> Result<()> {
         let mut core = self.lock_sound()?;
         if core.store().overwrites_at_once(address, bytes.len() as u64) {
-            core.unshared().store_mut().overwrite_at_once(address, bytes);
+            core.unshared_content().store_mut().overwrite_at_once(address, bytes);
             return self.check_memory();
         }
         core.store_mut().overwrite(address, bytes)

@@ -7,6 +7,7 @@ use crate::device::options::{FormatOptions, MountOptions};
 use crate::recover::Terms;
 use crate::recover::open::Opened;
 use crate::share::process_lock::ProcessLock;
+use crate::share::readers::Readers;
 use crate::space::allocator::Process;
 use crate::space::blocks_of_superblock;
 use onode_base::ErrorKind;
@@ -80,7 +81,7 @@ impl<P: Pmem> ScmDevice<P> {
         let members = blocks_of_superblock(&memory, core.store().superblock())?;
         let (mode, domain, chunk_bytes) = (core.store().mode(), memory.domain().name(), core.store().chunk_bytes());
         let lock = ProcessLock::new(Arc::clone(&memory), members);
-        Ok(Self { lock, core: Mutex::new(core), memory, mode, domain, chunk_bytes })
+        Ok(Self { lock, core: Mutex::new(core), readers: Readers::default(), memory, mode, domain, chunk_bytes })
     }
 
     /// Lets other processes use the device at the same time, from the moment that they may open the

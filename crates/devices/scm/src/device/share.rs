@@ -20,7 +20,7 @@ impl<P: Pmem> Share for ScmDevice<P> {
             return known;
         }
         let mut core = self.core.lock();
-        core.arrive(broken);
+        self.arrive(&mut core, broken);
         self.lock.note(core.changes(), core.others_commits());
         core.others_commits()
     }

@@ -27,9 +27,9 @@ impl<P: Pmem> Index<P> {
     pub(crate) fn extent_at(&self, object: ObjectId, offset: u64) -> Option<Extent> {
         let is_extent = |key: &Key| key.object() == object && key.is_extent();
         let extent = |(key, Value(address, length)): (Key, Value)| Extent { offset: key.index, address, length };
-        let (floor, next) = self.tree.around(&*self.memory, Key::extent(object, offset));
-        let floor = floor.filter(|(key, Value(_, length))| is_extent(key) && key.index + length > offset);
-        floor.or_else(|| next.filter(|(key, _)| is_extent(key))).map(extent)
+        let is_there = |(key, Value(_, length)): &(Key, Value)| is_extent(key) && key.index + length > offset;
+        let found = self.tree.floor_or_next(&*self.memory, Key::extent(object, offset), is_there);
+        found.filter(|(key, _)| is_extent(key)).map(extent)
     }
 
     /// The last extent that begins before `offset`.

@@ -1,8 +1,7 @@
-//! What the index says of an object, with what lies in the log: onode, attributes, content.
+//! What the index says of an object, with what lies in the log: onode, attributes, extents.
 //!
 //! An item that is read here was verified by the recovery or the commit that put its place into the
-//! index; one that does not decode is damage. Holes and what lies behind the end of an object are
-//! zeros or not shown, whatever a block holds there.
+//! index; one that does not decode is damage. Content is read in [`read`](crate::index::read).
 
 use crate::index::Index;
 use crate::index::node::{Key, Value};
@@ -157,29 +156,5 @@ impl<P: Pmem> Index<P> {
             }
             _ => Err(Error::of(ErrorKind::Invalid, object, "it is not one block of memory")),
         }
-    }
-
-    /// Copies bytes of an object from `offset` on; how many of them there are.
-    pub(crate) fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let (onode, _) = self.onode(object)?;
-        let count = usize::try_from(onode.size.saturating_sub(offset)).unwrap_or(usize::MAX).min(buffer.len());
-        let end = offset + count as u64;
-        let mut at = offset;
-        while at < end {
-            let rest = &mut buffer[(at - offset) as usize..count];
-            match self.extent_at(object, at).filter(|extent| extent.offset < end) {
-                Some(extent) if extent.offset <= at => {
-                    let part = rest.len().min((extent.end() - at) as usize);
-                    self.memory.read(extent.address + (at - extent.offset), &mut rest[..part]);
-                    at += part as u64;
-                }
-                next => {
-                    let hole_end = next.map_or(end, |extent| extent.offset);
-                    rest[..(hole_end - at) as usize].fill(0);
-                    at = hole_end;
-                }
-            }
-        }
-        Ok(count)
     }
 }

@@ -475,23 +475,31 @@ impl Tree {
         }
     }
 
-    /// The last entry that is not above `key`, and the first one above it.
-    pub(crate) fn around<P: Pmem + ?Sized>(&self, memory: &P, key: Key) -> (Option<Entry>, Option<Entry>) {
+    /// The last entry that is not above `key`, if that `is_it`, else the first one above it.
+    pub(crate) fn floor_or_next<P: Pmem + ?Sized>(
+        &self,
+        memory: &P,
+        key: Key,
+        is_it: impl Fn(&Entry) -> bool,
+    ) -> Option<Entry> {
         let leaf = self.leaf(memory, key);
         let (before, after) = match leaf.find(memory, key) {
             Ok((at, value)) => (Some((key, value)), at + 1),
             Err(at) => (at.checked_sub(1).map(|at| (leaf.key(memory, 0, at), leaf.value(memory, at))), at),
         };
-        let next = (after < leaf.count(memory)).then(|| (leaf.key(memory, 0, after), leaf.value(memory, after)));
-        let next = next.or_else(|| {
-            let mut found = None;
-            self.scan(memory, key, |other, value| {
-                found = (other > key).then_some((other, value));
-                other == key
-            });
-            found
+        let before = before.or_else(|| self.floor(memory, key)).filter(is_it);
+        if before.is_some() {
+            return before;
+        }
+        if after < leaf.count(memory) {
+            return Some((leaf.key(memory, 0, after), leaf.value(memory, after)));
+        }
+        let mut found = None;
+        self.scan(memory, key, |other, value| {
+            found = (other > key).then_some((other, value));
+            other == key
         });
-        (before.or_else(|| self.floor(memory, key)), next)
+        found
     }
 
     /// Goes to the next leaf, at its first entry, or to the one before, past its last.

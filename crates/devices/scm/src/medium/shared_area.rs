@@ -12,6 +12,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 pub(crate) const LOCK: u64 = SHARED_START;
 /// Counts how often the words were changed.
 pub(crate) const CHANGES: u64 = SHARED_START + 8;
+/// Counts how many changes began.
+pub(crate) const BEGUN: u64 = SHARED_START + 16;
 /// The words.
 pub(crate) const WORDS_START: u64 = SHARED_START + 64;
 /// What all words may take at most.

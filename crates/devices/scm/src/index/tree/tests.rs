@@ -74,7 +74,9 @@ fn expect(tree: &Tree, memory: &dyn Pmem, model: &BTreeMap<Key, Value>, prng: &m
         let floor = model.range(..=asked).next_back().map(|(key, value)| (*key, *value));
         assert_eq!(tree.floor(memory, asked), floor);
         let next = model.range((Bound::Excluded(asked), Bound::Unbounded)).next();
-        assert_eq!(tree.around(memory, asked), (floor, next.map(|(key, value)| (*key, *value))));
+        let next = next.map(|(key, value)| (*key, *value));
+        assert_eq!(tree.floor_or_next(memory, asked, |_| false), next);
+        assert_eq!(tree.floor_or_next(memory, asked, |_| true), floor.or(next));
         let mut first = None;
         tree.scan(memory, asked, |key, value| {
             first = Some((key, value));

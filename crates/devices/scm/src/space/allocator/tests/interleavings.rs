@@ -5,8 +5,9 @@
 //! wait: of the locks all those that are made without holding one; of the caches all.
 
 use super::super::lease::HOLDER;
-use crate::medium::shared_area::LOCK;
+use crate::medium::shared_area::{BEGUN, LOCK};
 use crate::share::process_lock::ProcessLock;
+use crate::share::readers::Readers;
 use crate::space::allocator::{Allocator, Process};
 use onode_media::{Domain, Pmem, Result};
 use shuttle::sync::atomic::AtomicU64 as Point;
@@ -241,4 +242,94 @@ fn threads_never_get_the_same_block() {
         assert_eq!(blocks.free_bytes() + blocks.unusable_bytes() + kept, blocks.capacity_bytes());
     };
     shuttle::check_random(run, 40);
+}
+
+/// Words of the content of an object.
+const CONTENT: [u64; 2] = [32 << 10, 40 << 10];
+
+/// A process whose threads read content and change it.
+struct Host {
+    memory: Arc<Memory>,
+    lock: ProcessLock<Memory>,
+    readers: Readers,
+}
+
+impl Host {
+    fn new(memory: &Arc<Memory>, id: u64) -> Arc<Self> {
+        let lock = ProcessLock::new(Arc::clone(memory), join(memory, id));
+        Arc::new(Self { memory: Arc::clone(memory), lock, readers: Readers::default() })
+    }
+
+    fn copy(&self) -> [u64; 2] {
+        CONTENT.map(|at| self.memory.load(at))
+    }
+
+    /// Reads as a device does; without a second look if it `believes`.
+    fn read(&self, believes: bool) -> [u64; 2] {
+        self.lock.lock();
+        let reading = self.readers.begin(&*self.memory);
+        self.lock.unlock();
+        let found = self.copy();
+        if reading.end(&*self.memory) || believes {
+            return found;
+        }
+        self.lock.lock();
+        let found = self.copy();
+        self.lock.unlock();
+        found
+    }
+
+    /// Changes all content as a device does; beside reads if it is `careless`.
+    fn change(&self, value: u64, careless: bool) {
+        self.lock.lock();
+        if !careless {
+            self.readers.begin_change(&*self.memory, thread::yield_now);
+        }
+        CONTENT.iter().for_each(|at| self.memory.store(*at, value));
+        self.lock.unlock();
+    }
+}
+
+/// A thread reads while another one of its process changes what it reads, or one of another
+/// process.
+fn no_read_is_mixed(is_same_process: bool, believes: bool, careless: bool) {
+    let run = move || {
+        let memory = Memory::new(Some([&[LOCK, BEGUN], &CONTENT[..]].concat()));
+        let host = Host::new(&memory, 2);
+        let other = if is_same_process { Arc::clone(&host) } else { Host::new(&memory, 3) };
+        let reader = thread::spawn(move || {
+            let found = host.read(believes);
+            assert_eq!(found[0], found[1], "a mixture");
+        });
+        let writer = thread::spawn(move || {
+            other.change(1, careless);
+            other.change(2, careless);
+        });
+        reader.join().unwrap();
+        writer.join().unwrap();
+    };
+    shuttle::check_random(run, 4000);
+    shuttle::check_pct(run, 4000, 3);
+}
+
+#[test]
+fn no_read_mixes_what_a_thread_of_its_process_changes() {
+    no_read_is_mixed(true, false, false);
+}
+
+#[test]
+fn no_read_mixes_what_another_process_changes() {
+    no_read_is_mixed(false, false, false);
+}
+
+#[test]
+#[should_panic(expected = "a mixture")]
+fn a_read_that_does_not_look_again_is_found() {
+    no_read_is_mixed(false, true, false);
+}
+
+#[test]
+#[should_panic(expected = "a mixture")]
+fn a_change_that_does_not_wait_is_found() {
+    no_read_is_mixed(true, false, true);
 }
