@@ -5,7 +5,7 @@
 //! looks like a header, of another volume say, is none. Records of format 1 have only the checksum
 //! of the whole record.
 
-use crate::medium::bytes::{put_u32, put_u64, take, take_u32, take_u64};
+use crate::medium::bytes::{put_u32, put_u64, take_u32, take_u64};
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
 use crate::medium::superblock::SEALED_HEADERS;
 use alloc::vec::Vec;
@@ -17,6 +17,9 @@ const MAGIC: u32 = u32::from_le_bytes(*b"TLOG");
 pub const HEADER_BYTES: usize = 56;
 /// What the checksum of the header covers: all but the checksum of the record, and itself.
 const SEALED: core::ops::Range<usize> = 8..HEADER_BYTES - 4;
+/// What the checksum of the record has in the place of that of the header. With the right one there
+/// it would be the same for every header: a checksum behind what it covers takes that out again.
+const NO_SEAL: [u8; 4] = [0; 4];
 
 /// How the headers of a log are checked by themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,10 +86,11 @@ pub fn encode(header: &Header, payload: &[u8], seal: Seal) -> (Vec<u8>, u32) {
     for number in [header.chain, payload.len() as u32, header.transactions] {
         put_u32(&mut out, number);
     }
-    let sum = seal.sum(&out);
-    put_u32(&mut out, sum);
+    let sum = sum_of_header(&out);
+    let own = seal.sum(&out);
+    put_u32(&mut out, own);
     out.extend_from_slice(payload);
-    let sum = crc32c(out.get(8..).unwrap_or_default());
+    let sum = crc32c_append(sum, payload);
     if let Some(field) = out.get_mut(4..8) {
         field.copy_from_slice(&sum.to_le_bytes());
     }
@@ -119,7 +123,8 @@ const PIECE_BLOCKS: u64 = 64;
 /// counted from its first; it is never in memory as a whole.
 pub fn is_sound(header: &Header, block: &[u8], read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> bool {
     let end = HEADER_BYTES + header.length as usize;
-    let mut sum = crc32c(block.get(8..end.min(BLOCK_BYTES)).unwrap_or_default());
+    let mut sum = sum_of_header(block);
+    sum = crc32c_append(sum, block.get(HEADER_BYTES..end.min(BLOCK_BYTES)).unwrap_or_default());
     let blocks = blocks_of(header.length as usize);
     let (mut at, mut piece) = (1, Vec::new());
     while at < blocks {
@@ -137,11 +142,32 @@ pub fn is_sound(header: &Header, block: &[u8], read: &mut dyn FnMut(u64, &mut [u
 /// The payload of a whole record; `None` if the checksum is wrong.
 #[must_use]
 pub fn payload<'a>(header: &Header, record: &'a [u8]) -> Option<&'a [u8]> {
-    let covered = record.get(8..HEADER_BYTES + header.length as usize)?;
-    if crc32c_append(0, covered) != header.crc && !is_planted(Bug::DamagedTierRecordBelieved) {
-        return None;
+    let payload = record.get(HEADER_BYTES..HEADER_BYTES + header.length as usize)?;
+    let sum = crc32c_append(sum_of_header(record), payload);
+    (sum == header.crc || is_planted(Bug::DamagedTierRecordBelieved)).then_some(payload)
+}
+
+/// The part of the checksum of a record that its header has.
+fn sum_of_header(block: &[u8]) -> u32 {
+    crc32c_append(crc32c(block.get(SEALED).unwrap_or_default()), &NO_SEAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_header_says_is_in_the_checksum_of_its_record() {
+        for seal in [Seal::NONE, Seal::of(&[7; 16], SEALED_HEADERS)] {
+            let sum = |header: Header| encode(&header, b"the same payload", seal).1;
+            let first = Header { sequence: 5, chain: 1, ..Header::default() };
+            assert_ne!(sum(first), sum(Header { chain: 2, ..first }), "{seal:?}");
+            assert_ne!(sum(first), sum(Header { sequence: 6, ..first }), "{seal:?}");
+            assert_eq!(sum(first), encode(&first, b"the same payload", Seal::NONE).1, "format 1 has the same");
+            let (bytes, crc) = encode(&first, b"the same payload", seal);
+            let header = header(&bytes, seal).expect("it has its seal");
+            assert_eq!((header.crc, payload(&header, &bytes)), (crc, Some(&b"the same payload"[..])));
+            assert!(is_sound(&header, &bytes, &mut |_, _| false));
+        }
     }
-    let input = &mut { covered };
-    take(input, HEADER_BYTES - 8)?;
-    Some(input)
 }
