@@ -1,6 +1,10 @@
-//! A block of memory that a program owns.
+//! A block of memory that a program owns, also where it could not become something else.
 
-use crate::heap::{Heap, Shared};
+use crate::error::Error;
+use crate::shared::Shared;
+use crate::shared::cache::release;
+use onode_base::ErrorKind;
+use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -33,7 +37,8 @@ impl Block {
         self.shared.pointer(self.address)
     }
 
-    /// The pointer, for a program that keeps pointers itself; [`Heap::free`] takes it back.
+    /// The pointer, for a program that keeps pointers itself; [`Heap::free`](crate::Heap::free)
+    /// takes it back.
     #[must_use]
     pub fn into_raw(self) -> NonNull<u8> {
         self.shared.sizes().note(self.address, self.bytes);
@@ -74,12 +79,71 @@ impl DerefMut for Block {
 impl Drop for Block {
     fn drop(&mut self) {
         // It came from the allocator, which takes it back.
-        let _ = Heap::release(&self.shared, self.address);
+        let _ = release(&self.shared, self.address);
     }
 }
 
-impl std::fmt::Debug for Block {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Block").field("address", &self.address).field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+/// Why a block could not become something else. The block is still the caller's:
+/// [`BlockError::into_block`] gives it back, and dropping the error frees it.
+#[derive(Debug)]
+pub struct BlockError {
+    block: Block,
+    error: Error,
+}
+
+impl BlockError {
+    pub(crate) const fn new(block: Block, error: Error) -> Self {
+        Self { block, error }
+    }
+
+    /// What the caller can do about it.
+    #[must_use]
+    pub const fn kind(&self) -> ErrorKind {
+        self.error.kind
+    }
+
+    /// The error without the block.
+    #[must_use]
+    pub const fn error(&self) -> &Error {
+        &self.error
+    }
+
+    /// The block, as it was.
+    #[must_use]
+    pub const fn block(&self) -> &Block {
+        &self.block
+    }
+
+    /// The block, the caller's again.
+    #[must_use]
+    pub fn into_block(self) -> Block {
+        self.block
+    }
+
+    /// Both.
+    #[must_use]
+    pub fn into_parts(self) -> (Block, Error) {
+        (self.block, self.error)
+    }
+}
+
+impl fmt::Display for BlockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for BlockError {}
+
+/// Frees the block.
+impl From<BlockError> for Error {
+    fn from(error: BlockError) -> Self {
+        error.error
     }
 }

@@ -1,7 +1,7 @@
 //! What a heap cannot do.
 
-use crate::block::Block;
 use onode_base::ErrorKind;
+use onode_scm::allocator::Misuse;
 use std::fmt;
 
 /// An error of a heap: a kind that says what the caller can do, and words.
@@ -34,61 +34,13 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Why a block could not become something else. The block is still the caller's:
-/// [`BlockError::into_block`] gives it back, and dropping the error frees it.
-#[derive(Debug)]
-pub struct BlockError {
-    block: Block,
-    error: Error,
-}
-
-impl BlockError {
-    pub(crate) const fn new(block: Block, error: Error) -> Self {
-        Self { block, error }
-    }
-
-    /// What the caller can do about it.
-    #[must_use]
-    pub const fn kind(&self) -> ErrorKind {
-        self.error.kind
-    }
-
-    /// The error without the block.
-    #[must_use]
-    pub const fn error(&self) -> &Error {
-        &self.error
-    }
-
-    /// The block, as it was.
-    #[must_use]
-    pub const fn block(&self) -> &Block {
-        &self.block
-    }
-
-    /// The block, the caller's again.
-    #[must_use]
-    pub fn into_block(self) -> Block {
-        self.block
-    }
-
-    /// Both.
-    #[must_use]
-    pub fn into_parts(self) -> (Block, Error) {
-        (self.block, self.error)
-    }
-}
-
-impl fmt::Display for BlockError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl std::error::Error for BlockError {}
-
-/// Frees the block.
-impl From<BlockError> for Error {
-    fn from(error: BlockError) -> Self {
-        error.error
-    }
+/// What is wrong with the address of a block.
+pub(crate) fn misuse(verb: &str, address: u64, misuse: Misuse) -> Error {
+    let why = match misuse {
+        Misuse::OutOfArea => "it does not lie in this heap",
+        Misuse::Wild => "no block begins there",
+        Misuse::DoubleFree => "the block was freed before",
+        Misuse::Published => "the block belongs to a file",
+    };
+    Error::new(ErrorKind::Invalid, format!("cannot {verb} the memory at {address:#x} of the heap: {why}"))
 }

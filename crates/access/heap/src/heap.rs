@@ -1,110 +1,21 @@
 //! The heap: blocks, names, and the ways between them.
 
-use crate::block::Block;
-use crate::cache::{Gate, with_cache};
+use crate::block::{Block, BlockError};
 use crate::caller::owner;
-use crate::checkpoint::{Claim, Claims};
-use crate::error::{BlockError, Error, Result};
-use crate::sizes::Sizes;
-use onode::memory::HeapMemory;
-use onode::{MappedSpace, MountOptions, Spec, Volume};
+use crate::error::{Error, Result, misuse};
+use crate::shared::Shared;
+use crate::shared::cache::{release, with_cache};
+use onode::{MountOptions, Spec, Volume};
 use onode_base::ErrorKind;
 use onode_fs::{Caller, FileHandle, FileSystem, Follow, InodeNumber, WriteMode};
-use onode_media::Pmem;
-use onode_scm::allocator::{Allocator, Misuse};
-use std::collections::HashMap;
 use std::path::Path;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// What blocks, mappings and the caches of threads need of a heap.
-pub(crate) struct Shared {
-    memory: HeapMemory,
-    volume: Volume,
-    gate: Arc<Gate>,
-    arenas: Claims,
-    sizes: Sizes,
-    /// Files that are looked at as memory, and how often.
-    looks: Mutex<HashMap<InodeNumber, usize>>,
-}
-
-// SAFETY: `base` is the only part that is not Send or Sync by itself; it is a number that is added
-// to, and who may touch which bytes is settled by the owners of blocks.
-unsafe impl Send for Shared {}
-// SAFETY: as for Send.
-unsafe impl Sync for Shared {}
-
-impl Shared {
-    pub(crate) const fn blocks(&self) -> &Allocator<Arc<MappedSpace>> {
-        &self.memory.blocks
-    }
-
-    pub(crate) fn files(&self) -> &FileSystem {
-        self.volume.files()
-    }
-
-    /// The memory that addresses count in.
-    pub(crate) const fn memory(&self) -> &Arc<MappedSpace> {
-        &self.memory.memory
-    }
-
-    /// The right to have an arena open.
-    pub(crate) fn claim_arena(&self, name: &[u8]) -> Result<Claim> {
-        self.arenas.claim(name)
-    }
-
-    #[inline]
-    pub(crate) const fn gate(&self) -> &Arc<Gate> {
-        &self.gate
-    }
-
-    #[inline]
-    pub(crate) fn pointer(&self, address: u64) -> NonNull<u8> {
-        // SAFETY: addresses come from the allocator or were checked against it, so they lie within
-        // the mapping.
-        unsafe { self.memory.base.add(address as usize) }
-    }
-
-    /// How many bytes were asked for, of blocks without a [`Block`].
-    #[inline]
-    pub(crate) const fn sizes(&self) -> &Sizes {
-        &self.sizes
-    }
-
-    /// Files that are looked at as memory, and how often.
-    pub(crate) fn looks(&self) -> MutexGuard<'_, HashMap<InodeNumber, usize>> {
-        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn address_of(&self, pointer: NonNull<u8>) -> Option<u64> {
-        let distance = (pointer.as_ptr() as usize).checked_sub(self.memory.base.as_ptr() as usize)? as u64;
-        (distance < self.memory.memory.length()).then_some(distance)
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        *self.gate.lock() = false;
-        self.memory.blocks.leave();
-        // Whoever wants to hear of an error closes the heap.
-        let _ = self.volume.close();
-    }
-}
+use std::sync::Arc;
 
 /// A volume on memory, open in this process.
 #[derive(Clone)]
 pub struct Heap {
     shared: Arc<Shared>,
-}
-
-fn misuse(verb: &str, address: u64, misuse: Misuse) -> Error {
-    let why = match misuse {
-        Misuse::OutOfArea => "it does not lie in this heap",
-        Misuse::Wild => "no block begins there",
-        Misuse::DoubleFree => "the block was freed before",
-        Misuse::Published => "the block belongs to a file",
-    };
-    Error::new(ErrorKind::Invalid, format!("cannot {verb} the memory at {address:#x} of the heap: {why}"))
 }
 
 impl Heap {
@@ -141,9 +52,7 @@ impl Heap {
         // Every call is durable when it returns.
         let options = MountOptions { write_mode: WriteMode::WriteThrough, ..MountOptions::default() };
         let (volume, memory) = Volume::open_memory(&spec, options).map_err(failed)?;
-        let sizes = Sizes::of_memory(memory.memory.length())?;
-        let (gate, arenas, looks) = (Gate::new(), Claims::default(), Mutex::default());
-        Ok(Self { shared: Arc::new(Shared { memory, volume, gate, arenas, sizes, looks }) })
+        Ok(Self { shared: Shared::new(memory, volume)? })
     }
 
     pub(crate) const fn shared(&self) -> &Arc<Shared> {
@@ -214,15 +123,9 @@ impl Heap {
     #[inline]
     pub unsafe fn free(&self, pointer: NonNull<u8>) -> Result<()> {
         match self.shared.address_of(pointer) {
-            Some(address) => Self::release(&self.shared, address),
+            Some(address) => release(&self.shared, address),
             None => Err(Error::new(ErrorKind::Invalid, format!("cannot free {pointer:p}: it is not of this heap"))),
         }
-    }
-
-    #[inline]
-    pub(crate) fn release(shared: &Arc<Shared>, address: u64) -> Result<()> {
-        with_cache(shared, |cache| shared.blocks().release_cached(cache, address))
-            .map_err(|why| misuse("free", address, why))
     }
 
     /// The block behind a pointer that [`allocate_raw`](Self::allocate_raw) or [`Block::into_raw`]
@@ -410,14 +313,14 @@ impl Heap {
     /// # Errors
     /// `Busy`; the device's errors.
     pub fn close(self) -> Result<()> {
-        let gate = Arc::clone(&self.shared.gate);
+        let gate = Arc::clone(self.shared.gate());
         // While the gate is held, no thread that ends looks at the heap, so the heap may be moved.
         let mut open = gate.lock();
         match Arc::try_unwrap(self.shared) {
             Ok(shared) => {
                 *open = false;
                 drop(open);
-                let closed = shared.volume.close();
+                let closed = shared.close();
                 closed.map_err(|error| Error::new(ErrorKind::Media, error.to_string()))
             }
             Err(_) => Err(Error::new(ErrorKind::Busy, "blocks, mappings or other handles of the heap are in use")),

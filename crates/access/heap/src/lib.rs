@@ -13,7 +13,6 @@
 //! is durable. It does not keep a program from following a pointer into a block that it gave away.
 
 mod block;
-mod cache;
 mod caller;
 pub mod checkpoint;
 mod error;
@@ -21,15 +20,15 @@ mod heap;
 mod mapping;
 mod reference;
 mod roots;
-mod sizes;
+mod shared;
 mod slots;
 mod stitched;
 mod whole;
 
-pub use block::Block;
+pub use block::{Block, BlockError};
 pub use caller::caller;
 pub use checkpoint::{Arena, Checkpoint, Frozen, Report, Tracking};
-pub use error::{BlockError, Error, Result};
+pub use error::{Error, Result};
 pub use heap::Heap;
 pub use mapping::Mapping;
 pub use onode_base::ErrorKind;

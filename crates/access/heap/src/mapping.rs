@@ -1,6 +1,6 @@
 //! The content of a file where it lies.
 
-use crate::heap::Shared;
+use crate::shared::Shared;
 use onode_fs::InodeNumber;
 use onode_media::real::Stitched;
 use std::ptr::NonNull;

@@ -4,9 +4,9 @@
 //! word, flushed and fenced: neither a name nor an inode nor a line of the log. After whatever
 //! happens a slot holds the block before or the block after, and no block is lost or held twice.
 
-use crate::block::Block;
+use crate::block::{Block, BlockError};
 use crate::caller::owner;
-use crate::error::{BlockError, Error, Result};
+use crate::error::{Error, Result};
 use crate::heap::Heap;
 use crate::whole::check_name;
 use onode_base::ErrorKind;

@@ -4,7 +4,8 @@
 //! A cache is no handle of its heap: a thread that is about to end keeps no heap open and its file
 //! in use.
 
-use crate::heap::Shared;
+use crate::error::{Result, misuse};
+use crate::shared::Shared;
 use onode_scm::allocator::ThreadCache;
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -69,4 +70,10 @@ pub(crate) fn with_cache<R>(heap: &Arc<Shared>, with: impl FnOnce(&mut ThreadCac
         caches.swap(0, at);
         with(&mut caches[0].cache)
     })
+}
+
+/// Frees the block at an address.
+#[inline]
+pub(crate) fn release(heap: &Arc<Shared>, address: u64) -> Result<()> {
+    with_cache(heap, |cache| heap.blocks().release_cached(cache, address)).map_err(|why| misuse("free", address, why))
 }
