@@ -31,6 +31,16 @@ const LARGE_FOLDERS: [(&str, usize); 6] = [
 /// Crates with files that import one another in a circle, and how many files are in circles.
 const CIRCLES: [(&str, usize); 4] = [("access/capi", 2), ("access/cli", 4), ("crash", 6), ("lab", 2)];
 
+/// Parameters that a function takes at most, beside `self`.
+const PARAMETERS: usize = 5;
+/// Crates with functions that take more, or a tuple in the place of some, and how many.
+const LARGE_SIGNATURES: [(&str, usize); 3] = [("devices/flash", 4), ("devices/scm", 1), ("devices/tier", 1)];
+
+/// Crates with a result within a result, and how many. What ends a thread or catches a panic
+/// returns one.
+const NESTED_RESULTS: [(&str, usize); 5] =
+    [("access/capi", 2), ("access/fuse", 5), ("crash", 4), ("devices/flash", 28), ("devices/tier", 7)];
+
 fn crates() -> PathBuf {
     root().join("crates")
 }
