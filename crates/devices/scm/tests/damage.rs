@@ -192,6 +192,37 @@ fn a_lost_start_is_not_the_end_of_a_device() {
     }
 }
 
+/// A mount that found one superblock damaged wrote over the sound one first, and over the copy at
+/// the same time: a cut there left none of the three.
+#[test]
+fn a_cut_while_damaged_superblocks_are_written_again_leaves_a_sound_one() {
+    let scm = filled(3, true);
+    scm.device.close().expect("it can be closed");
+    let image = scm.memory.durable_image();
+    let options = PmemOptions { latency: PmemLatency::NONE, ..PmemOptions::default() };
+    let mut cuts = 0;
+    for damaged in [&[0][..], &[PAGE], &[0, PAGE]] {
+        let mut image = image.clone();
+        damaged.iter().for_each(|&at| image[at + 20] ^= 1);
+        for cut in 0.. {
+            let memory = std::sync::Arc::new(SimPmem::from_image(image.clone(), options.clone()));
+            memory.cut_after(cut);
+            let _ = ScmDevice::mount(std::sync::Arc::clone(&memory), &MountOptions::default());
+            for lines in 0..16 {
+                let left = memory.crash_image(Survival::Lines(lines));
+                let opened = mount(&left, false, true).map(|_| ());
+                opened.unwrap_or_else(|error| panic!("{damaged:?}, cut {cut}, lines {lines:b}: {error}"));
+            }
+            cuts += 1;
+            // The superblocks are written before the index.
+            if !memory.is_cut() || cut > 60 {
+                break;
+            }
+        }
+    }
+    assert!(cuts > 60, "only {cuts} cuts");
+}
+
 /// A device whose log was damaged in the middle could not be opened at all.
 #[test]
 fn a_damaged_record_costs_what_it_says_and_no_more() {

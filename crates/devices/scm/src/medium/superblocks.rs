@@ -30,10 +30,14 @@ pub(crate) fn find_superblock<P: Pmem + ?Sized>(memory: &P) -> Result<FoundSuper
     Ok(found)
 }
 
+/// Where the superblock of a generation lies: two take turns.
+pub(crate) const fn slot_of(generation: u64) -> u64 {
+    SUPERBLOCKS[(generation % 2) as usize]
+}
+
 /// Writes a superblock over the older one; durable after a fence.
 pub(crate) fn store_superblock<P: Pmem + ?Sized>(memory: &P, superblock: &Superblock) {
-    let slot = SUPERBLOCKS[(superblock.generation % 2) as usize];
-    memory.write_through(slot, &superblock.encode());
+    memory.write_through(slot_of(superblock.generation), &superblock.encode());
 }
 
 /// Writes the copy that lies far from both; durable after a fence.

@@ -9,7 +9,7 @@ use crate::log::room::{KEPT_SEGMENTS, spare_segments};
 use crate::log::{Log, Shape, Start, mark};
 use crate::medium::errors::{damaged, from_media, no_space};
 use crate::medium::format::{FEATURE_COPY, SUPERBLOCKS, Superblock, copy_at, salt_of};
-use crate::medium::superblocks::{FoundSuperblock, find_superblock, store_copy, store_superblock};
+use crate::medium::superblocks::{FoundSuperblock, find_superblock, slot_of, store_copy, store_superblock};
 use crate::recover::{Recovered, Terms, claim, recover};
 use crate::space::allocator::reconcile::Named;
 use crate::space::{Blocks, blocks_of_superblock};
@@ -177,11 +177,25 @@ impl Opened {
             // written from here on, be it a node of the index, may take its place.
             superblock.closed = false;
             superblock.accepted = recovered.scan.end();
-            for _ in 0..if damaged.is_empty() { 1 } else { 2 } {
+            let fence = || memory.fence().map_err(|error| from_media("recovering", &error));
+            if damaged.is_empty() {
                 superblock.generation += 1;
                 store_superblock(&**memory, &superblock);
                 store_copy(&**memory, &superblock);
-                memory.fence().map_err(|error| from_media("recovering", &error))?;
+                fence()?;
+            } else {
+                // What counts may be the copy. The damaged one is written first, and the copy when
+                // both are durable, so that at every moment one of the three is sound.
+                if !damaged.contains(&slot_of(superblock.generation + 1)) {
+                    superblock.generation += 1;
+                }
+                for _ in 0..2 {
+                    superblock.generation += 1;
+                    store_superblock(&**memory, &superblock);
+                    fence()?;
+                }
+                store_copy(&**memory, &superblock);
+                fence()?;
             }
         }
         claim(&mut recovered, next)?;
