@@ -13,7 +13,14 @@ server_up() {
         as_postgres "$bin/pg_ctl" -D "$MNT/data" -w -t 60 -l "$MNT/data/log" -o "-k $MNT/socket -c listen_addresses=''" start >/dev/null ||
         { tail "$MNT/data/log"; fail "the server does not start"; }
 }
-server_down() { as_postgres "$bin/pg_ctl" -D "$MNT/data" -w -m fast stop >/dev/null; }
+# pg_ctl waits for the file with the number of the server to go; the server ends, and closes its files, a moment later.
+server_down() {
+    local server
+    server=$(head -n 1 "$MNT/data/postmaster.pid")
+    as_postgres "$bin/pg_ctl" -D "$MNT/data" -w -m fast stop >/dev/null
+    for _ in $(seq 200); do kill -0 "$server" 2>/dev/null || return 0; sleep 0.05; done
+    fail "the server $server is still there 10 s after its stop"
+}
 before_clean_up() { [ ! -e "$MNT/data/postmaster.pid" ] || as_postgres "$bin/pg_ctl" -D "$MNT/data" -m immediate stop >/dev/null 2>&1; }
 ask() { as_postgres "$bin/psql" -h "$MNT/socket" -d postgres -X -A -t -c "$1"; }
 
