@@ -205,7 +205,7 @@ fn a_cut_while_damaged_superblocks_are_written_again_leaves_a_sound_one() {
         let mut image = image.clone();
         damaged.iter().for_each(|&at| image[at + 20] ^= 1);
         for cut in 0.. {
-            let memory = std::sync::Arc::new(SimPmem::from_image(image.clone(), options.clone()));
+            let memory = std::sync::Arc::new(SimPmem::from_image(image.clone(), options));
             memory.cut_after(cut);
             let _ = ScmDevice::mount(std::sync::Arc::clone(&memory), &MountOptions::default());
             for lines in 0..16 {
