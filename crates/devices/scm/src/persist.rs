@@ -180,7 +180,7 @@ impl<P: Pmem> Persistence<P> {
     pub(crate) fn announce_slots(&mut self) -> Result<()> {
         if !self.has_slots() {
             self.superblock.features |= FEATURE_SLOTS;
-            store_copy(&*self.memory, &self.superblock);
+            self.write_copy();
             self.write_superblock(false)?;
         }
         Ok(())
