@@ -35,7 +35,7 @@ pub use error::{Error, MediaErrorKind, Result};
 pub use fault::{Fault, FaultPlan, OperationKind, Repeat};
 #[cfg(feature = "std")]
 pub use image::ImageNand;
-pub use nand::{BlockAddress, Geometry, Nand, PageAddress, SharedNand};
+pub use nand::{BlockAddress, Geometry, Nand, PageAddress, SharedNand, Watermark};
 pub use pmem::{Domain, Pmem};
 pub use sim::{Damage, MediaOperation, PmemOptions, SimNand, SimOptions, SimPmem, Survival};
 pub use tag::IoTag;

@@ -35,6 +35,15 @@ pub struct Geometry {
     pub chips: u32,
 }
 
+/// What a medium knows of what was durable once, see [`Nand::set_watermark`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Watermark {
+    /// The number that was noted last of those that can be read; 0 if there is none.
+    pub number: u64,
+    /// A note cannot be read any more, and it may have been a later one.
+    pub is_damaged: bool,
+}
+
 impl Geometry {
     /// Pages in all.
     #[must_use]
@@ -219,12 +228,12 @@ pub trait Nand: Send {
         Ok(())
     }
 
-    /// The number that was noted last; `None` if the medium has none.
+    /// What was noted last, as far as it can be read.
     ///
     /// # Errors
-    /// `Uncorrectable` if something was noted and cannot be read any more, `Host`.
-    fn watermark(&mut self) -> Result<Option<u64>> {
-        Ok(None)
+    /// `Host`.
+    fn watermark(&mut self) -> Result<Watermark> {
+        Ok(Watermark::default())
     }
 
     /// Counts of operations since the medium was opened, if it keeps them.

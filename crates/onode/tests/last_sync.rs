@@ -118,3 +118,40 @@ fn the_last_sync_is_known() {
     }
     assert!(refused > 0 && failed > 0, "{refused} refused, {failed} failed");
 }
+
+/// With the newer of the two notes of what was durable damaged the older one counted as the last,
+/// and damage of the last sync was taken for a torn tail without a word (`onode-crash damage
+/// --medium nand --seed 51`).
+#[test]
+fn a_damaged_note_beside_a_damaged_last_sync_is_told() {
+    let folder = Folder::new("note");
+    Volume::create(&folder.spec(",size=4M,page=2K,pages-per-block=16"), &CreateOptions::default()).unwrap();
+    let spec = folder.spec("");
+    let volume = open(&spec, false).unwrap();
+    let put = |bytes: &[u8]| {
+        let number = volume.files().write_file(&Caller::root(), b"/file", bytes, 0o644).unwrap();
+        volume.files().fsync(number, None, false).unwrap();
+        std::fs::read(folder.image()).unwrap()
+    };
+    let before = put(b"first");
+    let after = put(b"second");
+    let _ = volume.close();
+    drop(volume);
+    let differing = |page: &usize| (*page..after.len().min(page + 2048)).filter(|&at| before[at] != after[at]).count();
+    let journal = changed(&before, &after).into_iter().max_by_key(differing).unwrap();
+    let mut notes = (after.len() - 64..after.len()).step_by(32);
+    let newer = notes.find(|&at| before[at..at + 32] != after[at..at + 32]).unwrap();
+    let mut told = 0;
+    for at in newer..newer + 32 {
+        let mut image = after.clone();
+        image[at] ^= 1;
+        image[journal + 100..journal + 600].fill(0x5a);
+        write(&folder.image(), &image);
+        let check = check_medium(&spec, &mut |_, _| {}).unwrap();
+        assert!(!check.findings.is_empty(), "the check says nothing with byte {at} damaged");
+        let volume = open(&spec, false).unwrap();
+        assert!(content(&volume, b"/file").is_ok_and(|bytes| bytes == b"first"));
+        told += usize::from(volume.device().health().worst().is_some_and(|worst| worst >= Severity::Degraded));
+    }
+    assert_eq!(told, 32);
+}

@@ -13,10 +13,10 @@
 use super::format::{BlockState, ENTRY_BYTES, HEADER_BYTES, Header, Layout, TableEntry};
 use super::host::{HostFile, fill};
 use super::shared::Shared;
-use super::watermark::{Noted, Watermark};
+use super::watermark::Notes;
 use crate::counters::Counters;
 use crate::error::{Error, MediaErrorKind, Result};
-use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, SharedNand};
+use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, SharedNand, Watermark};
 use crate::tag::IoTag;
 use crate::wear::Wear;
 use alloc::collections::BTreeSet;
@@ -80,7 +80,7 @@ pub struct ImageNand {
     not_copied: BTreeSet<u32>,
     /// Spare bytes in the inverted form of the file.
     inverted: Vec<u8>,
-    noted: Noted,
+    notes: Notes,
 }
 
 impl ImageNand {
@@ -103,7 +103,7 @@ impl ImageNand {
         let layout = Layout::of(geometry);
         let written = (|| {
             file.set_bytes(0)?;
-            file.set_bytes(layout.end + Watermark::AREA_BYTES)?;
+            file.set_bytes(layout.end + Notes::AREA_BYTES)?;
             let header = Header::new(geometry, options.uuid);
             if let Some(copies) = layout.copies {
                 file.write(copies.header, header.as_bytes())?;
@@ -149,7 +149,7 @@ impl ImageNand {
             OpenBlock { state: state.unwrap_or(lost), lost: state.is_none(), spare_is_clean: false }
         };
         let mut image = Self::of(file, mode, header, states.iter().copied().map(open).collect());
-        image.noted = Watermark::read(&image.shared.file, image.shared.layout.end, &image.uuid, bytes)?;
+        image.notes = Notes::read(&image.shared.file, image.shared.layout.end, &image.uuid, bytes)?;
         let differ = |of: &[Option<BlockState>]| {
             (0..).zip(of).zip(&states).filter(|((_, one), state)| one != state).map(|((block, _), _)| block).collect()
         };
@@ -193,7 +193,7 @@ impl ImageNand {
         let written = blocks.iter().map(|block: &OpenBlock| (!block.lost).then_some(block.state.written_pages));
         let shared = Arc::new(Shared::new(file, geometry, layout, written, mode == OpenMode::ReadWrite));
         let (not_copied, inverted) = (BTreeSet::new(), Vec::new());
-        Self { shared, mode, uuid, blocks, not_copied, inverted, noted: Noted::Nothing }
+        Self { shared, mode, uuid, blocks, not_copied, inverted, notes: Notes::default() }
     }
 
     /// The identity given when the image was made.
@@ -458,24 +458,14 @@ impl Nand for ImageNand {
     }
 
     fn set_watermark(&mut self, number: u64) -> Result<()> {
-        let is_noted = matches!(self.noted, Noted::Last(last) if last.number() == number);
-        if is_noted || self.mode == OpenMode::ReadOnly {
+        if self.notes.has(number) || self.mode == OpenMode::ReadOnly {
             return Ok(());
         }
-        let next = Watermark::after(self.noted, number);
-        next.write(&self.shared.file, self.shared.layout.end, &self.uuid)?;
-        self.noted = Noted::Last(next);
-        Ok(())
+        self.notes.write(number, &self.shared.file, self.shared.layout.end, &self.uuid)
     }
 
-    fn watermark(&mut self) -> Result<Option<u64>> {
-        match self.noted {
-            Noted::Nothing => Ok(None),
-            Noted::Last(last) => Ok(Some(last.number())),
-            Noted::Damaged => {
-                Err(Error::new(MediaErrorKind::Uncorrectable, "the note of what was durable last is damaged"))
-            }
-        }
+    fn watermark(&mut self) -> Result<Watermark> {
+        Ok(self.notes.watermark())
     }
 
     fn counters(&self) -> Option<Counters> {

@@ -1,6 +1,6 @@
 //! A boxed NAND is a NAND, so that a device can be built over a medium chosen at run time.
 
-use super::{BlockAddress, Geometry, Nand, PageAddress, SharedNand};
+use super::{BlockAddress, Geometry, Nand, PageAddress, SharedNand, Watermark};
 use crate::counters::Counters;
 use crate::error::Result;
 use crate::tag::IoTag;
@@ -64,7 +64,7 @@ impl<N: Nand + ?Sized> Nand for Box<N> {
         (**self).set_watermark(number)
     }
 
-    fn watermark(&mut self) -> Result<Option<u64>> {
+    fn watermark(&mut self) -> Result<Watermark> {
         (**self).watermark()
     }
 

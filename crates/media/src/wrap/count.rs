@@ -5,7 +5,7 @@
 
 use crate::counters::Counters;
 use crate::error::Result;
-use crate::nand::{BlockAddress, Geometry, Nand, PageAddress};
+use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, Watermark};
 use crate::tag::IoTag;
 
 /// A medium whose operations are counted.
@@ -96,7 +96,7 @@ impl<N: Nand> Nand for Counting<N> {
         self.inner.set_watermark(number)
     }
 
-    fn watermark(&mut self) -> Result<Option<u64>> {
+    fn watermark(&mut self) -> Result<Watermark> {
         self.inner.watermark()
     }
 

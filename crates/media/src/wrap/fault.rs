@@ -7,7 +7,7 @@
 use crate::counters::Counters;
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::fault::{Fault, FaultPlan, OperationKind};
-use crate::nand::{BlockAddress, Geometry, Nand, PageAddress};
+use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, Watermark};
 use crate::tag::IoTag;
 use alloc::format;
 use alloc::sync::Arc;
@@ -166,7 +166,7 @@ impl<N: Nand> Nand for Faulty<N> {
         self.inner.set_watermark(number)
     }
 
-    fn watermark(&mut self) -> Result<Option<u64>> {
+    fn watermark(&mut self) -> Result<Watermark> {
         self.inner.watermark()
     }
 

@@ -5,7 +5,7 @@
 
 use crate::counters::Counters;
 use crate::error::Result;
-use crate::nand::{BlockAddress, Geometry, Nand, PageAddress};
+use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, Watermark};
 use crate::sim::timing::{ChipClock, LatencyTable};
 use crate::tag::IoTag;
 use crate::wrap::Counting;
@@ -125,7 +125,7 @@ impl<N: Nand> Nand for Latency<N> {
         self.inner.set_watermark(number)
     }
 
-    fn watermark(&mut self) -> Result<Option<u64>> {
+    fn watermark(&mut self) -> Result<Watermark> {
         self.inner.watermark()
     }
 

@@ -6,7 +6,7 @@
 
 use crate::counters::Counters;
 use crate::error::Result;
-use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, SharedNand};
+use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, SharedNand, Watermark};
 use crate::sim::MediaOperation;
 use crate::tag::IoTag;
 use alloc::sync::Arc;
@@ -138,7 +138,7 @@ impl<N: Nand> Nand for Trace<N> {
         self.inner.set_watermark(number)
     }
 
-    fn watermark(&mut self) -> Result<Option<u64>> {
+    fn watermark(&mut self) -> Result<Watermark> {
         self.inner.watermark()
     }
 

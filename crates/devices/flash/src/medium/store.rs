@@ -18,7 +18,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
-use onode_media::{IoTag, Nand, PageAddress, SharedNand};
+use onode_media::{IoTag, Nand, PageAddress, SharedNand, Watermark};
 use onode_object::{Error, Result};
 use zerocopy::IntoBytes;
 
@@ -378,14 +378,9 @@ impl Store {
         Ok(true)
     }
 
-    /// All commits up to this one were durable once, 0 where the medium knows nothing of it; `None`
-    /// if it knew and the note is damaged.
-    pub fn watermark(&mut self) -> Result<Option<u64>> {
-        match self.nand.watermark() {
-            Ok(noted) => Ok(Some(noted.unwrap_or(0))),
-            Err(error) if error.kind == onode_media::MediaErrorKind::Uncorrectable => Ok(None),
-            Err(error) => Err(from_media("read what was durable", &error)),
-        }
+    /// Up to which commit all was durable once, as far as the medium knows.
+    pub fn watermark(&mut self) -> Result<Watermark> {
+        self.nand.watermark().map_err(|error| from_media("read what was durable", &error))
     }
 }
 

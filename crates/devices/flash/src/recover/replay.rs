@@ -145,7 +145,7 @@ impl Recovery {
         let was_clean = volume.checkpoints.state().clean;
         let keeps_order = volume.log.store.nand().keeps_order();
         let noted = volume.log.store.watermark()?;
-        let watermark = noted.unwrap_or(0);
+        let watermark = noted.number;
         let sure_pages = if keeps_order { u64::MAX } else { self.sure_pages(volume)? };
         let mut cursor = self.journal_start(volume);
         if keeps_order {
@@ -209,8 +209,10 @@ impl Recovery {
         volume.log.set_next_journal(cursor.at.segment, cursor.sequence);
         let found_nothing = cursor.last.is_none() && matches!(fault, PageFault::Erased | PageFault::Sequence { .. });
         volume.checkpoints.set_clean(was_clean && found_nothing);
-        let told = (noted.is_none() && !volume.checkpoints.is_clean()).then(|| {
-            let text = "the note of what was durable last is damaged: syncs right before the crash may be missing";
+        // A volume that seems to be closed may have had one commit since, in a page that is lost.
+        let told = noted.is_damaged.then(|| {
+            let text = "a note of what was durable last is damaged: unless the volume was closed in order, its last \
+                        syncs may be missing";
             let remedy = "compare what was synced last with its source";
             Condition::new("watermark-damaged", Severity::Degraded, text).remedy(remedy)
         });

@@ -409,33 +409,42 @@ fn either_end_of_an_image_may_be_lost() {
 fn the_watermark_is_kept() {
     let test = TestFile::new("watermark");
     let mut nand = test.create();
-    assert_eq!(nand.watermark(), Ok(None));
-    for number in [7, 8, 8, 3] {
+    let sound = |number| Ok(Watermark { number, is_damaged: false });
+    let damaged = |number| Ok(Watermark { number, is_damaged: true });
+    assert_eq!(nand.watermark(), sound(0));
+    nand.set_watermark(7).unwrap();
+    drop(nand);
+    nand = test.open().unwrap();
+    assert_eq!(nand.watermark(), sound(7), "the other slot was never written");
+    for number in [8, 8, 3] {
         nand.set_watermark(number).unwrap();
-        assert_eq!(nand.watermark(), Ok(Some(number)));
+        assert_eq!(nand.watermark(), sound(number));
     }
     drop(nand);
     let mut reader = ImageNand::open(&test.0, OpenMode::ReadOnly).unwrap();
-    assert_eq!(reader.watermark(), Ok(Some(3)));
+    assert_eq!(reader.watermark(), sound(3));
     reader.set_watermark(9).unwrap();
     drop(reader);
-    assert_eq!(test.open().unwrap().watermark(), Ok(Some(3)));
-    // The third turn is in slot 1: with it damaged the one before counts, with both that is said.
+    assert_eq!(test.open().unwrap().watermark(), sound(3));
+    // The third turn is in slot 1: with it damaged the one before counts, and that is said.
     let end = Layout::of(SHAPE).end;
     test.raw().write_all_at(&[0xee], end + 32 + 9).unwrap();
-    assert_eq!(test.open().unwrap().watermark(), Ok(Some(8)));
+    assert_eq!(test.open().unwrap().watermark(), damaged(8));
     test.raw().write_all_at(&[0xee], end + 9).unwrap();
-    assert_eq!(test.open().unwrap().watermark().map_err(|error| error.kind), Err(MediaErrorKind::Uncorrectable));
+    assert_eq!(test.open().unwrap().watermark(), damaged(0));
+    // The next note heals both.
+    test.open().unwrap().set_watermark(9).unwrap();
+    assert_eq!(test.open().unwrap().watermark(), sound(9));
     // An image of a program that knew of no watermark gets one.
     test.raw().set_len(end).unwrap();
     let mut old = test.open().unwrap();
-    assert_eq!(old.watermark(), Ok(None));
+    assert_eq!(old.watermark(), sound(0));
     old.set_watermark(5).unwrap();
     drop(old);
-    assert_eq!(test.open().unwrap().watermark(), Ok(Some(5)));
+    assert_eq!(test.open().unwrap().watermark(), sound(5));
     // The header at the end is found all the same.
     test.raw().write_all_at(&[0; 2 * HEADER_BYTES], 0).unwrap();
-    assert_eq!(test.open().unwrap().watermark(), Ok(Some(5)));
+    assert_eq!(test.open().unwrap().watermark(), sound(5));
 }
 
 #[test]

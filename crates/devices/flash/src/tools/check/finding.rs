@@ -119,7 +119,7 @@ kinds! {
     ExtentCountWrong = "wrong number of extents",
     /// A journal page is damaged and the journal goes on behind it.
     JournalDamaged = "damaged journal",
-    /// The medium's note of what was durable last is damaged, and the volume was not closed.
+    /// The medium's note of what was durable last is damaged.
     WatermarkDamaged = "damaged note of what was durable",
     /// A journal record makes no sense or cannot have happened.
     JournalRecordWrong = "impossible journal record",

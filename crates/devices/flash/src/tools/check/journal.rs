@@ -86,11 +86,12 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
     let mut assembler = Assembler::default();
     let keeps_order = medium.nand().keeps_order();
     let noted = medium.nand().watermark();
-    if noted.is_err() && superblock.clean == 0 {
+    let is_damaged = noted.as_ref().map_or(true, |noted| noted.is_damaged);
+    if is_damaged {
         let finding = Finding::new(Severity::Warning, FindingKind::WatermarkDamaged, Place::Volume);
-        context.add(finding.found("syncs right before the crash may be missing"));
+        context.add(finding.found("unless the volume was closed in order, its last syncs may be missing"));
     }
-    let watermark = noted.ok().flatten().unwrap_or(0);
+    let watermark = noted.map_or(0, |noted| noted.number);
     let mut last = superblock.transaction.get();
     // The pages so far, and how many records ended before each.
     let mut pages: Vec<(SegmentPage, usize)> = Vec::new();
