@@ -127,21 +127,21 @@ fn of_one_volume(plan: &Plan, number: u64) -> Result<Outcome, String> {
         let what = format!("{}: {}", made.what, hurt.what);
         let guard = Watch::new(plan, image, &what);
         let judged = catch_unwind(AssertUnwindSafe(|| judge::judge(&made, &images, &hurt, &scratch)));
+        let judged = judged.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_string()));
+            Err(format!("panic: {}", text.unwrap_or_default()))
+        });
         drop(guard);
         outcome.images += 1;
         match judged {
-            Ok(Ok(verdict)) => {
+            Ok(verdict) => {
                 outcome.told += u64::from(verdict.told);
                 outcome.opened += u64::from(verdict.opened);
                 outcome.repaired += u64::from(verdict.repaired);
                 outcome.beyond_repair += u64::from(verdict.is_beyond_repair);
             }
-            Ok(Err(why)) => outcome.violations.push((image, what.clone(), why)),
-            Err(panic) => {
-                let text = panic.downcast_ref::<String>().cloned();
-                let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_string()));
-                outcome.violations.push((image, what.clone(), format!("panic: {}", text.unwrap_or_default())));
-            }
+            Err(why) => outcome.violations.push((image, what.clone(), why)),
         }
         if let Some(folder) = plan.keep.as_ref().filter(|_| outcome.violations.len() > violations) {
             let kept = media::write_to(&folder.join(image.to_string()), &images);

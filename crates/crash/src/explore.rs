@@ -6,9 +6,9 @@
 //! looked at once more. A second cut falls into the recovery or the use after the first. Nothing is
 //! sampled by chance: which states are judged follows from the seed alone.
 
-use crate::history::{History, Promise, Run};
 use crate::medium::{Budget, Medium, Trace, Walk};
 use crate::violation::Violation;
+use crate::workload::history::{History, Promise, Run};
 use crate::workload::{Figures, ImageOf, TraceOf, Workload};
 use onode_base::Prng;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -4,6 +4,7 @@
 
 pub mod beside;
 pub mod flash;
+pub mod geometry;
 pub mod scm;
 pub mod tier;
 pub mod variant;

@@ -12,13 +12,10 @@
 pub mod damage;
 pub mod explore;
 pub mod files;
-pub mod geometry;
-pub mod history;
 pub mod kind;
 pub mod medium;
 pub mod object;
 pub mod report;
-pub mod spec;
 pub mod task;
 pub mod violation;
 pub mod workload;

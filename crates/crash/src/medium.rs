@@ -10,7 +10,6 @@ pub mod beside;
 pub mod disks;
 pub mod memory;
 pub mod nand;
-mod walk;
 
 use onode_base::Prng;
 

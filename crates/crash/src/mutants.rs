@@ -3,7 +3,7 @@
 use onode_base::planted::{Bug, plant};
 use onode_crash::damage::{self, Plan};
 use onode_crash::object::brim;
-use onode_crash::spec::{RunName, Spec};
+use onode_crash::task::spec::{RunName, Spec};
 use onode_crash::task::{self, LEVELS, Media};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::AtomicUsize;
@@ -144,13 +144,13 @@ fn find(bug: Bug, states: u64) -> Result<(u64, Spec, String), u64> {
             plant(Some(bug));
             let explored = task::explore(&run, run_states);
             plant(None);
+            let Ok(explored) = explored else { continue };
             let found = match explored {
-                Ok(Ok(outcome)) => {
+                Ok(outcome) => {
                     judged += outcome.states + outcome.second_states;
                     outcome.found.into_iter().map(|(place, violation)| (Some(place), violation)).collect()
                 }
-                Ok(Err(violation)) => vec![(None, violation)],
-                Err(_) => Vec::new(),
+                Err(violation) => vec![(None, violation)],
             };
             for (place, violation) in found {
                 let spec = Spec { run: run.clone(), place };

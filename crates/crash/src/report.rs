@@ -1,8 +1,8 @@
 //! What a whole exploration did, in words and as JSON.
 
 use crate::explore::Outcome;
-use crate::spec::{RunName, Spec};
 use crate::task::Media;
+use crate::task::spec::{RunName, Spec};
 use crate::violation::Violation;
 use std::collections::BTreeMap;
 use std::fmt::Write;

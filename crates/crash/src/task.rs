@@ -1,20 +1,22 @@
 //! Runs by name: which there are, how each is explored, replayed and explained.
 
+pub mod spec;
+
 use crate::explore::{self, Outcome, Place, Plan, Recorded, Recovered};
 use crate::files::cases::CASES;
 use crate::files::{self, FILE_WORKLOADS, FileWorkload};
-use crate::geometry::{self, DISKS_SHAPES, MEMORY_SHAPES, SHAPES};
-use crate::history::History;
 use crate::kind::Kind;
 use crate::kind::beside::{Beside, PREFIX};
 use crate::kind::flash::Flash;
+use crate::kind::geometry::{self, DISKS_SHAPES, MEMORY_SHAPES, SHAPES};
 use crate::kind::scm::Scm;
 use crate::kind::tier::Tier;
 use crate::medium::Trace;
 use crate::object::{ObjectWorkload, PROFILES, brim, profile};
-use crate::spec::{RunName, Spec};
+use crate::task::spec::{RunName, Spec};
 use crate::violation::Violation;
 use crate::workload::Workload;
+use crate::workload::history::History;
 
 /// The levels.
 pub const LEVELS: [&str; 3] = ["object", "through", "back"];

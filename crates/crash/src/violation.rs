@@ -1,5 +1,6 @@
 //! A broken promise.
 
+use onode_fs::{Error, ErrorKind};
 use std::fmt;
 
 /// Which promise was broken and how. N1 to N7 are those of `docs/semantics.md`.
@@ -27,5 +28,18 @@ impl Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.promise, self.text)
+    }
+}
+
+/// Turns an error that should not have happened into a violation.
+pub fn unexpected(what: &str) -> impl Fn(Error) -> Violation + use<> {
+    let what = what.to_string();
+    move |error| {
+        let promise = match error.kind {
+            ErrorKind::NoSpace | ErrorKind::ReadOnly | ErrorKind::Busy => "N7",
+            ErrorKind::Corrupt | ErrorKind::Media => "N1",
+            _ => "N3",
+        };
+        Violation::new(promise, format!("{what}: {error}"))
     }
 }

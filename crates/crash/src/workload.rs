@@ -1,8 +1,10 @@
 //! What the explorer asks of a kind of system: how it is mounted, used, looked at and closed.
 
-use crate::history::{History, Promise, Run};
+pub mod history;
+
 use crate::medium::Medium;
 use crate::violation::Violation;
+use crate::workload::history::{History, Promise, Run};
 
 /// Figures of a device, by name.
 pub type Figures = Vec<(String, u64)>;

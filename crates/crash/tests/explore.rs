@@ -1,8 +1,8 @@
 //! A small exploration of every level, and states that once broke a promise.
 
 use onode_crash::files::cases::CASES;
-use onode_crash::geometry::MEMORY_SHAPES;
-use onode_crash::spec::Spec;
+use onode_crash::kind::geometry::MEMORY_SHAPES;
+use onode_crash::task::spec::Spec;
 use onode_crash::task::{LEVELS, explore, replay, workloads};
 
 #[test]

@@ -2,8 +2,8 @@
 //! the catalogue: cut everywhere, on every shape of memory, in both write modes.
 //! `crates/devices/scm/tests/named_cases.rs` has those that are no sequence of calls.
 
-use onode_crash::geometry::memory_by_name;
-use onode_crash::spec::RunName;
+use onode_crash::kind::geometry::memory_by_name;
+use onode_crash::task::spec::RunName;
 use onode_crash::task::{Media, explore};
 
 /// So many states of each run.

@@ -16,7 +16,7 @@ mod capacity;
 pub(crate) mod fill;
 mod mount;
 mod placements;
-mod row;
+pub mod row;
 mod shapes;
 mod speed;
 mod streams;

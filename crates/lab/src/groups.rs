@@ -1,7 +1,7 @@
 //! Figures in groups, measured in one go or one group at a time: what every report of that kind
 //! does.
 
-use crate::figures::{FigureReport, Row, Value};
+use crate::figures::row::{FigureReport, Row, Value};
 use onode::Result;
 
 /// A group by its name, and what measures it with options of the kind `O`.

@@ -22,7 +22,7 @@ pub use onode_flash::policy::{Placement, VictimPolicy, WearPolicy};
 pub use report::{CheckRow, PolicyReport, PolicyRow, SelfCheck};
 
 use crate::WearSpread;
-use crate::pattern::Pattern;
+use crate::stream::pattern::Pattern;
 use onode::{Class, Error, Result};
 use placer::{Device, Levels, Lives, Oracle, Placer};
 use simulator::{Shape, Simulator};

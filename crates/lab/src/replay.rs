@@ -1,7 +1,9 @@
 //! Runs a stream of operations through a file system and reports what it cost.
 
+mod latency;
+
 use crate::bench::{Bench, Caches, Durability};
-use crate::latency::Latencies;
+use crate::replay::latency::Latencies;
 use crate::report::{Nand, Report, Stall, WearSpread};
 use crate::stream::Operation;
 use onode::{Class, Error, Result, Spec, Volume};

@@ -10,6 +10,10 @@
 //! measure                    counting starts here; what came before was preparation
 //! ```
 
+pub mod generate;
+pub mod pattern;
+pub mod trace;
+
 use onode::{Class, Error, Result};
 
 /// One operation of a workload.

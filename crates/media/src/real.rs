@@ -6,10 +6,8 @@
 //! device is, is seen by looking at it ([`identify`]); nothing is written before a caller asks for
 //! it. `docs/format/block.md` describes what is put on a device beside the pages.
 
-mod aligned;
 pub mod block;
 mod host;
-mod in_flight;
 mod ioctl;
 pub mod kind;
 mod label;
@@ -18,8 +16,6 @@ pub mod mtd;
 pub mod mtd_ram;
 mod order;
 pub mod pmem;
-mod posted;
-mod shared;
 pub mod zoned;
 
 pub use block::BlockNand;

@@ -4,21 +4,11 @@
 //! [`run`]). Each case gets devices of its own. A case that needs something the harness declares
 //! not to offer is counted as skipped, never as passed. Nothing in here knows a medium.
 
-mod access_times;
-mod atomic;
-mod attributes;
-mod content;
+mod cases;
 mod differential;
 mod dump;
-mod durable;
-mod full;
 mod generate;
-mod hints;
-mod listing;
-mod objects;
 mod oracle;
-mod sizes;
-mod space;
 mod subject;
 
 pub use differential::differential;
@@ -96,7 +86,7 @@ pub struct Report {
 
 macro_rules! suite {
     ($group:literal: $($needs:ident $case:ident),+ $(,)?) => {
-        pub(super) const CASES: &[$crate::conformance::Case] = &[$($crate::conformance::Case {
+        pub(in crate::conformance) const CASES: &[$crate::conformance::Case] = &[$($crate::conformance::Case {
             name: concat!($group, "::", stringify!($case)),
             needs: $crate::conformance::Needs::$needs,
             run: $case,
@@ -109,17 +99,17 @@ use suite;
 #[must_use]
 pub fn cases() -> Vec<Case> {
     let groups = [
-        objects::CASES,
-        content::CASES,
-        attributes::CASES,
-        hints::CASES,
-        access_times::CASES,
-        listing::CASES,
-        atomic::CASES,
-        sizes::CASES,
-        space::CASES,
-        full::CASES,
-        durable::CASES,
+        cases::objects::CASES,
+        cases::content::CASES,
+        cases::attributes::CASES,
+        cases::hints::CASES,
+        cases::access_times::CASES,
+        cases::listing::CASES,
+        cases::atomic::CASES,
+        cases::sizes::CASES,
+        cases::space::CASES,
+        cases::full::CASES,
+        cases::durable::CASES,
         differential::CASES,
     ];
     groups.concat()

@@ -127,7 +127,7 @@ fn media_hold_unsafe_code_only_where_they_call_the_kernel() {
     assert_eq!(
         unsafe_files,
         [
-            "in_flight.rs",
+            "host/in_flight.rs",
             "ioctl.rs",
             "lock.rs",
             "pmem/lost.rs",

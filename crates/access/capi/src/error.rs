@@ -110,14 +110,11 @@ impl<T> Failed for *const T {
 
 /// Runs the body of a function; a failure sets `errno` and the words.
 pub(crate) fn answer<T: Failed>(body: impl FnOnce() -> Outcome<T>) -> T {
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
-        Ok(Ok(value)) => value,
-        Ok(Err(Failure(kind, words))) => {
+    let bug = |_| Err(Failure::new(ErrorKind::Media, "a bug in Onode; please report it"));
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or_else(bug) {
+        Ok(value) => value,
+        Err(Failure(kind, words)) => {
             set(kind, &words);
-            T::FAILED
-        }
-        Err(_) => {
-            set(ErrorKind::Media, "a bug in Onode; please report it");
             T::FAILED
         }
     }

@@ -1,31 +1,14 @@
 //! Files of a heap by descriptors, as C programs know them.
 //!
-//! Descriptors are the heap's own numbers, not those of the process. Every write is durable when it
-//! returns.
+//! Every write is durable when it returns.
 
+use crate::descriptors::OpenFile;
 use crate::error::{Failure, Outcome, answer};
 use crate::memory::{OnodeHeap, heap_of, text_of};
 use onode_base::ErrorKind;
-use onode_fs::{FileHandle, FileSystem, FileType, Follow, InodeNumber, OpenFlags, RenameFlags, SetAttributes};
-use onode_heap::{Caller, Heap, caller};
-use std::collections::BTreeMap;
+use onode_fs::{FileType, Follow, RenameFlags, SetAttributes};
+use onode_heap::caller;
 use std::ffi::{c_char, c_int, c_long, c_void};
-use std::sync::{Mutex, PoisonError};
-
-/// Open files, and who opened the heap.
-pub(crate) struct Files {
-    open: Mutex<BTreeMap<c_int, OpenFile>>,
-    user: Caller,
-}
-
-#[derive(Clone)]
-struct OpenFile {
-    inode: InodeNumber,
-    handle: FileHandle,
-    path: Vec<u8>,
-    offset: u64,
-    flags: c_int,
-}
 
 /// What `onode_stat_path` tells of a file.
 #[repr(C)]
@@ -55,10 +38,6 @@ pub struct Name {
     pub name: [c_char; 256],
 }
 
-fn bad_descriptor(descriptor: c_int) -> Failure {
-    Failure::new(ErrorKind::BadHandle, format!("{descriptor} is no open descriptor of the heap"))
-}
-
 fn mode_of(file_type: FileType) -> u32 {
     match file_type {
         FileType::Regular => libc::S_IFREG,
@@ -68,96 +47,6 @@ fn mode_of(file_type: FileType) -> u32 {
         FileType::Socket => libc::S_IFSOCK,
         FileType::CharacterDevice => libc::S_IFCHR,
         FileType::BlockDevice => libc::S_IFBLK,
-    }
-}
-
-impl Files {
-    /// None open, for the user of this process.
-    pub(crate) fn of_process() -> Self {
-        Self { open: Mutex::default(), user: caller() }
-    }
-
-    /// Number and handle of an open file.
-    pub(crate) fn handle_of(&self, descriptor: c_int) -> Outcome<(InodeNumber, FileHandle)> {
-        self.get(descriptor).map(|file| (file.inode, file.handle))
-    }
-
-    /// Ends a descriptor whose handle is gone.
-    pub(crate) fn forget(&self, descriptor: c_int) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&descriptor);
-    }
-
-    fn insert(&self, file: OpenFile) -> c_int {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let descriptor = (0..).find(|number| !open.contains_key(number)).unwrap_or_default();
-        open.insert(descriptor, file);
-        descriptor
-    }
-
-    fn get(&self, descriptor: c_int) -> Outcome<OpenFile> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.get(&descriptor).cloned().ok_or_else(|| bad_descriptor(descriptor))
-    }
-
-    fn seek_to(&self, descriptor: c_int, offset: u64) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = open.get_mut(&descriptor) {
-            file.offset = offset;
-        }
-    }
-
-    /// The path of an open file, if it still leads there.
-    pub(crate) fn path_of(&self, heap: &Heap, descriptor: c_int) -> Outcome<Vec<u8>> {
-        let file = self.get(descriptor)?;
-        if heap.files().resolve(&file.path, Follow::Yes)? != file.inode {
-            let words = format!("{} is another file by now", String::from_utf8_lossy(&file.path));
-            return Err(Failure::new(ErrorKind::Stale, words));
-        }
-        Ok(file.path)
-    }
-
-    pub(crate) fn open_path(&self, heap: &Heap, path: &[u8], flags: c_int, mode: u32) -> Outcome<c_int> {
-        let files = heap.files();
-        let inode = match files.resolve(path, Follow::Yes) {
-            Ok(_) if flags & libc::O_CREAT != 0 && flags & libc::O_EXCL != 0 => {
-                return Err(Failure::new(ErrorKind::Exists, format!("{} exists", String::from_utf8_lossy(path))));
-            }
-            Ok(inode) => inode,
-            Err(error) if error.kind == ErrorKind::NotFound && flags & libc::O_CREAT != 0 => {
-                let (parent, name) = files.resolve_parent(path)?;
-                let made = files.create(&caller(), parent, name, (mode & 0o7777) as u16)?;
-                files.forget(made.inode, 1);
-                made.inode
-            }
-            Err(error) => return Err(error.into()),
-        };
-        self.open_known(files, inode, path, flags)
-    }
-
-    fn open_known(&self, files: &FileSystem, inode: InodeNumber, path: &[u8], flags: c_int) -> Outcome<c_int> {
-        let write = flags & libc::O_ACCMODE != libc::O_RDONLY;
-        let how = OpenFlags { write, truncate: write && flags & libc::O_TRUNC != 0 };
-        let handle = files.open(&self.user, inode, how)?;
-        Ok(self.insert(OpenFile { inode, handle, path: path.to_vec(), offset: 0, flags }))
-    }
-
-    /// A descriptor of a file that has just been made at `path`.
-    pub(crate) fn open_made(&self, heap: &Heap, inode: InodeNumber, path: &[u8], flags: c_int) -> Outcome<c_int> {
-        self.open_known(heap.files(), inode, path, flags & !(libc::O_TRUNC | libc::O_EXCL))
-    }
-
-    pub(crate) fn close(&self, heap: &Heap, descriptor: c_int) -> Outcome<()> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = open.remove(&descriptor).ok_or_else(|| bad_descriptor(descriptor))?;
-        Ok(heap.files().release(file.handle)?)
-    }
-
-    pub(crate) fn close_all(&self, heap: &Heap) {
-        let open = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
-        for file in open.into_values() {
-            // Nobody is left to hear of an error.
-            let _ = heap.files().release(file.handle);
-        }
     }
 }
 
@@ -221,7 +110,7 @@ unsafe fn write_at(opened: &OnodeHeap, file: &OpenFile, from: *const c_void, byt
     }
     // SAFETY: the caller of the C function gives `bytes` bytes to read.
     let data = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes.min(isize::MAX as usize)) };
-    Ok(opened.heap.files().write(&opened.files.user, file.inode, at, data)?)
+    Ok(opened.heap.files().write(opened.files.user(), file.inode, at, data)?)
 }
 
 /// Reads from where the descriptor stands.
@@ -344,7 +233,7 @@ pub unsafe extern "C" fn onode_truncate(heap: *mut OnodeHeap, descriptor: c_int,
         let opened = unsafe { heap_of(heap) }?;
         let file = opened.files.get(descriptor)?;
         let change = SetAttributes { size: Some(size), ..SetAttributes::default() };
-        opened.heap.files().set_attributes(&opened.files.user, file.inode, &change)?;
+        opened.heap.files().set_attributes(opened.files.user(), file.inode, &change)?;
         Ok(0)
     })
 }
@@ -358,8 +247,8 @@ pub unsafe extern "C" fn onode_fsync(heap: *mut OnodeHeap, descriptor: c_int) ->
     answer(|| {
         // SAFETY: the caller's promise.
         let opened = unsafe { heap_of(heap) }?;
-        let file = opened.files.get(descriptor)?;
-        opened.heap.files().fsync(file.inode, Some(file.handle), false)?;
+        let (inode, handle) = opened.files.handle_of(descriptor)?;
+        opened.heap.files().fsync(inode, Some(handle), false)?;
         Ok(0)
     })
 }

@@ -7,6 +7,7 @@
 //! Functions trust their pointers as C does; what can be checked (blocks, descriptors, paths) is.
 
 mod arena;
+mod descriptors;
 mod error;
 mod files;
 mod memory;

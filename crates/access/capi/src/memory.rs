@@ -1,7 +1,7 @@
 //! Blocks, and the ways between blocks and files.
 
+use crate::descriptors::Files;
 use crate::error::{Failure, Outcome, answer};
-use crate::files::Files;
 use onode_base::ErrorKind;
 use onode_fs::Follow;
 use onode_heap::{Block, Heap, InodeNumber, Mapping, caller};

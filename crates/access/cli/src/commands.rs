@@ -1,44 +1,24 @@
-//! The commands: one per file, and this list, from which help, completions, man pages and dispatch
-//! all come.
+//! The commands: one per file, in folders by subject, and this list, from which help, completions,
+//! man pages and dispatch all come.
 
-mod attach;
-mod check;
-mod completions;
-mod copy;
-mod cp;
-mod divide;
-mod dump;
-pub mod figures;
-mod get;
-mod health;
-mod info;
-mod lab;
-mod location;
-mod ls;
-mod man;
-mod map;
-mod mkdir;
-mod mkfs;
-mod mount;
-pub mod mount_helper;
-mod place;
-mod promote;
-mod put;
-mod repair;
-mod rm;
-mod session;
-mod spaces;
-mod stat;
+mod files;
+pub mod mounts;
+mod shell;
+mod state;
 mod tiers;
-mod top;
-mod umount;
-mod up;
+mod volumes;
 
 use crate::NAME;
 use clap::{CommandFactory, Parser, Subcommand};
+use files::{cp, get, ls, mkdir, put, rm};
+use mounts::{attach, mount, umount, up};
 use onode::{Class, Result};
 use onode_console::Output;
+use shell::{completions, lab, man};
+use state::{health, map, stat, top};
 use std::ffi::OsString;
+use tiers::{divide, place, promote};
+use volumes::{check, dump, info, mkfs, repair, spaces};
 
 /// Onode: an object-based file system for every class of storage memory.
 ///

@@ -1,10 +1,12 @@
 //! The `onode` command.
 //!
-//! One binary with one verb per file in `commands/`. Called as `mount.onode` (a link to it) it
-//! speaks the language of `mount(8)`.
+//! One binary with one verb per file in `commands/`, in folders by subject. Called as `mount.onode`
+//! (a link to it) it speaks the language of `mount(8)`.
 #![forbid(unsafe_code)]
 
 mod commands;
+mod figures;
+mod location;
 mod signals;
 mod watch;
 
@@ -21,8 +23,8 @@ fn main() -> ExitCode {
 
 fn run() -> u8 {
     let arguments: Vec<_> = std::env::args_os().collect();
-    if commands::mount_helper::is_wanted(arguments.first()) {
-        return commands::mount_helper::run(arguments);
+    if commands::mounts::mount_helper::is_wanted(arguments.first()) {
+        return commands::mounts::mount_helper::run(arguments);
     }
     match Command::parse(arguments) {
         Ok(command) => {

@@ -13,7 +13,7 @@ mod hook;
 mod metrics;
 mod syslog;
 
-use crate::commands::figures::Figures;
+use crate::figures::Figures;
 use hook::Hook;
 use metrics::{Metrics, State};
 use onode::{Condition, Error, Health, Result, Severity, Volume};
@@ -65,19 +65,6 @@ impl Watched {
         let mut figures = Figures::of(&self.volume);
         figures.health = self.health().into();
         figures
-    }
-}
-
-impl Left {
-    /// As a condition: failed as long as nobody used the volume since, then a notice.
-    pub fn as_condition(&self, severity: Severity) -> Condition {
-        let code = if self.is_failure { "last-unmount-failed" } else { "last-mount-killed" };
-        let condition = Condition::new(code, severity, self.text.clone());
-        if severity > Severity::Notice {
-            condition.remedy("the next mount goes on with what was synced")
-        } else {
-            condition
-        }
     }
 }
 

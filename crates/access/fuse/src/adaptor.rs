@@ -7,18 +7,18 @@
 //! `opening`. Permissions are the kernel's business (`default_permissions`); what the file system
 //! must know of the caller travels in [`Caller`].
 
-use crate::answer::{
+use crate::greeting;
+use crate::request::answer::{
     answer_attributes, answer_done, answer_empty, answer_entry, answer_shown, answer_space, answer_value, generation_of,
 };
-use crate::content::Asked;
-use crate::convert::{
+use crate::request::content::Asked;
+use crate::request::convert::{
     allocation, attributes, errno, errno_of, inode, no_attributes, set_time, sought, timestamp, xattr_flags,
 };
-use crate::credentials::{caller, caller_with_groups, names_shown};
-use crate::directory;
-use crate::faces::Faces;
-use crate::greeting;
-use crate::requests::Kind;
+use crate::request::counts::Kind;
+use crate::request::credentials::{caller, caller_with_groups, names_shown};
+use crate::request::directory;
+use crate::request::faces::Faces;
 use crate::serving::{Adaptor, VIEW_PREFIX};
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
@@ -491,9 +491,8 @@ impl Filesystem for Adaptor {
             true => self.faces.seek(number, from, whence),
             false => self.files.seek(inode(number), from, what).map_err(|error| errno(&error)),
         };
-        match found.map(i64::try_from) {
-            Ok(Ok(found)) => reply.offset(found),
-            Ok(Err(_)) => reply.error(Errno::EOVERFLOW),
+        match found.and_then(|found| i64::try_from(found).map_err(|_| Errno::EOVERFLOW)) {
+            Ok(found) => reply.offset(found),
             Err(errno) => reply.error(errno),
         }
     }

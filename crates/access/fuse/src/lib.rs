@@ -7,31 +7,22 @@
 #![forbid(unsafe_code)]
 
 mod adaptor;
-mod answer;
 mod breakdown;
-mod content;
-mod convert;
-mod credentials;
-mod directory;
-mod faces;
 mod greeting;
 mod keeper;
 mod late;
 mod mountpoint;
 mod opening;
 mod options;
-mod page_cache;
-mod patience;
-mod requests;
+mod request;
 mod serving;
 mod session;
-mod set_id;
 mod waiting;
 
 pub use mountpoint::{
     Mounted, TYPE_NAME, all_mounts, detach, is_dead, mount_of, mounted_at, prepare, release, remount,
 };
 pub use options::{Atime, Options};
-pub use requests::Requests;
+pub use request::counts::Requests;
 pub use serving::{VIEW_PREFIX, Views};
 pub use session::{Ending, Mount};

@@ -4,13 +4,13 @@
 //! two of them a thread waits as `waiting` says. What a request means is the business of `adaptor`.
 
 use crate::breakdown::Breakdown;
-use crate::faces::Faces;
 use crate::late::Late;
 use crate::opening::{Opening, closing_tells};
 use crate::options::{Atime, Options};
-use crate::page_cache::PageCache;
-use crate::requests::{Kind, Requests};
-use crate::set_id::SetId;
+use crate::request::counts::{Kind, Requests};
+use crate::request::faces::Faces;
+use crate::request::page_cache::PageCache;
+use crate::request::set_id::SetId;
 use crate::waiting::Waiting;
 use onode::Result;
 use onode_fs::FileSystem;

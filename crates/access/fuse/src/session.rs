@@ -4,11 +4,11 @@
 //! away, then the requests on their way are served, then the volume is closed. Files that are still
 //! open then lose their connection, not their data.
 
-use crate::faces::Faces;
 use crate::keeper::Keeper;
 use crate::late::Late;
 use crate::mountpoint;
 use crate::options::{Atime, Options};
+use crate::request::faces::Faces;
 use crate::serving::{Adaptor, Views};
 use fuser::{Config, MountOption, Session, SessionACL};
 use onode::{Class, Error, Result, Volume};
@@ -142,15 +142,15 @@ fn serve(session: Session<Adaptor>, on_end: impl FnOnce() + Send + 'static) -> R
 /// is not to be trusted, what the medium holds is.
 fn served(directory: &Path, server: JoinHandle<io::Result<()>>) -> Result<()> {
     let what = format!("the mount at {} broke down", directory.display());
-    match server.join() {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) if error.to_string().contains("panicked") => {
+    let bug = || Error::new(Class::Bug, &what, "an internal error, see above");
+    let Ok(served) = server.join() else { return Err(bug()) };
+    served.map_err(|error| match error.to_string().contains("panicked") {
+        true => {
             let _ = mountpoint::detach(directory);
-            Err(Error::new(Class::Bug, what, "an internal error, see above"))
+            bug()
         }
-        Ok(Err(error)) => Err(Error::host(what, &error)),
-        Err(_) => Err(Error::new(Class::Bug, what, "an internal error, see above")),
-    }
+        false => Error::host(&what, &error),
+    })
 }
 
 fn configuration(volume: &Volume, options: &Options) -> Config {

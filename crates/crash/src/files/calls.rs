@@ -1,9 +1,8 @@
 //! Calls of the file system as values: doing them, and what the model becomes.
 
-use crate::files::look::unexpected;
 use crate::files::program::{self, Program, content_to_withdraw};
-use crate::files::state::{Content, FileState, Kind, split};
-use crate::violation::Violation;
+use crate::files::state::{Content, FileState, Kind, SLOTS, split};
+use crate::violation::{Violation, unexpected};
 use onode_base::clock::ManualClock;
 use onode_fs::{
     Allocate, Caller, ErrorKind, FileSystem, Follow, InodeNumber, OpenFlags, RenameFlags, SetAttributes, XattrFlags,
@@ -401,9 +400,6 @@ pub fn all() -> Vec<Call> {
         Call::Tick,
     ]
 }
-
-/// The slots that are used: two of one page and one of another.
-pub const SLOTS: [u64; 3] = [0, 1, 600];
 
 /// The same with those that need memory.
 #[must_use]

@@ -1,11 +1,10 @@
 //! Looking at a mounted file system, and comparing what is seen with the model.
 
-use crate::files::calls::SLOTS;
 use crate::files::program::look_into_slots;
-use crate::files::state::{FileState, Kind, Number, ROOT};
+use crate::files::state::{FileState, Kind, Number, ROOT, SLOTS};
 use crate::files::worth;
-use crate::violation::Violation;
-use onode_fs::{Error, ErrorKind, FileSystem, FileType, InodeNumber};
+use crate::violation::{Violation, unexpected};
+use onode_fs::{FileSystem, FileType, InodeNumber};
 use onode_object::ObjectId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,19 +35,6 @@ pub struct View {
     pub paths: BTreeMap<String, u64>,
     /// The files by inode.
     pub files: BTreeMap<u64, Seen>,
-}
-
-/// Turns an error that should not have happened into a violation.
-pub fn unexpected(what: &str) -> impl Fn(Error) -> Violation + use<> {
-    let what = what.to_string();
-    move |error| {
-        let promise = match error.kind {
-            ErrorKind::NoSpace | ErrorKind::ReadOnly | ErrorKind::Busy => "N7",
-            ErrorKind::Corrupt | ErrorKind::Media => "N1",
-            _ => "N3",
-        };
-        Violation::new(promise, format!("{what}: {error}"))
-    }
 }
 
 /// Looks at everything.

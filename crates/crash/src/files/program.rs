@@ -1,9 +1,8 @@
 //! A program beside the file system: it has blocks of the same memory, makes them files, takes
 //! files as memory, and dies.
 
-use crate::files::look::unexpected;
 use crate::files::state::{FileState, split};
-use crate::violation::Violation;
+use crate::violation::{Violation, unexpected};
 use onode_fs::{Block, Caller, ErrorKind, FileSystem, Follow};
 use onode_object::ObjectId;
 use onode_object::powers::{Content, MapObjects};

@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// The slots that are used: two of one page and one of another.
+pub const SLOTS: [u64; 3] = [0, 1, 600];
+
 /// Number of a file in the model.
 pub type Number = u64;
 

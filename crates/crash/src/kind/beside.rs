@@ -1,7 +1,7 @@
 //! The flash device with its index in a memory beside it.
 
-use crate::geometry::Shape;
 use crate::kind::flash::Flash;
+use crate::kind::geometry::Shape;
 use crate::kind::{Failures, Kind};
 use crate::medium::Medium;
 use crate::medium::beside::{Beside as BesideMedium, BesideImage};

@@ -1,6 +1,6 @@
 //! The flash device on simulated NAND.
 
-use crate::geometry::Shape;
+use crate::kind::geometry::Shape;
 use crate::kind::variant::{self, Variant};
 use crate::kind::{Failures, Kind};
 use crate::medium::Medium;

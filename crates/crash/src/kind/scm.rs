@@ -2,7 +2,7 @@
 
 use crate::files::program::Program;
 use crate::files::worth::Worth;
-use crate::geometry::MemoryShape;
+use crate::kind::geometry::MemoryShape;
 use crate::kind::{Failures, Kind};
 use crate::medium::Medium;
 use crate::medium::memory::{Memory, MemoryImage};

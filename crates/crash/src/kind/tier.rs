@@ -1,6 +1,6 @@
 //! The device of a fast and a big disk.
 
-use crate::geometry::DisksShape;
+use crate::kind::geometry::DisksShape;
 use crate::kind::{Failures, Kind};
 use crate::medium::Medium;
 use crate::medium::disks::{Disks, DisksImage};

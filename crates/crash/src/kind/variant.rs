@@ -4,7 +4,7 @@
 //! every placement with every setting of the switches of index and inodes. A replay line names
 //! workload, shape and seed, and with them the options.
 
-use crate::geometry::{SHAPES, Shape};
+use crate::kind::geometry::{SHAPES, Shape};
 use onode_flash::policy::{Placement, VictimPolicy, WearPolicy};
 use onode_flash::{FormatOptions, MountOptions};
 use onode_fs::Inodes;

@@ -1,9 +1,9 @@
 //! Flash and the memory beside it, cut together: every operation of either is a place, and what the
 //! memory keeps of what was not fenced is multiplied with what the cut leaves of the flash.
 
+use crate::medium::memory::walk::{MemoryWalk, SETTLED};
 use crate::medium::memory::{Memory, MemoryImage, MemoryTrace};
 use crate::medium::nand::{NandMedium, NandTrace};
-use crate::medium::walk::{MemoryWalk, SETTLED};
 use crate::medium::{Budget, Medium, Trace, Walk};
 use onode_base::Prng;
 use onode_base::sync::Mutex;

@@ -4,7 +4,8 @@
 //! store with its bytes, every flush and every fence; what a cut among them leaves is for `walk`,
 //! which has [`SimPmem`](onode_media::SimPmem) say it.
 
-use crate::medium::walk::MemoryWalk;
+pub mod walk;
+
 use crate::medium::{Budget, Medium, Trace};
 use onode_base::Prng;
 use onode_base::sync::Mutex;
@@ -13,6 +14,7 @@ use onode_media::{Domain, Pmem, Result};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use walk::MemoryWalk;
 
 /// Memory at rest.
 #[derive(Clone, Debug)]
@@ -333,6 +335,6 @@ impl Trace for MemoryTrace {
     }
 
     fn describe_variant(&self, _position: usize, variant: usize) -> String {
-        super::walk::name_of(variant)
+        walk::name_of(variant)
     }
 }

@@ -1,7 +1,7 @@
 //! Choosing transactions: every choice follows from the run's source of choices and the state.
 
-use crate::history::Run;
 use crate::object::{ObjectState, Profile};
+use crate::workload::history::Run;
 use onode_base::Prng;
 use onode_object::{
     AttributeKey, AttributeKind, Compression, Hints, Mutation, ObjectDevice, ObjectId, ObjectKind, Transaction,

@@ -1,10 +1,10 @@
 //! Transactions on a device as a workload.
 
-use crate::history::{History, Promise};
 use crate::kind::{Failures, Kind};
 use crate::object::brim::{self, Part};
 use crate::object::{ObjectState, Profile, calls};
 use crate::violation::Violation;
+use crate::workload::history::{History, Promise};
 use crate::workload::{Figures, ImageOf, RunOf, Workload};
 use onode_object::powers::Attach;
 use onode_object::{Durability, Error, ErrorKind, Mutation, ObjectDevice, SyncScope};

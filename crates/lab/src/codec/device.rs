@@ -8,7 +8,7 @@ use super::on_device::DeviceFiles;
 use crate::bench::{Caches, Durability};
 use crate::chip::Chip;
 use crate::replay::{Settings, processor_seconds, replay};
-use crate::trace::operations_of;
+use crate::stream::trace::operations_of;
 use onode::{Class, Error, Result, Spec};
 use onode_base::Prng;
 use onode_flash::{FlashDevice, FormatOptions, MemoryOptions, MemoryUse, MountOptions};

@@ -2,11 +2,11 @@
 
 use onode::{Class, Error, Result};
 use onode_console::Output;
-use onode_lab::pattern::Pattern;
 use onode_lab::policy::{
     Decider, Figures, PolicyReport, PolicySettings, SelfCheck, VictimPolicy, WearPolicy, on_device, self_check,
     simulate,
 };
+use onode_lab::stream::pattern::Pattern;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \

@@ -9,10 +9,10 @@
 
 use super::{Measuring, device, spec};
 use crate::bench::{Bench, Durability};
-use crate::generate::Rewrite;
-use crate::pattern::Pattern;
 use crate::policy::{Decider, PolicySettings, simulate_in};
 use crate::replay::{Settings, replay_and};
+use crate::stream::generate::Rewrite;
+use crate::stream::pattern::Pattern;
 use onode::{Class, Error, Result};
 use onode_flash::options::Policies;
 use onode_flash::policy::{Stream, WearPolicy};

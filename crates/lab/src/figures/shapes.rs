@@ -3,8 +3,8 @@
 use super::Measuring;
 use super::streams::{replay_on, replay_with, table_two};
 use crate::bench::{Caches, Durability};
-use crate::generate::{LargeFile, Phase};
 use crate::report::Report;
+use crate::stream::generate::{LargeFile, Phase};
 use onode::Result;
 use onode_media::IoTag;
 

@@ -3,11 +3,11 @@
 
 use super::{Measuring, device, spec};
 use crate::bench::{Bench, Durability};
-use crate::generate::{LargeFile, Rewrite};
-use crate::pattern::Pattern;
 use crate::replay::{Settings, replay};
 use crate::report::Report;
 use crate::stream::Operation;
+use crate::stream::generate::{LargeFile, Rewrite};
+use crate::stream::pattern::Pattern;
 use onode::{Result, Spec};
 use onode_flash::FormatOptions;
 use onode_fs::AccessTimes;

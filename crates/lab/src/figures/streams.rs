@@ -2,11 +2,11 @@
 
 use super::{Measuring, Options, bounds, device, spec};
 use crate::bench::{Caches, Durability};
-use crate::generate::{LargeFile, Phase, PostMark};
 use crate::replay::{Settings, replay};
 use crate::report::Report;
 use crate::stream::Operation;
-use crate::trace::operations_of;
+use crate::stream::generate::{LargeFile, Phase, PostMark};
+use crate::stream::trace::operations_of;
 use onode::{Class, Error, Result};
 use onode_fs::AccessTimes;
 use std::path::{Path, PathBuf};

@@ -7,11 +7,11 @@
 
 use super::{Measuring, bounds, device, spec};
 use crate::bench::{Bench, Durability};
-use crate::generate::Rewrite;
-use crate::pattern::Pattern;
 use crate::replay::{Settings, replay};
 use crate::report::Report;
 use crate::stream::Operation;
+use crate::stream::generate::Rewrite;
+use crate::stream::pattern::Pattern;
 use onode::Result;
 use onode_flash::policy::WearPolicy;
 

@@ -1,7 +1,7 @@
 //! The figures that the policies are to reach, measured in one go.
 
 use super::{Decider, PolicySettings, self_check, simulate};
-use crate::pattern::Pattern;
+use crate::stream::pattern::Pattern;
 use onode::Result;
 use onode_flash::policy::{Placement, WearPolicy};
 use serde::Serialize;

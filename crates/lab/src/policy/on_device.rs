@@ -8,8 +8,8 @@
 
 use super::{Decider, PolicySettings, simulate};
 use crate::bench::{Caches, Durability};
-use crate::generate::Rewrite;
 use crate::replay::{Settings, replay};
+use crate::stream::generate::Rewrite;
 use onode::{Class, Error, Medium, Result, Shape, Spec};
 use onode_fs::AccessTimes;
 use onode_media::IoTag;

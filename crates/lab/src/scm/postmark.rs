@@ -3,8 +3,8 @@
 
 use super::Measuring;
 use super::host::{LoopMount, Scratch, failed, kernel_has, nanoseconds};
-use crate::generate::PostMark;
 use crate::stream::Operation;
+use crate::stream::generate::PostMark;
 use onode::Result;
 use onode_fs::{Caller, FileSystem, InodeNumber};
 use onode_heap::Heap;

@@ -2,8 +2,8 @@
 
 use super::files::Files;
 use super::recording::Done;
-use crate::generate::PostMark;
 use crate::stream::Operation;
+use crate::stream::generate::PostMark;
 use onode::Result;
 use onode_base::Prng;
 

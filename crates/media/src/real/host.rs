@@ -4,21 +4,26 @@
 //! managers out, a lock keeps other processes of Onode out), and errors of the device are told
 //! apart from mistakes of the host.
 
-use super::aligned::{ALIGNMENT, AlignedBuffer, is_aligned};
+mod aligned;
+mod in_flight;
+mod posted;
+mod shared;
+
 use super::ioctl;
 use super::kind::{Kind, identify, stripe_of_device};
-use super::posted::Posted;
-use super::shared::SharedFile;
 use crate::blockdev::{BlockDev, SECTOR_BYTES, SharedDisk, check_request};
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::image::OpenMode;
 use crate::tag::IoTag;
+use aligned::{ALIGNMENT, AlignedBuffer, is_aligned};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use posted::Posted;
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 use rustix::io::Errno;
+use shared::SharedFile;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -28,7 +33,7 @@ use std::time::Duration;
 /// A device in the hands of this process.
 pub struct DeviceFile {
     /// What is under way, if the kernel was asked to work beside us. It goes before the file does.
-    pub(super) posted: Option<Posted>,
+    posted: Option<Posted>,
     pub(super) file: Arc<File>,
     pub(super) name: String,
     pub(super) bytes: u64,

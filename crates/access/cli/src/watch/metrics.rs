@@ -3,7 +3,7 @@
 //!
 //! The file is always whole: it is written beside its place and put there when it is complete.
 
-use crate::commands::figures::Figures;
+use crate::figures::Figures;
 use onode::{Error, Result};
 use std::collections::BTreeMap;
 use std::ffi::OsString;

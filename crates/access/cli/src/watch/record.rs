@@ -6,7 +6,7 @@
 //! a server that was killed. One of a good end is removed; any other stays until the volume is
 //! mounted again, so that the next command can tell.
 
-use onode::{Class, Error, Result};
+use onode::{Class, Condition, Error, Health, Result, Severity, Volume};
 use onode_fuse::Mounted;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::process::geteuid;
@@ -158,6 +158,17 @@ impl Other {
 }
 
 impl Left {
+    /// As a condition: failed as long as nobody used the volume since, then a notice.
+    pub fn as_condition(&self, severity: Severity) -> Condition {
+        let code = if self.is_failure { "last-unmount-failed" } else { "last-mount-killed" };
+        let condition = Condition::new(code, severity, self.text.clone());
+        if severity > Severity::Notice {
+            condition.remedy("the next mount goes on with what was synced")
+        } else {
+            condition
+        }
+    }
+
     /// What is left of mounts of `image` that did not end well.
     pub fn of(image: Option<&Path>) -> Vec<Self> {
         let Some(image) = image.map(|path| identity(path).to_string_lossy().into_owned()) else { return Vec::new() };
@@ -286,6 +297,21 @@ fn opened(path: PathBuf) -> Option<Other> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(open(&path, flags, Mode::empty()).ok()?);
     file.metadata().is_ok_and(|metadata| metadata.is_file()).then_some(Other { file, path })
+}
+
+/// The health of a volume that is not mounted.
+pub fn health_at_rest(volume: &Volume) -> Health {
+    let mut health = volume.health();
+    health.conditions.extend(past_conditions(volume.spec().image_path()));
+    health
+}
+
+/// What mounts left that did not end well: nobody used the volume since.
+pub fn past_conditions(image: Option<&Path>) -> impl Iterator<Item = Condition> {
+    Left::of(image).into_iter().map(|left| {
+        let severity = if left.is_failure { Severity::Failed } else { Severity::Notice };
+        left.as_condition(severity)
+    })
 }
 
 #[cfg(test)]

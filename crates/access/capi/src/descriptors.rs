@@ -1,0 +1,131 @@
+//! Open files of a heap, by descriptors as C programs know them.
+//!
+//! Descriptors are the heap's own numbers, not those of the process; the lowest that is free is
+//! given out. What a descriptor names stays open until it is closed, or the heap is.
+
+use crate::error::{Failure, Outcome};
+use onode_base::ErrorKind;
+use onode_fs::{FileHandle, FileSystem, Follow, InodeNumber, OpenFlags};
+use onode_heap::{Caller, Heap, caller};
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::sync::{Mutex, PoisonError};
+
+/// Open files, and who opened the heap.
+pub(crate) struct Files {
+    open: Mutex<BTreeMap<c_int, OpenFile>>,
+    user: Caller,
+}
+
+/// One open file.
+#[derive(Clone)]
+pub(crate) struct OpenFile {
+    pub(crate) inode: InodeNumber,
+    handle: FileHandle,
+    path: Vec<u8>,
+    /// Where the next read or write begins.
+    pub(crate) offset: u64,
+    /// As for `open(2)`.
+    pub(crate) flags: c_int,
+}
+
+fn bad_descriptor(descriptor: c_int) -> Failure {
+    Failure::new(ErrorKind::BadHandle, format!("{descriptor} is no open descriptor of the heap"))
+}
+
+impl Files {
+    /// None open, for the user of this process.
+    pub(crate) fn of_process() -> Self {
+        Self { open: Mutex::default(), user: caller() }
+    }
+
+    /// Who opened the heap.
+    pub(crate) const fn user(&self) -> &Caller {
+        &self.user
+    }
+
+    /// Number and handle of an open file.
+    pub(crate) fn handle_of(&self, descriptor: c_int) -> Outcome<(InodeNumber, FileHandle)> {
+        self.get(descriptor).map(|file| (file.inode, file.handle))
+    }
+
+    /// Ends a descriptor whose handle is gone.
+    pub(crate) fn forget(&self, descriptor: c_int) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&descriptor);
+    }
+
+    fn insert(&self, file: OpenFile) -> c_int {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let descriptor = (0..).find(|number| !open.contains_key(number)).unwrap_or_default();
+        open.insert(descriptor, file);
+        descriptor
+    }
+
+    /// What a descriptor names now.
+    pub(crate) fn get(&self, descriptor: c_int) -> Outcome<OpenFile> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(&descriptor).cloned().ok_or_else(|| bad_descriptor(descriptor))
+    }
+
+    /// Sets where the next read or write begins.
+    pub(crate) fn seek_to(&self, descriptor: c_int, offset: u64) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = open.get_mut(&descriptor) {
+            file.offset = offset;
+        }
+    }
+
+    /// The path of an open file, if it still leads there.
+    pub(crate) fn path_of(&self, heap: &Heap, descriptor: c_int) -> Outcome<Vec<u8>> {
+        let file = self.get(descriptor)?;
+        if heap.files().resolve(&file.path, Follow::Yes)? != file.inode {
+            let words = format!("{} is another file by now", String::from_utf8_lossy(&file.path));
+            return Err(Failure::new(ErrorKind::Stale, words));
+        }
+        Ok(file.path)
+    }
+
+    pub(crate) fn open_path(&self, heap: &Heap, path: &[u8], flags: c_int, mode: u32) -> Outcome<c_int> {
+        let files = heap.files();
+        let inode = match files.resolve(path, Follow::Yes) {
+            Ok(_) if flags & libc::O_CREAT != 0 && flags & libc::O_EXCL != 0 => {
+                return Err(Failure::new(ErrorKind::Exists, format!("{} exists", String::from_utf8_lossy(path))));
+            }
+            Ok(inode) => inode,
+            Err(error) if error.kind == ErrorKind::NotFound && flags & libc::O_CREAT != 0 => {
+                let (parent, name) = files.resolve_parent(path)?;
+                let made = files.create(&caller(), parent, name, (mode & 0o7777) as u16)?;
+                files.forget(made.inode, 1);
+                made.inode
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.open_known(files, inode, path, flags)
+    }
+
+    fn open_known(&self, files: &FileSystem, inode: InodeNumber, path: &[u8], flags: c_int) -> Outcome<c_int> {
+        let write = flags & libc::O_ACCMODE != libc::O_RDONLY;
+        let how = OpenFlags { write, truncate: write && flags & libc::O_TRUNC != 0 };
+        let handle = files.open(&self.user, inode, how)?;
+        Ok(self.insert(OpenFile { inode, handle, path: path.to_vec(), offset: 0, flags }))
+    }
+
+    /// A descriptor of a file that has just been made at `path`.
+    pub(crate) fn open_made(&self, heap: &Heap, inode: InodeNumber, path: &[u8], flags: c_int) -> Outcome<c_int> {
+        self.open_known(heap.files(), inode, path, flags & !(libc::O_TRUNC | libc::O_EXCL))
+    }
+
+    pub(crate) fn close(&self, heap: &Heap, descriptor: c_int) -> Outcome<()> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = open.remove(&descriptor).ok_or_else(|| bad_descriptor(descriptor))?;
+        Ok(heap.files().release(file.handle)?)
+    }
+
+    pub(crate) fn close_all(&self, heap: &Heap) {
+        let open = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
+        for file in open.into_values() {
+            // Nobody is left to hear of an error.
+            let _ = heap.files().release(file.handle);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! `onode ls`: lists a directory of an image.
+
+use crate::location::{self, Consent, entries, failed, resolve};
+use onode::{Result, Volume};
+use onode_base::Timestamp;
+use onode_console::Output;
+use onode_console::quote::{self, Style};
+use onode_fs::{Attributes, FileType};
+use serde::Serialize;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "A name with control characters, or with bytes that are no text, is shown in quotes that a shell understands. In JSON\n\
+    such bytes are in `name_bytes` as they are.\n\n\
+    Examples:\n  onode ls disk.img\n  onode ls -l disk.img /photos\n  onode ls --json disk.img /"
+)]
+pub struct Arguments {
+    /// The image or device spec.
+    image: OsString,
+    /// The directory or file.
+    #[arg(default_value = "/")]
+    path: PathBuf,
+    /// Show type, permissions, links, owner, size and time too.
+    #[arg(short, long)]
+    long: bool,
+    /// Show names with escapes as in C, as `ls -b` does.
+    #[arg(short = 'b', long)]
+    escape: bool,
+    /// Show names in double quotes, with escapes as in C, as `ls -Q` does.
+    #[arg(short = 'Q', long, conflicts_with = "escape")]
+    quote_name: bool,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// What is known of one name.
+#[derive(Debug, Serialize)]
+struct Line {
+    name: String,
+    /// Of a name that is no text, which JSON cannot hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name_bytes: Option<Vec<u8>>,
+    inode: u64,
+    #[serde(rename = "type")]
+    file_type: &'static str,
+    mode: String,
+    links: u32,
+    uid: u32,
+    gid: u32,
+    size: u64,
+    modified_seconds: i64,
+    modified_nanoseconds: u32,
+    target: Option<String>,
+    #[serde(skip)]
+    long: bool,
+    #[serde(skip)]
+    shown: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+struct Listing(Vec<Line>);
+
+pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
+    let volume = location::open(&arguments.image, true, arguments.consent)?;
+    let listing = list(&volume, arguments)?;
+    if !listing.0.is_empty() || output.json() {
+        output.report(&listing)?;
+    }
+    Ok(0)
+}
+
+fn list(volume: &Volume, arguments: &Arguments) -> Result<Listing> {
+    let path = arguments.path.as_path();
+    let style = match (arguments.escape, arguments.quote_name) {
+        (true, _) => Style::Escape,
+        (false, true) => Style::Quoted,
+        (false, false) => Style::Shell,
+    };
+    let files = volume.files();
+    let node = resolve(files, path)?;
+    let mut found = Vec::new();
+    if node.attributes().file_type == FileType::Directory {
+        for entry in entries(files, node.inode(), path)? {
+            let inner = path.join(OsStr::from_bytes(&entry.name));
+            let node = resolve(files, &inner)?;
+            found.push((entry.name, *node.attributes()));
+        }
+    } else {
+        found.push((path.as_os_str().as_bytes().to_vec(), *node.attributes()));
+    }
+    let mut lines = Vec::new();
+    for (name, attributes) in found {
+        let target = match attributes.file_type {
+            FileType::SymbolicLink => {
+                Some(files.read_link(attributes.inode).map_err(|error| failed("read", path, &error))?)
+            }
+            _ => None,
+        };
+        lines.push(Line::new(&name, &attributes, target, style, arguments.long));
+    }
+    Ok(Listing(lines))
+}
+
+impl Line {
+    fn new(name: &[u8], attributes: &Attributes, target: Option<Vec<u8>>, style: Style, long: bool) -> Self {
+        let mut shown = quote::name(name, style);
+        if let Some(target) = target.as_ref().filter(|_| long) {
+            shown = format!("{shown} -> {}", quote::name(target, style));
+        }
+        Self {
+            name: String::from_utf8_lossy(name).into_owned(),
+            name_bytes: std::str::from_utf8(name).is_err().then(|| name.to_vec()),
+            inode: attributes.inode.0,
+            file_type: type_name(attributes.file_type),
+            mode: mode(attributes),
+            links: attributes.links,
+            uid: attributes.uid,
+            gid: attributes.gid,
+            size: attributes.size,
+            modified_seconds: attributes.modified.seconds,
+            modified_nanoseconds: attributes.modified.nanoseconds,
+            target: target.map(|target| String::from_utf8_lossy(&target).into_owned()),
+            long,
+            shown,
+        }
+    }
+}
+
+/// The name of a type in reports.
+pub const fn type_name(file_type: FileType) -> &'static str {
+    match file_type {
+        FileType::Fifo => "fifo",
+        FileType::CharacterDevice => "character device",
+        FileType::Directory => "directory",
+        FileType::BlockDevice => "block device",
+        FileType::Regular => "file",
+        FileType::SymbolicLink => "symbolic link",
+        FileType::Socket => "socket",
+    }
+}
+
+/// `drwxr-xr-x`.
+pub fn mode(attributes: &Attributes) -> String {
+    let letter = match attributes.file_type {
+        FileType::Fifo => 'p',
+        FileType::CharacterDevice => 'c',
+        FileType::Directory => 'd',
+        FileType::BlockDevice => 'b',
+        FileType::Regular => '-',
+        FileType::SymbolicLink => 'l',
+        FileType::Socket => 's',
+    };
+    let bits = attributes.permissions;
+    let mut text = String::from(letter);
+    for (shift, special, set, unset) in [(6, 0o4000, 's', 'S'), (3, 0o2000, 's', 'S'), (0, 0o1000, 't', 'T')] {
+        let triple = bits >> shift;
+        text.push(if triple & 4 != 0 { 'r' } else { '-' });
+        text.push(if triple & 2 != 0 { 'w' } else { '-' });
+        text.push(match (bits & special != 0, triple & 1 != 0) {
+            (true, true) => set,
+            (true, false) => unset,
+            (false, true) => 'x',
+            (false, false) => '-',
+        });
+    }
+    text
+}
+
+/// `2026-11-21 03:27:37`, UTC.
+pub fn date(time: Timestamp) -> String {
+    let (days, second) = (time.seconds.div_euclid(86_400), time.seconds.rem_euclid(86_400));
+    // Days since 0000-03-01, in eras of 400 years, so that leap days fall at the end of a year.
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let day_of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
+}
+
+impl fmt::Display for Listing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for line in &self.0 {
+            if line.long {
+                let modified = date(Timestamp { seconds: line.modified_seconds, nanoseconds: 0 });
+                let (mode, links, uid, gid, size) = (&line.mode, line.links, line.uid, line.gid, line.size);
+                writeln!(f, "{mode} {links:>3} {uid:>5} {gid:>5} {size:>12} {modified} {}", line.shown)?;
+            } else {
+                writeln!(f, "{}", line.shown)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        let date = |seconds| date(Timestamp { seconds, nanoseconds: 0 });
+        assert_eq!(date(0), "1970-01-01 00:00:00");
+        assert_eq!(date(951_782_400), "2000-02-29 00:00:00");
+        assert_eq!(date(-1), "1969-12-31 23:59:59");
+        assert_eq!(date(4_107_542_399), "2100-02-28 23:59:59");
+        assert_eq!(date(4_107_542_400), "2100-03-01 00:00:00");
+    }
+}

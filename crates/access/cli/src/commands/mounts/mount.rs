@@ -1,0 +1,222 @@
+//! `onode mount`: mounts an image, by default in a process of its own in the background.
+//!
+//! The background process is this program again, started with a pipe on its standard output. It
+//! says there that the mount is live, or why it is not, and then lets go of it.
+
+use crate::commands::mounts::session::{Manner, Session};
+use crate::commands::mounts::up::refuse_directory;
+use crate::watch::settings::{Settings, TellingArguments};
+use onode::{Class, Error, Result, Spec};
+use onode_console::Output;
+use rustix::stdio::dup2_stdout;
+use serde::{Deserialize, Serialize};
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    onode mount disk.img /mnt\n  \
+    onode mount -o ro,noatime disk.img /mnt\n  \
+    onode mount --foreground disk.img /mnt\n\n\
+    Options for -o:\n  \
+    ro, rw                           nothing may change; default rw\n  \
+    noatime, relatime, strictatime   when reading sets the access time; default noatime\n  \
+    nosuid, suid, nodev, dev         set-user-id bits, device nodes; default nosuid,nodev\n  \
+    noexec, exec                     programs cannot be started; default exec\n  \
+    sync, async                      every change is on the medium when its call returns; default async\n  \
+    allow_other, noallow_other       all users reach the files; default for root, not for others\n  \
+    writeback                        the kernel gathers writes first: faster for small writes\n  \
+    noflush                          no request when a file is closed; a failed write-back is then told by fsync alone\n  \
+    threads=N                        threads that serve requests; default one for each processor, 2 to 8\n  \
+    spin=MICROSECONDS                how long a busy server looks for more before it sleeps; default 0, 50 is usual\n  \
+    wear=dynamic, static, off        how a flash device spreads wear from now on; default as it was made\n  \
+    accept-loss                      open a volume although acknowledged data is missing (exit code 23 without it)\n  \
+    log=FILE, log-level=LEVEL        also log to a file; error, warn, info (default) or debug\n  \
+    metrics=FILE, hook=PROGRAM       figures for Prometheus; what is run when something is wrong (`onode health --help`)\n\n\
+    In the background it logs to the journal, or to syslog where there is no journal.\n\n\
+    A line for /etc/fstab (after `ln -s $(which onode) /sbin/mount.onode`):\n  \
+    /var/lib/disk.img  /mnt  onode  noatime,nofail  0  0")]
+pub struct Arguments {
+    /// The image or device spec.
+    image: OsString,
+    /// Where to mount: an empty directory.
+    directory: PathBuf,
+    /// Mount options, separated by commas.
+    #[arg(short, long, value_name = "OPTIONS")]
+    options: Vec<String>,
+    /// How wear is spread from now on, as -o wear=POLICY: dynamic, static, off.
+    #[arg(long, value_name = "POLICY")]
+    wear: Option<String>,
+    /// Of a volume on two disks, use the big one alone: the fast one is dead or away.
+    #[arg(long)]
+    without_fast: bool,
+    #[command(flatten)]
+    telling: TellingArguments,
+    /// Stay in the foreground until unmounted.
+    #[arg(short, long)]
+    foreground: bool,
+    /// Serve for a parent that reads the outcome from standard output.
+    #[arg(long, hide = true)]
+    serve: bool,
+}
+
+/// What is mounted where.
+#[derive(Debug, Serialize)]
+struct Report {
+    mounted: String,
+    directory: String,
+}
+
+/// What the background process tells its parent.
+#[derive(Debug, Serialize, Deserialize)]
+enum Outcome {
+    Live { notes: Vec<String> },
+    Failed { exit_code: u8, what: String, why: String, hint: Option<String> },
+}
+
+pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
+    if arguments.serve {
+        return serve(arguments, output);
+    }
+    let (image, directory) = (arguments.image.display(), arguments.directory.display());
+    refuse_directory(&arguments.image, format!("the image comes first: onode mount {directory} {image}"))?;
+    let settings = arguments.settings()?;
+    let spec = arguments.spec()?;
+    if !arguments.foreground {
+        let more = arguments.wear.iter().map(|wear| format!("wear={wear}"));
+        let more = more.chain(arguments.telling.accept_loss.then(|| "accept-loss".to_owned()));
+        let options: Vec<String> = arguments.options.iter().cloned().chain(more).collect();
+        let text = spec.to_string();
+        let image = if arguments.without_fast { OsStr::new(&text) } else { &arguments.image };
+        in_background(image, &arguments.directory, &options.join(","), &settings, output)?;
+        if output.json() {
+            let directory = arguments.directory.display().to_string();
+            output.report(&Report { mounted: text, directory })?;
+        }
+        return Ok(0);
+    }
+    let session = Session::start(&spec, &arguments.directory, &settings, Manner::Foreground(*output))?;
+    session.notes().iter().for_each(|note| output.note(note));
+    output.note(&format!("{spec} is mounted at {}", arguments.directory.display()));
+    session.wait(output);
+    session.finish()?;
+    output.note("unmounted, everything is saved");
+    Ok(0)
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is mounted at {}", self.mounted, self.directory)
+    }
+}
+
+impl Arguments {
+    fn settings(&self) -> Result<Settings> {
+        Settings::of(&self.options, self.wear.as_ref(), &self.telling)
+    }
+
+    fn spec(&self) -> Result<Spec> {
+        let spec = Spec::from_argument(&self.image)?;
+        if self.without_fast { spec.without_fast() } else { Ok(spec) }
+    }
+}
+
+/// Starts the background process and waits until the mount is live.
+pub fn in_background(
+    image: &OsStr,
+    directory: &Path,
+    options: &str,
+    settings: &Settings,
+    output: &Output,
+) -> Result<()> {
+    let what = "cannot start the background process";
+    // An image is named by a path that holds whatever the working directory is.
+    let spec = Spec::from_argument(image)?.with_absolute_paths();
+    let image = match spec.image_path() {
+        // It names two disks, and neither alone says what it is.
+        Some(_) if matches!(spec, Spec::Tier(_)) => OsString::from(spec.to_string()),
+        Some(path) => {
+            let absolute = std::path::absolute(path).map_err(|error| Error::host_file("open", path, &error))?;
+            let text = spec.to_string();
+            let kind = text.split_once(':').map_or("flash", |(kind, _)| kind);
+            let mut argument = OsString::from(format!("{kind}:"));
+            argument.push(&absolute);
+            let settings = text.strip_prefix(&format!("{kind}:{}", path.display())).unwrap_or_default().to_owned();
+            argument.push(settings);
+            argument
+        }
+        None => image.to_owned(),
+    };
+    onode_fuse::prepare(directory)?;
+    let directory = directory.canonicalize().map_err(|error| Error::host_file("use", directory, &error))?;
+    let program = std::env::current_exe().map_err(|error| Error::host(what, &error))?;
+    let mut child = Command::new(program)
+        .args(["mount", "--serve", "-o", options])
+        .args(settings.telling.as_flags())
+        .arg("--")
+        .arg(image)
+        .arg(directory)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| Error::host(what, &error))?;
+    let mut told = Vec::new();
+    if let Some(mut pipe) = child.stdout.take() {
+        pipe.read_to_end(&mut told).map_err(|error| Error::host(what, &error))?;
+    }
+    match serde_json::from_slice(&told) {
+        Ok(Outcome::Live { notes }) => {
+            notes.iter().for_each(|note| output.warning(note));
+            Ok(())
+        }
+        Ok(Outcome::Failed { exit_code, what, why, hint }) => {
+            let class = Class::ALL.into_iter().find(|class| class.exit_code() == exit_code);
+            Err(Error { class: class.unwrap_or(Class::General), what, why, hint })
+        }
+        Err(_) => Err(Error::new(Class::Bug, "cannot mount", "the background process ended without a word")
+            .hint("run it with --foreground to see why")),
+    }
+}
+
+/// The background process itself.
+fn serve(arguments: &Arguments, output: &Output) -> Result<u8> {
+    // It must outlive the terminal it was started from. It fails only for the leader of a group,
+    // and then there is nothing to leave.
+    let _ = rustix::process::setsid();
+    let started = (|| {
+        let spec = Spec::from_argument(&arguments.image)?;
+        Session::start(&spec, &arguments.directory, &arguments.settings()?, Manner::Background)
+    })();
+    match started {
+        Ok(session) => {
+            tell(&Outcome::Live { notes: session.notes().to_vec() });
+            session.wait(output);
+            session.finish()?;
+            Ok(0)
+        }
+        Err(error) => {
+            let exit_code = error.class.exit_code();
+            tell(&Outcome::Failed { exit_code, what: error.what, why: error.why, hint: error.hint });
+            Ok(exit_code)
+        }
+    }
+}
+
+/// Writes the outcome and lets go of the pipe, for which the parent waits.
+fn tell(outcome: &Outcome) {
+    let mut out = std::io::stdout().lock();
+    if let Ok(text) = serde_json::to_vec(outcome) {
+        // A parent that is gone needs no answer.
+        let _ = out.write_all(&text).and_then(|()| out.flush());
+    }
+    let nowhere: std::io::Result<File> = OpenOptions::new().write(true).open("/dev/null");
+    if let Ok(nowhere) = nowhere {
+        let _ = dup2_stdout(nowhere);
+    }
+}

@@ -1,0 +1,36 @@
+//! What a mount tells of itself through read-only attributes of its root directory that no listing
+//! shows.
+//!
+//! `onode.report` is [`Figures`] as JSON, `onode.info` and `onode.health` what the verbs of these
+//! names show, `onode.segments.N` a piece of the segment map from segment N on (an attribute holds
+//! 64 KiB at most). Between two pieces the volume goes on working.
+
+use crate::commands::volumes::info;
+use crate::figures::{Figures, Segment};
+use crate::watch::Watched;
+use crate::watch::health::HealthReport;
+use onode_fuse::Requests;
+
+/// Segments of one piece of the map; more might not fit an attribute.
+const PIECE: usize = 256;
+
+/// What the mount of a volume answers when asked for the view `name`.
+pub fn view(watched: &Watched, requests: &Requests, name: &str) -> Option<Vec<u8>> {
+    match name {
+        "report" => {
+            let requests = requests.asked().map(|(kind, count)| (kind.to_owned(), count)).collect();
+            return serde_json::to_vec(&Figures { requests, ..watched.figures() }).ok();
+        }
+        "info" => {
+            let mut report = info::Report::of(watched.volume());
+            report.health = watched.health().into();
+            return serde_json::to_vec(&report).ok();
+        }
+        "health" => return serde_json::to_vec(&HealthReport::from(watched.health())).ok(),
+        _ => {}
+    }
+    let from: usize = name.strip_prefix("segments.")?.parse().ok()?;
+    let all = watched.volume().device().inspect()?.segments();
+    let piece: Vec<Segment> = all.into_iter().skip(from).take(PIECE).map(Segment::from).collect();
+    serde_json::to_vec(&piece).ok()
+}

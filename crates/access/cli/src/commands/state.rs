@@ -1,0 +1,7 @@
+//! How a volume is and what it does now.
+
+pub mod ask;
+pub mod health;
+pub mod map;
+pub mod stat;
+pub mod top;

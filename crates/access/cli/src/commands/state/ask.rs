@@ -1,0 +1,90 @@
+//! Asking for the figures of a volume: an open volume, or the mount that has it open.
+//!
+//! A mount is asked through read-only attributes of its root directory that no listing shows, see
+//! [`views`](crate::commands::mounts::views).
+
+use crate::figures::{Figures, Segment};
+use crate::location::{self, Consent};
+use crate::watch::health::HealthReport;
+use onode::{Class, Error, Result, Spec, Volume};
+use onode_object::powers::SegmentInfo;
+use rustix::io::Errno;
+use serde::de::DeserializeOwned;
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// The largest value an attribute can have.
+const VIEW_BYTES_MAX: usize = 64 << 10;
+
+/// The figures of an image, a spec or the directory of a mount.
+pub fn of(target: &OsStr, consent: Consent) -> Result<Figures> {
+    ask(target, consent, Figures::at_rest, |directory| fetch(directory, "report"))
+}
+
+/// The figures and the segment map of an image, a spec or the directory of a mount.
+pub fn with_segments(target: &OsStr) -> Result<(Figures, Vec<SegmentInfo>)> {
+    let from_volume = |volume: &Volume| {
+        let segments = volume.device().inspect().map(|inspect| inspect.segments());
+        (Figures::at_rest(volume), segments.unwrap_or_default())
+    };
+    ask(target, Consent::default(), from_volume, |directory| {
+        let figures = fetch(directory, "report")?;
+        let mut segments: Vec<SegmentInfo> = Vec::new();
+        loop {
+            let piece: Vec<Segment> = fetch(directory, &format!("segments.{}", segments.len()))?;
+            if piece.is_empty() {
+                return Ok((figures, segments));
+            }
+            segments.extend(piece.into_iter().map(SegmentInfo::from));
+        }
+    })
+}
+
+/// Asks the mount if `target` is mounted or is where something is mounted, else the volume itself.
+pub fn ask<T>(
+    target: &OsStr,
+    consent: Consent,
+    volume: impl FnOnce(&Volume) -> T,
+    mount: impl FnOnce(&Path) -> Result<T>,
+) -> Result<T> {
+    let directory = Path::new(target);
+    if directory.is_dir() || onode_fuse::is_dead(directory) {
+        if !onode_fuse::mounted_at(directory)?.is_some_and(|mounted| mounted.is_ours()) {
+            let what = format!("cannot show {}", directory.display());
+            return Err(Error::new(Class::MountPoint, what, "no Onode volume is mounted there")
+                .hint("`findmnt -t fuse.onode` lists the mounts"));
+        }
+        return mount(directory);
+    }
+    match location::open(target, true, consent) {
+        Ok(opened) => Ok(volume(&opened)),
+        Err(error) if error.class == Class::InUse => match onode_fuse::mount_of(&Spec::from_argument(target)?) {
+            Some(mounted) => mount(&mounted.directory),
+            None => Err(error),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+/// The health of the volume that is mounted at `directory`.
+pub fn health_of(directory: &Path) -> Result<HealthReport> {
+    fetch(directory, "health")
+}
+
+/// What the mount at `directory` answers when asked for a view.
+pub fn fetch<T: DeserializeOwned>(directory: &Path, view: &str) -> Result<T> {
+    let what = format!("cannot show {}", directory.display());
+    let name = format!("{}{view}", onode_fuse::VIEW_PREFIX);
+    let mut value = vec![0; VIEW_BYTES_MAX];
+    let length = rustix::fs::getxattr(directory, name, value.as_mut_slice()).map_err(|errno| match errno {
+        Errno::OPNOTSUPP | Errno::NODATA => {
+            Error::new(Class::General, &what, "its server is of another version, which does not tell this")
+                .hint(format!("unmount it and mount it again: onode umount {}", directory.display()))
+        }
+        Errno::NOTCONN => Error::new(Class::General, &what, "its server was killed")
+            .hint(format!("take the dead mount away: onode umount {}", directory.display())),
+        errno => Error::host(&what, &errno.into()),
+    })?;
+    serde_json::from_slice(value.get(..length).unwrap_or_default())
+        .map_err(|error| Error::new(Class::General, what, format!("the mount answers strangely: {error}")))
+}

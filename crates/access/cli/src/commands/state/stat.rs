@@ -1,0 +1,124 @@
+//! `onode stat`: space, counters and segments of a volume, mounted or not, or the details of one
+//! file.
+
+use crate::commands::files::ls::{date, mode, type_name};
+use crate::commands::state::ask;
+use crate::commands::tiers::target::Target;
+use crate::location::{self, Consent, failed, resolve};
+use onode::{Class, Error, Result, Volume};
+use onode_console::Output;
+use onode_object::ObjectStat;
+use serde::Serialize;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  onode stat disk.img\n  onode stat /mnt                a mounted volume\n  \
+    onode stat disk.img /notes.txt\n  onode stat --why /mnt/notes.txt   which disk has it\n  onode stat --json /mnt")]
+pub struct Arguments {
+    /// The image or device spec, or the directory where it is mounted.
+    image: OsString,
+    /// A file in an image that is not mounted.
+    path: Option<PathBuf>,
+    /// Where the content of a file of a volume on two disks lies, and why; of a mounted volume the
+    /// file is all it takes.
+    #[arg(long)]
+    why: bool,
+    /// Show counters that are 0, too.
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// The details of one file.
+#[derive(Debug, Serialize)]
+struct FileReport {
+    path: String,
+    inode: u64,
+    #[serde(rename = "type")]
+    file_type: &'static str,
+    mode: String,
+    links: u32,
+    uid: u32,
+    gid: u32,
+    size: u64,
+    allocated_bytes: u64,
+    extents: Vec<(u64, u64)>,
+    accessed: String,
+    modified: String,
+    changed: String,
+    created: String,
+}
+
+pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
+    if arguments.why {
+        let target = Target::new(arguments.image.clone(), arguments.path.clone());
+        output.report(&target.with(true, |files| files.why(files.path()))?)?;
+        return Ok(0);
+    }
+    match &arguments.path {
+        Some(path) if Path::new(&arguments.image).is_dir() => {
+            let what = format!("cannot show {}", path.display());
+            return Err(Error::new(Class::Usage, what, "a path can only be given for an image")
+                .hint("use stat(1) for a file of a mounted volume"));
+        }
+        Some(path) => output.report(&of_file(&location::open(&arguments.image, true, arguments.consent)?, path)?)?,
+        None => {
+            let mut found = ask::of(&arguments.image, arguments.consent)?;
+            found.all = arguments.all;
+            output.report(&found)?;
+        }
+    }
+    Ok(0)
+}
+
+fn of_file(volume: &Volume, path: &Path) -> Result<FileReport> {
+    let node = resolve(volume.files(), path)?;
+    let found = node.attributes();
+    let object = found.inode.object();
+    let device_failed = |error: &onode_object::Error| failed("inspect", path, &error.clone().into());
+    let ObjectStat { allocated, .. } = volume.device().stat(object).map_err(|error| device_failed(&error))?;
+    let mut extents = Vec::new();
+    let mut offset = 0;
+    loop {
+        let more = volume.device().extents(object, offset, 256).map_err(|error| device_failed(&error))?;
+        let Some((start, length)) = more.last() else { break };
+        offset = start.saturating_add(*length);
+        extents.extend(more);
+    }
+    Ok(FileReport {
+        path: path.display().to_string(),
+        inode: found.inode.0,
+        file_type: type_name(found.file_type),
+        mode: mode(found),
+        links: found.links,
+        uid: found.uid,
+        gid: found.gid,
+        size: found.size,
+        allocated_bytes: allocated,
+        extents,
+        accessed: date(found.accessed),
+        modified: date(found.modified),
+        changed: date(found.changed),
+        created: date(found.created),
+    })
+}
+
+impl fmt::Display for FileReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "file       {} ({}, inode {})", self.path, self.file_type, self.inode)?;
+        writeln!(f, "mode       {} links {} uid {} gid {}", self.mode, self.links, self.uid, self.gid)?;
+        writeln!(f, "size       {} bytes, {} bytes on the medium", self.size, self.allocated_bytes)?;
+        writeln!(f, "accessed   {} UTC", self.accessed)?;
+        writeln!(f, "modified   {} UTC", self.modified)?;
+        writeln!(f, "changed    {} UTC", self.changed)?;
+        writeln!(f, "created    {} UTC", self.created)?;
+        writeln!(f, "extents    {}", self.extents.len())?;
+        for (start, length) in &self.extents {
+            writeln!(f, "  {start} + {length}")?;
+        }
+        Ok(())
+    }
+}

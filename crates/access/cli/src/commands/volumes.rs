@@ -1,0 +1,8 @@
+//! Whole volumes: making, naming, verifying, repairing and showing their structures.
+
+pub mod check;
+pub mod dump;
+pub mod info;
+pub mod mkfs;
+pub mod repair;
+pub mod spaces;

@@ -1,0 +1,306 @@
+//! `onode check`: verifies everything in an image and changes nothing.
+//!
+//! Two walks that know nothing of each other: one over the raw pages of the medium with all their
+//! checksums and a recount of everything, one over the names, inodes and attributes of the files.
+//! What is wrong is a list of findings, not an error.
+
+use crate::location::where_mounted;
+use crate::watch::health::ConditionReport;
+use crate::watch::record::Left;
+use indicatif::{ProgressBar, ProgressStyle};
+use onode::medium::{MediumFinding, MediumReport, check_medium};
+use onode::{Class, Error, MountOptions, Result, Spec, Volume, human_size, open_device};
+use onode_console::Output;
+use onode_fs::check::{Finding, Severity};
+use onode_object::{ErrorKind, ObjectDevice};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fmt;
+use std::sync::Arc;
+
+/// Exit codes of fsck(8).
+pub const CLEAN: u8 = 0;
+/// Damage was found and repaired.
+pub const REPAIRED: u8 = 1;
+/// Damage is left.
+pub const DAMAGED: u8 = 4;
+/// The check itself failed.
+pub const FAILED: u8 = 8;
+/// The command line is wrong.
+pub const USAGE: u8 = 16;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  onode check disk.img\n  onode check --json disk.img\n\n\
+    Exit codes: 0 clean, 4 damage found, 8 could not check, 16 wrong usage")]
+pub struct Arguments {
+    /// The image or device spec.
+    image: OsString,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, Serialize)]
+pub struct Found {
+    /// `medium` for lost bytes, `files` for what contradicts itself.
+    pub layer: &'static str,
+    /// How bad it is.
+    pub severity: String,
+    /// What it is, as one word.
+    pub kind: String,
+    /// Where on the medium.
+    pub place: Option<String>,
+    /// The object concerned.
+    pub object: Option<u64>,
+    /// The bytes concerned.
+    pub range: Option<(u64, u64)>,
+    /// The name concerned.
+    pub name: Option<String>,
+    /// The path of the file whose bytes are concerned.
+    pub path: Option<String>,
+    /// One sentence.
+    pub message: String,
+    #[serde(skip)]
+    harmless: bool,
+}
+
+/// What a check saw.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    spec: String,
+    clean: bool,
+    closed_in_order: bool,
+    /// What was noticed when it was opened, and how its last mount ended if it did not end well.
+    notes: Vec<String>,
+    findings: Vec<Found>,
+    objects: u64,
+    files: u64,
+    directories: u64,
+    names: u64,
+    pages_read: u64,
+    verified_bytes: u64,
+    /// What a check of such a medium cannot verify.
+    unverified: Vec<String>,
+}
+
+pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
+    match Spec::from_argument(&arguments.image).and_then(|spec| Report::of(&spec, output)) {
+        Ok(report) => {
+            output.report(&report)?;
+            Ok(if report.clean { CLEAN } else { DAMAGED })
+        }
+        Err(error) => {
+            output.error(&error);
+            Ok(code_of(&error))
+        }
+    }
+}
+
+/// The exit code of fsck(8) for an error.
+pub const fn code_of(error: &Error) -> u8 {
+    match error.class {
+        Class::Usage | Class::BadSize => USAGE,
+        Class::Damaged => DAMAGED,
+        _ => FAILED,
+    }
+}
+
+/// Opens the device of an image, with what people should hear of how it was opened.
+pub fn open(spec: &Spec, read_only: bool, accept_loss: bool) -> Result<(Arc<dyn ObjectDevice>, Vec<String>)> {
+    if spec.image_path().is_none() {
+        return Err(Error::new(Class::Usage, format!("cannot check {spec}"), "it lives in memory only"));
+    }
+    open_device(spec, read_only, accept_loss).map_err(|error| explained(spec, error))
+}
+
+fn explained(spec: &Spec, error: Error) -> Error {
+    if error.class == Class::InUse { where_mounted(spec, error) } else { error }
+}
+
+impl Report {
+    /// Checks everything in an image.
+    pub fn of(spec: &Spec, output: &Output) -> Result<Self> {
+        let medium = on_medium(spec, output)?;
+        let mut findings: Vec<Found> = medium.findings.iter().map(Found::in_medium).collect();
+        let mut files = onode_fs::check::Report::default();
+        let mut notes = Vec::new();
+        if medium.is_mountable {
+            let what = format!("cannot check {spec}");
+            // That something is missing is a finding: what is there is looked at all the same, and
+            // nothing is changed.
+            let (device, told) = open(spec, true, true)?;
+            notes = noted(device.as_ref(), told, &medium);
+            let checked = onode_fs::check::check(device.as_ref());
+            drop(device);
+            match checked {
+                Ok(checked) => files = checked,
+                // The walk over the medium has said what is damaged there.
+                Err(error) if error.kind == ErrorKind::Corrupt && !medium.is_sound => {
+                    notes.push(format!("the names of files could not be checked: {error}"));
+                }
+                Err(error) => return Err(Volume::error(what, &error)),
+            }
+            name_files(spec, &mut findings);
+        }
+        findings.extend(files.findings.iter().map(Found::in_files));
+        notes.extend(Left::of(spec.image_path()).into_iter().map(|left| left.text));
+        Ok(Self {
+            spec: spec.to_string(),
+            clean: medium.is_sound && medium.is_mountable && findings.iter().all(|found| found.harmless),
+            closed_in_order: medium.is_closed,
+            notes,
+            findings,
+            objects: files.objects,
+            files: files.files,
+            directories: files.directories,
+            names: files.names,
+            pages_read: medium.pages_read,
+            verified_bytes: medium.bytes_verified,
+            unverified: medium.unverified,
+        })
+    }
+
+    /// Whether nothing is wrong.
+    pub const fn is_clean(&self) -> bool {
+        self.clean
+    }
+}
+
+/// What was noticed at the opening and is no finding. That the loss was accepted is only so for
+/// this look.
+fn noted(device: &dyn ObjectDevice, told: Vec<String>, medium: &MediumReport) -> Vec<String> {
+    let is_found = |text: &str| medium.findings.iter().any(|finding| finding.message.contains(text));
+    let conditions = device.health().conditions.into_iter();
+    let conditions: Vec<_> = conditions.filter(|told| told.code != "loss-accepted" && !is_found(&told.text)).collect();
+    let is_condition = |text: &str| conditions.iter().any(|condition| condition.text == text);
+    let mut notes: Vec<String> = told.into_iter().filter(|note| !is_found(note) && !is_condition(note)).collect();
+    notes.extend(conditions.into_iter().map(|condition| ConditionReport::from(condition).to_string()));
+    notes
+}
+
+/// Says which files are concerned, as far as they can be reached; a damaged volume may hide some.
+fn name_files(spec: &Spec, findings: &mut [Found]) {
+    let mut wanted: BTreeMap<u64, Vec<&mut Found>> = BTreeMap::new();
+    for found in findings.iter_mut() {
+        if let Some(object) = found.object {
+            wanted.entry(object).or_default().push(found);
+        }
+    }
+    if wanted.is_empty() {
+        return;
+    }
+    // What is lost was said before.
+    let options = MountOptions { read_only: true, accept_loss: true, ..MountOptions::default() };
+    let Ok(volume) = Volume::open(spec, options) else { return };
+    let _ = volume.files().walk(b"/", &mut |path, attributes| {
+        for found in wanted.remove(&attributes.inode.0).unwrap_or_default() {
+            found.path = Some(String::from_utf8_lossy(path).into_owned());
+        }
+        Ok(true)
+    });
+}
+
+/// The paths of files by their numbers; of those that no name leads to, the number.
+pub fn paths_of(spec: &Spec, numbers: &[u64]) -> Vec<String> {
+    let mut wanted: BTreeSet<u64> = numbers.iter().copied().collect();
+    let options = MountOptions { read_only: true, accept_loss: true, ..MountOptions::default() };
+    let mut paths = Vec::new();
+    if !wanted.is_empty()
+        && let Ok(volume) = Volume::open(spec, options)
+    {
+        // A damaged volume may hide some.
+        let _ = volume.files().walk(b"/", &mut |path, attributes| {
+            if wanted.remove(&attributes.inode.0) {
+                paths.push(String::from_utf8_lossy(path).into_owned());
+            }
+            Ok(!wanted.is_empty())
+        });
+    }
+    paths.extend(wanted.into_iter().map(|number| format!("object {number}")));
+    paths
+}
+
+/// The walk over the medium, with a progress bar.
+fn on_medium(spec: &Spec, output: &Output) -> Result<MediumReport> {
+    let bar = if output.json() { ProgressBar::hidden() } else { ProgressBar::new(0) };
+    if let Ok(style) = ProgressStyle::with_template("checking {bar:30} {pos}/{len} pages {eta}") {
+        bar.set_style(style);
+    }
+    let report = check_medium(spec, &mut |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    report.map_err(|error| explained(spec, error))
+}
+
+impl Found {
+    fn in_medium(finding: &MediumFinding) -> Self {
+        Self {
+            layer: "medium",
+            severity: finding.severity.to_owned(),
+            kind: finding.kind.clone(),
+            place: Some(finding.place.clone()),
+            object: finding.object,
+            range: finding.range,
+            name: None,
+            path: None,
+            message: finding.message.clone(),
+            harmless: finding.severity == "warning",
+        }
+    }
+
+    /// A finding of the file system.
+    pub fn in_files(finding: &Finding) -> Self {
+        Self {
+            layer: "files",
+            severity: format!("{:?}", finding.severity()).to_lowercase(),
+            kind: format!("{:?}", finding.kind),
+            place: None,
+            object: Some(finding.object.0),
+            range: None,
+            name: finding.name.as_ref().map(|name| String::from_utf8_lossy(name).into_owned()),
+            path: None,
+            message: finding.to_string(),
+            harmless: finding.severity() == Severity::Note,
+        }
+    }
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.severity, self.layer, self.message)?;
+        match &self.path {
+            Some(path) => write!(f, "; the file is {path}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for finding in &self.findings {
+            writeln!(f, "{finding}")?;
+        }
+        let verdict = if self.clean { "clean" } else { "DAMAGED" };
+        write!(f, "{}: {verdict}; {} objects, ", self.spec, self.objects)?;
+        write!(f, "{} files, {} directories, {} names, ", self.files, self.directories, self.names)?;
+        write!(f, "{} of content verified", human_size(self.verified_bytes))?;
+        for what in &self.unverified {
+            write!(f, "\nnot verified: {what}")?;
+        }
+        for note in &self.notes {
+            write!(f, "\n{note}")?;
+        }
+        if !self.closed_in_order {
+            write!(f, "\nit was not closed in order; the next mount recovers it")?;
+        }
+        if !self.clean {
+            write!(
+                f,
+                "\n`onode repair` repairs what can be repaired; lost bytes stay lost: restore those files from a backup, \
+                 or have `onode repair --drop-damaged` make zeros of what is lost"
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! `onode mkfs`: makes an empty volume.
+
+use crate::commands::mounts::up::owned_by_caller;
+use crate::commands::volumes::info;
+use onode::{Class, CreateOptions, Error, Inodes, MountOptions, Result, Shape, Spec, Volume, parse_size, wear_of};
+use onode_console::Output;
+use std::ffi::OsString;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    onode mkfs disk.img\n  \
+    onode mkfs --size 16G --label photos disk.img\n  \
+    onode mkfs --wear static /dev/mtd3\n  \
+    onode mkfs flash:mtd:rootfs\n  \
+    onode mkfs --page 2K --spare 0 --pages-per-block 128 disk.img\n  \
+    onode mkfs flash:disk.img,placement=split+atime\n\n\
+    Placements: combined, split, split+atime, user-cleaner, age-chain, sepbit, lifespan, hints.\n\
+    Sizes are written as 4096, 4K, 512M, 8G. The image file is sparse: it grows as it fills.")]
+pub struct Arguments {
+    /// The image to make, or a flash device spec.
+    image: OsString,
+    /// Size of the volume. Default: 1G.
+    #[arg(long, value_name = "SIZE")]
+    size: Option<String>,
+    /// Data bytes of a flash page. Default: 4K.
+    #[arg(long, value_name = "SIZE")]
+    page: Option<String>,
+    /// Spare bytes of a flash page. Default: 32.
+    #[arg(long, value_name = "BYTES")]
+    spare: Option<String>,
+    /// Pages of an erase block. Default: 64.
+    #[arg(long, value_name = "COUNT")]
+    pages_per_block: Option<String>,
+    /// Erase blocks of a segment. Default: what suits the size.
+    #[arg(long, value_name = "COUNT")]
+    blocks_per_segment: Option<String>,
+    /// Chips that work at the same time. Default: 1.
+    #[arg(long, value_name = "COUNT")]
+    chips: Option<String>,
+    /// Keep each inode in the onode of its file, or off: in an object of its own, which costs
+    /// space, reads and writes and is there to be measured.
+    #[arg(long, value_name = "on|off", default_value = "on", value_parser = ["on", "off"])]
+    embed_inodes: String,
+    /// How wear is spread, unless a mount says otherwise: dynamic (by the choice of free segments),
+    /// static (cold content is moved too), off (segments in turn). Default: dynamic.
+    #[arg(long, value_name = "POLICY")]
+    wear: Option<String>,
+    /// A name for people, at most 255 bytes.
+    #[arg(long, default_value = "")]
+    label: String,
+    /// Replace an image that is there already; its content is lost.
+    #[arg(short, long)]
+    force: bool,
+}
+
+pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
+    let mut spec = Spec::from_argument(&arguments.image)?;
+    match &mut spec {
+        Spec::Flash { shape, .. } => arguments.apply(shape)?,
+        Spec::Scm(memory) => {
+            if let Some(size) = &arguments.size {
+                memory.size = Some(figure("--size", size)?);
+            }
+        }
+        Spec::Tier(disks) => {
+            if let Some(size) = &arguments.size {
+                disks.size = Some(figure("--size", size)?);
+            }
+        }
+        Spec::Ram { .. } => {}
+    }
+    let inodes = if arguments.embed_inodes == "off" { Inodes::Separate } else { Inodes::Embedded };
+    let options =
+        CreateOptions { label: arguments.label.clone(), replace: arguments.force, inodes, ..owned_by_caller() };
+    Volume::create(&spec, &options)?;
+    let volume = Volume::open(&spec, MountOptions { read_only: true, ..MountOptions::default() })?;
+    output.report(&info::Report::of(&volume))?;
+    Ok(0)
+}
+
+impl Arguments {
+    fn apply(&self, shape: &mut Shape) -> Result<()> {
+        if let Some(size) = &self.size {
+            shape.size = Some(figure("--size", size)?);
+        }
+        if let Some(wear) = &self.wear {
+            shape.wear = Some(wear_of("cannot use --wear", wear)?);
+        }
+        for (option, said, field) in [
+            ("--page", &self.page, &mut shape.page),
+            ("--spare", &self.spare, &mut shape.spare),
+            ("--pages-per-block", &self.pages_per_block, &mut shape.pages_per_block),
+            ("--blocks-per-segment", &self.blocks_per_segment, &mut shape.blocks_per_segment),
+            ("--chips", &self.chips, &mut shape.chips),
+        ] {
+            if let Some(said) = said {
+                let value = figure(option, said)?;
+                *field = Some(u32::try_from(value).map_err(|_| wrong(option, format!("`{said}` is too large")))?);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn figure(option: &str, said: &str) -> Result<u64> {
+    parse_size(said).map_err(|why| wrong(option, why))
+}
+
+fn wrong(option: &str, why: String) -> Error {
+    Error::new(Class::BadSize, format!("cannot use {option}"), why)
+}

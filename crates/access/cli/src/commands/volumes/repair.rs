@@ -1,0 +1,120 @@
+//! `onode repair`: verifies an image and repairs what can be repaired.
+//!
+//! First the medium: what was counted wrongly is set right. Then the files: those that lost their
+//! names come back in `/lost+found`. Bytes that the medium lost stay an error for exactly those
+//! bytes: nothing is made up, and nothing that can still be read is given up unless it is asked
+//! for.
+
+use crate::commands::volumes::check::{self, DAMAGED, Found, REPAIRED, Report, code_of};
+use crate::location::Consent;
+use onode::medium::{MediumRepaired, repair_medium};
+use onode::{Class, Error, Result, Spec, repair_files};
+use onode_console::Output;
+use onode_fs::check::{FindingKind, Repaired};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  onode repair disk.img\n  onode repair --json disk.img\n\n\
+    Exit codes: 0 clean, 1 repaired, 4 damage left, 8 could not check, 16 wrong usage")]
+pub struct Arguments {
+    /// The image or device spec.
+    image: OsString,
+    /// Give up what cannot be read any more, so that the rest can be used.
+    #[arg(long)]
+    drop_damaged: bool,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// What a repair did.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    fixed: u64,
+    lost: bool,
+    medium: Vec<String>,
+    found: Vec<Found>,
+    /// Files that lost content, to be restored from a backup.
+    restore: Vec<String>,
+    after: Report,
+}
+
+pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
+    match Spec::from_argument(&arguments.image).and_then(|spec| repair(&spec, arguments, output)) {
+        Ok(outcome) => {
+            output.report(&outcome)?;
+            Ok(match (outcome.after.is_clean(), outcome.fixed) {
+                (true, 0) => check::CLEAN,
+                (true, _) => REPAIRED,
+                (false, _) => DAMAGED,
+            })
+        }
+        Err(error) => {
+            output.error(&error);
+            Ok(code_of(&error))
+        }
+    }
+}
+
+fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<Outcome> {
+    let Arguments { drop_damaged, consent: Consent { accept_loss }, .. } = *arguments;
+    let MediumRepaired { actions, lost, losers } =
+        repair_medium(spec, drop_damaged, accept_loss).map_err(|error| match error.class {
+            Class::Damaged | Class::Loss if !drop_damaged => {
+                error.hint("`onode repair --drop-damaged` gives up what is lost, so that the rest can be used")
+            }
+            Class::Damaged => error.hint("nothing was changed: restore the files from a backup onto a new volume"),
+            _ => error,
+        })?;
+    let (device, _) = check::open(spec, false, accept_loss)?;
+    let Repaired { before, fixed, .. } = repair_files(spec, device.as_ref())?;
+    device.close().map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?;
+    drop(device);
+    Ok(Outcome {
+        fixed: fixed + actions.len() as u64,
+        lost,
+        medium: actions,
+        found: before.findings.iter().map(Found::in_files).collect(),
+        restore: lost_files(spec, &losers, &before),
+        after: Report::of(spec, output)?,
+    })
+}
+
+/// Files that lost something, by their paths, and those that are gone with only a name left of
+/// them.
+fn lost_files(spec: &Spec, losers: &[u64], before: &onode_fs::check::Report) -> Vec<String> {
+    let gone: Vec<(u64, &[u8])> = before
+        .findings
+        .iter()
+        .filter(|finding| finding.kind == FindingKind::EntryDangling)
+        .filter_map(|finding| Some((finding.object.0, finding.name.as_deref()?)))
+        .collect();
+    // What is gone is told by its name and not by its number.
+    let dangling = before.findings.iter().filter(|finding| finding.kind == FindingKind::EntryDangling);
+    let named: BTreeSet<u64> = dangling.filter_map(|finding| finding.found).collect();
+    let losers: Vec<u64> = losers.iter().copied().filter(|number| !named.contains(number)).collect();
+    let mut files = check::paths_of(spec, &losers);
+    for (directory, name) in gone {
+        let above = check::paths_of(spec, &[directory]).pop().unwrap_or_default();
+        files.push(format!("{}/{}", above.trim_end_matches('/'), String::from_utf8_lossy(name)));
+    }
+    files
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for action in &self.medium {
+            writeln!(f, "medium: {action}")?;
+        }
+        for finding in &self.found {
+            writeln!(f, "found: {finding}")?;
+        }
+        for path in &self.restore {
+            writeln!(f, "restore from a backup: {path}")?;
+        }
+        writeln!(f, "repaired {} things; now:", self.fixed)?;
+        write!(f, "{}", self.after)
+    }
+}

@@ -1,0 +1,162 @@
+//! Files in an image that is not mounted: opening it for one command, and walking paths.
+//!
+//! Paths start at the root of the volume, with or without a slash. Symbolic links on the way are
+//! not followed: they speak of the place where the volume will be mounted.
+
+use onode::{Class, Error, MountOptions, Result, Spec, Volume};
+use onode_fs::{Attributes, DirectoryEntry, ErrorKind, FileSystem, InodeNumber};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path};
+
+/// Whether a command goes on although the volume holds less than it promised.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct Consent {
+    /// Go on although acknowledged data is missing: what is there is used, what is missing is given
+    /// up. Copy the image first.
+    #[arg(long)]
+    pub accept_loss: bool,
+}
+
+/// Opens the volume of a command-line argument.
+pub fn open(image: &OsStr, read_only: bool, consent: Consent) -> Result<Volume> {
+    let spec = Spec::from_argument(image)?;
+    let options = MountOptions { read_only, accept_loss: consent.accept_loss, ..MountOptions::default() };
+    let opened = Volume::open(&spec, options.clone()).or_else(|error| match spec {
+        // Memory that others use can be used together with them, but not looked at behind their
+        // backs.
+        Spec::Scm(_) if read_only && error.class == Class::InUse => {
+            Volume::open(&spec, MountOptions { read_only: false, ..options })
+        }
+        _ => Err(error),
+    });
+    let volume =
+        opened.map_err(|error| if error.class == Class::InUse { where_mounted(&spec, error) } else { error })?;
+    // Beside the result of the command, which goes elsewhere.
+    volume.notes().iter().for_each(|note| eprintln!("onode: {note}"));
+    Ok(volume)
+}
+
+/// Tells where an image that is in use is mounted, if it is.
+pub fn where_mounted(spec: &Spec, error: Error) -> Error {
+    match onode_fuse::mount_of(spec) {
+        Some(mounted) => {
+            let directory = mounted.directory.display();
+            let hint = format!("it is mounted at {directory}; work there, or run: onode umount {directory}");
+            error.hint(hint)
+        }
+        None => error,
+    }
+}
+
+/// Lets `work` change the volume and closes it whatever happens.
+pub fn change<T>(image: &OsStr, consent: Consent, work: impl FnOnce(&Volume) -> Result<T>) -> Result<T> {
+    let volume = open(image, false, consent)?;
+    let outcome = work(&volume);
+    volume.close()?;
+    outcome
+}
+
+/// A file that was looked up; gives the use back when dropped.
+pub struct Node<'a> {
+    files: &'a FileSystem,
+    attributes: Attributes,
+}
+
+impl<'a> Node<'a> {
+    /// The root directory.
+    pub fn root(files: &'a FileSystem) -> Result<Self> {
+        let attributes = files.attributes(InodeNumber::ROOT).map_err(|error| failed("read", Path::new("/"), &error))?;
+        Ok(Self { files, attributes })
+    }
+
+    /// Takes over the use that a lookup or creation counted.
+    pub const fn counted(files: &'a FileSystem, attributes: Attributes) -> Self {
+        Self { files, attributes }
+    }
+
+    /// What is known of the file.
+    pub const fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    /// Which file.
+    pub const fn inode(&self) -> InodeNumber {
+        self.attributes.inode
+    }
+}
+
+impl Drop for Node<'_> {
+    fn drop(&mut self) {
+        if self.attributes.inode != InodeNumber::ROOT {
+            self.files.forget(self.attributes.inode, 1);
+        }
+    }
+}
+
+/// The parts of a path in a volume.
+pub fn parts(path: &Path) -> Result<Vec<&[u8]>> {
+    let mut parts = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::RootDir | Component::CurDir => {}
+            Component::Normal(part) => parts.push(part.as_bytes()),
+            Component::ParentDir | Component::Prefix(_) => {
+                let what = format!("cannot use the path {}", path.display());
+                return Err(Error::new(Class::Usage, what, "it contains `..`").hint("write the path from the root on"));
+            }
+        }
+    }
+    Ok(parts)
+}
+
+/// The file at `path`; `None` if there is none.
+pub fn find<'a>(files: &'a FileSystem, path: &Path) -> Result<Option<Node<'a>>> {
+    let mut node = Node::root(files)?;
+    for part in parts(path)? {
+        match files.lookup(node.inode(), part) {
+            Ok(attributes) => node = Node::counted(files, attributes),
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed("reach", path, &error)),
+        }
+    }
+    Ok(Some(node))
+}
+
+/// The file at `path`.
+pub fn resolve<'a>(files: &'a FileSystem, path: &Path) -> Result<Node<'a>> {
+    find(files, path)?.ok_or_else(|| {
+        let what = format!("cannot find {} in the volume", path.display());
+        Error::new(Class::NotFound, what, "there is no such file").hint("`onode ls IMAGE [PATH]` lists what there is")
+    })
+}
+
+/// The directory that holds `path` and the name there.
+pub fn parent<'a, 'p>(files: &'a FileSystem, path: &'p Path) -> Result<(Node<'a>, &'p [u8])> {
+    let parts = parts(path)?;
+    let Some((name, _)) = parts.split_last() else {
+        let what = format!("cannot do this to {}", path.display());
+        return Err(Error::new(Class::Usage, what, "it is the root directory").hint("name something in it"));
+    };
+    let directory = path.parent().unwrap_or_else(|| Path::new("/"));
+    Ok((resolve(files, directory)?, name))
+}
+
+/// What a directory holds, without itself and the one above, in the order of the names.
+pub fn entries(files: &FileSystem, directory: InodeNumber, path: &Path) -> Result<Vec<DirectoryEntry>> {
+    let mut entries = Vec::new();
+    let listed = files.read_directory(directory, 0, &mut |entry: &DirectoryEntry| {
+        if entry.name != b"." && entry.name != b".." {
+            entries.push(entry.clone());
+        }
+        true
+    });
+    listed.map_err(|error| failed("list", path, &error))?;
+    entries.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(entries)
+}
+
+/// The error of a call of the file system about one path.
+pub fn failed(action: &str, path: &Path, error: &onode_fs::Error) -> Error {
+    Volume::error(format!("cannot {action} {} in the volume", path.display()), error)
+}

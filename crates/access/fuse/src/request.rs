@@ -1,0 +1,12 @@
+//! One request: what the kernel asks for in the words of the file system, and its answer.
+
+pub mod answer;
+pub mod content;
+pub mod convert;
+pub mod counts;
+pub mod credentials;
+pub mod directory;
+pub mod faces;
+pub mod page_cache;
+pub mod patience;
+pub mod set_id;

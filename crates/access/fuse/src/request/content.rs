@@ -1,0 +1,100 @@
+//! The content of files: what a read and a write of the kernel come to.
+//!
+//! Keeps true: nothing that the kernel keeps of a file is older than a write that was answered
+//! (`page_cache`), and a write takes away the set-id bits and capabilities that it must.
+
+use crate::opening::Opening;
+use crate::request::answer::Answer;
+use crate::request::convert::{errno, inode};
+use crate::request::faces::Faces;
+use crate::request::patience;
+use crate::serving::Adaptor;
+use fuser::{INodeNo, LockOwner, OpenFlags, ReplyData, ReplyWrite, Request};
+use onode_base::ErrorKind;
+use onode_fs::Caller;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+thread_local! {
+    /// What a thread reads into; as large as its largest read so far.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What the kernel asks of the content of a file.
+pub(crate) struct Asked {
+    pub(crate) number: INodeNo,
+    pub(crate) offset: u64,
+    /// How the program opened the file.
+    pub(crate) flags: OpenFlags,
+    /// The kernel names the owner of what goes to or comes from a program right away, not of what
+    /// it keeps.
+    pub(crate) owner: Option<LockOwner>,
+    /// A write takes the set-id bits away.
+    pub(crate) takes_bits: bool,
+}
+
+impl Adaptor {
+    pub(crate) fn read_content(&self, asked: &Asked, size: usize, reply: ReplyData) {
+        let Asked { number, offset, .. } = *asked;
+        if asked.owner.is_none() {
+            self.page_cache.filled(number);
+        }
+        let renews = asked.flags.0 & libc::O_NOATIME == 0;
+        BUFFER.with_borrow_mut(|buffer| {
+            if buffer.len() < size {
+                buffer.resize(size, 0);
+            }
+            let buffer = &mut buffer[..size];
+            let read = match (Faces::owns(number), renews) {
+                (true, _) => self.faces.read(number, offset, buffer),
+                (false, true) => self.files.read(inode(number), offset, buffer).map_err(|error| errno(&error)),
+                (false, false) => self.files.read_noatime(inode(number), offset, buffer).map_err(|error| errno(&error)),
+            };
+            match read {
+                Ok(length) => reply.data(&buffer[..length]),
+                Err(errno) => reply.error(errno),
+            }
+        });
+    }
+
+    pub(crate) fn write_content(&self, request: &Request, asked: &Asked, data: &[u8], reply: ReplyWrite) {
+        let Asked { number, offset, owner, .. } = *asked;
+        if Faces::owns(number) {
+            return match self.faces.write(number, offset, data) {
+                Ok(written) => reply.written(written),
+                Err(errno) => reply.error(errno),
+            };
+        }
+        // One that has an owner passed the kernel's cache, which may still hold what was there
+        // before.
+        if owner.is_none() {
+            self.page_cache.filled(number);
+        }
+        let page_cache = owner.is_some().then(|| Arc::clone(&self.page_cache));
+        let answer = Answer { number, offset, page_cache, reply };
+        // Of a file that it does not keep content of the kernel leaves its capabilities to us.
+        if self.opening == Opening::Direct
+            && let Err(error) = self.files.drop_capabilities(inode(number))
+        {
+            return answer.written(Err(error));
+        }
+        // Where the end is the kernel cannot know if others append, too.
+        let appends = self.is_shared && owner.is_some() && asked.flags.0 & libc::O_APPEND != 0;
+        let write = |caller: &Caller| {
+            let written = match appends {
+                true => self.files.append(caller, inode(number), data),
+                false => self.files.write(caller, inode(number), offset, data),
+            };
+            (written, caller.clone())
+        };
+        // The caller of a write from the kernel's cache is unknown.
+        let (written, caller) =
+            if asked.takes_bits { self.set_id.taking_bits(request, number, write) } else { write(&Caller::root()) };
+        match written {
+            Err(error) if error.kind == ErrorKind::NoSpace && !appends && self.files.is_space_expected() => {
+                patience::write(&self.files, caller, data, answer);
+            }
+            written => answer.written(written),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Set-id bits and capabilities of files: when a change takes them away. The kernel leaves that to
+//! the file system (`HANDLE_KILLPRIV_V2`), and whether the bits may stay depends on all groups of
+//! whoever asks.
+
+use crate::late::LateNotifier;
+use crate::request::convert::inode;
+use crate::request::credentials::{caller, caller_with_groups};
+use fuser::{INodeNo, Request};
+use onode_fs::{Caller, FileSystem};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+const SET_ID_BITS: u16 = 0o6000;
+/// So many threads may be between the two requests by which the kernel takes the capabilities of a
+/// file away.
+const DISARMED_MAX: usize = 64;
+
+pub(crate) struct SetId {
+    files: Arc<FileSystem>,
+    notifier: LateNotifier,
+    /// The last files from which the kernel took the capabilities, and for whom, before it says
+    /// that nothing else of them changes.
+    disarmed: Mutex<VecDeque<(INodeNo, u32)>>,
+}
+
+impl SetId {
+    pub(crate) fn new(files: &Arc<FileSystem>, notifier: LateNotifier) -> Self {
+        Self { files: Arc::clone(files), notifier, disarmed: Mutex::default() }
+    }
+
+    fn has_bits(&self, number: INodeNo) -> bool {
+        self.files.attributes(inode(number)).is_ok_and(|found| found.permissions & SET_ID_BITS != 0)
+    }
+
+    /// Who asks for a change that takes the set-id bits away, with groups if there are such bits.
+    pub(crate) fn caller(&self, request: &Request, number: INodeNo) -> Caller {
+        if self.has_bits(number) { caller_with_groups(request) } else { caller(request, 0) }
+    }
+
+    /// Does `change`, which takes the set-id bits away unless whoever asks may leave them. The
+    /// kernel left that to us, so it must be told when the mode it remembers is not true any more.
+    pub(crate) fn taking_bits<T>(&self, request: &Request, number: INodeNo, change: impl FnOnce(&Caller) -> T) -> T {
+        if !self.has_bits(number) {
+            return change(&caller(request, 0));
+        }
+        let done = change(&caller_with_groups(request));
+        if let Some(notifier) = self.notifier.get() {
+            // A negative offset concerns attributes only. A kernel that knows nothing of the file
+            // any more has nothing to forget.
+            let _ = notifier.inval_inode(number, -1, 0);
+        }
+        done
+    }
+
+    /// Takes note that the kernel takes the capabilities of a file away. Before a write it does so
+    /// for everybody and then asks for a change of nothing, which is how it asks for a change of
+    /// the owner to the present one, too.
+    pub(crate) fn disarm(&self, number: INodeNo, request: &Request) {
+        let mut disarmed = self.disarmed.lock().unwrap_or_else(PoisonError::into_inner);
+        if disarmed.len() == DISARMED_MAX {
+            disarmed.pop_front();
+        }
+        disarmed.push_back((number, request.pid()));
+    }
+
+    /// Whether a change of nothing is the end of that.
+    pub(crate) fn was_disarmed(&self, number: INodeNo, request: &Request) -> bool {
+        let mut disarmed = self.disarmed.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = disarmed.iter().position(|one| *one == (number, request.pid()));
+        found.is_some_and(|index| disarmed.remove(index).is_some())
+    }
+}
