@@ -25,7 +25,7 @@ use crate::medium::errors::damaged;
 use crate::medium::format::{BlobReference, NO_SUMMARY, PageKind, SUMMARY_MAGIC, SummaryHeader};
 use crate::medium::layout::SegmentPage;
 use crate::medium::page::PageInfo;
-use crate::medium::store::{Store, kind_and_tag};
+use crate::medium::store::{Programmed, Store, kind_and_tag};
 use crate::policy::{Classifier, Placement, Stream};
 use crate::space::heavy_hitters::HeavyHitters;
 use crate::space::items::{Item, Items, Owner};
@@ -334,7 +334,7 @@ impl Log {
             let tag = if in_journal { writer.tag() } else { tag };
             let sequence = open.sequence;
             let info = PageInfo { kind, record_bytes: 0, echo_bytes: 0, sequence, spare_bytes: 0, flushed };
-            if let Err(failed) = self.store.program(at, info, &bytes[..count * payload], tag)? {
+            if let Programmed::Failed(failed) = self.store.program(at, info, &bytes[..count * payload], tag)? {
                 self.fail(stream, failed);
                 return Ok(None);
             }
@@ -454,11 +454,11 @@ impl Log {
         let programmed = self.store.program(at, info, &pages[..bytes], tag);
         let count = bytes.div_ceil(payload) as u32;
         // After a failure the content stays readable from memory.
-        if matches!(programmed, Ok(Ok(()))) {
+        if matches!(programmed, Ok(Programmed::Whole)) {
             pages.drain(..bytes);
         }
         open.front = pages;
-        if let Err(failed) = programmed? {
+        if let Programmed::Failed(failed) = programmed? {
             self.fail(stream, failed);
             return Ok(());
         }
@@ -490,7 +490,8 @@ impl Log {
         if fits {
             let kind = PageKind::Summary;
             let info = PageInfo { kind, record_bytes: 0, echo_bytes: 0, sequence, spare_bytes: 0, flushed: false };
-            if let Err(failed) = self.store.program(SegmentPage { segment, page }, info, &bytes, IoTag::Summary)? {
+            let at = SegmentPage { segment, page };
+            if let Programmed::Failed(failed) = self.store.program(at, info, &bytes, IoTag::Summary)? {
                 self.fail(stream, failed);
                 self.keep_items(segment, items, count);
                 return Ok(());

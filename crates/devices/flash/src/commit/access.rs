@@ -13,7 +13,7 @@ use crate::index::apply::{AccessTimes, Onode};
 use crate::log::Log;
 use crate::medium::format::{ACCESS_ENTRY_BYTES, PageKind};
 use crate::medium::layout::SegmentPage;
-use crate::medium::page::PageFault;
+use crate::medium::page::{Examined, PageFault};
 use crate::medium::pages::VerifiedPage;
 use crate::policy::Stream;
 use crate::space::segments::SegmentState;
@@ -107,7 +107,7 @@ impl Volume<'_> {
         let mut found = AccessTimes::new();
         for &(sequence, segment) in &segments {
             for page in 0..self.access_pages(segment, sequence)? {
-                let Ok(page) = self.access_page(segment, sequence, page)? else { continue };
+                let Examined::Sound(page) = self.access_page(segment, sequence, page)? else { continue };
                 let entries = page.payload.chunks_exact(ACCESS_ENTRY_BYTES).map(entry);
                 found.extend(entries.filter(|(object, _)| *object != 0).map(|(object, time)| (ObjectId(object), time)));
             }
@@ -127,23 +127,21 @@ impl Volume<'_> {
         while low < high {
             let middle = low + (high - low) / 2;
             match self.access_page(segment, sequence, middle)? {
-                Err(PageFault::Erased | PageFault::Sequence { .. }) => high = middle,
+                Examined::Unsound(PageFault::Erased | PageFault::Sequence { .. }) => high = middle,
                 _ => low = middle + 1,
             }
         }
         Ok(low)
     }
 
-    fn access_page(
-        &mut self,
-        segment: u32,
-        sequence: u32,
-        page: u32,
-    ) -> Result<core::result::Result<VerifiedPage, PageFault>> {
+    fn access_page(&mut self, segment: u32, sequence: u32, page: u32) -> Result<Examined<VerifiedPage>> {
         let address = self.log.store.layout.address(SegmentPage { segment, page });
         let found = self.log.store.examine(address, Some(sequence), IoTag::Recovery)?;
-        // Whatever else stands there is not of this log.
-        Ok(found.and_then(|page| if page.info.kind == PageKind::Atime { Ok(page) } else { Err(PageFault::Erased) }))
+        Ok(match found {
+            // Whatever else stands there is not of this log.
+            Examined::Sound(page) if page.info.kind != PageKind::Atime => Examined::Unsound(PageFault::Erased),
+            found => found,
+        })
     }
 }
 

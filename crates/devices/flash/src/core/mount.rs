@@ -25,6 +25,7 @@ use crate::medium::format::{
     FEATURE_COMPACT_RECORDS, FEATURE_DEFERRED, FEATURE_FAR_SUPERBLOCKS, FEATURE_MEMORY, FEATURE_WAITING_PAGES,
 };
 use crate::medium::layout::{End, Layout, SuperblockBlocks};
+use crate::medium::page::Examined;
 use crate::medium::ring;
 use crate::medium::saved::SavedPages;
 use crate::medium::store::Store;
@@ -233,8 +234,8 @@ impl Core {
             {
                 let (at, _) = layout.page_of(location);
                 let page = match self.log.store.examine(layout.address(at), None, IoTag::Recovery)? {
-                    Ok(page) => Some(page),
-                    Err(_) => self.log.store.restore(at, None, IoTag::Recovery)?,
+                    Examined::Sound(page) => Some(page),
+                    Examined::Unsound(_) => self.log.store.restore(at, None, IoTag::Recovery)?,
                 };
                 if let Some(page) = page {
                     self.log.table.update(at.segment, |entry| entry.sequence = page.info.sequence);

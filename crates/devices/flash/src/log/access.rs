@@ -13,6 +13,7 @@ use crate::log::record::Record;
 use crate::medium::format::{ACCESS_ENTRY_BYTES, PageKind};
 use crate::medium::layout::SegmentPage;
 use crate::medium::page::PageInfo;
+use crate::medium::store::Programmed;
 use crate::policy::Stream;
 use crate::space::segments::SegmentState;
 use alloc::collections::BTreeSet;
@@ -125,12 +126,12 @@ impl Log {
                 flushed: false,
             };
             match self.store.program(SegmentPage { segment, page }, info, &self.access.entries, IoTag::Atime)? {
-                Ok(()) => {
+                Programmed::Whole => {
                     self.access.open = Some((segment, sequence, page + 1));
                     self.access.pages += 1;
                     self.access.entries.clear();
                 }
-                Err(failed) => {
+                Programmed::Failed(failed) => {
                     self.access.open = None;
                     self.access.failed = true;
                     self.table.update(segment, |entry| {

@@ -7,6 +7,7 @@ use crate::log::record::{self, FRAME_HEADER_BYTES, Record};
 use crate::medium::format::PageKind;
 use crate::medium::layout::SegmentPage;
 use crate::medium::page::PageInfo;
+use crate::medium::store::Programmed;
 use crate::policy::Stream;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
@@ -103,8 +104,8 @@ impl Log {
         let tag = if records.is_empty() && !content.is_empty() { open.front_tag } else { IoTag::Journal };
         let at = SegmentPage { segment: open.segment, page: open.page };
         match self.store.program_journal(at, info, &page, tag) {
-            Ok(Ok(())) => {}
-            Ok(Err(failed)) => {
+            Ok(Programmed::Whole) => {}
+            Ok(Programmed::Failed(failed)) => {
                 open.front = content;
                 self.fail(Stream::Journal, failed);
                 return Ok(false);

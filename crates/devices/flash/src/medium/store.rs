@@ -6,7 +6,7 @@
 use crate::medium::errors::from_media;
 use crate::medium::format::{PageKind, PageTrailer};
 use crate::medium::layout::{Layout, SegmentPage};
-use crate::medium::page::{self, PageFault, PageInfo};
+use crate::medium::page::{self, Examined, PageFault, PageInfo};
 use crate::medium::pages::{Beside, Cause, Failed, PageReader, Pages, VerifiedPage, Want};
 use crate::medium::saved::SavedPages;
 use alloc::boxed::Box;
@@ -60,9 +60,16 @@ pub struct Store {
 /// So many programs that fail one after another are no bad blocks: the medium as a whole refuses.
 const FAILURES_MAX: u32 = 8;
 
-/// How a program ended: `Err` names a page of the block that a chip could not program. What was to
-/// be programmed counts as lost from the first page on.
-pub type Programmed = core::result::Result<(), SegmentPage>;
+/// How a program ended that the medium as a whole did not refuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Programmed {
+    /// All of it is on the medium.
+    Whole,
+    /// A chip could not program this page of its block. What was to be programmed counts as lost
+    /// from the first page on.
+    Failed(SegmentPage),
+}
 
 impl Store {
     /// A store over `nand` for the volume `uuid`.
@@ -193,7 +200,8 @@ impl Store {
         tag: IoTag,
     ) -> Result<Programmed> {
         let address = self.layout.address(at);
-        Ok(if self.program_one(address, info, payload, tag)? { Ok(()) } else { Err(at) })
+        let is_whole = self.program_one(address, info, payload, tag)?;
+        Ok(if is_whole { Programmed::Whole } else { Programmed::Failed(at) })
     }
 
     /// Programs whole pages from `at` on; `payload` holds them one after another, the last may be
@@ -208,7 +216,7 @@ impl Store {
             if whole == 0 {
                 let (page, after) = rest.split_at(rest.len().min(size));
                 if !self.program_one(address, info, page, tag)? {
-                    return Ok(Err(at));
+                    return Ok(Programmed::Failed(at));
                 }
                 rest = after;
                 at.page += 1;
@@ -216,13 +224,13 @@ impl Store {
                 let count = self.layout.run(at, whole);
                 let (pages, after) = rest.split_at(count as usize * size);
                 if !self.program_run(address, info, pages, tag)? {
-                    return Ok(Err(at));
+                    return Ok(Programmed::Failed(at));
                 }
                 rest = after;
                 at.page += count;
             }
         }
-        Ok(Ok(()))
+        Ok(Programmed::Whole)
     }
 
     fn program_one(&mut self, address: PageAddress, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<bool> {
@@ -264,14 +272,16 @@ impl Store {
         self.try_program(|nand| nand.program_run(first, payload, &spares, tag))
     }
 
-    /// Reads and verifies a page, past the cache. The outer error is one of the medium's host, the
-    /// inner one says why the page is not to be trusted.
+    /// Reads and verifies a page, past the cache.
+    ///
+    /// # Errors
+    /// Of the medium's host.
     pub fn examine(
         &mut self,
         address: PageAddress,
         sequence: Option<u32>,
         tag: IoTag,
-    ) -> Result<core::result::Result<VerifiedPage, PageFault>> {
+    ) -> Result<Examined<VerifiedPage>> {
         let shape = self.layout.geometry;
         let mut data = vec![0; shape.page_bytes as usize];
         let in_spare = Layout::trailer_in_spare(&shape);
@@ -279,13 +289,13 @@ impl Store {
         match self.nand.read(address, &mut data, &mut spare, tag) {
             Ok(()) => {}
             Err(error) if error.kind == onode_media::MediaErrorKind::Uncorrectable => {
-                return Ok(Err(PageFault::Checksum));
+                return Ok(Examined::Unsound(PageFault::Checksum));
             }
             Err(error) => return Err(from_media("read", &error)),
         }
         let (payload, rest) = data.split_at(self.layout.payload_bytes as usize);
         let trailer = if in_spare { &spare[..] } else { rest };
-        Ok(self.pages.verified(address, sequence, payload, trailer))
+        Ok(self.pages.verified(address, sequence, payload, trailer).into())
     }
 
     /// The verified page `at` of a segment opened with `sequence`.
@@ -295,11 +305,13 @@ impl Store {
             return Ok(page);
         }
         match self.examine(address, Some(sequence), tag)? {
-            Ok(page) => {
+            Examined::Sound(page) => {
                 self.pages.keep(address, page.clone());
                 Ok(page)
             }
-            Err(fault) => self.restore(at, Some(sequence), tag)?.ok_or_else(|| self.pages.note_damaged(at, &fault)),
+            Examined::Unsound(fault) => {
+                self.restore(at, Some(sequence), tag)?.ok_or_else(|| self.pages.note_damaged(at, &fault))
+            }
         }
     }
 
@@ -352,9 +364,7 @@ impl Store {
         self.check_writable()?;
         for block in self.layout.blocks(segment) {
             let first = self.layout.geometry.first_page(block);
-            if is_planted(Bug::ErasedTrusted)
-                && self.examine(first, None, IoTag::Data)?.err() == Some(PageFault::Erased)
-            {
+            if is_planted(Bug::ErasedTrusted) && self.examine(first, None, IoTag::Data)?.is_erased() {
                 continue;
             }
             match self.nand.erase(block, IoTag::Data) {

@@ -17,7 +17,7 @@ use crate::log::waiting::WaitingPages;
 use crate::medium::errors::damaged;
 use crate::medium::format::{FEATURE_MEMORY, PageKind};
 use crate::medium::layout::{Layout, SegmentPage};
-use crate::medium::page::{PageFault, PageInfo};
+use crate::medium::page::{Examined, PageFault, PageInfo};
 use crate::medium::pages::VerifiedPage;
 use crate::policy::Stream;
 use crate::recover::scan::{Scan, Scanned, scan_journal};
@@ -158,15 +158,15 @@ impl Recovery {
                 // What came before this part of it is lost.
                 break PageFault::Checksum;
             }
-            let page = match self.next_page(volume, &mut cursor)? {
-                Ok(page) => page,
-                Err(fault) => break fault,
+            let records = match self.next_page(volume, &mut cursor)? {
+                Examined::Sound(records) => records,
+                Examined::Unsound(fault) => break fault,
             };
             self.pages += 1;
             traces.last.clear();
             traces.sure = self.pages <= sure_pages;
             let synced = self.synced_by_buffer(&cursor, &assembler);
-            if let Err(error) = self.replay_page(volume, &page, &mut assembler, &mut cursor, &mut traces) {
+            if let Err(error) = self.replay_page(volume, &records, &mut assembler, &mut cursor, &mut traces) {
                 match error.kind {
                     ErrorKind::Corrupt => {}
                     // All before what a write buffer has was durable: content that is missing there
@@ -362,47 +362,45 @@ impl Recovery {
 
     /// The record bytes of the next journal page, following the chain; the fault that ends the
     /// journal otherwise.
-    fn next_page(
-        &mut self,
-        volume: &mut Volume<'_>,
-        cursor: &mut Cursor,
-    ) -> Result<core::result::Result<Vec<u8>, PageFault>> {
+    fn next_page(&mut self, volume: &mut Volume<'_>, cursor: &mut Cursor) -> Result<Examined<Vec<u8>>> {
         let layout = volume.log.store.layout;
         loop {
             let scanned = cursor.scanned.remove(&cursor.at);
             if let Some(Scanned::Nothing) = scanned {
-                return Ok(Err(PageFault::Erased));
+                return Ok(Examined::Unsound(PageFault::Erased));
             }
             if is_planted(Bug::MixedPageEnds) && matches!(&scanned, Some(Scanned::Records(all)) if all.is_empty()) {
-                return Ok(Err(PageFault::Erased));
+                return Ok(Examined::Unsound(PageFault::Erased));
             }
             if let Some(Scanned::Records(records)) = scanned {
                 self.enter_journal_segment(volume, cursor);
                 cursor.at.page += 1;
-                return Ok(Ok(records));
+                return Ok(Examined::Sound(records));
             }
             if let Some(Scanned::Last(page)) = scanned {
                 let records = page.records().to_vec();
                 self.enter_journal_segment(volume, cursor);
                 cursor.last = Some((cursor.at, page));
                 cursor.at.page += 1;
-                return Ok(Ok(records));
+                return Ok(Examined::Sound(records));
             }
             if cursor.at.page < layout.segment_pages && scanned.is_none() {
                 let address = layout.address(cursor.at);
                 match volume.log.store.examine(address, Some(cursor.sequence), IoTag::Recovery)? {
-                    Ok(page) if page.info.kind == PageKind::Journal => {
+                    Examined::Sound(page) if page.info.kind == PageKind::Journal => {
                         let records = page.records().to_vec();
                         self.enter_journal_segment(volume, cursor);
                         cursor.last = Some((cursor.at, page));
                         cursor.at.page += 1;
-                        return Ok(Ok(records));
+                        return Ok(Examined::Sound(records));
                     }
-                    Ok(page) if page.info.kind == PageKind::Summary => {}
+                    Examined::Sound(page) if page.info.kind == PageKind::Summary => {}
                     // What another stream once left here ends the journal like any other life of
                     // the segment.
-                    Ok(page) => return Ok(Err(PageFault::Sequence { found: page.info.sequence })),
-                    Err(fault) => return Ok(Err(fault)),
+                    Examined::Sound(page) => {
+                        return Ok(Examined::Unsound(PageFault::Sequence { found: page.info.sequence }));
+                    }
+                    Examined::Unsound(fault) => return Ok(Examined::Unsound(fault)),
                 }
             }
             self.enter_journal_segment(volume, cursor);

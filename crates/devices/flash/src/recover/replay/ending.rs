@@ -6,7 +6,7 @@
 use super::{Cursor, Recovery};
 use crate::log::record::{Assembler, Record, flushed_before};
 use crate::medium::layout::SegmentPage;
-use crate::medium::page::PageFault;
+use crate::medium::page::{Examined, PageFault};
 use crate::medium::pages::VerifiedPage;
 use crate::recover::scan::Scanned;
 use crate::volume::Volume;
@@ -27,7 +27,7 @@ impl Recovery {
         let mut assembler = Assembler::default();
         let layout = volume.log.store.layout;
         let (mut places, mut sure) = (Vec::new(), 0);
-        while let Ok(page) = self.next_page(volume, &mut cursor)? {
+        while let Examined::Sound(records) = self.next_page(volume, &mut cursor)? {
             if cursor.last.as_ref().is_some_and(|(_, page)| page.info.flushed) {
                 sure = places.len();
             }
@@ -40,7 +40,7 @@ impl Recovery {
                 }
                 Ok(())
             };
-            if assembler.page(&page, noted).is_err() || cursor.next.0 >= layout.segments {
+            if assembler.page(&records, noted).is_err() || cursor.next.0 >= layout.segments {
                 break;
             }
         }
@@ -60,17 +60,17 @@ impl Recovery {
             match volume.log.store.examine(address, Some(cursor.sequence), IoTag::Recovery)? {
                 // The page missing here had been flushed: one more than were found is sure to have
                 // existed.
-                Ok(found) if tells(&found) => return Ok(pages + 1),
+                Examined::Sound(found) if tells(&found) => return Ok(pages + 1),
                 // Some that look so may have been programmed.
-                Err(PageFault::Erased) if erased == DAMAGED_IN_A_ROW => break,
-                Err(PageFault::Erased) => erased += 1,
+                Examined::Unsound(PageFault::Erased) if erased == DAMAGED_IN_A_ROW => break,
+                Examined::Unsound(PageFault::Erased) => erased += 1,
                 _ => erased = 0,
             }
         }
         // The last page of a segment has those that follow it in the next one.
         for at in self.next_segment(volume, &cursor, 1 + DAMAGED_IN_A_ROW) {
             let found = volume.log.store.examine(layout.address(at), Some(cursor.next.1), IoTag::Recovery)?;
-            if found.is_ok_and(|found| tells(&found)) {
+            if found.sound().is_some_and(|found| tells(&found)) {
                 return Ok(pages + 1);
             }
         }
@@ -98,7 +98,7 @@ impl Recovery {
         if at.page >= layout.segment_pages || matches!(cursor.scanned.get(&at), Some(Scanned::Nothing)) {
             return Ok(false);
         }
-        Ok(volume.log.store.examine(layout.address(at), Some(cursor.sequence), IoTag::Recovery)?.is_ok())
+        Ok(volume.log.store.examine(layout.address(at), Some(cursor.sequence), IoTag::Recovery)?.is_sound())
     }
 
     /// Whether the journal goes on behind the page at which it seems to end, in the same segment or
@@ -120,7 +120,7 @@ impl Recovery {
         let there = self.next_segment(volume, cursor, count).map(|at| (at, cursor.next.1));
         for (at, sequence) in here.chain(there) {
             let is_known = matches!(cursor.scanned.get(&at), Some(Scanned::Nothing));
-            if !is_known && volume.log.store.examine(layout.address(at), Some(sequence), IoTag::Recovery)?.is_ok() {
+            if !is_known && volume.log.store.examine(layout.address(at), Some(sequence), IoTag::Recovery)?.is_sound() {
                 return Ok(true);
             }
         }
