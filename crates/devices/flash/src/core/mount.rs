@@ -44,6 +44,16 @@ use onode_base::planted::{Bug, is_planted};
 use onode_media::{IoTag, Nand, Pmem};
 use onode_object::{Condition, Error, ObjectId, Result, Severity};
 
+/// What the parts of a volume are made of, whether it is new or was found.
+struct Basis {
+    nand: Box<dyn Nand>,
+    layout: Layout,
+    uuid: [u8; 16],
+    table: SegmentTable,
+    tree: Tree,
+    policies: Policies,
+}
+
 impl Core {
     /// Makes an empty volume; everything on the medium is lost.
     pub fn format(
@@ -75,7 +85,7 @@ impl Core {
         }
         let policies = Policies::new(options, mount);
         let tree = Tree::new(layout.node_bytes());
-        let mut core = Self::assemble(nand, layout, options.uuid, table, tree, policies, mount);
+        let mut core = Self::assemble(Basis { nand, layout, uuid: options.uuid, table, tree, policies }, mount);
         if let Some((memory, beside)) = memory {
             core.checkpoints.add_feature(FEATURE_MEMORY);
             let mut bpram = core.blank_memory(memory, beside)?;
@@ -206,7 +216,8 @@ impl Core {
         let tree = Tree::open(layout.node_bytes(), superblock.root, level);
         let table = SegmentTable::new(&layout);
         let policies = Policies::stored(superblock, options);
-        let mut core = Self::assemble(nand, layout, superblock.uuid, table, tree, policies, options);
+        let uuid = superblock.uuid;
+        let mut core = Self::assemble(Basis { nand, layout, uuid, table, tree, policies }, options);
         // Segments of an earlier placement may still be there.
         let of_format = FEATURE_COMPACT_RECORDS | FEATURE_WAITING_PAGES | FEATURE_MEMORY | FEATURE_FAR_SUPERBLOCKS;
         let incompatible = policies.features() & !of_format | superblock.incompatible.get() & !FEATURE_DEFERRED;
@@ -249,15 +260,8 @@ impl Core {
         Ok(())
     }
 
-    fn assemble(
-        nand: Box<dyn Nand>,
-        layout: Layout,
-        uuid: [u8; 16],
-        table: SegmentTable,
-        tree: Tree,
-        policies: Policies,
-        options: &MountOptions,
-    ) -> Self {
+    fn assemble(basis: Basis, options: &MountOptions) -> Self {
+        let Basis { nand, layout, uuid, table, tree, policies } = basis;
         let bytes = layout.geometry.bytes();
         let store = Store::new(nand, layout, &uuid, options.page_cache_bytes);
         // Pages that carry their trailers themselves divide what hosts write in powers of two.

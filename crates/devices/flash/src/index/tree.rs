@@ -15,7 +15,7 @@ mod walk;
 
 pub use key::Key;
 pub use node::Node;
-pub use walk::Sighting;
+pub use walk::{KeyRange, Sighting};
 
 use crate::medium::errors::damaged;
 use crate::medium::format::BlobReference;

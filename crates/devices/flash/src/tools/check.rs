@@ -226,7 +226,8 @@ fn check_checkpoint(medium: &mut Medium<'_>, newest: &Located, options: &CheckOp
     index.add_deferred(newest.references.deferred, &journal.deferred);
     account::checkpoint(medium, superblock, &table, &index, context);
     summary::check(medium, &table, &index, context);
-    let last = model::apply(medium, superblock, &mut table, &journal, index, context);
+    let checkpoint = model::Checkpoint { superblock, table: &mut table, index };
+    let last = model::apply(medium, checkpoint, &journal, context);
     account::replayed(medium, &table, &last, options.data, context);
 }
 

@@ -40,7 +40,7 @@ pub fn mount_beside(
         Ok(opened) if opened.bpram.is_closed => (of_closed(nand, opened, options)?, MountPath::Memory),
         Ok(opened) => (of_earlier(nand, opened, options)?, MountPath::Behind),
         Err(Refused { memory, why }) => {
-            let mut core = rebuilt(nand, memory, (options, beside), progress)?;
+            let mut core = rebuilt(nand, memory, options, beside, progress)?;
             if core.index.entries().memory().is_some() {
                 let text = format!("the memory beside the flash was filled anew from the flash: {why}");
                 core.events.push(Condition::new("memory-rebuilt", Severity::Notice, text));
@@ -89,7 +89,8 @@ fn of_earlier(nand: Box<dyn Nand>, opened: Opened, options: &MountOptions) -> Re
 fn rebuilt(
     mut nand: Box<dyn Nand>,
     memory: Box<dyn Pmem>,
-    (options, beside): (&MountOptions, &MemoryOptions),
+    options: &MountOptions,
+    beside: &MemoryOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Core> {
     let Some(found) = ring::find(&mut *nand, None)? else {

@@ -27,15 +27,22 @@ pub(crate) struct Last {
     pub(crate) changed: bool,
 }
 
-/// Applies `journal` to what the tree holds, and to the table.
+/// The state before the journal.
+pub(crate) struct Checkpoint<'a> {
+    pub(crate) superblock: &'a Superblock,
+    /// Follows the journal.
+    pub(crate) table: &'a mut Table,
+    pub(crate) index: Index,
+}
+
+/// Applies `journal` to what the tree of `checkpoint` holds, and to its table.
 pub(crate) fn apply(
     medium: &mut Medium<'_>,
-    superblock: &Superblock,
-    table: &mut Table,
+    checkpoint: Checkpoint<'_>,
     journal: &Journal,
-    index: Index,
     context: &mut Context<'_>,
 ) -> Last {
+    let Checkpoint { superblock, table, index } = checkpoint;
     for &(segment, sequence) in &journal.entered {
         enter(table, segment, sequence, Stream::Journal);
     }

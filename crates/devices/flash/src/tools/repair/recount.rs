@@ -2,7 +2,7 @@
 
 use super::Action;
 use crate::index::apply::{Extent, Onode};
-use crate::index::tree::{Key, Node, NodeSource, Sighting, Tree};
+use crate::index::tree::{Key, KeyRange, Node, NodeSource, Sighting, Tree};
 use crate::medium::errors::damaged;
 use crate::medium::format::{BlobReference, NOWHERE};
 use crate::medium::layout::Layout;
@@ -26,7 +26,7 @@ struct Survey {
     /// Objects whose onode notes down other allocated bytes, and what was counted.
     allocated: Vec<(ObjectId, Onode, u64)>,
     /// Key ranges that are lost.
-    lost: Vec<(Key, Option<Key>)>,
+    lost: Vec<KeyRange>,
     /// Entries that make no sense.
     unsound: Vec<(ObjectId, String)>,
     /// The entries that do, if they are to be kept.
@@ -68,7 +68,7 @@ pub(super) fn recount(volume: &mut Volume<'_>, drop_damaged: bool, actions: &mut
             return Err(damaged(format!("{nodes} tree nodes and {entries} entries would have to be dropped")));
         }
         let rebuilt = survey(volume, true)?;
-        for (from, until) in rebuilt.lost {
+        for KeyRange { from, until } in rebuilt.lost {
             let until = until.map(|until| ObjectId(until.object));
             actions.push(Action::NodeDropped { from: ObjectId(from.object), until });
         }
@@ -135,7 +135,7 @@ fn survey(volume: &mut Volume<'_>, keep: bool) -> Result<Survey> {
     }
     volume.index.entries_mut().survey(volume.log, &mut |sighting| {
         match sighting {
-            Sighting::Lost { from, until, .. } => survey.lost.push((from, until)),
+            Sighting::Lost { range, .. } => survey.lost.push(range),
             Sighting::Node(place, node) => {
                 if let Some(place) = place {
                     survey.hold(place.location.get(), u64::from(place.length.get()));
