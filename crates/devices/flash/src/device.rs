@@ -128,7 +128,7 @@ impl ObjectDevice for FlashDevice {
         let Some(mut beside) = beside else {
             return plan.carry_out(&mut log.store.reader(IoTag::Data), buffer);
         };
-        let pinned = log.table.pins.pin(plan.segments());
+        let pinned = log.table.pin(plan.segments());
         let _busy = pinned.begin();
         // From here on the medium works for this caller while others have the lock.
         drop(core);

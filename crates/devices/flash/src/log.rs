@@ -238,7 +238,7 @@ impl Log {
 
     /// Erases a segment; false if it had to be retired.
     fn erase(&mut self, segment: u32) -> Result<bool> {
-        debug_assert!(!self.table.pins.has(segment), "somebody reads segment {segment}");
+        debug_assert!(!self.table.is_pinned(segment), "somebody reads segment {segment}");
         self.loose_items.remove(&segment);
         let sound = self.store.erase_segment(segment)?;
         self.table.update(segment, |entry| {

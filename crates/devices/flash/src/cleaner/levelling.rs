@@ -30,7 +30,7 @@ impl Cleaner {
     /// others. `ahead` segments may be filled until commits have to wait. False if there is nothing
     /// to be done.
     pub fn level(&mut self, volume: &mut Volume<'_>, bytes: u64, ahead: u32) -> Result<bool> {
-        if volume.log.table.choice.policy() != WearPolicy::Static {
+        if volume.log.table.wear_policy() != WearPolicy::Static {
             return Ok(false);
         }
         if ahead == 0 {
@@ -56,14 +56,14 @@ impl Cleaner {
 
     /// Begins to move the coldest content if a free segment should rest under it.
     fn begin_levelling(&mut self, volume: &mut Volume<'_>) -> Result<bool> {
-        let next_sequence = volume.log.table.next_sequence;
+        let next_sequence = volume.log.table.next_sequence();
         if next_sequence < self.levelling.time {
             return Ok(false);
         }
         // Nothing changes until the next segment is opened.
         self.levelling.time = next_sequence.saturating_add(1);
         let wear = volume.log.table.wear();
-        let due = |erases: u32| volume.log.table.choice.policy().is_due(erases, wear);
+        let due = |erases: u32| volume.log.table.wear_policy().is_due(erases, wear);
         if !volume.log.table.most_worn_free().is_some_and(due) {
             return Ok(false);
         }

@@ -194,10 +194,10 @@ fn items_from_index(index: &mut Index, log: &mut Log, segment: u32) -> Result<Ve
             && layout.segment_of(place.location.get()) == segment
         {
             let key = node.first_key().unwrap_or(Key::MIN);
-            let owner = Owner::Node { key, level: node.level };
+            let owner = Owner::Node { key, level: node.level() };
             items.push(Item { start: start_of(place.location.get()), length: place.length.get(), owner });
         }
-        if node.level == 0 {
+        if node.level() == 0 {
             for index in 0..node.len() {
                 let key = node.key(index);
                 let extent = if key.kind == Key::EXTENT { Extent::decode(&key, node.value(index)) } else { None };

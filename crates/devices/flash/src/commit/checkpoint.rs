@@ -149,9 +149,14 @@ impl Checkpoints {
         &self.ring
     }
 
-    /// The same, for what finds other ones on the medium.
-    pub const fn ring_mut(&mut self) -> &mut Ring {
-        &mut self.ring
+    /// The newest superblock on the medium is `found`, whatever was known before.
+    pub const fn stand_at(&mut self, found: &Found) {
+        self.ring.stands_at(found);
+    }
+
+    /// Superblocks go on behind `found`, as after a mount that found it.
+    pub const fn go_on_from(&mut self, found: &Found) {
+        self.ring = Ring::after_mount(found);
     }
 
     /// What the newest superblock says.
@@ -226,7 +231,7 @@ impl Checkpoints {
             journal_page: position.page,
             journal_sequence,
             journal_next: log.next_journal(),
-            next_sequence: log.table.next_sequence,
+            next_sequence: log.table.next_sequence(),
             next_object: counts.next_object,
             transaction: log.transaction(),
             objects: counts.objects,
@@ -316,7 +321,7 @@ impl Checkpoints {
         if !self.settings.session_begun {
             if !is_planted(Bug::SessionUnnumbered) {
                 log.table.skip_numbers();
-                self.state.next_sequence = log.table.next_sequence;
+                self.state.next_sequence = log.table.next_sequence();
                 self.write_superblock(index, log, false)?;
             }
             self.settings.session_begun = true;

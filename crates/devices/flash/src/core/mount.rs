@@ -32,7 +32,6 @@ use crate::medium::store::Store;
 use crate::options::{FormatOptions, MountOptions, Policies};
 use crate::policy::{Chooser, Classifier};
 use crate::recover::replay::Recovery;
-use crate::space::segments::choice::Choice;
 use crate::space::segments::{SegmentState, SegmentTable};
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -228,7 +227,7 @@ impl Core {
         let (objects, extents) = (superblock.objects.get(), superblock.extents.get());
         *core.index.counts_mut() = Counts { next_object, objects, extents };
         core.log.set_transaction(superblock.transaction.get());
-        core.log.table.next_sequence = superblock.next_sequence.get();
+        core.log.table.set_next_sequence(superblock.next_sequence.get());
         core.log.set_next_journal(superblock.journal_segment.get(), superblock.journal_sequence.get());
         core.log.store.set_saved(SavedPages::of(superblock, &found.references));
         Ok(core)
@@ -295,7 +294,7 @@ impl Core {
             bytes_written: 0,
         };
         core.log.let_pages_wait(copies_waiting);
-        core.log.table.choice = Choice::new(policies.wear(), policies.placement());
+        core.log.table.choose_by(policies.wear(), policies.placement());
         core
     }
 }
@@ -323,7 +322,7 @@ impl Core {
     /// Makes sure that the flash stands where the memory says, or one superblock before: the memory
     /// goes first.
     fn confirm(&mut self) -> Result<()> {
-        let known = self.checkpoints.ring().generation;
+        let known = self.checkpoints.ring().generation();
         let Some(newest) = ring::find(self.log.store.nand(), Some(known))? else {
             return Err(damaged("no superblock is left on the flash"));
         };
@@ -338,7 +337,7 @@ impl Core {
         }
         // A superblock that the memory alone knows gives its number to the next one, or the two
         // would part further.
-        self.checkpoints.ring_mut().stands_at(&newest);
+        self.checkpoints.stand_at(&newest);
         self.unconfirmed = false;
         Ok(())
     }

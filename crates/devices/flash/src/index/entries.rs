@@ -307,7 +307,7 @@ impl NodeSource for Source<'_> {
     fn load(&mut self, reference: BlobReference, level: u8) -> Result<Arc<Node>> {
         let location = reference.location.get();
         if let Some(node) = self.nodes.get(&location)
-            && node.level == level
+            && node.level() == level
         {
             return Ok(node.clone());
         }

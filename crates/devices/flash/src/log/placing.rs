@@ -27,7 +27,7 @@ impl Log {
     /// one for each class, and where access times have a log of their own another two.
     pub fn stream_segments(&self) -> u32 {
         // What gives worn segments rest opens one more.
-        let resting = u32::from(self.table.choice.policy() == WearPolicy::Static);
+        let resting = u32::from(self.table.wear_policy() == WearPolicy::Static);
         let access_times = if self.logs_access_times() { 2 } else { 0 };
         2 + u32::from(self.placement().classes()) + resting + access_times
     }
@@ -63,7 +63,7 @@ impl Log {
         let one = self.table.get(segment);
         Resident {
             class: one.stream.class(self.placement()),
-            opened: self.table.next_sequence.saturating_sub(one.sequence),
+            opened: self.table.next_sequence().saturating_sub(one.sequence),
         }
     }
 }

@@ -39,22 +39,22 @@ pub struct Ring {
     /// Those at the start and at the end.
     turns: [Turn; 2],
     /// Number of the newest one.
-    pub generation: u32,
+    generation: u32,
     /// Generation of the first superblock of its checkpoint.
-    pub checkpoint_generation: u32,
+    checkpoint_generation: u32,
     /// It says that the memory beside the flash may have commits that the flash lacks.
-    pub buffered: bool,
+    buffered: bool,
 }
 
 /// The newest superblock at one end of the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// Its block; [`u32::MAX`] if none is known.
-    pub block: u32,
+    block: u32,
     /// Page after it, if this session may go on in that block.
     next_page: Option<u32>,
     /// Its generation, 0 if none is known.
-    pub generation: u32,
+    generation: u32,
 }
 
 impl Turn {
@@ -96,6 +96,32 @@ impl Ring {
             checkpoint_generation: superblock.checkpoint_generation.get(),
             buffered: found.is_buffered(),
         }
+    }
+
+    /// Number of the newest superblock.
+    pub const fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Number of the first superblock of its checkpoint.
+    pub const fn checkpoint_generation(&self) -> u32 {
+        self.checkpoint_generation
+    }
+
+    /// A new checkpoint begins with the superblock of this number.
+    pub const fn begin_checkpoint(&mut self, generation: u32) {
+        self.checkpoint_generation = generation;
+    }
+
+    /// Whether the newest superblock says that the memory beside the flash may have commits that
+    /// the flash lacks.
+    pub const fn is_buffered(&self) -> bool {
+        self.buffered
+    }
+
+    /// Whether superblocks say so from now on.
+    pub const fn set_buffered(&mut self, buffered: bool) {
+        self.buffered = buffered;
     }
 
     /// The next superblock at this end begins a block.

@@ -46,7 +46,7 @@ pub struct Store {
     /// The journal page before which all was flushed, if that is not all and no page says so yet.
     flushed_before: Option<SegmentPage>,
     /// Whether something was programmed since the last flush.
-    pub unflushed: bool,
+    unflushed: bool,
     /// Programs so far, and those of journal pages.
     programs: u64,
     journal_programs: u64,
@@ -111,7 +111,7 @@ impl Store {
             |want: &Want| self.saved.has(self.layout.address(want.at)) || self.restored.contains_key(&want.at);
         let has_copies = !self.saved.is_empty() && wants.iter().any(has_copy);
         let medium = self.shared.clone().filter(|_| !has_copies)?;
-        Some(Beside { pages: Arc::clone(&self.pages), medium, tag })
+        Some(Beside::new(Arc::clone(&self.pages), medium, tag))
     }
 
     /// The medium, for what is neither page nor segment: superblocks, bad blocks, counters.

@@ -429,8 +429,7 @@ impl Recovery {
             entry.stream = Stream::Journal;
             entry.sequence = cursor.sequence;
         });
-        let next_sequence = &mut volume.log.table.next_sequence;
-        *next_sequence = (*next_sequence).max(cursor.sequence + 1);
+        volume.log.table.skip_to(cursor.sequence + 1);
     }
 
     fn replay_record(
@@ -454,8 +453,7 @@ impl Recovery {
             }
             Record::Chain { segment, sequence } => {
                 cursor.next = (segment, sequence);
-                let next_sequence = &mut volume.log.table.next_sequence;
-                *next_sequence = (*next_sequence).max(sequence + 1);
+                volume.log.table.skip_to(sequence + 1);
                 Ok(())
             }
             Record::Opened { segment, sequence, erases } | Record::OpenedAtime { segment, sequence, erases } => {
@@ -471,8 +469,7 @@ impl Recovery {
                     entry.erases = erases;
                     entry.summary_page = crate::medium::format::NO_SUMMARY;
                 });
-                let next_sequence = &mut volume.log.table.next_sequence;
-                *next_sequence = (*next_sequence).max(sequence + 1);
+                volume.log.table.skip_to(sequence + 1);
                 Ok(())
             }
             Record::Commit { transaction, changes } => {

@@ -9,8 +9,8 @@
 use crate::medium::errors::damaged;
 use crate::medium::format::{BlobReference, NO_SUMMARY, NOWHERE};
 use crate::medium::layout::Layout;
-use crate::policy::{Candidate, Stream, Wear};
-use crate::space::pins::Pins;
+use crate::policy::{Candidate, Placement, Stream, Wear, WearPolicy};
+use crate::space::pins::{Pinned, Pins};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::sync::Arc;
@@ -20,9 +20,11 @@ use core::ops::Range;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::Result;
 
-pub mod choice;
+mod choice;
 mod packed;
 pub mod piece;
+
+use choice::Choice;
 
 /// Number of states.
 const STATES: usize = SegmentState::Failing as usize + 1;
@@ -104,11 +106,11 @@ pub struct SegmentTable {
     /// Erases of all sound segments.
     erases: u64,
     /// What is read without the device's lock, and must stay as it is.
-    pub pins: Arc<Pins>,
+    pins: Arc<Pins>,
     /// Which free segment is opened next.
-    pub choice: choice::Choice,
+    choice: Choice,
     /// The next sequence number.
-    pub next_sequence: u32,
+    next_sequence: u32,
     /// Segments that were emptied but for pieces of this table, which the next checkpoint moves.
     emptied: BTreeSet<u32>,
     /// Segments that could not be emptied because something on them is damaged.
@@ -140,7 +142,7 @@ impl SegmentTable {
             index_bytes: 0,
             erases: 0,
             pins: Arc::default(),
-            choice: choice::Choice::default(),
+            choice: Choice::default(),
             next_sequence: 1,
             emptied: BTreeSet::new(),
             stuck: BTreeSet::new(),
@@ -200,6 +202,21 @@ impl SegmentTable {
             entry.summary_page = NO_SUMMARY;
         });
         sequence
+    }
+
+    /// The next sequence number.
+    pub const fn next_sequence(&self) -> u32 {
+        self.next_sequence
+    }
+
+    /// Goes on with the sequence number that a checkpoint says is next.
+    pub const fn set_next_sequence(&mut self, next: u32) {
+        self.next_sequence = next;
+    }
+
+    /// Numbers below `next` are in use.
+    pub fn skip_to(&mut self, next: u32) {
+        self.next_sequence = self.next_sequence.max(next);
     }
 
     /// Leaves out the sequence numbers that a session before may have used without leaving word of
@@ -267,6 +284,26 @@ impl SegmentTable {
     /// Erases of the sound segments together.
     pub const fn wear(&self) -> Wear {
         Wear { erases: self.erases, segments: self.entries.len() as u32 - self.in_state(SegmentState::Bad) }
+    }
+
+    /// Chooses free segments by `wear` on a volume whose content goes where `placement` says.
+    pub const fn choose_by(&mut self, wear: WearPolicy, placement: Placement) {
+        self.choice = Choice::new(wear, placement);
+    }
+
+    /// How wear is spread.
+    pub const fn wear_policy(&self) -> WearPolicy {
+        self.choice.policy()
+    }
+
+    /// Keeps `segments` as they are until what this returns is dropped.
+    pub fn pin(&self, segments: Vec<u32>) -> Pinned {
+        self.pins.pin(segments)
+    }
+
+    /// Whether somebody reads `segment` without the device's lock.
+    pub fn is_pinned(&self, segment: u32) -> bool {
+        self.pins.has(segment)
     }
 
     /// Marks what the coming checkpoint no longer needs as held. `journal_sequence` is the sequence

@@ -136,7 +136,7 @@ fn tags(core: &Core, counters: &onode_media::Counters) -> Vec<TagCounts> {
 
 fn segments(core: &Core) -> Vec<SegmentInfo> {
     let capacity_bytes = core.log().store.layout.segment_bytes();
-    let next_sequence = core.log().table.next_sequence;
+    let next_sequence = core.log().table.next_sequence();
     let of = |(segment, one): (u32, &Segment)| {
         let holds_nothing = one.live_bytes == 0;
         // An open segment belongs to its stream before anything on it is referred to.

@@ -62,7 +62,7 @@ impl Checkpoints {
             let table = &log.table;
             // What somebody reads is left to a later checkpoint, too.
             let dead = table.failing(journal_sequence, false).find(|segment| {
-                (!has_times || table.get(*segment).stream != Stream::Atime) && !table.pins.has(*segment)
+                (!has_times || table.get(*segment).stream != Stream::Atime) && !table.is_pinned(*segment)
             });
             let Some(segment) = dead else { return Ok(()) };
             let layout = log.store.layout;

@@ -26,7 +26,7 @@ impl Checkpoints {
         if first && self.state.clean {
             self.ring.end_blocks();
         }
-        let mut generation = self.ring.generation;
+        let mut generation = self.ring.generation();
         let mut changes_wait = first;
         let mut written: Option<Vec<u8>> = None;
         // Where one block is left at the start, it can be erased when the end has the new one.
@@ -41,17 +41,17 @@ impl Checkpoints {
                     // number of its own.
                     generation += 1;
                     if first {
-                        self.ring.checkpoint_generation = generation;
+                        self.ring.begin_checkpoint(generation);
                     }
                     let is_full = core::mem::take(&mut changes_wait);
                     if !self.fold(index, log, is_full, self.closes(first), generation)? {
                         // No anchor may fit, whatever became of the last one.
                         generation += 2;
                         if first {
-                            self.ring.checkpoint_generation = generation;
+                            self.ring.begin_checkpoint(generation);
                         }
                     }
-                    self.ring.buffered = self.buffers_writes(index) && !self.closes(first);
+                    self.ring.set_buffered(self.buffers_writes(index) && !self.closes(first));
                 }
                 let is_copy = written.is_some();
                 let bytes = written.take().unwrap_or_else(|| self.encode_superblock(log, generation));
@@ -86,7 +86,7 @@ impl Checkpoints {
         let (root, root_level) = checkpoint.root;
         let (placement, victim) = self.policies.bytes();
         let deferred = if checkpoint.references.deferred.is_some() { FEATURE_DEFERRED } else { 0 };
-        let buffered = if self.ring.buffered { FEATURE_BUFFERED } else { 0 };
+        let buffered = if self.ring.is_buffered() { FEATURE_BUFFERED } else { 0 };
         let saved = if checkpoint.references.saved.is_empty() { 0 } else { FEATURE_SAVED_PAGES };
         let superblock = Superblock {
             magic: SUPERBLOCK_MAGIC,
@@ -102,7 +102,7 @@ impl Checkpoints {
             chips: (shape.chips as u16).into(),
             blocks_per_segment: (layout.blocks_per_segment as u16).into(),
             generation: generation.into(),
-            checkpoint_generation: self.ring.checkpoint_generation.into(),
+            checkpoint_generation: self.ring.checkpoint_generation().into(),
             root,
             root_level,
             placement,

@@ -37,7 +37,7 @@ pub fn mount_beside(
         if lacks_buffer { Err(opened.bpram.refused("it has no room set apart for a write buffer")) } else { Ok(opened) }
     });
     let (mut core, path) = match opened {
-        Ok(opened) if opened.bpram.is_closed => (of_closed(nand, opened, options)?, MountPath::Memory),
+        Ok(opened) if opened.bpram.is_closed() => (of_closed(nand, opened, options)?, MountPath::Memory),
         Ok(opened) => (of_earlier(nand, opened, options)?, MountPath::Behind),
         Err(Refused { memory, why }) => {
             let mut core = rebuilt(nand, memory, options, beside, progress)?;

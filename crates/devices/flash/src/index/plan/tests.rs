@@ -46,8 +46,8 @@ fn plan(core: &mut Core, buffer: &mut [u8]) -> ReadPlan {
 /// Writes until every segment that may be was used again, several times.
 fn reuse_everything(core: &mut Core) {
     write(core, OBJECT, 0, vec![b'b'; 3 * BYTES]);
-    let end = core.log().table.next_sequence + 6 * core.log().store.layout.segments;
-    while core.log().table.next_sequence < end {
+    let end = core.log().table.next_sequence() + 6 * core.log().store.layout.segments;
+    while core.log().table.next_sequence() < end {
         write(core, OTHER, 0, vec![b'c'; 40_000]);
         let (cleaner, mut volume) = core.parts();
         cleaner.clean_one(&mut volume, true, u64::MAX).unwrap();
@@ -61,7 +61,7 @@ fn what_is_pinned_is_read_as_it_was_whatever_happens_meanwhile() {
         let mut core = volume(shape);
         let mut buffer = vec![0; 3 * BYTES];
         let plan = plan(&mut core, &mut buffer);
-        let pinned = core.log().table.pins.pin(plan.segments());
+        let pinned = core.log().table.pin(plan.segments());
         reuse_everything(&mut core);
         let mut reader = core.volume().log.store.reader(IoTag::Data);
         assert_eq!(plan.carry_out(&mut reader, &mut buffer).unwrap(), 3 * BYTES);
@@ -91,11 +91,10 @@ fn without_pins_the_same_read_finds_pages_of_another_life() {
 fn nothing_runs_out_of_space_because_all_free_segments_are_read() {
     let mut core = volume(IN_SPARE);
     let all = (0..core.log().store.layout.segments).collect();
-    let pins = alloc::sync::Arc::clone(&core.log().table.pins);
+    let pinned = core.log().table.pin(all);
     std::thread::scope(|scope| {
         let (begun, has_begun) = std::sync::mpsc::channel();
         scope.spawn(move || {
-            let pinned = pins.pin(all);
             let _busy = pinned.begin();
             begun.send(()).unwrap();
             std::thread::sleep(std::time::Duration::from_millis(30));

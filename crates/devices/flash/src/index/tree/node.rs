@@ -15,7 +15,7 @@ use onode_base::varint;
 #[derive(Clone, Debug)]
 pub struct Node {
     /// 0 for leaves.
-    pub level: u8,
+    level: u8,
     count: u32,
     /// Entries as on the medium.
     bytes: Vec<u8>,
@@ -65,6 +65,11 @@ impl Node {
     /// An empty node.
     pub const fn new(level: u8) -> Self {
         Self { level, count: 0, bytes: Vec::new(), restarts: Vec::new() }
+    }
+
+    /// 0 for leaves.
+    pub const fn level(&self) -> u8 {
+        self.level
     }
 
     /// Number of entries.

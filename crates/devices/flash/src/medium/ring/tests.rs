@@ -26,7 +26,7 @@ fn the_newest_is_found_with_any_guess() {
     let mut core = core_of(128);
     for written in 0..80 {
         write_superblock(&mut core).unwrap();
-        let newest = core.checkpoints().ring().generation;
+        let newest = core.checkpoints().ring().generation();
         let near = (newest.saturating_sub(20)..newest + 20).map(Some);
         for expected in near.chain([None, Some(0), Some(u32::MAX)]) {
             let before = reads(&core);
@@ -99,10 +99,11 @@ impl Nand for ReadableOnce<'_> {
 #[test]
 fn one_that_begins_a_block_has_to_be_read_twice() {
     let mut core = core_of(48);
-    while core.checkpoints().ring().turn(End::Start).next_page != Some(1) || core.checkpoints().ring().generation < 20 {
+    while core.checkpoints().ring().turn(End::Start).next_page != Some(1) || core.checkpoints().ring().generation() < 20
+    {
         write_superblock(&mut core).unwrap();
     }
-    let newest = core.checkpoints().ring().generation;
+    let newest = core.checkpoints().ring().generation();
     let page =
         core.log().store.layout.geometry.first_page(BlockAddress(core.checkpoints().ring().turn(End::Start).block));
     for expected in [None, Some(newest), Some(newest + 1), Some(newest - 1)] {
@@ -136,7 +137,7 @@ fn either_end_may_be_lost() {
             for _ in 0..20 {
                 write_superblock(&mut core).unwrap();
             }
-            let newest = core.checkpoints().ring().generation;
+            let newest = core.checkpoints().ring().generation();
             wipe(&mut core, end, zeros);
             let nand = core.volume().log.store.nand();
             let found = find(nand, None).unwrap().unwrap();
@@ -144,7 +145,7 @@ fn either_end_may_be_lost() {
             assert_eq!(find_all(nand).unwrap().last().unwrap().superblock.generation.get(), newest);
             assert_eq!(found.turns[end as usize], Turn::NONE);
             // A session writes it at both ends again, and does so before the other end can be lost.
-            *core.volume().checkpoints.ring_mut() = Ring::after_mount(&found);
+            core.volume().checkpoints.go_on_from(&found);
             write_superblock(&mut core).unwrap();
             assert!(End::ALL.into_iter().all(|end| core.checkpoints().ring().is_at(end)));
             wipe(&mut core, end.other(), zeros);
@@ -161,10 +162,10 @@ fn damage_to_an_old_one_brings_no_old_one_back() {
     for blocks in [48, 64, 1024] {
         let mut core = core_of(blocks);
         let layout = core.log().store.layout;
-        while core.checkpoints().ring().generation < 200 {
+        while core.checkpoints().ring().generation() < 200 {
             write_superblock(&mut core).unwrap();
         }
-        let newest = core.checkpoints().ring().generation;
+        let newest = core.checkpoints().ring().generation();
         for end in End::ALL {
             let others = layout.superblocks.at(end).filter(|block| *block != core.checkpoints().ring().turn(end).block);
             for address in others.map(|block| layout.geometry.first_page(BlockAddress(block))).collect::<Vec<_>>() {
@@ -190,11 +191,11 @@ fn two_sound_blocks_are_enough() {
         }
         for session in 0..40 {
             write_superblock(&mut core).unwrap();
-            let newest = core.checkpoints().ring().generation;
+            let newest = core.checkpoints().ring().generation();
             let found = find(core.volume().log.store.nand(), None).unwrap().unwrap();
             assert_eq!(found.superblock.generation.get(), newest, "{pair:?}, session {session}");
             if session % 3 == 0 {
-                *core.volume().checkpoints.ring_mut() = Ring::after_mount(&found);
+                core.volume().checkpoints.go_on_from(&found);
             }
         }
     }

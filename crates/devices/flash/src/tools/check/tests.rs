@@ -204,7 +204,7 @@ fn table_unreadable() {
 #[test]
 fn table_malformed() {
     let found = after(|core| {
-        let sequence = core.log().table.next_sequence + 50;
+        let sequence = core.log().table.next_sequence() + 50;
         core.volume().log.table.update(40, |one| one.sequence = sequence);
     });
     assert_eq!(found, error(FindingKind::TableMalformed));
@@ -295,7 +295,7 @@ fn node_unreadable() {
     let mut leaf_place = None;
     let walked = core.with_index(|index, log| {
         index.entries_mut().walk(log, &mut |place, node| {
-            if node.level == 0 && leaf_place.is_none() {
+            if node.level() == 0 && leaf_place.is_none() {
                 leaf_place = place;
             }
             Ok(())

@@ -185,7 +185,7 @@ pub fn onode(nand: &mut dyn Nand, object: ObjectId) -> Result<OnodeDump> {
         if let Some(fault) = &node.fault {
             dump.faults.push(format!("tree node of level {} at {}: {fault}", node.level, node.reference.location));
         }
-        let Some(node) = entries.filter(|node| node.level == 0) else { return };
+        let Some(node) = entries.filter(|node| node.level() == 0) else { return };
         for position in 0..node.len() {
             let key = node.key(position);
             if key.object == object.0 {

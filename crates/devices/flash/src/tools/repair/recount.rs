@@ -6,7 +6,7 @@ use crate::index::tree::{Key, KeyRange, Node, NodeSource, Sighting, Tree};
 use crate::medium::errors::damaged;
 use crate::medium::format::{BlobReference, NOWHERE};
 use crate::medium::layout::Layout;
-use crate::medium::ring::{Found, Ring};
+use crate::medium::ring::Found;
 use crate::space::segments::SegmentState;
 use crate::volume::Volume;
 use alloc::format;
@@ -45,14 +45,13 @@ struct Current {
 
 /// Takes up numbering behind `newest`, so that what is written from now on counts more than it.
 pub(super) fn supersede(volume: &mut Volume<'_>, newest: &Found) {
-    *volume.checkpoints.ring_mut() = Ring::after_mount(newest);
+    volume.checkpoints.go_on_from(newest);
     let superblock = &newest.superblock;
     let transaction = volume.log.transaction().max(superblock.transaction.get());
     volume.log.set_transaction(transaction);
     let next_object = &mut volume.index.counts_mut().next_object;
     *next_object = (*next_object).max(superblock.next_object.get());
-    let next_sequence = &mut volume.log.table.next_sequence;
-    *next_sequence = (*next_sequence).max(superblock.next_sequence.get());
+    volume.log.table.skip_to(superblock.next_sequence.get());
     // The next superblock is that of the repaired volume: what is repaired is not repeated
     // before.
     volume.log.table.skip_numbers();
@@ -140,7 +139,7 @@ fn survey(volume: &mut Volume<'_>, keep: bool) -> Result<Survey> {
                 if let Some(place) = place {
                     survey.hold(place.location.get(), u64::from(place.length.get()));
                 }
-                for index in 0..if node.level == 0 { node.len() } else { 0 } {
+                for index in 0..if node.level() == 0 { node.len() } else { 0 } {
                     survey.entry(&node.key(index), node.value(index))?;
                 }
             }

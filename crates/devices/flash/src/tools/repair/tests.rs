@@ -235,7 +235,7 @@ fn lost_nodes_are_dropped_only_when_asked_for() {
     let walked = core.with_index(|index, log| {
         index.entries_mut().walk(log, &mut |place, node| {
             let at = page_of(place.unwrap().location.get());
-            if node.level == 0 {
+            if node.level() == 0 {
                 leaves.push(at)
             } else {
                 others.push(at)
