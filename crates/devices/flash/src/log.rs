@@ -7,6 +7,7 @@
 //! happens when a program fails is told in [`failure`].
 
 pub mod access;
+mod below;
 mod content;
 pub mod echo;
 mod failure;
@@ -74,9 +75,9 @@ const COLD_PAGES_MAX: usize = 16;
 /// The streams over the store.
 pub struct Log {
     /// Pages on the medium.
-    pub store: Store,
+    store: Store,
     /// Use of the segments.
-    pub table: SegmentTable,
+    table: SegmentTable,
     open: [Option<OpenSegment>; Stream::ALL.len()],
     buffer_pages: usize,
     /// Where tree nodes and the segment table go: the index stream, or the journal.
@@ -117,7 +118,7 @@ pub struct Log {
 impl Log {
     /// Streams over `store`, none of them open. Each but the journal collects up to `buffer_bytes`.
     pub fn new(store: Store, table: SegmentTable, placement: Classifier, buffer_bytes: usize) -> Self {
-        let buffer_pages = (buffer_bytes / store.layout.payload_bytes as usize).clamp(1, 256);
+        let buffer_pages = (buffer_bytes / store.layout().payload_bytes as usize).clamp(1, 256);
         Self {
             buffer_pages,
             store,
@@ -152,7 +153,7 @@ impl Log {
     }
 
     const fn payload(&self) -> usize {
-        self.store.layout.payload_bytes as usize
+        self.store.layout().payload_bytes as usize
     }
 
     /// Segment and page at which the journal goes on, and the sequence number there.
@@ -256,12 +257,12 @@ impl Log {
         let (at, _) = open.position(self.payload());
         let summary = size_of::<SummaryHeader>() + open.items.bytes_with_one_more();
         let summary_pages = summary.div_ceil(self.payload()) as u32;
-        self.store.layout.segment_pages.saturating_sub(at.page + summary_pages)
+        self.store.layout().segment_pages.saturating_sub(at.page + summary_pages)
     }
 
     /// Bytes of nodes that the open segment of the index stream is sure to take.
     pub fn index_room(&self) -> u64 {
-        let node_pages = self.store.layout.node_bytes().div_ceil(self.payload()) as u32;
+        let node_pages = self.store.layout().node_bytes().div_ceil(self.payload()) as u32;
         u64::from(self.pages_left(Stream::Index).saturating_sub(node_pages)) * self.payload() as u64 / 32 * 31
     }
 
@@ -280,7 +281,7 @@ impl Log {
     /// Bytes that the buffer of `stream` holds before it has to be programmed.
     fn buffer_bytes(&self, stream: Stream) -> usize {
         let pages = match stream {
-            Stream::Journal => return self.store.layout.journal_bytes(),
+            Stream::Journal => return self.store.layout().journal_bytes(),
             Stream::Data | Stream::Index => self.buffer_pages,
             // What a step of the cleaner moved is programmed with it, and not all at once by a
             // checkpoint.
@@ -318,10 +319,10 @@ impl Log {
         let (limit, room) = (self.buffer_bytes(stream), self.content_room(stream));
         let Some(open) = &mut self.open[stream as usize] else { return Err(not_open(stream)) };
         let (at, offset) = open.position(payload);
-        let location = self.store.layout.location(at, offset as u32);
-        let start = (location % self.store.layout.segment_bytes()) as u32;
+        let location = self.store.layout().location(at, offset as u32);
+        let start = (location % self.store.layout().segment_bytes()) as u32;
         // A page of the journal waits for the record that may go with it.
-        let is_direct = stream != Stream::Journal || self.store.layout.spare_record_bytes == 0;
+        let is_direct = stream != Stream::Journal || self.store.layout().spare_record_bytes == 0;
         let is_empty = open.front.is_empty() && open.records.is_empty();
         let mut direct_pages = 0;
         let taken = if is_direct && is_empty && bytes.len() >= payload.max(limit / 2) {
@@ -387,8 +388,8 @@ impl Log {
         }
         let Some(open) = &mut self.open[stream as usize] else { return Err(not_open(stream)) };
         let (at, offset) = open.position(payload);
-        let location = self.store.layout.location(at, offset as u32);
-        let start = (location % self.store.layout.segment_bytes()) as u32;
+        let location = self.store.layout().location(at, offset as u32);
+        let start = (location % self.store.layout().segment_bytes()) as u32;
         open.items.push(Item { start, length: bytes.len() as u32, owner });
         open.front_tag = IoTag::Index;
         let mut rest = bytes;
@@ -485,7 +486,7 @@ impl Log {
         let mut bytes = header.as_bytes().to_vec();
         bytes.extend_from_slice(&items);
         let pages = bytes.len().div_ceil(self.payload()) as u32;
-        let fits = page + pages <= self.store.layout.segment_pages;
+        let fits = page + pages <= self.store.layout().segment_pages;
         debug_assert!(fits, "a summary has no room in segment {segment}");
         if fits {
             let kind = PageKind::Summary;
@@ -522,19 +523,12 @@ impl Log {
     /// Writes a blob to where the index goes and counts it as referred to.
     pub fn write_blob(&mut self, bytes: &[u8], owner: Owner) -> Result<BlobReference> {
         let location = self.append_whole(self.index_stream, bytes, owner)?;
-        self.table.retain(self.store.layout.segment_of(location), bytes.len() as u64);
+        self.retain(location, bytes.len() as u64);
         Ok(BlobReference {
             location: location.into(),
             length: (bytes.len() as u32).into(),
             checksum: onode_base::checksum::crc32c(bytes).into(),
         })
-    }
-
-    /// `length` bytes at `location` are no longer referred to.
-    pub fn release(&mut self, location: u64, length: u64) {
-        if self.store.layout.contains(location, length) {
-            self.table.release(self.store.layout.segment_of(location), length);
-        }
     }
 }
 

@@ -21,7 +21,6 @@ use crate::volume::Volume;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
-use onode_media::IoTag;
 use onode_object::{Mutation, ObjectId, Result, SyncScope, Transaction};
 
 impl Volume<'_> {
@@ -83,7 +82,7 @@ impl Volume<'_> {
             SyncScope::Object(object) => Some(object),
         };
         if self.log.access().waits(object) && !is_planted(Bug::AccessTimesUnsynced) {
-            self.log.store.check_writable()?;
+            self.log.store().check_writable()?;
             self.log.program_access_times()?;
         }
         Ok(())
@@ -98,7 +97,7 @@ impl Volume<'_> {
     /// Reads the log of access times.
     pub fn replay_access_times(&mut self) -> Result<()> {
         let is_log = |state| matches!(state, SegmentState::Open | SegmentState::Failing);
-        let table = self.log.table.iter();
+        let table = self.log.table().iter();
         let mut segments: Vec<(u32, u32)> = table
             .filter(|(_, one)| one.stream == Stream::Atime && is_log(one.state))
             .map(|(segment, one)| (one.sequence, segment))
@@ -123,7 +122,7 @@ impl Volume<'_> {
 
     /// The page after the last one of a segment of the log that was programmed.
     fn access_pages(&mut self, segment: u32, sequence: u32) -> Result<u32> {
-        let (mut low, mut high) = (0, self.log.store.layout.segment_pages);
+        let (mut low, mut high) = (0, self.log.layout().segment_pages);
         while low < high {
             let middle = low + (high - low) / 2;
             match self.access_page(segment, sequence, middle)? {
@@ -135,8 +134,7 @@ impl Volume<'_> {
     }
 
     fn access_page(&mut self, segment: u32, sequence: u32, page: u32) -> Result<Examined<VerifiedPage>> {
-        let address = self.log.store.layout.address(SegmentPage { segment, page });
-        let found = self.log.store.examine(address, Some(sequence), IoTag::Recovery)?;
+        let found = self.log.examine(SegmentPage { segment, page }, Some(sequence))?;
         Ok(match found {
             // Whatever else stands there is not of this log.
             Examined::Sound(page) if page.info.kind != PageKind::Atime => Examined::Unsound(PageFault::Erased),

@@ -202,13 +202,13 @@ impl Checkpoints {
     pub fn write(&mut self, index: &mut Index, log: &mut Log, clean: bool) -> Result<()> {
         let result = self.write_all(index, log, clean);
         if let Err(error) = &result {
-            log.store.latch(&format!("a checkpoint failed: {error}"));
+            log.latch(&format!("a checkpoint failed: {error}"));
         }
         result
     }
 
     fn write_all(&mut self, index: &mut Index, log: &mut Log, clean: bool) -> Result<()> {
-        log.store.check_writable()?;
+        log.store().check_writable()?;
         if clean || !index.can_store_deferred(log) {
             index.apply_all_deferred(log)?;
         }
@@ -221,7 +221,7 @@ impl Checkpoints {
                 break position;
             }
         };
-        log.store.flush()?;
+        log.flush()?;
         let unwritten = || damaged("a checkpoint before the tree was written");
         let counts = *index.counts();
         self.state = CheckpointState {
@@ -231,23 +231,23 @@ impl Checkpoints {
             journal_page: position.page,
             journal_sequence,
             journal_next: log.next_journal(),
-            next_sequence: log.table.next_sequence(),
+            next_sequence: log.table().next_sequence(),
             next_object: counts.next_object,
             transaction: log.transaction(),
             objects: counts.objects,
             extents: counts.extents,
             references: References {
-                pieces: log.table.pieces().to_vec(),
+                pieces: log.table().pieces().to_vec(),
                 deferred: index.stored_deferred(),
                 saved: Vec::new(),
             },
         };
         self.write_superblock(index, log, true)?;
-        log.store.forget_restored();
-        log.store.set_watermark(log.transaction())?;
-        log.table.release_held();
+        log.forget_restored();
+        log.note_durable(log.transaction())?;
+        log.table_mut().release_held();
         log.note_checkpoint();
-        log.table.forget_emptied();
+        log.table_mut().forget_emptied();
         self.written += 1;
         self.clean = clean;
         index.entries_mut().share_memory();
@@ -271,8 +271,8 @@ impl Checkpoints {
                 log.seal(stream)?;
             }
             // The whole table in one place: the next mount reads few pages.
-            for piece in 0..log.table.pieces().len() {
-                log.table.touch_piece(piece);
+            for piece in 0..log.table().pieces().len() {
+                log.table_mut().touch_piece(piece);
             }
         }
         if !is_planted(Bug::CheckpointBeforeContent) {
@@ -283,7 +283,7 @@ impl Checkpoints {
         if index.access_times().is_empty() && (clean || log.access().is_long()) {
             log.release_access_times();
         }
-        log.table.hold_dead(log.journal_position().1);
+        log.hold_dead();
         write_table(log)?;
         if !is_planted(Bug::SuperblockBeforeIndex) {
             log.program_index()?;
@@ -320,12 +320,12 @@ impl Checkpoints {
         self.clean = false;
         if !self.settings.session_begun {
             if !is_planted(Bug::SessionUnnumbered) {
-                log.table.skip_numbers();
-                self.state.next_sequence = log.table.next_sequence();
+                log.table_mut().skip_numbers();
+                self.state.next_sequence = log.table().next_sequence();
                 self.write_superblock(index, log, false)?;
             }
             self.settings.session_begun = true;
-            log.table.release_held();
+            log.table_mut().release_held();
         }
         self.reopen_memory(index, log)
     }

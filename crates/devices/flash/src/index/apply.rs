@@ -309,7 +309,7 @@ impl Applied {
         pieces: &[Piece],
         may_join: bool,
     ) -> Result<()> {
-        let layout = log.store.layout;
+        let layout = *log.layout();
         let mut at = offset;
         let joins = may_join && offset > 0;
         let mut last = if joins { self.extents(log, object, offset - 1..offset, 1)?.pop() } else { None };
@@ -318,7 +318,7 @@ impl Applied {
                 return Err(damaged(format!("a place of {object} lies outside the medium")));
             }
             let segment = layout.segment_of(piece.location);
-            log.table.retain(segment, u64::from(piece.length));
+            log.retain(piece.location, u64::from(piece.length));
             let joined = last.filter(|last| {
                 (self.has_runs || is_on_one_page(&layout, last.piece.location, piece))
                     && last.end() == at

@@ -112,7 +112,7 @@ impl Log {
     /// Programs the entries that wait.
     pub fn program_access_times(&mut self) -> Result<()> {
         while !self.access.entries.is_empty() {
-            let open = self.access.open.filter(|(_, _, page)| *page < self.store.layout.segment_pages);
+            let open = self.access.open.filter(|(_, _, page)| *page < self.store.layout().segment_pages);
             let (segment, sequence, page) = match open {
                 Some(open) => open,
                 None => self.open_access_segment()?,

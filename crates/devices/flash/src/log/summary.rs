@@ -19,11 +19,11 @@ impl Log {
         if entry.state == SegmentState::Failing {
             return None;
         }
-        if entry.summary_page == NO_SUMMARY || u32::from(entry.summary_page) >= self.store.layout.segment_pages {
+        if entry.summary_page == NO_SUMMARY || u32::from(entry.summary_page) >= self.store.layout().segment_pages {
             return None;
         }
         let at = SegmentPage { segment, page: u32::from(entry.summary_page) };
-        let location = self.store.layout.location(at, 0);
+        let location = self.store.layout().location(at, 0);
         let mut header = [0; size_of::<SummaryHeader>()];
         self.read(location, &mut header, tag).ok()?;
         let header: SummaryHeader = zerocopy::FromBytes::read_from_bytes(&header).ok()?;
@@ -31,7 +31,7 @@ impl Log {
         let start = location + size_of::<SummaryHeader>() as u64;
         if header.magic != SUMMARY_MAGIC
             || header.sequence.get() != entry.sequence
-            || !self.store.layout.contains(start, length)
+            || !self.store.layout().contains(start, length)
         {
             return None;
         }

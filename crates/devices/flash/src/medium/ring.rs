@@ -159,7 +159,7 @@ pub struct Attempt {
 impl Attempt {
     /// A few rounds: a block whose program failed once may take the next one.
     pub fn new(store: &Store) -> Self {
-        Self { steps: 1..=3 * store.layout.superblocks.in_use() as u32, failed: Vec::new() }
+        Self { steps: 1..=3 * store.layout().superblocks.in_use() as u32, failed: Vec::new() }
     }
 
     /// A program failed in this block.
@@ -182,7 +182,7 @@ impl Ring {
     /// Programs the superblock with the number `generation` at a place of `end`; false if its block
     /// refuses, which then is one of `failed`.
     pub fn program(&mut self, store: &mut Store, place: &Place, generation: u32, bytes: &[u8]) -> Result<bool> {
-        let layout = store.layout;
+        let layout = *store.layout();
         let &Place { end, block, page } = place;
         let address = PageAddress(layout.geometry.first_page(BlockAddress(block)).0 + u64::from(page));
         let info = PageInfo {
@@ -213,7 +213,7 @@ impl Ring {
         is_copy: bool,
         attempt: &mut Attempt,
     ) -> Result<Option<Place>> {
-        let layout = store.layout;
+        let layout = *store.layout();
         let turn = *self.turn(end);
         let at = |block: u32, page: u32| Some(Place { end, block, page });
         if let Some(page) = turn.next_page
@@ -264,7 +264,7 @@ impl Ring {
     /// without two there can be no next superblock, and a block that fails now and then is better
     /// than none.
     pub fn retire(&self, store: &mut Store, failed: &[u32]) -> Result<()> {
-        let superblocks = store.layout.superblocks;
+        let superblocks = store.layout().superblocks;
         for &block in failed.iter().filter(|block| self.turns.iter().all(|turn| turn.block != **block)) {
             let mut sound = 0;
             for other in superblocks.all().filter(|other| *other != block) {

@@ -30,7 +30,7 @@ pub use flush::FlushBegun;
 pub struct Store {
     nand: Box<dyn Nand>,
     /// The division of the medium.
-    pub layout: Layout,
+    layout: Layout,
     seed: u32,
     /// What readers beside the store share with it.
     pages: Arc<Pages>,
@@ -92,6 +92,16 @@ impl Store {
             failures: 0,
             read_only: None,
         }
+    }
+
+    /// The division of the medium.
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Whether programs outlive any failure in the order they were made, also one of the host.
+    pub fn keeps_order(&self) -> bool {
+        self.nand.keeps_order()
     }
 
     /// Pages, and what is known of them.

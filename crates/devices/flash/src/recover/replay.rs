@@ -143,8 +143,8 @@ impl Recovery {
     /// Replays the journal in memory; nothing is written. Returns what should be told about it.
     pub fn replay(&mut self, volume: &mut Volume<'_>) -> Result<Option<Condition>> {
         let was_clean = volume.checkpoints.state().clean;
-        let keeps_order = volume.log.store.nand().keeps_order();
-        let noted = volume.log.store.watermark()?;
+        let keeps_order = volume.log.store().keeps_order();
+        let noted = volume.log.watermark()?;
         let watermark = noted.unwrap_or(0);
         let sure_pages = if keeps_order { u64::MAX } else { self.sure_pages(volume)? };
         let mut cursor = self.journal_start(volume);
@@ -217,7 +217,7 @@ impl Recovery {
         volume.replay_access_times()?;
         finish_segments(volume.log);
         // What never reached the medium is no damage.
-        volume.log.store.pages().forget_damaged_reads();
+        volume.log.store().pages().forget_damaged_reads();
         self.pending = Pending { last: cursor.last, traces };
         Ok(told)
     }
@@ -231,7 +231,7 @@ impl Recovery {
         traces: &mut Traces,
     ) -> Result<()> {
         let (mut records, mut waiting) = (Vec::new(), WaitingPages::default());
-        let layout = volume.log.store.layout;
+        let layout = *volume.log.layout();
         assembler.page(bytes, &mut |record| match record {
             Record::Waiting { location, bytes } => waiting.add(&layout, location, bytes),
             // `sure_pages` has asked for these.
@@ -293,7 +293,7 @@ impl Recovery {
             }
             replayed => replayed?,
         }
-        let layout = volume.log.store.layout;
+        let layout = *volume.log.layout();
         let info = PageInfo {
             kind: PageKind::Journal,
             record_bytes: 0,
@@ -363,7 +363,7 @@ impl Recovery {
     /// The record bytes of the next journal page, following the chain; the fault that ends the
     /// journal otherwise.
     fn next_page(&mut self, volume: &mut Volume<'_>, cursor: &mut Cursor) -> Result<Examined<Vec<u8>>> {
-        let layout = volume.log.store.layout;
+        let layout = *volume.log.layout();
         loop {
             let scanned = cursor.scanned.remove(&cursor.at);
             if let Some(Scanned::Nothing) = scanned {
@@ -385,8 +385,7 @@ impl Recovery {
                 return Ok(Examined::Sound(records));
             }
             if cursor.at.page < layout.segment_pages && scanned.is_none() {
-                let address = layout.address(cursor.at);
-                match volume.log.store.examine(address, Some(cursor.sequence), IoTag::Recovery)? {
+                match volume.log.examine(cursor.at, Some(cursor.sequence))? {
                     Examined::Sound(page) if page.info.kind == PageKind::Journal => {
                         let records = page.records().to_vec();
                         self.enter_journal_segment(volume, cursor);
@@ -404,10 +403,10 @@ impl Recovery {
                 }
             }
             self.enter_journal_segment(volume, cursor);
-            if volume.log.table.get(cursor.at.segment).summary_page == crate::medium::format::NO_SUMMARY
+            if volume.log.table().get(cursor.at.segment).summary_page == crate::medium::format::NO_SUMMARY
                 && cursor.at.page < layout.segment_pages
             {
-                volume.log.table.update(cursor.at.segment, |entry| entry.summary_page = cursor.at.page as u16);
+                volume.log.table_mut().update(cursor.at.segment, |entry| entry.summary_page = cursor.at.page as u16);
             }
             // A chain never leads back: sequence numbers ascend.
             if cursor.next.1 <= cursor.sequence {
@@ -421,7 +420,7 @@ impl Recovery {
 
     /// A page of this journal segment was found: it is in use with this sequence number.
     fn enter_journal_segment(&mut self, volume: &mut Volume<'_>, cursor: &Cursor) {
-        volume.log.table.update(cursor.at.segment, |entry| {
+        volume.log.table_mut().update(cursor.at.segment, |entry| {
             if entry.sequence != cursor.sequence || entry.stream != Stream::Journal {
                 entry.summary_page = crate::medium::format::NO_SUMMARY;
             }
@@ -429,7 +428,7 @@ impl Recovery {
             entry.stream = Stream::Journal;
             entry.sequence = cursor.sequence;
         });
-        volume.log.table.skip_to(cursor.sequence + 1);
+        volume.log.table_mut().skip_to(cursor.sequence + 1);
     }
 
     fn replay_record(
@@ -440,7 +439,7 @@ impl Recovery {
         traces: &mut Traces,
     ) -> Result<()> {
         self.records += 1;
-        let segments = volume.log.store.layout.segments;
+        let segments = volume.log.layout().segments;
         match record {
             // Taken from the page before its other records.
             Record::Waiting { .. } | Record::Flushed { .. } => Ok(()),
@@ -453,7 +452,7 @@ impl Recovery {
             }
             Record::Chain { segment, sequence } => {
                 cursor.next = (segment, sequence);
-                volume.log.table.skip_to(sequence + 1);
+                volume.log.table_mut().skip_to(sequence + 1);
                 Ok(())
             }
             Record::Opened { segment, sequence, erases } | Record::OpenedAtime { segment, sequence, erases } => {
@@ -462,14 +461,14 @@ impl Recovery {
                     Record::OpenedAtime { .. } => (SegmentState::Open, Stream::Atime),
                     _ => (SegmentState::Full, Stream::Data),
                 };
-                volume.log.table.update(segment, |entry| {
+                volume.log.table_mut().update(segment, |entry| {
                     entry.state = state;
                     entry.stream = stream;
                     entry.sequence = sequence;
                     entry.erases = erases;
                     entry.summary_page = crate::medium::format::NO_SUMMARY;
                 });
-                volume.log.table.skip_to(sequence + 1);
+                volume.log.table_mut().skip_to(sequence + 1);
                 Ok(())
             }
             Record::Commit { transaction, changes } => {
@@ -483,7 +482,7 @@ impl Recovery {
                     if let Change::Place { object, offset, pieces } = &change {
                         let mut at = *offset;
                         for piece in pieces {
-                            traces.add(&volume.log.store.layout, (*object, at, *piece));
+                            traces.add(volume.log.layout(), (*object, at, *piece));
                             at += u64::from(piece.length);
                         }
                     }

@@ -17,7 +17,6 @@ use crate::medium::pages::VerifiedPage;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
-use onode_media::IoTag;
 use onode_object::Error;
 
 /// What was scanned of one page of a journal segment.
@@ -111,7 +110,7 @@ impl Scanner<'_> {
         }
         loop {
             parts.push(part);
-            if next.1 <= part.sequence || next.0 >= self.log.store.layout.segments {
+            if next.1 <= part.sequence || next.0 >= self.log.layout().segments {
                 return Ok(parts);
             }
             part = Part { segment: next.0, sequence: next.1, first: 0 };
@@ -181,7 +180,7 @@ impl Scanner<'_> {
 
     /// The page after the last one of a segment that is not erased.
     fn programmed(&mut self, part: Part, is_last: bool) -> Result<u32> {
-        let pages = self.log.store.layout.segment_pages;
+        let pages = self.log.layout().segment_pages;
         let (mut low, mut high) = (part.first, pages);
         // A segment that was filled ends with its summary. If the page before it is one of the
         // journal, the summary has the last page alone, and need not be looked at: what names the
@@ -225,8 +224,6 @@ impl Scanner<'_> {
     }
 
     fn read(&mut self, part: Part, page: u32) -> Result<Examined<VerifiedPage>> {
-        let store = &mut self.log.store;
-        let address = store.layout.address(SegmentPage { segment: part.segment, page });
-        Ok(store.examine(address, Some(part.sequence), IoTag::Recovery)?)
+        Ok(self.log.examine(SegmentPage { segment: part.segment, page }, Some(part.sequence))?)
     }
 }

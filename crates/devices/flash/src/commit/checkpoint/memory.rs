@@ -65,9 +65,9 @@ impl Checkpoints {
         generation: u32,
     ) -> Result<bool> {
         let Some(mut bpram) = index.entries_mut().take_memory() else { return Ok(true) };
-        let layout = log.store.layout;
+        let layout = *log.layout();
         let moment = Moment { uuid: self.uuid, superblock: self.encode_superblock(log, generation), closed, layout };
-        let folded = if is_full { bpram.fold(&moment, &log.table) } else { bpram.repeat(&moment) };
+        let folded = if is_full { bpram.fold(&moment, log.table()) } else { bpram.repeat(&moment) };
         match folded {
             Ok(()) => {
                 index.entries_mut().put_memory(bpram);
@@ -128,7 +128,7 @@ impl Checkpoints {
     pub fn memory_allows(&self, index: &Index, log: &Log) -> u64 {
         let Some(bpram) = index.entries().memory().filter(|_| !self.memory.spills) else { return u64::MAX };
         let (room, used) = bpram.entry_room();
-        let content = log.table.live_bytes().max(1);
+        let content = log.table().live_bytes().max(1);
         // Of few entries nothing can be told yet.
         let few = used < room / 8;
         let each = if few { CONTENT_EACH.max(content / used.max(1)) } else { content / used.max(1) };
@@ -170,8 +170,8 @@ impl Checkpoints {
         if log.is_chain_broken() {
             return Ok(false);
         }
-        if log.store.has_unflushed() {
-            log.store.flush()?;
+        if log.store().has_unflushed() {
+            log.flush()?;
         }
         let (Some(bpram), Some((place, content, frames))) = (index.entries_mut().memory_mut(), log.waiting_journal())
         else {
@@ -205,7 +205,7 @@ impl Checkpoints {
     fn save_held(&self, log: &mut Log) -> Result<()> {
         if self.memory.buffers && !log.is_chain_broken() {
             log.program_page(Stream::Journal)?;
-            log.store.flush()?;
+            log.flush()?;
         }
         Ok(())
     }

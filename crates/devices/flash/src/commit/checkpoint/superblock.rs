@@ -34,8 +34,8 @@ impl Checkpoints {
             if written.is_some() && self.ring.is_at(end) {
                 continue;
             }
-            let mut attempt = Attempt::new(&log.store);
-            while let Some(place) = self.ring.next_place(&mut log.store, end, written.is_some(), &mut attempt)? {
+            let mut attempt = Attempt::new(log.store());
+            while let Some(place) = self.ring.next_place(log.medium(), end, written.is_some(), &mut attempt)? {
                 if written.is_none() {
                     // A page whose program failed may yet be readable: the next attempt has a
                     // number of its own.
@@ -55,7 +55,7 @@ impl Checkpoints {
                 }
                 let is_copy = written.is_some();
                 let bytes = written.take().unwrap_or_else(|| self.encode_superblock(log, generation));
-                if self.ring.program(&mut log.store, &place, generation, &bytes)? {
+                if self.ring.program(log.medium(), &place, generation, &bytes)? {
                     written = Some(bytes);
                     break;
                 }
@@ -65,11 +65,11 @@ impl Checkpoints {
             failed.extend(attempt.failed());
         }
         if written.is_none() {
-            log.store.latch("no sound superblock block is left");
+            log.latch("no sound superblock block is left");
             return Err(Error::new(ErrorKind::Media, "no sound superblock block is left"));
         }
-        log.store.flush()?;
-        self.ring.retire(&mut log.store, &failed)
+        log.flush()?;
+        self.ring.retire(log.medium(), &failed)
     }
 
     /// Whether nothing follows the superblock that is about to be written, `first` of its
@@ -80,7 +80,7 @@ impl Checkpoints {
 
     /// The superblock with the number `generation`.
     pub fn encode_superblock(&self, log: &Log, generation: u32) -> Vec<u8> {
-        let layout = &log.store.layout;
+        let layout = log.layout();
         let shape = &layout.geometry;
         let checkpoint = &self.state;
         let (root, root_level) = checkpoint.root;
@@ -129,22 +129,22 @@ impl Checkpoints {
     /// It also makes the checkpoint safe from a cut that hit the first superblock unnoticed.
     pub fn write_last_superblock(&mut self, index: &mut Index, log: &mut Log) -> Result<()> {
         let wanted = self.pages_to_save(log);
-        let first_copy = self.ring.first_copy(&log.store);
-        let sequence = |at: &SegmentPage| log.table.get(at.segment).sequence.into();
+        let first_copy = self.ring.first_copy(log.store());
+        let sequence = |at: &SegmentPage| log.table().get(at.segment).sequence.into();
         let saved = wanted.iter().zip(first_copy.into_iter().flatten()).map(|(at, copy)| SavedPage {
-            page: log.store.layout.address(*at).0.into(),
+            page: log.layout().address(*at).0.into(),
             copy: copy.into(),
             sequence: sequence(at),
         });
         self.state.references.saved = saved.take(self.saved_pages_max(log)).collect();
         self.write_superblock(index, log, false)?;
-        self.ring.save_pages(&mut log.store, &wanted, &self.state.references.saved)
+        self.ring.save_pages(log.medium(), &wanted, &self.state.references.saved)
     }
 
     /// The pages on which the root of the tree and the pieces of the segment table lie, each once.
     fn pages_to_save(&self, log: &Log) -> Vec<SegmentPage> {
         let checkpoint = &self.state;
-        let layout = &log.store.layout;
+        let layout = log.layout();
         let mut pages: Vec<SegmentPage> = Vec::new();
         for reference in core::iter::once(&checkpoint.root.0).chain(&checkpoint.references.pieces) {
             if reference.location.get() == NOWHERE {
@@ -167,7 +167,7 @@ impl Checkpoints {
         let taken = size_of::<Superblock>()
             + References { saved: Vec::new(), ..self.state.references.clone() }.encode().len()
             + References::SAVED_HEADER_BYTES;
-        let room = (log.store.layout.payload_bytes as usize).saturating_sub(taken);
+        let room = (log.layout().payload_bytes as usize).saturating_sub(taken);
         (room / size_of::<SavedPage>()).min(PAGES_MAX)
     }
 }

@@ -55,11 +55,11 @@ pub fn mount_beside(
 fn of_memory(nand: Box<dyn Nand>, opened: Opened, options: &MountOptions) -> Result<Core> {
     let Opened { bpram, found, table, held } = opened;
     let mut core = Core::of_superblock(nand, &found, options)?;
-    let layout = core.log.store.layout;
+    let layout = *core.log.layout();
     for (piece, (reference, bytes)) in found.references.pieces.iter().zip(&table).enumerate() {
-        core.log.table.load_packed(piece, *reference, bytes, &layout)?;
+        core.log.table_mut().load_packed(piece, *reference, bytes, &layout)?;
     }
-    core.log.table.finish_loading();
+    core.log.table_mut().finish_loading();
     core.index.entries_mut().put_memory(bpram);
     core.recovery = Recovery::new(held);
     Ok(core)
@@ -72,7 +72,7 @@ fn of_closed(nand: Box<dyn Nand>, opened: Opened, options: &MountOptions) -> Res
     finish_segments(&mut core.log);
     core.unconfirmed = true;
     if options.read_only {
-        core.log.store.latch("the volume is mounted read-only");
+        core.log.latch("the volume is mounted read-only");
     }
     Ok(core)
 }
@@ -120,7 +120,7 @@ fn rebuilt(
     core.prepare_writing()?;
     core.checkpoints.write_superblock(&mut core.index, &mut core.log, false)?;
     let mut core = core.recovered(options)?;
-    if core.log.store.read_only().is_some() {
+    if core.log.store().read_only().is_some() {
         return Ok(core);
     }
     let blank = core.blank_memory(memory, beside)?;

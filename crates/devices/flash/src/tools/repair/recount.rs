@@ -51,10 +51,10 @@ pub(super) fn supersede(volume: &mut Volume<'_>, newest: &Found) {
     volume.log.set_transaction(transaction);
     let next_object = &mut volume.index.counts_mut().next_object;
     *next_object = (*next_object).max(superblock.next_object.get());
-    volume.log.table.skip_to(superblock.next_sequence.get());
+    volume.log.table_mut().skip_to(superblock.next_sequence.get());
     // The next superblock is that of the repaired volume: what is repaired is not repeated
     // before.
-    volume.log.table.skip_numbers();
+    volume.log.table_mut().skip_numbers();
     volume.checkpoints.note_session_begun();
 }
 
@@ -83,7 +83,7 @@ pub(super) fn recount(volume: &mut Volume<'_>, drop_damaged: bool, actions: &mut
 
 fn correct(volume: &mut Volume<'_>, survey: &Survey, actions: &mut Vec<Action>) -> Result<()> {
     for (segment, &counted) in (0u32..).zip(&survey.live) {
-        let one = *volume.log.table.get(segment);
+        let one = *volume.log.table().get(segment);
         let in_use = matches!(one.state, SegmentState::Open | SegmentState::Full | SegmentState::Failing);
         if counted > 0 && !in_use {
             actions.push(Action::SegmentState { segment, from: one.state.name() });
@@ -94,7 +94,7 @@ fn correct(volume: &mut Volume<'_>, survey: &Survey, actions: &mut Vec<Action>) 
         }
         if from != counted || (counted > 0 && !in_use) {
             let counted = u32::try_from(counted);
-            volume.log.table.set_live(segment, counted.map_err(|_| damaged("a place is used many times over"))?);
+            volume.log.table_mut().set_live(segment, counted.map_err(|_| damaged("a place is used many times over"))?);
         }
     }
     for &(object, onode, to) in &survey.allocated {
@@ -114,7 +114,7 @@ fn correct(volume: &mut Volume<'_>, survey: &Survey, actions: &mut Vec<Action>) 
 }
 
 fn survey(volume: &mut Volume<'_>, keep: bool) -> Result<Survey> {
-    let layout = volume.log.store.layout;
+    let layout = *volume.log.layout();
     let mut survey = Survey {
         layout,
         next_object: volume.index.counts().next_object,
@@ -127,7 +127,7 @@ fn survey(volume: &mut Volume<'_>, keep: bool) -> Result<Survey> {
         kept: keep.then(|| Tree::new(volume.index.entries().limits().node_bytes)),
         current: Current::default(),
     };
-    for piece in volume.log.table.pieces() {
+    for piece in volume.log.table().pieces() {
         if piece.location.get() != NOWHERE {
             survey.hold(piece.location.get(), u64::from(piece.length.get()));
         }
