@@ -61,7 +61,7 @@ impl FlashDevice {
     /// `Corrupt` if its index cannot be read, `Media` if the medium fails.
     pub fn mount(nand: impl Nand + 'static, options: &MountOptions) -> Result<Self> {
         let mut core = Core::mount(Box::new(nand), options)?;
-        core.with_index(|index, log| index.entries_mut().check_root(log))?;
+        core.with_index(|index, log| index.entries_mut().nodes_mut().check_root(log))?;
         Ok(Self::over(core))
     }
 

@@ -61,7 +61,7 @@ impl<'a> Mover<'a> {
                 self.move_content(ObjectId(object), offset, item.length, location, stream)
             }
             Owner::Node { key, level } => {
-                if self.index.entries_mut().touch(self.log, &key, level, location)? {
+                if self.index.entries_mut().nodes_mut().touch(self.log, &key, level, location)? {
                     self.log.count_moved_nodes(u64::from(item.length));
                 }
                 Ok(())
@@ -189,7 +189,7 @@ fn items_from_index(index: &mut Index, log: &mut Log, segment: u32) -> Result<Ve
             items.push(Item { start: start_of(location), length: reference.length.get(), owner });
         }
     }
-    index.entries_mut().walk(log, &mut |place, node| {
+    index.entries_mut().nodes_mut().walk(log, &mut |place, node| {
         if let Some(place) = place
             && layout.segment_of(place.location.get()) == segment
         {

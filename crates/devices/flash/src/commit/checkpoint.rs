@@ -225,7 +225,7 @@ impl Checkpoints {
         let unwritten = || damaged("a checkpoint before the tree was written");
         let counts = *index.counts();
         self.state = CheckpointState {
-            root: index.entries().written_root().ok_or_else(unwritten)?,
+            root: index.entries().nodes().written_root().ok_or_else(unwritten)?,
             clean,
             journal_segment: position.segment,
             journal_page: position.page,
@@ -250,7 +250,7 @@ impl Checkpoints {
         log.table_mut().forget_emptied();
         self.written += 1;
         self.clean = clean;
-        index.entries_mut().share_memory();
+        index.entries_mut().nodes_mut().share_memory();
         Self::retire_failing(index, log, journal_sequence)
     }
 
@@ -278,7 +278,7 @@ impl Checkpoints {
         if !is_planted(Bug::CheckpointBeforeContent) {
             log.program_content()?;
         }
-        index.entries_mut().write_back(log)?;
+        index.entries_mut().nodes_mut().write_back(log)?;
         index.store_deferred(log)?;
         if index.access_times().is_empty() && (clean || log.access().is_long()) {
             log.release_access_times();
@@ -334,5 +334,5 @@ impl Checkpoints {
 /// About the pages that a mount would read after a cut now: those of the journal that its way
 /// back leads through, and the node behind each that changed.
 fn replay_reads(index: &Index, log: &Log) -> u32 {
-    log.replay_reads().saturating_add(index.entries().dirty_nodes() as u32)
+    log.replay_reads().saturating_add(index.entries().nodes().dirty_nodes() as u32)
 }

@@ -43,7 +43,7 @@ impl Core {
             if self.checkpoint_is_due() {
                 self.checkpoint(false)?;
             }
-            self.index.entries_mut().share_memory();
+            self.index.entries_mut().nodes_mut().share_memory();
             Ok(())
         });
         self.latch_half_way(result)

@@ -103,7 +103,7 @@ fn memory(core: &Core) -> Vec<(&'static str, u64)> {
 /// RAM by part.
 fn ram(core: &Core) -> [(&'static str, u64); 10] {
     [
-        ("node_cache", core.index().entries().clean_bytes() as u64),
+        ("node_cache", core.index().entries().nodes().clean_bytes() as u64),
         ("dirty_node", core.index().dirty_bytes() as u64),
         ("page_cache", core.log().store().pages().kept_bytes() as u64),
         ("memory_index", core.index().entries().memory().map_or(0, Bpram::memory_bytes) as u64),

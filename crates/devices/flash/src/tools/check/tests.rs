@@ -257,7 +257,7 @@ fn graft(core: &mut Core, leaves: &[(Key, Vec<u8>)]) {
     let key = root.first_key().unwrap();
     let reference = core.volume().log.write_blob(&root.encode(), Owner::Node { key, level: 1 }).unwrap();
     let old = Tree::open(core.index().entries().limits().node_bytes, reference, 1);
-    core.volume().index.entries_mut().replace_tree(old);
+    core.volume().index.entries_mut().nodes_mut().replace_tree(old);
 }
 
 fn leaf(objects: core::ops::Range<u64>) -> Vec<u8> {
@@ -282,7 +282,7 @@ fn after_graft(leaves: &[(Key, Vec<u8>)]) -> Vec<(Severity, FindingKind)> {
 #[test]
 fn node_unreadable() {
     let mut core = volume();
-    let (root, level) = core.index().entries().written_root().unwrap();
+    let (root, level) = core.index().entries().nodes().written_root().unwrap();
     assert!(level > 0);
     let (at, _) = core.log().layout().page_of(root.location.get());
     let report = after_damage(&mut core, at);
@@ -294,7 +294,7 @@ fn node_unreadable() {
     );
     let mut leaf_place = None;
     let walked = core.with_index(|index, log| {
-        index.entries_mut().walk(log, &mut |place, node| {
+        index.entries_mut().nodes_mut().walk(log, &mut |place, node| {
             if node.level() == 0 && leaf_place.is_none() {
                 leaf_place = place;
             }

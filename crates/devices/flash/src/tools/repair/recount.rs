@@ -75,7 +75,7 @@ pub(super) fn recount(volume: &mut Volume<'_>, drop_damaged: bool, actions: &mut
             actions.push(Action::EntryDropped { object, what });
         }
         let tree = rebuilt.kept.unwrap_or_else(|| Tree::new(volume.index.entries().limits().node_bytes));
-        volume.index.entries_mut().replace_tree(tree);
+        volume.index.entries_mut().nodes_mut().replace_tree(tree);
         found = survey(volume, false)?;
     }
     correct(volume, &found, actions)
@@ -132,7 +132,7 @@ fn survey(volume: &mut Volume<'_>, keep: bool) -> Result<Survey> {
             survey.hold(piece.location.get(), u64::from(piece.length.get()));
         }
     }
-    volume.index.entries_mut().survey(volume.log, &mut |sighting| {
+    volume.index.entries_mut().nodes_mut().survey(volume.log, &mut |sighting| {
         match sighting {
             Sighting::Lost { range, .. } => survey.lost.push(range),
             Sighting::Node(place, node) => {

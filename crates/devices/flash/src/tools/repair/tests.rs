@@ -226,14 +226,14 @@ fn damaged_content_becomes_a_hole_when_asked_for() {
 #[test]
 fn lost_nodes_are_dropped_only_when_asked_for() {
     let (mut chip, mut core) = volume();
-    let (root, level) = core.index().entries().written_root().unwrap();
+    let (root, level) = core.index().entries().nodes().written_root().unwrap();
     assert!(level > 0);
     let layout = *core.log().layout();
     let page_of = |location: u64| layout.page_of(location).0;
     let (mut leaves, mut others) = (Vec::new(), vec![page_of(root.location.get())]);
     others.extend(core.log().table().pieces().iter().map(|piece| page_of(piece.location.get())));
     let walked = core.with_index(|index, log| {
-        index.entries_mut().walk(log, &mut |place, node| {
+        index.entries_mut().nodes_mut().walk(log, &mut |place, node| {
             let at = page_of(place.unwrap().location.get());
             if node.level() == 0 {
                 leaves.push(at)
