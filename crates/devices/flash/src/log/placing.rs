@@ -35,7 +35,7 @@ impl Log {
     /// The stream for what a user writes to an object with `hints`, over what lies at `old` or
     /// where nothing was. A write that replaces several extents is judged by the first.
     pub fn stream_for_write(&self, hints: &Hints, old: Option<u64>) -> Stream {
-        let layout = &self.store.layout();
+        let layout = self.store.layout();
         let old = old.filter(|location| layout.contains(*location, 1));
         let old = old.map(|location| self.resident(layout.segment_of(location)));
         Stream::of_class(self.placement(), self.placement.written(old, Level::of_hints(hints)))

@@ -24,7 +24,7 @@ impl Log {
     /// Fills `range` of `out`, which begins with the byte at `location`, with what waits in memory,
     /// and adds to `wants` the pages that have the rest.
     pub fn plan(&self, location: u64, out: &mut [u8], range: Range<usize>, wants: &mut Vec<Want>) -> Result<()> {
-        let layout = &self.store.layout();
+        let layout = self.store.layout();
         if !layout.contains(location, range.len() as u64) {
             return Err(damaged(format!("{} bytes at {location} are outside the medium", range.len())));
         }

@@ -17,7 +17,7 @@ const fn end_with_copies(store: &Store) -> End {
 impl Ring {
     /// The pages behind the place where the next superblock goes.
     pub fn first_copy(&self, store: &Store) -> Option<Range<u64>> {
-        let layout = &store.layout();
+        let layout = store.layout();
         let (block, page) = self.turn(end_with_copies(store)).goes_on()?;
         let first = layout.geometry.first_page(BlockAddress(block)).0;
         let behind = first + u64::from(page) + 1..first + u64::from(layout.geometry.pages_per_block);
