@@ -6,91 +6,27 @@
 //! been written, or when the session that found it has repeated that superblock. And no segment is
 //! handed out that somebody still reads.
 
-use crate::medium::errors::damaged;
 use crate::medium::format::{BlobReference, NO_SUMMARY, NOWHERE};
 use crate::medium::layout::Layout;
 use crate::policy::{Candidate, Placement, Stream, Wear, WearPolicy};
 use crate::space::pins::{Pinned, Pins};
 use alloc::collections::BTreeSet;
-use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::Range;
+use choice::Choice;
 use onode_base::planted::{Bug, is_planted};
-use onode_object::Result;
 
 mod choice;
 mod packed;
 pub mod piece;
+mod segment;
+mod stored;
 
-use choice::Choice;
+pub use segment::{Segment, SegmentState};
 
 /// Number of states.
 const STATES: usize = SegmentState::Failing as usize + 1;
-
-/// What a segment is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum SegmentState {
-    /// Nothing on it is needed, and was not at the last checkpoint either.
-    Free = 0,
-    /// Nothing on it is needed, but the checkpoint before the newest may still refer to it.
-    Held = 1,
-    /// Being filled, or reserved as the next journal segment.
-    Open = 3,
-    /// Written.
-    Full = 4,
-    /// Retired: an erase block of it is bad.
-    Bad = 5,
-    /// Written up to a page that could not be programmed, its `summary_page`: retired once nothing
-    /// on it is needed any more.
-    Failing = 6,
-}
-
-impl SegmentState {
-    /// The state a byte stands for.
-    pub const fn from_byte(byte: u8) -> Option<Self> {
-        Some(match byte {
-            0 => Self::Free,
-            1 => Self::Held,
-            3 => Self::Open,
-            4 => Self::Full,
-            5 => Self::Bad,
-            6 => Self::Failing,
-            _ => return None,
-        })
-    }
-
-    /// The name in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Free => "free",
-            Self::Held => "held",
-            Self::Open => "open",
-            Self::Full => "full",
-            Self::Bad => "bad",
-            Self::Failing => "failing",
-        }
-    }
-}
-
-/// One segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
-    /// Its use.
-    pub state: SegmentState,
-    /// The stream that fills or filled it.
-    pub stream: Stream,
-    /// Bytes that are referred to.
-    pub live_bytes: u32,
-    /// Times erased.
-    pub erases: u32,
-    /// Sequence number of its present life.
-    pub sequence: u32,
-    /// Page at which its summary starts, [`NO_SUMMARY`] if there is none.
-    pub summary_page: u16,
-}
 
 /// All segments, and the pieces in which the table lies on the medium.
 pub struct SegmentTable {
@@ -147,24 +83,6 @@ impl SegmentTable {
             emptied: BTreeSet::new(),
             stuck: BTreeSet::new(),
         }
-    }
-
-    /// Entries of one piece: about a page of them, and so many that the references fit the
-    /// superblock page.
-    pub fn piece_entries(layout: &Layout) -> usize {
-        let payload = layout.payload_bytes as usize;
-        let fit = (payload - size_of::<crate::medium::format::Superblock>()) / size_of::<BlobReference>();
-        (layout.segments as usize).div_ceil(fit.min(64)).max(payload / piece::ENTRY_BYTES_USUAL)
-    }
-
-    /// Number of pieces of a table for `layout`.
-    pub fn piece_count(layout: &Layout) -> usize {
-        (layout.segments as usize).div_ceil(Self::piece_entries(layout))
-    }
-
-    /// Bytes of the largest piece.
-    pub const fn piece_bytes(&self) -> usize {
-        piece::bytes_max(self.piece_entries)
     }
 
     /// Memory it holds.
@@ -379,103 +297,5 @@ impl SegmentTable {
                 stream: one.stream,
             })
         })
-    }
-
-    /// References to the pieces on the medium.
-    pub fn pieces(&self) -> &[BlobReference] {
-        &self.pieces
-    }
-
-    /// Whether a piece differs from what is on the medium.
-    pub fn is_dirty(&self, piece: usize) -> bool {
-        self.dirty[piece]
-    }
-
-    /// Marks the piece that describes `segment` as changed.
-    pub fn touch(&mut self, segment: u32) {
-        self.dirty[segment as usize / self.piece_entries] = true;
-    }
-
-    /// Marks a piece as changed.
-    pub fn touch_piece(&mut self, piece: usize) {
-        self.dirty[piece] = true;
-    }
-
-    /// Bytes of a piece as it is now.
-    pub fn encode_piece(&self, piece: usize) -> Vec<u8> {
-        piece::encode(&self.entries[self.range(piece)], self.next_sequence)
-    }
-
-    /// The same for the memory beside the flash, where every byte counts.
-    pub fn pack_piece(&self, piece: usize, layout: &Layout) -> Vec<u8> {
-        packed::encode(&self.entries[self.range(piece)], layout)
-    }
-
-    fn range(&self, piece: usize) -> Range<usize> {
-        let start = piece * self.piece_entries;
-        start..(start + self.piece_entries).min(self.entries.len())
-    }
-
-    /// A piece was written.
-    pub fn set_piece(&mut self, piece: usize, reference: BlobReference) {
-        self.pieces[piece] = reference;
-        self.dirty[piece] = false;
-    }
-
-    /// All pieces are loaded: memory and medium agree.
-    pub fn finish_loading(&mut self) {
-        self.dirty.fill(false);
-    }
-
-    /// Takes a piece read from the medium.
-    ///
-    /// # Errors
-    /// `Corrupt` if it does not describe this medium's segments.
-    pub fn load_piece(&mut self, piece: usize, reference: BlobReference, bytes: &[u8], layout: &Layout) -> Result<()> {
-        let entries = piece::decode(bytes, self.range(piece).len(), layout)
-            .map_err(|what| damaged(format!("segment table piece {piece}: {what}")))?;
-        self.load(piece, reference, entries)
-    }
-
-    /// Takes a piece from the memory beside the flash.
-    ///
-    /// # Errors
-    /// As [`load_piece`](Self::load_piece).
-    pub fn load_packed(&mut self, piece: usize, reference: BlobReference, bytes: &[u8], layout: &Layout) -> Result<()> {
-        let entries = packed::decode(bytes, self.range(piece).len(), layout)
-            .ok_or_else(|| damaged(format!("the memory has no sense in piece {piece} of the segment table")))?;
-        self.load(piece, reference, entries)
-    }
-
-    fn load(&mut self, piece: usize, reference: BlobReference, entries: Vec<Segment>) -> Result<()> {
-        let range = self.range(piece);
-        if range.is_empty() {
-            return Err(damaged(format!("there is no piece {piece} of the segment table")));
-        }
-        for (number, loaded) in range.zip(entries) {
-            self.live_bytes += u64::from(loaded.live_bytes);
-            self.update(number as u32, |entry| *entry = loaded);
-        }
-        self.set_piece(piece, reference);
-        Ok(())
-    }
-}
-
-impl Segment {
-    /// Whether a replay that starts in the journal segment `journal_sequence` reads this segment.
-    pub const fn in_replay(&self, journal_sequence: u32) -> bool {
-        matches!(self.stream, Stream::Journal) && self.sequence >= journal_sequence
-    }
-
-    const fn erases_of_sound(&self) -> u64 {
-        if matches!(self.state, SegmentState::Bad) { 0 } else { self.erases as u64 }
-    }
-
-    const fn index_bytes(&self) -> u64 {
-        if matches!(self.stream, Stream::Index) { self.live_bytes as u64 } else { 0 }
-    }
-
-    const fn is_dead(&self, journal_sequence: u32) -> bool {
-        matches!(self.state, SegmentState::Full) && self.live_bytes == 0 && !self.in_replay(journal_sequence)
     }
 }
