@@ -48,7 +48,7 @@ pub(crate) fn apply(
     }
     let before: u64 = index.touched.values().map(|object| object.extents.len() as u64).sum();
     let existed = index.touched.values().filter(|object| object.onode.is_some()).count() as u64;
-    let mut model = Model { objects: index.touched, segments: medium.layout.segments };
+    let mut model = Model { objects: index.touched, segments: medium.layout().segments };
     let mut transaction = superblock.transaction.get();
     let deferred = journal.deferred.iter().try_for_each(|change| model.change(medium, change));
     if let Some(found) = deferred.err().filter(|_| index.lost.is_empty()) {
@@ -123,7 +123,7 @@ pub(crate) fn apply(
 fn has_content(medium: &mut Medium<'_>, table: &Table, changes: &[Change]) -> bool {
     changes.iter().all(|change| match change {
         Change::Place { pieces, .. } => pieces.iter().all(|piece| {
-            let sequence = table.sequence(&medium.layout, piece.location);
+            let sequence = table.sequence(medium.layout(), piece.location);
             medium.bytes(piece.location, u64::from(piece.length), sequence).is_ok()
         }),
         Change::Mutation(_) | Change::Patch { .. } => true,
@@ -205,7 +205,7 @@ impl Model {
         let mut at = offset;
         for piece in pieces {
             let end = at.saturating_add(u64::from(piece.length));
-            let inside = medium.layout.contains(piece.location, u64::from(piece.length));
+            let inside = medium.layout().contains(piece.location, u64::from(piece.length));
             if piece.length == 0 || !inside || end > Transaction::MAX_OBJECT_BYTES {
                 return Err(format!("{} bytes of {object} are placed at {}", piece.length, piece.location));
             }

@@ -138,7 +138,7 @@ pub(crate) fn walk(
 
 impl Walker<'_, '_, '_> {
     fn node(&mut self, reference: BlobReference, level: u8, range: KeyRange, is_root: bool) {
-        let layout = self.medium.layout;
+        let layout = *self.medium.layout();
         let location = reference.location.get();
         let place = Place::Node { location, level };
         let Some(node) = self.load(&reference, level, place, range) else { return };
@@ -149,7 +149,7 @@ impl Walker<'_, '_, '_> {
             owner: Owner::Node { key: first, level },
         });
         self.context.report.nodes += 1;
-        self.context.advance(self.medium.pages_read);
+        self.context.advance(self.medium.pages_read());
         if reference.length.get() as usize > layout.node_bytes() {
             let finding = Finding::new(Severity::Error, FindingKind::NodeOversized, place);
             let expected = format!("at most {} bytes", layout.node_bytes());
@@ -189,7 +189,7 @@ impl Walker<'_, '_, '_> {
     }
 
     fn load(&mut self, reference: &BlobReference, level: u8, place: Place, range: KeyRange) -> Option<Node> {
-        let sequence = self.table.sequence(&self.medium.layout, reference.location.get());
+        let sequence = self.table.sequence(self.medium.layout(), reference.location.get());
         let finding = match self.medium.blob(reference, sequence) {
             Ok(bytes) => match Node::decode(&bytes, level) {
                 Some(node) => return Some(node),
@@ -264,7 +264,7 @@ impl Walker<'_, '_, '_> {
         };
         let range = extent.offset..extent.end();
         let length = u64::from(extent.piece.length);
-        if !self.medium.layout.contains(extent.piece.location, length) {
+        if !self.medium.layout().contains(extent.piece.location, length) {
             let found = format!("{length} bytes at {}", extent.piece.location);
             let finding = error(FindingKind::ExtentMalformed).bytes(range.clone());
             self.context.add(finding.expected("a place inside one segment").found(found));
