@@ -145,7 +145,7 @@ impl Cleaner {
         }
         self.cleaning = None;
         let journal_sequence = volume.replay_sequence();
-        let candidates = volume.log.table.candidates(journal_sequence);
+        let candidates = volume.log.table().candidates(journal_sequence);
         let victim = if greedy {
             volume.room().cheapest(candidates, budget_bytes)
         } else {
@@ -161,7 +161,7 @@ impl Cleaner {
     /// Bytes that are left to be moved off the segment being cleaned, if one is.
     pub fn being_cleaned(&self, volume: &Volume<'_>) -> Option<u64> {
         let cleaning = self.cleaning.as_ref()?;
-        let one = volume.log.table.get(cleaning.segment);
+        let one = volume.log.table().get(cleaning.segment);
         // It may have been set free and filled anew since the last step.
         let same = one.sequence == cleaning.sequence && one.state != SegmentState::Open && one.live_bytes > 0;
         same.then_some(u64::from(one.live_bytes))
@@ -177,15 +177,15 @@ impl Cleaner {
     /// Begins with `segment`, for the sake of wear if `levels`.
     pub fn begin_with(&mut self, volume: &mut Volume<'_>, segment: u32, levels: bool) -> Result<()> {
         if is_planted(Bug::CleanerMovesNothing) {
-            let live_bytes = volume.log.table.get(segment).live_bytes;
-            volume.log.table.release(segment, u64::from(live_bytes));
+            let live_bytes = volume.log.table().get(segment).live_bytes;
+            volume.log.table_mut().release(segment, u64::from(live_bytes));
         }
         let items = items_on(volume.index, volume.log, segment, IoTag::Cleaning)?;
         if !levels {
             volume.log.learn_from(segment);
         }
         let holds_table = items.iter().any(|item| matches!(item.owner, Owner::TablePiece { .. }));
-        let sequence = volume.log.table.get(segment).sequence;
+        let sequence = volume.log.table().get(segment).sequence;
         self.cleaning = Some(Cleaning { segment, sequence, items, next: 0, within: 0, holds_table, levels });
         Ok(())
     }
@@ -195,9 +195,9 @@ impl Cleaner {
     pub fn clean_step(&mut self, volume: &mut Volume<'_>, bytes: u64) -> Result<bool> {
         let Some(mut cleaning) = self.cleaning.take() else { return Ok(true) };
         let segment = cleaning.segment;
-        let base = u64::from(segment) * volume.log.store.layout.segment_bytes();
+        let base = u64::from(segment) * volume.log.layout().segment_bytes();
         let moved = volume.log.moved_content();
-        while let Some(item) = cleaning.take(volume.log.store.layout.payload_bytes) {
+        while let Some(item) = cleaning.take(volume.log.layout().payload_bytes) {
             let before = volume.log.moved_content();
             let mover = volume.checkpoints.mover(volume.index, volume.log);
             let result = mover.levelling(cleaning.levels).move_item(&item, base + u64::from(item.start));
@@ -208,7 +208,7 @@ impl Cleaner {
                 Ok(()) => {}
                 // What is damaged stays where it is and readable as far as it is.
                 Err(error) if error.kind == ErrorKind::Corrupt => {
-                    volume.log.table.note_stuck(segment);
+                    volume.log.table_mut().note_stuck(segment);
                 }
                 Err(error) => return Err(error),
             }
@@ -225,18 +225,18 @@ impl Cleaner {
             let pauses = (is_due && bytes < u64::MAX) || volume.log.moved_content() - moved >= bytes;
             if pauses {
                 // What is left of the items may all be stale.
-                if volume.log.table.get(segment).live_bytes == 0 {
+                if volume.log.table().get(segment).live_bytes == 0 {
                     break;
                 }
                 self.cleaning = Some(cleaning);
                 return Ok(false);
             }
         }
-        if volume.log.table.get(segment).live_bytes > 0 {
+        if volume.log.table().get(segment).live_bytes > 0 {
             if cleaning.holds_table {
-                volume.log.table.note_emptied(segment);
+                volume.log.table_mut().note_emptied(segment);
             } else {
-                volume.log.table.note_stuck(segment);
+                volume.log.table_mut().note_stuck(segment);
             }
         }
         self.cleaned.segments += 1;
@@ -246,26 +246,26 @@ impl Cleaner {
 
     /// Whether moving on with `segment` could take the segments that the next checkpoint needs.
     fn reserve_ends(&self, volume: &Volume<'_>, segment: u32) -> bool {
-        let step = u64::from(MOVED_PAGES * volume.log.store.layout.payload_bytes);
-        let opens = volume.log.table.get(segment).stream != Stream::Index && volume.log.moving_room() < step;
+        let step = u64::from(MOVED_PAGES * volume.log.layout().payload_bytes);
+        let opens = volume.log.table().get(segment).stream != Stream::Index && volume.log.moving_room() < step;
         !volume.room().can_write_nodes(0, u32::from(opens))
     }
 
     /// Empties the segments in which programs failed, if there is room for what is on them, and
     /// retires them.
     pub fn move_failing(&mut self, volume: &mut Volume<'_>) -> Result<()> {
-        if volume.log.table.in_state(SegmentState::Failing) == 0 {
+        if volume.log.table().in_state(SegmentState::Failing) == 0 {
             return Ok(());
         }
         let journal_sequence = volume.replay_sequence();
-        let table = &volume.log.table;
+        let table = volume.log.table();
         let wanted = table.failing(journal_sequence, true).find(|segment| !table.is_stuck(*segment));
         let Some(segment) = wanted.filter(|_| volume.room().has_room(2)) else { return Ok(()) };
         volume.prepare_writing()?;
         self.clean_segment(volume, segment)?;
         volume.checkpoint()?;
-        if volume.log.table.get(segment).live_bytes > 0 {
-            volume.log.table.note_stuck(segment);
+        if volume.log.table().get(segment).live_bytes > 0 {
+            volume.log.table_mut().note_stuck(segment);
         }
         Ok(())
     }

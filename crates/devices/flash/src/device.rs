@@ -61,7 +61,7 @@ impl FlashDevice {
     /// `Corrupt` if its index cannot be read, `Media` if the medium fails.
     pub fn mount(nand: impl Nand + 'static, options: &MountOptions) -> Result<Self> {
         let mut core = Core::mount(Box::new(nand), options)?;
-        core.with_index(|index, log| index.entries_mut().check_root(log))?;
+        core.with_index(|index, log| index.entries_mut().nodes_mut().check_root(log))?;
         Ok(Self::over(core))
     }
 
@@ -79,7 +79,7 @@ impl FlashDevice {
 impl ObjectDevice for FlashDevice {
     fn info(&self) -> DeviceInfo {
         let core = self.core.lock();
-        let layout = &core.log().store.layout;
+        let layout = core.log().layout();
         let shape = &layout.geometry;
         let memory = core.memory_use().map_or_else(String::new, |used| {
             let (filled, all) = ((used.capacity - used.free_bytes).div_ceil(1024), used.capacity / 1024);
@@ -96,7 +96,7 @@ impl ObjectDevice for FlashDevice {
                 layout.segments,
                 layout.segment_bytes() / 1024
             ),
-            read_only: core.log().store.read_only().map(ToString::to_string),
+            read_only: core.log().store().read_only().map(ToString::to_string),
             transaction_bytes: 1 << 20,
         }
     }
@@ -104,7 +104,7 @@ impl ObjectDevice for FlashDevice {
     fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
         let mut core = self.core()?;
         let volume = core.volume();
-        volume.log.store.check_writable()?;
+        volume.log.store().check_writable()?;
         let next_object = &mut volume.index.counts_mut().next_object;
         let (first, next) = reserve(ObjectId(*next_object), count)?;
         *next_object = next.0;
@@ -124,11 +124,11 @@ impl ObjectDevice for FlashDevice {
         let mut core = self.core()?;
         let Volume { log, index, .. } = core.volume();
         let plan = index.plan_read(log, object, offset, buffer)?;
-        let beside = log.store.beside(plan.wants(), IoTag::Data).filter(|_| !plan.wants().is_empty());
+        let beside = log.store().beside(plan.wants(), IoTag::Data).filter(|_| !plan.wants().is_empty());
         let Some(mut beside) = beside else {
-            return plan.carry_out(&mut log.store.reader(IoTag::Data), buffer);
+            return plan.carry_out(&mut log.reader(IoTag::Data), buffer);
         };
-        let pinned = log.table.pins.pin(plan.segments());
+        let pinned = log.table().pin(plan.segments());
         let _busy = pinned.begin();
         // From here on the medium works for this caller while others have the lock.
         drop(core);

@@ -131,7 +131,7 @@ impl Index {
 
     /// Bytes of changed nodes in memory.
     pub fn dirty_bytes(&self) -> usize {
-        self.entries().dirty_bytes()
+        self.entries().nodes().dirty_bytes()
     }
 }
 

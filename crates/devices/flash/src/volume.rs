@@ -59,7 +59,7 @@ impl Volume<'_> {
     pub fn set_free(&mut self) -> Result<bool> {
         self.prepare_writing()?;
         self.checkpoint()?;
-        Ok(self.log.table.allocatable() > 0)
+        Ok(self.log.table().allocatable() > 0)
     }
 
     /// Applies everything that is deferred, with checkpoints in between as the cleaner has them.

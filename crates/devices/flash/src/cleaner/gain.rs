@@ -72,7 +72,7 @@ impl Cleaner {
             // What frees space may use the reserve; it is there for that.
             if freeing
                 && without_progress > 0
-                && volume.log.table.allocatable() > volume.room().checkpoint_cost() + needed + 1
+                && volume.log.table().allocatable() > volume.room().checkpoint_cost() + needed + 1
             {
                 return Ok(());
             }
@@ -146,10 +146,10 @@ impl Cleaner {
     /// One round: cleans a few segments and writes a checkpoint. False if there was nothing to
     /// clean.
     fn gain(&mut self, volume: &mut Volume<'_>, greedy: bool) -> Result<bool> {
-        volume.log.store.check_writable()?;
+        volume.log.store().check_writable()?;
         let mut cleaned = false;
         for _ in 0..AHEAD_SEGMENTS {
-            let reclaimable = volume.log.table.reclaimable(volume.log.journal_position().1);
+            let reclaimable = volume.log.reclaimable();
             if reclaimable >= AHEAD_SEGMENTS || (cleaned && volume.room().will_have_room(1)) {
                 break;
             }
@@ -161,7 +161,7 @@ impl Cleaner {
             }
             cleaned = true;
         }
-        if !cleaned && volume.log.table.reclaimable(volume.log.journal_position().1) == 0 {
+        if !cleaned && volume.log.reclaimable() == 0 {
             // A checkpoint would only fill more.
             return Ok(false);
         }

@@ -30,7 +30,7 @@ impl Cleaner {
     /// others. `ahead` segments may be filled until commits have to wait. False if there is nothing
     /// to be done.
     pub fn level(&mut self, volume: &mut Volume<'_>, bytes: u64, ahead: u32) -> Result<bool> {
-        if volume.log.table.choice.policy() != WearPolicy::Static {
+        if volume.log.table().wear_policy() != WearPolicy::Static {
             return Ok(false);
         }
         if ahead == 0 {
@@ -42,7 +42,7 @@ impl Cleaner {
         if under_way && !levels || !under_way && !self.begin_levelling(volume)? {
             return Ok(false);
         }
-        let most = volume.log.store.layout.segment_bytes();
+        let most = volume.log.layout().segment_bytes();
         self.clean_step(volume, (SHARE * bytes).clamp(1, most))?;
         Ok(true)
     }
@@ -56,15 +56,15 @@ impl Cleaner {
 
     /// Begins to move the coldest content if a free segment should rest under it.
     fn begin_levelling(&mut self, volume: &mut Volume<'_>) -> Result<bool> {
-        let next_sequence = volume.log.table.next_sequence;
+        let next_sequence = volume.log.table().next_sequence();
         if next_sequence < self.levelling.time {
             return Ok(false);
         }
         // Nothing changes until the next segment is opened.
         self.levelling.time = next_sequence.saturating_add(1);
-        let wear = volume.log.table.wear();
-        let due = |erases: u32| volume.log.table.choice.policy().is_due(erases, wear);
-        if !volume.log.table.most_worn_free().is_some_and(due) {
+        let wear = volume.log.table().wear();
+        let due = |erases: u32| volume.log.table().wear_policy().is_due(erases, wear);
+        if !volume.log.table().most_worn_free().is_some_and(due) {
             return Ok(false);
         }
         let Some(segment) = self.coldest(volume, wear) else { return Ok(false) };
@@ -77,7 +77,7 @@ impl Cleaner {
     /// The segment with the coldest content on the least worn ground.
     fn coldest(&self, volume: &Volume<'_>, wear: Wear) -> Option<u32> {
         let journal_sequence = volume.replay_sequence();
-        let candidates = volume.log.table.candidates(journal_sequence);
+        let candidates = volume.log.table().candidates(journal_sequence);
         candidates
             .filter_map(|one| wear.rank_cold(one.erases, one.age).map(|rank| (rank, one.segment)))
             .max_by_key(|&(rank, segment)| (rank, core::cmp::Reverse(segment)))

@@ -55,22 +55,22 @@ impl<'a> Mover<'a> {
     pub fn move_item(&mut self, item: &Item, location: u64) -> Result<()> {
         match item.owner {
             Owner::Content { object, offset } => {
-                let segment = self.log.store.layout.segment_of(location);
+                let segment = self.log.layout().segment_of(location);
                 let stream =
                     if self.levels { self.log.stream_for_resting() } else { self.log.stream_for_moved(segment) };
                 self.move_content(ObjectId(object), offset, item.length, location, stream)
             }
             Owner::Node { key, level } => {
-                if self.index.entries_mut().touch(self.log, &key, level, location)? {
+                if self.index.entries_mut().nodes_mut().touch(self.log, &key, level, location)? {
                     self.log.count_moved_nodes(u64::from(item.length));
                 }
                 Ok(())
             }
             Owner::TablePiece { piece } => {
                 let piece = piece as usize;
-                let pieces = self.log.table.pieces();
+                let pieces = self.log.table().pieces();
                 if pieces.get(piece).is_some_and(|reference| reference.location.get() == location) {
-                    self.log.table.touch_piece(piece);
+                    self.log.table_mut().touch_piece(piece);
                 }
                 Ok(())
             }
@@ -137,18 +137,18 @@ impl<'a> Mover<'a> {
     /// The runs to be moved with `piece`, which holds the bytes of `object` from `offset` on,
     /// `piece` among them; and where in the object the first of them begins.
     fn with_neighbours(&mut self, object: ObjectId, offset: u64, piece: Piece) -> Result<(u64, Vec<Piece>)> {
-        let limit = u64::from(JOINED_PAGES * self.log.store.layout.payload_bytes);
+        let limit = u64::from(JOINED_PAGES * self.log.layout().payload_bytes);
         let enough_room = Room::new(self.log, self.index, self.settings).comfortable_budget()
-            >= self.log.store.layout.segment_bytes() / 2;
+            >= self.log.layout().segment_bytes() / 2;
         if !self.log.is_combined() || !self.settings.has_runs || !enough_room || u64::from(piece.length) >= limit {
             return Ok((offset, Vec::from([piece])));
         }
         let end = offset + u64::from(piece.length);
         let joins = |mover: &Self, one: &Extent| {
-            let segment = mover.log.store.layout.segment_of(one.piece.location);
+            let segment = mover.log.layout().segment_of(one.piece.location);
             // What a replay would place again is young, and may soon be replaced.
-            let old = !mover.log.table.get(segment).in_replay(mover.journal_sequence);
-            old && !mover.log.table.is_stuck(segment) && one.piece.length <= piece.length
+            let old = !mover.log.table().get(segment).in_replay(mover.journal_sequence);
+            old && !mover.log.table().is_stuck(segment) && one.piece.length <= piece.length
         };
         let before = if offset > 0 { self.index.extents(self.log, object, offset - 1..offset, 1)?.pop() } else { None };
         let after = self.index.extents(self.log, object, end..end + 1, 1)?.pop();
@@ -179,25 +179,25 @@ pub fn items_on(index: &mut Index, log: &mut Log, segment: u32, tag: IoTag) -> R
 /// The items of a segment without a summary, from a walk over the whole index.
 fn items_from_index(index: &mut Index, log: &mut Log, segment: u32) -> Result<Vec<Item>> {
     index.apply_all_deferred(log)?;
-    let layout = log.store.layout;
+    let layout = *log.layout();
     let start_of = |location: u64| (location % layout.segment_bytes()) as u32;
     let mut items = Vec::new();
-    for (piece, reference) in log.table.pieces().iter().enumerate() {
+    for (piece, reference) in log.table().pieces().iter().enumerate() {
         let location = reference.location.get();
         if layout.contains(location, 0) && layout.segment_of(location) == segment {
             let owner = Owner::TablePiece { piece: piece as u32 };
             items.push(Item { start: start_of(location), length: reference.length.get(), owner });
         }
     }
-    index.entries_mut().walk(log, &mut |place, node| {
+    index.entries_mut().nodes_mut().walk(log, &mut |place, node| {
         if let Some(place) = place
             && layout.segment_of(place.location.get()) == segment
         {
             let key = node.first_key().unwrap_or(Key::MIN);
-            let owner = Owner::Node { key, level: node.level };
+            let owner = Owner::Node { key, level: node.level() };
             items.push(Item { start: start_of(place.location.get()), length: place.length.get(), owner });
         }
-        if node.level == 0 {
+        if node.level() == 0 {
             for index in 0..node.len() {
                 let key = node.key(index);
                 let extent = if key.kind == Key::EXTENT { Extent::decode(&key, node.value(index)) } else { None };

@@ -61,23 +61,23 @@ impl Cleaner {
     }
 
     fn virtual_nanoseconds(&self, volume: &Volume<'_>) -> u64 {
-        volume.log.store.virtual_nanoseconds()
+        volume.log.store().virtual_nanoseconds()
     }
 
     /// Segments beyond the point where commits wait at which cleaning begins.
     fn ahead_segments(&self, volume: &Volume<'_>) -> u32 {
-        (volume.log.store.layout.segments / 64).clamp(AHEAD_SEGMENTS, 2 * AHEAD_SEGMENTS)
+        (volume.log.layout().segments / 64).clamp(AHEAD_SEGMENTS, 2 * AHEAD_SEGMENTS)
     }
 
     /// Cleans for a commit of `bytes`.
     fn pay(&mut self, volume: &mut Volume<'_>, bytes: u64) -> Result<()> {
-        if volume.log.store.read_only().is_some() {
+        if volume.log.store().read_only().is_some() {
             return Ok(());
         }
         // The reserve, what a checkpoint takes, and what is moved may have to open one.
         let least = volume.room().reserve_segments() + volume.room().checkpoint_cost() + 1;
-        let reclaimable = |volume: &Volume<'_>| volume.log.table.reclaimable(volume.log.journal_position().1);
-        let free = volume.log.table.allocatable() + reclaimable(volume);
+        let reclaimable = |volume: &Volume<'_>| volume.log.reclaimable();
+        let free = volume.log.table().allocatable() + reclaimable(volume);
         if self.level(volume, bytes, free.saturating_sub(least))? || free >= least + self.ahead_segments(volume) {
             return Ok(());
         }
@@ -90,7 +90,7 @@ impl Cleaner {
         if volume.index.dirty_bytes() > volume.dirty_limit() / 8 * 7 {
             return volume.set_free().map(|_| ());
         }
-        let segment_bytes = volume.log.store.layout.segment_bytes();
+        let segment_bytes = volume.log.layout().segment_bytes();
         let most = (SHARE_MAX * bytes).min(segment_bytes);
         // What would give back next to nothing is left for when nothing else helps.
         let budget = volume.room().comfortable_budget().min(segment_bytes - segment_bytes / 16);
@@ -108,12 +108,12 @@ impl Cleaner {
     /// Does a little of a round of background cleaning: whoever waits for the device waits for no
     /// more.
     pub fn background_step(&mut self, volume: &mut Volume<'_>, round: &mut Option<Round>) -> Result<Step> {
-        volume.log.store.check_writable()?;
+        volume.log.store().check_writable()?;
         let Round { before, cleaned } = round.get_or_insert(Round { before: volume.room().free_bytes(), cleaned: 0 });
-        let reclaimable = volume.log.table.reclaimable(volume.log.journal_position().1);
+        let reclaimable = volume.log.reclaimable();
         let budget = volume.room().comfortable_budget();
         if *cleaned < AHEAD_SEGMENTS && reclaimable < AHEAD_SEGMENTS && self.begin_cleaning(volume, false, budget)? {
-            if self.clean_step(volume, u64::from(STEP_PAGES * volume.log.store.layout.payload_bytes))? {
+            if self.clean_step(volume, u64::from(STEP_PAGES * volume.log.layout().payload_bytes))? {
                 *cleaned += 1;
             }
             if volume.checkpoint_is_due() {

@@ -13,7 +13,7 @@ use crate::index::apply::{AccessTimes, Onode};
 use crate::log::Log;
 use crate::medium::format::{ACCESS_ENTRY_BYTES, PageKind};
 use crate::medium::layout::SegmentPage;
-use crate::medium::page::PageFault;
+use crate::medium::page::{Examined, PageFault};
 use crate::medium::pages::VerifiedPage;
 use crate::policy::Stream;
 use crate::space::segments::SegmentState;
@@ -21,7 +21,6 @@ use crate::volume::Volume;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
-use onode_media::IoTag;
 use onode_object::{Mutation, ObjectId, Result, SyncScope, Transaction};
 
 impl Volume<'_> {
@@ -83,7 +82,7 @@ impl Volume<'_> {
             SyncScope::Object(object) => Some(object),
         };
         if self.log.access().waits(object) && !is_planted(Bug::AccessTimesUnsynced) {
-            self.log.store.check_writable()?;
+            self.log.store().check_writable()?;
             self.log.program_access_times()?;
         }
         Ok(())
@@ -98,7 +97,7 @@ impl Volume<'_> {
     /// Reads the log of access times.
     pub fn replay_access_times(&mut self) -> Result<()> {
         let is_log = |state| matches!(state, SegmentState::Open | SegmentState::Failing);
-        let table = self.log.table.iter();
+        let table = self.log.table().iter();
         let mut segments: Vec<(u32, u32)> = table
             .filter(|(_, one)| one.stream == Stream::Atime && is_log(one.state))
             .map(|(segment, one)| (one.sequence, segment))
@@ -107,7 +106,7 @@ impl Volume<'_> {
         let mut found = AccessTimes::new();
         for &(sequence, segment) in &segments {
             for page in 0..self.access_pages(segment, sequence)? {
-                let Ok(page) = self.access_page(segment, sequence, page)? else { continue };
+                let Examined::Sound(page) = self.access_page(segment, sequence, page)? else { continue };
                 let entries = page.payload.chunks_exact(ACCESS_ENTRY_BYTES).map(entry);
                 found.extend(entries.filter(|(object, _)| *object != 0).map(|(object, time)| (ObjectId(object), time)));
             }
@@ -123,27 +122,24 @@ impl Volume<'_> {
 
     /// The page after the last one of a segment of the log that was programmed.
     fn access_pages(&mut self, segment: u32, sequence: u32) -> Result<u32> {
-        let (mut low, mut high) = (0, self.log.store.layout.segment_pages);
+        let (mut low, mut high) = (0, self.log.layout().segment_pages);
         while low < high {
             let middle = low + (high - low) / 2;
             match self.access_page(segment, sequence, middle)? {
-                Err(PageFault::Erased | PageFault::Sequence { .. }) => high = middle,
+                Examined::Unsound(PageFault::Erased | PageFault::Sequence { .. }) => high = middle,
                 _ => low = middle + 1,
             }
         }
         Ok(low)
     }
 
-    fn access_page(
-        &mut self,
-        segment: u32,
-        sequence: u32,
-        page: u32,
-    ) -> Result<core::result::Result<VerifiedPage, PageFault>> {
-        let address = self.log.store.layout.address(SegmentPage { segment, page });
-        let found = self.log.store.examine(address, Some(sequence), IoTag::Recovery)?;
-        // Whatever else stands there is not of this log.
-        Ok(found.and_then(|page| if page.info.kind == PageKind::Atime { Ok(page) } else { Err(PageFault::Erased) }))
+    fn access_page(&mut self, segment: u32, sequence: u32, page: u32) -> Result<Examined<VerifiedPage>> {
+        let found = self.log.examine(SegmentPage { segment, page }, Some(sequence))?;
+        Ok(match found {
+            // Whatever else stands there is not of this log.
+            Examined::Sound(page) if page.info.kind != PageKind::Atime => Examined::Unsound(PageFault::Erased),
+            found => found,
+        })
     }
 }
 

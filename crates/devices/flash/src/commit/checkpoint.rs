@@ -149,9 +149,14 @@ impl Checkpoints {
         &self.ring
     }
 
-    /// The same, for what finds other ones on the medium.
-    pub const fn ring_mut(&mut self) -> &mut Ring {
-        &mut self.ring
+    /// The newest superblock on the medium is `found`, whatever was known before.
+    pub const fn stand_at(&mut self, found: &Found) {
+        self.ring.stands_at(found);
+    }
+
+    /// Superblocks go on behind `found`, as after a mount that found it.
+    pub const fn go_on_from(&mut self, found: &Found) {
+        self.ring = Ring::after_mount(found);
     }
 
     /// What the newest superblock says.
@@ -197,13 +202,13 @@ impl Checkpoints {
     pub fn write(&mut self, index: &mut Index, log: &mut Log, clean: bool) -> Result<()> {
         let result = self.write_all(index, log, clean);
         if let Err(error) = &result {
-            log.store.latch(&format!("a checkpoint failed: {error}"));
+            log.latch(&format!("a checkpoint failed: {error}"));
         }
         result
     }
 
     fn write_all(&mut self, index: &mut Index, log: &mut Log, clean: bool) -> Result<()> {
-        log.store.check_writable()?;
+        log.store().check_writable()?;
         if clean || !index.can_store_deferred(log) {
             index.apply_all_deferred(log)?;
         }
@@ -216,36 +221,36 @@ impl Checkpoints {
                 break position;
             }
         };
-        log.store.flush()?;
+        log.flush()?;
         let unwritten = || damaged("a checkpoint before the tree was written");
         let counts = *index.counts();
         self.state = CheckpointState {
-            root: index.entries().written_root().ok_or_else(unwritten)?,
+            root: index.entries().nodes().written_root().ok_or_else(unwritten)?,
             clean,
             journal_segment: position.segment,
             journal_page: position.page,
             journal_sequence,
             journal_next: log.next_journal(),
-            next_sequence: log.table.next_sequence,
+            next_sequence: log.table().next_sequence(),
             next_object: counts.next_object,
             transaction: log.transaction(),
             objects: counts.objects,
             extents: counts.extents,
             references: References {
-                pieces: log.table.pieces().to_vec(),
+                pieces: log.table().pieces().to_vec(),
                 deferred: index.stored_deferred(),
                 saved: Vec::new(),
             },
         };
         self.write_superblock(index, log, true)?;
-        log.store.forget_restored();
-        log.store.set_watermark(log.transaction())?;
-        log.table.release_held();
+        log.forget_restored();
+        log.note_durable(log.transaction())?;
+        log.table_mut().release_held();
         log.note_checkpoint();
-        log.table.forget_emptied();
+        log.table_mut().forget_emptied();
         self.written += 1;
         self.clean = clean;
-        index.entries_mut().share_memory();
+        index.entries_mut().nodes_mut().share_memory();
         Self::retire_failing(index, log, journal_sequence)
     }
 
@@ -266,19 +271,19 @@ impl Checkpoints {
                 log.seal(stream)?;
             }
             // The whole table in one place: the next mount reads few pages.
-            for piece in 0..log.table.pieces().len() {
-                log.table.touch_piece(piece);
+            for piece in 0..log.table().pieces().len() {
+                log.table_mut().touch_piece(piece);
             }
         }
         if !is_planted(Bug::CheckpointBeforeContent) {
             log.program_content()?;
         }
-        index.entries_mut().write_back(log)?;
+        index.entries_mut().nodes_mut().write_back(log)?;
         index.store_deferred(log)?;
         if index.access_times().is_empty() && (clean || log.access().is_long()) {
             log.release_access_times();
         }
-        log.table.hold_dead(log.journal_position().1);
+        log.hold_dead();
         write_table(log)?;
         if !is_planted(Bug::SuperblockBeforeIndex) {
             log.program_index()?;
@@ -315,12 +320,12 @@ impl Checkpoints {
         self.clean = false;
         if !self.settings.session_begun {
             if !is_planted(Bug::SessionUnnumbered) {
-                log.table.skip_numbers();
-                self.state.next_sequence = log.table.next_sequence;
+                log.table_mut().skip_numbers();
+                self.state.next_sequence = log.table().next_sequence();
                 self.write_superblock(index, log, false)?;
             }
             self.settings.session_begun = true;
-            log.table.release_held();
+            log.table_mut().release_held();
         }
         self.reopen_memory(index, log)
     }
@@ -329,5 +334,5 @@ impl Checkpoints {
 /// About the pages that a mount would read after a cut now: those of the journal that its way
 /// back leads through, and the node behind each that changed.
 fn replay_reads(index: &Index, log: &Log) -> u32 {
-    log.replay_reads().saturating_add(index.entries().dirty_nodes() as u32)
+    log.replay_reads().saturating_add(index.entries().nodes().dirty_nodes() as u32)
 }

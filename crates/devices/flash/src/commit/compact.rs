@@ -67,7 +67,7 @@ impl Volume<'_> {
     /// Whether the content of `transaction`, which will be durable at once, goes to the journal in
     /// one run. If that comes otherwise, it has still gone to a good place.
     pub fn belongs_in_one_run(&mut self, transaction: &Transaction) -> Result<bool> {
-        let layout = self.log.store.layout;
+        let layout = *self.log.layout();
         let (payload, spare) = (layout.payload_bytes as usize, layout.spare_record_bytes as usize);
         let mut writes = transaction.mutations.iter().filter_map(|one| match one {
             Mutation::Write { data, .. } if !data.is_empty() => Some(data.len()),
@@ -84,7 +84,7 @@ impl Volume<'_> {
 
     /// About how many bytes the record of `transaction` takes in a page.
     fn record_bytes(&mut self, transaction: &Transaction) -> Result<usize> {
-        let layout = self.log.store.layout;
+        let layout = *self.log.layout();
         let location = u64::from(layout.segments) * layout.segment_bytes();
         let mut changes = Vec::with_capacity(transaction.mutations.len());
         for mutation in &transaction.mutations {

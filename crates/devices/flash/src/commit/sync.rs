@@ -80,18 +80,18 @@ impl Begun {
 impl Volume<'_> {
     /// Flushes what was programmed, under the device's lock.
     pub fn flush_programmed(&mut self) -> Result<()> {
-        self.log.store.flush()?;
-        self.log.store.set_watermark(self.log.transaction())
+        self.log.flush()?;
+        self.log.note_durable(self.log.transaction())
     }
 
     /// Programs what has to be flushed; false if everything is durable already.
     pub fn program_unsynced(&mut self) -> Result<bool> {
-        self.log.store.check_writable()?;
+        self.log.store().check_writable()?;
         if self.checkpoints.is_clean() || is_planted(Bug::AckBeforeProgram) {
             return Ok(false);
         }
         if self.checkpoints.sync_to_memory(self.index, self.log)? {
-            self.log.store.set_watermark(self.log.transaction())?;
+            self.log.note_durable(self.log.transaction())?;
             return Ok(false);
         }
         // Content that the cleaner moved need not be durable: its old place still is.
@@ -112,8 +112,7 @@ impl Volume<'_> {
         if !self.program_unsynced()? {
             return Ok(None);
         }
-        let (journal_end, _) = self.log.journal_position();
-        let Some((medium, flush)) = self.log.store.begin_flush(journal_end)? else {
+        let Some((medium, flush)) = self.log.begin_flush()? else {
             return self.flush_programmed().map(|()| None);
         };
         Ok(Some(Begun { medium, flush, transaction: self.log.transaction() }))
@@ -121,7 +120,7 @@ impl Volume<'_> {
 
     /// Takes note of how a flush ended that began with `begun`.
     pub fn end_sync(&mut self, begun: &Begun, flushed: onode_media::Result<()>) -> Result<()> {
-        self.log.store.end_flush(&begun.flush, flushed)?;
-        self.log.store.set_watermark(begun.transaction)
+        self.log.end_flush(&begun.flush, flushed)?;
+        self.log.note_durable(begun.transaction)
     }
 }

@@ -43,7 +43,7 @@ impl Core {
             if self.checkpoint_is_due() {
                 self.checkpoint(false)?;
             }
-            self.index.entries_mut().share_memory();
+            self.index.entries_mut().nodes_mut().share_memory();
             Ok(())
         });
         self.latch_half_way(result)
@@ -52,13 +52,13 @@ impl Core {
     /// Memory and medium may disagree after an error; what is on the medium is whole.
     fn latch_half_way(&mut self, result: Result<()>) -> Result<()> {
         if let Err(error) = &result {
-            self.log.store.latch(&format!("a commit failed half-way: {error}"));
+            self.log.latch(&format!("a commit failed half-way: {error}"));
         }
         result
     }
 
     fn check(&mut self, transaction: &Transaction) -> Result<()> {
-        self.log.store.check_writable()?;
+        self.log.store().check_writable()?;
         let next = ObjectId(self.index.counts().next_object);
         let Self { index, log, .. } = self;
         validate(transaction, next, &mut |object| index.onode(log, object).map(|onode| onode.is_some()))
@@ -145,7 +145,7 @@ impl Core {
     /// Appends content to the streams that the placement policy names. `likely_synced` content
     /// keeps its tail where that may wait for its page to fill.
     fn write_content(&mut self, object: ObjectId, offset: u64, data: &[u8], likely_synced: bool) -> Result<Vec<Piece>> {
-        let payload = self.log.store.layout.payload_bytes as usize;
+        let payload = self.log.layout().payload_bytes as usize;
         let onode = self.index.require(&mut self.log, object)?;
         let packed = self.options.small_object_buffer;
         let together = !packed || (likely_synced && self.log.tail_may_wait(data.len()));

@@ -25,13 +25,13 @@ use crate::medium::format::{
     FEATURE_COMPACT_RECORDS, FEATURE_DEFERRED, FEATURE_FAR_SUPERBLOCKS, FEATURE_MEMORY, FEATURE_WAITING_PAGES,
 };
 use crate::medium::layout::{End, Layout, SuperblockBlocks};
+use crate::medium::page::Examined;
 use crate::medium::ring;
 use crate::medium::saved::SavedPages;
 use crate::medium::store::Store;
 use crate::options::{FormatOptions, MountOptions, Policies};
 use crate::policy::{Chooser, Classifier};
 use crate::recover::replay::Recovery;
-use crate::space::segments::choice::Choice;
 use crate::space::segments::{SegmentState, SegmentTable};
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -42,6 +42,16 @@ use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::{IoTag, Nand, Pmem};
 use onode_object::{Condition, Error, ObjectId, Result, Severity};
+
+/// What the parts of a volume are made of, whether it is new or was found.
+struct Basis {
+    nand: Box<dyn Nand>,
+    layout: Layout,
+    uuid: [u8; 16],
+    table: SegmentTable,
+    tree: Tree,
+    policies: Policies,
+}
 
 impl Core {
     /// Makes an empty volume; everything on the medium is lost.
@@ -74,7 +84,7 @@ impl Core {
         }
         let policies = Policies::new(options, mount);
         let tree = Tree::new(layout.node_bytes());
-        let mut core = Self::assemble(nand, layout, options.uuid, table, tree, policies, mount);
+        let mut core = Self::assemble(Basis { nand, layout, uuid: options.uuid, table, tree, policies }, mount);
         if let Some((memory, beside)) = memory {
             core.checkpoints.add_feature(FEATURE_MEMORY);
             let mut bpram = core.blank_memory(memory, beside)?;
@@ -82,8 +92,8 @@ impl Core {
             core.index.entries_mut().put_memory(bpram);
         }
         let least = core.room().least_segments();
-        if core.log.table.allocatable() < least {
-            let sound = core.log.table.allocatable();
+        if core.log.table().allocatable() < least {
+            let sound = core.log.table().allocatable();
             return Err(Error::new(
                 ErrorKind::Invalid,
                 format!("{sound} sound segments are too few, at least {least} are needed; make the medium larger"),
@@ -98,7 +108,7 @@ impl Core {
             return Err(Error::new(ErrorKind::Invalid, why));
         }
         if mount.read_only {
-            core.log.store.latch("the volume is mounted read-only");
+            core.log.latch("the volume is mounted read-only");
         }
         Ok(core)
     }
@@ -121,18 +131,18 @@ impl Core {
         let mut core = self;
         if let Some(why) = core.recovery.damage().map(String::from) {
             core.accept(&format!("{why}; what was done after commit {} is not found", core.log.transaction()))?;
-            core.log.store.latch(&format!("{why}; the volume is read-only"));
+            core.log.latch(&format!("{why}; the volume is read-only"));
         }
         if let Some(why) = core.recovery.short().map(String::from) {
             core.accept(&why)?;
         }
-        if !core.options.read_only && !core.checkpoints.is_clean() && core.log.store.read_only().is_none() {
+        if !core.options.read_only && !core.checkpoints.is_clean() && core.log.store().read_only().is_none() {
             let (recovery, mut volume) = core.recovery_parts();
             let recovered = recovery.finish(&mut volume);
             core.outlive_recovery(recovered)?;
         }
         if options.read_only {
-            core.log.store.latch("the volume is mounted read-only");
+            core.log.latch("the volume is mounted read-only");
         }
         Ok(core)
     }
@@ -147,7 +157,7 @@ impl Core {
                     ErrorKind::NoSpace | ErrorKind::HostFull | ErrorKind::Media | ErrorKind::ReadOnly
                 ) =>
             {
-                self.log.store.latch(&alloc::format!("the volume could not be recovered: {error}"));
+                self.log.latch(&alloc::format!("the volume could not be recovered: {error}"));
                 Ok(())
             }
             other => other,
@@ -205,7 +215,8 @@ impl Core {
         let tree = Tree::open(layout.node_bytes(), superblock.root, level);
         let table = SegmentTable::new(&layout);
         let policies = Policies::stored(superblock, options);
-        let mut core = Self::assemble(nand, layout, superblock.uuid, table, tree, policies, options);
+        let uuid = superblock.uuid;
+        let mut core = Self::assemble(Basis { nand, layout, uuid, table, tree, policies }, options);
         // Segments of an earlier placement may still be there.
         let of_format = FEATURE_COMPACT_RECORDS | FEATURE_WAITING_PAGES | FEATURE_MEMORY | FEATURE_FAR_SUPERBLOCKS;
         let incompatible = policies.features() & !of_format | superblock.incompatible.get() & !FEATURE_DEFERRED;
@@ -216,47 +227,40 @@ impl Core {
         let (objects, extents) = (superblock.objects.get(), superblock.extents.get());
         *core.index.counts_mut() = Counts { next_object, objects, extents };
         core.log.set_transaction(superblock.transaction.get());
-        core.log.table.next_sequence = superblock.next_sequence.get();
+        core.log.table_mut().set_next_sequence(superblock.next_sequence.get());
         core.log.set_next_journal(superblock.journal_segment.get(), superblock.journal_sequence.get());
-        core.log.store.set_saved(SavedPages::of(superblock, &found.references));
+        core.log.set_saved(SavedPages::of(superblock, &found.references));
         Ok(core)
     }
 
     /// Reads the segment table. The segments that hold its own pieces are not in it yet, so their
     /// sequence numbers are taken from the pages; the pieces' checksums stand in the superblock.
     fn load_table(&mut self, found: &ring::Found) -> Result<()> {
-        let layout = self.log.store.layout;
+        let layout = *self.log.layout();
         let mut known = BTreeSet::new();
         for (piece, reference) in found.references.pieces.iter().enumerate() {
             let location = reference.location.get();
             if layout.contains(location, u64::from(reference.length.get())) && known.insert(layout.segment_of(location))
             {
                 let (at, _) = layout.page_of(location);
-                let page = match self.log.store.examine(layout.address(at), None, IoTag::Recovery)? {
-                    Ok(page) => Some(page),
-                    Err(_) => self.log.store.restore(at, None, IoTag::Recovery)?,
+                let page = match self.log.examine(at, None)? {
+                    Examined::Sound(page) => Some(page),
+                    Examined::Unsound(_) => self.log.restore(at)?,
                 };
                 if let Some(page) = page {
-                    self.log.table.update(at.segment, |entry| entry.sequence = page.info.sequence);
-                    self.log.store.pages().keep(layout.address(at), page);
+                    self.log.table_mut().update(at.segment, |entry| entry.sequence = page.info.sequence);
+                    self.log.store().pages().keep(layout.address(at), page);
                 }
             }
             let bytes = self.log.read_blob(*reference, IoTag::Recovery)?;
-            self.log.table.load_piece(piece, *reference, &bytes, &layout)?;
+            self.log.table_mut().load_piece(piece, *reference, &bytes, &layout)?;
         }
-        self.log.table.finish_loading();
+        self.log.table_mut().finish_loading();
         Ok(())
     }
 
-    fn assemble(
-        nand: Box<dyn Nand>,
-        layout: Layout,
-        uuid: [u8; 16],
-        table: SegmentTable,
-        tree: Tree,
-        policies: Policies,
-        options: &MountOptions,
-    ) -> Self {
+    fn assemble(basis: Basis, options: &MountOptions) -> Self {
+        let Basis { nand, layout, uuid, table, tree, policies } = basis;
         let bytes = layout.geometry.bytes();
         let store = Store::new(nand, layout, &uuid, options.page_cache_bytes);
         // Pages that carry their trailers themselves divide what hosts write in powers of two.
@@ -290,7 +294,7 @@ impl Core {
             bytes_written: 0,
         };
         core.log.let_pages_wait(copies_waiting);
-        core.log.table.choice = Choice::new(policies.wear(), policies.placement());
+        core.log.table_mut().choose_by(policies.wear(), policies.placement());
         core
     }
 }
@@ -304,7 +308,7 @@ impl Core {
 
     /// An index with nothing in it, and the room for a write buffer if one is wanted.
     pub fn blank_memory(&self, memory: Box<dyn Pmem>, beside: &MemoryOptions) -> Result<Bpram> {
-        let layout = &self.log.store.layout;
+        let layout = self.log.layout();
         let wanted = (beside.buffer || beside.log_bytes.is_some()).then_some(beside.log_bytes);
         let area = wanted.map(|wanted| area_for(memory.length(), layout, wanted)).transpose()?;
         Bpram::blank(memory, self.checkpoints.uuid(), layout.payload_bytes, area)
@@ -318,8 +322,8 @@ impl Core {
     /// Makes sure that the flash stands where the memory says, or one superblock before: the memory
     /// goes first.
     fn confirm(&mut self) -> Result<()> {
-        let known = self.checkpoints.ring().generation;
-        let Some(newest) = ring::find(self.log.store.nand(), Some(known))? else {
+        let known = self.checkpoints.ring().generation();
+        let Some(newest) = ring::find(self.log.medium().nand(), Some(known))? else {
             return Err(damaged("no superblock is left on the flash"));
         };
         if newest.superblock.uuid != *self.checkpoints.uuid() {
@@ -333,13 +337,13 @@ impl Core {
         }
         // A superblock that the memory alone knows gives its number to the next one, or the two
         // would part further.
-        self.checkpoints.ring_mut().stands_at(&newest);
+        self.checkpoints.stand_at(&newest);
         self.unconfirmed = false;
         Ok(())
     }
 
     pub fn detach_memory(&mut self) -> Result<()> {
-        self.log.store.check_writable()?;
+        self.log.store().check_writable()?;
         if self.index.entries().memory().is_none() {
             return Err(invalid("there is no memory to detach"));
         }
@@ -351,7 +355,7 @@ impl Core {
     }
 
     pub fn check_attachable(&self) -> Result<()> {
-        self.log.store.check_writable()?;
+        self.log.store().check_writable()?;
         if !self.checkpoints.has_feature(FEATURE_MEMORY) {
             return Err(invalid("the volume is made for no memory beside the flash"));
         }

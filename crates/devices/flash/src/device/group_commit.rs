@@ -14,7 +14,7 @@ impl FlashDevice {
     pub(crate) fn commit_grouped(&self, transaction: Transaction, durability: Durability) -> Result<()> {
         let ticket = {
             let mut core = self.core()?;
-            if durability == Durability::Buffered || !core.log().store.flushes_beside() {
+            if durability == Durability::Buffered || !core.log().store().flushes_beside() {
                 return core.commit(transaction, durability);
             }
             let is_empty = transaction.is_empty();
@@ -36,10 +36,10 @@ impl FlashDevice {
             let mut core = self.core()?;
             core.volume().sync_access_times(scope)?;
             // The journal is one log: what covers one object covers all that came before.
-            if !core.log().store.flushes_beside() {
+            if !core.log().store().flushes_beside() {
                 return core.sync();
             }
-            core.log().store.check_writable()?;
+            core.log().store().check_writable()?;
             core.take_ticket()
         };
         self.persist(ticket)
@@ -66,7 +66,7 @@ impl FlashDevice {
         };
         match &ended {
             Ok(()) => syncs.note_durable(covered),
-            Err(error) if self.core.lock().log().store.read_only().is_some() => {
+            Err(error) if self.core.lock().log().store().read_only().is_some() => {
                 syncs.note_failed(covered, error);
             }
             // Nothing is known of what the others wait for: each finds out by itself.

@@ -126,7 +126,7 @@ pub struct Bpram {
     /// What waits for its page of flash, if the memory has room set apart for that.
     buffer: Option<WriteBuffer>,
     /// The volume was closed with this anchor.
-    pub is_closed: bool,
+    is_closed: bool,
 }
 
 /// Whether the memory keeps entries of this kind.
@@ -135,6 +135,11 @@ pub const fn keeps(kind: u16) -> bool {
 }
 
 impl Bpram {
+    /// Whether the volume was closed with the anchor that counts.
+    pub const fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
     /// The key of the bucket that `key` belongs to.
     fn home(&self, key: &Key) -> Key {
         self.buckets.range(..=*key).next_back().map_or(Key::MIN, |(first, _)| *first)

@@ -248,7 +248,7 @@ impl Deferred {
                 }
                 let why = format!("what the journal held cannot be applied: {error}");
                 if !self.read_only {
-                    log.store.latch(&why);
+                    log.latch(&why);
                 }
                 return Err(damaged(why));
             }
@@ -272,8 +272,8 @@ impl Deferred {
     /// Whether a checkpoint can store what is deferred. `dirty_bytes` of changed nodes are when one
     /// is due.
     pub fn can_be_stored(&self, log: &Log, dirty_bytes: usize) -> bool {
-        let layout = &log.store.layout;
-        let references = (log.table.pieces().len() + 1) * size_of::<BlobReference>();
+        let layout = log.layout();
+        let references = (log.table().pieces().len() + 1) * size_of::<BlobReference>();
         let most = (layout.segment_bytes() / 4).min(dirty_bytes as u64 / 2);
         // In memory they take more than stored.
         self.bytes as u64 / 2 <= most && size_of::<Superblock>() + references <= layout.payload_bytes as usize
@@ -322,12 +322,12 @@ impl Deferred {
 /// Counts what a change places as referred to.
 fn retain_places(log: &mut Log, change: &Change) -> Result<()> {
     let Change::Place { object, pieces, .. } = change else { return Ok(()) };
-    let layout = log.store.layout;
+    let layout = *log.layout();
     if pieces.iter().any(|piece| piece.length == 0 || !layout.contains(piece.location, u64::from(piece.length))) {
         return Err(damaged(format!("a place of {object} lies outside the medium")));
     }
     for piece in pieces {
-        log.table.retain(layout.segment_of(piece.location), u64::from(piece.length));
+        log.retain(piece.location, u64::from(piece.length));
     }
     Ok(())
 }

@@ -1,154 +1,100 @@
-//! Entries in the order of their keys, and where they are kept: the wandering tree on flash has all
-//! of them, and a memory beside it may answer for onodes and extents.
+//! Entries in the order of their keys, wherever they are kept: in the wandering tree on flash
+//! ([`flash`]), or in a memory beside it that stands in front of the tree ([`memory`]). The memory
+//! comes and goes while the volume is mounted; the tree always has all entries.
 //!
-//! It keeps true: tree and memory say the same; what the memory has no room for, or lost, is asked
-//! of the tree. Changed nodes and clean ones share the memory that is set apart for both.
+//! It keeps true: who asks or changes an entry reaches it through the one that is in charge now.
 //!
 //! It does not know what an entry means, nor what was deferred.
 
 mod compare;
+mod flash;
+mod memory;
 
-use super::bpram::{Bpram, Found, entries::Entries as Bucket, keeps};
-use super::tree::{Child, Key, Node, NodeSource, Sighting, Tree};
+pub use flash::{FlashEntries, Limits};
+
+use super::bpram::Bpram;
+use super::tree::{Key, Tree};
 use crate::log::Log;
 use crate::medium::errors::damaged;
-use crate::medium::format::BlobReference;
-use crate::space::items::Owner;
 use alloc::format;
-use alloc::sync::Arc;
+use alloc::string::String;
 use alloc::vec::Vec;
-use onode_base::evict::Lru;
+use memory::MemoryEntries;
+use onode_codec::exact::Entry;
 use onode_media::IoTag;
 use onode_object::{ObjectId, Result};
 
-/// How much memory the index may take.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Bytes of a tree node.
-    pub node_bytes: usize,
-    /// Bytes of changed nodes at which a checkpoint is due.
-    pub dirty_bytes: usize,
-    /// Bytes of clean nodes.
-    pub cache_bytes: usize,
+/// Where entries are kept. The tree alone is one, the memory in front of a tree the other.
+trait EntryStore {
+    /// Shows `found` the value of `key`, if there is one.
+    fn get(&mut self, log: &mut Log, key: &Key, found: &mut dyn FnMut(&[u8])) -> Result<()>;
+
+    /// Visits entries of the kind of `from`, and perhaps others, in order of their keys from the
+    /// first at or after `from`, until `visit` returns false.
+    fn scan(&mut self, log: &mut Log, from: &Key, visit: &mut dyn FnMut(&Key, &[u8]) -> bool) -> Result<()>;
+
+    /// The last entry at or before `key`, which names an extent; it need not be one.
+    fn at_or_before(&mut self, log: &mut Log, key: &Key) -> Result<Option<(Key, Vec<u8>)>>;
+
+    /// Sets the value of `key`.
+    fn set(&mut self, log: &mut Log, key: Key, value: &[u8]) -> Result<()>;
+
+    /// Removes `key`; true if it was there.
+    fn remove(&mut self, log: &mut Log, key: &Key) -> Result<bool>;
 }
 
 /// All entries.
 pub struct Entries {
-    tree: Tree,
-    /// Clean nodes in memory, by location.
-    nodes: Lru<u64, Arc<Node>>,
+    flash: FlashEntries,
     /// The index of content in a memory beside the flash, if there is one.
     memory: Option<Bpram>,
-    limits: Limits,
-}
-
-/// The tree's view of the log.
-struct Source<'a> {
-    log: &'a mut Log,
-    nodes: &'a mut Lru<u64, Arc<Node>>,
-    /// What reads are for.
-    tag: IoTag,
 }
 
 impl Entries {
-    /// Those of `tree`.
+    /// Those of `tree`, without a memory.
     pub fn new(tree: Tree, limits: Limits) -> Self {
-        Self { tree, nodes: Lru::new(limits.cache_bytes), memory: None, limits }
+        Self { flash: FlashEntries::new(tree, limits), memory: None }
     }
 
-    fn parts<'a>(&'a mut self, log: &'a mut Log, tag: IoTag) -> (&'a mut Tree, Source<'a>) {
-        (&mut self.tree, Source { log, nodes: &mut self.nodes, tag })
+    /// The memory in front of the tree, if there is one.
+    fn beside(&mut self) -> Option<MemoryEntries<'_>> {
+        self.memory.as_mut().map(|memory| MemoryEntries::new(memory, &mut self.flash))
+    }
+
+    /// Asks the one that is in charge now.
+    fn ask<T>(&mut self, ask: impl FnOnce(&mut dyn EntryStore) -> T) -> T {
+        match self.beside() {
+            Some(mut beside) => ask(&mut beside),
+            None => ask(&mut self.flash),
+        }
     }
 
     /// What `with` makes of the value of `key`, if there is one.
     pub fn get<T>(&mut self, log: &mut Log, key: &Key, with: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
-        let mut with = Some(with);
-        if let Some(memory) = self.memory.as_mut().filter(|_| keeps(key.kind))
-            && let Found::Here(found) = memory.get(key, |value| with.take().map(|with| with(value)))
-        {
-            return Ok(found.flatten());
-        }
-        let (tree, mut source) = self.parts(log, IoTag::Index);
-        let found = tree.get(&mut source, key, |value| with.take().map(|with| with(value)))?;
-        Ok(found.flatten())
+        let (mut with, mut found) = (Some(with), None);
+        self.ask(|store| store.get(log, key, &mut |value| found = with.take().map(|with| with(value))))?;
+        Ok(found)
     }
 
     /// Visits entries of the kind of `from`, and perhaps others, in order of their keys from the
     /// first at or after `from`, until `visit` returns false.
     pub fn scan(&mut self, log: &mut Log, from: &Key, visit: &mut dyn FnMut(&Key, &[u8]) -> bool) -> Result<()> {
-        if self.memory.is_some() && keeps(from.kind) {
-            return self.scan_kept(log, from, visit);
-        }
-        self.scan_tree(log, from, IoTag::Index, visit)
-    }
-
-    /// Visits what the tree has from `from` on.
-    pub fn scan_tree(
-        &mut self,
-        log: &mut Log,
-        from: &Key,
-        tag: IoTag,
-        visit: &mut dyn FnMut(&Key, &[u8]) -> bool,
-    ) -> Result<()> {
-        let (tree, mut source) = self.parts(log, tag);
-        tree.scan(&mut source, from, visit)
-    }
-
-    /// Visits entries that the memory answers for, wherever they are now; none without a memory.
-    pub fn scan_kept(&mut self, log: &mut Log, from: &Key, visit: &mut dyn FnMut(&Key, &[u8]) -> bool) -> Result<()> {
-        let Self { memory: Some(memory), tree, nodes, .. } = self else { return Ok(()) };
-        let mut from = *from;
-        loop {
-            let (entries, next) = memory.run(&from);
-            let mut goes_on = true;
-            match entries {
-                Some(entries) => goes_on = entries.from(&from).iter().all(|(key, value)| visit(key, value)),
-                None => {
-                    let mut source = Source { log, nodes, tag: IoTag::Index };
-                    tree.scan(&mut source, &from, &mut |key, value| {
-                        if next.is_some_and(|next| *key >= next) {
-                            return false;
-                        }
-                        goes_on = !keeps(key.kind) || visit(key, value);
-                        goes_on
-                    })?;
-                }
-            }
-            match next {
-                Some(next) if goes_on => from = next,
-                _ => return Ok(()),
-            }
-        }
+        self.ask(|store| store.scan(log, from, visit))
     }
 
     /// The last entry at or before `key`, which names an extent; it need not be one.
     pub fn at_or_before(&mut self, log: &mut Log, key: &Key) -> Result<Option<(Key, Vec<u8>)>> {
-        if let Some(memory) = &mut self.memory
-            && let Found::Here(found) = memory.floor(key)
-        {
-            return Ok(found);
-        }
-        let (tree, mut source) = self.parts(log, IoTag::Index);
-        tree.last_at_or_before(&mut source, key)
+        self.ask(|store| store.at_or_before(log, key))
     }
 
     /// Sets the value of `key`.
     pub fn set(&mut self, log: &mut Log, key: Key, value: &[u8]) -> Result<()> {
-        let (tree, mut source) = self.parts(log, IoTag::Index);
-        tree.insert(&mut source, key, value)?;
-        if let Some(memory) = self.memory.as_mut().filter(|_| keeps(key.kind)) {
-            memory.insert(key, value);
-        }
-        Ok(())
+        self.ask(|store| store.set(log, key, value))
     }
 
     /// Removes `key`; true if it was there.
     pub fn remove(&mut self, log: &mut Log, key: &Key) -> Result<bool> {
-        if let Some(memory) = self.memory.as_mut().filter(|_| keeps(key.kind)) {
-            memory.remove(key);
-        }
-        let (tree, mut source) = self.parts(log, IoTag::Index);
-        tree.remove(&mut source, key)
+        self.ask(|store| store.remove(log, key))
     }
 
     /// Removes all entries of `object`.
@@ -156,7 +102,7 @@ impl Entries {
         loop {
             let mut keys = Vec::new();
             let first = Key { object: object.0, kind: 0, index: 0 };
-            self.scan_tree(log, &first, IoTag::Index, &mut |key, _| {
+            self.flash.scan_as(log, &first, IoTag::Index, &mut |key, _| {
                 let wanted = key.object == object.0 && keys.len() < 256;
                 if wanted {
                     keys.push(*key);
@@ -174,82 +120,19 @@ impl Entries {
         }
     }
 
-    /// Whether the root can be read at all, for a mount that wants to fail early.
-    pub fn check_root(&mut self, log: &mut Log) -> Result<()> {
-        let (tree, mut source) = self.parts(log, IoTag::Index);
-        tree.get(&mut source, &Key::MIN, |_| ())
-            .map(|_| ())
-            .map_err(|error| damaged(format!("the root of the index cannot be read: {}", error.detail)))
-    }
-}
-
-/// Nodes of the tree, for the cleaner, checkpoints and repairs.
-impl Entries {
-    /// Lets the next checkpoint write the node at `location` elsewhere, whose reverse index item
-    /// has `key` and `level`; false if the tree has no node there any more.
-    pub fn touch(&mut self, log: &mut Log, key: &Key, level: u8, location: u64) -> Result<bool> {
-        let (tree, mut source) = self.parts(log, IoTag::Cleaning);
-        tree.touch(&mut source, key, level, location)
+    /// Nodes of the tree.
+    pub const fn nodes(&self) -> &FlashEntries {
+        &self.flash
     }
 
-    /// Visits all nodes, with their places if they are on the medium.
-    pub fn walk(
-        &mut self,
-        log: &mut Log,
-        visit: &mut dyn FnMut(Option<BlobReference>, &Node) -> Result<()>,
-    ) -> Result<()> {
-        let (tree, mut source) = self.parts(log, IoTag::Cleaning);
-        tree.walk(&mut source, visit)
-    }
-
-    /// The same, past nodes that are damaged.
-    pub fn survey(&mut self, log: &mut Log, visit: &mut dyn FnMut(Sighting<'_>) -> Result<()>) -> Result<()> {
-        let (tree, mut source) = self.parts(log, IoTag::Index);
-        tree.survey(&mut source, visit)
-    }
-
-    /// Takes `tree` in place of one with damaged nodes.
-    pub fn replace_tree(&mut self, tree: Tree) {
-        self.tree = tree;
-        self.nodes.clear();
-    }
-
-    /// Writes all changed nodes. They stay in memory, as clean ones.
-    pub fn write_back(&mut self, log: &mut Log) -> Result<()> {
-        self.nodes.set_budget(self.limits.cache_bytes + self.limits.dirty_bytes);
-        let (tree, mut source) = self.parts(log, IoTag::Index);
-        tree.write_back(&mut source)
-    }
-
-    /// Gives the cache of clean nodes what changed nodes leave of the memory for both.
-    pub fn share_memory(&mut self) {
-        let spare = self.limits.dirty_bytes.saturating_sub(self.dirty_bytes());
-        self.nodes.set_budget(self.limits.cache_bytes + spare);
-    }
-
-    /// The root of the tree and its level, once everything is written.
-    pub fn written_root(&self) -> Option<(BlobReference, u8)> {
-        self.tree.written_root()
-    }
-
-    /// Bytes of changed nodes in memory.
-    pub fn dirty_bytes(&self) -> usize {
-        self.tree.dirty_bytes()
-    }
-
-    /// Changed nodes.
-    pub const fn dirty_nodes(&self) -> usize {
-        self.tree.dirty_nodes()
-    }
-
-    /// Bytes of clean nodes in memory.
-    pub fn clean_bytes(&self) -> usize {
-        self.nodes.bytes()
+    /// The same, to be moved, written and repaired.
+    pub const fn nodes_mut(&mut self) -> &mut FlashEntries {
+        &mut self.flash
     }
 
     /// How much memory the index may take.
     pub const fn limits(&self) -> &Limits {
-        &self.limits
+        self.flash.limits()
     }
 }
 
@@ -276,66 +159,18 @@ impl Entries {
     }
 
     /// Takes over from the tree up to `limit` entries that the memory lacks, with the first of
-    /// them; none if it lacks nothing, or is full.
+    /// them, and returns how many; none if it lacks nothing, or is full, or is not there.
     pub fn refill(&mut self, log: &mut Log, limit: usize) -> Result<Option<u64>> {
-        let wanted = self.memory.as_ref().filter(|memory| !memory.is_full(limit / 16)).and_then(Bpram::first_elsewhere);
-        let Some((first, end)) = wanted else { return Ok(None) };
-        let (mut taken, mut rest) = (Bucket::default(), None);
-        self.scan_tree(log, &first, IoTag::Recovery, &mut |key, value| {
-            if end.is_some_and(|end| *key >= end) {
-                return false;
-            }
-            if !keeps(key.kind) {
-                return true;
-            }
-            if taken.len() == limit {
-                rest = Some(*key);
-                return false;
-            }
-            taken.insert(*key, value);
-            true
-        })?;
-        let count = taken.len() as u64;
-        if let Some(memory) = &mut self.memory {
-            memory.fill(first, taken, rest);
-        }
-        Ok(Some(count))
-    }
-}
-
-impl NodeSource for Source<'_> {
-    fn load(&mut self, reference: BlobReference, level: u8) -> Result<Arc<Node>> {
-        let location = reference.location.get();
-        if let Some(node) = self.nodes.get(&location)
-            && node.level == level
-        {
-            return Ok(node.clone());
-        }
-        let bytes = self.log.read_blob(reference, self.tag)?;
-        let node = Node::decode(&bytes, level)
-            .filter(|node| level == 0 || node.entries_from(0).all(|(_, value)| is_written_child(value)))
-            .ok_or_else(|| damaged(format!("the tree node at {location} is malformed")))?;
-        let node = Arc::new(node);
-        self.nodes.insert(location, node.clone(), node.memory_bytes());
-        Ok(node)
+        self.beside().map_or(Ok(None), |mut beside| beside.refill(log, limit))
     }
 
-    fn release(&mut self, reference: BlobReference) {
-        self.nodes.remove(&reference.location.get());
-        self.log.release(reference.location.get(), u64::from(reference.length.get()));
+    /// All entries that the memory answers for, taken apart; none without one.
+    pub fn memory_entries(&mut self, log: &mut Log) -> Result<Vec<Entry>> {
+        self.beside().map_or_else(|| Ok(Vec::new()), |mut beside| beside.kept(log))
     }
 
-    fn store(&mut self, bytes: &[u8], level: u8, key: Key) -> Result<BlobReference> {
-        self.log.write_blob(bytes, Owner::Node { key, level })
+    /// Entries that memory and tree do not agree on, as words; none if all is well.
+    pub fn compare_memory(&mut self, log: &mut Log) -> Result<Vec<String>> {
+        self.beside().map_or_else(|| Ok(Vec::new()), |mut beside| beside.compare(log))
     }
-
-    fn keep(&mut self, reference: BlobReference, node: Node) {
-        let bytes = node.memory_bytes();
-        self.nodes.insert(reference.location.get(), Arc::new(node), bytes);
-    }
-}
-
-/// Whether a child reference read from the medium names a place on it, and not a slot of memory.
-fn is_written_child(value: &[u8]) -> bool {
-    matches!(Child::decode(value), Ok(Child::Clean(_)))
 }

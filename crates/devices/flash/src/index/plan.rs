@@ -87,7 +87,7 @@ impl ReadPlan {
 
     /// Narrows content whose place makes no sense down to the pages of which that is true.
     fn locate_impossible(&self, log: &Log, location: u64, to: Range<usize>, error: Error) -> Error {
-        let payload = u64::from(log.store.layout.payload_bytes);
+        let payload = u64::from(log.layout().payload_bytes);
         let mut damage = Damage::default();
         let (mut at, end) = (location, location + to.len() as u64);
         while at < end {

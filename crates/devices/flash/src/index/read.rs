@@ -119,7 +119,7 @@ impl Index {
                     let length = (extent.end() - at).min(1 << 20);
                     let mut bytes = alloc::vec![0; length as usize];
                     let plan = plan_part(log, object, &extent, at..at + length, &mut bytes);
-                    let mut reader = log.store.reader(IoTag::Check);
+                    let mut reader = log.reader(IoTag::Check);
                     match plan.and_then(|plan| plan.carry_out(&mut reader, &mut bytes)) {
                         Ok(_) => verified += length,
                         Err(error) => damage.push(error),

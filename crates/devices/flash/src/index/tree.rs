@@ -15,7 +15,7 @@ mod walk;
 
 pub use key::Key;
 pub use node::Node;
-pub use walk::Sighting;
+pub use walk::{KeyRange, Sighting};
 
 use crate::medium::errors::damaged;
 use crate::medium::format::BlobReference;
@@ -169,7 +169,7 @@ impl Tree {
 
     fn make_child_dirty(&mut self, source: &mut dyn NodeSource, slot: usize, index: usize) -> Result<usize> {
         let node = self.slot(slot)?;
-        let level = node.level.checked_sub(1).ok_or_else(|| damaged("a leaf has no children"))?;
+        let level = node.level().checked_sub(1).ok_or_else(|| damaged("a leaf has no children"))?;
         let child = Child::decode(node.value(index))?;
         let child_slot = self.make_dirty(source, child, level)?;
         if child != Child::Dirty(child_slot) {
@@ -200,7 +200,7 @@ impl Tree {
 
     fn insert_below(&mut self, source: &mut dyn NodeSource, slot: usize, key: Key, value: &[u8]) -> Result<Outcome> {
         let node = self.slot_mut(slot)?;
-        if node.level == 0 {
+        if node.level() == 0 {
             node.insert(key, value);
         } else {
             let index = node.child_for(&key).ok_or_else(|| damaged("an inner tree node is empty"))?;
@@ -265,7 +265,7 @@ impl Tree {
 
     fn remove_below(&mut self, source: &mut dyn NodeSource, slot: usize, key: &Key) -> Result<()> {
         let node = self.slot_mut(slot)?;
-        if node.level == 0 {
+        if node.level() == 0 {
             node.remove(key);
             return Ok(());
         }
@@ -289,7 +289,7 @@ impl Tree {
         }
         let left = if index + 1 < node.len() { index } else { index - 1 };
         let other = if left == index { left + 1 } else { left };
-        let level = node.level - 1;
+        let level = node.level() - 1;
         let other_bytes = match Child::decode(node.value(other))? {
             Child::Dirty(slot) => self.slot(slot)?.encoded_bytes(),
             Child::Clean(reference) => source.load(reference, level)?.encoded_bytes(),
@@ -320,7 +320,7 @@ impl Tree {
     }
 
     fn write_below(&mut self, source: &mut dyn NodeSource, slot: usize) -> Result<BlobReference> {
-        let level = self.slot(slot)?.level;
+        let level = self.slot(slot)?.level();
         if level > 0 {
             for index in 0..self.slot(slot)?.len() {
                 if let Child::Dirty(child) = Child::decode(self.slot(slot)?.value(index))? {

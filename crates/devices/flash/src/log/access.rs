@@ -13,6 +13,7 @@ use crate::log::record::Record;
 use crate::medium::format::{ACCESS_ENTRY_BYTES, PageKind};
 use crate::medium::layout::SegmentPage;
 use crate::medium::page::PageInfo;
+use crate::medium::store::Programmed;
 use crate::policy::Stream;
 use crate::space::segments::SegmentState;
 use alloc::collections::BTreeSet;
@@ -111,7 +112,7 @@ impl Log {
     /// Programs the entries that wait.
     pub fn program_access_times(&mut self) -> Result<()> {
         while !self.access.entries.is_empty() {
-            let open = self.access.open.filter(|(_, _, page)| *page < self.store.layout.segment_pages);
+            let open = self.access.open.filter(|(_, _, page)| *page < self.store.layout().segment_pages);
             let (segment, sequence, page) = match open {
                 Some(open) => open,
                 None => self.open_access_segment()?,
@@ -125,12 +126,12 @@ impl Log {
                 flushed: false,
             };
             match self.store.program(SegmentPage { segment, page }, info, &self.access.entries, IoTag::Atime)? {
-                Ok(()) => {
+                Programmed::Whole => {
                     self.access.open = Some((segment, sequence, page + 1));
                     self.access.pages += 1;
                     self.access.entries.clear();
                 }
-                Err(failed) => {
+                Programmed::Failed(failed) => {
                     self.access.open = None;
                     self.access.failed = true;
                     self.table.update(segment, |entry| {

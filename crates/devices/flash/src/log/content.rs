@@ -33,7 +33,7 @@ impl Log {
     /// Adds `next` to `pieces`, to the last of them if it goes on where that ends, in the same
     /// segment.
     pub fn join(&self, pieces: &mut Vec<Piece>, next: Piece) {
-        let layout = &self.store.layout;
+        let layout = self.store.layout();
         let is_joint = |last: &Piece| {
             last.location + u64::from(last.length) == next.location
                 && layout.segment_of(last.location) == layout.segment_of(next.location)

@@ -101,7 +101,7 @@ impl Log {
     /// in part.
     pub fn stranded(&self) -> Option<(u32, u32, Vec<Item>)> {
         let one = self.stranded.first()?;
-        let first = one.page * self.store.layout.payload_bytes;
+        let first = one.page * self.store.layout().payload_bytes;
         let mut items = self.loose_items.get(&one.segment).and_then(LooseItems::decode).unwrap_or_default();
         items.retain(|item| item.start + item.length > first);
         Some((one.segment, first, items))

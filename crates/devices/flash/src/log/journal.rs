@@ -7,6 +7,7 @@ use crate::log::record::{self, FRAME_HEADER_BYTES, Record};
 use crate::medium::format::PageKind;
 use crate::medium::layout::SegmentPage;
 use crate::medium::page::PageInfo;
+use crate::medium::store::Programmed;
 use crate::policy::Stream;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
@@ -25,7 +26,7 @@ impl Log {
             }
             self.prepare(Stream::Journal, 1)?;
             self.tell_flushed();
-            let room = self.store.layout.journal_bytes();
+            let room = self.store.layout().journal_bytes();
             let Some(open) = &mut self.open[Stream::Journal as usize] else { return Err(not_open(Stream::Journal)) };
             let used = open.front.len() + open.records.len();
             let limit = usize::from(u16::MAX) - open.records.len();
@@ -68,7 +69,7 @@ impl Log {
         if !self.program_one_journal_page(content, &records)? {
             return Ok(());
         }
-        let room = self.store.layout.journal_bytes();
+        let room = self.store.layout().journal_bytes();
         // Pages without records may belong to a run that nothing must break.
         let is_wanted = !records.is_empty() && self.echoes.want_a_page(room) && self.store.nand().keeps_order();
         if is_wanted && self.pages_left(Stream::Journal) > 0 {
@@ -81,7 +82,7 @@ impl Log {
     /// then readable from memory, the records are not needed any more.
     fn program_one_journal_page(&mut self, content: Vec<u8>, records: &[u8]) -> Result<bool> {
         let flushed = self.store.take_flushed();
-        let layout = self.store.layout;
+        let layout = *self.store.layout();
         let waiting = self.waiting_frames(layout.journal_bytes() - content.len() - records.len());
         let Some(open) = &mut self.open[Stream::Journal as usize] else { return Ok(false) };
         let record_bytes = records.len() + waiting.len();
@@ -103,8 +104,8 @@ impl Log {
         let tag = if records.is_empty() && !content.is_empty() { open.front_tag } else { IoTag::Journal };
         let at = SegmentPage { segment: open.segment, page: open.page };
         match self.store.program_journal(at, info, &page, tag) {
-            Ok(Ok(())) => {}
-            Ok(Err(failed)) => {
+            Ok(Programmed::Whole) => {}
+            Ok(Programmed::Failed(failed)) => {
                 open.front = content;
                 self.fail(Stream::Journal, failed);
                 return Ok(false);
@@ -131,10 +132,10 @@ impl Log {
             return;
         }
         let Some(open) = &mut self.open[Stream::Journal as usize] else { return };
-        let record = Record::Flushed { before: self.store.layout.location(before, 0) }.encode();
+        let record = Record::Flushed { before: self.store.layout().location(before, 0) }.encode();
         let bytes = FRAME_HEADER_BYTES + record.len();
         let used = open.front.len() + open.records.len();
-        let fits = used + bytes <= self.store.layout.journal_bytes();
+        let fits = used + bytes <= self.store.layout().journal_bytes();
         if fits && open.records.len() + bytes <= usize::from(u16::MAX) {
             record::put_frame(&mut open.records, &record, true, bytes);
             self.store.note_flushed_told();
@@ -145,6 +146,6 @@ impl Log {
     pub(super) fn note_journal_page(&mut self, records: &[u8], repeated: usize) {
         let pages = if records.is_empty() { &mut self.mixed_pages } else { &mut self.journal_pages };
         *pages += 1;
-        self.echoes.push(records, repeated, self.store.layout.payload_bytes as usize);
+        self.echoes.push(records, repeated, self.store.layout().payload_bytes as usize);
     }
 }

@@ -27,7 +27,7 @@ impl Log {
     /// one for each class, and where access times have a log of their own another two.
     pub fn stream_segments(&self) -> u32 {
         // What gives worn segments rest opens one more.
-        let resting = u32::from(self.table.choice.policy() == WearPolicy::Static);
+        let resting = u32::from(self.table.wear_policy() == WearPolicy::Static);
         let access_times = if self.logs_access_times() { 2 } else { 0 };
         2 + u32::from(self.placement().classes()) + resting + access_times
     }
@@ -35,7 +35,7 @@ impl Log {
     /// The stream for what a user writes to an object with `hints`, over what lies at `old` or
     /// where nothing was. A write that replaces several extents is judged by the first.
     pub fn stream_for_write(&self, hints: &Hints, old: Option<u64>) -> Stream {
-        let layout = &self.store.layout;
+        let layout = self.store.layout();
         let old = old.filter(|location| layout.contains(*location, 1));
         let old = old.map(|location| self.resident(layout.segment_of(location)));
         Stream::of_class(self.placement(), self.placement.written(old, Level::of_hints(hints)))
@@ -63,7 +63,7 @@ impl Log {
         let one = self.table.get(segment);
         Resident {
             class: one.stream.class(self.placement()),
-            opened: self.table.next_sequence.saturating_sub(one.sequence),
+            opened: self.table.next_sequence().saturating_sub(one.sequence),
         }
     }
 }

@@ -24,7 +24,7 @@ impl Log {
     /// Fills `range` of `out`, which begins with the byte at `location`, with what waits in memory,
     /// and adds to `wants` the pages that have the rest.
     pub fn plan(&self, location: u64, out: &mut [u8], range: Range<usize>, wants: &mut Vec<Want>) -> Result<()> {
-        let layout = &self.store.layout;
+        let layout = self.store.layout();
         if !layout.contains(location, range.len() as u64) {
             return Err(damaged(format!("{} bytes at {location} are outside the medium", range.len())));
         }
@@ -88,7 +88,7 @@ impl Log {
     pub fn read_blob(&mut self, reference: BlobReference, tag: IoTag) -> Result<Vec<u8>> {
         let length = u64::from(reference.length.get());
         let location = reference.location.get();
-        if length > 1 << 20 || !self.store.layout.contains(location, length) {
+        if length > 1 << 20 || !self.store.layout().contains(location, length) {
             return Err(damaged(format!("a reference to {length} bytes at {location} makes no sense")));
         }
         let mut bytes = alloc::vec![0; length as usize];

@@ -75,7 +75,7 @@ impl Log {
     /// Whether the tail of a synced write of `length` bytes stays with the rest and waits for its
     /// page to fill. A long tail is worth its place beside the record: it is not programmed twice.
     pub const fn tail_may_wait(&self, length: usize) -> bool {
-        let payload = self.store.layout.payload_bytes as usize;
+        let payload = self.store.layout().payload_bytes as usize;
         self.copies_waiting && length >= payload && length % payload <= payload / 8
     }
 
@@ -84,7 +84,7 @@ impl Log {
     pub fn program_users(&mut self) -> Result<()> {
         let journal = self.open[Stream::Journal as usize].as_ref();
         let used = journal.map_or(0, |open| open.front.len() + open.records.len());
-        let mut room = self.store.layout.journal_bytes().min(usize::from(u16::MAX)).saturating_sub(used);
+        let mut room = self.store.layout().journal_bytes().min(usize::from(u16::MAX)).saturating_sub(used);
         for stream in Stream::CONTENT {
             let Some(open) = self.open[stream as usize].as_ref().filter(|open| open.users_wait) else { continue };
             let tail = open.front.len() % self.payload();
@@ -109,7 +109,7 @@ impl Log {
             let fits = frames.len() + waiting_bytes_max(open.front.len()) <= room;
             if open.users_wait && !open.front.is_empty() && fits {
                 let at = SegmentPage { segment: open.segment, page: open.page };
-                let location = self.store.layout.location(at, 0);
+                let location = self.store.layout().location(at, 0);
                 let record = Record::Waiting { location, bytes: open.front.clone() }.encode();
                 crate::log::record::put_frame(&mut frames, &record, true, FRAME_HEADER_BYTES + record.len());
             }

@@ -37,6 +37,44 @@ pub enum PageFault {
     },
 }
 
+/// What was found where a page was read. The medium itself worked: its failures are errors.
+#[derive(Clone, Debug)]
+pub enum Examined<T> {
+    /// The page is what was written; what it holds.
+    Sound(T),
+    /// Why it is not to be trusted.
+    Unsound(PageFault),
+}
+
+impl<T> Examined<T> {
+    /// What a sound page holds.
+    pub fn sound(self) -> Option<T> {
+        match self {
+            Self::Sound(page) => Some(page),
+            Self::Unsound(_) => None,
+        }
+    }
+
+    /// Whether the page is what was written.
+    pub const fn is_sound(&self) -> bool {
+        matches!(self, Self::Sound(_))
+    }
+
+    /// Whether the page was never programmed.
+    pub const fn is_erased(&self) -> bool {
+        matches!(self, Self::Unsound(PageFault::Erased))
+    }
+}
+
+impl<T> From<Result<T, PageFault>> for Examined<T> {
+    fn from(verified: Result<T, PageFault>) -> Self {
+        match verified {
+            Ok(page) => Self::Sound(page),
+            Err(fault) => Self::Unsound(fault),
+        }
+    }
+}
+
 /// The part of every checksum that differs between volumes, so that pages of an earlier volume on
 /// the same chips are never believed.
 pub fn volume_seed(uuid: &[u8; 16]) -> u32 {

@@ -277,11 +277,18 @@ fn cause_of(run: &[Want], error: onode_media::Error) -> Cause {
 /// Somebody who reads beside the owner of the medium, without his lock.
 pub struct Beside {
     /// What both share.
-    pub pages: Arc<Pages>,
+    pages: Arc<Pages>,
     /// The medium's part for such.
-    pub medium: Arc<dyn SharedNand>,
+    medium: Arc<dyn SharedNand>,
     /// What the reads are for.
-    pub tag: IoTag,
+    tag: IoTag,
+}
+
+impl Beside {
+    /// Reads of `pages` through `medium` for `tag`.
+    pub const fn new(pages: Arc<Pages>, medium: Arc<dyn SharedNand>, tag: IoTag) -> Self {
+        Self { pages, medium, tag }
+    }
 }
 
 impl PageReader for Beside {

@@ -39,22 +39,22 @@ pub struct Ring {
     /// Those at the start and at the end.
     turns: [Turn; 2],
     /// Number of the newest one.
-    pub generation: u32,
+    generation: u32,
     /// Generation of the first superblock of its checkpoint.
-    pub checkpoint_generation: u32,
+    checkpoint_generation: u32,
     /// It says that the memory beside the flash may have commits that the flash lacks.
-    pub buffered: bool,
+    buffered: bool,
 }
 
 /// The newest superblock at one end of the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// Its block; [`u32::MAX`] if none is known.
-    pub block: u32,
+    block: u32,
     /// Page after it, if this session may go on in that block.
     next_page: Option<u32>,
     /// Its generation, 0 if none is known.
-    pub generation: u32,
+    generation: u32,
 }
 
 impl Turn {
@@ -98,6 +98,32 @@ impl Ring {
         }
     }
 
+    /// Number of the newest superblock.
+    pub const fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Number of the first superblock of its checkpoint.
+    pub const fn checkpoint_generation(&self) -> u32 {
+        self.checkpoint_generation
+    }
+
+    /// A new checkpoint begins with the superblock of this number.
+    pub const fn begin_checkpoint(&mut self, generation: u32) {
+        self.checkpoint_generation = generation;
+    }
+
+    /// Whether the newest superblock says that the memory beside the flash may have commits that
+    /// the flash lacks.
+    pub const fn is_buffered(&self) -> bool {
+        self.buffered
+    }
+
+    /// Whether superblocks say so from now on.
+    pub const fn set_buffered(&mut self, buffered: bool) {
+        self.buffered = buffered;
+    }
+
     /// The next superblock at this end begins a block.
     const fn end_block(&mut self, end: End) {
         self.turns[end as usize].next_page = None;
@@ -133,7 +159,7 @@ pub struct Attempt {
 impl Attempt {
     /// A few rounds: a block whose program failed once may take the next one.
     pub fn new(store: &Store) -> Self {
-        Self { steps: 1..=3 * store.layout.superblocks.in_use() as u32, failed: Vec::new() }
+        Self { steps: 1..=3 * store.layout().superblocks.in_use() as u32, failed: Vec::new() }
     }
 
     /// A program failed in this block.
@@ -156,7 +182,7 @@ impl Ring {
     /// Programs the superblock with the number `generation` at a place of `end`; false if its block
     /// refuses, which then is one of `failed`.
     pub fn program(&mut self, store: &mut Store, place: &Place, generation: u32, bytes: &[u8]) -> Result<bool> {
-        let layout = store.layout;
+        let layout = *store.layout();
         let &Place { end, block, page } = place;
         let address = PageAddress(layout.geometry.first_page(BlockAddress(block)).0 + u64::from(page));
         let info = PageInfo {
@@ -187,7 +213,7 @@ impl Ring {
         is_copy: bool,
         attempt: &mut Attempt,
     ) -> Result<Option<Place>> {
-        let layout = store.layout;
+        let layout = *store.layout();
         let turn = *self.turn(end);
         let at = |block: u32, page: u32| Some(Place { end, block, page });
         if let Some(page) = turn.next_page
@@ -238,7 +264,7 @@ impl Ring {
     /// without two there can be no next superblock, and a block that fails now and then is better
     /// than none.
     pub fn retire(&self, store: &mut Store, failed: &[u32]) -> Result<()> {
-        let superblocks = store.layout.superblocks;
+        let superblocks = store.layout().superblocks;
         for &block in failed.iter().filter(|block| self.turns.iter().all(|turn| turn.block != **block)) {
             let mut sound = 0;
             for other in superblocks.all().filter(|other| *other != block) {

@@ -1,13 +1,16 @@
-//! Pages of segments on the medium: programming with a trailer, reading them under the device's
-//! lock, also from copies that stand in for them, and the latch that turns the device read-only
-//! when the medium refuses to be written. A program that fails for its block alone is told to the
-//! caller.
+//! Pages of segments on the medium: programming with a trailer, erasing, and the latch that turns
+//! the device read-only when the medium refuses to be written. Reading under the device's lock is
+//! in [`reading`], flushing in [`flush`].
+//!
+//! It keeps true: after a write that the medium as a whole refused nothing is written any more. A
+//! program that fails for its block alone is told to the caller. It does not know which pages are
+//! needed.
 
 use crate::medium::errors::from_media;
 use crate::medium::format::{PageKind, PageTrailer};
 use crate::medium::layout::{Layout, SegmentPage};
-use crate::medium::page::{self, PageFault, PageInfo};
-use crate::medium::pages::{Beside, Cause, Failed, PageReader, Pages, VerifiedPage, Want};
+use crate::medium::page::{self, PageInfo};
+use crate::medium::pages::{Pages, VerifiedPage};
 use crate::medium::saved::SavedPages;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -23,14 +26,16 @@ use onode_object::{Error, Result};
 use zerocopy::IntoBytes;
 
 mod flush;
+mod reading;
 
 pub use flush::FlushBegun;
+pub use reading::Reader;
 
 /// The medium behind the segments.
 pub struct Store {
     nand: Box<dyn Nand>,
     /// The division of the medium.
-    pub layout: Layout,
+    layout: Layout,
     seed: u32,
     /// What readers beside the store share with it.
     pages: Arc<Pages>,
@@ -46,7 +51,7 @@ pub struct Store {
     /// The journal page before which all was flushed, if that is not all and no page says so yet.
     flushed_before: Option<SegmentPage>,
     /// Whether something was programmed since the last flush.
-    pub unflushed: bool,
+    unflushed: bool,
     /// Programs so far, and those of journal pages.
     programs: u64,
     journal_programs: u64,
@@ -60,9 +65,16 @@ pub struct Store {
 /// So many programs that fail one after another are no bad blocks: the medium as a whole refuses.
 const FAILURES_MAX: u32 = 8;
 
-/// How a program ended: `Err` names a page of the block that a chip could not program. What was to
-/// be programmed counts as lost from the first page on.
-pub type Programmed = core::result::Result<(), SegmentPage>;
+/// How a program ended that the medium as a whole did not refuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Programmed {
+    /// All of it is on the medium.
+    Whole,
+    /// A chip could not program this page of its block. What was to be programmed counts as lost
+    /// from the first page on.
+    Failed(SegmentPage),
+}
 
 impl Store {
     /// A store over `nand` for the volume `uuid`.
@@ -87,24 +99,19 @@ impl Store {
         }
     }
 
+    /// The division of the medium.
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Whether programs outlive any failure in the order they were made, also one of the host.
+    pub fn keeps_order(&self) -> bool {
+        self.nand.keeps_order()
+    }
+
     /// Pages, and what is known of them.
     pub fn pages(&self) -> &Pages {
         &self.pages
-    }
-
-    /// Reads under the device's lock.
-    pub const fn reader(&mut self, tag: IoTag) -> Reader<'_> {
-        Reader { store: self, tag }
-    }
-
-    /// Reads `wants` without the device's lock, if the medium can do that and no copy may stand in
-    /// for a page.
-    pub fn beside(&self, wants: &[Want], tag: IoTag) -> Option<Beside> {
-        let has_copy =
-            |want: &Want| self.saved.has(self.layout.address(want.at)) || self.restored.contains_key(&want.at);
-        let has_copies = !self.saved.is_empty() && wants.iter().any(has_copy);
-        let medium = self.shared.clone().filter(|_| !has_copies)?;
-        Some(Beside { pages: Arc::clone(&self.pages), medium, tag })
     }
 
     /// The medium, for what is neither page nor segment: superblocks, bad blocks, counters.
@@ -193,7 +200,8 @@ impl Store {
         tag: IoTag,
     ) -> Result<Programmed> {
         let address = self.layout.address(at);
-        Ok(if self.program_one(address, info, payload, tag)? { Ok(()) } else { Err(at) })
+        let is_whole = self.program_one(address, info, payload, tag)?;
+        Ok(if is_whole { Programmed::Whole } else { Programmed::Failed(at) })
     }
 
     /// Programs whole pages from `at` on; `payload` holds them one after another, the last may be
@@ -208,7 +216,7 @@ impl Store {
             if whole == 0 {
                 let (page, after) = rest.split_at(rest.len().min(size));
                 if !self.program_one(address, info, page, tag)? {
-                    return Ok(Err(at));
+                    return Ok(Programmed::Failed(at));
                 }
                 rest = after;
                 at.page += 1;
@@ -216,13 +224,13 @@ impl Store {
                 let count = self.layout.run(at, whole);
                 let (pages, after) = rest.split_at(count as usize * size);
                 if !self.program_run(address, info, pages, tag)? {
-                    return Ok(Err(at));
+                    return Ok(Programmed::Failed(at));
                 }
                 rest = after;
                 at.page += count;
             }
         }
-        Ok(Ok(()))
+        Ok(Programmed::Whole)
     }
 
     fn program_one(&mut self, address: PageAddress, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<bool> {
@@ -264,80 +272,6 @@ impl Store {
         self.try_program(|nand| nand.program_run(first, payload, &spares, tag))
     }
 
-    /// Reads and verifies a page, past the cache. The outer error is one of the medium's host, the
-    /// inner one says why the page is not to be trusted.
-    pub fn examine(
-        &mut self,
-        address: PageAddress,
-        sequence: Option<u32>,
-        tag: IoTag,
-    ) -> Result<core::result::Result<VerifiedPage, PageFault>> {
-        let shape = self.layout.geometry;
-        let mut data = vec![0; shape.page_bytes as usize];
-        let in_spare = Layout::trailer_in_spare(&shape);
-        let mut spare = vec![0; if in_spare { shape.spare_bytes as usize } else { 0 }];
-        match self.nand.read(address, &mut data, &mut spare, tag) {
-            Ok(()) => {}
-            Err(error) if error.kind == onode_media::MediaErrorKind::Uncorrectable => {
-                return Ok(Err(PageFault::Checksum));
-            }
-            Err(error) => return Err(from_media("read", &error)),
-        }
-        let (payload, rest) = data.split_at(self.layout.payload_bytes as usize);
-        let trailer = if in_spare { &spare[..] } else { rest };
-        Ok(self.pages.verified(address, sequence, payload, trailer))
-    }
-
-    /// The verified page `at` of a segment opened with `sequence`.
-    pub fn page(&mut self, at: SegmentPage, sequence: u32, tag: IoTag) -> Result<VerifiedPage> {
-        let address = self.layout.address(at);
-        if let Some(page) = self.pages.kept(address, sequence) {
-            return Ok(page);
-        }
-        match self.examine(address, Some(sequence), tag)? {
-            Ok(page) => {
-                self.pages.keep(address, page.clone());
-                Ok(page)
-            }
-            Err(fault) => self.restore(at, Some(sequence), tag)?.ok_or_else(|| self.pages.note_damaged(at, &fault)),
-        }
-    }
-
-    /// The pages that `saved` has copies of are read from these if they are damaged.
-    pub fn set_saved(&mut self, saved: SavedPages) {
-        self.saved = saved;
-    }
-
-    /// The page `at` of a segment opened with `sequence`, if that is known, from its copy. Nothing
-    /// if there is none.
-    pub fn restore(&mut self, at: SegmentPage, sequence: Option<u32>, tag: IoTag) -> Result<Option<VerifiedPage>> {
-        let is_of = |page: &VerifiedPage| sequence.is_none_or(|sequence| page.info.sequence == sequence);
-        if !self.restored.contains_key(&at)
-            && let Some((payload, sequence)) = self.saved.read(&mut *self.nand, self.layout.address(at), tag)?
-        {
-            let info = PageInfo {
-                kind: PageKind::Index,
-                record_bytes: 0,
-                echo_bytes: 0,
-                sequence,
-                spare_bytes: 0,
-                flushed: true,
-            };
-            self.restored.insert(at, VerifiedPage { payload: payload.into(), info });
-        }
-        Ok(self.restored.get(&at).filter(|page| is_of(page)).cloned())
-    }
-
-    /// The pages that were read from their copies.
-    pub fn restored(&self) -> impl Iterator<Item = SegmentPage> {
-        self.restored.keys().copied()
-    }
-
-    /// Nothing refers to the pages any more that were read from their copies.
-    pub fn forget_restored(&mut self) {
-        self.restored.clear();
-    }
-
     /// No page of `segment` will be programmed any more: the medium may let go what it holds for
     /// it.
     pub fn finish(&mut self, segment: u32) -> Result<()> {
@@ -352,9 +286,7 @@ impl Store {
         self.check_writable()?;
         for block in self.layout.blocks(segment) {
             let first = self.layout.geometry.first_page(block);
-            if is_planted(Bug::ErasedTrusted)
-                && self.examine(first, None, IoTag::Data)?.err() == Some(PageFault::Erased)
-            {
+            if is_planted(Bug::ErasedTrusted) && self.examine(first, None, IoTag::Data)?.is_erased() {
                 continue;
             }
             match self.nand.erase(block, IoTag::Data) {
@@ -381,33 +313,6 @@ impl Store {
     /// Up to which commit all was durable once, as far as the medium knows.
     pub fn watermark(&mut self) -> Result<Watermark> {
         self.nand.watermark().map_err(|error| from_media("read what was durable", &error))
-    }
-}
-
-/// Reads pages under the device's lock.
-pub struct Reader<'a> {
-    store: &'a mut Store,
-    tag: IoTag,
-}
-
-impl PageReader for Reader<'_> {
-    fn read(&mut self, wants: &[Want], out: &mut [u8]) -> core::result::Result<(), Failed> {
-        let Self { store, tag } = self;
-        let pages = Arc::clone(&store.pages);
-        let nand = &mut store.nand;
-        let read = pages.read(wants, out, &mut |first, data, spare| nand.read_run(first, data, spare, *tag));
-        match read {
-            Err((_, Cause::Damaged(..))) if !store.saved.is_empty() => {
-                // Each by itself, from its copy if there is one.
-                for (index, want) in wants.iter().enumerate() {
-                    let page = store.page(want.at, want.sequence, *tag);
-                    let page = page.map_err(|error| Failed { wants: index..index + 1, error })?;
-                    out[want.to.clone()].copy_from_slice(&page.payload[want.from..][..want.to.len()]);
-                }
-                Ok(())
-            }
-            read => read.map_err(|(wants, cause)| Failed { wants, error: pages.note(&cause) }),
-        }
     }
 }
 

@@ -7,6 +7,8 @@
 //! finds the same state.
 
 mod ending;
+mod held;
+mod pages;
 mod unfinished;
 
 pub use unfinished::finish_segments;
@@ -15,12 +17,12 @@ use crate::index::bpram::buffer::{HeldPage, PagePlace};
 use crate::log::record::{Assembler, Change, Piece, Record};
 use crate::log::waiting::WaitingPages;
 use crate::medium::errors::damaged;
-use crate::medium::format::{FEATURE_MEMORY, PageKind};
+use crate::medium::format::FEATURE_MEMORY;
 use crate::medium::layout::{Layout, SegmentPage};
-use crate::medium::page::{PageFault, PageInfo};
+use crate::medium::page::{Examined, PageFault};
 use crate::medium::pages::VerifiedPage;
 use crate::policy::Stream;
-use crate::recover::scan::{Scan, Scanned, scan_journal};
+use crate::recover::scan::{Scan, scan_journal};
 use crate::space::segments::SegmentState;
 use crate::volume::Volume;
 use alloc::format;
@@ -143,8 +145,8 @@ impl Recovery {
     /// Replays the journal in memory; nothing is written. Returns what should be told about it.
     pub fn replay(&mut self, volume: &mut Volume<'_>) -> Result<Option<Condition>> {
         let was_clean = volume.checkpoints.state().clean;
-        let keeps_order = volume.log.store.nand().keeps_order();
-        let noted = volume.log.store.watermark()?;
+        let keeps_order = volume.log.store().keeps_order();
+        let noted = volume.log.watermark()?;
         let watermark = noted.number;
         let sure_pages = if keeps_order { u64::MAX } else { self.sure_pages(volume)? };
         let mut cursor = self.journal_start(volume);
@@ -158,15 +160,15 @@ impl Recovery {
                 // What came before this part of it is lost.
                 break PageFault::Checksum;
             }
-            let page = match self.next_page(volume, &mut cursor)? {
-                Ok(page) => page,
-                Err(fault) => break fault,
+            let records = match self.next_page(volume, &mut cursor)? {
+                Examined::Sound(records) => records,
+                Examined::Unsound(fault) => break fault,
             };
             self.pages += 1;
             traces.last.clear();
             traces.sure = self.pages <= sure_pages;
             let synced = self.synced_by_buffer(&cursor, &assembler);
-            if let Err(error) = self.replay_page(volume, &page, &mut assembler, &mut cursor, &mut traces) {
+            if let Err(error) = self.replay_page(volume, &records, &mut assembler, &mut cursor, &mut traces) {
                 match error.kind {
                     ErrorKind::Corrupt => {}
                     // All before what a write buffer has was durable: content that is missing there
@@ -219,7 +221,7 @@ impl Recovery {
         volume.replay_access_times()?;
         finish_segments(volume.log);
         // What never reached the medium is no damage.
-        volume.log.store.pages().forget_damaged_reads();
+        volume.log.store().pages().forget_damaged_reads();
         self.pending = Pending { last: cursor.last, traces };
         Ok(told)
     }
@@ -233,7 +235,7 @@ impl Recovery {
         traces: &mut Traces,
     ) -> Result<()> {
         let (mut records, mut waiting) = (Vec::new(), WaitingPages::default());
-        let layout = volume.log.store.layout;
+        let layout = *volume.log.layout();
         assembler.page(bytes, &mut |record| match record {
             Record::Waiting { location, bytes } => waiting.add(&layout, location, bytes),
             // `sure_pages` has asked for these.
@@ -266,87 +268,6 @@ impl Recovery {
         Ok(())
     }
 
-    /// Replays the page that the write buffer has, if it is the one at which the journal on flash
-    /// ends: it was never programmed, or the cut hit it. All before it was made durable first.
-    fn replay_held(
-        &mut self,
-        volume: &mut Volume<'_>,
-        held: HeldPage,
-        assembler: &mut Assembler,
-        cursor: &mut Cursor,
-        traces: &mut Traces,
-    ) -> Result<()> {
-        let HeldPage { place: PagePlace { at, sequence }, content, frames, .. } = held;
-        if (at, sequence) != (cursor.at, cursor.sequence) || is_planted(Bug::BesideHeldForgotten) {
-            // Without an index in the memory this may be one that others wrote to the flash since.
-            if (sequence, at.page) > (cursor.sequence, cursor.at.page) && volume.index.entries().memory().is_some() {
-                let detail = format!("the memory has page {} of segment {} of it", at.page, at.segment);
-                self.damage = Some(format!("the journal is damaged: {detail}, which ends before"));
-            }
-            return Ok(());
-        }
-        self.held_fits = true;
-        self.enter_journal_segment(volume, cursor);
-        traces.last.clear();
-        traces.sure = true;
-        match self.replay_page(volume, &frames, assembler, cursor, traces) {
-            Err(error) if error.kind == ErrorKind::Corrupt => {
-                self.damage = Some(format!("the journal is damaged: {error}"));
-            }
-            replayed => replayed?,
-        }
-        let layout = volume.log.store.layout;
-        let info = PageInfo {
-            kind: PageKind::Journal,
-            record_bytes: 0,
-            echo_bytes: 0,
-            sequence,
-            spare_bytes: 0,
-            flushed: false,
-        };
-        cursor.last = Some((at, VerifiedPage { payload: content.as_slice().into(), info }));
-        if content.is_empty() {
-            return Ok(());
-        }
-        volume.log.waiting_pages_mut().add(&layout, layout.location(at, 0), content)
-    }
-
-    /// Commits up to this one were synced, as the write buffer knows: all of them if it has a page
-    /// behind the one that was read last, those that it has of this page as it was at the last
-    /// sync, else none. `assembler` is that of before this page.
-    fn synced_by_buffer(&self, cursor: &Cursor, assembler: &Assembler) -> u64 {
-        let Some(held) = &self.held else { return 0 };
-        let (held_at, read_up_to) = ((held.place.sequence, held.place.at.page), (cursor.sequence, cursor.at.page));
-        if held_at >= read_up_to {
-            return u64::MAX;
-        }
-        let mut last = 0;
-        if (held_at.0, held_at.1 + 1) == read_up_to {
-            let read = assembler.clone().page(&held.frames, &mut |record| {
-                if let Record::Commit { transaction, .. } = record {
-                    last = transaction;
-                }
-                Ok(())
-            });
-            if read.is_err() {
-                return 0;
-            }
-        }
-        last
-    }
-
-    /// Where the replay begins.
-    fn journal_start(&self, volume: &Volume<'_>) -> Cursor {
-        let start = volume.checkpoints.state();
-        Cursor {
-            at: SegmentPage { segment: start.journal_segment, page: start.journal_page },
-            sequence: start.journal_sequence,
-            next: start.journal_next,
-            last: None,
-            scanned: Scan::new(),
-        }
-    }
-
     /// Refuses a commit some of whose content did not reach the medium.
     fn require_content(&mut self, volume: &mut Volume<'_>, changes: &[Change]) -> Result<()> {
         for change in changes {
@@ -362,81 +283,6 @@ impl Recovery {
         Ok(())
     }
 
-    /// The record bytes of the next journal page, following the chain; the fault that ends the
-    /// journal otherwise.
-    fn next_page(
-        &mut self,
-        volume: &mut Volume<'_>,
-        cursor: &mut Cursor,
-    ) -> Result<core::result::Result<Vec<u8>, PageFault>> {
-        let layout = volume.log.store.layout;
-        loop {
-            let scanned = cursor.scanned.remove(&cursor.at);
-            if let Some(Scanned::Nothing) = scanned {
-                return Ok(Err(PageFault::Erased));
-            }
-            if is_planted(Bug::MixedPageEnds) && matches!(&scanned, Some(Scanned::Records(all)) if all.is_empty()) {
-                return Ok(Err(PageFault::Erased));
-            }
-            if let Some(Scanned::Records(records)) = scanned {
-                self.enter_journal_segment(volume, cursor);
-                cursor.at.page += 1;
-                return Ok(Ok(records));
-            }
-            if let Some(Scanned::Last(page)) = scanned {
-                let records = page.records().to_vec();
-                self.enter_journal_segment(volume, cursor);
-                cursor.last = Some((cursor.at, page));
-                cursor.at.page += 1;
-                return Ok(Ok(records));
-            }
-            if cursor.at.page < layout.segment_pages && scanned.is_none() {
-                let address = layout.address(cursor.at);
-                match volume.log.store.examine(address, Some(cursor.sequence), IoTag::Recovery)? {
-                    Ok(page) if page.info.kind == PageKind::Journal => {
-                        let records = page.records().to_vec();
-                        self.enter_journal_segment(volume, cursor);
-                        cursor.last = Some((cursor.at, page));
-                        cursor.at.page += 1;
-                        return Ok(Ok(records));
-                    }
-                    Ok(page) if page.info.kind == PageKind::Summary => {}
-                    // What another stream once left here ends the journal like any other life of
-                    // the segment.
-                    Ok(page) => return Ok(Err(PageFault::Sequence { found: page.info.sequence })),
-                    Err(fault) => return Ok(Err(fault)),
-                }
-            }
-            self.enter_journal_segment(volume, cursor);
-            if volume.log.table.get(cursor.at.segment).summary_page == crate::medium::format::NO_SUMMARY
-                && cursor.at.page < layout.segment_pages
-            {
-                volume.log.table.update(cursor.at.segment, |entry| entry.summary_page = cursor.at.page as u16);
-            }
-            // A chain never leads back: sequence numbers ascend.
-            if cursor.next.1 <= cursor.sequence {
-                return Err(damaged("the journal runs in a circle"));
-            }
-            cursor.at = SegmentPage { segment: cursor.next.0, page: 0 };
-            cursor.sequence = cursor.next.1;
-            cursor.next = (cursor.next.0, 0);
-        }
-    }
-
-    /// A page of this journal segment was found: it is in use with this sequence number.
-    fn enter_journal_segment(&mut self, volume: &mut Volume<'_>, cursor: &Cursor) {
-        volume.log.table.update(cursor.at.segment, |entry| {
-            if entry.sequence != cursor.sequence || entry.stream != Stream::Journal {
-                entry.summary_page = crate::medium::format::NO_SUMMARY;
-            }
-            entry.state = SegmentState::Full;
-            entry.stream = Stream::Journal;
-            entry.sequence = cursor.sequence;
-        });
-        let next_sequence = &mut volume.log.table.next_sequence;
-        *next_sequence = (*next_sequence).max(cursor.sequence + 1);
-    }
-
     fn replay_record(
         &mut self,
         volume: &mut Volume<'_>,
@@ -445,7 +291,7 @@ impl Recovery {
         traces: &mut Traces,
     ) -> Result<()> {
         self.records += 1;
-        let segments = volume.log.store.layout.segments;
+        let segments = volume.log.layout().segments;
         match record {
             // Taken from the page before its other records.
             Record::Waiting { .. } | Record::Flushed { .. } => Ok(()),
@@ -458,8 +304,7 @@ impl Recovery {
             }
             Record::Chain { segment, sequence } => {
                 cursor.next = (segment, sequence);
-                let next_sequence = &mut volume.log.table.next_sequence;
-                *next_sequence = (*next_sequence).max(sequence + 1);
+                volume.log.table_mut().skip_to(sequence + 1);
                 Ok(())
             }
             Record::Opened { segment, sequence, erases } | Record::OpenedAtime { segment, sequence, erases } => {
@@ -468,15 +313,14 @@ impl Recovery {
                     Record::OpenedAtime { .. } => (SegmentState::Open, Stream::Atime),
                     _ => (SegmentState::Full, Stream::Data),
                 };
-                volume.log.table.update(segment, |entry| {
+                volume.log.table_mut().update(segment, |entry| {
                     entry.state = state;
                     entry.stream = stream;
                     entry.sequence = sequence;
                     entry.erases = erases;
                     entry.summary_page = crate::medium::format::NO_SUMMARY;
                 });
-                let next_sequence = &mut volume.log.table.next_sequence;
-                *next_sequence = (*next_sequence).max(sequence + 1);
+                volume.log.table_mut().skip_to(sequence + 1);
                 Ok(())
             }
             Record::Commit { transaction, changes } => {
@@ -490,7 +334,7 @@ impl Recovery {
                     if let Change::Place { object, offset, pieces } = &change {
                         let mut at = *offset;
                         for piece in pieces {
-                            traces.add(&volume.log.store.layout, (*object, at, *piece));
+                            traces.add(volume.log.layout(), (*object, at, *piece));
                             at += u64::from(piece.length);
                         }
                     }

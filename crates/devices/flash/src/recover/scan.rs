@@ -12,13 +12,12 @@ use crate::log::echo;
 use crate::log::record::{Record, first_record};
 use crate::medium::format::PageKind;
 use crate::medium::layout::SegmentPage;
-use crate::medium::page::PageFault;
+use crate::medium::page::{Examined, PageFault};
 use crate::medium::pages::VerifiedPage;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
-use onode_media::IoTag;
-use onode_object::Result;
+use onode_object::Error;
 
 /// What was scanned of one page of a journal segment.
 pub enum Scanned {
@@ -43,10 +42,21 @@ struct Part {
     first: u32,
 }
 
-type Examined = core::result::Result<VerifiedPage, PageFault>;
+/// Why a scan ended before its end.
+enum Stop {
+    /// Something does not fit: the journal has to be read page by page.
+    Odd,
+    /// The medium failed.
+    Failed(Error),
+}
 
-/// Something does not fit: the journal has to be read page by page.
-struct Odd;
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+type Result<T> = core::result::Result<T, Stop>;
 
 /// A scan in progress.
 struct Scanner<'a> {
@@ -55,37 +65,40 @@ struct Scanner<'a> {
     start: &'a CheckpointState,
     /// Pages looked at while searching; some are needed again. Those of the way back are not: they
     /// may be many.
-    seen: BTreeMap<SegmentPage, Examined>,
+    seen: BTreeMap<SegmentPage, Examined<VerifiedPage>>,
     scan: Scan,
 }
 
 /// Scans the journal behind the checkpoint `start`; empty if that does not work.
-pub fn scan_journal(log: &mut Log, start: &CheckpointState) -> Result<Scan> {
+///
+/// # Errors
+/// Of the medium.
+pub fn scan_journal(log: &mut Log, start: &CheckpointState) -> onode_object::Result<Scan> {
     let mut scanner = Scanner { log, start, seen: BTreeMap::new(), scan: Scan::new() };
-    if scanner.run()?.is_err() {
-        scanner.scan.clear();
+    match scanner.run() {
+        Ok(()) => {}
+        Err(Stop::Odd) => scanner.scan.clear(),
+        Err(Stop::Failed(error)) => return Err(error),
     }
     let Scanner { seen, mut scan, .. } = scanner;
     // What was seen to be erased need not be read again, above all the page after the last.
-    let erased = seen.into_iter().filter(|(_, found)| found.as_ref().err() == Some(&PageFault::Erased));
+    let erased = seen.into_iter().filter(|(_, found)| found.is_erased());
     scan.extend(erased.map(|(at, _)| (at, Scanned::Nothing)));
     Ok(scan)
 }
 
 impl Scanner<'_> {
-    fn run(&mut self) -> Result<core::result::Result<(), Odd>> {
-        let Ok(parts) = self.parts()? else { return Ok(Err(Odd)) };
+    fn run(&mut self) -> Result<()> {
+        let parts = self.parts()?;
         let count = parts.len();
         for (number, part) in (1..).zip(parts) {
-            if self.part(part, number == count)?.is_err() {
-                return Ok(Err(Odd));
-            }
+            self.part(part, number == count)?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// The segments that the journal went through, along the chain.
-    fn parts(&mut self) -> Result<core::result::Result<Vec<Part>, Odd>> {
+    fn parts(&mut self) -> Result<Vec<Part>> {
         let start = self.start;
         let mut part =
             Part { segment: start.journal_segment, sequence: start.journal_sequence, first: start.journal_page };
@@ -93,20 +106,17 @@ impl Scanner<'_> {
         let mut parts = Vec::new();
         if part.first == 0 {
             // Its own first page names the next one.
-            match self.chain(part)? {
-                Some(chain) => next = chain,
-                None => return Ok(Err(Odd)),
-            }
+            next = self.chain(part)?.ok_or(Stop::Odd)?;
         }
         loop {
             parts.push(part);
-            if next.1 <= part.sequence || next.0 >= self.log.store.layout.segments {
-                return Ok(Ok(parts));
+            if next.1 <= part.sequence || next.0 >= self.log.layout().segments {
+                return Ok(parts);
             }
             part = Part { segment: next.0, sequence: next.1, first: 0 };
             match self.chain(part)? {
                 Some(chain) => next = chain,
-                None => return Ok(Ok(parts)),
+                None => return Ok(parts),
             }
         }
     }
@@ -114,7 +124,7 @@ impl Scanner<'_> {
     /// Where the first page of a journal segment says that the journal goes on; `None` without such
     /// a page.
     fn chain(&mut self, part: Part) -> Result<Option<(u32, u32)>> {
-        let Ok(page) = self.look(part, 0)? else { return Ok(None) };
+        let Examined::Sound(page) = self.look(part, 0)? else { return Ok(None) };
         Ok(match first_record(page.records()) {
             Some(Record::Chain { segment, sequence }) if page.info.kind == PageKind::Journal => {
                 Some((segment, sequence))
@@ -124,20 +134,20 @@ impl Scanner<'_> {
     }
 
     /// Scans the pages of one segment, the last one first.
-    fn part(&mut self, part: Part, is_last: bool) -> Result<core::result::Result<(), Odd>> {
+    fn part(&mut self, part: Part, is_last: bool) -> Result<()> {
         let (mut after, mut last_wanted) = (self.programmed(part, is_last)?, is_last);
         let end = after;
         while after > part.first {
             let at = SegmentPage { segment: part.segment, page: after - 1 };
             let seen = self.seen.remove(&at);
             let found = match seen.map_or_else(|| self.read(part, at.page), Ok)? {
-                Ok(found) => found,
+                Examined::Sound(found) => found,
                 // A cut hit the last page; the replay will end there.
-                Err(PageFault::Checksum) if is_last && after == end => {
+                Examined::Unsound(PageFault::Checksum) if is_last && after == end => {
                     after -= 1;
                     continue;
                 }
-                Err(_) => return Ok(Err(Odd)),
+                Examined::Unsound(_) => return Err(Stop::Odd),
             };
             match found.info.kind {
                 PageKind::Summary if last_wanted == is_last => {
@@ -145,7 +155,7 @@ impl Scanner<'_> {
                     self.scan.insert(at, Scanned::Summary);
                 }
                 PageKind::Journal => {
-                    let Some(mut echoed) = echo::decode(found.echo()) else { return Ok(Err(Odd)) };
+                    let mut echoed = echo::decode(found.echo()).ok_or(Stop::Odd)?;
                     if is_planted(Bug::EchoReversed) {
                         echoed.reverse();
                     }
@@ -161,27 +171,28 @@ impl Scanner<'_> {
                     };
                     self.scan.insert(at, scanned);
                 }
-                _ => return Ok(Err(Odd)),
+                _ => return Err(Stop::Odd),
             }
             after -= 1;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// The page after the last one of a segment that is not erased.
     fn programmed(&mut self, part: Part, is_last: bool) -> Result<u32> {
-        let pages = self.log.store.layout.segment_pages;
+        let pages = self.log.layout().segment_pages;
         let (mut low, mut high) = (part.first, pages);
         // A segment that was filled ends with its summary. If the page before it is one of the
         // journal, the summary has the last page alone, and need not be looked at: what names the
         // next segment was written behind it.
         let summary = SegmentPage { segment: part.segment, page: pages - 1 };
+        let is_journal = |found: &Examined<VerifiedPage>| matches!(found, Examined::Sound(page) if page.info.kind == PageKind::Journal);
         if !is_last && low < pages {
             let before = if low < summary.page { Some(self.look(part, summary.page - 1)?) } else { None };
             match before {
-                Some(Err(PageFault::Erased)) => high = summary.page - 1,
-                Some(found) if !found.as_ref().is_ok_and(|page| page.info.kind == PageKind::Journal) => {
-                    let is_erased = self.look(part, summary.page)?.err() == Some(PageFault::Erased);
+                Some(Examined::Unsound(PageFault::Erased)) => high = summary.page - 1,
+                Some(found) if !is_journal(&found) => {
+                    let is_erased = self.look(part, summary.page)?.is_erased();
                     return Ok(if is_erased { summary.page } else { pages });
                 }
                 _ => {
@@ -192,7 +203,7 @@ impl Scanner<'_> {
         }
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.look(part, middle)?.err() == Some(PageFault::Erased) {
+            if self.look(part, middle)?.is_erased() {
                 high = middle;
             } else {
                 low = middle + 1;
@@ -202,7 +213,7 @@ impl Scanner<'_> {
     }
 
     /// Page `page` of a segment; it is read once.
-    fn look(&mut self, part: Part, page: u32) -> Result<Examined> {
+    fn look(&mut self, part: Part, page: u32) -> Result<Examined<VerifiedPage>> {
         let at = SegmentPage { segment: part.segment, page };
         if let Some(seen) = self.seen.get(&at) {
             return Ok(seen.clone());
@@ -212,9 +223,7 @@ impl Scanner<'_> {
         Ok(found)
     }
 
-    fn read(&mut self, part: Part, page: u32) -> Result<Examined> {
-        let store = &mut self.log.store;
-        let address = store.layout.address(SegmentPage { segment: part.segment, page });
-        store.examine(address, Some(part.sequence), IoTag::Recovery)
+    fn read(&mut self, part: Part, page: u32) -> Result<Examined<VerifiedPage>> {
+        Ok(self.log.examine(SegmentPage { segment: part.segment, page }, Some(part.sequence))?)
     }
 }

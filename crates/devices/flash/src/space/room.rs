@@ -72,7 +72,7 @@ impl<'a> Room<'a> {
 
     /// Bytes of a segment.
     pub fn segment_bytes(&self) -> u64 {
-        self.log.store.layout.segment_bytes()
+        self.log.layout().segment_bytes()
     }
 
     /// Bytes of a segment that are sure to be filled: a tree node is not divided, so up to the
@@ -94,7 +94,7 @@ impl<'a> Room<'a> {
     /// Segments that a checkpoint with `node_bytes` of changed nodes and the whole segment table
     /// may fill.
     fn segments_for_nodes(&self, node_bytes: usize) -> u32 {
-        let table = self.log.table.pieces().len() * self.log.table.piece_bytes();
+        let table = self.log.table().pieces().len() * self.log.table().piece_bytes();
         (((node_bytes + table) as u64).div_ceil(self.filled_bytes()) + 1) as u32
     }
 
@@ -108,7 +108,7 @@ impl<'a> Room<'a> {
     pub fn overhead_segments(&self) -> u32 {
         // Where everything goes to the journal, as many pages without records as with some.
         let pages = self.settings.checkpoint_pages * if self.log.is_combined() { 2 } else { 1 };
-        let journal = pages.div_ceil(self.log.store.layout.segment_pages) + 1;
+        let journal = pages.div_ceil(self.log.layout().segment_pages) + 1;
         self.reserve_segments() + self.checkpoint_segments() + journal + 2
     }
 
@@ -118,26 +118,26 @@ impl<'a> Room<'a> {
     /// least.
     pub fn replacing_bytes(&self) -> u64 {
         const LEAST_BYTES: u64 = 64 << 10;
-        let share = u64::from(self.log.store.layout.segments) * self.filled_bytes() / 128;
+        let share = u64::from(self.log.layout().segments) * self.filled_bytes() / 128;
         share.max(self.filled_bytes().min(LEAST_BYTES))
     }
 
     /// Bytes that users may fill.
     pub fn usable_bytes(&self) -> u64 {
-        let table = &self.log.table;
+        let table = self.log.table();
         let bad = table.in_state(SegmentState::Bad) + table.in_state(SegmentState::Failing);
-        let segments = self.log.store.layout.segments.saturating_sub(bad + self.overhead_segments());
+        let segments = self.log.layout().segments.saturating_sub(bad + self.overhead_segments());
         (u64::from(segments) * self.filled_bytes()).saturating_sub(self.replacing_bytes())
     }
 
     /// Bytes that are filled: what is referred to, what the next checkpoint writes, and the room
     /// that each extent takes in a summary.
     pub fn used_bytes(&self) -> u64 {
-        let index_bytes = self.log.table.index_bytes() + self.index.dirty_bytes() as u64;
+        let index_bytes = self.log.table().index_bytes() + self.index.dirty_bytes() as u64;
         // Who cleans a segment of nodes writes those above them, too: where the index is a good
         // part of what there is, more than is gained before segments are filled to the end.
         let above = index_bytes.saturating_sub(self.usable_bytes() / INDEX_PART);
-        self.log.table.live_bytes()
+        self.log.table().live_bytes()
             + self.index.dirty_bytes() as u64
             + above
             + self.index.counts().extents * self.extent_bytes()
@@ -162,7 +162,7 @@ impl<'a> Room<'a> {
         let available = if self.settings.has_runs {
             left - left / 256
         } else {
-            let page_bytes = u64::from(self.log.store.layout.payload_bytes);
+            let page_bytes = u64::from(self.log.layout().payload_bytes);
             left / (page_bytes + self.page_extent_bytes()) * page_bytes
         };
         let available = available.min(allowed);
@@ -183,7 +183,7 @@ impl<'a> Room<'a> {
         }
         let writes = transaction.mutations.iter().filter(|one| matches!(one, Mutation::Write { .. })).count();
         // A page for each, and the one of the record.
-        (writes as u64 + 1) * u64::from(self.log.store.layout.payload_bytes)
+        (writes as u64 + 1) * u64::from(self.log.layout().payload_bytes)
     }
 
     /// The most bytes that `transaction` may add to the index.
@@ -194,7 +194,7 @@ impl<'a> Room<'a> {
                 MUTATION_BYTES * (1 + data.len() as u64 / self.segment_bytes())
             }
             Mutation::Write { data, .. } => {
-                let pages = data.len() as u64 / u64::from(self.log.store.layout.payload_bytes);
+                let pages = data.len() as u64 / u64::from(self.log.layout().payload_bytes);
                 MUTATION_BYTES + pages * self.page_extent_bytes()
             }
             Mutation::SetAttribute { value, .. } => MUTATION_BYTES + value.len() as u64,
@@ -205,22 +205,22 @@ impl<'a> Room<'a> {
 
     /// Whether there will be room for `needed` segments after a checkpoint.
     pub fn will_have_room(&self, needed: u32) -> bool {
-        let table = &self.log.table;
+        let table = self.log.table();
         let reclaimable = table.reclaimable(self.log.journal_position().1);
         table.allocatable().saturating_sub(self.checkpoint_cost()) + reclaimable >= self.reserve_segments() + needed
     }
 
     /// Segments beyond the reserve that there would be if everything were packed without a gap.
     pub fn most_room(&self) -> u32 {
-        let table = &self.log.table;
+        let table = self.log.table();
         let bad = table.in_state(SegmentState::Bad) + table.in_state(SegmentState::Failing);
         let live = table.live_bytes().div_ceil(self.segment_bytes()) as u32;
-        self.log.store.layout.segments.saturating_sub(bad + live + self.reserve_segments())
+        self.log.layout().segments.saturating_sub(bad + live + self.reserve_segments())
     }
 
     /// Whether there may be room for `needed` segments after a checkpoint, without any cleaning.
     pub fn may_have_room(&self, needed: u32) -> bool {
-        let table = &self.log.table;
+        let table = self.log.table();
         let reclaimable = table.reclaimable(self.log.journal_position().1);
         reclaimable > 0 && table.allocatable() + reclaimable >= self.reserve_segments() + needed
     }
@@ -235,7 +235,7 @@ impl<'a> Room<'a> {
         let entries = self.index_bytes(transaction);
         let index: u64 = self
             .log
-            .table
+            .table()
             .iter()
             .filter(|(_, one)| one.stream == Stream::Index || (self.log.is_combined() && one.stream == Stream::Journal))
             .map(|(_, one)| u64::from(one.live_bytes))
@@ -245,7 +245,7 @@ impl<'a> Room<'a> {
 
     /// Whether `needed` segments can be opened and the reserve stays.
     pub fn has_room(&self, needed: u32) -> bool {
-        let table = &self.log.table;
+        let table = self.log.table();
         // What a mount found held is free as soon as its session begins to write.
         let held = if self.settings.session_begun { 0 } else { table.in_state(SegmentState::Held) };
         table.allocatable() + held >= self.reserve_segments() + needed
@@ -253,14 +253,14 @@ impl<'a> Room<'a> {
 
     /// Bytes on segments that are free now or after a checkpoint, and in open ones of the cleaner.
     pub fn free_bytes(&self) -> u64 {
-        let table = &self.log.table;
+        let table = self.log.table();
         let segments = table.allocatable() + table.reclaimable(self.log.journal_position().1);
         u64::from(segments) * self.segment_bytes() + self.log.moving_room()
     }
 
     /// Bytes that the cleaner may move and leave `reserve` segments free.
     pub fn cleaning_budget(&self, reserve: u32) -> u64 {
-        match self.log.table.allocatable().checked_sub(reserve) {
+        match self.log.table().allocatable().checked_sub(reserve) {
             // What the open cold segment takes costs no free one.
             Some(free) => (u64::from(free) * self.segment_bytes() + self.log.moving_room()) / 4 * 3,
             None => 0,
@@ -280,12 +280,12 @@ impl<'a> Room<'a> {
     /// Whether segments are so few that those of the journal have to be set free as soon as
     /// planned.
     pub fn is_tight(&self) -> bool {
-        !self.log.is_combined() && self.log.table.allocatable() <= 2 * self.overhead_segments()
+        !self.log.is_combined() && self.log.table().allocatable() <= 2 * self.overhead_segments()
     }
 
     /// Whether background cleaning is useful: less than an eighth of the segments is free.
     pub fn wants_cleaning(&self) -> bool {
-        let layout = &self.log.store.layout;
-        self.log.table.allocatable() < self.overhead_segments() + layout.segments / 8
+        let layout = self.log.layout();
+        self.log.table().allocatable() < self.overhead_segments() + layout.segments / 8
     }
 }

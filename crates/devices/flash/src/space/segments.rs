@@ -6,89 +6,27 @@
 //! been written, or when the session that found it has repeated that superblock. And no segment is
 //! handed out that somebody still reads.
 
-use crate::medium::errors::damaged;
 use crate::medium::format::{BlobReference, NO_SUMMARY, NOWHERE};
 use crate::medium::layout::Layout;
-use crate::policy::{Candidate, Stream, Wear};
-use crate::space::pins::Pins;
+use crate::policy::{Candidate, Placement, Stream, Wear, WearPolicy};
+use crate::space::pins::{Pinned, Pins};
 use alloc::collections::BTreeSet;
-use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::Range;
+use choice::Choice;
 use onode_base::planted::{Bug, is_planted};
-use onode_object::Result;
 
-pub mod choice;
+mod choice;
 mod packed;
 pub mod piece;
+mod segment;
+mod stored;
+
+pub use segment::{Segment, SegmentState};
 
 /// Number of states.
 const STATES: usize = SegmentState::Failing as usize + 1;
-
-/// What a segment is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum SegmentState {
-    /// Nothing on it is needed, and was not at the last checkpoint either.
-    Free = 0,
-    /// Nothing on it is needed, but the checkpoint before the newest may still refer to it.
-    Held = 1,
-    /// Being filled, or reserved as the next journal segment.
-    Open = 3,
-    /// Written.
-    Full = 4,
-    /// Retired: an erase block of it is bad.
-    Bad = 5,
-    /// Written up to a page that could not be programmed, its `summary_page`: retired once nothing
-    /// on it is needed any more.
-    Failing = 6,
-}
-
-impl SegmentState {
-    /// The state a byte stands for.
-    pub const fn from_byte(byte: u8) -> Option<Self> {
-        Some(match byte {
-            0 => Self::Free,
-            1 => Self::Held,
-            3 => Self::Open,
-            4 => Self::Full,
-            5 => Self::Bad,
-            6 => Self::Failing,
-            _ => return None,
-        })
-    }
-
-    /// The name in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Free => "free",
-            Self::Held => "held",
-            Self::Open => "open",
-            Self::Full => "full",
-            Self::Bad => "bad",
-            Self::Failing => "failing",
-        }
-    }
-}
-
-/// One segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
-    /// Its use.
-    pub state: SegmentState,
-    /// The stream that fills or filled it.
-    pub stream: Stream,
-    /// Bytes that are referred to.
-    pub live_bytes: u32,
-    /// Times erased.
-    pub erases: u32,
-    /// Sequence number of its present life.
-    pub sequence: u32,
-    /// Page at which its summary starts, [`NO_SUMMARY`] if there is none.
-    pub summary_page: u16,
-}
 
 /// All segments, and the pieces in which the table lies on the medium.
 pub struct SegmentTable {
@@ -104,11 +42,11 @@ pub struct SegmentTable {
     /// Erases of all sound segments.
     erases: u64,
     /// What is read without the device's lock, and must stay as it is.
-    pub pins: Arc<Pins>,
+    pins: Arc<Pins>,
     /// Which free segment is opened next.
-    pub choice: choice::Choice,
+    choice: Choice,
     /// The next sequence number.
-    pub next_sequence: u32,
+    next_sequence: u32,
     /// Segments that were emptied but for pieces of this table, which the next checkpoint moves.
     emptied: BTreeSet<u32>,
     /// Segments that could not be emptied because something on them is damaged.
@@ -140,29 +78,11 @@ impl SegmentTable {
             index_bytes: 0,
             erases: 0,
             pins: Arc::default(),
-            choice: choice::Choice::default(),
+            choice: Choice::default(),
             next_sequence: 1,
             emptied: BTreeSet::new(),
             stuck: BTreeSet::new(),
         }
-    }
-
-    /// Entries of one piece: about a page of them, and so many that the references fit the
-    /// superblock page.
-    pub fn piece_entries(layout: &Layout) -> usize {
-        let payload = layout.payload_bytes as usize;
-        let fit = (payload - size_of::<crate::medium::format::Superblock>()) / size_of::<BlobReference>();
-        (layout.segments as usize).div_ceil(fit.min(64)).max(payload / piece::ENTRY_BYTES_USUAL)
-    }
-
-    /// Number of pieces of a table for `layout`.
-    pub fn piece_count(layout: &Layout) -> usize {
-        (layout.segments as usize).div_ceil(Self::piece_entries(layout))
-    }
-
-    /// Bytes of the largest piece.
-    pub const fn piece_bytes(&self) -> usize {
-        piece::bytes_max(self.piece_entries)
     }
 
     /// Memory it holds.
@@ -200,6 +120,21 @@ impl SegmentTable {
             entry.summary_page = NO_SUMMARY;
         });
         sequence
+    }
+
+    /// The next sequence number.
+    pub const fn next_sequence(&self) -> u32 {
+        self.next_sequence
+    }
+
+    /// Goes on with the sequence number that a checkpoint says is next.
+    pub const fn set_next_sequence(&mut self, next: u32) {
+        self.next_sequence = next;
+    }
+
+    /// Numbers below `next` are in use.
+    pub fn skip_to(&mut self, next: u32) {
+        self.next_sequence = self.next_sequence.max(next);
     }
 
     /// Leaves out the sequence numbers that a session before may have used without leaving word of
@@ -267,6 +202,26 @@ impl SegmentTable {
     /// Erases of the sound segments together.
     pub const fn wear(&self) -> Wear {
         Wear { erases: self.erases, segments: self.entries.len() as u32 - self.in_state(SegmentState::Bad) }
+    }
+
+    /// Chooses free segments by `wear` on a volume whose content goes where `placement` says.
+    pub const fn choose_by(&mut self, wear: WearPolicy, placement: Placement) {
+        self.choice = Choice::new(wear, placement);
+    }
+
+    /// How wear is spread.
+    pub const fn wear_policy(&self) -> WearPolicy {
+        self.choice.policy()
+    }
+
+    /// Keeps `segments` as they are until what this returns is dropped.
+    pub fn pin(&self, segments: Vec<u32>) -> Pinned {
+        self.pins.pin(segments)
+    }
+
+    /// Whether somebody reads `segment` without the device's lock.
+    pub fn is_pinned(&self, segment: u32) -> bool {
+        self.pins.has(segment)
     }
 
     /// Marks what the coming checkpoint no longer needs as held. `journal_sequence` is the sequence
@@ -342,103 +297,5 @@ impl SegmentTable {
                 stream: one.stream,
             })
         })
-    }
-
-    /// References to the pieces on the medium.
-    pub fn pieces(&self) -> &[BlobReference] {
-        &self.pieces
-    }
-
-    /// Whether a piece differs from what is on the medium.
-    pub fn is_dirty(&self, piece: usize) -> bool {
-        self.dirty[piece]
-    }
-
-    /// Marks the piece that describes `segment` as changed.
-    pub fn touch(&mut self, segment: u32) {
-        self.dirty[segment as usize / self.piece_entries] = true;
-    }
-
-    /// Marks a piece as changed.
-    pub fn touch_piece(&mut self, piece: usize) {
-        self.dirty[piece] = true;
-    }
-
-    /// Bytes of a piece as it is now.
-    pub fn encode_piece(&self, piece: usize) -> Vec<u8> {
-        piece::encode(&self.entries[self.range(piece)], self.next_sequence)
-    }
-
-    /// The same for the memory beside the flash, where every byte counts.
-    pub fn pack_piece(&self, piece: usize, layout: &Layout) -> Vec<u8> {
-        packed::encode(&self.entries[self.range(piece)], layout)
-    }
-
-    fn range(&self, piece: usize) -> Range<usize> {
-        let start = piece * self.piece_entries;
-        start..(start + self.piece_entries).min(self.entries.len())
-    }
-
-    /// A piece was written.
-    pub fn set_piece(&mut self, piece: usize, reference: BlobReference) {
-        self.pieces[piece] = reference;
-        self.dirty[piece] = false;
-    }
-
-    /// All pieces are loaded: memory and medium agree.
-    pub fn finish_loading(&mut self) {
-        self.dirty.fill(false);
-    }
-
-    /// Takes a piece read from the medium.
-    ///
-    /// # Errors
-    /// `Corrupt` if it does not describe this medium's segments.
-    pub fn load_piece(&mut self, piece: usize, reference: BlobReference, bytes: &[u8], layout: &Layout) -> Result<()> {
-        let entries = piece::decode(bytes, self.range(piece).len(), layout)
-            .map_err(|what| damaged(format!("segment table piece {piece}: {what}")))?;
-        self.load(piece, reference, entries)
-    }
-
-    /// Takes a piece from the memory beside the flash.
-    ///
-    /// # Errors
-    /// As [`load_piece`](Self::load_piece).
-    pub fn load_packed(&mut self, piece: usize, reference: BlobReference, bytes: &[u8], layout: &Layout) -> Result<()> {
-        let entries = packed::decode(bytes, self.range(piece).len(), layout)
-            .ok_or_else(|| damaged(format!("the memory has no sense in piece {piece} of the segment table")))?;
-        self.load(piece, reference, entries)
-    }
-
-    fn load(&mut self, piece: usize, reference: BlobReference, entries: Vec<Segment>) -> Result<()> {
-        let range = self.range(piece);
-        if range.is_empty() {
-            return Err(damaged(format!("there is no piece {piece} of the segment table")));
-        }
-        for (number, loaded) in range.zip(entries) {
-            self.live_bytes += u64::from(loaded.live_bytes);
-            self.update(number as u32, |entry| *entry = loaded);
-        }
-        self.set_piece(piece, reference);
-        Ok(())
-    }
-}
-
-impl Segment {
-    /// Whether a replay that starts in the journal segment `journal_sequence` reads this segment.
-    pub const fn in_replay(&self, journal_sequence: u32) -> bool {
-        matches!(self.stream, Stream::Journal) && self.sequence >= journal_sequence
-    }
-
-    const fn erases_of_sound(&self) -> u64 {
-        if matches!(self.state, SegmentState::Bad) { 0 } else { self.erases as u64 }
-    }
-
-    const fn index_bytes(&self) -> u64 {
-        if matches!(self.stream, Stream::Index) { self.live_bytes as u64 } else { 0 }
-    }
-
-    const fn is_dead(&self, journal_sequence: u32) -> bool {
-        matches!(self.state, SegmentState::Full) && self.live_bytes == 0 && !self.in_replay(journal_sequence)
     }
 }

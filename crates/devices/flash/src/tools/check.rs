@@ -206,18 +206,18 @@ pub fn check(nand: &mut dyn Nand, options: &CheckOptions, progress: &mut dyn FnM
     let Some(layout) = superblocks::judge(newest, nand, &mut context) else { return context.finish(0) };
     let mut medium = Medium::new(nand, layout, newest);
     check_checkpoint(&mut medium, newest, options, &mut context);
-    for at in &medium.restored {
+    for at in medium.restored() {
         let place = Place::Segment { segment: at.segment };
         let finding = Finding::new(Severity::Warning, FindingKind::PageRestored, place);
         context.add(finding.found(format!("page {} is damaged and was read from its copy", at.page)));
     }
-    context.finish(medium.pages_read)
+    context.finish(medium.pages_read())
 }
 
 fn check_checkpoint(medium: &mut Medium<'_>, newest: &Located, options: &CheckOptions, context: &mut Context<'_>) {
     let superblock: &Superblock = &newest.superblock;
     let Some(mut table) = table::load(medium, newest, context) else { return };
-    context.total = table.pages_in_use(&medium.layout, options.data);
+    context.total = table.pages_in_use(medium.layout(), options.data);
     table.judge(medium, superblock, context);
     let mut journal = journal::read(medium, superblock, context);
     journal.deferred = journal::read_deferred(medium, newest, &table, context);
@@ -226,7 +226,8 @@ fn check_checkpoint(medium: &mut Medium<'_>, newest: &Located, options: &CheckOp
     index.add_deferred(newest.references.deferred, &journal.deferred);
     account::checkpoint(medium, superblock, &table, &index, context);
     summary::check(medium, &table, &index, context);
-    let last = model::apply(medium, superblock, &mut table, &journal, index, context);
+    let checkpoint = model::Checkpoint { superblock, table: &mut table, index };
+    let last = model::apply(medium, checkpoint, &journal, context);
     account::replayed(medium, &table, &last, options.data, context);
 }
 

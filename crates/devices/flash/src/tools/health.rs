@@ -17,9 +17,9 @@ pub fn health(core: &Core) -> Health {
         let remedy = "`onode attach` the mount, which fills it anew; give it a larger one if it was full";
         conditions.push(Condition::new("memory-given-up", Severity::Degraded, text).remedy(remedy));
     }
-    let table = &core.log().table;
+    let table = core.log().table();
     let (bad, failing) = (table.in_state(SegmentState::Bad), table.in_state(SegmentState::Failing));
-    let segments = core.log().store.layout.segments;
+    let segments = core.log().layout().segments;
     if failing > 0 || bad > segments / BAD_SHARE {
         let text = format!("{} of {segments} segments are retired or about to be", bad + failing);
         let remedy = "copy the data to another medium before it wears out";
@@ -27,7 +27,7 @@ pub fn health(core: &Core) -> Health {
     }
     let known = End::ALL.into_iter().any(|end| core.checkpoints().ring().is_at(end));
     if known
-        && core.log().store.layout.superblocks.at_both_ends()
+        && core.log().layout().superblocks.at_both_ends()
         && let Some(end) = End::ALL.into_iter().find(|end| !core.checkpoints().ring().is_at(*end))
     {
         let place = if end == End::Start { "start" } else { "end" };
@@ -35,22 +35,22 @@ pub fn health(core: &Core) -> Health {
         let remedy = "a mount that may write writes it at the next change; if that does not help its blocks are bad";
         conditions.push(Condition::new("superblock-missing", Severity::Degraded, text).remedy(remedy));
     }
-    let restored = core.log().store.restored().count();
+    let restored = core.log().store().restored().count();
     if restored > 0 {
         let text = format!("{restored} pages of the index are damaged and were read from their copies");
         let remedy = "the next change writes what lies there anew; so does `onode repair`";
         conditions.push(Condition::new("page-restored", Severity::Degraded, text).remedy(remedy));
     }
-    let damaged = core.log().store.pages().damaged_reads();
-    if damaged > 0 || core.log().table.stuck() > 0 {
+    let damaged = core.log().store().pages().damaged_reads();
+    if damaged > 0 || core.log().table().stuck() > 0 {
         let text = format!(
             "pages that were read are damaged: {damaged} reads failed, {} segments cannot be cleaned",
-            core.log().table.stuck()
+            core.log().table().stuck()
         );
         let remedy = "`onode check` names the files; restore them from a backup, or `onode repair --drop-damaged`";
         conditions.push(Condition::new("blocks-damaged", Severity::Failed, text).remedy(remedy));
     }
-    if let Some(why) = core.log().store.read_only().filter(|_| !core.options().read_only) {
+    if let Some(why) = core.log().store().read_only().filter(|_| !core.options().read_only) {
         let remedy = "unmount it, then `onode check` and `onode repair`";
         let condition = Condition::new("read-only", Severity::Failed, format!("no changes are accepted: {why}"));
         conditions.push(condition.remedy(remedy));

@@ -15,7 +15,7 @@ impl Inspect for FlashDevice {
     fn counters(&self) -> Vec<(String, u64)> {
         let core = self.core.lock();
         let mut all = Vec::new();
-        if let Some(counters) = core.log().store.counters() {
+        if let Some(counters) = core.log().store().counters() {
             let total = counters.total();
             all.push(("nand.reads".into(), total.reads));
             all.push(("nand.programs".into(), total.programs));
@@ -40,9 +40,9 @@ impl Inspect for FlashDevice {
             ("stall_us.p50", core.cleaner().stalls().percentile(500)),
             ("stall_us.p99", core.cleaner().stalls().percentile(990)),
             ("stall_us.max", core.cleaner().stalls().percentile(1000)),
-            ("segments_failing", u64::from(core.log().table.in_state(SegmentState::Failing))),
-            ("segments_bad", u64::from(core.log().table.in_state(SegmentState::Bad))),
-            ("live_bytes", core.log().table.live_bytes()),
+            ("segments_failing", u64::from(core.log().table().in_state(SegmentState::Failing))),
+            ("segments_bad", u64::from(core.log().table().in_state(SegmentState::Bad))),
+            ("live_bytes", core.log().table().live_bytes()),
             ("records_replayed", core.recovery().replayed().1),
             ("pages_replayed", core.recovery().replayed().0),
         ] {
@@ -64,7 +64,7 @@ impl Inspect for FlashDevice {
     fn inspection(&self) -> Inspection {
         let core = self.core.lock();
         let (_, bytes_written) = core.written();
-        let counters = core.log().store.counters();
+        let counters = core.log().store().counters();
         Inspection {
             segments: segments(&core),
             wears: true,
@@ -81,7 +81,7 @@ impl Inspect for FlashDevice {
             ]
             .map(|(what, name)| (what.into(), name.into()))
             .into(),
-            costliest: core.log().costliest().objects(u64::from(core.log().store.layout.payload_bytes)),
+            costliest: core.log().costliest().objects(u64::from(core.log().layout().payload_bytes)),
         }
     }
 }
@@ -103,11 +103,11 @@ fn memory(core: &Core) -> Vec<(&'static str, u64)> {
 /// RAM by part.
 fn ram(core: &Core) -> [(&'static str, u64); 10] {
     [
-        ("node_cache", core.index().entries().clean_bytes() as u64),
+        ("node_cache", core.index().entries().nodes().clean_bytes() as u64),
         ("dirty_node", core.index().dirty_bytes() as u64),
-        ("page_cache", core.log().store.pages().kept_bytes() as u64),
+        ("page_cache", core.log().store().pages().kept_bytes() as u64),
         ("memory_index", core.index().entries().memory().map_or(0, Bpram::memory_bytes) as u64),
-        ("segment_table", core.log().table.memory_bytes() as u64),
+        ("segment_table", core.log().table().memory_bytes() as u64),
         ("open_segment", core.log().memory_bytes() as u64),
         ("costliest", core.log().costliest().memory_bytes() as u64),
         ("access_time", access_bytes(core.index(), core.log()) as u64),
@@ -117,7 +117,7 @@ fn ram(core: &Core) -> [(&'static str, u64); 10] {
 }
 
 fn tags(core: &Core, counters: &onode_media::Counters) -> Vec<TagCounts> {
-    let page_bytes = u64::from(core.log().store.layout.geometry.page_bytes);
+    let page_bytes = u64::from(core.log().layout().geometry.page_bytes);
     IoTag::ALL
         .into_iter()
         .map(|tag| {
@@ -135,8 +135,8 @@ fn tags(core: &Core, counters: &onode_media::Counters) -> Vec<TagCounts> {
 }
 
 fn segments(core: &Core) -> Vec<SegmentInfo> {
-    let capacity_bytes = core.log().store.layout.segment_bytes();
-    let next_sequence = core.log().table.next_sequence;
+    let capacity_bytes = core.log().layout().segment_bytes();
+    let next_sequence = core.log().table().next_sequence();
     let of = |(segment, one): (u32, &Segment)| {
         let holds_nothing = one.live_bytes == 0;
         // An open segment belongs to its stream before anything on it is referred to.
@@ -151,7 +151,7 @@ fn segments(core: &Core) -> Vec<SegmentInfo> {
             age: if has_stream { next_sequence.saturating_sub(one.sequence) } else { 0 },
         }
     };
-    core.log().table.iter().map(of).collect()
+    core.log().table().iter().map(of).collect()
 }
 
 const fn state(state: SegmentState) -> powers::SegmentState {

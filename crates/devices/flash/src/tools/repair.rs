@@ -218,7 +218,7 @@ pub fn repair(nand: impl Nand + 'static, options: &RepairOptions) -> Result<Repa
     if options.drop_damaged {
         core.with_index(|index, log| content::drop_content(index, log, &mut actions))?;
     }
-    let restored = core.log().store.restored();
+    let restored = core.log().store().restored();
     actions.extend(restored.map(|at| Action::PageRestored { segment: at.segment, page: at.page }));
     // A cut may come at any time from here on: the old superblock counts until the new one is
     // written.

@@ -26,7 +26,7 @@ impl Checkpoints {
             return Ok(());
         }
         while let Some((segment, first, items)) = log.stranded() {
-            let base = u64::from(segment) * log.store.layout.segment_bytes();
+            let base = u64::from(segment) * log.layout().segment_bytes();
             for item in &items {
                 let item = behind(item, first);
                 self.mover(index, log).move_item(&item, base + u64::from(item.start))?;
@@ -39,9 +39,9 @@ impl Checkpoints {
     /// Moves what lies on pages that were read from their copies: the copies go with their erase
     /// block.
     pub fn move_restored(&self, index: &mut Index, log: &mut Log) -> Result<()> {
-        let restored: Vec<SegmentPage> = log.store.restored().collect();
+        let restored: Vec<SegmentPage> = log.store().restored().collect();
         for at in restored {
-            let layout = log.store.layout;
+            let layout = *log.layout();
             let of_page = at.page * layout.payload_bytes..(at.page + 1) * layout.payload_bytes;
             for item in items_on(index, log, at.segment, IoTag::Index)? {
                 if item.start < of_page.end && of_page.start < item.start + item.length {
@@ -59,16 +59,16 @@ impl Checkpoints {
         loop {
             // Access times that no onode has yet may lie on one.
             let has_times = !index.access_times().is_empty();
-            let table = &log.table;
+            let table = log.table();
             // What somebody reads is left to a later checkpoint, too.
             let dead = table.failing(journal_sequence, false).find(|segment| {
-                (!has_times || table.get(*segment).stream != Stream::Atime) && !table.pins.has(*segment)
+                (!has_times || table.get(*segment).stream != Stream::Atime) && !table.is_pinned(*segment)
             });
             let Some(segment) = dead else { return Ok(()) };
-            let layout = log.store.layout;
-            let page = u32::from(log.table.get(segment).summary_page).min(layout.segment_pages - 1);
+            let layout = *log.layout();
+            let page = u32::from(log.table().get(segment).summary_page).min(layout.segment_pages - 1);
             let block = layout.geometry.block_of(layout.address(SegmentPage { segment, page }));
-            log.store.write("mark bad block", |nand| nand.mark_bad(block))?;
+            log.mark_bad(block)?;
             log.retire(segment);
         }
     }

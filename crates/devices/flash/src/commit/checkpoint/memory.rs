@@ -65,9 +65,9 @@ impl Checkpoints {
         generation: u32,
     ) -> Result<bool> {
         let Some(mut bpram) = index.entries_mut().take_memory() else { return Ok(true) };
-        let layout = log.store.layout;
+        let layout = *log.layout();
         let moment = Moment { uuid: self.uuid, superblock: self.encode_superblock(log, generation), closed, layout };
-        let folded = if is_full { bpram.fold(&moment, &log.table) } else { bpram.repeat(&moment) };
+        let folded = if is_full { bpram.fold(&moment, log.table()) } else { bpram.repeat(&moment) };
         match folded {
             Ok(()) => {
                 index.entries_mut().put_memory(bpram);
@@ -89,7 +89,7 @@ impl Checkpoints {
 
     /// The same for the superblock that there is.
     fn fold_now(&mut self, index: &mut Index, log: &mut Log, is_full: bool) -> Result<()> {
-        let generation = self.ring.generation;
+        let generation = self.ring.generation();
         if self.fold(index, log, is_full, false, generation)? {
             Ok(())
         } else {
@@ -99,7 +99,7 @@ impl Checkpoints {
 
     /// Something will follow the anchor that says that nothing does.
     pub fn reopen_memory(&mut self, index: &mut Index, log: &mut Log) -> Result<()> {
-        if index.entries().memory().is_some_and(|bpram| bpram.is_closed) {
+        if index.entries().memory().is_some_and(|bpram| bpram.is_closed()) {
             self.fold_now(index, log, false)?;
             // Both anchors have to say so: that of before fits the same superblock, and should the
             // newer one be damaged it would have a mount believe that nothing followed.
@@ -111,9 +111,9 @@ impl Checkpoints {
     /// Says that nothing follows the anchor of a volume that was found closed, or was made so
     /// without its memory.
     pub fn close_memory(&mut self, index: &mut Index, log: &mut Log) -> Result<()> {
-        let is_open = index.entries().memory().is_some_and(|bpram| !bpram.is_closed);
+        let is_open = index.entries().memory().is_some_and(|bpram| !bpram.is_closed());
         if is_open && self.state.clean {
-            self.fold(index, log, false, true, self.ring.generation)?;
+            self.fold(index, log, false, true, self.ring.generation())?;
         }
         Ok(())
     }
@@ -128,7 +128,7 @@ impl Checkpoints {
     pub fn memory_allows(&self, index: &Index, log: &Log) -> u64 {
         let Some(bpram) = index.entries().memory().filter(|_| !self.memory.spills) else { return u64::MAX };
         let (room, used) = bpram.entry_room();
-        let content = log.table.live_bytes().max(1);
+        let content = log.table().live_bytes().max(1);
         // Of few entries nothing can be told yet.
         let few = used < room / 8;
         let each = if few { CONTENT_EACH.max(content / used.max(1)) } else { content / used.max(1) };
@@ -158,7 +158,7 @@ impl Checkpoints {
         if !self.buffers_writes(index) || log.is_chain_broken() {
             return Ok(false);
         }
-        if !self.ring.buffered {
+        if !self.ring.is_buffered() {
             // The flash has to know first that it may not have everything.
             self.write_superblock(index, log, false)?;
         }
@@ -170,8 +170,8 @@ impl Checkpoints {
         if log.is_chain_broken() {
             return Ok(false);
         }
-        if log.store.unflushed {
-            log.store.flush()?;
+        if log.store().has_unflushed() {
+            log.flush()?;
         }
         let (Some(bpram), Some((place, content, frames))) = (index.entries_mut().memory_mut(), log.waiting_journal())
         else {
@@ -205,7 +205,7 @@ impl Checkpoints {
     fn save_held(&self, log: &mut Log) -> Result<()> {
         if self.memory.buffers && !log.is_chain_broken() {
             log.program_page(Stream::Journal)?;
-            log.store.flush()?;
+            log.flush()?;
         }
         Ok(())
     }

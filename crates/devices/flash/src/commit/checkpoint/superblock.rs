@@ -26,7 +26,7 @@ impl Checkpoints {
         if first && self.state.clean {
             self.ring.end_blocks();
         }
-        let mut generation = self.ring.generation;
+        let mut generation = self.ring.generation();
         let mut changes_wait = first;
         let mut written: Option<Vec<u8>> = None;
         // Where one block is left at the start, it can be erased when the end has the new one.
@@ -34,28 +34,28 @@ impl Checkpoints {
             if written.is_some() && self.ring.is_at(end) {
                 continue;
             }
-            let mut attempt = Attempt::new(&log.store);
-            while let Some(place) = self.ring.next_place(&mut log.store, end, written.is_some(), &mut attempt)? {
+            let mut attempt = Attempt::new(log.store());
+            while let Some(place) = self.ring.next_place(log.medium(), end, written.is_some(), &mut attempt)? {
                 if written.is_none() {
                     // A page whose program failed may yet be readable: the next attempt has a
                     // number of its own.
                     generation += 1;
                     if first {
-                        self.ring.checkpoint_generation = generation;
+                        self.ring.begin_checkpoint(generation);
                     }
                     let is_full = core::mem::take(&mut changes_wait);
                     if !self.fold(index, log, is_full, self.closes(first), generation)? {
                         // No anchor may fit, whatever became of the last one.
                         generation += 2;
                         if first {
-                            self.ring.checkpoint_generation = generation;
+                            self.ring.begin_checkpoint(generation);
                         }
                     }
-                    self.ring.buffered = self.buffers_writes(index) && !self.closes(first);
+                    self.ring.set_buffered(self.buffers_writes(index) && !self.closes(first));
                 }
                 let is_copy = written.is_some();
                 let bytes = written.take().unwrap_or_else(|| self.encode_superblock(log, generation));
-                if self.ring.program(&mut log.store, &place, generation, &bytes)? {
+                if self.ring.program(log.medium(), &place, generation, &bytes)? {
                     written = Some(bytes);
                     break;
                 }
@@ -65,11 +65,11 @@ impl Checkpoints {
             failed.extend(attempt.failed());
         }
         if written.is_none() {
-            log.store.latch("no sound superblock block is left");
+            log.latch("no sound superblock block is left");
             return Err(Error::new(ErrorKind::Media, "no sound superblock block is left"));
         }
-        log.store.flush()?;
-        self.ring.retire(&mut log.store, &failed)
+        log.flush()?;
+        self.ring.retire(log.medium(), &failed)
     }
 
     /// Whether nothing follows the superblock that is about to be written, `first` of its
@@ -80,13 +80,13 @@ impl Checkpoints {
 
     /// The superblock with the number `generation`.
     pub fn encode_superblock(&self, log: &Log, generation: u32) -> Vec<u8> {
-        let layout = &log.store.layout;
+        let layout = log.layout();
         let shape = &layout.geometry;
         let checkpoint = &self.state;
         let (root, root_level) = checkpoint.root;
         let (placement, victim) = self.policies.bytes();
         let deferred = if checkpoint.references.deferred.is_some() { FEATURE_DEFERRED } else { 0 };
-        let buffered = if self.ring.buffered { FEATURE_BUFFERED } else { 0 };
+        let buffered = if self.ring.is_buffered() { FEATURE_BUFFERED } else { 0 };
         let saved = if checkpoint.references.saved.is_empty() { 0 } else { FEATURE_SAVED_PAGES };
         let superblock = Superblock {
             magic: SUPERBLOCK_MAGIC,
@@ -102,7 +102,7 @@ impl Checkpoints {
             chips: (shape.chips as u16).into(),
             blocks_per_segment: (layout.blocks_per_segment as u16).into(),
             generation: generation.into(),
-            checkpoint_generation: self.ring.checkpoint_generation.into(),
+            checkpoint_generation: self.ring.checkpoint_generation().into(),
             root,
             root_level,
             placement,
@@ -129,22 +129,22 @@ impl Checkpoints {
     /// It also makes the checkpoint safe from a cut that hit the first superblock unnoticed.
     pub fn write_last_superblock(&mut self, index: &mut Index, log: &mut Log) -> Result<()> {
         let wanted = self.pages_to_save(log);
-        let first_copy = self.ring.first_copy(&log.store);
-        let sequence = |at: &SegmentPage| log.table.get(at.segment).sequence.into();
+        let first_copy = self.ring.first_copy(log.store());
+        let sequence = |at: &SegmentPage| log.table().get(at.segment).sequence.into();
         let saved = wanted.iter().zip(first_copy.into_iter().flatten()).map(|(at, copy)| SavedPage {
-            page: log.store.layout.address(*at).0.into(),
+            page: log.layout().address(*at).0.into(),
             copy: copy.into(),
             sequence: sequence(at),
         });
         self.state.references.saved = saved.take(self.saved_pages_max(log)).collect();
         self.write_superblock(index, log, false)?;
-        self.ring.save_pages(&mut log.store, &wanted, &self.state.references.saved)
+        self.ring.save_pages(log.medium(), &wanted, &self.state.references.saved)
     }
 
     /// The pages on which the root of the tree and the pieces of the segment table lie, each once.
     fn pages_to_save(&self, log: &Log) -> Vec<SegmentPage> {
         let checkpoint = &self.state;
-        let layout = &log.store.layout;
+        let layout = log.layout();
         let mut pages: Vec<SegmentPage> = Vec::new();
         for reference in core::iter::once(&checkpoint.root.0).chain(&checkpoint.references.pieces) {
             if reference.location.get() == NOWHERE {
@@ -167,7 +167,7 @@ impl Checkpoints {
         let taken = size_of::<Superblock>()
             + References { saved: Vec::new(), ..self.state.references.clone() }.encode().len()
             + References::SAVED_HEADER_BYTES;
-        let room = (log.store.layout.payload_bytes as usize).saturating_sub(taken);
+        let room = (log.layout().payload_bytes as usize).saturating_sub(taken);
         (room / size_of::<SavedPage>()).min(PAGES_MAX)
     }
 }

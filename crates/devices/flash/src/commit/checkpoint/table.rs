@@ -15,13 +15,14 @@ use onode_object::Result;
 pub fn write_table(log: &mut Log) -> Result<()> {
     let mut wanted = Vec::new();
     let segment = loop {
-        let dirty: Vec<usize> = (0..log.table.pieces().len()).filter(|&piece| log.table.is_dirty(piece)).collect();
-        let segment = log.reserve_index(dirty.len() * log.table.piece_bytes())?;
-        log.table.touch(segment);
+        let dirty: Vec<usize> = (0..log.table().pieces().len()).filter(|&piece| log.table().is_dirty(piece)).collect();
+        let segment = log.reserve_index(dirty.len() * log.table().piece_bytes())?;
+        log.table_mut().touch(segment);
         for &piece in &dirty {
-            let old = log.table.pieces()[piece].location.get();
+            let old = log.table().pieces()[piece].location.get();
             if old != NOWHERE {
-                log.table.touch(log.store.layout.segment_of(old));
+                let segment = log.layout().segment_of(old);
+                log.table_mut().touch(segment);
             }
         }
         if dirty == wanted {
@@ -31,21 +32,21 @@ pub fn write_table(log: &mut Log) -> Result<()> {
     };
     let mut lengths = Vec::with_capacity(wanted.len());
     for &piece in &wanted {
-        let old = log.table.pieces()[piece];
+        let old = log.table().pieces()[piece];
         if old.location.get() != NOWHERE {
             log.release(old.location.get(), u64::from(old.length.get()));
         }
-        let length = log.table.encode_piece(piece).len();
-        log.table.retain(segment, length as u64);
+        let length = log.table().encode_piece(piece).len();
+        log.table_mut().retain(segment, length as u64);
         lengths.push(length);
     }
     for (index, &piece) in wanted.iter().enumerate() {
-        let mut bytes = log.table.encode_piece(piece);
+        let mut bytes = log.table().encode_piece(piece);
         bytes.resize(lengths[index], 0);
         let owner = Owner::TablePiece { piece: piece as u32 };
         let location = log.append_index(&bytes, owner)?;
-        if log.store.layout.segment_of(location) != segment {
-            if log.table.get(segment).state != SegmentState::Failing {
+        if log.layout().segment_of(location) != segment {
+            if log.table().get(segment).state != SegmentState::Failing {
                 return Err(damaged("the segment table did not go where room was made for it"));
             }
             // A program failed: the pieces that are left, this one too, stay where they were.
@@ -59,7 +60,7 @@ pub fn write_table(log: &mut Log) -> Result<()> {
             length: (bytes.len() as u32).into(),
             checksum: onode_base::checksum::crc32c(&bytes).into(),
         };
-        log.table.set_piece(piece, reference);
+        log.table_mut().set_piece(piece, reference);
     }
     Ok(())
 }
@@ -67,10 +68,10 @@ pub fn write_table(log: &mut Log) -> Result<()> {
 /// Takes back what was noted down for the move of a piece to `segment`, where it was to take
 /// `length` bytes.
 fn return_piece(log: &mut Log, piece: usize, segment: u32, length: usize) {
-    let old = log.table.pieces()[piece];
-    log.table.release(segment, length as u64);
+    let old = log.table().pieces()[piece];
+    log.table_mut().release(segment, length as u64);
     if old.location.get() != NOWHERE {
         let length = u64::from(old.length.get());
-        log.table.retain(log.store.layout.segment_of(old.location.get()), length);
+        log.retain(old.location.get(), length);
     }
 }

@@ -37,10 +37,10 @@ pub fn mount_beside(
         if lacks_buffer { Err(opened.bpram.refused("it has no room set apart for a write buffer")) } else { Ok(opened) }
     });
     let (mut core, path) = match opened {
-        Ok(opened) if opened.bpram.is_closed => (of_closed(nand, opened, options)?, MountPath::Memory),
+        Ok(opened) if opened.bpram.is_closed() => (of_closed(nand, opened, options)?, MountPath::Memory),
         Ok(opened) => (of_earlier(nand, opened, options)?, MountPath::Behind),
         Err(Refused { memory, why }) => {
-            let mut core = rebuilt(nand, memory, (options, beside), progress)?;
+            let mut core = rebuilt(nand, memory, options, beside, progress)?;
             if core.index.entries().memory().is_some() {
                 let text = format!("the memory beside the flash was filled anew from the flash: {why}");
                 core.events.push(Condition::new("memory-rebuilt", Severity::Notice, text));
@@ -55,11 +55,11 @@ pub fn mount_beside(
 fn of_memory(nand: Box<dyn Nand>, opened: Opened, options: &MountOptions) -> Result<Core> {
     let Opened { bpram, found, table, held } = opened;
     let mut core = Core::of_superblock(nand, &found, options)?;
-    let layout = core.log.store.layout;
+    let layout = *core.log.layout();
     for (piece, (reference, bytes)) in found.references.pieces.iter().zip(&table).enumerate() {
-        core.log.table.load_packed(piece, *reference, bytes, &layout)?;
+        core.log.table_mut().load_packed(piece, *reference, bytes, &layout)?;
     }
-    core.log.table.finish_loading();
+    core.log.table_mut().finish_loading();
     core.index.entries_mut().put_memory(bpram);
     core.recovery = Recovery::new(held);
     Ok(core)
@@ -72,7 +72,7 @@ fn of_closed(nand: Box<dyn Nand>, opened: Opened, options: &MountOptions) -> Res
     finish_segments(&mut core.log);
     core.unconfirmed = true;
     if options.read_only {
-        core.log.store.latch("the volume is mounted read-only");
+        core.log.latch("the volume is mounted read-only");
     }
     Ok(core)
 }
@@ -89,7 +89,8 @@ fn of_earlier(nand: Box<dyn Nand>, opened: Opened, options: &MountOptions) -> Re
 fn rebuilt(
     mut nand: Box<dyn Nand>,
     memory: Box<dyn Pmem>,
-    (options, beside): (&MountOptions, &MemoryOptions),
+    options: &MountOptions,
+    beside: &MemoryOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Core> {
     let Some(found) = ring::find(&mut *nand, None)? else {
@@ -119,7 +120,7 @@ fn rebuilt(
     core.prepare_writing()?;
     core.checkpoints.write_superblock(&mut core.index, &mut core.log, false)?;
     let mut core = core.recovered(options)?;
-    if core.log.store.read_only().is_some() {
+    if core.log.store().read_only().is_some() {
         return Ok(core);
     }
     let blank = core.blank_memory(memory, beside)?;

@@ -234,7 +234,7 @@ fn what_a_flush_did_not_cover_is_not_noted_as_flushed() {
         first.join().unwrap().unwrap();
         assert_eq!(nand.gate.0.lock().unwrap().noted.last(), Some(&covered));
         // Journal pages were programmed since the flush began.
-        assert!(!device.core.lock().volume().log.store.take_flushed());
+        assert!(!device.core.lock().volume().log.medium().take_flushed());
     });
 }
 
@@ -259,7 +259,7 @@ fn damage_of_what_a_flush_covered_while_pages_were_programmed_is_told() {
     let device = nand.device();
     let object = made(&device);
     let next_page = || device.core.lock().volume().log.journal_position().0;
-    let address = |at| device.core.lock().volume().log.store.layout.address(at);
+    let address = |at| device.core.lock().volume().log.layout().address(at);
     let fill = |byte: u8| {
         let before = next_page();
         while next_page() == before {

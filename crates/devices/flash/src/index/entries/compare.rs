@@ -1,6 +1,6 @@
 //! Whether the memory beside the flash and the tree say the same.
 
-use super::Entries;
+use super::memory::MemoryEntries;
 use crate::index::bpram::{entries::Entries as Bucket, keeps};
 use crate::index::tree::Key;
 use crate::log::Log;
@@ -11,9 +11,9 @@ use onode_codec::exact::Entry;
 use onode_media::IoTag;
 use onode_object::Result;
 
-impl Entries {
+impl MemoryEntries<'_> {
     /// All entries that the memory answers for, taken apart.
-    pub fn memory_entries(&mut self, log: &mut Log) -> Result<Vec<Entry>> {
+    pub fn kept(&mut self, log: &mut Log) -> Result<Vec<Entry>> {
         let mut found = Bucket::default();
         self.scan_kept(log, &Key::MIN, &mut |key, value| {
             found.insert(*key, value);
@@ -23,13 +23,10 @@ impl Entries {
     }
 
     /// Entries that memory and tree do not agree on, as words; none if all is well.
-    pub fn compare_memory(&mut self, log: &mut Log) -> Result<Vec<String>> {
+    pub fn compare(&mut self, log: &mut Log) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
-        if self.memory().is_none() {
-            return Ok(wrong);
-        }
         let (mut on_flash, mut remembered) = (Vec::new(), Vec::new());
-        self.scan_tree(log, &Key::MIN, IoTag::Check, &mut |key, value| {
+        self.flash().scan_as(log, &Key::MIN, IoTag::Check, &mut |key, value| {
             if keeps(key.kind) {
                 on_flash.push((*key, value.to_vec()));
             }

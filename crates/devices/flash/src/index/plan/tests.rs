@@ -46,8 +46,8 @@ fn plan(core: &mut Core, buffer: &mut [u8]) -> ReadPlan {
 /// Writes until every segment that may be was used again, several times.
 fn reuse_everything(core: &mut Core) {
     write(core, OBJECT, 0, vec![b'b'; 3 * BYTES]);
-    let end = core.log().table.next_sequence + 6 * core.log().store.layout.segments;
-    while core.log().table.next_sequence < end {
+    let end = core.log().table().next_sequence() + 6 * core.log().layout().segments;
+    while core.log().table().next_sequence() < end {
         write(core, OTHER, 0, vec![b'c'; 40_000]);
         let (cleaner, mut volume) = core.parts();
         cleaner.clean_one(&mut volume, true, u64::MAX).unwrap();
@@ -61,18 +61,18 @@ fn what_is_pinned_is_read_as_it_was_whatever_happens_meanwhile() {
         let mut core = volume(shape);
         let mut buffer = vec![0; 3 * BYTES];
         let plan = plan(&mut core, &mut buffer);
-        let pinned = core.log().table.pins.pin(plan.segments());
+        let pinned = core.log().table().pin(plan.segments());
         reuse_everything(&mut core);
-        let mut reader = core.volume().log.store.reader(IoTag::Data);
+        let mut reader = core.volume().log.reader(IoTag::Data);
         assert_eq!(plan.carry_out(&mut reader, &mut buffer).unwrap(), 3 * BYTES);
         assert!(buffer.iter().all(|byte| *byte == b'a'));
-        assert_eq!(core.log().store.pages().damaged_reads(), 0);
+        assert_eq!(core.log().store().pages().damaged_reads(), 0);
         // Once it is over they are used like any other.
         let segments = plan.segments();
         drop(pinned);
-        let before: Vec<u32> = segments.iter().map(|segment| core.log().table.get(*segment).sequence).collect();
+        let before: Vec<u32> = segments.iter().map(|segment| core.log().table().get(*segment).sequence).collect();
         reuse_everything(&mut core);
-        assert!(segments.iter().zip(before).all(|(segment, was)| core.log().table.get(*segment).sequence > was));
+        assert!(segments.iter().zip(before).all(|(segment, was)| core.log().table().get(*segment).sequence > was));
     }
 }
 
@@ -83,19 +83,18 @@ fn without_pins_the_same_read_finds_pages_of_another_life() {
     let mut buffer = vec![0; 3 * BYTES];
     let plan = plan(&mut core, &mut buffer);
     reuse_everything(&mut core);
-    let error = plan.carry_out(&mut core.volume().log.store.reader(IoTag::Data), &mut buffer).unwrap_err();
+    let error = plan.carry_out(&mut core.volume().log.reader(IoTag::Data), &mut buffer).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Corrupt);
 }
 
 #[test]
 fn nothing_runs_out_of_space_because_all_free_segments_are_read() {
     let mut core = volume(IN_SPARE);
-    let all = (0..core.log().store.layout.segments).collect();
-    let pins = alloc::sync::Arc::clone(&core.log().table.pins);
+    let all = (0..core.log().layout().segments).collect();
+    let pinned = core.log().table().pin(all);
     std::thread::scope(|scope| {
         let (begun, has_begun) = std::sync::mpsc::channel();
         scope.spawn(move || {
-            let pinned = pins.pin(all);
             let _busy = pinned.begin();
             begun.send(()).unwrap();
             std::thread::sleep(std::time::Duration::from_millis(30));
@@ -109,7 +108,7 @@ fn nothing_runs_out_of_space_because_all_free_segments_are_read() {
 fn adjacent_pages_of_all_extents_are_one_request_for_each_block() {
     for shape in [IN_SPARE, IN_PAGE] {
         let mut core = volume(shape);
-        let layout = core.log().store.layout;
+        let layout = *core.log().layout();
         // Parts of an object that end within its extents; each is whole pages of the data stream.
         let part = 6 * layout.payload_bytes as usize;
         for number in 0..3 {
@@ -119,7 +118,7 @@ fn adjacent_pages_of_all_extents_are_one_request_for_each_block() {
         let mut buffer = vec![0; 3 * part - 200];
         let plan = core.with_index(|index, log| index.plan_read(log, OTHER, 100, &mut buffer)).unwrap();
         let (mut calls, mut pages) = (0, 0);
-        let nand = core.volume().log.store.nand();
+        let nand = core.volume().log.medium().nand();
         let seed = crate::medium::page::volume_seed(&FormatOptions::default().uuid);
         let read = crate::medium::pages::Pages::new(layout, seed, 1 << 20).read(
             plan.wants(),

@@ -5,9 +5,12 @@
 //! *restart*: its whole key and place, from which the entries up to the next one are decoded. A
 //! node read from a medium is checked whole before it is used: level, order, lengths.
 
+mod coding;
+
 use super::key::Key;
 use crate::medium::format::BlobReference;
 use alloc::vec::Vec;
+use coding::{put_key, skip_key, take_key};
 use core::ops::Range;
 use onode_base::varint;
 
@@ -15,7 +18,7 @@ use onode_base::varint;
 #[derive(Clone, Debug)]
 pub struct Node {
     /// 0 for leaves.
-    pub level: u8,
+    level: u8,
     count: u32,
     /// Entries as on the medium.
     bytes: Vec<u8>,
@@ -48,23 +51,15 @@ const CHILD_BYTES: usize = size_of::<BlobReference>();
 /// Memory is taken in steps of this size.
 const GROWTH_BYTES: usize = 256;
 
-/// How an entry's key follows from the one before: the low bits of its first number, whose other
-/// bits are the difference of the objects.
-mod code {
-    /// Same object and kind; the index is a difference.
-    pub const SAME: u64 = 0;
-    /// The onode of an object.
-    pub const ONODE: u64 = 1;
-    /// An extent.
-    pub const EXTENT: u64 = 2;
-    /// Any kind; that of an attribute is short.
-    pub const OTHER: u64 = 3;
-}
-
 impl Node {
     /// An empty node.
     pub const fn new(level: u8) -> Self {
         Self { level, count: 0, bytes: Vec::new(), restarts: Vec::new() }
+    }
+
+    /// 0 for leaves.
+    pub const fn level(&self) -> u8 {
+        self.level
     }
 
     /// Number of entries.
@@ -372,72 +367,4 @@ impl Node {
     pub const fn value_bytes_max(node_bytes: usize) -> usize {
         (node_bytes - HEADER_BYTES) / 3 - ENTRY_BYTES_MAX
     }
-}
-
-/// Appends `key` as it follows `last`.
-fn put_key(out: &mut Vec<u8>, last: &Key, key: &Key) {
-    let objects = key.object.wrapping_sub(last.object);
-    let (code, index) = if objects == 0 && key.kind == last.kind && key.index >= last.index {
-        (code::SAME, key.index - last.index)
-    } else if key.kind == Key::ONODE && key.index == 0 {
-        (code::ONODE, 0)
-    } else if key.kind == Key::EXTENT {
-        (code::EXTENT, key.index)
-    } else {
-        (code::OTHER, key.index)
-    };
-    // Ids that need the bits of the code have them in a number of their own.
-    if objects < 1 << 61 {
-        varint::put(out, objects << 2 | code);
-    } else {
-        varint::put(out, WIDE | code);
-        varint::put(out, objects);
-    }
-    if code == code::OTHER {
-        varint::put(out, u64::from(key.kind ^ Key::ATTRIBUTE));
-    }
-    if code != code::ONODE {
-        varint::put(out, index);
-    }
-}
-
-/// Says that the difference of the objects follows as a number of its own.
-const WIDE: u64 = 1 << 63;
-
-/// Skips a key at the front of `input`, which was checked.
-fn skip_key(input: &mut &[u8]) {
-    let head = varint::take(input).unwrap_or(0);
-    let numbers = match head & 3 {
-        code::ONODE => 0,
-        code::OTHER => 2,
-        _ => 1,
-    };
-    for _ in 0..numbers + usize::from(head & WIDE != 0) {
-        let _ = varint::take(input);
-    }
-}
-
-/// Takes a key that follows `last` off the front of `input`.
-fn take_key(input: &mut &[u8], last: &Key) -> Option<Key> {
-    let head = varint::take(input)?;
-    let code = head & 3;
-    let objects = if head & WIDE == 0 {
-        head >> 2
-    } else {
-        varint::take(input).filter(|&objects| head & !3 == WIDE && objects >= 1 << 61)?
-    };
-    let object = last.object.checked_add(objects)?;
-    let kind = match code {
-        code::SAME if objects == 0 => last.kind,
-        code::SAME => return None,
-        code::ONODE => Key::ONODE,
-        code::EXTENT => Key::EXTENT,
-        _ => u16::try_from(varint::take(input)?).ok()? ^ Key::ATTRIBUTE,
-    };
-    let index = match code {
-        code::SAME => last.index.checked_add(varint::take(input)?)?,
-        code::ONODE => 0,
-        _ => varint::take(input)?,
-    };
-    Some(Key { object, kind, index })
 }

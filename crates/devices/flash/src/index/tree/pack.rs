@@ -10,7 +10,7 @@ use onode_object::Result;
 impl Tree {
     /// Packs all changed nodes below `slot`, the lowest first.
     pub(super) fn pack_below(&mut self, slot: usize) -> Result<()> {
-        if self.slot(slot)?.level > 1 {
+        if self.slot(slot)?.level() > 1 {
             for index in 0..self.slot(slot)?.len() {
                 if let Child::Dirty(child) = Child::decode(self.slot(slot)?.value(index))? {
                     self.pack_below(child)?;
@@ -18,7 +18,7 @@ impl Tree {
             }
         }
         let mut index = 0;
-        while index + 1 < self.slot(slot)?.len() && self.slot(slot)?.level > 0 {
+        while index + 1 < self.slot(slot)?.len() && self.slot(slot)?.level() > 0 {
             if !self.pack_pair(slot, index)? {
                 index += 1;
             }

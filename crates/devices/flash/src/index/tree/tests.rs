@@ -83,7 +83,7 @@ fn a_touched_node_moves_and_nothing_else_does() {
     let before = memory.blobs.len();
     let mut leaf = None;
     tree.walk(&mut memory, &mut |place, node| {
-        if node.level == 0 && leaf.is_none() {
+        if node.level() == 0 && leaf.is_none() {
             leaf = Some((place.unwrap().location.get(), node.first_key().unwrap()));
         }
         Ok(())

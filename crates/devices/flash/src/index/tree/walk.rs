@@ -133,7 +133,7 @@ impl Tree {
     /// node with keys outside the range that its parent gives it is lost too: no lookup finds what
     /// is in it, and a node with two parents would be visited again and again.
     pub fn survey(&self, source: &mut dyn NodeSource, visit: &mut dyn FnMut(Sighting<'_>) -> Result<()>) -> Result<()> {
-        self.survey_below(source, self.root, self.root_level, (Key::MIN, None), visit)
+        self.survey_below(source, self.root, self.root_level, KeyRange::ALL, visit)
     }
 
     fn survey_below(
@@ -141,21 +141,21 @@ impl Tree {
         source: &mut dyn NodeSource,
         child: Child,
         level: u8,
-        (from, until): (Key, Option<Key>),
+        range: KeyRange,
         visit: &mut dyn FnMut(Sighting<'_>) -> Result<()>,
     ) -> Result<()> {
         let node = match self.view(source, child, level) {
             Ok(node) => node,
-            Err(error) if error.kind == ErrorKind::Corrupt => return visit(Sighting::Lost { from, until, error }),
+            Err(error) if error.kind == ErrorKind::Corrupt => return visit(Sighting::Lost { range, error }),
             Err(error) => return Err(error),
         };
         let inside = match (node.first_key(), node.last_key()) {
-            (Some(first), Some(last)) => first >= from && until.is_none_or(|until| last < until),
+            (Some(first), Some(last)) => range.contains(&first) && range.contains(&last),
             _ => child == self.root,
         };
         if !inside {
             let error = damaged("a tree node has keys outside its range");
-            return visit(Sighting::Lost { from, until, error });
+            return visit(Sighting::Lost { range, error });
         }
         let place = match child {
             Child::Clean(reference) => Some(reference),
@@ -166,11 +166,36 @@ impl Tree {
             return Ok(());
         }
         for index in 0..node.len() {
-            let from = if index == 0 { from } else { node.key(index) };
-            let until = if index + 1 < node.len() { Some(node.key(index + 1)) } else { until };
-            self.survey_below(source, Child::decode(node.value(index))?, level - 1, (from, until), visit)?;
+            let below = range.of_child(&node, index);
+            self.survey_below(source, Child::decode(node.value(index))?, level - 1, below, visit)?;
         }
         Ok(())
+    }
+}
+
+/// The keys that a node may hold: what its parent gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyRange {
+    /// The first of them.
+    pub from: Key,
+    /// The first key after them; `None` if nothing follows.
+    pub until: Option<Key>,
+}
+
+impl KeyRange {
+    /// What the root may hold.
+    pub const ALL: Self = Self { from: Key::MIN, until: None };
+
+    /// Whether `key` is one of them.
+    pub fn contains(&self, key: &Key) -> bool {
+        self.from <= *key && self.until.is_none_or(|until| *key < until)
+    }
+
+    /// What the child at `index` of `node`, which may hold these, may hold.
+    pub fn of_child(self, node: &Node, index: usize) -> Self {
+        let from = if index == 0 { self.from } else { node.key(index) };
+        let until = if index + 1 < node.len() { Some(node.key(index + 1)) } else { self.until };
+        Self { from, until }
     }
 }
 
@@ -178,12 +203,10 @@ impl Tree {
 pub enum Sighting<'a> {
     /// A node and its place, if it is written.
     Node(Option<BlobReference>, &'a Node),
-    /// Entries from `from` until before `until` that cannot be read.
+    /// Entries that cannot be read.
     Lost {
-        /// The first key that may be lost.
-        from: Key,
-        /// The first key after them; `None` if nothing follows.
-        until: Option<Key>,
+        /// The keys that they may have.
+        range: KeyRange,
         /// Why.
         error: Error,
     },

@@ -11,13 +11,13 @@ use onode_object::Result;
 
 /// The end of the medium at which the copies are.
 const fn end_with_copies(store: &Store) -> End {
-    if store.layout.superblocks.at_both_ends() { End::Far } else { End::Start }
+    if store.layout().superblocks.at_both_ends() { End::Far } else { End::Start }
 }
 
 impl Ring {
     /// The pages behind the place where the next superblock goes.
     pub fn first_copy(&self, store: &Store) -> Option<Range<u64>> {
-        let layout = &store.layout;
+        let layout = store.layout();
         let (block, page) = self.turn(end_with_copies(store)).goes_on()?;
         let first = layout.geometry.first_page(BlockAddress(block)).0;
         let behind = first + u64::from(page) + 1..first + u64::from(layout.geometry.pages_per_block);
@@ -26,7 +26,7 @@ impl Ring {
 
     /// Programs the copies that the newest superblock names; `pages` are what they are of.
     pub fn save_pages(&mut self, store: &mut Store, pages: &[SegmentPage], copies: &[SavedPage]) -> Result<()> {
-        let layout = store.layout;
+        let layout = *store.layout();
         if copies.is_empty() {
             return Ok(());
         }

@@ -5,7 +5,7 @@ use crate::medium::format::{
     FEATURE_BUFFERED, FEATURE_FAR_SUPERBLOCKS, PageKind, References, SUPERBLOCK_MAGIC, Superblock,
 };
 use crate::medium::layout::{End, Layout, SuperblockBlocks};
-use crate::medium::page::{self, PageFault};
+use crate::medium::page::{self, Examined, PageFault};
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_media::{BlockAddress, IoTag, Nand, PageAddress};
@@ -83,7 +83,7 @@ pub fn find_all(nand: &mut dyn Nand) -> Result<Vec<Found>> {
         let before = all.len();
         for block in blocks {
             for page in 0..nand.geometry().pages_per_block {
-                all.extend(read_superblock(nand, block, page, None)?.ok());
+                all.extend(read_superblock(nand, block, page, None)?.sound());
             }
         }
         let newest = all[before..].iter().map(Found::turn).max_by_key(|turn| turn.generation);
@@ -154,10 +154,10 @@ fn heads(nand: &mut dyn Nand, superblocks: SuperblockBlocks, end: End) -> Result
     let mut heads = Vec::new();
     for block in blocks_at(nand, superblocks, end)? {
         match read_superblock(nand, block, 0, None)? {
-            Ok(found) => heads.push(Head { block, found: Some(found) }),
+            Examined::Sound(found) => heads.push(Head { block, found: Some(found) }),
             // The first page may be unreadable while later ones are not.
-            Err(PageFault::Erased) => {}
-            Err(_) => heads.push(Head { block, found: None }),
+            Examined::Unsound(PageFault::Erased) => {}
+            Examined::Unsound(_) => heads.push(Head { block, found: None }),
         }
     }
     let generation = |head: &Head| head.found.as_ref().map_or(u32::MAX, |found| found.superblock.generation.get());
@@ -195,7 +195,7 @@ fn newest_of_block(
         return Ok(found);
     }
     while let Some(page) = last {
-        if let Ok(found) = read_superblock(nand, block, page, None)? {
+        if let Examined::Sound(found) = read_superblock(nand, block, page, None)? {
             return Ok(Some(found));
         }
         last = page.checked_sub(1);
@@ -230,8 +230,8 @@ fn last_programmed(
     while low < high {
         let page = first.find(|page| (low..high).contains(page)).unwrap_or(low + (high - low) / 2);
         match read_superblock(nand, block, page, uuid)? {
-            Err(PageFault::Erased) => high = page,
-            found => (low, newest) = (page + 1, found.ok()),
+            Examined::Unsound(PageFault::Erased) => high = page,
+            found => (low, newest) = (page + 1, found.sound()),
         }
     }
     Ok((Some(low - 1), newest))
@@ -239,12 +239,7 @@ fn last_programmed(
 
 /// The superblock at `page` of `block`. A copy of a page of the volume `uuid`, if that is known,
 /// counts as erased: no superblock stands behind it.
-fn read_superblock(
-    nand: &mut dyn Nand,
-    block: u32,
-    page: u32,
-    uuid: Option<[u8; 16]>,
-) -> Result<core::result::Result<Found, PageFault>> {
+fn read_superblock(nand: &mut dyn Nand, block: u32, page: u32, uuid: Option<[u8; 16]>) -> Result<Examined<Found>> {
     let shape = nand.geometry();
     let address = PageAddress(shape.first_page(BlockAddress(block)).0 + u64::from(page));
     let in_spare = Layout::trailer_in_spare(&shape);
@@ -252,11 +247,13 @@ fn read_superblock(
     let mut spare = vec![0; if in_spare { shape.spare_bytes as usize } else { 0 }];
     match nand.read(address, &mut data, &mut spare, IoTag::Anchor) {
         Ok(()) => {}
-        Err(error) if error.kind == onode_media::MediaErrorKind::Uncorrectable => return Ok(Err(PageFault::Checksum)),
+        Err(error) if error.kind == onode_media::MediaErrorKind::Uncorrectable => {
+            return Ok(Examined::Unsound(PageFault::Checksum));
+        }
         Err(error) => return Err(crate::medium::errors::from_media("read superblock", &error)),
     }
     if data.iter().chain(&spare).all(|&byte| byte == 0xff) {
-        return Ok(Err(PageFault::Erased));
+        return Ok(Examined::Unsound(PageFault::Erased));
     }
     let (payload, rest) = data.split_at(Layout::payload_bytes(&shape) as usize);
     let trailer = if in_spare { &spare[..] } else { rest };
@@ -264,18 +261,18 @@ fn read_superblock(
     let Some((superblock, references)) = parse_superblock(payload) else {
         let info = uuid.and_then(|uuid| page::verify(page::volume_seed(&uuid), address, None, trailer, payload).ok());
         let is_copy = info.is_some_and(|info| info.kind == PageKind::Saved);
-        return Ok(Err(if is_copy { PageFault::Erased } else { PageFault::Checksum }));
+        return Ok(Examined::Unsound(if is_copy { PageFault::Erased } else { PageFault::Checksum }));
     };
     let seed = page::volume_seed(&superblock.uuid);
     let info = match page::verify(seed, address, None, trailer, payload) {
         Ok(info) => info,
-        Err(fault) => return Ok(Err(fault)),
+        Err(fault) => return Ok(Examined::Unsound(fault)),
     };
     let sound = info.kind == PageKind::Superblock && info.sequence == superblock.generation.get();
     Ok(if sound {
-        Ok(Found { superblock, references, block, turns: [Turn::NONE; 2] })
+        Examined::Sound(Found { superblock, references, block, turns: [Turn::NONE; 2] })
     } else {
-        Err(PageFault::Checksum)
+        Examined::Unsound(PageFault::Checksum)
     })
 }
 

@@ -18,7 +18,7 @@ fn write_superblock(core: &mut Core) -> onode_object::Result<()> {
 }
 
 fn reads(core: &Core) -> u64 {
-    core.log().store.counters().unwrap().total().reads
+    core.log().store().counters().unwrap().total().reads
 }
 
 #[test]
@@ -26,11 +26,11 @@ fn the_newest_is_found_with_any_guess() {
     let mut core = core_of(128);
     for written in 0..80 {
         write_superblock(&mut core).unwrap();
-        let newest = core.checkpoints().ring().generation;
+        let newest = core.checkpoints().ring().generation();
         let near = (newest.saturating_sub(20)..newest + 20).map(Some);
         for expected in near.chain([None, Some(0), Some(u32::MAX)]) {
             let before = reads(&core);
-            let found = find(core.volume().log.store.nand(), expected).unwrap().unwrap();
+            let found = find(core.volume().log.medium().nand(), expected).unwrap().unwrap();
             assert_eq!(found.superblock.generation.get(), newest, "{expected:?}");
             assert_eq!(
                 found.turns.map(|turn| turn.block),
@@ -47,7 +47,7 @@ fn the_newest_is_found_with_any_guess() {
                 "{reads} reads, {written} written, {newest} is the newest, {expected:?} was expected"
             );
         }
-        let all = find_all(core.volume().log.store.nand()).unwrap();
+        let all = find_all(core.volume().log.medium().nand()).unwrap();
         assert_eq!(all.last().unwrap().superblock.generation.get(), newest);
     }
 }
@@ -99,14 +99,14 @@ impl Nand for ReadableOnce<'_> {
 #[test]
 fn one_that_begins_a_block_has_to_be_read_twice() {
     let mut core = core_of(48);
-    while core.checkpoints().ring().turn(End::Start).next_page != Some(1) || core.checkpoints().ring().generation < 20 {
+    while core.checkpoints().ring().turn(End::Start).next_page != Some(1) || core.checkpoints().ring().generation() < 20
+    {
         write_superblock(&mut core).unwrap();
     }
-    let newest = core.checkpoints().ring().generation;
-    let page =
-        core.log().store.layout.geometry.first_page(BlockAddress(core.checkpoints().ring().turn(End::Start).block));
+    let newest = core.checkpoints().ring().generation();
+    let page = core.log().layout().geometry.first_page(BlockAddress(core.checkpoints().ring().turn(End::Start).block));
     for expected in [None, Some(newest), Some(newest + 1), Some(newest - 1)] {
-        let nand = core.volume().log.store.nand();
+        let nand = core.volume().log.medium().nand();
         let found = find(&mut ReadableOnce { nand, page, was_read: false }, expected).unwrap().unwrap();
         assert_eq!(found.superblock.generation.get(), newest - 1, "{expected:?}");
     }
@@ -114,8 +114,8 @@ fn one_that_begins_a_block_has_to_be_read_twice() {
 
 /// Damages the blocks of superblocks at one end: all zeros, or erased.
 fn wipe(core: &mut Core, end: End, zeros: bool) {
-    let layout = core.log().store.layout;
-    let nand = core.volume().log.store.nand();
+    let layout = *core.log().layout();
+    let nand = core.volume().log.medium().nand();
     for block in layout.superblocks.at(end).map(BlockAddress) {
         nand.erase(block, IoTag::Anchor).unwrap();
         for page in (0..layout.geometry.pages_per_block).filter(|_| zeros) {
@@ -136,19 +136,19 @@ fn either_end_may_be_lost() {
             for _ in 0..20 {
                 write_superblock(&mut core).unwrap();
             }
-            let newest = core.checkpoints().ring().generation;
+            let newest = core.checkpoints().ring().generation();
             wipe(&mut core, end, zeros);
-            let nand = core.volume().log.store.nand();
+            let nand = core.volume().log.medium().nand();
             let found = find(nand, None).unwrap().unwrap();
             assert_eq!(found.superblock.generation.get(), newest, "{blocks} {end:?} {zeros}");
             assert_eq!(find_all(nand).unwrap().last().unwrap().superblock.generation.get(), newest);
             assert_eq!(found.turns[end as usize], Turn::NONE);
             // A session writes it at both ends again, and does so before the other end can be lost.
-            *core.volume().checkpoints.ring_mut() = Ring::after_mount(&found);
+            core.volume().checkpoints.go_on_from(&found);
             write_superblock(&mut core).unwrap();
             assert!(End::ALL.into_iter().all(|end| core.checkpoints().ring().is_at(end)));
             wipe(&mut core, end.other(), zeros);
-            let found = find(core.volume().log.store.nand(), None).unwrap().unwrap();
+            let found = find(core.volume().log.medium().nand(), None).unwrap().unwrap();
             assert_eq!(found.superblock.generation.get(), newest + 1, "{blocks} {end:?} {zeros}");
         }
     }
@@ -160,15 +160,15 @@ fn either_end_may_be_lost() {
 fn damage_to_an_old_one_brings_no_old_one_back() {
     for blocks in [48, 64, 1024] {
         let mut core = core_of(blocks);
-        let layout = core.log().store.layout;
-        while core.checkpoints().ring().generation < 200 {
+        let layout = *core.log().layout();
+        while core.checkpoints().ring().generation() < 200 {
             write_superblock(&mut core).unwrap();
         }
-        let newest = core.checkpoints().ring().generation;
+        let newest = core.checkpoints().ring().generation();
         for end in End::ALL {
             let others = layout.superblocks.at(end).filter(|block| *block != core.checkpoints().ring().turn(end).block);
             for address in others.map(|block| layout.geometry.first_page(BlockAddress(block))).collect::<Vec<_>>() {
-                let nand = core.volume().log.store.nand();
+                let nand = core.volume().log.medium().nand();
                 let found = find(&mut ReadableOnce { nand, page: address, was_read: true }, None).unwrap().unwrap();
                 assert_eq!(found.superblock.generation.get(), newest, "{blocks} {end:?} {address:?}");
             }
@@ -181,20 +181,20 @@ fn damage_to_an_old_one_brings_no_old_one_back() {
 #[test]
 fn two_sound_blocks_are_enough() {
     let core = core_of(128);
-    let superblocks = core.log().store.layout.superblocks;
+    let superblocks = core.log().layout().superblocks;
     let all: Vec<u32> = superblocks.all().collect();
     for pair in [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]] {
         let mut core = core_of(128);
         for &block in all.iter().filter(|block| !pair.iter().any(|&sound| all[sound] == **block)) {
-            core.volume().log.store.nand().mark_bad(BlockAddress(block)).unwrap();
+            core.volume().log.medium().nand().mark_bad(BlockAddress(block)).unwrap();
         }
         for session in 0..40 {
             write_superblock(&mut core).unwrap();
-            let newest = core.checkpoints().ring().generation;
-            let found = find(core.volume().log.store.nand(), None).unwrap().unwrap();
+            let newest = core.checkpoints().ring().generation();
+            let found = find(core.volume().log.medium().nand(), None).unwrap().unwrap();
             assert_eq!(found.superblock.generation.get(), newest, "{pair:?}, session {session}");
             if session % 3 == 0 {
-                *core.volume().checkpoints.ring_mut() = Ring::after_mount(&found);
+                core.volume().checkpoints.go_on_from(&found);
             }
         }
     }

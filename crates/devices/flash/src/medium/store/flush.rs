@@ -26,6 +26,11 @@ impl Store {
         self.shared.is_some()
     }
 
+    /// Whether something was programmed since the last flush.
+    pub const fn has_unflushed(&self) -> bool {
+        self.unflushed
+    }
+
     /// Whether all before the journal page that is about to be programmed was flushed. Only the
     /// first page after a flush may say so.
     pub const fn take_flushed(&mut self) -> bool {

@@ -6,12 +6,11 @@
 use super::{Cursor, Recovery};
 use crate::log::record::{Assembler, Record, flushed_before};
 use crate::medium::layout::SegmentPage;
-use crate::medium::page::PageFault;
+use crate::medium::page::{Examined, PageFault};
 use crate::medium::pages::VerifiedPage;
 use crate::recover::scan::Scanned;
 use crate::volume::Volume;
 use alloc::vec::Vec;
-use onode_media::IoTag;
 use onode_object::Result;
 
 /// Behind the end of the journal so many pages are looked at: damage of fewer in a row is told from
@@ -25,9 +24,9 @@ impl Recovery {
     pub(super) fn sure_pages(&mut self, volume: &mut Volume<'_>) -> Result<u64> {
         let mut cursor = self.journal_start(volume);
         let mut assembler = Assembler::default();
-        let layout = volume.log.store.layout;
+        let layout = *volume.log.layout();
         let (mut places, mut sure) = (Vec::new(), 0);
-        while let Ok(page) = self.next_page(volume, &mut cursor)? {
+        while let Examined::Sound(records) = self.next_page(volume, &mut cursor)? {
             if cursor.last.as_ref().is_some_and(|(_, page)| page.info.flushed) {
                 sure = places.len();
             }
@@ -40,7 +39,7 @@ impl Recovery {
                 }
                 Ok(())
             };
-            if assembler.page(&page, noted).is_err() || cursor.next.0 >= layout.segments {
+            if assembler.page(&records, noted).is_err() || cursor.next.0 >= layout.segments {
                 break;
             }
         }
@@ -56,21 +55,20 @@ impl Recovery {
         };
         let mut erased = 0;
         for page in cursor.at.page + 1..layout.segment_pages {
-            let address = layout.address(SegmentPage { page, ..cursor.at });
-            match volume.log.store.examine(address, Some(cursor.sequence), IoTag::Recovery)? {
+            match volume.log.examine(SegmentPage { page, ..cursor.at }, Some(cursor.sequence))? {
                 // The page missing here had been flushed: one more than were found is sure to have
                 // existed.
-                Ok(found) if tells(&found) => return Ok(pages + 1),
+                Examined::Sound(found) if tells(&found) => return Ok(pages + 1),
                 // Some that look so may have been programmed.
-                Err(PageFault::Erased) if erased == DAMAGED_IN_A_ROW => break,
-                Err(PageFault::Erased) => erased += 1,
+                Examined::Unsound(PageFault::Erased) if erased == DAMAGED_IN_A_ROW => break,
+                Examined::Unsound(PageFault::Erased) => erased += 1,
                 _ => erased = 0,
             }
         }
         // The last page of a segment has those that follow it in the next one.
         for at in self.next_segment(volume, &cursor, 1 + DAMAGED_IN_A_ROW) {
-            let found = volume.log.store.examine(layout.address(at), Some(cursor.next.1), IoTag::Recovery)?;
-            if found.is_ok_and(|found| tells(&found)) {
+            let found = volume.log.examine(at, Some(cursor.next.1))?;
+            if found.sound().is_some_and(|found| tells(&found)) {
                 return Ok(pages + 1);
             }
         }
@@ -84,7 +82,7 @@ impl Recovery {
         cursor: &Cursor,
         count: u32,
     ) -> impl Iterator<Item = SegmentPage> + use<> {
-        let layout = volume.log.store.layout;
+        let layout = *volume.log.layout();
         let (segment, sequence) = cursor.next;
         let is_named = sequence > cursor.sequence && segment < layout.segments;
         let count = if is_named { count.min(layout.segment_pages) } else { 0 };
@@ -94,11 +92,11 @@ impl Recovery {
     /// Whether the page behind the one at which the journal seems to end is one of the journal.
     pub(super) fn next_page_is_sound(&mut self, volume: &mut Volume<'_>, cursor: &Cursor) -> Result<bool> {
         let at = SegmentPage { page: cursor.at.page + 1, ..cursor.at };
-        let layout = volume.log.store.layout;
+        let layout = *volume.log.layout();
         if at.page >= layout.segment_pages || matches!(cursor.scanned.get(&at), Some(Scanned::Nothing)) {
             return Ok(false);
         }
-        Ok(volume.log.store.examine(layout.address(at), Some(cursor.sequence), IoTag::Recovery)?.is_ok())
+        Ok(volume.log.examine(at, Some(cursor.sequence))?.is_sound())
     }
 
     /// Whether the journal goes on behind the page at which it seems to end, in the same segment or
@@ -113,14 +111,14 @@ impl Recovery {
         if matches!(fault, PageFault::Sequence { found } if found > cursor.sequence) {
             return Ok(true);
         }
-        let layout = volume.log.store.layout;
+        let layout = *volume.log.layout();
         let near = cursor.at.page + 1..layout.segment_pages.min(cursor.at.page + 1 + DAMAGED_IN_A_ROW);
         let here = near.map(|page| (SegmentPage { page, ..cursor.at }, cursor.sequence));
-        let count = if volume.log.store.nand().keeps_order() { 1 } else { 1 + DAMAGED_IN_A_ROW };
+        let count = if volume.log.store().keeps_order() { 1 } else { 1 + DAMAGED_IN_A_ROW };
         let there = self.next_segment(volume, cursor, count).map(|at| (at, cursor.next.1));
         for (at, sequence) in here.chain(there) {
             let is_known = matches!(cursor.scanned.get(&at), Some(Scanned::Nothing));
-            if !is_known && volume.log.store.examine(layout.address(at), Some(sequence), IoTag::Recovery)?.is_ok() {
+            if !is_known && volume.log.examine(at, Some(sequence))?.is_sound() {
                 return Ok(true);
             }
         }

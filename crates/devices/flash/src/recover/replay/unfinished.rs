@@ -14,10 +14,10 @@ use onode_object::{ObjectId, Result};
 
 /// Nothing is appended to what was open at the crash.
 pub fn finish_segments(log: &mut Log) {
-    for segment in 0..log.store.layout.segments {
+    for segment in 0..log.layout().segments {
         let is_needed = segment == log.next_journal().0 || log.access().is_filled(segment);
-        if log.table.get(segment).state == SegmentState::Open && !is_needed {
-            log.table.update(segment, |entry| entry.state = SegmentState::Full);
+        if log.table().get(segment).state == SegmentState::Open && !is_needed {
+            log.table_mut().update(segment, |entry| entry.state = SegmentState::Full);
         }
     }
 }
@@ -31,12 +31,12 @@ impl Recovery {
         volume.prepare_writing()?;
         // The journal goes on in a segment that no superblock names yet.
         let (abandoned, sequence) = volume.log.next_journal();
-        let state = volume.log.table.get(abandoned).state;
+        let state = volume.log.table().get(abandoned).state;
         if !matches!(state, SegmentState::Full | SegmentState::Bad | SegmentState::Failing) {
             // Reserved, perhaps erased or begun, but never sealed by a record: it is nobody's.
             // Nothing else may go there before the next checkpoint, or a second replay would take
             // it for a later journal.
-            volume.log.table.update(abandoned, |entry| {
+            volume.log.table_mut().update(abandoned, |entry| {
                 entry.state = SegmentState::Full;
                 entry.stream = Stream::Journal;
                 entry.sequence = sequence;
@@ -44,7 +44,7 @@ impl Recovery {
         }
         volume.log.reserve_journal()?;
         if let Some((at, page)) = last.filter(|_| !is_planted(Bug::SuspectStays)) {
-            let first = volume.log.store.layout.location(at, 0);
+            let first = volume.log.layout().location(at, 0);
             for (object, offset, piece) in &traces.last {
                 // A piece may have begun in the page before, which was complete when this one was
                 // programmed.
@@ -71,7 +71,7 @@ impl Recovery {
 
     /// Moves the content of pages that waited to be filled.
     fn move_waiting(volume: &mut Volume<'_>, ends: &[Placed]) -> Result<()> {
-        let layout = volume.log.store.layout;
+        let layout = *volume.log.layout();
         for (object, offset, piece) in ends {
             let end = piece.location + u64::from(piece.length);
             let (at, _) = layout.page_of(end.saturating_sub(1));
@@ -99,7 +99,7 @@ impl Recovery {
             let at = extent.piece.location + (start - extent.offset);
             if at == piece.location + (start - offset) {
                 let range = (start - offset) as usize..(end - offset) as usize;
-                let segment = volume.log.store.layout.segment_of(at);
+                let segment = volume.log.layout().segment_of(at);
                 let stream = volume.log.stream_for_moved(segment);
                 let mut mover = volume.checkpoints.mover(volume.index, volume.log);
                 mover.relocate(stream, object, start, &bytes[range])?;

@@ -18,8 +18,8 @@ impl Room<'_> {
     pub fn index_fits(&self, spare: u32) -> u64 {
         let is_shared = Stream::of_index(self.log.placement()) != Stream::Index && self.has_room(1);
         let open = if is_shared { 0 } else { self.log.index_room() };
-        let table = self.log.table.pieces().len() * self.log.table.piece_bytes();
-        let free = u64::from(self.log.table.allocatable().saturating_sub(spare));
+        let table = self.log.table().pieces().len() * self.log.table().piece_bytes();
+        let free = u64::from(self.log.table().allocatable().saturating_sub(spare));
         (open + free * self.filled_bytes()).saturating_sub(table as u64)
     }
 
@@ -36,7 +36,7 @@ impl Room<'_> {
     /// taken only if there is nothing else, and what gives back nothing at once only if the reserve
     /// is there.
     pub fn cheapest(&self, candidates: impl Iterator<Item = Candidate>, budget_bytes: u64) -> Option<Candidate> {
-        let table = &self.log.table;
+        let table = self.log.table();
         let index_bytes = table.index_bytes();
         let content_bytes = table.live_bytes().saturating_sub(index_bytes).max(1);
         let is_index = |one: &Candidate| one.stream == Stream::Index;
@@ -67,7 +67,7 @@ impl Room<'_> {
     /// usual, up to a segment. Each checkpoint writes inner nodes and the segment table again;
     /// after every few nodes that costs as much as cleaning segments of the index gains.
     pub fn cleaning_dirty_limit(&self) -> usize {
-        let free = self.log.table.allocatable();
+        let free = self.log.table().allocatable();
         if free > self.overhead_segments() {
             return self.dirty_limit();
         }
@@ -81,7 +81,7 @@ impl Room<'_> {
     /// writes the nodes above and the segment table again.
     pub fn emptying_dirty_limit(&self) -> usize {
         let usual = self.cleaning_dirty_limit();
-        if self.log.table.allocatable() >= self.reserve_segments() {
+        if self.log.table().allocatable() >= self.reserve_segments() {
             return usual;
         }
         let most = 2 * self.segment_bytes();

@@ -22,7 +22,7 @@ pub(crate) fn checkpoint(
     index: &Index,
     context: &mut Context<'_>,
 ) {
-    let layout = medium.layout;
+    let layout = *medium.layout();
     shared_places(&index.claims, context);
     places_in_use(&layout, table, &index.claims, context);
     let live = live_bytes(&index.claims, &layout);
@@ -50,7 +50,7 @@ pub(crate) fn checkpoint(
 
 /// Checks the state after the journal was applied, and the content if `data` says so.
 pub(crate) fn replayed(medium: &mut Medium<'_>, table: &Table, last: &Last, data: bool, context: &mut Context<'_>) {
-    let layout = medium.layout;
+    let layout = *medium.layout();
     if last.changed {
         shared_places(&last.claims, context);
         places_in_use(&layout, table, &last.claims, context);
@@ -68,7 +68,7 @@ pub(crate) fn replayed(medium: &mut Medium<'_>, table: &Table, last: &Last, data
 
 /// Reads the content behind an extent; neighbouring pages that are lost make one finding.
 fn verify(medium: &mut Medium<'_>, table: &Table, claim: &Claim, owner: (u64, u64), context: &mut Context<'_>) {
-    let layout = medium.layout;
+    let layout = *medium.layout();
     let (object, offset) = owner;
     let sequence = table.sequence(&layout, claim.location);
     let mut pending: Option<Finding> = None;
@@ -96,7 +96,7 @@ fn verify(medium: &mut Medium<'_>, table: &Table, claim: &Claim, owner: (u64, u6
     if let Some(finding) = pending {
         context.add(finding);
     }
-    context.advance(medium.pages_read);
+    context.advance(medium.pages_read());
 }
 
 /// Reports places that two things share; `claims` are in order.

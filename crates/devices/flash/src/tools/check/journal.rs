@@ -62,7 +62,7 @@ pub(crate) fn read_deferred(
 ) -> Vec<Change> {
     let Some(reference) = &newest.references.deferred else { return Vec::new() };
     let place = Place::Bytes { location: reference.location.get(), length: u64::from(reference.length.get()) };
-    match medium.blob(reference, table.sequence(&medium.layout, reference.location.get())) {
+    match medium.blob(reference, table.sequence(medium.layout(), reference.location.get())) {
         Ok(bytes) => match deferred::decode(&bytes) {
             Ok(changes) => return changes,
             Err(error) => {
@@ -95,9 +95,9 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
     let mut last = superblock.transaction.get();
     // The pages so far, and how many records ended before each.
     let mut pages: Vec<(SegmentPage, usize)> = Vec::new();
-    let layout = medium.layout;
+    let layout = *medium.layout();
     loop {
-        let mut sealed = cursor.at.page >= medium.layout.segment_pages;
+        let mut sealed = cursor.at.page >= medium.layout().segment_pages;
         if !sealed {
             match medium.page(cursor.at, Some(cursor.sequence)) {
                 Ok(page) if page.info.kind == PageKind::Journal => {
@@ -116,9 +116,9 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
                     let records = &mut journal.records;
                     if keeps_order {
                         // What waits no longer has been programmed.
-                        medium.waiting.clear();
+                        medium.waiting_mut().clear();
                     }
-                    let waiting = &mut medium.waiting;
+                    let waiting = medium.waiting_mut();
                     let taken = assembler.page(bytes, &mut |record| {
                         match record {
                             Record::Chain { segment, sequence } => cursor.next = (segment, sequence),
@@ -157,7 +157,7 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
         if sealed {
             journal.enter(&cursor);
             let (segment, sequence) = cursor.next;
-            if sequence <= cursor.sequence || segment >= medium.layout.segments {
+            if sequence <= cursor.sequence || segment >= medium.layout().segments {
                 let place = Place::Segment { segment: cursor.at.segment };
                 let finding = Finding::new(Severity::Error, FindingKind::JournalRecordWrong, place);
                 context.add(finding.found("the journal goes nowhere from here"));
@@ -208,11 +208,11 @@ fn end(medium: &mut Medium<'_>, cursor: &Cursor, fault: Fault, keeps_order: bool
 /// last page, so any sound page proves it; where the host may lose pages out of order, only one
 /// that was programmed after a flush does, or one that says of this page that it had been flushed.
 fn goes_on(medium: &mut Medium<'_>, cursor: &Cursor, keeps_order: bool) -> bool {
-    let rest = cursor.at.page + 1..medium.layout.segment_pages;
+    let rest = cursor.at.page + 1..medium.layout().segment_pages;
     let here = rest.into_iter().map(|page| (SegmentPage { page, ..cursor.at }, cursor.sequence));
     let there =
         (cursor.next.1 > cursor.sequence).then_some((SegmentPage { segment: cursor.next.0, page: 0 }, cursor.next.1));
-    let layout = medium.layout;
+    let layout = *medium.layout();
     let tells = |page: &Page| {
         let before = flushed_before(page.records()).map(|before| layout.page_of(before).0);
         page.info.flushed

@@ -69,17 +69,17 @@ impl core::fmt::Display for Fault {
 /// The medium under a check.
 pub(crate) struct Medium<'a> {
     nand: &'a mut dyn Nand,
-    pub(crate) layout: Layout,
+    layout: Layout,
     seed: u32,
     cache: Lru<u64, Page>,
     /// Copies that stand in for pages that are damaged.
     saved: SavedPages,
     /// Pages that were read from their copies.
-    pub(crate) restored: BTreeSet<SegmentPage>,
+    restored: BTreeSet<SegmentPage>,
     /// Pages of content of which the journal has a copy.
-    pub(crate) waiting: WaitingPages,
+    waiting: WaitingPages,
     /// Pages read so far.
-    pub(crate) pages_read: u64,
+    pages_read: u64,
 }
 
 impl<'a> Medium<'a> {
@@ -99,6 +99,26 @@ impl<'a> Medium<'a> {
 
     pub(crate) fn nand(&mut self) -> &mut dyn Nand {
         self.nand
+    }
+
+    /// The division of the medium.
+    pub(crate) const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Pages read so far.
+    pub(crate) const fn pages_read(&self) -> u64 {
+        self.pages_read
+    }
+
+    /// Pages that were read from their copies.
+    pub(crate) const fn restored(&self) -> &BTreeSet<SegmentPage> {
+        &self.restored
+    }
+
+    /// Pages of content of which the journal has a copy, to be taken from there.
+    pub(crate) const fn waiting_mut(&mut self) -> &mut WaitingPages {
+        &mut self.waiting
     }
 
     /// A page of a segment, which must have `sequence` if that is known.

@@ -27,21 +27,28 @@ pub(crate) struct Last {
     pub(crate) changed: bool,
 }
 
-/// Applies `journal` to what the tree holds, and to the table.
+/// The state before the journal.
+pub(crate) struct Checkpoint<'a> {
+    pub(crate) superblock: &'a Superblock,
+    /// Follows the journal.
+    pub(crate) table: &'a mut Table,
+    pub(crate) index: Index,
+}
+
+/// Applies `journal` to what the tree of `checkpoint` holds, and to its table.
 pub(crate) fn apply(
     medium: &mut Medium<'_>,
-    superblock: &Superblock,
-    table: &mut Table,
+    checkpoint: Checkpoint<'_>,
     journal: &Journal,
-    index: Index,
     context: &mut Context<'_>,
 ) -> Last {
+    let Checkpoint { superblock, table, index } = checkpoint;
     for &(segment, sequence) in &journal.entered {
         enter(table, segment, sequence, Stream::Journal);
     }
     let before: u64 = index.touched.values().map(|object| object.extents.len() as u64).sum();
     let existed = index.touched.values().filter(|object| object.onode.is_some()).count() as u64;
-    let mut model = Model { objects: index.touched, segments: medium.layout.segments };
+    let mut model = Model { objects: index.touched, segments: medium.layout().segments };
     let mut transaction = superblock.transaction.get();
     let deferred = journal.deferred.iter().try_for_each(|change| model.change(medium, change));
     if let Some(found) = deferred.err().filter(|_| index.lost.is_empty()) {
@@ -116,7 +123,7 @@ pub(crate) fn apply(
 fn has_content(medium: &mut Medium<'_>, table: &Table, changes: &[Change]) -> bool {
     changes.iter().all(|change| match change {
         Change::Place { pieces, .. } => pieces.iter().all(|piece| {
-            let sequence = table.sequence(&medium.layout, piece.location);
+            let sequence = table.sequence(medium.layout(), piece.location);
             medium.bytes(piece.location, u64::from(piece.length), sequence).is_ok()
         }),
         Change::Mutation(_) | Change::Patch { .. } => true,
@@ -198,7 +205,7 @@ impl Model {
         let mut at = offset;
         for piece in pieces {
             let end = at.saturating_add(u64::from(piece.length));
-            let inside = medium.layout.contains(piece.location, u64::from(piece.length));
+            let inside = medium.layout().contains(piece.location, u64::from(piece.length));
             if piece.length == 0 || !inside || end > Transaction::MAX_OBJECT_BYTES {
                 return Err(format!("{} bytes of {object} are placed at {}", piece.length, piece.location));
             }

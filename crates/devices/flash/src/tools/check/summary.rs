@@ -30,7 +30,7 @@ pub(crate) enum Lost {
 
 /// Reads the summary that `one` says starts at its `summary_page`.
 pub(crate) fn read(medium: &mut Medium<'_>, segment: u32, one: &Segment) -> Result<Summary, Lost> {
-    let layout = medium.layout;
+    let layout = *medium.layout();
     let at = SegmentPage { segment, page: u32::from(one.summary_page) };
     let page = medium.page(at, Some(one.sequence)).map_err(Lost::Fault)?;
     if page.info.kind != PageKind::Summary {
@@ -59,7 +59,7 @@ pub(crate) fn read(medium: &mut Medium<'_>, segment: u32, one: &Segment) -> Resu
 
 /// Checks the summaries of all sealed segments.
 pub(crate) fn check(medium: &mut Medium<'_>, table: &Table, index: &Index, context: &mut Context<'_>) {
-    let segment_bytes = medium.layout.segment_bytes();
+    let segment_bytes = medium.layout().segment_bytes();
     for (segment, one) in (0u32..).zip(&table.segments) {
         if one.state != SegmentState::Full || one.summary_page == NO_SUMMARY {
             continue;
@@ -77,7 +77,7 @@ pub(crate) fn check(medium: &mut Medium<'_>, table: &Table, index: &Index, conte
                 continue;
             }
         };
-        context.advance(medium.pages_read);
+        context.advance(medium.pages_read());
         let base = u64::from(segment) * segment_bytes;
         let first = index.claims.partition_point(|claim| claim.location < base);
         let unnamed = index.claims[first..]

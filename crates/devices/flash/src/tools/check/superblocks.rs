@@ -230,7 +230,7 @@ pub(crate) fn judge(newest: &Located, nand: &dyn Nand, context: &mut Context<'_>
 /// Bad blocks among `segment`'s blocks.
 pub(crate) fn bad_blocks(medium: &mut Medium<'_>, segment: u32) -> Result<u32, onode_media::Error> {
     let mut bad = 0;
-    for block in medium.layout.blocks(segment) {
+    for block in medium.layout().blocks(segment) {
         bad += u32::from(medium.nand().is_bad(block)?);
     }
     Ok(bad)

@@ -18,7 +18,7 @@ pub(crate) struct Table {
 
 /// Reads every piece; `None` if one is lost, for nothing can be verified without it.
 pub(crate) fn load(medium: &mut Medium<'_>, newest: &Located, context: &mut Context<'_>) -> Option<Table> {
-    let layout = medium.layout;
+    let layout = *medium.layout();
     let piece_entries = SegmentTable::piece_entries(&layout);
     let mut segments = Vec::with_capacity(layout.segments as usize);
     let mut sound = true;

@@ -48,11 +48,11 @@ fn report(nand: &mut dyn Nand) -> Report {
 /// The findings after `spoil` and a checkpoint.
 fn after(spoil: impl FnOnce(&mut Core)) -> Vec<(Severity, FindingKind)> {
     let mut core = volume();
-    assert_eq!(report(core.volume().log.store.nand()).findings, []);
+    assert_eq!(report(core.volume().log.medium().nand()).findings, []);
     spoil(&mut core);
     core.volume().checkpoints.set_clean(false);
     core.checkpoint(false).unwrap();
-    kinds(&report(core.volume().log.store.nand()))
+    kinds(&report(core.volume().log.medium().nand()))
 }
 
 fn kinds(report: &Report) -> Vec<(Severity, FindingKind)> {
@@ -84,8 +84,8 @@ fn altered(nand: &mut dyn Nand, mut change: impl FnMut(PageAddress, &mut Vec<u8>
 
 /// The findings after the page at `at` was changed without its checksum.
 fn after_damage(core: &mut Core, at: SegmentPage) -> Report {
-    let address = core.log().store.layout.address(at);
-    let mut copy = altered(core.volume().log.store.nand(), |page, data, _| {
+    let address = core.log().layout().address(at);
+    let mut copy = altered(core.volume().log.medium().nand(), |page, data, _| {
         if page == address {
             data[100] ^= 1;
         }
@@ -96,8 +96,8 @@ fn after_damage(core: &mut Core, at: SegmentPage) -> Report {
 /// The findings after every superblock was changed and sealed again.
 fn after_superblocks(change: impl Fn(&mut Superblock)) -> Vec<(Severity, FindingKind)> {
     let mut core = volume();
-    let layout = core.log().store.layout;
-    let mut copy = altered(core.volume().log.store.nand(), |page, data, spare| {
+    let layout = *core.log().layout();
+    let mut copy = altered(core.volume().log.medium().nand(), |page, data, spare| {
         let block = SHAPE.block_of(page).0;
         let is_superblock = layout.superblocks.all().any(|one| one == block) && data.starts_with(&SUPERBLOCK_MAGIC);
         if !is_superblock {
@@ -128,8 +128,8 @@ fn insert(core: &mut Core, key: Key, value: &[u8]) {
 fn sealed(core: &mut Core) -> (u32, ObjectId, Extent) {
     for object in (64..84).map(ObjectId) {
         for extent in core.with_index(|index, log| index.extents(log, object, 0..u64::MAX, 100)).unwrap() {
-            let segment = core.log().store.layout.segment_of(extent.piece.location);
-            let one = core.log().table.get(segment);
+            let segment = core.log().layout().segment_of(extent.piece.location);
+            let one = core.log().table().get(segment);
             if one.state == SegmentState::Full && one.summary_page != NO_SUMMARY && one.stream == Stream::Data {
                 return (segment, object, extent);
             }
@@ -141,7 +141,7 @@ fn sealed(core: &mut Core) -> (u32, ObjectId, Extent) {
 #[test]
 fn medium_failed() {
     let mut core = volume();
-    let mut copy = altered(core.volume().log.store.nand(), |_, _, _| ());
+    let mut copy = altered(core.volume().log.medium().nand(), |_, _, _| ());
     copy.faults_mut().add(onode_media::Fault {
         operation: onode_media::OperationKind::Read,
         nth: 0,
@@ -160,7 +160,7 @@ fn no_superblock() {
 #[test]
 fn superblock_unreadable() {
     let mut core = volume();
-    let mut copy = altered(core.volume().log.store.nand(), |page, data, _| data[9] ^= u8::from(page.0 == 0));
+    let mut copy = altered(core.volume().log.medium().nand(), |page, data, _| data[9] ^= u8::from(page.0 == 0));
     assert_eq!(kinds(&report(&mut copy)), [(Severity::Warning, FindingKind::SuperblockUnreadable)]);
 }
 
@@ -197,15 +197,15 @@ fn geometry_mismatch() {
 #[test]
 fn table_unreadable() {
     let mut core = volume();
-    let (at, _) = core.log().store.layout.page_of(core.log().table.pieces()[0].location.get());
+    let (at, _) = core.log().layout().page_of(core.log().table().pieces()[0].location.get());
     assert_eq!(kinds(&after_damage(&mut core, at)), fatal(FindingKind::TableUnreadable));
 }
 
 #[test]
 fn table_malformed() {
     let found = after(|core| {
-        let sequence = core.log().table.next_sequence + 50;
-        core.volume().log.table.update(40, |one| one.sequence = sequence);
+        let sequence = core.log().table().next_sequence() + 50;
+        core.volume().log.table_mut().update(40, |one| one.sequence = sequence);
     });
     assert_eq!(found, error(FindingKind::TableMalformed));
 }
@@ -214,7 +214,7 @@ fn table_malformed() {
 fn journal_reservation() {
     let found = after(|core| {
         let (segment, _) = core.volume().log.next_journal();
-        core.volume().log.table.update(segment, |one| one.stream = Stream::Cold);
+        core.volume().log.table_mut().update(segment, |one| one.stream = Stream::Cold);
     });
     assert_eq!(found, error(FindingKind::JournalReservation));
 }
@@ -223,7 +223,7 @@ fn journal_reservation() {
 fn segment_not_in_use() {
     let found = after(|core| {
         let (segment, ..) = sealed(core);
-        core.volume().log.table.update(segment, |one| one.state = SegmentState::Free);
+        core.volume().log.table_mut().update(segment, |one| one.state = SegmentState::Free);
     });
     assert_eq!(found, error(FindingKind::SegmentNotInUse));
 }
@@ -232,7 +232,7 @@ fn segment_not_in_use() {
 fn stream_wrong() {
     let found = after(|core| {
         let (segment, ..) = sealed(core);
-        core.volume().log.table.update(segment, |one| one.stream = Stream::Index);
+        core.volume().log.table_mut().update(segment, |one| one.stream = Stream::Index);
     });
     assert_eq!(found, error(FindingKind::StreamWrong));
 }
@@ -241,7 +241,7 @@ fn stream_wrong() {
 fn live_bytes_wrong() {
     let found = after(|core| {
         let (segment, ..) = sealed(core);
-        core.volume().log.table.update(segment, |one| one.live_bytes -= 1);
+        core.volume().log.table_mut().update(segment, |one| one.live_bytes -= 1);
     });
     assert_eq!(found, error(FindingKind::LiveBytesWrong));
 }
@@ -257,7 +257,7 @@ fn graft(core: &mut Core, leaves: &[(Key, Vec<u8>)]) {
     let key = root.first_key().unwrap();
     let reference = core.volume().log.write_blob(&root.encode(), Owner::Node { key, level: 1 }).unwrap();
     let old = Tree::open(core.index().entries().limits().node_bytes, reference, 1);
-    core.volume().index.entries_mut().replace_tree(old);
+    core.volume().index.entries_mut().nodes_mut().replace_tree(old);
 }
 
 fn leaf(objects: core::ops::Range<u64>) -> Vec<u8> {
@@ -273,7 +273,7 @@ fn after_graft(leaves: &[(Key, Vec<u8>)]) -> Vec<(Severity, FindingKind)> {
     let mut core = volume();
     graft(&mut core, leaves);
     core.checkpoint(false).unwrap();
-    let mut found = kinds(&report(core.volume().log.store.nand()));
+    let mut found = kinds(&report(core.volume().log.medium().nand()));
     let stale = [FindingKind::LiveBytesWrong, FindingKind::ObjectCountWrong, FindingKind::ExtentCountWrong];
     found.retain(|(_, kind)| !stale.contains(kind));
     found
@@ -282,9 +282,9 @@ fn after_graft(leaves: &[(Key, Vec<u8>)]) -> Vec<(Severity, FindingKind)> {
 #[test]
 fn node_unreadable() {
     let mut core = volume();
-    let (root, level) = core.index().entries().written_root().unwrap();
+    let (root, level) = core.index().entries().nodes().written_root().unwrap();
     assert!(level > 0);
-    let (at, _) = core.log().store.layout.page_of(root.location.get());
+    let (at, _) = core.log().layout().page_of(root.location.get());
     let report = after_damage(&mut core, at);
     // The page of the root holds other nodes and table pieces too.
     assert!(
@@ -294,15 +294,15 @@ fn node_unreadable() {
     );
     let mut leaf_place = None;
     let walked = core.with_index(|index, log| {
-        index.entries_mut().walk(log, &mut |place, node| {
-            if node.level == 0 && leaf_place.is_none() {
+        index.entries_mut().nodes_mut().walk(log, &mut |place, node| {
+            if node.level() == 0 && leaf_place.is_none() {
                 leaf_place = place;
             }
             Ok(())
         })
     });
     walked.unwrap();
-    let (at, _) = core.log().store.layout.page_of(leaf_place.unwrap().location.get());
+    let (at, _) = core.log().layout().page_of(leaf_place.unwrap().location.get());
     let report = after_damage(&mut core, at);
     assert!(!report.findings.is_empty());
     assert!(kinds(&report).iter().all(|&found| found == (Severity::Error, FindingKind::NodeUnreadable)), "{report:?}");
@@ -440,9 +440,9 @@ fn place_shared() {
         core.with_index(|index, log| index.set_onode(log, other, &Onode { size: 1 << 21, allocated, ..onode }))
             .unwrap();
         // Twice as many bytes may be more than the segment has.
-        let segment = core.log().store.layout.segment_of(extent.piece.location);
-        let most = core.log().store.layout.segment_bytes() as u32;
-        core.volume().log.table.update(segment, |one| one.live_bytes = one.live_bytes.min(most));
+        let segment = core.log().layout().segment_of(extent.piece.location);
+        let most = core.log().layout().segment_bytes() as u32;
+        core.volume().log.table_mut().update(segment, |one| one.live_bytes = one.live_bytes.min(most));
     });
     assert_eq!(found[0], (Severity::Error, FindingKind::PlaceShared));
     assert!(
@@ -454,7 +454,7 @@ fn place_shared() {
 fn summary_unreadable() {
     let mut core = volume();
     let (segment, ..) = sealed(&mut core);
-    let page = u32::from(core.log().table.get(segment).summary_page);
+    let page = u32::from(core.log().table().get(segment).summary_page);
     let report = after_damage(&mut core, SegmentPage { segment, page });
     assert_eq!(kinds(&report), [(Severity::Warning, FindingKind::SummaryUnreadable)]);
     assert_eq!(report.findings[0].place, Place::Page { segment, page });
@@ -498,14 +498,14 @@ fn journal_record_wrong() {
     let mut core = volume();
     core.volume().log.append_record(&Record::Commit { transaction: 7, changes: Vec::new() }).unwrap();
     core.volume().log.program_page(Stream::Journal).unwrap();
-    assert_eq!(kinds(&report(core.volume().log.store.nand())), error(FindingKind::JournalRecordWrong));
+    assert_eq!(kinds(&report(core.volume().log.medium().nand())), error(FindingKind::JournalRecordWrong));
 }
 
 #[test]
 fn content_unreadable() {
     let mut core = volume();
     let (_, object, extent) = sealed(&mut core);
-    let layout: Layout = core.log().store.layout;
+    let layout: Layout = *core.log().layout();
     let (at, within) = layout.page_of(extent.piece.location);
     let report = after_damage(&mut core, at);
     let first = &report.findings[0];

@@ -6,7 +6,7 @@ use super::medium::Medium;
 use super::table::Table;
 use super::{Context, unreadable};
 use crate::index::apply::{Extent, Onode};
-use crate::index::tree::{Child, Key, Node};
+use crate::index::tree::{Child, Key, KeyRange, Node};
 use crate::log::record::Change;
 use crate::medium::format::{BlobReference, DEFERRED_PIECE, Superblock};
 use crate::medium::layout::Layout;
@@ -50,8 +50,8 @@ pub(crate) struct Index {
     pub(crate) extents: u64,
     /// Objects that the journal goes on to change.
     pub(crate) touched: BTreeMap<u64, Object>,
-    /// Key ranges whose nodes are lost: from (inclusive) until (exclusive, `None` for the end).
-    pub(crate) lost: Vec<(Key, Option<Key>)>,
+    /// Key ranges whose nodes are lost.
+    pub(crate) lost: Vec<KeyRange>,
 }
 
 impl Index {
@@ -88,12 +88,12 @@ impl Index {
     /// Whether an entry of `object` may be lost.
     pub(crate) fn may_miss(&self, object: u64) -> bool {
         let onode = Key::onode(ObjectId(object));
-        self.lost.iter().any(|(from, until)| from.object <= object && until.is_none_or(|until| until > onode))
+        self.lost.iter().any(|lost| lost.from.object <= object && lost.until.is_none_or(|until| until > onode))
     }
 
     /// Whether a whole entry at exactly `key` may be lost.
     fn lacks(&self, key: &Key) -> bool {
-        self.lost.iter().any(|(from, until)| from <= key && until.is_none_or(|until| *key < until))
+        self.lost.iter().any(|lost| lost.contains(key))
     }
 }
 
@@ -131,14 +131,14 @@ pub(crate) fn walk(
     let mut walker =
         Walker { medium, table, touched, context, next_object, index: Index::default(), current: Current::default() };
     let level = superblock.root_level;
-    walker.node(superblock.root, level, (Key::MIN, None), true);
+    walker.node(superblock.root, level, KeyRange::ALL, true);
     walker.end_object();
     walker.index
 }
 
 impl Walker<'_, '_, '_> {
-    fn node(&mut self, reference: BlobReference, level: u8, range: (Key, Option<Key>), is_root: bool) {
-        let layout = self.medium.layout;
+    fn node(&mut self, reference: BlobReference, level: u8, range: KeyRange, is_root: bool) {
+        let layout = *self.medium.layout();
         let location = reference.location.get();
         let place = Place::Node { location, level };
         let Some(node) = self.load(&reference, level, place, range) else { return };
@@ -149,7 +149,7 @@ impl Walker<'_, '_, '_> {
             owner: Owner::Node { key: first, level },
         });
         self.context.report.nodes += 1;
-        self.context.advance(self.medium.pages_read);
+        self.context.advance(self.medium.pages_read());
         if reference.length.get() as usize > layout.node_bytes() {
             let finding = Finding::new(Severity::Error, FindingKind::NodeOversized, place);
             let expected = format!("at most {} bytes", layout.node_bytes());
@@ -158,12 +158,11 @@ impl Walker<'_, '_, '_> {
         let last = node.len().checked_sub(1).map(|last| node.key(last));
         // A node outside its range is not followed: no lookup finds what is in it, and a node with
         // two parents would be walked twice.
-        let (from, until) = range;
-        let inside = last.map_or(is_root, |last| first >= from && until.is_none_or(|until| last < until));
+        let inside = last.map_or(is_root, |last| range.contains(&first) && range.contains(&last));
         if !inside {
             let finding = Finding::new(Severity::Error, FindingKind::NodeRange, place);
-            let until = until.map_or("the end".into(), |until| format!("{}", entry_place(&until)));
-            let expected = format!("keys from {} to {until}", entry_place(&from));
+            let until = range.until.map_or("the end".into(), |until| format!("{}", entry_place(&until)));
+            let expected = format!("keys from {} to {until}", entry_place(&range.from));
             let found =
                 last.map_or("no entry".into(), |last| format!("{} to {}", entry_place(&first), entry_place(&last)));
             self.context.add(finding.expected(expected).found(found));
@@ -177,12 +176,11 @@ impl Walker<'_, '_, '_> {
             return;
         }
         for position in 0..node.len() {
-            let from = if position == 0 { from } else { node.key(position) };
-            let until = if position + 1 < node.len() { Some(node.key(position + 1)) } else { until };
+            let child_range = range.of_child(&node, position);
             match Child::decode(node.value(position)) {
-                Ok(Child::Clean(below)) => self.node(below, level - 1, (from, until), false),
+                Ok(Child::Clean(below)) => self.node(below, level - 1, child_range, false),
                 _ => {
-                    self.index.lost.push((from, until));
+                    self.index.lost.push(child_range);
                     let finding = Finding::new(Severity::Error, FindingKind::NodeMalformed, place);
                     self.context.add(finding.found(format!("entry {position} is no reference to a child")));
                 }
@@ -190,8 +188,8 @@ impl Walker<'_, '_, '_> {
         }
     }
 
-    fn load(&mut self, reference: &BlobReference, level: u8, place: Place, range: (Key, Option<Key>)) -> Option<Node> {
-        let sequence = self.table.sequence(&self.medium.layout, reference.location.get());
+    fn load(&mut self, reference: &BlobReference, level: u8, place: Place, range: KeyRange) -> Option<Node> {
+        let sequence = self.table.sequence(self.medium.layout(), reference.location.get());
         let finding = match self.medium.blob(reference, sequence) {
             Ok(bytes) => match Node::decode(&bytes, level) {
                 Some(node) => return Some(node),
@@ -202,12 +200,13 @@ impl Walker<'_, '_, '_> {
         };
         self.index.lost.push(range);
         // The objects whose entries were there, as far as the range tells.
-        let only = range.1.filter(|until| until.object == range.0.object).map(|_| range.0.object);
+        let from = range.from.object;
+        let only = range.until.filter(|until| until.object == from).map(|_| from);
         self.context.add(match only {
             Some(object) => finding.of(object),
-            None => finding.expected(match range.1 {
-                Some(until) => format!("entries of objects {} to {}", range.0.object, until.object),
-                None => format!("entries of objects from {} on", range.0.object),
+            None => finding.expected(match range.until {
+                Some(until) => format!("entries of objects {from} to {}", until.object),
+                None => format!("entries of objects from {from} on"),
             }),
         });
         None
@@ -265,7 +264,7 @@ impl Walker<'_, '_, '_> {
         };
         let range = extent.offset..extent.end();
         let length = u64::from(extent.piece.length);
-        if !self.medium.layout.contains(extent.piece.location, length) {
+        if !self.medium.layout().contains(extent.piece.location, length) {
             let found = format!("{length} bytes at {}", extent.piece.location);
             let finding = error(FindingKind::ExtentMalformed).bytes(range.clone());
             self.context.add(finding.expected("a place inside one segment").found(found));

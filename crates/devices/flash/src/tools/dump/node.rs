@@ -100,7 +100,7 @@ struct Walker<'a, 'b> {
 
 impl Walker<'_, '_> {
     fn node(&mut self, reference: &BlobReference, level: u8, from: Key, until: Option<Key>) {
-        let sequence = self.table.sequence(&self.medium.layout, reference.location.get());
+        let sequence = self.table.sequence(self.medium.layout(), reference.location.get());
         let read = self.medium.blob(reference, sequence).map_err(|fault| fault.to_string());
         let node =
             read.and_then(|bytes| Node::decode(&bytes, level).ok_or_else(|| "no node of this level".to_string()));
@@ -180,12 +180,12 @@ pub fn onode(nand: &mut dyn Nand, object: ObjectId) -> Result<OnodeDump> {
         journal: Vec::new(),
         faults: Vec::new(),
     };
-    let layout = medium.layout;
+    let layout = *medium.layout();
     let mut visit = |node: NodeDump, entries: Option<&Node>| {
         if let Some(fault) = &node.fault {
             dump.faults.push(format!("tree node of level {} at {}: {fault}", node.level, node.reference.location));
         }
-        let Some(node) = entries.filter(|node| node.level == 0) else { return };
+        let Some(node) = entries.filter(|node| node.level() == 0) else { return };
         for position in 0..node.len() {
             let key = node.key(position);
             if key.object == object.0 {

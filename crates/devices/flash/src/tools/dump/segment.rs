@@ -79,7 +79,7 @@ pub fn segment(nand: &mut dyn Nand, number: u32) -> Result<SegmentDump> {
     };
     let mut pages = Vec::new();
     let mut assembler = Assembler::default();
-    for page in 0..medium.layout.segment_pages {
+    for page in 0..medium.layout().segment_pages {
         let mut dump = PageDump { page, kind: "erased", sequence: None, record_bytes: 0, records: Vec::new() };
         match medium.page(SegmentPage { segment: number, page }, None) {
             Ok(found) => {

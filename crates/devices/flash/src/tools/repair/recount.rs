@@ -2,11 +2,11 @@
 
 use super::Action;
 use crate::index::apply::{Extent, Onode};
-use crate::index::tree::{Key, Node, NodeSource, Sighting, Tree};
+use crate::index::tree::{Key, KeyRange, Node, NodeSource, Sighting, Tree};
 use crate::medium::errors::damaged;
 use crate::medium::format::{BlobReference, NOWHERE};
 use crate::medium::layout::Layout;
-use crate::medium::ring::{Found, Ring};
+use crate::medium::ring::Found;
 use crate::space::segments::SegmentState;
 use crate::volume::Volume;
 use alloc::format;
@@ -26,7 +26,7 @@ struct Survey {
     /// Objects whose onode notes down other allocated bytes, and what was counted.
     allocated: Vec<(ObjectId, Onode, u64)>,
     /// Key ranges that are lost.
-    lost: Vec<(Key, Option<Key>)>,
+    lost: Vec<KeyRange>,
     /// Entries that make no sense.
     unsound: Vec<(ObjectId, String)>,
     /// The entries that do, if they are to be kept.
@@ -45,17 +45,16 @@ struct Current {
 
 /// Takes up numbering behind `newest`, so that what is written from now on counts more than it.
 pub(super) fn supersede(volume: &mut Volume<'_>, newest: &Found) {
-    *volume.checkpoints.ring_mut() = Ring::after_mount(newest);
+    volume.checkpoints.go_on_from(newest);
     let superblock = &newest.superblock;
     let transaction = volume.log.transaction().max(superblock.transaction.get());
     volume.log.set_transaction(transaction);
     let next_object = &mut volume.index.counts_mut().next_object;
     *next_object = (*next_object).max(superblock.next_object.get());
-    let next_sequence = &mut volume.log.table.next_sequence;
-    *next_sequence = (*next_sequence).max(superblock.next_sequence.get());
+    volume.log.table_mut().skip_to(superblock.next_sequence.get());
     // The next superblock is that of the repaired volume: what is repaired is not repeated
     // before.
-    volume.log.table.skip_numbers();
+    volume.log.table_mut().skip_numbers();
     volume.checkpoints.note_session_begun();
 }
 
@@ -68,7 +67,7 @@ pub(super) fn recount(volume: &mut Volume<'_>, drop_damaged: bool, actions: &mut
             return Err(damaged(format!("{nodes} tree nodes and {entries} entries would have to be dropped")));
         }
         let rebuilt = survey(volume, true)?;
-        for (from, until) in rebuilt.lost {
+        for KeyRange { from, until } in rebuilt.lost {
             let until = until.map(|until| ObjectId(until.object));
             actions.push(Action::NodeDropped { from: ObjectId(from.object), until });
         }
@@ -76,7 +75,7 @@ pub(super) fn recount(volume: &mut Volume<'_>, drop_damaged: bool, actions: &mut
             actions.push(Action::EntryDropped { object, what });
         }
         let tree = rebuilt.kept.unwrap_or_else(|| Tree::new(volume.index.entries().limits().node_bytes));
-        volume.index.entries_mut().replace_tree(tree);
+        volume.index.entries_mut().nodes_mut().replace_tree(tree);
         found = survey(volume, false)?;
     }
     correct(volume, &found, actions)
@@ -84,7 +83,7 @@ pub(super) fn recount(volume: &mut Volume<'_>, drop_damaged: bool, actions: &mut
 
 fn correct(volume: &mut Volume<'_>, survey: &Survey, actions: &mut Vec<Action>) -> Result<()> {
     for (segment, &counted) in (0u32..).zip(&survey.live) {
-        let one = *volume.log.table.get(segment);
+        let one = *volume.log.table().get(segment);
         let in_use = matches!(one.state, SegmentState::Open | SegmentState::Full | SegmentState::Failing);
         if counted > 0 && !in_use {
             actions.push(Action::SegmentState { segment, from: one.state.name() });
@@ -95,7 +94,7 @@ fn correct(volume: &mut Volume<'_>, survey: &Survey, actions: &mut Vec<Action>) 
         }
         if from != counted || (counted > 0 && !in_use) {
             let counted = u32::try_from(counted);
-            volume.log.table.set_live(segment, counted.map_err(|_| damaged("a place is used many times over"))?);
+            volume.log.table_mut().set_live(segment, counted.map_err(|_| damaged("a place is used many times over"))?);
         }
     }
     for &(object, onode, to) in &survey.allocated {
@@ -115,7 +114,7 @@ fn correct(volume: &mut Volume<'_>, survey: &Survey, actions: &mut Vec<Action>) 
 }
 
 fn survey(volume: &mut Volume<'_>, keep: bool) -> Result<Survey> {
-    let layout = volume.log.store.layout;
+    let layout = *volume.log.layout();
     let mut survey = Survey {
         layout,
         next_object: volume.index.counts().next_object,
@@ -128,19 +127,19 @@ fn survey(volume: &mut Volume<'_>, keep: bool) -> Result<Survey> {
         kept: keep.then(|| Tree::new(volume.index.entries().limits().node_bytes)),
         current: Current::default(),
     };
-    for piece in volume.log.table.pieces() {
+    for piece in volume.log.table().pieces() {
         if piece.location.get() != NOWHERE {
             survey.hold(piece.location.get(), u64::from(piece.length.get()));
         }
     }
-    volume.index.entries_mut().survey(volume.log, &mut |sighting| {
+    volume.index.entries_mut().nodes_mut().survey(volume.log, &mut |sighting| {
         match sighting {
-            Sighting::Lost { from, until, .. } => survey.lost.push((from, until)),
+            Sighting::Lost { range, .. } => survey.lost.push(range),
             Sighting::Node(place, node) => {
                 if let Some(place) = place {
                     survey.hold(place.location.get(), u64::from(place.length.get()));
                 }
-                for index in 0..if node.level == 0 { node.len() } else { 0 } {
+                for index in 0..if node.level() == 0 { node.len() } else { 0 } {
                     survey.entry(&node.key(index), node.value(index))?;
                 }
             }

@@ -83,7 +83,7 @@ fn contents_of(core: &mut Core) -> Vec<ObjectId> {
     for &object in &objects {
         let mut bytes = vec![0; 1700];
         let plan = core.with_index(|index, log| index.plan_read(log, object, 0, &mut bytes)).unwrap();
-        assert_eq!(plan.carry_out(&mut core.volume().log.store.reader(IoTag::Check), &mut bytes).unwrap(), 1700);
+        assert_eq!(plan.carry_out(&mut core.volume().log.reader(IoTag::Check), &mut bytes).unwrap(), 1700);
         assert!(bytes.iter().all(|&byte| byte == object.0 as u8));
     }
     objects
@@ -116,9 +116,9 @@ fn a_crash_without_damage_is_recovered() {
 fn wrong_figures_are_counted_anew() {
     let (mut chip, mut core) = volume();
     let used: Vec<u32> =
-        core.volume().log.table.iter().filter(|(_, one)| one.live_bytes > 1000).map(|(n, _)| n).collect();
-    let live = u64::from(core.log().table.get(used[0]).live_bytes);
-    core.volume().log.table.update(used[0], |one| one.live_bytes -= 7);
+        core.volume().log.table().iter().filter(|(_, one)| one.live_bytes > 1000).map(|(n, _)| n).collect();
+    let live = u64::from(core.log().table().get(used[0]).live_bytes);
+    core.volume().log.table_mut().update(used[0], |one| one.live_bytes -= 7);
     core.volume().index.counts_mut().objects += 2;
     core.volume().index.counts_mut().extents += 3;
     let onode = core.with_index(|index, log| index.onode(log, ObjectId(80))).unwrap().unwrap();
@@ -140,8 +140,8 @@ fn wrong_figures_are_counted_anew() {
 fn a_segment_in_use_is_not_handed_out() {
     let (mut chip, mut core) = volume();
     let full = crate::space::segments::SegmentState::Full;
-    let (used, _) = core.volume().log.table.iter().find(|(_, one)| one.state == full && one.live_bytes > 0).unwrap();
-    core.volume().log.table.update(used, |one| one.state = crate::space::segments::SegmentState::Free);
+    let (used, _) = core.volume().log.table().iter().find(|(_, one)| one.state == full && one.live_bytes > 0).unwrap();
+    core.volume().log.table_mut().update(used, |one| one.state = crate::space::segments::SegmentState::Free);
     core.volume().checkpoints.set_clean(false);
     core.close().unwrap();
     assert!(!chip.check().is_sound());
@@ -165,7 +165,7 @@ fn six_removals(chip: &Chip, core: &mut Core, filler: usize) -> onode_media::Pag
         core.commit(transaction, Durability::Durable).unwrap();
     }
     assert!(chip.unreadable.is_empty());
-    core.log().store.layout.address(SegmentPage { page: at.page + 2, ..at })
+    core.log().layout().address(SegmentPage { page: at.page + 2, ..at })
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn the_sound_part_of_a_damaged_journal_is_kept() {
     }
     let consent = MountOptions { accept_loss: true, ..MountOptions::default() };
     let consented = Core::mount(Box::new(chip.clone()), &consent).unwrap();
-    assert!(consented.log().store.read_only().is_some());
+    assert!(consented.log().store().read_only().is_some());
     drop(consented);
     let actions = repair(chip.clone(), &CAREFUL).unwrap().actions;
     assert!(matches!(actions[..], [Action::JournalCut { .. }]), "{actions:?}");
@@ -196,7 +196,7 @@ fn a_lost_journal_page_that_a_later_one_repeats_costs_nothing() {
     chip.unreadable.push(lost);
     assert!(!chip.check().is_sound());
     let mut core = chip.mount(false);
-    assert!(core.volume().log.store.read_only().is_none());
+    assert!(core.volume().log.store().read_only().is_none());
     assert_eq!(contents_of(&mut core).len(), 54);
     core.close().unwrap();
     assert_eq!(chip.check().findings, []);
@@ -207,7 +207,7 @@ fn damaged_content_becomes_a_hole_when_asked_for() {
     let (mut chip, mut core) = volume();
     let objects = contents_of(&mut core);
     core.close().unwrap();
-    let layout = core.log().store.layout;
+    let layout = *core.log().layout();
     for object in objects.iter().take(3) {
         let extent = core.with_index(|index, log| index.extents(log, *object, 0..u64::MAX, 1)).unwrap()[0];
         chip.unreadable.push(layout.address(layout.page_of(extent.piece.location).0));
@@ -226,16 +226,16 @@ fn damaged_content_becomes_a_hole_when_asked_for() {
 #[test]
 fn lost_nodes_are_dropped_only_when_asked_for() {
     let (mut chip, mut core) = volume();
-    let (root, level) = core.index().entries().written_root().unwrap();
+    let (root, level) = core.index().entries().nodes().written_root().unwrap();
     assert!(level > 0);
-    let layout = core.log().store.layout;
+    let layout = *core.log().layout();
     let page_of = |location: u64| layout.page_of(location).0;
     let (mut leaves, mut others) = (Vec::new(), vec![page_of(root.location.get())]);
-    others.extend(core.log().table.pieces().iter().map(|piece| page_of(piece.location.get())));
+    others.extend(core.log().table().pieces().iter().map(|piece| page_of(piece.location.get())));
     let walked = core.with_index(|index, log| {
-        index.entries_mut().walk(log, &mut |place, node| {
+        index.entries_mut().nodes_mut().walk(log, &mut |place, node| {
             let at = page_of(place.unwrap().location.get());
-            if node.level == 0 {
+            if node.level() == 0 {
                 leaves.push(at)
             } else {
                 others.push(at)
@@ -268,13 +268,13 @@ fn lost_nodes_are_dropped_only_when_asked_for() {
 #[test]
 fn an_older_checkpoint_is_taken_only_when_asked_for() {
     let (mut chip, mut core) = volume();
-    let earlier = core.log().table.pieces().to_vec();
+    let earlier = core.log().table().pieces().to_vec();
     let mut transaction = Transaction::new();
     transaction.remove(ObjectId(70));
     core.commit(transaction, Durability::Durable).unwrap();
     core.checkpoint(false).unwrap();
-    let layout = core.log().store.layout;
-    for piece in core.log().table.pieces().iter().filter(|piece| !earlier.contains(piece)) {
+    let layout = *core.log().layout();
+    for piece in core.log().table().pieces().iter().filter(|piece| !earlier.contains(piece)) {
         chip.unreadable.push(layout.address(layout.page_of(piece.location.get()).0));
     }
     drop(core);

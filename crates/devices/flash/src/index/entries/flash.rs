@@ -1,0 +1,211 @@
+//! All entries in the wandering tree on flash: the nodes that changed, and the clean ones that were
+//! read.
+//!
+//! It keeps true: changed nodes and clean ones share the memory that is set apart for both, and a
+//! node that was read is what its parent names. It knows of no memory beside the flash.
+
+use super::EntryStore;
+use crate::index::tree::{Child, Key, Node, NodeSource, Sighting, Tree};
+use crate::log::Log;
+use crate::medium::errors::damaged;
+use crate::medium::format::BlobReference;
+use crate::space::items::Owner;
+use alloc::format;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use onode_base::evict::Lru;
+use onode_media::IoTag;
+use onode_object::Result;
+
+/// How much memory the index may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of a tree node.
+    pub node_bytes: usize,
+    /// Bytes of changed nodes at which a checkpoint is due.
+    pub dirty_bytes: usize,
+    /// Bytes of clean nodes.
+    pub cache_bytes: usize,
+}
+
+/// The entries of the tree.
+pub struct FlashEntries {
+    tree: Tree,
+    /// Clean nodes in memory, by location.
+    nodes: Lru<u64, Arc<Node>>,
+    limits: Limits,
+}
+
+/// The tree's view of the log.
+struct Source<'a> {
+    log: &'a mut Log,
+    nodes: &'a mut Lru<u64, Arc<Node>>,
+    /// What reads are for.
+    tag: IoTag,
+}
+
+impl FlashEntries {
+    /// Those of `tree`.
+    pub fn new(tree: Tree, limits: Limits) -> Self {
+        Self { tree, nodes: Lru::new(limits.cache_bytes), limits }
+    }
+
+    fn parts<'a>(&'a mut self, log: &'a mut Log, tag: IoTag) -> (&'a mut Tree, Source<'a>) {
+        (&mut self.tree, Source { log, nodes: &mut self.nodes, tag })
+    }
+
+    /// Visits entries in the order of their keys from `from` on, until `visit` returns false, with
+    /// reads that count as `tag`.
+    pub fn scan_as(
+        &mut self,
+        log: &mut Log,
+        from: &Key,
+        tag: IoTag,
+        visit: &mut dyn FnMut(&Key, &[u8]) -> bool,
+    ) -> Result<()> {
+        let (tree, mut source) = self.parts(log, tag);
+        tree.scan(&mut source, from, visit)
+    }
+
+    /// Whether the root can be read at all, for a mount that wants to fail early.
+    pub fn check_root(&mut self, log: &mut Log) -> Result<()> {
+        let (tree, mut source) = self.parts(log, IoTag::Index);
+        tree.get(&mut source, &Key::MIN, |_| ())
+            .map(|_| ())
+            .map_err(|error| damaged(format!("the root of the index cannot be read: {}", error.detail)))
+    }
+}
+
+impl EntryStore for FlashEntries {
+    fn get(&mut self, log: &mut Log, key: &Key, found: &mut dyn FnMut(&[u8])) -> Result<()> {
+        let (tree, mut source) = self.parts(log, IoTag::Index);
+        tree.get(&mut source, key, found).map(|_| ())
+    }
+
+    fn scan(&mut self, log: &mut Log, from: &Key, visit: &mut dyn FnMut(&Key, &[u8]) -> bool) -> Result<()> {
+        self.scan_as(log, from, IoTag::Index, visit)
+    }
+
+    fn at_or_before(&mut self, log: &mut Log, key: &Key) -> Result<Option<(Key, Vec<u8>)>> {
+        let (tree, mut source) = self.parts(log, IoTag::Index);
+        tree.last_at_or_before(&mut source, key)
+    }
+
+    fn set(&mut self, log: &mut Log, key: Key, value: &[u8]) -> Result<()> {
+        let (tree, mut source) = self.parts(log, IoTag::Index);
+        tree.insert(&mut source, key, value)
+    }
+
+    fn remove(&mut self, log: &mut Log, key: &Key) -> Result<bool> {
+        let (tree, mut source) = self.parts(log, IoTag::Index);
+        tree.remove(&mut source, key)
+    }
+}
+
+/// Nodes of the tree, for the cleaner, checkpoints and repairs. None of this changes what the
+/// entries say, but for a repair.
+impl FlashEntries {
+    /// Lets the next checkpoint write the node at `location` elsewhere, whose reverse index item
+    /// has `key` and `level`; false if the tree has no node there any more.
+    pub fn touch(&mut self, log: &mut Log, key: &Key, level: u8, location: u64) -> Result<bool> {
+        let (tree, mut source) = self.parts(log, IoTag::Cleaning);
+        tree.touch(&mut source, key, level, location)
+    }
+
+    /// Visits all nodes, with their places if they are on the medium.
+    pub fn walk(
+        &mut self,
+        log: &mut Log,
+        visit: &mut dyn FnMut(Option<BlobReference>, &Node) -> Result<()>,
+    ) -> Result<()> {
+        let (tree, mut source) = self.parts(log, IoTag::Cleaning);
+        tree.walk(&mut source, visit)
+    }
+
+    /// The same, past nodes that are damaged.
+    pub fn survey(&mut self, log: &mut Log, visit: &mut dyn FnMut(Sighting<'_>) -> Result<()>) -> Result<()> {
+        let (tree, mut source) = self.parts(log, IoTag::Index);
+        tree.survey(&mut source, visit)
+    }
+
+    /// Takes `tree` in place of one with damaged nodes.
+    pub fn replace_tree(&mut self, tree: Tree) {
+        self.tree = tree;
+        self.nodes.clear();
+    }
+
+    /// Writes all changed nodes. They stay in memory, as clean ones.
+    pub fn write_back(&mut self, log: &mut Log) -> Result<()> {
+        self.nodes.set_budget(self.limits.cache_bytes + self.limits.dirty_bytes);
+        let (tree, mut source) = self.parts(log, IoTag::Index);
+        tree.write_back(&mut source)
+    }
+
+    /// Gives the cache of clean nodes what changed nodes leave of the memory for both.
+    pub fn share_memory(&mut self) {
+        let spare = self.limits.dirty_bytes.saturating_sub(self.dirty_bytes());
+        self.nodes.set_budget(self.limits.cache_bytes + spare);
+    }
+
+    /// The root of the tree and its level, once everything is written.
+    pub fn written_root(&self) -> Option<(BlobReference, u8)> {
+        self.tree.written_root()
+    }
+
+    /// Bytes of changed nodes in memory.
+    pub fn dirty_bytes(&self) -> usize {
+        self.tree.dirty_bytes()
+    }
+
+    /// Changed nodes.
+    pub const fn dirty_nodes(&self) -> usize {
+        self.tree.dirty_nodes()
+    }
+
+    /// Bytes of clean nodes in memory.
+    pub fn clean_bytes(&self) -> usize {
+        self.nodes.bytes()
+    }
+
+    /// How much memory the index may take.
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+}
+
+impl NodeSource for Source<'_> {
+    fn load(&mut self, reference: BlobReference, level: u8) -> Result<Arc<Node>> {
+        let location = reference.location.get();
+        if let Some(node) = self.nodes.get(&location)
+            && node.level() == level
+        {
+            return Ok(node.clone());
+        }
+        let bytes = self.log.read_blob(reference, self.tag)?;
+        let node = Node::decode(&bytes, level)
+            .filter(|node| level == 0 || node.entries_from(0).all(|(_, value)| is_written_child(value)))
+            .ok_or_else(|| damaged(format!("the tree node at {location} is malformed")))?;
+        let node = Arc::new(node);
+        self.nodes.insert(location, node.clone(), node.memory_bytes());
+        Ok(node)
+    }
+
+    fn release(&mut self, reference: BlobReference) {
+        self.nodes.remove(&reference.location.get());
+        self.log.release(reference.location.get(), u64::from(reference.length.get()));
+    }
+
+    fn store(&mut self, bytes: &[u8], level: u8, key: Key) -> Result<BlobReference> {
+        self.log.write_blob(bytes, Owner::Node { key, level })
+    }
+
+    fn keep(&mut self, reference: BlobReference, node: Node) {
+        let bytes = node.memory_bytes();
+        self.nodes.insert(reference.location.get(), Arc::new(node), bytes);
+    }
+}
+
+/// Whether a child reference read from the medium names a place on it, and not a slot of memory.
+fn is_written_child(value: &[u8]) -> bool {
+    matches!(Child::decode(value), Ok(Child::Clean(_)))
+}
