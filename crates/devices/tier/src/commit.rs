@@ -16,8 +16,8 @@ pub mod superblocks;
 
 use crate::commit::home::Write;
 use crate::commit::running::{Running, begin};
-use crate::content::pending::Content;
-use crate::core::{Core, Prefetched};
+use crate::content::buffers::Prefetched;
+use crate::core::Core;
 use crate::log::change::Change;
 use crate::log::need::Need;
 use crate::log::{Log, Room};
@@ -196,9 +196,7 @@ impl Volume {
         if !readable.is_empty() {
             let mut core = self.core.lock();
             if core.disks.fast.lock().is_there() {
-                core.pending.note_readable(readable);
-                let most = core.options.pending_bytes;
-                core.pending.spill(most);
+                core.buffers.let_go(readable);
             }
         }
     }
@@ -258,12 +256,11 @@ impl Core {
         self.commits.begin();
         let done = self.apply_all(transaction);
         let need = self.commits.end();
-        self.prefetched.clear();
+        self.buffers.end();
         self.hold_old_nodes();
         let has_placed = done.map_err(|error| self.fail(error))?;
         self.index.evict(self.nodes_kept());
-        let is_large =
-            self.commits.group().payload().len() >= 256 << 10 || self.pending.bytes() > self.options.pending_bytes;
+        let is_large = self.commits.group().payload().len() >= 256 << 10 || self.buffers.is_full();
         Ok(Applied::Done { commit: self.commits.count(), need, is_large, has_placed })
     }
 
@@ -275,7 +272,7 @@ impl Core {
             _ => 0,
         });
         let content: usize = content.sum();
-        self.figures.bytes_written += content as u64;
+        self.buffers.count_written(content as u64);
         let above = self.options.place_above_bytes;
         // What is small goes through the log, unless there is so much of it that a short log would
         // not hold it.
@@ -314,35 +311,10 @@ impl Core {
         let Some(onode) = self.index.onode(object)?.filter(|onode| onode.has_blocks) else { return Ok(()) };
         if self.rule(&onode) == Acknowledge::Either {
             let mut contents = Vec::new();
-            self.contents(object, offset, data, end, &mut contents);
+            self.buffers.pending().contents(object, offset, data, end, &mut contents);
             self.commits.note_contents(contents);
         }
         Ok(())
-    }
-
-    /// A transaction of `changes` was taken from a payload of `length` bytes, which begins at byte
-    /// `at` of the fast disk: memory need not hold more of it than it should.
-    pub fn note_replayed(&mut self, changes: &[(Change, usize)], at: u64, length: usize) {
-        let mut contents = Vec::new();
-        for (change, behind) in changes {
-            if let Change::Plain(Mutation::Write { object, offset, data }) = change {
-                self.contents(*object, *offset, data, length - behind, &mut contents);
-            }
-        }
-        contents.iter_mut().for_each(|content| content.logged.at += at);
-        self.pending.note_readable(contents);
-        self.pending.spill(self.options.pending_bytes);
-    }
-
-    /// Which pending blocks a payload has, in which the data of a write end at byte `end`.
-    fn contents(&self, object: ObjectId, offset: u64, data: &[u8], end: usize, out: &mut Vec<Content>) {
-        let begin = (end - data.len()) as u64;
-        let skip = offset.next_multiple_of(BLOCK) - offset;
-        let blocks = data.get(skip as usize..).unwrap_or_default().chunks(BLOCK_BYTES);
-        for (number, content) in (0..).zip(blocks) {
-            let (block, at) = ((offset + skip) / BLOCK + number, begin + skip + number * BLOCK);
-            out.extend(self.pending.content(object.0, block, content, at));
-        }
     }
 
     /// Whether large content goes through the log, because the fast disk alone acknowledges it and

@@ -1,6 +1,7 @@
 //! What objects hold: content without a place yet, reads of it and of what has one, copies on
 //! request.
 
+pub mod buffers;
 pub mod pending;
 pub mod place;
 pub mod plan;

@@ -1,9 +1,7 @@
 //! The state of a mounted volume: tree, pending content, free space and the group of commits that
 //! the log lacks.
 
-use crate::content::pending::Pending;
-use crate::content::plan::ReadPlan;
-use crate::content::tail_cache::TailCache;
+use crate::content::buffers::Buffers;
 use crate::device::options::MountOptions;
 use crate::disks::Disks;
 use crate::index::Index;
@@ -18,7 +16,6 @@ use crate::medium::layout::BLOCK;
 use crate::recover::salvaged::Salvaged;
 use crate::space::Space;
 use crate::space::extent::Extent;
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -26,15 +23,9 @@ use alloc::vec::Vec;
 use onode_base::Clock;
 use onode_object::{Acknowledge, Condition, Error, ErrorKind, Mutation, ObjectId, Placement, Result, Transaction};
 
-/// Blocks of content that were read for a change, by their place and its birth; content that the
-/// log of the fast disk has, by where it lies there and [`u64::MAX`].
-pub type Prefetched = BTreeMap<(u64, u64), Vec<u8>>;
-
 /// Figures since the mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Bytes of content that users wrote.
-    pub bytes_written: u64,
     /// Checkpoints.
     pub checkpoints: u64,
     /// Records written to the log.
@@ -43,16 +34,6 @@ pub struct Figures {
     pub logged: u64,
     /// Bytes of records, padding included.
     pub log_bytes: u64,
-    /// Blocks of content read from the big disk.
-    pub blocks_read: u64,
-    /// Blocks of content read from the fast disk.
-    pub blocks_read_fast: u64,
-    /// Blocks of the big disk whose checksum was wrong.
-    pub damaged_blocks: u64,
-    /// Those of them that were written again from their copies.
-    pub repaired_blocks: u64,
-    /// Pending blocks that were deleted before they were written.
-    pub blocks_never_written: u64,
     /// Records of the log that only the fast disk had at the mount.
     pub recovered_from_fast: u64,
     /// Records of the fast disk that belong to another history and were dropped.
@@ -75,18 +56,12 @@ pub struct Core {
     pub index: Index,
     /// Free space.
     pub space: Space,
-    /// Content without a place.
-    pub pending: Pending,
-    /// Last blocks of what went home lately.
-    pub tails: TailCache,
+    /// Content in memory.
+    pub buffers: Buffers,
     /// The id of the checkpoint in the making.
     pub epoch: u64,
     /// Commits, and what of them the log lacks.
     pub commits: Commits,
-    /// Blocks read ahead for the transaction at hand, so that applying it cannot fail.
-    pub prefetched: Prefetched,
-    /// Content of a block that a change needs and that is not in memory. It is pinned.
-    pub content_miss: Option<ReadPlan>,
     /// Why nothing can be changed.
     pub read_only: Option<String>,
     /// What was found at the mount that people should know.
@@ -166,8 +141,8 @@ impl Core {
         Load {
             payload: self.commits.group().payload().len(),
             unsynced: self.commits.unsynced(),
-            pending: self.pending.bytes(),
-            most_pending: self.options.pending_bytes,
+            pending: self.buffers.pending().bytes(),
+            most_pending: self.buffers.most_pending(),
         }
     }
 
@@ -236,7 +211,7 @@ impl Core {
     /// Whether only the log of the fast disk has some content.
     #[must_use]
     pub fn has_spilled(&self) -> bool {
-        self.pending.is_spilled() || self.disks.waiting.lock().has_far()
+        self.buffers.pending().is_spilled() || self.disks.waiting.lock().has_far()
     }
 
     /// Blocks of replaced nodes stay until the checkpoint.

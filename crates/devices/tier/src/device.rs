@@ -249,7 +249,7 @@ impl ObjectDevice for TierDevice {
     }
 
     fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
-        self.volume.look(|core, _| data_ranges(&mut core.index, &core.pending, object, offset, limit))
+        self.volume.look(|core, _| data_ranges(&mut core.index, core.buffers.pending(), object, offset, limit))
     }
 
     fn space(&self) -> Space {

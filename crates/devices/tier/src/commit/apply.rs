@@ -61,7 +61,7 @@ impl Core {
     }
 
     fn remove_object(&mut self, object: ObjectId) -> Result<()> {
-        self.figures.blocks_never_written += self.pending.remove(object.0, 0, u64::MAX);
+        self.buffers.remove(object, 0, u64::MAX);
         let mut freed = Vec::new();
         let removed = self.index.remove_object(object, &mut freed);
         self.give_up_all(&freed);
@@ -174,7 +174,7 @@ impl Core {
             onode.has_blocks = true;
             if !inline.is_empty() {
                 inline.resize(BLOCK_BYTES, 0);
-                self.pending.put(object.0, 0, inline);
+                self.buffers.put(object, 0, inline);
                 onode.blocks = 1;
                 self.index.mark_extents(object, 0, 1)?;
             }
@@ -184,11 +184,11 @@ impl Core {
 
     /// What a block holds now; zeros for a hole.
     fn block(&mut self, object: ObjectId, block: u64) -> Result<Vec<u8>> {
-        if let Some(bytes) = self.held(object, block)? {
+        if let Some(bytes) = self.buffers.held(&self.disks, object, block)? {
             return Ok(bytes);
         }
         match self.index.extents(object, block, block + 1)?.first() {
-            Some((at, extent)) => match self.prefetched.get(&(extent.block + block - at, extent.born)) {
+            Some((at, extent)) => match self.buffers.prefetched(extent.block + block - at, extent.born) {
                 Some(bytes) => Ok(bytes.clone()),
                 None => self.read_stored(object, block, &extent.part(block - at, 1), Source::Any),
             },
@@ -200,7 +200,7 @@ impl Core {
     fn clear(&mut self, object: ObjectId, onode: &mut Onode, from: u64, to: u64) -> Result<()> {
         let block = from / BLOCK;
         let is_hole = from >= to
-            || (self.pending.get(object.0, block).is_none()
+            || (self.buffers.pending().get(object.0, block).is_none()
                 && self.index.extents(object, block, block + 1)?.is_empty());
         if is_hole {
             return Ok(());
@@ -220,7 +220,7 @@ impl Core {
     ) -> Result<()> {
         onode.blocks -= self.drop_extents(object, first, last)?.min(onode.blocks);
         for (block, bytes) in new {
-            onode.blocks += u64::from(self.pending.put(object.0, block, bytes));
+            onode.blocks += u64::from(self.buffers.put(object, block, bytes));
         }
         self.index.mark_extents(object, first, last)
     }
@@ -230,8 +230,7 @@ impl Core {
     /// # Errors
     /// `Corrupt`, `Media`.
     pub fn drop_blocks(&mut self, object: ObjectId, onode: &mut Onode, first: u64, last: u64) -> Result<()> {
-        let never_written = self.pending.remove(object.0, first, last);
-        self.figures.blocks_never_written += never_written;
+        let never_written = self.buffers.remove(object, first, last);
         let gone = never_written + self.drop_extents(object, first, last)?;
         onode.blocks = onode.blocks.saturating_sub(gone);
         Ok(())
@@ -248,7 +247,7 @@ impl Core {
     /// The blocks of these extents are not needed any more.
     fn give_up_all(&mut self, extents: &[Extent]) {
         for extent in extents {
-            self.tails.forget(extent.block, extent.blocks());
+            self.buffers.forget_tails(extent.block, extent.blocks());
             self.space.give_up(extent.block, extent.blocks());
         }
     }

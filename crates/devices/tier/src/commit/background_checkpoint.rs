@@ -195,7 +195,7 @@ impl Volume {
     /// Whether there is so much that a checkpoint is worth it now.
     fn is_due(&self) -> bool {
         let (log, core) = (self.log.lock(), self.core.lock());
-        let is_much = core.pending.count() * BLOCK * 2 >= core.options.pending_bytes;
+        let is_much = core.buffers.pending().count() * BLOCK * 2 >= core.buffers.most_pending();
         let is_due = is_much || log.is_behind() || log.is_half_full(log.leans_on_fast(core.commits.unsynced()));
         is_due && !log.is_under_way()
     }

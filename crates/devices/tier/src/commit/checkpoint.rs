@@ -108,7 +108,7 @@ impl Core {
     }
 
     fn place_pending(&mut self, writes: &mut Vec<Placed>, far: &mut Vec<(Piece, Vec<Logged>)>) -> Result<()> {
-        while let Some((object, first, run)) = self.pending.take_run(RUN_BLOCKS) {
+        while let Some((object, first, run)) = self.buffers.take_run(RUN_BLOCKS) {
             let sums: Vec<u32> = match &run {
                 Run::Bytes(bytes) => bytes.chunks(BLOCK_BYTES).map(crc32c).collect(),
                 Run::Logged(all) => all.iter().map(|logged| logged.sum).collect(),
@@ -123,7 +123,7 @@ impl Core {
             let extents = match self.give_places(ObjectId(object), first, &sums, &mut later) {
                 Ok(extents) => extents,
                 Err(error) => {
-                    self.pending.put_run(object, first, run);
+                    self.buffers.put_run(object, first, run);
                     return Err(error);
                 }
             };
@@ -143,7 +143,7 @@ impl Core {
         let Run::Bytes(bytes) = run else { return };
         let content = bytes.get(skip as usize * BLOCK_BYTES..).unwrap_or_default().chunks(BLOCK_BYTES);
         for (block, content) in (extent.block..extent.block + extent.blocks()).zip(content) {
-            self.tails.keep(block, extent.born, content, self.options.tail_bytes);
+            self.buffers.keep_tail(block, extent.born, content);
         }
     }
 

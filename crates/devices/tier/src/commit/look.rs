@@ -9,8 +9,9 @@
 //! told of only by who reads under the lock, where nothing moves.
 
 use crate::commit::Volume;
+use crate::content::buffers::Prefetched;
 use crate::content::plan::{Found, ReadPlan, Source};
-use crate::core::{Core, Prefetched};
+use crate::core::Core;
 use crate::disks::Disks;
 use crate::index::ahead::NodeMiss;
 use crate::medium::layout::BLOCK_BYTES;
@@ -90,7 +91,7 @@ impl Volume {
 impl Core {
     /// What the walk that ended was lacking; `None` if it was something else that ended it.
     fn take_miss(&mut self) -> Option<Miss> {
-        let content = self.content_miss.take().map(Miss::Content);
+        let content = self.buffers.take_miss().map(Miss::Content);
         self.index.take_miss().map(Miss::Nodes).or(content)
     }
 
@@ -107,7 +108,7 @@ impl Core {
                 if !found.unsound.is_empty() {
                     return false;
                 }
-                self.count(&found);
+                self.buffers.count_read(&found);
                 for it in plan.wanted {
                     let blocks = (it.extent.block..).zip(it.bytes.chunks(BLOCK_BYTES));
                     given.extend(blocks.map(|(block, bytes)| ((block, it.extent.born), bytes.to_vec())));

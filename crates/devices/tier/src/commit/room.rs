@@ -3,8 +3,9 @@
 //! A checkpoint needs new blocks for all that changed while the old ones stay, so what is free must
 //! always be enough for one. Estimates are upper bounds.
 
+use crate::content::buffers::Prefetched;
 use crate::content::plan::Source;
-use crate::core::{Core, Prefetched};
+use crate::core::Core;
 use crate::index::node::{CAPACITY, Key, KeySpace};
 use crate::index::onode::{INLINE_BYTES, Onode};
 use crate::index::tree::Ways;
@@ -39,7 +40,7 @@ impl Core {
     /// # Errors
     /// `Corrupt`, `Media`.
     pub fn prepare(&mut self, transaction: &Transaction, given: &Prefetched) -> Result<Cost> {
-        self.prefetched.clone_from(given);
+        self.buffers.begin(given);
         let mut cost = Cost::default();
         for mutation in &transaction.mutations {
             self.prepare_one(mutation, &mut cost)?;
@@ -111,7 +112,7 @@ impl Core {
 
     /// How many blocks in `first..last` the object has, in their places or without one.
     fn stored_blocks(&mut self, object: ObjectId, first: u64, last: u64) -> Result<u64> {
-        let pending = self.pending.range(object.0, first, last).count() as u64;
+        let pending = self.buffers.pending().range(object.0, first, last).count() as u64;
         let within =
             |(at, extent): &(u64, crate::space::extent::Extent)| (at + extent.blocks()).min(last) - (*at).max(first);
         Ok(pending + self.index.extents(object, first, last)?.iter().map(within).sum::<u64>())
@@ -129,22 +130,22 @@ impl Core {
             if edge.is_multiple_of(BLOCK) {
                 continue;
             }
-            if self.pending.get(object.0, block).is_some() {
-                self.prefetch_held(object, block)?;
+            if self.buffers.pending().get(object.0, block).is_some() {
+                self.buffers.prefetch_held(&self.disks, object, block)?;
                 continue;
             }
             let holds =
                 |(at, extent): &&(u64, crate::space::extent::Extent)| (*at..at + extent.blocks()).contains(&block);
             if let Some((at, extent)) = extents.iter().find(holds) {
                 let part = extent.part(block - at, 1);
-                let is_given = self.prefetched.contains_key(&(part.block, part.born));
-                let bytes = match self.tails.get(part.block, part.born) {
+                let is_given = self.buffers.prefetched(part.block, part.born).is_some();
+                let bytes = match self.buffers.tail(part.block, part.born) {
                     _ if is_given => continue,
                     Some(bytes) => bytes,
                     None if self.index.can_miss() => return self.miss_content(object, block, part),
                     None => self.read_stored(object, block, &part, Source::Any)?,
                 };
-                self.prefetched.insert((part.block, part.born), bytes);
+                self.buffers.prefetch(part.block, part.born, bytes);
             }
         }
         Ok(())
@@ -156,7 +157,7 @@ impl Core {
     /// get the extents of pending content are among those that changed.
     fn needed(&self, more: &Cost) -> u64 {
         let path = self.index.height() + 1;
-        let pending = self.pending.count() + more.blocks;
+        let pending = self.buffers.pending().count() + more.blocks;
         let changed = self.index.counts().dirty + more.ways.clean();
         let leaves = changed + more.ways.leaves();
         let grown = (4 * more.bytes + 3 * EXTENT_BYTES * pending).div_ceil(CAPACITY as u64);
@@ -192,7 +193,7 @@ impl Core {
     /// Whether a checkpoint would make room.
     #[must_use]
     pub fn can_make_room(&self) -> bool {
-        self.space.held() > 0 || self.pending.count() > 0 || self.index.counts().dirty > 0
+        self.space.held() > 0 || self.buffers.pending().count() > 0 || self.index.counts().dirty > 0
     }
 
     /// Space for users.
@@ -203,7 +204,7 @@ impl Core {
         // What extents take in the tree.
         let users = |blocks: u64| (blocks - blocks.div_ceil(128)) * BLOCK;
         let left = self.space.free() + self.space.held();
-        let pending = self.pending.count();
+        let pending = self.buffers.pending().count();
         let needed = pending + pending / 64 + self.index.counts().dirty + self.index.height() + 3;
         let available = users(left.saturating_sub(needed + kept));
         let total = users(layout.usable_blocks().saturating_sub(kept));

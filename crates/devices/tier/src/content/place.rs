@@ -71,7 +71,7 @@ impl Place for TierDevice {
             }
         }
         // What has no place of its own yet cannot have a copy of it.
-        if self.volume.core.lock().pending.range(object.0, 0, u64::MAX).next().is_some() {
+        if self.volume.core.lock().buffers.pending().range(object.0, 0, u64::MAX).next().is_some() {
             self.volume.checkpoint()?;
         }
         let mut moved = Moved::default();
@@ -163,7 +163,7 @@ impl Core {
         let onode = self.index.known(object)?;
         let placement = Placement::from_class(onode.hints.placement_class);
         let mut found = Whereabouts {
-            log_bytes: self.pending.range(object.0, 0, u64::MAX).count() as u64 * BLOCK,
+            log_bytes: self.buffers.pending().range(object.0, 0, u64::MAX).count() as u64 * BLOCK,
             ..Whereabouts::default()
         };
         let number = match placement.target {

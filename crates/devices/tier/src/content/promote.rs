@@ -54,7 +54,7 @@ impl Volume {
             let mut core = self.core.lock();
             core.unpin(&plan.wanted);
             if let Some(found) = &found {
-                core.count(found);
+                core.buffers.count_read(found);
             } else if let Some(content) = core.read_again(object, &plan)? {
                 taken = Some(copy(&content));
             }

@@ -7,7 +7,7 @@
 
 use crate::commit::Volume;
 use crate::content::pending::Held;
-use crate::content::plan::{Found, ReadPlan, Source, Unsound, copy_part};
+use crate::content::plan::{ReadPlan, Source, Unsound, copy_part};
 use crate::core::Core;
 use crate::disks::read_plan::PlannedRun;
 use crate::index::ahead::lacks;
@@ -50,7 +50,7 @@ impl Volume {
         let mut core = self.core.lock();
         core.unpin(&plan.wanted);
         if let Ok(Some(found)) = read {
-            core.count(&found);
+            core.buffers.count_read(&found);
             return Ok(plan.count);
         }
         core.read(object, offset, buffer, Source::Any).map_err(|error| core.fail_if_bug(error))
@@ -93,7 +93,7 @@ impl Core {
         }
         let (first, last) = (offset / BLOCK, (offset + count).div_ceil(BLOCK));
         plan.wanted = self.wanted(object, first, last)?;
-        for (block, held) in self.pending.range(object.0, first, last) {
+        for (block, held) in self.buffers.pending().range(object.0, first, last) {
             match held {
                 Held::Bytes(bytes) => copy_part(buffer, offset, block * BLOCK, bytes)?,
                 Held::Logged(at) => plan.logged.push((block, *at)),
@@ -125,7 +125,7 @@ impl Core {
     /// Finds all that is wanted, and repairs what is damaged if it can.
     fn fetch(&mut self, plan: &mut ReadPlan, source: Source) -> Result<()> {
         let found = self.disks.fetch(&mut plan.wanted, source)?;
-        self.count(&found);
+        self.buffers.count_read(&found);
         for unsound in &found.unsound {
             let it = plan.wanted.get_mut(unsound.which).ok_or_else(nothing_wanted)?;
             if let Err(also) = self.rescue(it, unsound.number, source) {
@@ -138,18 +138,12 @@ impl Core {
         self.disks.consider(plan.object, plan.class, &plan.wanted, &found.from_big)
     }
 
-    /// Counts what was read.
-    pub fn count(&mut self, found: &Found) {
-        self.figures.blocks_read_fast += found.on_fast;
-        self.figures.blocks_read += found.from_big.iter().map(|part| part.count as u64).sum::<u64>();
-    }
-
     /// A block of the big disk is damaged: takes the copy on the fast disk, if there is a good one,
     /// and writes it back. The place need not change: a write that is cut leaves, of each part,
     /// what was there or what should be. A scrub that may not write reports the damage; what else
     /// there is to say of it is the error.
     fn rescue(&mut self, it: &mut PlannedRun, number: usize, source: Source) -> core::result::Result<(), &'static str> {
-        self.figures.damaged_blocks += 1;
+        self.buffers.count_damaged();
         let place = it.extent.block + number as u64;
         let mut copy = [PlannedRun::new(it.at, it.extent.part(number as u64, 1))];
         self.disks.fast.lock().read(&mut copy);
@@ -160,7 +154,9 @@ impl Core {
             true => false,
             false => self.disks.write(place, block, IoTag::Data).is_ok(),
         };
-        self.figures.repaired_blocks += u64::from(is_written);
+        if is_written {
+            self.buffers.count_repaired();
+        }
         it.verify(number);
         if is_written || source == Source::Any { Ok(()) } else { Err("; its copy on the fast disk is good") }
     }
@@ -182,7 +178,7 @@ impl Core {
     pub fn miss_content(&mut self, object: ObjectId, block: u64, extent: Extent) -> Result<()> {
         let plan = self.plan_run(object, block, extent)?;
         self.pin(&plan.wanted);
-        self.content_miss = Some(plan);
+        self.buffers.note_miss(plan);
         Err(lacks())
     }
 

@@ -1,8 +1,7 @@
 //! Making and mounting volumes: superblock, bitmap, log.
 
 use crate::commit::Volume;
-use crate::content::pending::Pending;
-use crate::content::tail_cache::TailCache;
+use crate::content::buffers::Buffers;
 use crate::core::{Core, Figures};
 use crate::device::options::{FormatOptions, MountOptions};
 use crate::disks::Disks;
@@ -28,7 +27,6 @@ use crate::space::Space;
 use crate::space::bitmap::Bitmap;
 use crate::space::extent::Extent;
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -226,11 +224,8 @@ fn open(disks: Arc<Disks>, anchors: Anchors, options: &MountOptions) -> Result<C
         anchors,
         index,
         space: Space::new(bitmap, layout),
-        pending: Pending::default(),
-        tails: TailCache::default(),
+        buffers: Buffers::new(options),
         commits: Commits::default(),
-        prefetched: BTreeMap::new(),
-        content_miss: None,
         read_only: None,
         reports: Vec::new(),
         clock: None,
@@ -341,7 +336,7 @@ fn replay(core: &mut Core, on_big: &[Found], joined: &Joined) -> Result<Mark> {
             let changes = take_transaction(input).ok_or_else(|| damaged("a record of the log is damaged"))?;
             core.replay(&changes)?;
             if let Some(at) = at {
-                core.note_replayed(&changes, at, payload.len());
+                core.buffers.let_go_of_replayed(&changes, at, payload.len());
             }
         }
         core.hold_old_nodes();

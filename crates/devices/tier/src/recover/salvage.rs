@@ -227,7 +227,7 @@ impl Core {
     fn recount_blocks(&mut self, object: ObjectId) -> Result<()> {
         let Some(onode) = self.index.onode(object)? else { return Ok(()) };
         let stored: u64 = self.index.extents(object, 0, u64::MAX)?.iter().map(|(_, extent)| extent.blocks()).sum();
-        let blocks = stored + self.pending.range(object.0, 0, u64::MAX).count() as u64;
+        let blocks = stored + self.buffers.pending().range(object.0, 0, u64::MAX).count() as u64;
         if blocks == onode.blocks {
             return Ok(());
         }

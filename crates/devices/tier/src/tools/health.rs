@@ -40,7 +40,7 @@ impl TierDevice {
             let remedy = "mount the volume again when the disk is well";
             conditions.push(Condition::new("read-only", Severity::Failed, why.clone()).remedy(remedy));
         }
-        let figures = &core.figures;
+        let figures = core.buffers.figures();
         let damaged = figures.damaged_blocks.saturating_sub(figures.repaired_blocks);
         if damaged > 0 {
             let text =

@@ -11,9 +11,9 @@ use onode_object::powers::{Inspect, Inspection, SegmentInfo, SegmentState, TagCo
 impl Inspect for TierDevice {
     fn counters(&self) -> Vec<(String, u64)> {
         let core = self.volume.core.lock();
-        let figures = &core.figures;
+        let (figures, content) = (&core.figures, core.buffers.figures());
         let own = [
-            ("bytes_written", figures.bytes_written),
+            ("bytes_written", content.bytes_written),
             ("checkpoints", figures.checkpoints),
             ("log.records", figures.records),
             ("log.transactions", figures.logged),
@@ -22,12 +22,12 @@ impl Inspect for TierDevice {
             ("log.recovered_from_fast", figures.recovered_from_fast),
             ("log.dropped_of_fast", figures.records_dropped),
             ("disks_lying", figures.lies),
-            ("big.blocks_read", figures.blocks_read),
-            ("fast.blocks_read", figures.blocks_read_fast),
-            ("big.blocks_damaged", figures.damaged_blocks),
-            ("big.blocks_repaired", figures.repaired_blocks),
-            ("blocks_never_written", figures.blocks_never_written),
-            ("big.blocks_pending", core.pending.count()),
+            ("big.blocks_read", content.blocks_read),
+            ("fast.blocks_read", content.blocks_read_fast),
+            ("big.blocks_damaged", content.damaged_blocks),
+            ("big.blocks_repaired", content.repaired_blocks),
+            ("blocks_never_written", content.blocks_never_written),
+            ("big.blocks_pending", core.buffers.pending().count()),
             ("big.blocks_free", core.space.free()),
             ("big.blocks_held", core.space.held()),
             ("big.discards", core.space.discarded().0),
@@ -100,15 +100,15 @@ impl Inspect for TierDevice {
             ("bitmap", core.space.ram_bytes()),
             ("tree_nodes", core.index.counts().cached * BLOCK),
             ("tree_nodes_read_ahead", core.index.ahead_bytes()),
-            ("pending_content", core.pending.bytes() + core.disks.waiting.lock().bytes()),
-            ("last_blocks_of_files", core.tails.bytes()),
+            ("pending_content", core.buffers.pending().bytes() + core.disks.waiting.lock().bytes()),
+            ("last_blocks_of_files", core.buffers.tail_bytes()),
             ("log_to_be_written", core.commits.group().payload().len() as u64),
         ];
         Inspection {
             segments,
             tags: tags.collect(),
             virtual_nanoseconds: counts.virtual_nanoseconds,
-            bytes_written: core.figures.bytes_written,
+            bytes_written: core.buffers.figures().bytes_written,
             ram: ram.iter().map(|(name, bytes)| ((*name).to_string(), *bytes)).collect(),
             ..Inspection::default()
         }

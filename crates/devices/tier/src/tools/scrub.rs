@@ -25,11 +25,11 @@ impl Scrub for TierDevice {
             let Some(object) = core.index.next_object(start)? else {
                 return Ok(report);
             };
-            let repaired = core.figures.repaired_blocks;
+            let repaired = core.buffers.figures().repaired_blocks;
             scrub_object(core, object, &mut report);
             // What is wrong with an extent was told of its content.
             _ = scrub_copies(core, object);
-            report.repaired += (core.figures.repaired_blocks - repaired) * BLOCK;
+            report.repaired += (core.buffers.figures().repaired_blocks - repaired) * BLOCK;
             report.objects += 1;
             next = object.0.checked_add(1);
         }
@@ -62,7 +62,7 @@ fn scrub_object(core: &mut Core, object: ObjectId, report: &mut ScrubReport) {
     let mut buffer = vec![0; STEP_BYTES];
     let mut offset = 0;
     while offset < size {
-        let ranges = match data_ranges(&mut core.index, &core.pending, object, offset, 1) {
+        let ranges = match data_ranges(&mut core.index, core.buffers.pending(), object, offset, 1) {
             Ok(ranges) => ranges,
             Err(error) => return report.damaged.push(error),
         };

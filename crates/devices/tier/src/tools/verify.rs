@@ -23,7 +23,7 @@ impl TierDevice {
     /// `Corrupt` with the first difference; `Media`.
     pub fn verify(&self) -> Result<()> {
         let core = &mut *self.volume.core.lock();
-        verify(&mut core.index, &core.space, &core.pending)
+        verify(&mut core.index, &core.space, core.buffers.pending())
     }
 }
 
