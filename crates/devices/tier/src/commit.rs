@@ -9,6 +9,7 @@ pub mod background_checkpoint;
 pub mod checkpoint;
 pub mod discard;
 pub mod home;
+pub mod latch;
 pub mod look;
 pub mod room;
 pub mod running;
@@ -69,7 +70,7 @@ impl Volume {
         }
         if matches!(applied, Applied::Done { has_placed: true, .. }) {
             let disks = alloc::sync::Arc::clone(&self.core.lock().disks);
-            disks.write_placed().map_err(|error| self.core.lock().fail(error))?;
+            disks.write_placed().map_err(|error| self.core.lock().latch.fail(error))?;
         }
         match applied {
             Applied::NeedsCheckpoint => Err(no_space()),
@@ -93,7 +94,7 @@ impl Volume {
             if log.has(commit, need) {
                 return Ok(());
             }
-            core.check_writable()?;
+            core.latch.check()?;
             // Losing the fast disk while it was read, say. Whatever has to be done first is done
             // without the locks.
             if core.has_lost_fast() {
@@ -101,12 +102,12 @@ impl Volume {
                 home.notice_loss()?;
                 continue;
             }
-            if !core.anchors.is_open() {
+            if !core.checkpoints.anchors().is_open() {
                 drop((log, core));
                 home.reopen()?;
                 continue;
             }
-            if core.must_lean(log.has_fast(), need) {
+            if core.checkpoints.anchors().must_lean(log.has_fast(), need) {
                 drop((log, core));
                 home.lean_on_fast().map_err(|error| home.fail(error))?;
                 continue;
@@ -151,10 +152,12 @@ impl Volume {
             if log.has(commit, need) {
                 return Ok(true);
             }
-            core.check_writable()?;
+            core.latch.check()?;
             let is_waited_for = need.is_any();
             let is_enough = !need.big && !need.fast && (need.either || log.leans_on_fast(core.commits.unsynced()));
-            let is_ready = core.anchors.is_open() && !core.has_lost_fast() && !core.must_lean(log.has_fast(), need);
+            let is_ready = core.checkpoints.anchors().is_open()
+                && !core.has_lost_fast()
+                && !core.checkpoints.anchors().must_lean(log.has_fast(), need);
             let names_placed = core.commits.group().has_placed() || log.holds_placed();
             let must_wait = log.must_wait() || (names_placed && !is_planted(Bug::TierFastRecordBeforeContent));
             if !is_enough || !is_ready || !log.has_fast() || must_wait {
@@ -216,7 +219,7 @@ impl Volume {
     pub fn sync(&self) -> Result<()> {
         let (commit, unsynced) = {
             let core = self.core.lock();
-            if core.commits.count() == 0 || core.options.read_only {
+            if core.commits.count() == 0 || core.latch.is_read_only() {
                 return Ok(());
             }
             (core.commits.count(), core.commits.unsynced())
@@ -230,7 +233,7 @@ impl Volume {
 impl Core {
     /// Fails with nothing changed if something has to be read first.
     fn try_commit(&mut self, transaction: &Transaction, can_retry: bool, given: &Prefetched) -> Result<Applied> {
-        self.check_writable()?;
+        self.latch.check()?;
         let next_id = ObjectId(self.index.next_id());
         validate(transaction, next_id, &mut |object| Ok(self.index.onode(object)?.is_some()))?;
         if transaction.is_empty() {
@@ -258,7 +261,7 @@ impl Core {
         let need = self.commits.end();
         self.buffers.end();
         self.hold_old_nodes();
-        let has_placed = done.map_err(|error| self.fail(error))?;
+        let has_placed = done.map_err(|error| self.latch.fail(error))?;
         self.index.evict(self.nodes_kept());
         let is_large = self.commits.group().payload().len() >= 256 << 10 || self.buffers.is_full();
         Ok(Applied::Done { commit: self.commits.count(), need, is_large, has_placed })
@@ -309,7 +312,7 @@ impl Core {
     /// hold them.
     fn note_acknowledged(&mut self, object: ObjectId, offset: u64, data: &[u8], end: usize) -> Result<()> {
         let Some(onode) = self.index.onode(object)?.filter(|onode| onode.has_blocks) else { return Ok(()) };
-        if self.rule(&onode) == Acknowledge::Either {
+        if self.commits.rule(onode.hints.placement_class) == Acknowledge::Either {
             let mut contents = Vec::new();
             self.buffers.pending().contents(object, offset, data, end, &mut contents);
             self.commits.note_contents(contents);
@@ -323,7 +326,9 @@ impl Core {
         let bytes = bytes as u64;
         let has_room = self.commits.has_fast_room(bytes);
         let onode = self.index.onode(object)?.unwrap_or_default();
-        Ok(has_room && self.rule(&onode) == Acknowledge::Either && self.disks.fast.lock().is_there())
+        Ok(has_room
+            && self.commits.rule(onode.hints.placement_class) == Acknowledge::Either
+            && self.disks.fast.lock().is_there())
     }
 
     /// A write whose whole blocks go to their place at once; the rest goes through the log.

@@ -1,48 +1,24 @@
 //! The state of a mounted volume: tree, pending content, free space and the group of commits that
 //! the log lacks.
 
+use crate::commit::checkpoint::Checkpoints;
+use crate::commit::latch::Latch;
 use crate::content::buffers::Buffers;
 use crate::device::options::MountOptions;
 use crate::disks::Disks;
 use crate::index::Index;
-use crate::index::onode::Onode;
 use crate::log::change::Change;
 use crate::log::commits::Commits;
-use crate::log::need::Need;
 use crate::log::{Load, Log};
-use crate::medium::anchors::Anchors;
 use crate::medium::errors::damaged;
 use crate::medium::layout::BLOCK;
-use crate::recover::salvaged::Salvaged;
+use crate::recover::recovery::{Recovery, what_is_missing};
 use crate::space::Space;
 use crate::space::extent::Extent;
-use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use onode_base::Clock;
-use onode_object::{Acknowledge, Condition, Error, ErrorKind, Mutation, ObjectId, Placement, Result, Transaction};
-
-/// Figures since the mount.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// Checkpoints.
-    pub checkpoints: u64,
-    /// Records written to the log.
-    pub records: u64,
-    /// Transactions in them.
-    pub logged: u64,
-    /// Bytes of records, padding included.
-    pub log_bytes: u64,
-    /// Records of the log that only the fast disk had at the mount.
-    pub recovered_from_fast: u64,
-    /// Records of the fast disk that belong to another history and were dropped.
-    pub records_dropped: u64,
-    /// Times that a disk was found not to have what it said it had.
-    pub lies: u64,
-    /// Commits found in the log at the mount.
-    pub replayed: u64,
-}
+use onode_object::{Error, ErrorKind, Mutation, ObjectId, Result, Transaction};
 
 /// The state.
 pub struct Core {
@@ -50,28 +26,22 @@ pub struct Core {
     pub disks: Arc<Disks>,
     /// How it was mounted.
     pub options: MountOptions,
-    /// What the superblocks say.
-    pub anchors: Anchors,
+    /// What the superblocks say, and the checkpoint in the making.
+    pub checkpoints: Checkpoints,
     /// Where things are.
     pub index: Index,
     /// Free space.
     pub space: Space,
     /// Content in memory.
     pub buffers: Buffers,
-    /// The id of the checkpoint in the making.
-    pub epoch: u64,
     /// Commits, and what of them the log lacks.
     pub commits: Commits,
-    /// Why nothing can be changed.
-    pub read_only: Option<String>,
-    /// What was found at the mount that people should know.
-    pub reports: Vec<Condition>,
+    /// Whether anything can be changed.
+    pub latch: Latch,
+    /// What the mount found.
+    pub recovery: Recovery,
     /// What a fast disk takes the time from.
     pub clock: Option<Arc<dyn Clock>>,
-    /// What the mount dropped because it is damaged.
-    pub salvaged: Salvaged,
-    /// Figures.
-    pub figures: Figures,
 }
 
 impl Core {
@@ -85,54 +55,12 @@ impl Core {
         self.index.shed(self.nodes_kept());
     }
 
-    /// # Errors
-    /// `ReadOnly` if nothing can be changed.
-    pub fn check_writable(&self) -> Result<()> {
-        match &self.read_only {
-            Some(why) => Err(Error::new(ErrorKind::ReadOnly, why.clone())),
-            None => Ok(()),
-        }
-    }
-
-    /// A write failed: from now on nothing changes.
-    pub fn fail(&mut self, error: Error) -> Error {
-        if self.read_only.is_none() {
-            self.read_only = Some(format!("read-only since a failure: {error}"));
-        }
-        error
-    }
-
-    /// Something that always holds does not: nothing changes any more either.
-    pub fn fail_if_bug(&mut self, error: Error) -> Error {
-        if error.kind == ErrorKind::Bug { self.fail(error) } else { error }
-    }
-
-    /// Notes which logs a change of an object of this class needs.
-    pub fn note_class(&mut self, onode: &Onode) {
-        self.commits.add_need(self.rule(onode));
-    }
-
-    /// When durable changes of an object of this class return.
-    #[must_use]
-    pub fn rule(&self, onode: &Onode) -> Acknowledge {
-        let placement = Placement::from_class(onode.hints.placement_class);
-        let rules = [placement.acknowledge, self.options.acknowledge, self.anchors.get().acknowledge];
-        rules.into_iter().find(|rule| *rule != Acknowledge::Volume).unwrap_or(Acknowledge::Safe)
-    }
-
     /// Makes a record of the commits that the log lacks and appends it.
     ///
     /// # Errors
     /// As [`Log::append`], after which nothing may change any more.
     pub fn append(&mut self, log: &mut Log) -> Result<()> {
-        let appended = self.commits.append_to(log);
-        let (transactions, bytes) = appended.map_err(|error| self.fail(error))?;
-        if transactions > 0 {
-            self.figures.records += 1;
-            self.figures.logged += u64::from(transactions);
-            self.figures.log_bytes += bytes;
-        }
-        Ok(())
+        self.commits.append_to(log).map_err(|error| self.latch.fail(error))
     }
 
     /// What is to come into the log.
@@ -144,13 +72,6 @@ impl Core {
             pending: self.buffers.pending().bytes(),
             most_pending: self.buffers.most_pending(),
         }
-    }
-
-    /// Whether the big disk has to say first that the fast one, which takes part if `has_fast`, may
-    /// have what it lacks.
-    #[must_use]
-    pub const fn must_lean(&self, has_fast: bool, need: Need) -> bool {
-        need.either && has_fast && self.anchors.get().fast.is_attached && !self.anchors.may_lean()
     }
 
     /// Takes over a transaction from the log.
@@ -174,7 +95,7 @@ impl Core {
             }
         }
         self.commits.mark_dirty();
-        self.figures.replayed += 1;
+        self.recovery.count_replayed();
         Ok(())
     }
 
@@ -192,7 +113,9 @@ impl Core {
     /// Whether the fast disk took part until it was lost just now.
     #[must_use]
     pub fn has_lost_fast(&self) -> bool {
-        self.anchors.get().fast.is_attached && !self.disks.fast.lock().is_there() && self.read_only.is_none()
+        self.checkpoints.superblock().fast.is_attached
+            && !self.disks.fast.lock().is_there()
+            && self.latch.why().is_none()
     }
 
     /// What only the log of the fast disk had is gone with it. The big disk has the whole volume of
@@ -203,7 +126,7 @@ impl Core {
     pub fn let_nothing_be_lost(&mut self) -> Result<()> {
         if self.has_spilled() {
             let why = "the fast disk failed with changes that only its log had; mount the volume again without it";
-            return Err(self.fail(Error::new(ErrorKind::Media, why)));
+            return Err(self.latch.fail(Error::new(ErrorKind::Media, why)));
         }
         Ok(())
     }
@@ -212,6 +135,25 @@ impl Core {
     #[must_use]
     pub fn has_spilled(&self) -> bool {
         self.buffers.pending().is_spilled() || self.disks.waiting.lock().has_far()
+    }
+
+    /// Less is there than was promised, see [`Recovery::miss`].
+    ///
+    /// # Errors
+    /// `Loss` without consent.
+    pub fn miss(&mut self, what: String) -> Result<()> {
+        self.recovery.miss(what, &mut self.commits)
+    }
+
+    /// The fast disk is not there, or not as it was, because of `why`.
+    ///
+    /// # Errors
+    /// `Loss` if it may hold what the big disk has not.
+    pub fn miss_fast(&mut self, why: &str) -> Result<()> {
+        match what_is_missing(self.checkpoints.superblock(), why) {
+            Some(what) => self.miss(what),
+            None => Ok(()),
+        }
     }
 
     /// Blocks of replaced nodes stay until the checkpoint.

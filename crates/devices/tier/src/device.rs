@@ -15,8 +15,8 @@ use crate::log::ring::{self, Area};
 use crate::medium::errors::invalid;
 use crate::medium::layout::BLOCK;
 use crate::medium::superblock::Superblock;
-use crate::recover::consent::what_is_missing;
 use crate::recover::mount::{format_big, mount, read_superblock};
+use crate::recover::recovery::what_is_missing;
 use crate::space::discard_queue::AT_CLOSE;
 use alloc::boxed::Box;
 use alloc::format;
@@ -182,12 +182,12 @@ impl ObjectDevice for TierDevice {
         let core = self.volume.core.lock();
         let layout = core.index.layout();
         let mut slot = core.disks.fast.lock();
-        let fast = match (slot.get(), &core.anchors.get().sections) {
+        let fast = match (slot.get(), &core.checkpoints.superblock().sections) {
             (Some(fast), sections) => {
                 let way = describe(fast.disk().way());
                 format!("fast disk of {} MiB{way} with {} sections", fast.disk().bytes() >> 20, sections.len())
             }
-            (None, _) if core.anchors.get().fast.is_known => String::from("the fast disk is away"),
+            (None, _) if core.checkpoints.superblock().fast.is_known => String::from("the fast disk is away"),
             (None, _) => String::from("no fast disk"),
         };
         let (big, log) = ((layout.blocks * BLOCK) >> 20, (layout.ring_blocks * BLOCK) >> 10);
@@ -196,16 +196,16 @@ impl ObjectDevice for TierDevice {
         drop(slot);
         DeviceInfo {
             kind: "tier",
-            uuid: core.anchors.get().uuid,
+            uuid: core.checkpoints.superblock().uuid,
             summary,
-            read_only: core.read_only.clone(),
+            read_only: core.latch.why().cloned(),
             transaction_bytes: 1 << 20,
         }
     }
 
     fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
         let mut core = self.volume.core.lock();
-        core.check_writable()?;
+        core.latch.check()?;
         core.index.reserve_ids(count)
     }
 
@@ -261,7 +261,7 @@ impl ObjectDevice for TierDevice {
     }
 
     fn maintain(&self, budget: u32) -> Result<Maintenance> {
-        self.volume.core.lock().check_writable()?;
+        self.volume.core.lock().latch.check()?;
         let (steps, is_under_way) = self.volume.checkpoint_steps(budget)?;
         let (moved, waits) = self.volume.move_waiting(budget.saturating_sub(steps))?;
         let told = self.volume.discard_on_big(budget.saturating_sub(steps + moved));
@@ -275,10 +275,10 @@ impl ObjectDevice for TierDevice {
     fn close(&self) -> Result<()> {
         {
             let core = self.volume.core.lock();
-            if core.options.read_only {
+            if core.latch.is_read_only() {
                 return Ok(());
             }
-            if let Some(why) = &core.read_only {
+            if let Some(why) = core.latch.why() {
                 return Err(Error::new(ErrorKind::Media, why.clone()));
             }
         }

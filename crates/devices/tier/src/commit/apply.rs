@@ -34,11 +34,11 @@ impl Core {
                 return Err(Error::of(ErrorKind::Exists, object, "it was created before"));
             }
             let onode = Onode { hints: *hints, ..Onode::default() };
-            self.note_class(&onode);
+            self.commits.note_class(onode.hints.placement_class);
             return self.index.create(object, &onode);
         }
         let mut onode = self.index.known(object)?;
-        self.note_class(&onode);
+        self.commits.note_class(onode.hints.placement_class);
         match mutation {
             Mutation::Create { .. } => Ok(()),
             Mutation::Remove { .. } => self.remove_object(object),
@@ -50,7 +50,7 @@ impl Core {
             Mutation::SetHints { hints, .. } => {
                 self.pin_as_placed(object, onode.hints.placement_class, hints.placement_class);
                 onode.hints = *hints;
-                self.note_class(&onode);
+                self.commits.note_class(onode.hints.placement_class);
                 self.index.put_onode(object, &onode)
             }
             Mutation::SetAccessTime { time, .. } => {
@@ -152,7 +152,7 @@ impl Core {
 
     fn apply_placed(&mut self, object: ObjectId, first: u64, extents: &[Extent]) -> Result<()> {
         let mut onode = self.index.known(object)?;
-        self.note_class(&onode);
+        self.commits.note_class(onode.hints.placement_class);
         self.use_blocks(object, &mut onode)?;
         let count: u64 = extents.iter().map(Extent::blocks).sum();
         self.drop_blocks(object, &mut onode, first, first + count)?;

@@ -105,7 +105,7 @@ impl Home<'_> {
         let Stage::Superblock { sequence, copy } = ended.stage else {
             {
                 let mut core = self.volume.core.lock();
-                core.anchors.set_checkpoint(&ended.snapshot, ended.marks.tail, ended.marks.fast);
+                core.checkpoints.anchors_mut().set_checkpoint(&ended.snapshot, ended.marks.tail, ended.marks.fast);
             }
             let (sequence, copy) = self.write_first_copy()?;
             self.disks.begin_flush()?;
@@ -113,7 +113,7 @@ impl Home<'_> {
             return Ok(());
         };
         // Otherwise a newer superblock was made durable meanwhile, in both places.
-        let is_newest = self.volume.core.lock().anchors.get().sequence == sequence;
+        let is_newest = self.volume.core.lock().checkpoints.superblock().sequence == sequence;
         if is_newest {
             self.write_second_copy(copy)?;
         }
@@ -134,7 +134,7 @@ impl Home<'_> {
     /// # Errors
     /// `Media`, `ReadOnly`.
     pub fn checkpoint(&mut self) -> Result<()> {
-        self.volume.core.lock().check_writable()?;
+        self.volume.core.lock().latch.check()?;
         self.notice_loss()?;
         self.finish()?;
         let (is_needed, commits) = {
@@ -159,7 +159,7 @@ impl Volume {
     /// `Media`.
     pub fn checkpoint_steps(&self, budget: u32) -> Result<(u32, bool)> {
         let mut home = self.home();
-        self.core.lock().check_writable()?;
+        self.core.lock().latch.check()?;
         home.notice_loss()?;
         if self.is_due() {
             home.reopen()?;

@@ -11,9 +11,10 @@ use crate::core::Core;
 use crate::disks::waiting::Placed;
 use crate::fast::Piece;
 use crate::index::onode::Onode;
-use crate::medium::anchors::Snapshot;
+use crate::medium::anchors::{Anchors, Snapshot};
 use crate::medium::errors::{bug, within};
 use crate::medium::layout::BLOCK_BYTES;
+use crate::medium::superblock::Superblock;
 use crate::space::extent::{Extent, MOST_BLOCKS};
 use alloc::format;
 use alloc::sync::Arc;
@@ -29,6 +30,78 @@ const SMALL_BLOCKS: u64 = 16;
 /// Blocks that go home in one request at most.
 const RUN_BLOCKS: u64 = 256;
 
+/// The checkpoints of a volume: what the superblocks say, and the one in the making.
+#[derive(Debug)]
+pub struct Checkpoints {
+    /// What the superblocks say.
+    anchors: Anchors,
+    /// The id of the checkpoint in the making.
+    epoch: u64,
+    /// Checkpoints since the mount.
+    count: u64,
+}
+
+impl Checkpoints {
+    /// Those behind the superblock that a mount found.
+    #[must_use]
+    pub const fn new(anchors: Anchors) -> Self {
+        let epoch = first_of(&anchors);
+        Self { anchors, epoch, count: 0 }
+    }
+
+    /// The superblock as it is, or as it will be when it is written next.
+    #[must_use]
+    pub const fn superblock(&self) -> &Superblock {
+        self.anchors.get()
+    }
+
+    /// What the superblocks say.
+    #[must_use]
+    pub const fn anchors(&self) -> &Anchors {
+        &self.anchors
+    }
+
+    /// The same, for who has the right to write superblocks.
+    pub const fn anchors_mut(&mut self) -> &mut Anchors {
+        &mut self.anchors
+    }
+
+    /// A session begins, later than all before and than `after`.
+    pub fn begin_session(&mut self, after: u64) {
+        self.anchors.begin_session(after);
+        self.epoch = first_of(&self.anchors);
+    }
+
+    /// The id of the checkpoint in the making: what is written now is born in it.
+    #[must_use]
+    pub const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Checkpoints since the mount.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The checkpoint in the making has begun; the next one is made from now on.
+    pub const fn has_begun(&mut self) {
+        self.epoch += 1;
+    }
+
+    /// One more is durable. Now and then the map of copies is worth writing: says whether it is.
+    pub const fn has_ended(&mut self) -> bool {
+        const SNAPSHOT_EVERY: u64 = 16;
+        self.count += 1;
+        self.count.is_multiple_of(SNAPSHOT_EVERY)
+    }
+}
+
+/// The first checkpoint of a session.
+const fn first_of(anchors: &Anchors) -> u64 {
+    anchors.get().session << 32 | 1
+}
+
 impl Core {
     /// Takes all that was applied into a checkpoint: what it writes waits for the big disk from now
     /// on, and what changes later belongs to the next one.
@@ -42,7 +115,7 @@ impl Core {
         let space = &mut self.space;
         let nodes = self.index.write_changed(&mut || space.allocate_node().ok_or_else(no_room))?;
         let layout = self.index.layout();
-        let pages = self.space.checkpoint_pages(self.epoch)?.into_iter();
+        let pages = self.space.checkpoint_pages(self.checkpoints.epoch())?.into_iter();
         let pages = pages.map(|(page, slot, bytes)| (layout.bitmap_block(page, slot), bytes, None)).collect();
         let nodes = nodes.into_iter().map(|(block, bytes)| (block, bytes, None)).collect();
         let mut waiting = self.disks.waiting.lock();
@@ -50,7 +123,7 @@ impl Core {
         waiting.add(pages, IoTag::Summary)?;
         drop(waiting);
         let snapshot = Snapshot {
-            checkpoint: self.epoch,
+            checkpoint: self.checkpoints.epoch(),
             root: self.index.root(),
             nodes: self.index.counts().nodes,
             objects: self.index.objects(),
@@ -63,7 +136,7 @@ impl Core {
             self.space.queue_discards(&leaving);
             self.discard_early();
         }
-        self.epoch += 1;
+        self.checkpoints.has_begun();
         self.commits.take_into_checkpoint();
         Ok(snapshot)
     }
@@ -72,8 +145,9 @@ impl Core {
     pub fn end_checkpoint(&mut self) {
         let freed = self.space.release();
         self.forget_freed(&freed);
-        self.save_map();
-        self.figures.checkpoints += 1;
+        if self.checkpoints.has_ended() {
+            self.disks.fast.lock().with(|fast| fast.snapshot());
+        }
     }
 
     /// Blocks are free: their copies are worth nothing, and the disk may be told of them.
@@ -84,14 +158,6 @@ impl Core {
         });
         if self.options.discard {
             self.space.queue_discards(freed);
-        }
-    }
-
-    /// Now and then the map of copies is worth writing.
-    fn save_map(&self) {
-        const SNAPSHOT_EVERY: u64 = 16;
-        if self.figures.checkpoints % SNAPSHOT_EVERY == SNAPSHOT_EVERY - 1 {
-            self.disks.fast.lock().with(|fast| fast.snapshot());
         }
     }
 
@@ -178,7 +244,7 @@ impl Core {
         while let Some(rest) = sums.get(done..).filter(|rest| !rest.is_empty()) {
             let wanted = rest.len() as u64;
             let (block, count) = self.space.allocate(goal, wanted.min(RUN_BLOCKS)).ok_or_else(no_room)?;
-            let born = self.epoch;
+            let born = self.checkpoints.epoch();
             let end = done + count as usize;
             write(Piece { block, born, blocks: count as u32, object: object.0, index, class }, done..end)?;
             let places = (block..).step_by(MOST_BLOCKS as usize);

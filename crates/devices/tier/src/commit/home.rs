@@ -139,13 +139,13 @@ impl Home<'_> {
         self.catch_up().map_err(|error| self.fail(error))?;
         {
             let (log, mut core) = (self.volume.log.lock(), self.volume.core.lock());
-            core.anchors.detach_fast(log.newest().sequence);
+            core.checkpoints.anchors_mut().detach_fast(log.newest().sequence);
         }
         self.write_superblock().map_err(|error| self.fail(error))
     }
 
     /// A write failed: from now on nothing changes.
     pub fn fail(&self, error: onode_object::Error) -> onode_object::Error {
-        self.volume.core.lock().fail(error)
+        self.volume.core.lock().latch.fail(error)
     }
 }

@@ -74,8 +74,8 @@ impl Volume {
             core.index.set_can_miss(true);
             let done = act(&mut core, &given);
             core.index.set_can_miss(false);
-            let Some(miss) = core.take_miss() else { return done.map_err(|error| core.fail_if_bug(error)) };
-            let (disks, copies) = (Arc::clone(&core.disks), !core.options.read_only);
+            let Some(miss) = core.take_miss() else { return done.map_err(|error| core.latch.fail_if_bug(error)) };
+            let (disks, copies) = (Arc::clone(&core.disks), !core.latch.is_read_only());
             drop(core);
             let read = miss.read(&disks, copies);
             core = self.core.lock();
@@ -84,7 +84,7 @@ impl Volume {
             }
         }
         let done = act(&mut core, &given);
-        done.map_err(|error| core.fail_if_bug(error))
+        done.map_err(|error| core.latch.fail_if_bug(error))
     }
 }
 

@@ -45,6 +45,6 @@ pub struct Running {
 /// `NoSpace`, `Media`, after which nothing may change any more.
 pub fn begin(log: &mut Log, core: &mut Core) -> Result<Running> {
     let lacks_record = core.commits.group().transactions() > 0;
-    let snapshot = core.begin_checkpoint().map_err(|error| core.fail(error))?;
+    let snapshot = core.begin_checkpoint().map_err(|error| core.latch.fail(error))?;
     Ok(Running { stage: Stage::Blocks, snapshot, marks: log.mark_checkpoint(lacks_record) })
 }

@@ -20,7 +20,7 @@ const MOST_REASONS: usize = 8;
 
 impl Place for TierDevice {
     fn sections(&self) -> Vec<String> {
-        self.volume.core.lock().anchors.get().sections.clone()
+        self.volume.core.lock().checkpoints.superblock().sections.clone()
     }
 
     fn division(&self) -> Vec<SectionSize> {
@@ -32,7 +32,7 @@ impl Place for TierDevice {
         let home = self.volume.home();
         {
             let core = &mut *self.volume.core.lock();
-            core.check_writable()?;
+            core.latch.check()?;
             let mut slot = core.disks.fast.lock();
             let fast = slot.get().ok_or_else(|| invalid("there is no fast disk"))?;
             let divided = fast.divide(sections).map(|()| (fast.section_names(), fast.layout().clone()));
@@ -42,7 +42,7 @@ impl Place for TierDevice {
                 slot.lose(format!("{error}"));
             }
             let (names, division) = divided?;
-            core.anchors.set_division(names, division);
+            core.checkpoints.anchors_mut().set_division(names, division);
         }
         home.write_superblock().map_err(|error| home.fail(error))
     }
@@ -171,7 +171,7 @@ impl Core {
             Target::Device => Some(0),
             Target::Section(number) => Some(usize::from(number)),
         };
-        let names = &self.anchors.get().sections;
+        let names = &self.checkpoints.superblock().sections;
         found.section = number.and_then(|number| names.get(number).or_else(|| names.first()).cloned());
         if !onode.has_blocks {
             found.reasons.push(format!("{} bytes lie in the tree of the big disk, with its metadata", onode.size));

@@ -29,7 +29,7 @@ impl Volume {
         let (disks, copies, mut plan) = self.look(|core, _| {
             let plan = core.plan_read(object, offset, buffer)?;
             core.pin(&plan.wanted);
-            Ok((Arc::clone(&core.disks), !core.options.read_only, plan))
+            Ok((Arc::clone(&core.disks), !core.latch.is_read_only(), plan))
         })?;
         if plan.is_empty() {
             return Ok(plan.count);
@@ -53,7 +53,7 @@ impl Volume {
             core.buffers.count_read(&found);
             return Ok(plan.count);
         }
-        core.read(object, offset, buffer, Source::Any).map_err(|error| core.fail_if_bug(error))
+        core.read(object, offset, buffer, Source::Any).map_err(|error| core.latch.fail_if_bug(error))
     }
 }
 
@@ -132,7 +132,7 @@ impl Core {
                 return Err(told(plan, *unsound, also));
             }
         }
-        if self.options.read_only || source == Source::Big {
+        if self.latch.is_read_only() || source == Source::Big {
             return Ok(());
         }
         self.disks.consider(plan.object, plan.class, &plan.wanted, &found.from_big)
@@ -150,10 +150,7 @@ impl Core {
         let [copy] = copy;
         let Some(block) = it.block(number).filter(|_| copy.is_there == [true]) else { return Err("") };
         block.copy_from_slice(&copy.bytes);
-        let is_written = match self.options.read_only || self.read_only.is_some() {
-            true => false,
-            false => self.disks.write(place, block, IoTag::Data).is_ok(),
-        };
+        let is_written = self.latch.may_write() && self.disks.write(place, block, IoTag::Data).is_ok();
         if is_written {
             self.buffers.count_repaired();
         }

@@ -63,11 +63,11 @@ impl TierDevice {
     pub(crate) fn attach_found(&self, empty: bool) -> Result<()> {
         let before = {
             let core = self.volume.core.lock();
-            core.check_writable()?;
+            core.latch.check()?;
             if core.disks.fast.lock().is_there() {
                 return Err(invalid("there is a fast disk already"));
             }
-            core.anchors.get().division.as_ref().map(FastOptions::of)
+            core.checkpoints.superblock().division.as_ref().map(FastOptions::of)
         };
         let why = "nobody knows where the fast disk is";
         let finder = self.finder.lock().clone();
@@ -108,7 +108,7 @@ impl TierDevice {
     /// `Invalid` if there is one already, or if it is not a fast disk of this volume; `Corrupt`,
     /// `Media`, `ReadOnly`.
     pub fn attach_fast(&self, disk: Box<dyn BlockDev>) -> Result<()> {
-        self.take_fast(|core| open_fast(disk, core.anchors.get(), &core.options.fast))
+        self.take_fast(|core| open_fast(disk, core.checkpoints.superblock(), &core.options.fast))
     }
 
     /// The same with an empty fast disk. What was on it is gone.
@@ -117,7 +117,7 @@ impl TierDevice {
     /// As [`attach_fast`](Self::attach_fast).
     pub fn attach_new_fast(&self, new: NewFast) -> Result<()> {
         self.take_fast(|core| {
-            let identity = Identity { volume: core.anchors.get().uuid, own: new.uuid, session: 0 };
+            let identity = Identity { volume: core.checkpoints.superblock().uuid, own: new.uuid, session: 0 };
             Fast::format(new.disk, &identity, &new.options, &core.options.fast)
         })
     }

@@ -1,8 +1,10 @@
 //! Making and mounting volumes: superblock, bitmap, log.
 
 use crate::commit::Volume;
+use crate::commit::checkpoint::Checkpoints;
+use crate::commit::latch::Latch;
 use crate::content::buffers::Buffers;
-use crate::core::{Core, Figures};
+use crate::core::Core;
 use crate::device::options::{FormatOptions, MountOptions};
 use crate::disks::Disks;
 use crate::disks::fast_disk::FastDisk;
@@ -22,7 +24,7 @@ use crate::medium::errors::{damaged, from_media, invalid};
 use crate::medium::layout::{BLOCK, BLOCK_BYTES, Layout};
 use crate::medium::superblock::{FastState, Mark, Superblock, VERSION};
 use crate::recover::join::{self, Joined};
-use crate::recover::salvaged::Salvaged;
+use crate::recover::recovery::Recovery;
 use crate::space::Space;
 use crate::space::bitmap::Bitmap;
 use crate::space::extent::Extent;
@@ -150,30 +152,29 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastDisk, options: &MountOptions)
     find_the_start_damaged(&mut core)?;
     let on_big = scan_big(&core)?;
     let layout = core.index.layout();
-    let position = on_big.last().map_or(core.anchors.get().tail.position, |it| it.next);
+    let position = on_big.last().map_or(core.checkpoints.superblock().tail.position, |it| it.next);
     let ring = Ring::new(layout.ring_first(), layout.ring_blocks, position, layout.ring_gap);
     let claims = claims_on_big(&core, &on_big)?;
     let joined = join::compare(&mut core, &on_big, claims)?;
-    core.figures.recovered_from_fast = joined.records.len().saturating_sub(on_big.len()) as u64;
+    core.recovery.count_from_fast(joined.records.len().saturating_sub(on_big.len()) as u64);
     let newest = replay(&mut core, &on_big, &joined)?;
     core.index.set_tag(IoTag::Index);
-    let seal = Seal::of(&core.anchors.get().uuid, VERSION);
+    let seal = Seal::of(&core.checkpoints.superblock().uuid, VERSION);
     if options.read_only {
-        core.read_only = Some(String::from("mounted read-only"));
-        let log = Log::new(ring, core.anchors.get().session, seal, newest, options.either_bytes);
+        core.latch.close("mounted read-only");
+        let log = Log::new(ring, core.checkpoints.superblock().session, seal, newest, options.either_bytes);
         return Ok(Volume::new(log, core));
     }
-    core.anchors.begin_session(joined.session);
-    core.epoch = core.anchors.get().session << 32 | 1;
-    if !core.disks.fast.lock().is_there() && core.anchors.get().fast.is_attached {
-        core.anchors.detach_fast(newest.sequence);
+    core.checkpoints.begin_session(joined.session);
+    if !core.disks.fast.lock().is_there() && core.checkpoints.superblock().fast.is_attached {
+        core.checkpoints.anchors_mut().detach_fast(newest.sequence);
     }
     if !core.commits.is_dirty() {
-        core.anchors.renew_format();
+        core.checkpoints.anchors_mut().renew_format();
     }
     // What was read may still be in the disk's cache, if only the program ended and not the power.
     core.disks.flush()?;
-    let log = Log::new(ring, core.anchors.get().session, seal, newest, options.either_bytes);
+    let log = Log::new(ring, core.checkpoints.superblock().session, seal, newest, options.either_bytes);
     let is_dirty = core.commits.is_dirty();
     let volume = Volume::new(log, core);
     let mut home = volume.home();
@@ -189,16 +190,16 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastDisk, options: &MountOptions)
 /// Only the superblock at the end of the disk is left: it is as old as the last mount, unless that
 /// ended in order.
 fn find_the_start_damaged(core: &mut Core) -> Result<()> {
-    if !core.anchors.leaves_the_end() {
+    if !core.checkpoints.anchors_mut().leaves_the_end() {
         return Ok(());
     }
     let text = "both superblocks at the start of the big disk are damaged; the one at its end was used";
-    core.reports.push(Condition::new("superblocks-damaged", Severity::Notice, text));
-    if core.anchors.get().is_closed {
+    core.recovery.report(Condition::new("superblocks-damaged", Severity::Notice, text));
+    if core.checkpoints.superblock().is_closed {
         return Ok(());
     }
-    let checkpoint = core.anchors.get().checkpoint & u64::from(u32::MAX);
-    let session = core.anchors.get().session;
+    let checkpoint = core.checkpoints.superblock().checkpoint & u64::from(u32::MAX);
+    let session = core.checkpoints.superblock().session;
     core.miss(format!(
         "{text}; the volume was not closed since session {session} began, and changes since then (checkpoint {checkpoint}) may be lost"
     ))
@@ -220,17 +221,14 @@ fn open(disks: Arc<Disks>, anchors: Anchors, options: &MountOptions) -> Result<C
     let mut core = Core {
         disks,
         options: options.clone(),
-        epoch: superblock.session << 32 | 1,
-        anchors,
         index,
         space: Space::new(bitmap, layout),
         buffers: Buffers::new(options),
-        commits: Commits::default(),
-        read_only: None,
-        reports: Vec::new(),
+        commits: Commits::new(options.acknowledge, superblock.acknowledge),
+        checkpoints: Checkpoints::new(anchors),
+        latch: Latch::new(options.read_only),
+        recovery: Recovery::new(options.accept_loss),
         clock: None,
-        salvaged: Salvaged::default(),
-        figures: Figures::default(),
     };
     if options.drop_damaged {
         core.drop_damaged()?;
@@ -290,8 +288,8 @@ fn area_of(superblock: &Superblock) -> Area {
 
 /// The records of the big disk behind the checkpoint.
 fn scan_big(core: &Core) -> Result<Vec<Found>> {
-    let area = area_of(core.anchors.get());
-    search_big(core, |read| ring::scan(&area, core.anchors.get().tail, read))
+    let area = area_of(core.checkpoints.superblock());
+    search_big(core, |read| ring::scan(&area, core.checkpoints.superblock().tail, read))
 }
 
 /// Reads blocks; false if they show nothing.
@@ -309,8 +307,8 @@ fn search_big<T>(core: &Core, find: impl FnOnce(&mut ReadBlock<'_>) -> T) -> Res
 
 /// What the records of the big disk behind the last one that can be reached say.
 fn claims_on_big(core: &Core, on_big: &[Found]) -> Result<Claims> {
-    let newest = on_big.last().map_or(core.anchors.get().tail.sequence, |it| it.header.sequence);
-    let area = area_of(core.anchors.get());
+    let newest = on_big.last().map_or(core.checkpoints.superblock().tail.sequence, |it| it.header.sequence);
+    let area = area_of(core.checkpoints.superblock());
     let session = join::session_of(core, on_big);
     search_big(core, |read| {
         // It is looked through at every mount.
@@ -322,7 +320,7 @@ fn claims_on_big(core: &Core, on_big: &[Found]) -> Result<Claims> {
 /// Applies the records, one at a time in memory, and lets go of content that the log of the fast
 /// disk has, which stays as it is until all of it has a place; returns the last one.
 fn replay(core: &mut Core, on_big: &[Found], joined: &Joined) -> Result<Mark> {
-    let mut newest = core.anchors.get().tail;
+    let mut newest = core.checkpoints.superblock().tail;
     for number in 0..on_big.len().max(joined.records.len()) {
         let on_fast = joined.records.get(number).map(|record| (joined.first, *record));
         let (header, payload) = match (on_big.get(number), on_fast) {

@@ -25,7 +25,7 @@ impl TierDevice {
     /// What was dropped because it is damaged, if the mount was asked to.
     #[must_use]
     pub fn salvaged(&self) -> Salvaged {
-        self.volume.core.lock().salvaged.clone()
+        self.volume.core.lock().recovery.salvaged().clone()
     }
 }
 
@@ -108,30 +108,30 @@ impl Core {
             // part.
             let ends = [Some(lost.from), lost.until];
             let ends = ends.into_iter().flatten().map(|key| ObjectId(key.object));
-            self.salvaged.losers.extend(ends.filter(|object| object.0 > 0));
-            self.salvaged.is_loss = true;
-            self.salvaged.actions.push(format!("lost: a tree node with entries {place}"));
+            self.recovery.salvaged_mut().losers.extend(ends.filter(|object| object.0 > 0));
+            self.recovery.salvaged_mut().is_loss = true;
+            self.recovery.salvaged_mut().actions.push(format!("lost: a tree node with entries {place}"));
         }
         let survey = self.survey()?;
         for (key, what) in &survey.unsound {
             self.index.remove_entry(key)?;
             let object = ObjectId(key.object);
-            self.salvaged.lose(object, format!("lost: {object}: {what}"));
+            self.recovery.salvaged_mut().lose(object, format!("lost: {object}: {what}"));
         }
         for object in survey.bare {
             self.index.drop_entries(object)?;
             let object = ObjectId(object);
-            self.salvaged.lose(object, format!("lost: {object}, whose onode is gone"));
+            self.recovery.salvaged_mut().lose(object, format!("lost: {object}, whose onode is gone"));
         }
         for (object, onode, blocks) in survey.counted {
             let object = ObjectId(object);
             self.index.put_onode(object, &Onode { blocks, has_blocks: onode.has_blocks || blocks > 0, ..onode })?;
             let from = onode.blocks;
-            self.salvaged.lose(object, format!("{object}: {from} blocks of content set to {blocks}"));
+            self.recovery.salvaged_mut().lose(object, format!("{object}: {from} blocks of content set to {blocks}"));
         }
         let objects = self.index.objects();
         if objects != survey.objects {
-            self.salvaged.actions.push(format!("number of objects {objects} set to {}", survey.objects));
+            self.recovery.salvaged_mut().actions.push(format!("number of objects {objects} set to {}", survey.objects));
             self.index.set_objects(survey.objects);
         }
         self.recount_space()
@@ -169,11 +169,11 @@ impl Core {
         })?;
         let replaced = self.index.take_freed();
         let is_as_before = replaced.is_empty() && self.space.agrees_with(&bitmap);
-        if is_as_before && self.salvaged.actions.is_empty() {
+        if is_as_before && self.recovery.salvaged().actions.is_empty() {
             return Ok(());
         }
-        if !is_as_before && self.salvaged.actions.is_empty() {
-            self.salvaged.actions.push(String::from("free blocks were counted anew"));
+        if !is_as_before && self.recovery.salvaged().actions.is_empty() {
+            self.recovery.salvaged_mut().actions.push(String::from("free blocks were counted anew"));
         }
         self.space = Space::new(bitmap, layout);
         for block in replaced {
@@ -202,7 +202,9 @@ impl Core {
             self.drop_blocks(object, &mut onode, range.start / BLOCK, range.end.div_ceil(BLOCK))?;
             self.index.put_onode(object, &onode)?;
             let (from, until) = (range.start, range.end);
-            self.salvaged.lose(object, format!("zeroed bytes {from} to {until} of {object}, which were damaged"));
+            self.recovery
+                .salvaged_mut()
+                .lose(object, format!("zeroed bytes {from} to {until} of {object}, which were damaged"));
             match self.apply(change) {
                 Ok(()) => return self.recount_blocks(object),
                 Err(other) => error = other,
@@ -216,9 +218,9 @@ impl Core {
         if !is_gone {
             return Err(error);
         }
-        if self.salvaged.losers.insert(object) || !self.salvaged.is_loss {
-            self.salvaged.is_loss = true;
-            self.salvaged.actions.push(format!("lost: changes of {object} in the log: {error}"));
+        if self.recovery.salvaged_mut().losers.insert(object) || !self.recovery.salvaged().is_loss {
+            self.recovery.salvaged_mut().is_loss = true;
+            self.recovery.salvaged_mut().actions.push(format!("lost: changes of {object} in the log: {error}"));
         }
         self.recount_blocks(object)
     }

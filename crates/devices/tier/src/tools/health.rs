@@ -18,13 +18,13 @@ impl TierDevice {
 
     pub(crate) fn conditions(&self) -> Health {
         let core = self.volume.core.lock();
-        let mut conditions = core.reports.clone();
+        let mut conditions = core.recovery.reports().to_vec();
         let slot = core.disks.fast.lock();
         if let Some(why) = &slot.lost {
             let text = format!("the fast disk is away: {why}");
             let remedy = "see to it and mount again; fast=new makes another one the fast disk";
             conditions.push(Condition::new("fast-disk-away", Severity::Degraded, text).remedy(remedy));
-        } else if !slot.is_there() && core.anchors.get().fast.is_known {
+        } else if !slot.is_there() && core.checkpoints.superblock().fast.is_known {
             let text = "the volume is used without its fast disk";
             conditions.push(Condition::new("fast-disk-away", Severity::Degraded, text));
         }
@@ -36,7 +36,7 @@ impl TierDevice {
             );
             conditions.push(Condition::new("copies-damaged", Severity::Notice, text));
         }
-        if let Some(why) = core.read_only.as_ref().filter(|_| !core.options.read_only) {
+        if let Some(why) = core.latch.why().filter(|_| !core.latch.is_read_only()) {
             let remedy = "mount the volume again when the disk is well";
             conditions.push(Condition::new("read-only", Severity::Failed, why.clone()).remedy(remedy));
         }

@@ -11,17 +11,17 @@ use onode_object::powers::{Inspect, Inspection, SegmentInfo, SegmentState, TagCo
 impl Inspect for TierDevice {
     fn counters(&self) -> Vec<(String, u64)> {
         let core = self.volume.core.lock();
-        let (figures, content) = (&core.figures, core.buffers.figures());
+        let (log, content, mount) = (core.commits.figures(), core.buffers.figures(), core.recovery.figures());
         let own = [
             ("bytes_written", content.bytes_written),
-            ("checkpoints", figures.checkpoints),
-            ("log.records", figures.records),
-            ("log.transactions", figures.logged),
-            ("log.bytes", figures.log_bytes),
-            ("log.transactions_replayed", figures.replayed),
-            ("log.recovered_from_fast", figures.recovered_from_fast),
-            ("log.dropped_of_fast", figures.records_dropped),
-            ("disks_lying", figures.lies),
+            ("checkpoints", core.checkpoints.count()),
+            ("log.records", log.records),
+            ("log.transactions", log.transactions),
+            ("log.bytes", log.bytes),
+            ("log.transactions_replayed", mount.replayed),
+            ("log.recovered_from_fast", mount.recovered_from_fast),
+            ("log.dropped_of_fast", mount.records_dropped),
+            ("disks_lying", mount.lies),
             ("big.blocks_read", content.blocks_read),
             ("fast.blocks_read", content.blocks_read_fast),
             ("big.blocks_damaged", content.damaged_blocks),
