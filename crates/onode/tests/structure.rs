@@ -34,7 +34,7 @@ const CIRCLES: [(&str, usize); 4] = [("access/capi", 2), ("access/cli", 4), ("cr
 /// Parameters that a function takes at most, beside `self`.
 const PARAMETERS: usize = 5;
 /// Crates with functions that take more, or a tuple in the place of some, and how many.
-const LARGE_SIGNATURES: [(&str, usize); 3] = [("devices/flash", 4), ("devices/scm", 1), ("devices/tier", 1)];
+const LARGE_SIGNATURES: [(&str, usize); 2] = [("devices/flash", 4), ("devices/scm", 1)];
 
 /// Crates with a result within a result, and how many. What ends a thread or catches a panic
 /// returns one.
