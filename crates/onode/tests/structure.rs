@@ -38,8 +38,8 @@ const LARGE_SIGNATURES: [(&str, usize); 2] = [("devices/flash", 4), ("devices/sc
 
 /// Crates with a result within a result, and how many. What ends a thread or catches a panic
 /// returns one.
-const NESTED_RESULTS: [(&str, usize); 5] =
-    [("access/capi", 2), ("access/fuse", 5), ("crash", 4), ("devices/flash", 28), ("devices/tier", 7)];
+const NESTED_RESULTS: [(&str, usize); 4] =
+    [("access/capi", 2), ("access/fuse", 5), ("crash", 4), ("devices/flash", 28)];
 
 fn crates() -> PathBuf {
     root().join("crates")

@@ -30,7 +30,7 @@ mod snapshot;
 mod store;
 
 pub use options::{FastOptions, FastSettings, Identity, SectionOptions};
-pub use piece::{Piece, Refusal};
+pub use piece::{Offered, Piece, Refusal};
 pub use report::Copied;
 pub(crate) use snapshot::has_map_of;
 
@@ -53,7 +53,6 @@ use onode_media::blockdev::{BlockDev, SECTOR_BYTES};
 use onode_media::tag::IoTag;
 use onode_object::{Maintenance, Result};
 use section::Section;
-use store::Taken;
 
 const BLOCK: u64 = SECTOR_BYTES as u64;
 
@@ -272,14 +271,23 @@ impl Fast {
     ///
     /// # Errors
     /// `Media`: the fast disk should be given up.
-    pub fn write_back(&mut self, piece: &Piece, data: &[u8]) -> Result<Taken> {
+    pub fn write_back(&mut self, piece: &Piece, data: &[u8]) -> Result<Offered> {
         self.begin();
         if !self.admission.affords(data.len() as u64, self.now) {
-            return Ok(Err(self.admission.refuse(piece, Refusal::Budget)));
+            return Ok(self.refuse(piece, Refusal::Budget));
         }
-        let taken = self.store(piece, data)?;
-        self.counts.written_back += u64::from(taken.is_ok()) * u64::from(piece.blocks);
-        Ok(taken.map_err(|refusal| self.admission.refuse(piece, refusal)))
+        match self.store(piece, data)? {
+            Offered::Taken => {
+                self.counts.written_back += u64::from(piece.blocks);
+                Ok(Offered::Taken)
+            }
+            Offered::Refused(refusal) => Ok(self.refuse(piece, refusal)),
+        }
+    }
+
+    /// Counts a refusal, and remembers it for who asks why.
+    fn refuse(&mut self, piece: &Piece, refusal: Refusal) -> Offered {
+        Offered::Refused(self.admission.refuse(piece, refusal))
     }
 
     /// Where the copy of a block lies and how many more follow it in a row. Counts as a use.
@@ -348,13 +356,13 @@ impl Fast {
     ///
     /// # Errors
     /// The reason why not.
-    pub fn missed(&mut self, piece: &Piece) -> Taken {
+    pub fn missed(&mut self, piece: &Piece) -> core::result::Result<(), Refusal> {
         self.begin();
         self.counts.misses += 1;
         self.admit(piece).map_err(|refusal| self.admission.refuse(piece, refusal))
     }
 
-    fn admit(&mut self, piece: &Piece) -> Taken {
+    fn admit(&mut self, piece: &Piece) -> core::result::Result<(), Refusal> {
         let number = self.section_for(piece)?;
         if self.has(piece) {
             return Err(Refusal::Held);
@@ -381,14 +389,18 @@ impl Fast {
     ///
     /// # Errors
     /// `Media`: the fast disk should be given up.
-    pub fn promote(&mut self, piece: &Piece, data: &[u8], forced: bool) -> Result<Taken> {
+    pub fn promote(&mut self, piece: &Piece, data: &[u8], forced: bool) -> Result<Offered> {
         self.begin();
         if !forced && !self.admission.affords(data.len() as u64, self.now) {
-            return Ok(Err(self.admission.refuse(piece, Refusal::Budget)));
+            return Ok(self.refuse(piece, Refusal::Budget));
         }
-        let taken = self.store(piece, data)?;
-        self.counts.promoted += u64::from(taken.is_ok()) * u64::from(piece.blocks);
-        Ok(taken.map_err(|refusal| self.admission.refuse(piece, refusal)))
+        match self.store(piece, data)? {
+            Offered::Taken => {
+                self.counts.promoted += u64::from(piece.blocks);
+                Ok(Offered::Taken)
+            }
+            Offered::Refused(refusal) => Ok(self.refuse(piece, refusal)),
+        }
     }
 
     /// Blocks of the big disk were freed: their copies are worth nothing.

@@ -9,7 +9,7 @@ use onode_media::sim::disk::log::DiskLog;
 use onode_media::tag::IoTag;
 use onode_object::ErrorKind;
 use onode_tier::fast::extent::Scheme;
-use onode_tier::fast::{Fast, FastOptions, FastSettings, Identity, Piece, SectionOptions};
+use onode_tier::fast::{Fast, FastOptions, FastSettings, Identity, Offered, Piece, SectionOptions};
 use onode_tier::policy::PolicyKind;
 
 const BLOCK: u64 = 4096;
@@ -166,7 +166,7 @@ fn formatted() -> SimDisk {
     let mut fast = Fast::format(Box::new(disk.clone()), &IDENTITY, &options(), &settings()).expect("format");
     for number in 0..60 {
         let piece = Piece { block: number * 8, born: 3, blocks: 8, object: number, index: 0, class: 0 };
-        fast.write_back(&piece, &content(piece.block, 3, 8)).expect("no fault").expect("taken");
+        assert_eq!(fast.write_back(&piece, &content(piece.block, 3, 8)).expect("no fault"), Offered::Taken);
     }
     fast.close().expect("close");
     disk

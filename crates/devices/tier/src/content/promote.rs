@@ -7,7 +7,7 @@
 use crate::commit::Volume;
 use crate::content::plan::{ReadPlan, Source};
 use crate::core::Core;
-use crate::fast::{Piece, Refusal};
+use crate::fast::{Offered, Piece, Refusal};
 use crate::medium::layout::BLOCK;
 use crate::space::extent::Extent;
 use alloc::sync::Arc;
@@ -46,7 +46,7 @@ impl Volume {
             from = piece.index + u64::from(piece.blocks);
             let copy = |content: &[u8]| {
                 let taken = disks.fast.lock().with(|fast| fast.promote(&piece, content, forced));
-                taken.unwrap_or(Err(Refusal::Away))
+                taken.unwrap_or(Offered::Refused(Refusal::Away))
             };
             let found = disks.fetch(&mut plan.wanted, Source::Big);
             let found = found.ok().filter(|found| found.unsound.is_empty());
@@ -59,10 +59,10 @@ impl Volume {
                 taken = Some(copy(&content));
             }
             match taken {
-                Some(Ok(())) => step.blocks += u64::from(piece.blocks),
+                Some(Offered::Taken) => step.blocks += u64::from(piece.blocks),
                 // What was not sound is not the object's any more.
-                None | Some(Err(Refusal::Held)) => {}
-                Some(Err(refusal)) => {
+                None | Some(Offered::Refused(Refusal::Held)) => {}
+                Some(Offered::Refused(refusal)) => {
                     step.refused = Some(refusal);
                     return Ok(step);
                 }

@@ -2,15 +2,12 @@
 
 use super::extent::Run;
 use super::map::{Copy, Gone};
-use super::piece::{Piece, Refusal};
+use super::piece::{Offered, Piece, Refusal};
 use super::section::Section;
 use super::{BLOCK, Fast};
 use alloc::vec::Vec;
 use core::ops::Range;
 use onode_object::Result;
-
-/// Whether content was taken.
-pub(super) type Taken = core::result::Result<(), Refusal>;
 
 impl Fast {
     /// What the placement of a piece and its size say, before anything else is asked.
@@ -45,19 +42,19 @@ impl Fast {
     }
 
     /// Copies a piece into its section.
-    pub(super) fn store(&mut self, piece: &Piece, data: &[u8]) -> Result<Taken> {
+    pub(super) fn store(&mut self, piece: &Piece, data: &[u8]) -> Result<Offered> {
         let number = match self.section_for(piece) {
             Ok(number) => number,
-            Err(refusal) => return Ok(Err(refusal)),
+            Err(refusal) => return Ok(Offered::Refused(refusal)),
         };
         if data.len() as u64 != u64::from(piece.blocks) * BLOCK {
-            return Ok(Err(Refusal::TooLarge));
+            return Ok(Offered::Refused(Refusal::TooLarge));
         }
         if self.has(piece) {
-            return Ok(Ok(()));
+            return Ok(Offered::Taken);
         }
         self.cut(piece.block..piece.end());
-        let Some(places) = self.places(number, piece.blocks)? else { return Ok(Err(Refusal::Full)) };
+        let Some(places) = self.places(number, piece.blocks)? else { return Ok(Offered::Refused(Refusal::Full)) };
         let pinned = self.is_pinned(piece);
         let (mut block, mut rest) = (piece.block, data);
         for place in places {
@@ -71,7 +68,7 @@ impl Fast {
         }
         self.admission.spend(data.len() as u64);
         self.write_full()?;
-        Ok(Ok(()))
+        Ok(Offered::Taken)
     }
 
     /// Places for content, with room made for it; what is free may be in pieces too small, and then
