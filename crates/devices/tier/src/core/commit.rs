@@ -8,9 +8,10 @@
 use crate::content::buffers::Prefetched;
 use crate::content::pending::Content;
 use crate::core::Core;
+use crate::log::Log;
 use crate::log::change::Change;
 use crate::log::need::Need;
-use crate::log::{Load, Log};
+use crate::log::room::Load;
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
