@@ -13,7 +13,9 @@ mod own;
 pub mod record;
 mod recording;
 mod recordings;
+pub mod replacement;
 mod series;
+pub mod space_use;
 mod workload;
 
 pub use figures::{Options, groups, measure};

@@ -1,107 +1,209 @@
-//! The state of a mounted volume: tree, pending content, free space and the group of commits that
-//! the log lacks.
+//! The state of a mounted volume behind its lock: it composes the parts, and is the only one that
+//! names all of them.
+//!
+//! Each part owns its state: [`Index`], [`Space`], [`Buffers`], [`Commits`], [`Checkpoints`],
+//! [`Recovery`], [`Latch`]. What reads, prepares, applies or places content works on several of
+//! them, and is lent those: [`Reader`], [`Preparation`], [`Applier`], [`Placer`], [`Headroom`].
+//!
+//! What it keeps true: nobody but the parts changes what they own.
+//!
+//! What it does not do: take its lock, or that of the log; who does is said at
+//! [`Volume`](crate::commit::Volume).
 
+pub mod commit;
+mod recover;
+
+use crate::commit::apply::Applier;
+use crate::commit::checkpoint::Checkpoints;
+use crate::commit::latch::Latch;
+use crate::commit::prepare::Preparation;
+use crate::commit::room::Headroom;
+use crate::content::buffers::Buffers;
 use crate::content::pending::Pending;
-use crate::content::plan::ReadPlan;
-use crate::content::tail_cache::TailCache;
+use crate::content::placing::Placer;
+use crate::content::plan::{Found, ReadPlan};
+use crate::content::reader::Reader;
 use crate::device::options::MountOptions;
 use crate::disks::Disks;
 use crate::index::Index;
-use crate::index::onode::Onode;
-use crate::log::change::Change;
 use crate::log::commits::Commits;
-use crate::log::need::Need;
-use crate::log::{Load, Log};
-use crate::medium::anchors::Anchors;
-use crate::medium::errors::damaged;
+use crate::medium::anchors::{Anchors, Snapshot};
 use crate::medium::layout::BLOCK;
-use crate::recover::salvaged::Salvaged;
+use crate::medium::superblock::Superblock;
+use crate::recover::recovery::Recovery;
 use crate::space::Space;
-use crate::space::extent::Extent;
-use alloc::collections::BTreeMap;
-use alloc::format;
-use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use onode_base::Clock;
-use onode_object::{Acknowledge, Condition, Error, ErrorKind, Mutation, ObjectId, Placement, Result, Transaction};
-
-/// Blocks of content that were read for a change, by their place and its birth; content that the
-/// log of the fast disk has, by where it lies there and [`u64::MAX`].
-pub type Prefetched = BTreeMap<(u64, u64), Vec<u8>>;
-
-/// Figures since the mount.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// Bytes of content that users wrote.
-    pub bytes_written: u64,
-    /// Checkpoints.
-    pub checkpoints: u64,
-    /// Records written to the log.
-    pub records: u64,
-    /// Transactions in them.
-    pub logged: u64,
-    /// Bytes of records, padding included.
-    pub log_bytes: u64,
-    /// Blocks of content read from the big disk.
-    pub blocks_read: u64,
-    /// Blocks of content read from the fast disk.
-    pub blocks_read_fast: u64,
-    /// Blocks of the big disk whose checksum was wrong.
-    pub damaged_blocks: u64,
-    /// Those of them that were written again from their copies.
-    pub repaired_blocks: u64,
-    /// Pending blocks that were deleted before they were written.
-    pub blocks_never_written: u64,
-    /// Records of the log that only the fast disk had at the mount.
-    pub recovered_from_fast: u64,
-    /// Records of the fast disk that belong to another history and were dropped.
-    pub records_dropped: u64,
-    /// Times that a disk was found not to have what it said it had.
-    pub lies: u64,
-    /// Commits found in the log at the mount.
-    pub replayed: u64,
-}
+use onode_object::{Error, Result, Space as UserSpace};
 
 /// The state.
 pub struct Core {
     /// The disks.
-    pub disks: Arc<Disks>,
+    disks: Arc<Disks>,
     /// How it was mounted.
-    pub options: MountOptions,
-    /// What the superblocks say.
-    pub anchors: Anchors,
+    options: MountOptions,
+    /// What the superblocks say, and the checkpoint in the making.
+    checkpoints: Checkpoints,
     /// Where things are.
-    pub index: Index,
+    index: Index,
     /// Free space.
-    pub space: Space,
-    /// Content without a place.
-    pub pending: Pending,
-    /// Last blocks of what went home lately.
-    pub tails: TailCache,
-    /// The id of the checkpoint in the making.
-    pub epoch: u64,
+    space: Space,
+    /// Content in memory.
+    buffers: Buffers,
     /// Commits, and what of them the log lacks.
-    pub commits: Commits,
-    /// Blocks read ahead for the transaction at hand, so that applying it cannot fail.
-    pub prefetched: Prefetched,
-    /// Content of a block that a change needs and that is not in memory. It is pinned.
-    pub content_miss: Option<ReadPlan>,
-    /// Why nothing can be changed.
-    pub read_only: Option<String>,
-    /// What was found at the mount that people should know.
-    pub reports: Vec<Condition>,
+    commits: Commits,
+    /// Whether anything can be changed.
+    latch: Latch,
+    /// What the mount found.
+    recovery: Recovery,
     /// What a fast disk takes the time from.
-    pub clock: Option<Arc<dyn Clock>>,
-    /// What the mount dropped because it is damaged.
-    pub salvaged: Salvaged,
-    /// Figures.
-    pub figures: Figures,
+    clock: Option<Arc<dyn Clock>>,
 }
 
 impl Core {
+    /// The state at the checkpoint of which the superblocks tell, before the log is replayed.
+    #[must_use]
+    pub fn new(disks: Arc<Disks>, options: &MountOptions, anchors: Anchors, index: Index, mut space: Space) -> Self {
+        if !options.discard {
+            space.refuse_discards();
+        }
+        Self {
+            disks,
+            options: options.clone(),
+            buffers: Buffers::new(options),
+            commits: Commits::new(options.acknowledge, anchors.get().acknowledge),
+            checkpoints: Checkpoints::new(anchors),
+            index,
+            space,
+            latch: Latch::new(options.read_only),
+            recovery: Recovery::new(options.accept_loss),
+            clock: None,
+        }
+    }
+
+    /// The disks.
+    #[must_use]
+    pub const fn disks(&self) -> &Arc<Disks> {
+        &self.disks
+    }
+
+    /// How it was mounted.
+    #[must_use]
+    pub const fn options(&self) -> &MountOptions {
+        &self.options
+    }
+
+    /// Where things are.
+    #[must_use]
+    pub const fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The same, for who walks it. Nothing is changed in it but by commits and the recovery.
+    pub const fn index_mut(&mut self) -> &mut Index {
+        &mut self.index
+    }
+
+    /// Free space.
+    #[must_use]
+    pub const fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// Content in memory.
+    #[must_use]
+    pub const fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
+    /// Commits, and what of them the log lacks.
+    #[must_use]
+    pub const fn commits(&self) -> &Commits {
+        &self.commits
+    }
+
+    /// The superblock as it is, or as it will be when it is written next.
+    #[must_use]
+    pub const fn superblock(&self) -> &Superblock {
+        self.checkpoints.superblock()
+    }
+
+    /// What the superblocks say, and the checkpoint in the making.
+    #[must_use]
+    pub const fn checkpoints(&self) -> &Checkpoints {
+        &self.checkpoints
+    }
+
+    /// What the superblocks say, for who has the right to write them.
+    pub const fn anchors_mut(&mut self) -> &mut Anchors {
+        self.checkpoints.anchors_mut()
+    }
+
+    /// Whether anything can be changed.
+    #[must_use]
+    pub const fn latch(&self) -> &Latch {
+        &self.latch
+    }
+
+    /// What the mount found.
+    #[must_use]
+    pub const fn recovery(&self) -> &Recovery {
+        &self.recovery
+    }
+
+    /// What a fast disk takes the time from.
+    #[must_use]
+    pub const fn clock(&self) -> Option<&Arc<dyn Clock>> {
+        self.clock.as_ref()
+    }
+
+    /// A fast disk takes the time from this one.
+    pub fn set_clock(&mut self, clock: Arc<dyn Clock>) {
+        self.clock = Some(clock);
+    }
+
+    /// The tree for who walks it, and beside it free space and the content that has no place yet.
+    pub const fn parts(&mut self) -> (&mut Index, &Space, &Pending) {
+        (&mut self.index, &self.space, self.buffers.pending())
+    }
+
+    /// What reads content under the lock.
+    pub fn reader(&mut self) -> Reader<'_> {
+        let Self { disks, index, buffers, latch, .. } = self;
+        Reader { disks, index, buffers, latch }
+    }
+
+    /// What prepares a transaction.
+    fn preparation(&mut self) -> Preparation<'_> {
+        let Self { disks, index, buffers, latch, space, .. } = self;
+        Preparation { reader: Reader { disks, index, buffers, latch }, space }
+    }
+
+    /// What applies changes.
+    fn applier(&mut self) -> Applier<'_> {
+        let Self { disks, index, buffers, latch, space, commits, .. } = self;
+        Applier { reader: Reader { disks, index, buffers, latch }, space, commits }
+    }
+
+    /// What gives content its places, and the checkpoint in which they are born.
+    fn placing(&mut self) -> (Placer<'_>, &mut Checkpoints, &mut Commits) {
+        let Self { disks, index, space, buffers, checkpoints, commits, .. } = self;
+        (Placer { disks, index, space, buffers, epoch: checkpoints.epoch() }, checkpoints, commits)
+    }
+
+    /// What there is room in.
+    const fn headroom(&self) -> Headroom<'_> {
+        Headroom { index: &self.index, space: &self.space, pending: self.buffers.pending() }
+    }
+
+    /// Space for users.
+    #[must_use]
+    pub fn user_space(&self) -> UserSpace {
+        self.headroom().user_space()
+    }
+
     /// Nodes of the tree that may stay in memory although nothing changed in them.
-    pub fn nodes_kept(&self) -> u64 {
+    fn nodes_kept(&self) -> u64 {
         (self.options.node_cache_bytes / BLOCK).max(8)
     }
 
@@ -113,151 +215,70 @@ impl Core {
     /// # Errors
     /// `ReadOnly` if nothing can be changed.
     pub fn check_writable(&self) -> Result<()> {
-        match &self.read_only {
-            Some(why) => Err(Error::new(ErrorKind::ReadOnly, why.clone())),
-            None => Ok(()),
-        }
+        self.latch.check()
     }
 
     /// A write failed: from now on nothing changes.
     pub fn fail(&mut self, error: Error) -> Error {
-        if self.read_only.is_none() {
-            self.read_only = Some(format!("read-only since a failure: {error}"));
-        }
-        error
+        self.latch.fail(error)
     }
 
     /// Something that always holds does not: nothing changes any more either.
     pub fn fail_if_bug(&mut self, error: Error) -> Error {
-        if error.kind == ErrorKind::Bug { self.fail(error) } else { error }
+        self.latch.fail_if_bug(error)
     }
 
-    /// Notes which logs a change of an object of this class needs.
-    pub fn note_class(&mut self, onode: &Onode) {
-        self.commits.add_need(self.rule(onode));
+    /// Nobody writes to the blocks of this plan until they are unpinned.
+    pub fn pin(&mut self, plan: &ReadPlan) {
+        plan.pin(&mut self.space);
     }
 
-    /// When durable changes of an object of this class return.
-    #[must_use]
-    pub fn rule(&self, onode: &Onode) -> Acknowledge {
-        let placement = Placement::from_class(onode.hints.placement_class);
-        let rules = [placement.acknowledge, self.options.acknowledge, self.anchors.get().acknowledge];
-        rules.into_iter().find(|rule| *rule != Acknowledge::Volume).unwrap_or(Acknowledge::Safe)
+    /// They were read. What was given up meanwhile is free now.
+    pub fn unpin(&mut self, plan: &ReadPlan) {
+        plan.unpin(&mut self.space);
+        let freed = self.space.free_unpinned();
+        if !freed.is_empty() {
+            self.disks.forget(&freed);
+            self.space.queue_freed(&freed);
+        }
     }
 
-    /// Makes a record of the commits that the log lacks and appends it.
+    /// Counts what was read without the lock.
+    pub fn count_read(&mut self, found: &Found) {
+        self.buffers.count_read(found);
+    }
+
+    /// Content of a block that the walk which ended was lacking.
+    pub const fn take_content_miss(&mut self) -> Option<ReadPlan> {
+        self.buffers.take_miss()
+    }
+
+    /// What the big disk is to be told of next: it holds nothing of value, and nobody gets it until
+    /// [`end_discard`](Self::end_discard).
+    pub fn begin_discard(&mut self) -> Option<(u64, u64)> {
+        self.space.begin_discard()
+    }
+
+    /// The disk was told; if it refuses, it is not told again.
+    pub fn end_discard(&mut self, is_refused: bool) {
+        self.space.end_discard();
+        if is_refused {
+            self.space.refuse_discards();
+        }
+    }
+
+    /// Takes all that was applied into a checkpoint, see [`Checkpoints::begin`].
     ///
     /// # Errors
-    /// As [`Log::append`], after which nothing may change any more.
-    pub fn append(&mut self, log: &mut Log) -> Result<()> {
-        let appended = self.commits.append_to(log);
-        let (transactions, bytes) = appended.map_err(|error| self.fail(error))?;
-        if transactions > 0 {
-            self.figures.records += 1;
-            self.figures.logged += u64::from(transactions);
-            self.figures.log_bytes += bytes;
-        }
-        Ok(())
+    /// `NoSpace`, `Media`, after which nothing changes any more.
+    pub fn begin_checkpoint(&mut self) -> Result<Snapshot> {
+        let (mut placer, checkpoints, commits) = self.placing();
+        let begun = checkpoints.begin(&mut placer, commits);
+        begun.map_err(|error| self.fail(error))
     }
 
-    /// What is to come into the log.
-    #[must_use]
-    pub fn load(&self) -> Load {
-        Load {
-            payload: self.commits.group().payload().len(),
-            unsynced: self.commits.unsynced(),
-            pending: self.pending.bytes(),
-            most_pending: self.options.pending_bytes,
-        }
+    /// The superblock of a checkpoint is durable.
+    pub fn end_checkpoint(&mut self) {
+        self.checkpoints.end(&self.disks, &mut self.space);
     }
-
-    /// Whether the big disk has to say first that the fast one, which takes part if `has_fast`, may
-    /// have what it lacks.
-    #[must_use]
-    pub const fn must_lean(&self, has_fast: bool, need: Need) -> bool {
-        need.either && has_fast && self.anchors.get().fast.is_attached && !self.anchors.may_lean()
-    }
-
-    /// Takes over a transaction from the log.
-    ///
-    /// # Errors
-    /// `Corrupt` if it cannot be one that was logged here.
-    pub fn replay(&mut self, changes: &[(Change, usize)]) -> Result<()> {
-        for (change, _) in changes {
-            if let Change::Placed { extents, .. } = change {
-                self.take_places(extents)?;
-            }
-            if let Change::Plain(mutation) = change {
-                check_logged(mutation)?;
-                if matches!(mutation, Mutation::Create { .. }) {
-                    self.index.note_id(mutation.object());
-                }
-            }
-            match self.apply(change) {
-                Err(error) if self.options.drop_damaged => self.salvage_change(change, error)?,
-                done => done?,
-            }
-        }
-        self.commits.mark_dirty();
-        self.figures.replayed += 1;
-        Ok(())
-    }
-
-    /// The blocks of these extents are in use from now on.
-    fn take_places(&mut self, extents: &[Extent]) -> Result<()> {
-        for extent in extents {
-            let count = extent.blocks();
-            if !self.space.claim(extent.block, count) {
-                return Err(damaged("the log names blocks that are in use"));
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the fast disk took part until it was lost just now.
-    #[must_use]
-    pub fn has_lost_fast(&self) -> bool {
-        self.anchors.get().fast.is_attached && !self.disks.fast.lock().is_there() && self.read_only.is_none()
-    }
-
-    /// What only the log of the fast disk had is gone with it. The big disk has the whole volume of
-    /// before that, which the next mount finds.
-    ///
-    /// # Errors
-    /// `Media` if there was anything.
-    pub fn let_nothing_be_lost(&mut self) -> Result<()> {
-        if self.has_spilled() {
-            let why = "the fast disk failed with changes that only its log had; mount the volume again without it";
-            return Err(self.fail(Error::new(ErrorKind::Media, why)));
-        }
-        Ok(())
-    }
-
-    /// Whether only the log of the fast disk has some content.
-    #[must_use]
-    pub fn has_spilled(&self) -> bool {
-        self.pending.is_spilled() || self.disks.waiting.lock().has_far()
-    }
-
-    /// Blocks of replaced nodes stay until the checkpoint.
-    pub fn hold_old_nodes(&mut self) {
-        for block in self.index.take_freed() {
-            self.space.give_up(block, 1);
-        }
-    }
-}
-
-/// What a log holds was checked before it was written; a forged one must not get further.
-fn check_logged(mutation: &Mutation) -> Result<()> {
-    let most = Transaction::MAX_OBJECT_BYTES;
-    let is_sound = match mutation {
-        Mutation::Write { offset, data, .. } => offset.checked_add(data.len() as u64).is_some_and(|end| end <= most),
-        Mutation::Truncate { size, .. } => *size <= most,
-        Mutation::SetAttribute { value, .. } => value.len() <= Transaction::MAX_ATTRIBUTE_BYTES,
-        _ => true,
-    };
-    if is_sound && mutation.object() < ObjectId::FIRST_OF_DEVICE {
-        return Ok(());
-    }
-    Err(damaged("the log holds a change that cannot be"))
 }

@@ -4,8 +4,8 @@ pub mod attach;
 pub mod options;
 
 use crate::commit::Volume;
+use crate::commit::room::space_for;
 use crate::content::ranges::data_ranges;
-use crate::core::Core;
 use crate::device::attach::FindFast;
 use crate::device::options::{FormatOptions, MountOptions, NewFast};
 use crate::disks::fast_disk::FastDisk;
@@ -15,8 +15,8 @@ use crate::log::ring::{self, Area};
 use crate::medium::errors::invalid;
 use crate::medium::layout::BLOCK;
 use crate::medium::superblock::Superblock;
-use crate::recover::consent::what_is_missing;
 use crate::recover::mount::{format_big, mount, read_superblock};
+use crate::recover::recovery::what_is_missing;
 use crate::space::discard_queue::AT_CLOSE;
 use alloc::boxed::Box;
 use alloc::format;
@@ -126,23 +126,23 @@ impl TierDevice {
     /// up.
     #[must_use]
     pub fn damaged_copies(&self) -> u32 {
-        self.volume.core.lock().disks.fast.lock().mismatches
+        self.volume.core.lock().disks().fast.lock().mismatches
     }
 
     /// Whether the fast disk takes part.
     #[must_use]
     pub fn has_fast(&self) -> bool {
-        self.volume.core.lock().disks.fast.lock().is_there()
+        self.volume.core.lock().disks().fast.lock().is_there()
     }
 
     /// Takes the time, by which daily budgets and the ageing of what is collected go, from `clock`
     /// from now on.
     pub fn set_clock(&self, clock: Arc<dyn Clock>) {
         let mut core = self.volume.core.lock();
-        if let Some(fast) = core.disks.fast.lock().get() {
+        if let Some(fast) = core.disks().fast.lock().get() {
             fast.set_clock(Arc::clone(&clock));
         }
-        core.clock = Some(clock);
+        core.set_clock(clock);
     }
 }
 
@@ -180,25 +180,25 @@ fn describe(way: Option<&str>) -> String {
 impl ObjectDevice for TierDevice {
     fn info(&self) -> DeviceInfo {
         let core = self.volume.core.lock();
-        let layout = core.index.layout();
-        let mut slot = core.disks.fast.lock();
-        let fast = match (slot.get(), &core.anchors.get().sections) {
+        let layout = core.index().layout();
+        let mut slot = core.disks().fast.lock();
+        let fast = match (slot.get(), &core.superblock().sections) {
             (Some(fast), sections) => {
                 let way = describe(fast.disk().way());
                 format!("fast disk of {} MiB{way} with {} sections", fast.disk().bytes() >> 20, sections.len())
             }
-            (None, _) if core.anchors.get().fast.is_known => String::from("the fast disk is away"),
+            (None, _) if core.superblock().fast.is_known => String::from("the fast disk is away"),
             (None, _) => String::from("no fast disk"),
         };
         let (big, log) = ((layout.blocks * BLOCK) >> 20, (layout.ring_blocks * BLOCK) >> 10);
-        let way = describe(core.disks.big_way);
+        let way = describe(core.disks().big_way);
         let summary = format!("big disk of {big} MiB{way}, log of {log} KiB, {fast}");
         drop(slot);
         DeviceInfo {
             kind: "tier",
-            uuid: core.anchors.get().uuid,
+            uuid: core.superblock().uuid,
             summary,
-            read_only: core.read_only.clone(),
+            read_only: core.latch().why().cloned(),
             transaction_bytes: 1 << 20,
         }
     }
@@ -206,7 +206,7 @@ impl ObjectDevice for TierDevice {
     fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
         let mut core = self.volume.core.lock();
         core.check_writable()?;
-        core.index.reserve_ids(count)
+        core.index_mut().reserve_ids(count)
     }
 
     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
@@ -223,33 +223,36 @@ impl ObjectDevice for TierDevice {
 
     fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
         self.volume.look(|core, _| {
-            core.index.known(object)?;
-            Ok(core.index.attribute(object, key)?.map(<[u8]>::to_vec))
+            core.index_mut().known(object)?;
+            Ok(core.index_mut().attribute(object, key)?.map(<[u8]>::to_vec))
         })
     }
 
     fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
-        self.volume.look(|core, _| core.index.attributes(object, from, limit))
+        self.volume.look(|core, _| core.index_mut().attributes(object, from, limit))
     }
 
     fn stat(&self, object: ObjectId) -> Result<ObjectStat> {
         self.volume.look(|core, _| {
-            let onode = core.index.known(object)?;
+            let onode = core.index_mut().known(object)?;
             let allocated = if onode.has_blocks {
                 onode.blocks.saturating_mul(BLOCK)
             } else {
-                core.index.inline(object)?.len() as u64
+                core.index_mut().inline(object)?.len() as u64
             };
             Ok(ObjectStat { size: onode.size, allocated, hints: onode.hints, accessed: onode.accessed })
         })
     }
 
     fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
-        self.volume.look(|core, _| core.index.list(from, limit))
+        self.volume.look(|core, _| core.index_mut().list(from, limit))
     }
 
     fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
-        self.volume.look(|core, _| data_ranges(&mut core.index, &core.pending, object, offset, limit))
+        self.volume.look(|core, _| {
+            let (index, _, pending) = core.parts();
+            data_ranges(index, pending, object, offset, limit)
+        })
     }
 
     fn space(&self) -> Space {
@@ -257,7 +260,7 @@ impl ObjectDevice for TierDevice {
     }
 
     fn space_for(&self, demand: &Demand) -> u64 {
-        Core::space_for(demand)
+        space_for(demand)
     }
 
     fn maintain(&self, budget: u32) -> Result<Maintenance> {
@@ -267,18 +270,18 @@ impl ObjectDevice for TierDevice {
         let told = self.volume.discard_on_big(budget.saturating_sub(steps + moved));
         let core = self.volume.core.lock();
         let left = budget.saturating_sub(steps + moved + told);
-        let fast = core.disks.fast.lock().with(|fast| fast.maintain(left)).unwrap_or_default();
-        let more = is_under_way || waits || fast.more || core.space.has_discards();
+        let fast = core.disks().fast.lock().with(|fast| fast.maintain(left)).unwrap_or_default();
+        let more = is_under_way || waits || fast.more || core.space().has_discards();
         Ok(Maintenance { done: steps + moved + told + fast.done, more })
     }
 
     fn close(&self) -> Result<()> {
         {
             let core = self.volume.core.lock();
-            if core.options.read_only {
+            if core.latch().is_read_only() {
                 return Ok(());
             }
-            if let Some(why) = &core.read_only {
+            if let Some(why) = core.latch().why() {
                 return Err(Error::new(ErrorKind::Media, why.clone()));
             }
         }

@@ -117,6 +117,14 @@ impl Disks {
         Ok(())
     }
 
+    /// Blocks of the big disk are free: their copies are worth nothing.
+    pub fn forget(&self, freed: &[(u64, u64)]) {
+        self.fast.lock().with(|fast| {
+            freed.iter().for_each(|(first, count)| fast.forget(*first, *count as u32));
+            Ok(())
+        });
+    }
+
     /// Begins a flush of the big disk that is not waited for.
     ///
     /// # Errors

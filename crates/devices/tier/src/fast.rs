@@ -30,11 +30,11 @@ mod snapshot;
 mod store;
 
 pub use options::{FastOptions, FastSettings, Identity, SectionOptions};
-pub use piece::{Piece, Refusal};
+pub use piece::{Offered, Piece, Refusal};
 pub use report::Copied;
 pub(crate) use snapshot::has_map_of;
 
-use crate::medium::errors::{damaged, from_media, wrong_part};
+use crate::medium::errors::{from_media, wrong_part};
 use crate::space::discard_queue::AT_CLOSE;
 use admission::Admission;
 use alloc::boxed::Box;
@@ -44,16 +44,14 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use collection::Collection;
-use format::{Division, Superblock, VERSION};
+use format::{Division, Superblock};
 use map::Map;
 use mover::Mover;
 use onode_base::Clock;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::blockdev::{BlockDev, SECTOR_BYTES};
-use onode_media::tag::IoTag;
 use onode_object::{Maintenance, Result};
 use section::Section;
-use store::Taken;
 
 const BLOCK: u64 = SECTOR_BYTES as u64;
 
@@ -121,7 +119,7 @@ impl Fast {
         }
         disk.flush().map_err(|error| from_media("formatting the fast disk", &error))?;
         let mut fast = Self::empty(disk, superblock, settings);
-        fast.write_superblock()?;
+        fast.superblock.write_next(fast.disk.as_mut())?;
         Ok(fast)
     }
 
@@ -130,7 +128,7 @@ impl Fast {
     /// # Errors
     /// `Corrupt` if both superblocks are damaged, `WrongPart` for a newer format, `Media`.
     pub fn identify(disk: &mut dyn BlockDev) -> Result<Option<Identity>> {
-        let Some(Superblock { volume, own, session, .. }) = read_superblock(disk)? else { return Ok(None) };
+        let Some(Superblock { volume, own, session, .. }) = Superblock::read_newest(disk)? else { return Ok(None) };
         Ok(Some(Identity { volume, own, session }))
     }
 
@@ -140,7 +138,7 @@ impl Fast {
     /// `WrongPart` if it is no fast disk, another volume's, or of a newer format; `Corrupt`,
     /// `Media`. The volume is whole without it in all cases.
     pub fn open(mut disk: Box<dyn BlockDev>, volume: [u8; 16], settings: &FastSettings) -> Result<Self> {
-        let Some(superblock) = read_superblock(disk.as_mut())? else {
+        let Some(superblock) = Superblock::read_newest(disk.as_mut())? else {
             let name = disk.name();
             return Err(wrong_part(format!(
                 "{name} is no fast disk of Onode; mount without it, and attach it as a new one"
@@ -243,7 +241,7 @@ impl Fast {
     /// `Media`.
     pub fn join(&mut self, session: u64) -> Result<()> {
         self.superblock.session = session;
-        self.write_superblock()
+        self.superblock.write_next(self.disk.as_mut())
     }
 
     /// Tells the time, in nanoseconds, virtual or of the host.
@@ -266,20 +264,6 @@ impl Fast {
         if let Some(clock) = &self.clock {
             self.now = self.now.max(clock.now().as_nanoseconds());
         }
-    }
-
-    /// New content of a mapped class came to its home on the big disk: copies it here.
-    ///
-    /// # Errors
-    /// `Media`: the fast disk should be given up.
-    pub fn write_back(&mut self, piece: &Piece, data: &[u8]) -> Result<Taken> {
-        self.begin();
-        if !self.admission.affords(data.len() as u64, self.now) {
-            return Ok(Err(self.admission.refuse(piece, Refusal::Budget)));
-        }
-        let taken = self.store(piece, data)?;
-        self.counts.written_back += u64::from(taken.is_ok()) * u64::from(piece.blocks);
-        Ok(taken.map_err(|refusal| self.admission.refuse(piece, refusal)))
     }
 
     /// Where the copy of a block lies and how many more follow it in a row. Counts as a use.
@@ -344,53 +328,6 @@ impl Fast {
         is_new
     }
 
-    /// Content was read from the big disk: is it worth a copy? Then [`promote`](Self::promote) it.
-    ///
-    /// # Errors
-    /// The reason why not.
-    pub fn missed(&mut self, piece: &Piece) -> Taken {
-        self.begin();
-        self.counts.misses += 1;
-        self.admit(piece).map_err(|refusal| self.admission.refuse(piece, refusal))
-    }
-
-    fn admit(&mut self, piece: &Piece) -> Taken {
-        let number = self.section_for(piece)?;
-        if self.has(piece) {
-            return Err(Refusal::Held);
-        }
-        let tick = self.tick;
-        let size = u64::from(piece.blocks);
-        let is_worth =
-            self.sections.get_mut(number).is_some_and(|section| section.policy.missed(piece.block, size, tick));
-        if self.is_pinned(piece) {
-            return Ok(());
-        }
-        self.admission.asked(piece)?;
-        if !is_worth {
-            return Err(Refusal::Colder);
-        }
-        if !self.admission.affords(size * BLOCK, self.now) {
-            return Err(Refusal::Budget);
-        }
-        Ok(())
-    }
-
-    /// Copies content that is on the big disk. `forced`: somebody asked for it, so that no budget
-    /// holds.
-    ///
-    /// # Errors
-    /// `Media`: the fast disk should be given up.
-    pub fn promote(&mut self, piece: &Piece, data: &[u8], forced: bool) -> Result<Taken> {
-        self.begin();
-        if !forced && !self.admission.affords(data.len() as u64, self.now) {
-            return Ok(Err(self.admission.refuse(piece, Refusal::Budget)));
-        }
-        let taken = self.store(piece, data)?;
-        self.counts.promoted += u64::from(taken.is_ok()) * u64::from(piece.blocks);
-        Ok(taken.map_err(|refusal| self.admission.refuse(piece, refusal)))
-    }
-
     /// Blocks of the big disk were freed: their copies are worth nothing.
     pub fn forget(&mut self, block: u64, blocks: u32) {
         self.cut(block..block.saturating_add(u64::from(blocks)));
@@ -452,45 +389,6 @@ impl Fast {
         admission::day(self.now)
     }
 
-    /// Divides the sections anew. Copies stay where they are as long as they lie inside a section;
-    /// the others are dropped, which the big disk makes good. Nothing is copied.
-    ///
-    /// # Errors
-    /// `Invalid` for sections that cannot be; nothing was changed. `Media`.
-    pub fn reconfigure(&mut self, sections: &[SectionOptions]) -> Result<()> {
-        let division = &self.superblock.division;
-        let first = division.sections_first();
-        let places = options::divide_sections(sections, first, division.blocks.saturating_sub(first), division.stripe)?;
-        self.write_collected()?;
-        self.superblock.division.sections = places;
-        self.write_superblock()?;
-        let before = core::mem::take(&mut self.map);
-        let fresh = self.superblock.division.sections.iter().cloned();
-        let (stripe, policy) = (self.superblock.division.stripe, self.settings.policy);
-        self.sections = fresh.map(|place| Section::new(place, stripe, policy)).collect();
-        for (block, copy) in before.iter() {
-            let tick = self.tick;
-            let size = u64::from(copy.blocks);
-            let Some(section) = self.section_of(copy.fast).filter(|section| section.holds(copy.fast, copy.blocks))
-            else {
-                continue;
-            };
-            let in_one_unit = copy.fast + size <= section.unit_range(copy.fast).end;
-            if !in_one_unit || !section.take(copy.fast, copy.blocks) {
-                continue;
-            }
-            if copy.pinned {
-                section.pinned_blocks += size;
-            } else {
-                section.policy.insert(block, size, tick);
-            }
-            self.map.insert(block, *copy);
-        }
-        self.mover.changed();
-        self.is_changed = true;
-        self.snapshot()
-    }
-
     /// Writes what was collected, and the map: what a clean end of a session does.
     ///
     /// # Errors
@@ -532,54 +430,9 @@ impl Fast {
         Ok(Maintenance { done, more: done == budget && self.sections.iter().any(more) })
     }
 
-    /// Writes both copies, one when the other is durable: what one of them says counts only if it
-    /// is sound.
-    fn write_superblock(&mut self) -> Result<()> {
-        self.superblock.sequence += 1;
-        let bytes = self.superblock.encode();
-        let first = self.superblock.sequence % 2;
-        for slot in [first, 1 - first] {
-            let wrote = self.disk.write_at(slot * BLOCK, &bytes, IoTag::Anchor).and_then(|()| self.disk.flush());
-            wrote.map_err(|error| from_media("writing the superblock of the fast disk", &error))?;
-        }
-        Ok(())
-    }
-
     /// What `stat --why` says of the copy of a block.
     #[must_use]
     pub fn why(&self, block: u64) -> String {
         self.explain(block)
-    }
-}
-
-/// The newest sound superblock; `None` if there never was one.
-fn read_superblock(disk: &mut dyn BlockDev) -> Result<Option<Superblock>> {
-    let blocks = disk.bytes() / BLOCK;
-    let (mut newest, mut version, mut failure) = (None::<Superblock>, None, None);
-    for slot in 0..2.min(blocks) {
-        let mut block = alloc::vec![0; SECTOR_BYTES];
-        if let Err(error) = disk.read_at(slot * BLOCK, &mut block, IoTag::Recovery) {
-            failure = Some(from_media("reading the superblock of the fast disk", &error));
-            continue;
-        }
-        version = version.max(Superblock::version_of(&block));
-        if let Some(found) = Superblock::decode(&block, blocks)
-            && newest.as_ref().is_none_or(|newest| newest.sequence < found.sequence)
-        {
-            newest = Some(found);
-        }
-    }
-    match (newest, version, failure) {
-        (Some(newest), _, _) => Ok(Some(newest)),
-        (None, Some(newer), _) if newer > VERSION => Err(wrong_part(format!(
-            "{} has format {newer} of fast disks, and this version knows {VERSION}; use a newer one, or mount without it",
-            disk.name()
-        ))),
-        (None, Some(_), _) => Err(damaged(format!(
-            "both superblocks of the fast disk {} are damaged; mount without it, and attach it as a new one",
-            disk.name()
-        ))),
-        (None, None, Some(failure)) => Err(failure),
-        (None, None, None) => Ok(None),
     }
 }

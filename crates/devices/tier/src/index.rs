@@ -17,10 +17,10 @@ use crate::index::ahead::{NodeMiss, NodeReader};
 use crate::index::node::{Key, KeySpace};
 use crate::index::onode::Onode;
 use crate::index::tree::{Counts, Lost, Tree, Visited, Ways};
-use crate::medium::layout::Layout;
+use crate::medium::layout::{BLOCK, Layout};
 use alloc::vec::Vec;
 use onode_media::IoTag;
-use onode_object::validate::reserve;
+use onode_object::validate::{Stored, reserve};
 use onode_object::{AttributeKey, Error, ErrorKind, ObjectId, Result};
 
 /// The index of a volume.
@@ -273,5 +273,18 @@ impl Index {
     /// If a node cannot be read.
     pub fn way(&mut self, key: &Key, is_removed: bool, ways: &mut Ways) -> Result<()> {
         self.tree.way(&mut self.reader, key, is_removed, ways)
+    }
+}
+
+/// What [`never_needs_space`](onode_object::validate::never_needs_space) asks.
+impl Stored for Index {
+    fn attribute_bytes(&mut self, object: ObjectId, key: AttributeKey) -> Result<Option<usize>> {
+        Ok(self.attribute(object, key)?.map(<[u8]>::len))
+    }
+
+    fn solid_bytes(&mut self, object: ObjectId) -> Result<Option<u64>> {
+        let Some(onode) = self.onode(object)? else { return Ok(None) };
+        let stored = if onode.has_blocks { onode.blocks * BLOCK } else { self.inline(object)?.len() as u64 };
+        Ok((stored >= onode.size).then_some(onode.size))
     }
 }

@@ -15,7 +15,7 @@
 //! | folder | what it holds |
 //! |---|---|
 //! | `device` | the object interface, options, the fast disk attached and detached |
-//! | `core` | the state behind its lock |
+//! | `core` | the state behind its lock: the parts, and who is lent which of them |
 //! | `tools` | health, figures, scrubs, whether the state agrees with itself |
 //! | `recover` | from the disks to a mounted volume; what is missing, what is dropped by consent |
 //! | `commit` | transactions, room, checkpoints, superblocks, who brings something to the big disk |

@@ -14,15 +14,21 @@ pub mod commits;
 pub mod group;
 pub mod need;
 pub mod probe;
+mod progress;
+mod readable;
 pub mod record;
 pub mod ring;
+pub mod room;
 
 use crate::content::pending::Content;
 use crate::disks::Disks;
 use crate::log::group::Group;
 use crate::log::need::Need;
+use crate::log::progress::Progress;
+use crate::log::readable::Readable;
 use crate::log::record::{HEADER_BYTES, Header, Seal};
 use crate::log::ring::Ring;
+use crate::log::room::{Load, Room};
 use crate::medium::errors::{bug, from_media};
 use crate::medium::layout::BLOCK;
 use crate::medium::superblock::Mark;
@@ -31,6 +37,9 @@ use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::Result;
+
+/// Bytes of a record at most: memory may hold one more than it should until the fast disk has it.
+const RECORD_BYTES: u64 = 4 << 20;
 
 /// Records that the big disk is to write now.
 #[derive(Debug)]
@@ -50,32 +59,6 @@ pub struct CheckpointMarks {
     pub tail: Mark,
     /// The fast disk's, and its last durable record.
     pub fast: Option<(Mark, Mark)>,
-}
-
-/// What is to come into the log, or waits for the big disk beside it.
-#[derive(Clone, Copy, Debug)]
-pub struct Load {
-    /// Bytes of the group.
-    pub payload: usize,
-    /// What commits since the last sync need.
-    pub unsynced: Need,
-    /// Bytes of content without a place, in memory.
-    pub pending: u64,
-    /// Bytes of it that memory is to have at most.
-    pub most_pending: u64,
-}
-
-/// What has to be done before a record of the group can be appended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
-    /// Nothing.
-    Fits,
-    /// It is time for a checkpoint, beside which the log goes on.
-    Begin,
-    /// The checkpoint under way has to come to its end.
-    Finish,
-    /// A checkpoint that has the group.
-    Checkpoint,
 }
 
 /// The log of a volume.
@@ -99,21 +82,16 @@ pub struct Log {
     /// Records name content that was written to its place and may not be durable: none of them is
     /// written before it is.
     holds_placed: bool,
-    /// Content in records that the fast disk was not handed yet, and in those that it was.
-    unwritten: Vec<Content>,
-    readable: Vec<Content>,
-    /// The newest commit that has a record.
-    appended: u64,
-    /// The newest commit that is durable on the big disk.
-    on_big: u64,
-    /// The newest commit that is durable on the fast disk, or needs not be there.
-    on_fast: u64,
+    /// Content in records that can be read from the fast disk, or soon can.
+    readable: Readable,
+    /// How far the commits are.
+    progress: Progress,
 }
 
 impl Log {
     /// The log behind a checkpoint or a replay; `newest` is the last record.
     #[must_use]
-    pub const fn new(big: Ring, session: u64, seal: Seal, newest: Mark, either_bytes: u64) -> Self {
+    pub fn new(big: Ring, session: u64, seal: Seal, newest: Mark, either_bytes: u64) -> Self {
         Self {
             big,
             fast: None,
@@ -125,11 +103,8 @@ impl Log {
             is_under_way: false,
             lacks_record: false,
             holds_placed: false,
-            unwritten: Vec::new(),
-            readable: Vec::new(),
-            appended: 0,
-            on_big: 0,
-            on_fast: 0,
+            readable: Readable::default(),
+            progress: Progress::default(),
         }
     }
 
@@ -159,11 +134,7 @@ impl Log {
     /// Whether a commit is as durable as it needs to be.
     #[must_use]
     pub const fn has(&self, commit: u64, need: Need) -> bool {
-        let need = self.effective(need);
-        commit <= self.appended
-            && (!need.big || commit <= self.on_big)
-            && (!need.fast || commit <= self.on_fast)
-            && (!need.either || commit <= self.on_big || commit <= self.on_fast)
+        self.progress.has(commit, self.effective(need))
     }
 
     /// What is needed while there is, or is no, fast disk.
@@ -262,12 +233,9 @@ impl Log {
 
     /// Whether memory has as much of what the big disk lacks as it may.
     fn holds_much(&self, load: &Load) -> bool {
-        // One record more than that is held until the fast disk has it.
-        const RECORD_BYTES: u64 = 4 << 20;
-        let most = load.most_pending;
         match self.leans_on_fast(load.unsynced) {
-            true => load.pending > most + RECORD_BYTES.min(most),
-            false => load.pending > most || self.big.backlog_bytes() > self.either_bytes,
+            true => load.is_above(RECORD_BYTES),
+            false => load.is_above(0) || self.big.backlog_bytes() > self.either_bytes,
         }
     }
 
@@ -283,7 +251,7 @@ impl Log {
             return Err(bug(format!("the log of the fast disk has no room for {blocks} blocks")));
         }
         let mut group = core::mem::take(group);
-        self.appended = commits;
+        self.progress.append(commits);
         if group.transactions() == 0 {
             return Ok(0);
         }
@@ -307,11 +275,7 @@ impl Log {
         }
         if let Some(ring) = self.fast.as_mut() {
             let first = ring.append(&bytes, header.sequence, crc) + HEADER_BYTES as u64;
-            let placed = |mut content: Content| {
-                content.logged.at += first;
-                content
-            };
-            self.unwritten.extend(group.take_contents().into_iter().map(placed));
+            self.readable.append(group.take_contents(), first);
         }
         Ok(bytes.len() as u64)
     }
@@ -329,18 +293,18 @@ impl Log {
 
     fn take_batch(&mut self) -> Batch {
         let (writes, newest) = (self.big.take_backlog(), self.big.newest());
-        Batch { writes, newest, commits: self.appended }
+        Batch { writes, newest, commits: self.progress.appended() }
     }
 
     /// What the big disk lacks, unless its log fell behind.
     pub fn lacks_on_big(&mut self) -> Option<Batch> {
-        (self.on_big < self.appended && !self.big.is_behind()).then(|| self.take_batch())
+        (self.progress.lacks_on_big() && !self.big.is_behind()).then(|| self.take_batch())
     }
 
     /// The big disk has made that durable.
     pub fn is_on_big(&mut self, batch: &Batch) {
         self.big.set_durable(batch.newest);
-        self.on_big = self.on_big.max(batch.commits);
+        self.progress.is_on_big(batch.commits);
     }
 
     /// False if there is no fast disk any more.
@@ -353,7 +317,7 @@ impl Log {
             written.map_err(|error| from_media("writing the log of the fast disk", &error))
         });
         if written.is_some() {
-            self.readable.append(&mut self.unwritten);
+            self.readable.is_written();
         }
         self.keep_fast(written.is_some())
     }
@@ -366,7 +330,7 @@ impl Log {
         });
         if let Some(ring) = self.fast.as_mut().filter(|_| flushed.is_some()) {
             ring.set_durable(ring.newest());
-            self.on_fast = self.appended;
+            self.progress.all_on_fast();
         }
         self.keep_fast(flushed.is_some())
     }
@@ -379,7 +343,7 @@ impl Log {
 
     /// Content that can be read from the log of the fast disk since this was asked last.
     pub fn take_readable(&mut self) -> Vec<Content> {
-        core::mem::take(&mut self.readable)
+        self.readable.take()
     }
 
     fn keep_fast(&mut self, is_there: bool) -> bool {
@@ -416,8 +380,6 @@ impl Log {
 
     /// A checkpoint that has these commits is durable.
     pub fn covers(&mut self, commits: u64) {
-        self.appended = self.appended.max(commits);
-        self.on_big = self.on_big.max(commits);
-        self.on_fast = self.on_fast.max(commits);
+        self.progress.covers(commits);
     }
 }

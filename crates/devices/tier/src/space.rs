@@ -15,7 +15,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
-use onode_object::{Hints, ObjectKind, Result};
+use onode_object::{Error, ErrorKind, Hints, ObjectKind, Result};
 
 /// A run at least this long is as good as any.
 const GOOD_RUN: u64 = 64;
@@ -39,6 +39,8 @@ pub struct Space {
     pins: Pins,
     /// What the disk is being told of: nobody gets it meanwhile.
     discarding: Option<(u64, u64)>,
+    /// The disk is told of what was released.
+    tells_disk: bool,
     /// What was released and not handed out since.
     discards: DiscardQueue,
     node_goal: u64,
@@ -59,6 +61,7 @@ impl Space {
             held_blocks: 0,
             pins: Pins::default(),
             discarding: None,
+            tells_disk: true,
             discards: DiscardQueue::default(),
             node_goal,
             cursors: BTreeMap::new(),
@@ -129,6 +132,18 @@ impl Space {
         self.pins.remove(first, count);
     }
 
+    /// The space that `bitmap` tells of in place of this one: blocks were counted anew.
+    pub fn count_anew(&mut self, bitmap: Bitmap) {
+        *self = Self { tells_disk: self.tells_disk, ..Self::new(bitmap, self.layout) };
+    }
+
+    /// These blocks are free: the disk may be told, unless it is not to be told of any.
+    pub fn queue_freed(&mut self, freed: &[(u64, u64)]) {
+        if self.tells_disk {
+            self.queue_discards(freed);
+        }
+    }
+
     /// The disk may be told that these blocks, which are free, hold nothing of value.
     pub fn queue_discards(&mut self, freed: &[(u64, u64)]) {
         freed.iter().for_each(|(first, count)| self.discards.add(*first, *count));
@@ -139,8 +154,9 @@ impl Space {
         self.discards.take()
     }
 
-    /// The disk refuses discards.
-    pub fn drop_discards(&mut self) {
+    /// The disk refuses discards, or is not to be told of what is free.
+    pub fn refuse_discards(&mut self) {
+        self.tells_disk = false;
         self.discards.forget();
     }
 
@@ -164,6 +180,11 @@ impl Space {
             self.held.push((first, count));
             self.held_blocks += count;
         }
+    }
+
+    /// The blocks of replaced nodes stay as they are until the next checkpoint.
+    pub fn give_up_nodes(&mut self, blocks: Vec<u64>) {
+        blocks.into_iter().for_each(|block| self.give_up(block, 1));
     }
 
     /// The pages of the bitmap for a checkpoint that does without what was given up. That cannot be
@@ -297,10 +318,15 @@ impl Space {
     }
 }
 
+/// What is told when blocks have to be allocated and none is free.
+#[must_use]
+pub fn no_room() -> Error {
+    Error::new(ErrorKind::NoSpace, "no free block is left")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use onode_object::ErrorKind;
 
     fn space() -> Space {
         let layout = Layout::new(4 << 20, None, None).unwrap();

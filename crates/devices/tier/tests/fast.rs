@@ -5,7 +5,7 @@ use onode_media::blockdev::BlockDev;
 use onode_media::sim::disk::SimDisk;
 use onode_object::{Acknowledge, Placement, Target};
 use onode_tier::fast::mover::{Move, Mover};
-use onode_tier::fast::{Fast, FastOptions, FastSettings, Identity, Piece, Refusal, SectionOptions};
+use onode_tier::fast::{Fast, FastOptions, FastSettings, Identity, Offered, Piece, Refusal, SectionOptions};
 use std::sync::Arc;
 
 const DISK: u64 = 16 << 20;
@@ -51,7 +51,7 @@ fn a_second_read_within_the_window_brings_a_copy() {
     assert_eq!(fast.missed(&piece), Err(Refusal::FirstHit));
     assert!(fast.why(100).contains("only once"), "{}", fast.why(100));
     assert_eq!(fast.missed(&piece), Ok(()));
-    assert_eq!(fast.promote(&piece, &data(&piece), false).expect("no fault"), Ok(()));
+    assert_eq!(fast.promote(&piece, &data(&piece), false).expect("no fault"), Offered::Taken);
     assert_eq!(fast.missed(&piece), Err(Refusal::Held));
     let mut out = vec![0; 2 * 4096];
     assert!(fast.read_collected(101, 5, &mut out));
@@ -73,7 +73,7 @@ fn every_refusal_has_a_reason_that_is_counted() {
     let (_, mut fast) = fast_with(settings);
     let bypass = piece(0, 1, class(Target::Bypass, false));
     assert_eq!(fast.missed(&bypass), Err(Refusal::Bypass));
-    assert_eq!(fast.write_back(&bypass, &data(&bypass)).expect("no fault"), Err(Refusal::Bypass));
+    assert_eq!(fast.write_back(&bypass, &data(&bypass)).expect("no fault"), Offered::Refused(Refusal::Bypass));
     assert_eq!(fast.missed(&piece(0, 300, 0)), Err(Refusal::TooLarge));
     // A long sequential read, twice: its first half megabyte may come, the rest may not.
     let mut refused = [0, 0];
@@ -88,15 +88,15 @@ fn every_refusal_has_a_reason_that_is_counted() {
     let mut taken = 0;
     for number in 0..32 {
         let piece = piece(20_000 + number * 16, 16, 0);
-        taken += usize::from(fast.write_back(&piece, &data(&piece)).expect("no fault").is_ok());
+        taken += usize::from(fast.write_back(&piece, &data(&piece)).expect("no fault").is_taken());
     }
     assert_eq!(taken, 16);
     let late = piece(30_000, 16, 0);
-    assert_eq!(fast.promote(&late, &data(&late), false).expect("no fault"), Err(Refusal::Budget));
-    assert_eq!(fast.promote(&late, &data(&late), true).expect("no fault"), Ok(()));
+    assert_eq!(fast.promote(&late, &data(&late), false).expect("no fault"), Offered::Refused(Refusal::Budget));
+    assert_eq!(fast.promote(&late, &data(&late), true).expect("no fault"), Offered::Taken);
     fast.set_time(DAY);
     let next = piece(31_000, 16, 0);
-    assert_eq!(fast.promote(&next, &data(&next), false).expect("no fault"), Ok(()));
+    assert_eq!(fast.promote(&next, &data(&next), false).expect("no fault"), Offered::Taken);
     let counted: Vec<u64> = ["bypass", "too_large", "sequential", "budget"]
         .map(|reason| count(&fast, &format!("fast.refused.{reason}")))
         .to_vec();
@@ -112,11 +112,11 @@ fn the_budget_is_that_of_a_day_of_the_clock() {
         let piece = piece(number * 16, 16, 0);
         fast.write_back(&piece, &data(&piece)).expect("no fault")
     };
-    assert_eq!([write(0), write(1), write(2)], [Ok(()), Ok(()), Err(Refusal::Budget)]);
+    assert_eq!([write(0), write(1), write(2)], [Offered::Taken, Offered::Taken, Offered::Refused(Refusal::Budget)]);
     clock.advance(DAY - 6);
-    assert_eq!(write(3), Err(Refusal::Budget), "the day is not over");
+    assert_eq!(write(3), Offered::Refused(Refusal::Budget), "the day is not over");
     clock.advance(1);
-    assert_eq!(write(4), Ok(()));
+    assert_eq!(write(4), Offered::Taken);
 }
 
 #[test]
@@ -127,8 +127,8 @@ fn pinned_copies_stay_and_may_not_fill_a_section() {
     for number in 0..400 {
         let piece = piece(number * 16, 16, pinned);
         match fast.write_back(&piece, &data(&piece)).expect("no fault") {
-            Ok(()) => taken.push(piece),
-            Err(refusal) => assert_eq!(refusal, Refusal::Pinned),
+            Offered::Taken => taken.push(piece),
+            Offered::Refused(refusal) => assert_eq!(refusal, Refusal::Pinned),
         }
     }
     let blocks = count(&fast, "section.small.blocks");
@@ -136,7 +136,7 @@ fn pinned_copies_stay_and_may_not_fill_a_section() {
     // Much more than fits, several times over.
     for number in 0..1000 {
         let piece = piece(100_000 + number * 16, 16, 0);
-        assert_eq!(fast.write_back(&piece, &data(&piece)).expect("no fault"), Ok(()));
+        assert_eq!(fast.write_back(&piece, &data(&piece)).expect("no fault"), Offered::Taken);
     }
     for piece in &taken {
         assert_eq!(fast.copied(piece), 16);
@@ -146,7 +146,7 @@ fn pinned_copies_stay_and_may_not_fill_a_section() {
     taken.iter().for_each(|piece| fast.pin(piece.object, false));
     for number in 0..1000 {
         let piece = piece(200_000 + number * 16, 16, 0);
-        assert_eq!(fast.write_back(&piece, &data(&piece)).expect("no fault"), Ok(()));
+        assert_eq!(fast.write_back(&piece, &data(&piece)).expect("no fault"), Offered::Taken);
     }
     let left: u64 = taken.iter().map(|piece| fast.copied(piece)).sum();
     assert!(left < taken.len() as u64 * 8, "{left} blocks of {}", taken.len() * 16);
@@ -158,14 +158,14 @@ fn writes_are_whole_stripes_at_their_borders() {
     let (disk, mut fast) = fast();
     for number in 0..512 {
         let piece = piece(number * 7 % 512, 1, 0);
-        fast.write_back(&piece, &data(&piece)).expect("no fault").expect("taken");
+        assert_eq!(fast.write_back(&piece, &data(&piece)).expect("no fault"), Offered::Taken);
     }
     let counters = disk.counters().expect("it counts");
     assert_eq!(counters.total().bytes_written, 512 * 4096);
     assert_eq!(counters.total().writes, 512 / 16, "one write a stripe");
     // What does not fill a stripe waits, until its time is over.
     let last = piece(1000, 1, 0);
-    fast.write_back(&last, &data(&last)).expect("no fault").expect("taken");
+    assert_eq!(fast.write_back(&last, &data(&last)).expect("no fault"), Offered::Taken);
     assert_eq!(fast.lookup(1000, 5), None);
     fast.set_time(FastSettings::default().collect_nanoseconds + 1);
     fast.maintain(1).expect("no fault");
@@ -177,7 +177,7 @@ fn a_remap_copies_nothing_and_old_copies_go_on_being_read() {
     let (disk, mut fast) = fast();
     let pieces: Vec<Piece> = (0..64).map(|number| piece(number * 16, 16, class(Target::Section(0), false))).collect();
     for piece in &pieces {
-        fast.write_back(piece, &data(piece)).expect("no fault").expect("taken");
+        assert_eq!(fast.write_back(piece, &data(piece)).expect("no fault"), Offered::Taken);
     }
     fast.close().expect("no fault");
     disk.reset_counters();
@@ -191,7 +191,7 @@ fn a_remap_copies_nothing_and_old_copies_go_on_being_read() {
     assert_eq!((total.bytes_read, total.bytes_written), (0, 0));
     let new = Piece { born: 6, ..remapped(&pieces[0]) };
     fast.forget(new.block, new.blocks);
-    fast.write_back(&new, &data(&new)).expect("no fault").expect("taken");
+    assert_eq!(fast.write_back(&new, &data(&new)).expect("no fault"), Offered::Taken);
     assert!(fast.why(new.block).contains("section `large`"), "{}", fast.why(new.block));
     assert!(fast.why(pieces[1].block).contains("section `small`"));
 }
@@ -201,7 +201,7 @@ fn sections_are_divided_anew_without_copying() {
     let (disk, mut fast) = fast();
     for number in 0..100 {
         let piece = piece(number * 16, 16, class(Target::Section(number as u8 % 2), false));
-        fast.write_back(&piece, &data(&piece)).expect("no fault").expect("taken");
+        assert_eq!(fast.write_back(&piece, &data(&piece)).expect("no fault"), Offered::Taken);
     }
     fast.close().expect("no fault");
     let before = fast.copies().count();

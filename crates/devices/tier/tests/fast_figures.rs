@@ -7,7 +7,7 @@ use onode_media::sim::disk::hdd::{Hdd, HddOptions};
 use onode_media::sim::disk::ssd::{Ssd, SsdOptions};
 use onode_media::sim::disk::{HostClock, SimDisk};
 use onode_media::tag::IoTag;
-use onode_tier::fast::{Fast, FastOptions, FastSettings, Identity, Piece, SectionOptions};
+use onode_tier::fast::{Fast, FastOptions, FastSettings, Identity, Offered, Piece, SectionOptions};
 
 const BLOCK: u64 = 4096;
 const MIB: u64 = 1 << 20;
@@ -51,7 +51,7 @@ fn synced_writes_of_4_kib_at_random_are_copied_hardly_at_all_inside_the_disk() {
             for (block, ()) in std::mem::take(&mut dirty) {
                 fast.forget(block, 1);
                 let piece = Piece { block, born, blocks: 1, object: 1, index: block, class: 0 };
-                fast.write_back(&piece, &[2; 4096]).expect("no fault").expect("taken");
+                assert_eq!(fast.write_back(&piece, &[2; 4096]).expect("no fault"), Offered::Taken);
             }
         }
     }

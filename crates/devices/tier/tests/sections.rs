@@ -1,10 +1,9 @@
-//! Allocation in sections: against a model, and how much of a section can be used.
+//! Allocation in sections, against a model.
 
 use onode_base::Prng;
 use onode_tier::fast::extent::exact::Exact;
-use onode_tier::fast::extent::measure::{BLOCK_BYTES, fill};
 use onode_tier::fast::extent::paper::Paper;
-use onode_tier::fast::extent::{Allocate, Run, Scheme};
+use onode_tier::fast::extent::{Allocate, Run};
 use std::collections::BTreeSet;
 
 const BLOCKS: u64 = 2048;
@@ -192,21 +191,4 @@ fn segments_have_the_bits_of_the_papers_table() {
     // maps.
     let maps = [16, 64, 256, 512].map(|blocks| Paper::new(1 << 20, blocks, 16).bits_per_extent() / 2);
     assert_eq!(maps, [5, 12, 16, 18]);
-}
-
-#[test]
-fn exact_runs_use_nearly_all_of_a_section_and_segments_little() {
-    let used =
-        |scheme, extent_kib: u64, deletes| fill(scheme, extent_kib << 10, BLOCK_BYTES, deletes, 1).per_thousand();
-    for extent in [16, 64, 256, 512] {
-        assert!(used(Scheme::Exact, extent, false) >= 950 && used(Scheme::Exact, extent, true) >= 950);
-    }
-    for (extent, percent) in [(16, 66), (64, 51), (256, 22), (512, 13)] {
-        let found = used(Scheme::Paper, extent, false);
-        assert!(found.abs_diff(percent * 10) <= 10, "extents of {extent} KiB: {found} of 1,000");
-    }
-    for (extent, percent) in [(16, 69), (64, 55), (256, 23), (512, 14)] {
-        let found = used(Scheme::Paper, extent, true);
-        assert!(found.abs_diff(percent * 10) <= 15, "extents of {extent} KiB: {found} of 1,000");
-    }
 }

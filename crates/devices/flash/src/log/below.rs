@@ -16,7 +16,7 @@ use crate::medium::saved::SavedPages;
 use crate::medium::store::{FlushBegun, Reader, Store};
 use crate::space::segments::SegmentTable;
 use alloc::sync::Arc;
-use onode_media::{BlockAddress, IoTag, SharedNand};
+use onode_media::{BlockAddress, IoTag, SharedNand, Watermark};
 use onode_object::Result;
 
 impl Log {
@@ -95,7 +95,7 @@ impl Log {
     }
 
     /// Up to which commit all was durable once, as far as the medium knows.
-    pub fn watermark(&mut self) -> Result<onode_media::Watermark> {
+    pub fn watermark(&mut self) -> Result<Watermark> {
         self.store.watermark()
     }
 

@@ -5,17 +5,29 @@
 //! are zeros.
 
 use crate::content::plan::Source;
-use crate::core::Core;
+use crate::content::reader::Reader;
 use crate::index::onode::{INLINE_BYTES, Onode};
 use crate::log::change::Change;
+use crate::log::commits::Commits;
 use crate::medium::errors::{within, within_mut};
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
+use crate::space::Space;
 use crate::space::extent::Extent;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_object::{Error, ErrorKind, Mutation, ObjectId, Result};
 
-impl Core {
+/// What applying a change needs of the state, borrowed side by side.
+pub struct Applier<'a> {
+    /// What reads the blocks that change in part.
+    pub reader: Reader<'a>,
+    /// Free space.
+    pub space: &'a mut Space,
+    /// Which logs must have the change.
+    pub commits: &'a mut Commits,
+}
+
+impl Applier<'_> {
     /// Does one change.
     ///
     /// # Errors
@@ -30,40 +42,41 @@ impl Core {
     fn apply_mutation(&mut self, mutation: &Mutation) -> Result<()> {
         let object = mutation.object();
         if let Mutation::Create { hints, .. } = mutation {
-            if self.index.onode(object)?.is_some() {
+            if self.reader.index.onode(object)?.is_some() {
                 return Err(Error::of(ErrorKind::Exists, object, "it was created before"));
             }
             let onode = Onode { hints: *hints, ..Onode::default() };
-            self.note_class(&onode);
-            return self.index.create(object, &onode);
+            self.commits.note_class(onode.hints.placement_class);
+            return self.reader.index.create(object, &onode);
         }
-        let mut onode = self.index.known(object)?;
-        self.note_class(&onode);
+        let mut onode = self.reader.index.known(object)?;
+        self.commits.note_class(onode.hints.placement_class);
         match mutation {
             Mutation::Create { .. } => Ok(()),
             Mutation::Remove { .. } => self.remove_object(object),
             Mutation::Write { offset, data, .. } => self.write(object, onode, *offset, data),
             Mutation::Truncate { size, .. } => self.truncate(object, onode, *size),
             Mutation::Punch { offset, length, .. } => self.punch(object, onode, *offset, *length),
-            Mutation::SetAttribute { key, value, .. } => self.index.put_attribute(object, *key, value.clone()),
-            Mutation::RemoveAttribute { key, .. } => self.index.remove_attribute(object, *key),
+            Mutation::SetAttribute { key, value, .. } => self.reader.index.put_attribute(object, *key, value.clone()),
+            Mutation::RemoveAttribute { key, .. } => self.reader.index.remove_attribute(object, *key),
             Mutation::SetHints { hints, .. } => {
-                self.pin_as_placed(object, onode.hints.placement_class, hints.placement_class);
+                let (before, after) = (onode.hints.placement_class, hints.placement_class);
+                self.reader.disks.fast.lock().pin_as_placed(object, before, after);
                 onode.hints = *hints;
-                self.note_class(&onode);
-                self.index.put_onode(object, &onode)
+                self.commits.note_class(onode.hints.placement_class);
+                self.reader.index.put_onode(object, &onode)
             }
             Mutation::SetAccessTime { time, .. } => {
                 onode.accessed = *time;
-                self.index.put_onode(object, &onode)
+                self.reader.index.put_onode(object, &onode)
             }
         }
     }
 
     fn remove_object(&mut self, object: ObjectId) -> Result<()> {
-        self.figures.blocks_never_written += self.pending.remove(object.0, 0, u64::MAX);
+        self.reader.buffers.remove(object, 0, u64::MAX);
         let mut freed = Vec::new();
-        let removed = self.index.remove_object(object, &mut freed);
+        let removed = self.reader.index.remove_object(object, &mut freed);
         self.give_up_all(&freed);
         removed
     }
@@ -75,12 +88,12 @@ impl Core {
         let end = offset + data.len() as u64;
         let size = onode.size.max(end);
         if !onode.has_blocks && size <= INLINE_BYTES {
-            let mut inline = self.index.inline(object)?;
+            let mut inline = self.reader.index.inline(object)?;
             inline.resize(inline.len().max(end as usize), 0);
             within_mut(&mut inline, offset as usize..end as usize)?.copy_from_slice(data);
             onode.size = size;
-            self.index.put_inline(object, inline)?;
-            return self.index.put_onode(object, &onode);
+            self.reader.index.put_inline(object, inline)?;
+            return self.reader.index.put_onode(object, &onode);
         }
         self.use_blocks(object, &mut onode)?;
         onode.size = size;
@@ -100,17 +113,17 @@ impl Core {
             new.push((block, bytes));
         }
         self.put_blocks(object, &mut onode, first, last, new)?;
-        self.index.put_onode(object, &onode)
+        self.reader.index.put_onode(object, &onode)
     }
 
     fn truncate(&mut self, object: ObjectId, mut onode: Onode, size: u64) -> Result<()> {
         if !onode.has_blocks {
-            let mut inline = self.index.inline(object)?;
+            let mut inline = self.reader.index.inline(object)?;
             if size > INLINE_BYTES {
                 self.use_blocks(object, &mut onode)?;
             } else if (inline.len() as u64) > size {
                 inline.truncate(size as usize);
-                self.index.put_inline(object, inline)?;
+                self.reader.index.put_inline(object, inline)?;
             }
         } else if size < onode.size {
             let keep = size.div_ceil(BLOCK);
@@ -119,7 +132,7 @@ impl Core {
             onode.has_blocks = size > 0;
         }
         onode.size = size;
-        self.index.put_onode(object, &onode)
+        self.reader.index.put_onode(object, &onode)
     }
 
     fn punch(&mut self, object: ObjectId, mut onode: Onode, offset: u64, length: u64) -> Result<()> {
@@ -128,14 +141,14 @@ impl Core {
             return Ok(());
         }
         if !onode.has_blocks {
-            let mut inline = self.index.inline(object)?;
+            let mut inline = self.reader.index.inline(object)?;
             let stored = inline.len();
             if end as usize >= stored {
                 inline.truncate(offset as usize);
             } else {
                 within_mut(&mut inline, offset as usize..end as usize)?.fill(0);
             }
-            return self.index.put_inline(object, inline);
+            return self.reader.index.put_inline(object, inline);
         }
         // What lies beyond the size is zeros, so the last block goes whole.
         let end = if end == onode.size { end.next_multiple_of(BLOCK) } else { end };
@@ -147,36 +160,36 @@ impl Core {
         } else {
             self.clear(object, &mut onode, offset, end)?;
         }
-        self.index.put_onode(object, &onode)
+        self.reader.index.put_onode(object, &onode)
     }
 
     fn apply_placed(&mut self, object: ObjectId, first: u64, extents: &[Extent]) -> Result<()> {
-        let mut onode = self.index.known(object)?;
-        self.note_class(&onode);
+        let mut onode = self.reader.index.known(object)?;
+        self.commits.note_class(onode.hints.placement_class);
         self.use_blocks(object, &mut onode)?;
         let count: u64 = extents.iter().map(Extent::blocks).sum();
         self.drop_blocks(object, &mut onode, first, first + count)?;
         let mut at = first;
         for extent in extents {
-            self.index.put_extent(object, at, extent)?;
+            self.reader.index.put_extent(object, at, extent)?;
             at += extent.blocks();
         }
         onode.blocks += count;
         onode.size = onode.size.max(at * BLOCK);
-        self.index.put_onode(object, &onode)
+        self.reader.index.put_onode(object, &onode)
     }
 
     /// From now on the object's content has blocks of its own.
     fn use_blocks(&mut self, object: ObjectId, onode: &mut Onode) -> Result<()> {
         if !onode.has_blocks {
-            let mut inline = self.index.inline(object)?;
-            self.index.put_inline(object, Vec::new())?;
+            let mut inline = self.reader.index.inline(object)?;
+            self.reader.index.put_inline(object, Vec::new())?;
             onode.has_blocks = true;
             if !inline.is_empty() {
                 inline.resize(BLOCK_BYTES, 0);
-                self.pending.put(object.0, 0, inline);
+                self.reader.buffers.put(object, 0, inline);
                 onode.blocks = 1;
-                self.index.mark_extents(object, 0, 1)?;
+                self.reader.index.mark_extents(object, 0, 1)?;
             }
         }
         Ok(())
@@ -184,13 +197,13 @@ impl Core {
 
     /// What a block holds now; zeros for a hole.
     fn block(&mut self, object: ObjectId, block: u64) -> Result<Vec<u8>> {
-        if let Some(bytes) = self.held(object, block)? {
+        if let Some(bytes) = self.reader.buffers.held(self.reader.disks, object, block)? {
             return Ok(bytes);
         }
-        match self.index.extents(object, block, block + 1)?.first() {
-            Some((at, extent)) => match self.prefetched.get(&(extent.block + block - at, extent.born)) {
+        match self.reader.index.extents(object, block, block + 1)?.first() {
+            Some((at, extent)) => match self.reader.buffers.prefetched(extent.block + block - at, extent.born) {
                 Some(bytes) => Ok(bytes.clone()),
-                None => self.read_stored(object, block, &extent.part(block - at, 1), Source::Any),
+                None => self.reader.read_stored(object, block, &extent.part(block - at, 1), Source::Any),
             },
             None => Ok(vec![0; BLOCK_BYTES]),
         }
@@ -200,8 +213,8 @@ impl Core {
     fn clear(&mut self, object: ObjectId, onode: &mut Onode, from: u64, to: u64) -> Result<()> {
         let block = from / BLOCK;
         let is_hole = from >= to
-            || (self.pending.get(object.0, block).is_none()
-                && self.index.extents(object, block, block + 1)?.is_empty());
+            || (self.reader.buffers.pending().get(object.0, block).is_none()
+                && self.reader.index.extents(object, block, block + 1)?.is_empty());
         if is_hole {
             return Ok(());
         }
@@ -220,9 +233,9 @@ impl Core {
     ) -> Result<()> {
         onode.blocks -= self.drop_extents(object, first, last)?.min(onode.blocks);
         for (block, bytes) in new {
-            onode.blocks += u64::from(self.pending.put(object.0, block, bytes));
+            onode.blocks += u64::from(self.reader.buffers.put(object, block, bytes));
         }
-        self.index.mark_extents(object, first, last)
+        self.reader.index.mark_extents(object, first, last)
     }
 
     /// Drops stored and pending blocks in `first..last`; the onode is not stored.
@@ -230,8 +243,7 @@ impl Core {
     /// # Errors
     /// `Corrupt`, `Media`.
     pub fn drop_blocks(&mut self, object: ObjectId, onode: &mut Onode, first: u64, last: u64) -> Result<()> {
-        let never_written = self.pending.remove(object.0, first, last);
-        self.figures.blocks_never_written += never_written;
+        let never_written = self.reader.buffers.remove(object, first, last);
         let gone = never_written + self.drop_extents(object, first, last)?;
         onode.blocks = onode.blocks.saturating_sub(gone);
         Ok(())
@@ -240,7 +252,7 @@ impl Core {
     /// Takes the places of stored blocks in `first..last` away; returns how many there were.
     fn drop_extents(&mut self, object: ObjectId, first: u64, last: u64) -> Result<u64> {
         let mut freed = Vec::new();
-        let dropped = self.index.drop_extents(object, first, last, &mut freed);
+        let dropped = self.reader.index.drop_extents(object, first, last, &mut freed);
         self.give_up_all(&freed);
         dropped.map(|()| freed.iter().map(Extent::blocks).sum())
     }
@@ -248,7 +260,7 @@ impl Core {
     /// The blocks of these extents are not needed any more.
     fn give_up_all(&mut self, extents: &[Extent]) {
         for extent in extents {
-            self.tails.forget(extent.block, extent.blocks());
+            self.reader.buffers.forget_tails(extent.block, extent.blocks());
             self.space.give_up(extent.block, extent.blocks());
         }
     }

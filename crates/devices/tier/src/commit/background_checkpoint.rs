@@ -105,7 +105,7 @@ impl Home<'_> {
         let Stage::Superblock { sequence, copy } = ended.stage else {
             {
                 let mut core = self.volume.core.lock();
-                core.anchors.set_checkpoint(&ended.snapshot, ended.marks.tail, ended.marks.fast);
+                core.anchors_mut().set_checkpoint(&ended.snapshot, ended.marks.tail, ended.marks.fast);
             }
             let (sequence, copy) = self.write_first_copy()?;
             self.disks.begin_flush()?;
@@ -113,7 +113,7 @@ impl Home<'_> {
             return Ok(());
         };
         // Otherwise a newer superblock was made durable meanwhile, in both places.
-        let is_newest = self.volume.core.lock().anchors.get().sequence == sequence;
+        let is_newest = self.volume.core.lock().superblock().sequence == sequence;
         if is_newest {
             self.write_second_copy(copy)?;
         }
@@ -121,7 +121,7 @@ impl Home<'_> {
             let (log, core) = (&mut *self.volume.log.lock(), &mut *self.volume.core.lock());
             core.end_checkpoint();
             log.end_checkpoint(ended.snapshot.commits);
-            core.commits.note_fast_room(log);
+            core.note_fast_room(log);
         }
         *self.running = None;
         self.volume.discard_on_big(AT_ONCE);
@@ -139,7 +139,7 @@ impl Home<'_> {
         self.finish()?;
         let (is_needed, commits) = {
             let (log, core) = (self.volume.log.lock(), self.volume.core.lock());
-            (core.commits.is_dirty() || log.has_records(), core.commits.count())
+            (core.commits().is_dirty() || log.has_records(), core.commits().count())
         };
         if is_needed {
             self.begin()?;
@@ -167,7 +167,7 @@ impl Volume {
                 let (log, core) = (&mut *self.log.lock(), &mut *self.core.lock());
                 let load = core.load();
                 let fits =
-                    log.fits(load.payload, log.leans_on_fast(load.unsynced)) && !core.commits.group().has_placed();
+                    log.fits(load.payload, log.leans_on_fast(load.unsynced)) && !core.commits().group().has_placed();
                 if fits {
                     core.append(log)?;
                     home.begin_beside(log, core)?;
@@ -195,8 +195,8 @@ impl Volume {
     /// Whether there is so much that a checkpoint is worth it now.
     fn is_due(&self) -> bool {
         let (log, core) = (self.log.lock(), self.core.lock());
-        let is_much = core.pending.count() * BLOCK * 2 >= core.options.pending_bytes;
-        let is_due = is_much || log.is_behind() || log.is_half_full(log.leans_on_fast(core.commits.unsynced()));
+        let is_much = core.buffers().pending().count() * BLOCK * 2 >= core.buffers().most_pending();
+        let is_due = is_much || log.is_behind() || log.is_half_full(log.leans_on_fast(core.commits().unsynced()));
         is_due && !log.is_under_way()
     }
 }

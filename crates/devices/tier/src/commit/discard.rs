@@ -6,7 +6,6 @@
 //! refuses is not told again, and nothing fails.
 
 use crate::commit::Volume;
-use crate::core::Core;
 use crate::medium::layout::BLOCK;
 
 impl Volume {
@@ -16,28 +15,13 @@ impl Volume {
         while done < most {
             let (disks, next) = {
                 let mut core = self.core.lock();
-                (alloc::sync::Arc::clone(&core.disks), core.space.begin_discard())
+                (alloc::sync::Arc::clone(core.disks()), core.begin_discard())
             };
             let Some((first, count)) = next else { break };
             let is_refused = disks.big.lock().discard(first * BLOCK, count * BLOCK).is_err();
-            let mut core = self.core.lock();
-            core.space.end_discard();
-            if is_refused {
-                core.options.discard = false;
-                core.space.drop_discards();
-            }
+            self.core.lock().end_discard(is_refused);
             done += 1;
         }
         done
-    }
-}
-
-impl Core {
-    /// The planted bug: the disk is told before the checkpoint that does without the blocks is
-    /// durable.
-    pub fn discard_early(&mut self) {
-        while let Some((first, count)) = self.space.take_discard() {
-            _ = self.disks.big.lock().discard(first * BLOCK, count * BLOCK);
-        }
     }
 }

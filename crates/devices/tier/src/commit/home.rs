@@ -44,13 +44,13 @@ impl Volume {
     /// Waits for the right to write to the big disk.
     pub fn home(&self) -> Home<'_> {
         let running = self.home.lock();
-        Home { volume: self, disks: Arc::clone(&self.core.lock().disks), running }
+        Home { volume: self, disks: Arc::clone(self.core.lock().disks()), running }
     }
 
     /// The right, if nobody has it now.
     pub fn try_home(&self) -> Option<Home<'_>> {
         let running = self.home.try_lock()?;
-        Some(Home { volume: self, disks: Arc::clone(&self.core.lock().disks), running })
+        Some(Home { volume: self, disks: Arc::clone(self.core.lock().disks()), running })
     }
 }
 
@@ -139,7 +139,7 @@ impl Home<'_> {
         self.catch_up().map_err(|error| self.fail(error))?;
         {
             let (log, mut core) = (self.volume.log.lock(), self.volume.core.lock());
-            core.anchors.detach_fast(log.newest().sequence);
+            core.anchors_mut().detach_fast(log.newest().sequence);
         }
         self.write_superblock().map_err(|error| self.fail(error))
     }

@@ -9,8 +9,9 @@
 //! told of only by who reads under the lock, where nothing moves.
 
 use crate::commit::Volume;
+use crate::content::buffers::Prefetched;
 use crate::content::plan::{Found, ReadPlan, Source};
-use crate::core::{Core, Prefetched};
+use crate::core::Core;
 use crate::disks::Disks;
 use crate::index::ahead::NodeMiss;
 use crate::medium::layout::BLOCK_BYTES;
@@ -38,6 +39,12 @@ enum Read {
 }
 
 impl Miss {
+    /// What the walk that ended was lacking; `None` if it was something else that ended it.
+    fn of(core: &mut Core) -> Option<Self> {
+        let content = core.take_content_miss().map(Self::Content);
+        core.index_mut().take_miss().map(Self::Nodes).or(content)
+    }
+
     fn read(self, disks: &Disks, copies: bool) -> Read {
         match self {
             Self::Nodes(miss) => {
@@ -59,6 +66,31 @@ impl Miss {
     }
 }
 
+impl Read {
+    /// Hands over what was read; false if it is not what it should be.
+    fn give(self, core: &mut Core, given: &mut Prefetched) -> bool {
+        match self {
+            Self::Nodes(miss, bytes) => {
+                core.index_mut().give(miss, bytes);
+                true
+            }
+            Self::Content(plan, found) => {
+                core.unpin(&plan);
+                let Ok(found) = found else { return false };
+                if !found.unsound.is_empty() {
+                    return false;
+                }
+                core.count_read(&found);
+                for it in plan.wanted {
+                    let blocks = (it.extent.block..).zip(it.bytes.chunks(BLOCK_BYTES));
+                    given.extend(blocks.map(|(block, bytes)| ((block, it.extent.born), bytes.to_vec())));
+                }
+                true
+            }
+        }
+    }
+}
+
 impl Volume {
     /// Does something under the lock of the state that can be begun anew as long as it fails. It
     /// gets the blocks that were read for it.
@@ -70,50 +102,19 @@ impl Volume {
         let mut core = self.core.lock();
         core.shed_nodes();
         for _ in 0..MOST_MISSES {
-            core.index.set_can_miss(true);
+            core.index_mut().set_can_miss(true);
             let done = act(&mut core, &given);
-            core.index.set_can_miss(false);
-            let Some(miss) = core.take_miss() else { return done.map_err(|error| core.fail_if_bug(error)) };
-            let (disks, copies) = (Arc::clone(&core.disks), !core.options.read_only);
+            core.index_mut().set_can_miss(false);
+            let Some(miss) = Miss::of(&mut core) else { return done.map_err(|error| core.fail_if_bug(error)) };
+            let (disks, copies) = (Arc::clone(core.disks()), !core.latch().is_read_only());
             drop(core);
             let read = miss.read(&disks, copies);
             core = self.core.lock();
-            if !core.take_read(read, &mut given) {
+            if !read.give(&mut core, &mut given) {
                 break;
             }
         }
         let done = act(&mut core, &given);
         done.map_err(|error| core.fail_if_bug(error))
-    }
-}
-
-impl Core {
-    /// What the walk that ended was lacking; `None` if it was something else that ended it.
-    fn take_miss(&mut self) -> Option<Miss> {
-        let content = self.content_miss.take().map(Miss::Content);
-        self.index.take_miss().map(Miss::Nodes).or(content)
-    }
-
-    /// Takes over what was read; false if it is not what it should be.
-    fn take_read(&mut self, read: Read, given: &mut Prefetched) -> bool {
-        match read {
-            Read::Nodes(miss, bytes) => {
-                self.index.give(miss, bytes);
-                true
-            }
-            Read::Content(plan, found) => {
-                self.unpin(&plan.wanted);
-                let Ok(found) = found else { return false };
-                if !found.unsound.is_empty() {
-                    return false;
-                }
-                self.count(&found);
-                for it in plan.wanted {
-                    let blocks = (it.extent.block..).zip(it.bytes.chunks(BLOCK_BYTES));
-                    given.extend(blocks.map(|(block, bytes)| ((block, it.extent.born), bytes.to_vec())));
-                }
-                true
-            }
-        }
     }
 }

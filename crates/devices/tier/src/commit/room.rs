@@ -1,16 +1,19 @@
-//! Whether there is room for a transaction, and everything read that applying it needs.
+//! Whether there is room for a transaction.
 //!
 //! A checkpoint needs new blocks for all that changed while the old ones stay, so what is free must
 //! always be enough for one. Estimates are upper bounds.
+//!
+//! What it does not do: read what a transaction needs, see [`prepare`](crate::commit::prepare).
 
-use crate::content::plan::Source;
-use crate::core::{Core, Prefetched};
-use crate::index::node::{CAPACITY, Key, KeySpace};
-use crate::index::onode::{INLINE_BYTES, Onode};
+use crate::content::pending::Pending;
+use crate::index::Index;
+use crate::index::node::CAPACITY;
+use crate::index::onode::INLINE_BYTES;
 use crate::index::tree::Ways;
-use crate::medium::layout::{BLOCK, BLOCK_BYTES};
-use onode_object::validate::{Stored, never_needs_space};
-use onode_object::{AttributeKey, Demand, Mutation, ObjectId, Result, Space, Transaction};
+use crate::medium::layout::BLOCK;
+use crate::space::Space;
+use onode_object::validate::never_needs_space;
+use onode_object::{Demand, Mutation, Result, Space as UserSpace, Transaction};
 
 /// What a transaction may cost at most.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,126 +33,40 @@ pub struct Cost {
 }
 
 /// Bytes of an extent of one block, with its key.
-const EXTENT_BYTES: u64 = 42;
+pub const EXTENT_BYTES: u64 = 42;
 
-impl Core {
-    /// Reads what applying the transaction needs, so that it cannot fail, and says what it may
-    /// cost. Of that `given` was read already.
+impl Cost {
+    /// Blocks that a transaction leaves free: none if it must not be refused for space, half of
+    /// those kept back if it puts as much in the place of what it gives up, all of them otherwise.
     ///
     /// # Errors
     /// `Corrupt`, `Media`.
-    pub fn prepare(&mut self, transaction: &Transaction, given: &Prefetched) -> Result<Cost> {
-        self.prefetched.clone_from(given);
-        let mut cost = Cost::default();
-        for mutation in &transaction.mutations {
-            self.prepare_one(mutation, &mut cost)?;
+    pub fn kept_from(&self, index: &mut Index, transaction: &Transaction) -> Result<u64> {
+        let reserve = index.layout().reserve_blocks();
+        if never_needs_space(transaction, index)? {
+            return Ok(0);
         }
-        Ok(cost)
+        if self.new_blocks > 0 || self.grows_inline {
+            return Ok(reserve);
+        }
+        let is_write = |one: &Mutation| matches!(one, Mutation::Write { .. });
+        let others = transaction.mutations.iter().filter(|one| !is_write(one)).cloned().collect();
+        let replaces = never_needs_space(&Transaction { mutations: others }, index)?;
+        Ok(if replaces { reserve / 2 } else { reserve })
     }
+}
 
-    fn prepare_one(&mut self, mutation: &Mutation, cost: &mut Cost) -> Result<()> {
-        let object = mutation.object();
-        let onode = self.index.onode(object)?.unwrap_or_default();
-        let is_cut = matches!(
-            mutation,
-            Mutation::Remove { .. }
-                | Mutation::Truncate { .. }
-                | Mutation::Punch { .. }
-                | Mutation::RemoveAttribute { .. }
-        );
-        for part in [KeySpace::Onode, KeySpace::Inline] {
-            self.index.way(&Key::of(object.0, part), is_cut, &mut cost.ways)?;
-        }
-        cost.puts += 1;
-        match mutation {
-            Mutation::Create { .. } => cost.bytes += 90,
-            Mutation::SetHints { .. } | Mutation::SetAccessTime { .. } => cost.bytes += 40,
-            Mutation::Remove { .. } => self.index.way_of_removal(object, &mut cost.ways)?,
-            Mutation::Write { offset, data, .. } => {
-                let end = offset + data.len() as u64;
-                if onode.size.max(end) > INLINE_BYTES || onode.has_blocks {
-                    let (first, last) = (offset / BLOCK, end.div_ceil(BLOCK));
-                    let blocks = last - first + u64::from(!onode.has_blocks);
-                    cost.blocks += blocks;
-                    cost.new_blocks += blocks - self.stored_blocks(object, first, last)?.min(blocks);
-                    cost.bytes += 3 * EXTENT_BYTES;
-                    cost.puts += 3;
-                    self.prefetch(object, *offset, end, first, last, cost)?;
-                } else {
-                    cost.grows_inline |= end > self.index.inline(object)?.len() as u64;
-                    cost.bytes += end + 60;
-                    cost.puts += 1;
-                }
-            }
-            Mutation::Truncate { size, .. } => {
-                self.prefetch(object, *size, onode.size.max(*size), size / BLOCK, u64::MAX, cost)?;
-                (cost.blocks, cost.bytes) = (cost.blocks + 1, cost.bytes + 2 * EXTENT_BYTES);
-                cost.puts += 2;
-            }
-            Mutation::Punch { offset, length, .. } => {
-                let end = offset.saturating_add(*length).min(onode.size).max(*offset);
-                // The last block goes whole.
-                let end = if end == onode.size { end.next_multiple_of(BLOCK) } else { end };
-                self.prefetch(object, *offset, end, offset / BLOCK, end.div_ceil(BLOCK), cost)?;
-                (cost.blocks, cost.bytes) = (cost.blocks + 2, cost.bytes + 4 * EXTENT_BYTES);
-                cost.puts += 3;
-            }
-            Mutation::SetAttribute { key, value, .. } => {
-                let before = self.index.attribute(object, *key)?.map(<[u8]>::len);
-                self.index.way(&Key::attribute(object.0, *key), false, &mut cost.ways)?;
-                if before != Some(value.len()) {
-                    cost.bytes += value.len() as u64 + 20;
-                    cost.puts += 1;
-                }
-            }
-            Mutation::RemoveAttribute { key, .. } => {
-                self.index.way(&Key::attribute(object.0, *key), true, &mut cost.ways)?;
-            }
-        }
-        Ok(())
-    }
+/// What there is room in, borrowed side by side.
+pub struct Headroom<'a> {
+    /// The tree.
+    pub index: &'a Index,
+    /// Free space.
+    pub space: &'a Space,
+    /// Content without a place.
+    pub pending: &'a Pending,
+}
 
-    /// How many blocks in `first..last` the object has, in their places or without one.
-    fn stored_blocks(&mut self, object: ObjectId, first: u64, last: u64) -> Result<u64> {
-        let pending = self.pending.range(object.0, first, last).count() as u64;
-        let within =
-            |(at, extent): &(u64, crate::space::extent::Extent)| (at + extent.blocks()).min(last) - (*at).max(first);
-        Ok(pending + self.index.extents(object, first, last)?.iter().map(within).sum::<u64>())
-    }
-
-    /// Reads the nodes of the extents in `first..last`, and the blocks that `from` and `to` lie
-    /// within.
-    fn prefetch(&mut self, object: ObjectId, from: u64, to: u64, first: u64, last: u64, cost: &mut Cost) -> Result<()> {
-        let extents = self.index.extents(object, first, last)?;
-        for key in extents.first().map(|(at, _)| *at).into_iter().chain([first, last]) {
-            self.index.way(&Key::extent(object.0, key), true, &mut cost.ways)?;
-        }
-        for edge in [from, to] {
-            let block = edge / BLOCK;
-            if edge.is_multiple_of(BLOCK) {
-                continue;
-            }
-            if self.pending.get(object.0, block).is_some() {
-                self.prefetch_held(object, block)?;
-                continue;
-            }
-            let holds =
-                |(at, extent): &&(u64, crate::space::extent::Extent)| (*at..at + extent.blocks()).contains(&block);
-            if let Some((at, extent)) = extents.iter().find(holds) {
-                let part = extent.part(block - at, 1);
-                let is_given = self.prefetched.contains_key(&(part.block, part.born));
-                let bytes = match self.tails.get(part.block, part.born) {
-                    _ if is_given => continue,
-                    Some(bytes) => bytes,
-                    None if self.index.can_miss() => return self.miss_content(object, block, part),
-                    None => self.read_stored(object, block, &part, Source::Any)?,
-                };
-                self.prefetched.insert((part.block, part.born), bytes);
-            }
-        }
-        Ok(())
-    }
-
+impl Headroom<'_> {
     /// Blocks that a checkpoint now would need at most, if `more` were applied before: those of
     /// content, one for each node that changed, and those of nodes that are split. Each leaf may be
     /// split as soon as something is put into it, and again when it grew by a quarter; leaves that
@@ -170,25 +87,6 @@ impl Core {
         self.needed(cost).saturating_add(reserve) <= self.space.free()
     }
 
-    /// Blocks that a transaction leaves free: none if it must not be refused for space, half of
-    /// those kept back if it puts as much in the place of what it gives up, all of them otherwise.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Media`.
-    pub fn kept_from(&mut self, transaction: &Transaction, cost: &Cost) -> Result<u64> {
-        let reserve = self.index.layout().reserve_blocks();
-        if never_needs_space(transaction, self)? {
-            return Ok(0);
-        }
-        if cost.new_blocks > 0 || cost.grows_inline {
-            return Ok(reserve);
-        }
-        let is_write = |one: &Mutation| matches!(one, Mutation::Write { .. });
-        let others = transaction.mutations.iter().filter(|one| !is_write(one)).cloned().collect();
-        let replaces = never_needs_space(&Transaction { mutations: others }, self)?;
-        Ok(if replaces { reserve / 2 } else { reserve })
-    }
-
     /// Whether a checkpoint would make room.
     #[must_use]
     pub fn can_make_room(&self) -> bool {
@@ -197,7 +95,7 @@ impl Core {
 
     /// Space for users.
     #[must_use]
-    pub fn user_space(&self) -> Space {
+    pub fn user_space(&self) -> UserSpace {
         let layout = self.index.layout();
         let kept = layout.reserve_blocks() + layout.working_blocks();
         // What extents take in the tree.
@@ -207,40 +105,23 @@ impl Core {
         let needed = pending + pending / 64 + self.index.counts().dirty + self.index.height() + 3;
         let available = users(left.saturating_sub(needed + kept));
         let total = users(layout.usable_blocks().saturating_sub(kept));
-        Space { total, available: available.min(total), objects: self.index.objects() }
-    }
-
-    /// What must be left of that for `demand`. What lies in the tree takes up to four times its
-    /// bytes, in nodes that were split just now; the nodes on the way are in what is kept back.
-    #[must_use]
-    pub fn space_for(demand: &Demand) -> u64 {
-        const ENTRY_BYTES: u64 = 48;
-        let entries = demand.entry_bytes + demand.entries * ENTRY_BYTES;
-        if demand.ranges == 0 {
-            return 4 * entries;
-        }
-        if demand.is_new && demand.object_bytes <= INLINE_BYTES {
-            return 4 * (entries + demand.object_bytes + ENTRY_BYTES);
-        }
-        // A block for what was in the tree, and for each range but the first a node on its way.
-        let blocks = demand.blocks + u64::from(!demand.is_new) + demand.ranges - 1;
-        4 * (entries + EXTENT_BYTES * (demand.blocks + 2)) + blocks * BLOCK
+        UserSpace { total, available: available.min(total), objects: self.index.objects() }
     }
 }
 
-/// What [`never_needs_space`](onode_object::validate::never_needs_space) asks.
-impl Stored for Core {
-    fn attribute_bytes(&mut self, object: ObjectId, key: AttributeKey) -> Result<Option<usize>> {
-        Ok(self.index.attribute(object, key)?.map(<[u8]>::len))
+/// What must be left of that for `demand`. What lies in the tree takes up to four times its
+/// bytes, in nodes that were split just now; the nodes on the way are in what is kept back.
+#[must_use]
+pub fn space_for(demand: &Demand) -> u64 {
+    const ENTRY_BYTES: u64 = 48;
+    let entries = demand.entry_bytes + demand.entries * ENTRY_BYTES;
+    if demand.ranges == 0 {
+        return 4 * entries;
     }
-
-    fn solid_bytes(&mut self, object: ObjectId) -> Result<Option<u64>> {
-        let Some(onode) = self.index.onode(object)? else { return Ok(None) };
-        let stored = stored_bytes(self, object, &onode)?;
-        Ok((stored >= onode.size).then_some(onode.size))
+    if demand.is_new && demand.object_bytes <= INLINE_BYTES {
+        return 4 * (entries + demand.object_bytes + ENTRY_BYTES);
     }
-}
-
-fn stored_bytes(core: &mut Core, object: ObjectId, onode: &Onode) -> Result<u64> {
-    Ok(if onode.has_blocks { onode.blocks * BLOCK_BYTES as u64 } else { core.index.inline(object)?.len() as u64 })
+    // A block for what was in the tree, and for each range but the first a node on its way.
+    let blocks = demand.blocks + u64::from(!demand.is_new) + demand.ranges - 1;
+    4 * (entries + EXTENT_BYTES * (demand.blocks + 2)) + blocks * BLOCK
 }

@@ -44,7 +44,7 @@ pub struct Running {
 /// # Errors
 /// `NoSpace`, `Media`, after which nothing may change any more.
 pub fn begin(log: &mut Log, core: &mut Core) -> Result<Running> {
-    let lacks_record = core.commits.group().transactions() > 0;
-    let snapshot = core.begin_checkpoint().map_err(|error| core.fail(error))?;
+    let lacks_record = core.commits().group().transactions() > 0;
+    let snapshot = core.begin_checkpoint()?;
     Ok(Running { stage: Stage::Blocks, snapshot, marks: log.mark_checkpoint(lacks_record) })
 }

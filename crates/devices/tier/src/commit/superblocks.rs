@@ -32,7 +32,7 @@ impl Home<'_> {
         self.write_superblock()?;
         let (far, bytes) = {
             let core = self.volume.core.lock();
-            (core.index.layout().far_copy(self.disks.big_bytes), core.anchors.get().encode())
+            (core.index().layout().far_copy(self.disks.big_bytes), core.superblock().encode())
         };
         match far {
             Some(far) => {
@@ -51,12 +51,12 @@ impl Home<'_> {
     pub fn reopen(&self) -> Result<()> {
         {
             let core = &mut *self.volume.core.lock();
-            if !core.anchors.open() {
+            if !core.anchors_mut().open() {
                 return Ok(());
             }
         }
         self.write_all_superblocks().map_err(|error| self.fail(error))?;
-        self.volume.core.lock().anchors.is_opened();
+        self.volume.core.lock().anchors_mut().is_opened();
         Ok(())
     }
 
@@ -68,10 +68,10 @@ impl Home<'_> {
         {
             let (log, core) = (self.volume.log.lock(), &mut *self.volume.core.lock());
             // Somebody may have changed something meanwhile.
-            if core.commits.is_dirty() || log.is_under_way() {
+            if core.commits().is_dirty() || log.is_under_way() {
                 return Ok(());
             }
-            core.anchors.close();
+            core.anchors_mut().close();
         }
         self.write_all_superblocks().map_err(|error| self.fail(error))
     }
@@ -84,12 +84,12 @@ impl Home<'_> {
     pub fn lean_on_fast(&self) -> Result<()> {
         {
             let core = &mut *self.volume.core.lock();
-            if !core.anchors.lean() {
+            if !core.anchors_mut().lean() {
                 return Ok(());
             }
         }
         self.write_superblock()?;
-        self.volume.core.lock().anchors.leans();
+        self.volume.core.lock().anchors_mut().leans();
         Ok(())
     }
 
@@ -99,7 +99,7 @@ impl Home<'_> {
     /// # Errors
     /// `Media`.
     pub fn write_first_copy(&self) -> Result<(u64, u64)> {
-        let (sequence, first, bytes) = self.volume.core.lock().anchors.next_copy();
+        let (sequence, first, bytes) = self.volume.core.lock().anchors_mut().next_copy();
         self.disks.write(first, &bytes, IoTag::Anchor)?;
         Ok((sequence, first))
     }
@@ -109,7 +109,7 @@ impl Home<'_> {
     /// # Errors
     /// `Media`.
     pub fn write_second_copy(&self, first: u64) -> Result<()> {
-        let bytes = self.volume.core.lock().anchors.copy_is_durable(first);
+        let bytes = self.volume.core.lock().anchors_mut().copy_is_durable(first);
         self.disks.write(1 - first, &bytes, IoTag::Anchor)
     }
 }

@@ -9,6 +9,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
+use onode_object::ObjectId;
 
 /// What an entry takes in memory at least.
 const LEAST_BYTES: u64 = 256;
@@ -157,13 +158,23 @@ impl Pending {
 
     /// What of a block that was just written a record can be asked for: `data`, from the start of
     /// the block on, lies at byte `at` of the payload. `None` if the block has more than that.
-    #[must_use]
-    pub fn content(&self, object: u64, block: u64, data: &[u8], at: u64) -> Option<Content> {
+    fn content(&self, object: u64, block: u64, data: &[u8], at: u64) -> Option<Content> {
         let (Held::Bytes(bytes), version) = self.blocks.get(&(object, block))? else { return None };
         let is_all = bytes[..] == *trimmed(data);
         let sum = || onode_base::checksum::crc32c(&padded(bytes));
         let content = || Logged { at, length: data.len() as u32, sum: sum() };
         is_all.then(|| Content { object, block, version: *version, logged: content() })
+    }
+
+    /// Which blocks a payload has, in which the data of a write end at byte `end`.
+    pub fn contents(&self, object: ObjectId, offset: u64, data: &[u8], end: usize, out: &mut Vec<Content>) {
+        let begin = (end - data.len()) as u64;
+        let skip = offset.next_multiple_of(BLOCK) - offset;
+        let blocks = data.get(skip as usize..).unwrap_or_default().chunks(BLOCK_BYTES);
+        for (number, content) in (0..).zip(blocks) {
+            let (block, at) = ((offset + skip) / BLOCK + number, begin + skip + number * BLOCK);
+            out.extend(self.content(object.0, block, content, at));
+        }
     }
 
     /// The fast disk has this in its log, where it can be read.

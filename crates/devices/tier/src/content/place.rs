@@ -20,12 +20,12 @@ const MOST_REASONS: usize = 8;
 
 impl Place for TierDevice {
     fn sections(&self) -> Vec<String> {
-        self.volume.core.lock().anchors.get().sections.clone()
+        self.volume.core.lock().superblock().sections.clone()
     }
 
     fn division(&self) -> Vec<SectionSize> {
         let core = self.volume.core.lock();
-        core.disks.fast.lock().get().map_or_else(Vec::new, |fast| fast.division())
+        core.disks().fast.lock().get().map_or_else(Vec::new, |fast| fast.division())
     }
 
     fn divide(&self, sections: &[SectionSize]) -> Result<()> {
@@ -33,7 +33,8 @@ impl Place for TierDevice {
         {
             let core = &mut *self.volume.core.lock();
             core.check_writable()?;
-            let mut slot = core.disks.fast.lock();
+            let disks = Arc::clone(core.disks());
+            let mut slot = disks.fast.lock();
             let fast = slot.get().ok_or_else(|| invalid("there is no fast disk"))?;
             let divided = fast.divide(sections).map(|()| (fast.section_names(), fast.layout().clone()));
             if let Err(error) = &divided
@@ -42,7 +43,7 @@ impl Place for TierDevice {
                 slot.lose(format!("{error}"));
             }
             let (names, division) = divided?;
-            core.anchors.set_division(names, division);
+            core.anchors_mut().set_division(names, division);
         }
         home.write_superblock().map_err(|error| home.fail(error))
     }
@@ -50,14 +51,14 @@ impl Place for TierDevice {
     fn promote(&self, object: ObjectId, waits: bool) -> Result<Moved> {
         {
             let mut core = self.volume.core.lock();
-            let onode = core.index.known(object)?;
+            let onode = core.index_mut().known(object)?;
             let class = onode.hints.placement_class;
             let bypasses = Placement::from_class(class).target == Target::Bypass;
-            if bypasses || !core.disks.fast.lock().is_there() {
+            if bypasses || !core.disks().fast.lock().is_there() {
                 let why = if bypasses { Refusal::Bypass } else { Refusal::Away };
                 return Err(Error::of(ErrorKind::Invalid, object, why.describe()));
             }
-            let room = core.disks.fast.lock().get().and_then(|fast| fast.capacity(class));
+            let room = core.disks().fast.lock().get().and_then(|fast| fast.capacity(class));
             if room.is_some_and(|room| onode.blocks > room) {
                 let what = format!("it has {} blocks, and its section holds {}", onode.blocks, room.unwrap_or(0));
                 return Err(Error::of(ErrorKind::NoSpace, object, what));
@@ -65,13 +66,13 @@ impl Place for TierDevice {
             if !waits {
                 let bytes = onode.blocks.saturating_mul(BLOCK);
                 let pushed =
-                    core.disks.fast.lock().get().map_or(Err(Refusal::Away), |fast| fast.mover().push(object.0));
+                    core.disks().fast.lock().get().map_or(Err(Refusal::Away), |fast| fast.mover().push(object.0));
                 pushed.map_err(|refusal| Error::of(ErrorKind::NoSpace, object, refusal.describe()))?;
                 return Ok(Moved { bytes: 0, waiting: bytes });
             }
         }
         // What has no place of its own yet cannot have a copy of it.
-        if self.volume.core.lock().pending.range(object.0, 0, u64::MAX).next().is_some() {
+        if self.volume.core.lock().buffers().pending().range(object.0, 0, u64::MAX).next().is_some() {
             self.volume.checkpoint()?;
         }
         let mut moved = Moved::default();
@@ -91,13 +92,13 @@ impl Place for TierDevice {
 
     fn demote(&self, object: ObjectId) -> Result<Moved> {
         let mut core = self.volume.core.lock();
-        core.index.known(object)?;
-        let blocks = core.disks.fast.lock().get().map_or(0, |fast| fast.demote(object.0));
+        core.index_mut().known(object)?;
+        let blocks = core.disks().fast.lock().get().map_or(0, |fast| fast.demote(object.0));
         Ok(Moved { bytes: blocks * BLOCK, waiting: 0 })
     }
 
     fn why(&self, object: ObjectId) -> Result<Whereabouts> {
-        self.volume.core.lock().whereabouts(object)
+        whereabouts(&mut self.volume.core.lock(), object)
     }
 }
 
@@ -110,8 +111,8 @@ impl TierDevice {
     /// `NotFound`; `Invalid` without a fast disk.
     pub fn pin(&self, object: ObjectId, pinned: bool) -> Result<()> {
         let mut core = self.volume.core.lock();
-        core.index.known(object)?;
-        let mut slot = core.disks.fast.lock();
+        core.index_mut().known(object)?;
+        let mut slot = core.disks().fast.lock();
         let fast = slot.get().ok_or_else(|| Error::of(ErrorKind::Invalid, object, Refusal::Away.describe()))?;
         fast.pin(object.0, pinned);
         Ok(())
@@ -126,7 +127,7 @@ impl Volume {
     pub fn move_waiting(&self, budget: u32) -> Result<(u32, bool)> {
         let mut done = 0;
         while done < budget {
-            let disks = Arc::clone(&self.core.lock().disks);
+            let disks = Arc::clone(self.core.lock().disks());
             let next = disks.fast.lock().get().and_then(|fast| {
                 let day = fast.day();
                 fast.mover().pop(day).map(|next| (next, day))
@@ -144,61 +145,50 @@ impl Volume {
                 Ok(())
             });
         }
-        Ok((done, self.core.lock().disks.fast.lock().get().is_some_and(|fast| !fast.mover().is_empty())))
+        Ok((done, self.core.lock().disks().fast.lock().get().is_some_and(|fast| !fast.mover().is_empty())))
     }
 }
 
-impl Core {
-    /// The placement of an object changes: what is there is pinned, or not, from now on.
-    pub fn pin_as_placed(&self, object: ObjectId, before: u16, after: u16) {
-        let [before, after] = [before, after].map(|class| Placement::from_class(class).pinned);
-        if before != after
-            && let Some(fast) = self.disks.fast.lock().get()
-        {
-            fast.pin(object.0, after);
+/// Where an object is, and why not elsewhere.
+fn whereabouts(core: &mut Core, object: ObjectId) -> Result<Whereabouts> {
+    let onode = core.index_mut().known(object)?;
+    let placement = Placement::from_class(onode.hints.placement_class);
+    let mut found = Whereabouts {
+        log_bytes: core.buffers().pending().range(object.0, 0, u64::MAX).count() as u64 * BLOCK,
+        ..Whereabouts::default()
+    };
+    let number = match placement.target {
+        Target::Bypass => None,
+        Target::Device => Some(0),
+        Target::Section(number) => Some(usize::from(number)),
+    };
+    let names = &core.superblock().sections;
+    found.section = number.and_then(|number| names.get(number).or_else(|| names.first()).cloned());
+    if !onode.has_blocks {
+        found.reasons.push(format!("{} bytes lie in the tree of the big disk, with its metadata", onode.size));
+    }
+    if let Some(why) = &core.disks().fast.lock().lost {
+        found.reasons.push(format!("the fast disk is away: {why}"));
+    }
+    let last = onode.size.div_ceil(BLOCK);
+    let mut from = 0;
+    while let Some((index, extent)) = core.index_mut().next_extent(object, from, last)? {
+        from = index + extent.blocks().min(MOST_BLOCKS);
+        found.big_bytes += extent.blocks() * BLOCK;
+        let (block, born, blocks) = (extent.block, extent.born, extent.blocks() as u32);
+        let piece = Piece { block, born, blocks, object: object.0, index, class: onode.hints.placement_class };
+        let mut slot = core.disks().fast.lock();
+        let Some(fast) = slot.get() else {
+            continue;
+        };
+        found.fast_bytes += fast.copied(&piece) * BLOCK;
+        let reason = format!("bytes {} on: {}", index * BLOCK, fast.why(block));
+        if found.reasons.len() < MOST_REASONS {
+            found.reasons.push(reason);
         }
     }
-
-    fn whereabouts(&mut self, object: ObjectId) -> Result<Whereabouts> {
-        let onode = self.index.known(object)?;
-        let placement = Placement::from_class(onode.hints.placement_class);
-        let mut found = Whereabouts {
-            log_bytes: self.pending.range(object.0, 0, u64::MAX).count() as u64 * BLOCK,
-            ..Whereabouts::default()
-        };
-        let number = match placement.target {
-            Target::Bypass => None,
-            Target::Device => Some(0),
-            Target::Section(number) => Some(usize::from(number)),
-        };
-        let names = &self.anchors.get().sections;
-        found.section = number.and_then(|number| names.get(number).or_else(|| names.first()).cloned());
-        if !onode.has_blocks {
-            found.reasons.push(format!("{} bytes lie in the tree of the big disk, with its metadata", onode.size));
-        }
-        if let Some(why) = &self.disks.fast.lock().lost {
-            found.reasons.push(format!("the fast disk is away: {why}"));
-        }
-        let last = onode.size.div_ceil(BLOCK);
-        let mut from = 0;
-        while let Some((index, extent)) = self.index.next_extent(object, from, last)? {
-            from = index + extent.blocks().min(MOST_BLOCKS);
-            found.big_bytes += extent.blocks() * BLOCK;
-            let (block, born, blocks) = (extent.block, extent.born, extent.blocks() as u32);
-            let piece = Piece { block, born, blocks, object: object.0, index, class: onode.hints.placement_class };
-            let mut slot = self.disks.fast.lock();
-            let Some(fast) = slot.get() else {
-                continue;
-            };
-            found.fast_bytes += fast.copied(&piece) * BLOCK;
-            let reason = format!("bytes {} on: {}", index * BLOCK, fast.why(block));
-            if found.reasons.len() < MOST_REASONS {
-                found.reasons.push(reason);
-            }
-        }
-        if !self.disks.fast.lock().is_there() && found.reasons.is_empty() {
-            found.reasons.push(Refusal::Away.describe().to_string());
-        }
-        Ok(found)
+    if !core.disks().fast.lock().is_there() && found.reasons.is_empty() {
+        found.reasons.push(Refusal::Away.describe().to_string());
     }
+    Ok(found)
 }

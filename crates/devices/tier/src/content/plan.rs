@@ -10,6 +10,7 @@ use crate::disks::read_plan::{PlannedRun, RunPart, read_runs};
 use crate::fast::Piece;
 use crate::medium::errors::{bug, within, within_mut};
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
+use crate::space::Space;
 use crate::space::extent::Extent;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -72,6 +73,16 @@ impl ReadPlan {
     pub fn of_run(object: ObjectId, class: u16, at: u64, extent: Extent) -> Self {
         let wanted = vec![PlannedRun::new(at, extent)];
         Self { object, offset: at * BLOCK, count: 0, size: u64::MAX, class, wanted, logged: Vec::new() }
+    }
+
+    /// Nobody writes to the stored blocks until they are unpinned.
+    pub fn pin(&self, space: &mut Space) {
+        self.wanted.iter().for_each(|it| space.pin(it.extent.block, it.extent.blocks()));
+    }
+
+    /// They were read. What became free is not looked for here.
+    pub fn unpin(&self, space: &mut Space) {
+        self.wanted.iter().for_each(|it| space.unpin(it.extent.block, it.extent.blocks()));
     }
 
     /// Whether the disks are not needed.

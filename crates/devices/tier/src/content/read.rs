@@ -1,24 +1,16 @@
-//! Reading content: pending blocks, then stored ones, each verified against its checksum.
+//! Reading content without the lock of the state: pending blocks, then stored ones, each verified
+//! against its checksum.
 //!
 //! Under the lock of the state a read looks up where its blocks are, copies what is in memory and
 //! pins the rest. Then it reads without the lock, so that nobody waits for a disk but who needs it.
-//! What does not verify is read again under the lock, where nothing moves: only there is anything
-//! called damaged, and only there is it repaired.
+//! What does not verify is read again by the [`reader`](crate::content::reader) under the lock,
+//! where nothing moves.
 
 use crate::commit::Volume;
-use crate::content::pending::Held;
-use crate::content::plan::{Found, ReadPlan, Source, Unsound, copy_part};
-use crate::core::Core;
-use crate::disks::read_plan::PlannedRun;
-use crate::index::ahead::lacks;
-use crate::medium::errors::{bug, within_mut};
-use crate::medium::layout::BLOCK;
-use crate::space::extent::Extent;
-use alloc::format;
+use crate::content::plan::Source;
+use crate::medium::errors::within_mut;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
-use onode_media::IoTag;
-use onode_object::{Error, ObjectId, Result};
+use onode_object::{ObjectId, Result};
 
 impl Volume {
     /// Reads into `buffer` from `offset`; returns how many bytes there were.
@@ -27,9 +19,9 @@ impl Volume {
     /// `NotFound`; `Corrupt` with the range of the first damaged block.
     pub fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let (disks, copies, mut plan) = self.look(|core, _| {
-            let plan = core.plan_read(object, offset, buffer)?;
-            core.pin(&plan.wanted);
-            Ok((Arc::clone(&core.disks), !core.options.read_only, plan))
+            let plan = core.reader().plan(object, offset, buffer)?;
+            core.pin(&plan);
+            Ok((Arc::clone(core.disks()), !core.latch().is_read_only(), plan))
         })?;
         if plan.is_empty() {
             return Ok(plan.count);
@@ -48,177 +40,14 @@ impl Volume {
             plan.load(&disks, part).map(|()| Some(found))
         });
         let mut core = self.core.lock();
-        core.unpin(&plan.wanted);
+        core.unpin(&plan);
         if let Ok(Some(found)) = read {
-            core.count(&found);
+            core.count_read(&found);
             return Ok(plan.count);
         }
-        core.read(object, offset, buffer, Source::Any).map_err(|error| core.fail_if_bug(error))
+        let read = core.reader().read(object, offset, buffer, Source::Any);
+        read.map_err(|error| core.fail_if_bug(error))
     }
-}
-
-impl Core {
-    /// The same under the lock, from `source`.
-    ///
-    /// # Errors
-    /// As [`Volume::read`].
-    pub fn read(&mut self, object: ObjectId, offset: u64, buffer: &mut [u8], source: Source) -> Result<usize> {
-        let mut plan = self.plan_read(object, offset, buffer)?;
-        if plan.is_empty() {
-            return Ok(plan.count);
-        }
-        let part = within_mut(buffer, 0..plan.count)?;
-        self.fetch(&mut plan, source)?;
-        plan.copy_stored(part)?;
-        plan.load(&self.disks, part)?;
-        Ok(plan.count)
-    }
-
-    /// Looks up where the content is, and copies what is in memory.
-    fn plan_read(&mut self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<ReadPlan> {
-        let onode = self.index.known(object)?;
-        let count = onode.size.saturating_sub(offset).min(buffer.len() as u64);
-        let (size, class) = (onode.size, onode.hints.placement_class);
-        let (wanted, logged) = (Vec::new(), Vec::new());
-        let mut plan = ReadPlan { object, offset, count: count as usize, size, class, wanted, logged };
-        let buffer = within_mut(buffer, 0..count as usize)?;
-        if buffer.is_empty() {
-            return Ok(plan);
-        }
-        buffer.fill(0);
-        if !onode.has_blocks {
-            let inline = self.index.inline(object)?;
-            copy_part(buffer, offset, 0, &inline)?;
-            return Ok(plan);
-        }
-        let (first, last) = (offset / BLOCK, (offset + count).div_ceil(BLOCK));
-        plan.wanted = self.wanted(object, first, last)?;
-        for (block, held) in self.pending.range(object.0, first, last) {
-            match held {
-                Held::Bytes(bytes) => copy_part(buffer, offset, block * BLOCK, bytes)?,
-                Held::Logged(at) => plan.logged.push((block, *at)),
-            }
-        }
-        Ok(plan)
-    }
-
-    /// The stored parts of `first..last`, cut to that range; what lies in a row on the disk comes
-    /// as one.
-    fn wanted(&mut self, object: ObjectId, first: u64, last: u64) -> Result<Vec<PlannedRun>> {
-        let cut = |(at, extent): (u64, Extent)| {
-            let skip = first.saturating_sub(at);
-            let end = extent.blocks().min(last - at);
-            (at + skip, extent.part(skip, end - skip))
-        };
-        let mut runs: Vec<(u64, Extent)> = Vec::new();
-        for (at, extent) in self.index.extents(object, first, last)?.into_iter().map(cut) {
-            match runs.last_mut() {
-                Some((start, run)) if *start + run.blocks() == at && run.is_continued_by(&extent) => {
-                    run.sums.extend(extent.sums);
-                }
-                _ => runs.push((at, extent)),
-            }
-        }
-        Ok(runs.into_iter().map(|(at, extent)| PlannedRun::new(at, extent)).collect())
-    }
-
-    /// Finds all that is wanted, and repairs what is damaged if it can.
-    fn fetch(&mut self, plan: &mut ReadPlan, source: Source) -> Result<()> {
-        let found = self.disks.fetch(&mut plan.wanted, source)?;
-        self.count(&found);
-        for unsound in &found.unsound {
-            let it = plan.wanted.get_mut(unsound.which).ok_or_else(nothing_wanted)?;
-            if let Err(also) = self.rescue(it, unsound.number, source) {
-                return Err(told(plan, *unsound, also));
-            }
-        }
-        if self.options.read_only || source == Source::Big {
-            return Ok(());
-        }
-        self.disks.consider(plan.object, plan.class, &plan.wanted, &found.from_big)
-    }
-
-    /// Counts what was read.
-    pub fn count(&mut self, found: &Found) {
-        self.figures.blocks_read_fast += found.on_fast;
-        self.figures.blocks_read += found.from_big.iter().map(|part| part.count as u64).sum::<u64>();
-    }
-
-    /// A block of the big disk is damaged: takes the copy on the fast disk, if there is a good one,
-    /// and writes it back. The place need not change: a write that is cut leaves, of each part,
-    /// what was there or what should be. A scrub that may not write reports the damage; what else
-    /// there is to say of it is the error.
-    fn rescue(&mut self, it: &mut PlannedRun, number: usize, source: Source) -> core::result::Result<(), &'static str> {
-        self.figures.damaged_blocks += 1;
-        let place = it.extent.block + number as u64;
-        let mut copy = [PlannedRun::new(it.at, it.extent.part(number as u64, 1))];
-        self.disks.fast.lock().read(&mut copy);
-        let [copy] = copy;
-        let Some(block) = it.block(number).filter(|_| copy.is_there == [true]) else { return Err("") };
-        block.copy_from_slice(&copy.bytes);
-        let is_written = match self.options.read_only || self.read_only.is_some() {
-            true => false,
-            false => self.disks.write(place, block, IoTag::Data).is_ok(),
-        };
-        self.figures.repaired_blocks += u64::from(is_written);
-        it.verify(number);
-        if is_written || source == Source::Any { Ok(()) } else { Err("; its copy on the fast disk is good") }
-    }
-
-    /// The verified content of one stored block, or more, of an object.
-    ///
-    /// # Errors
-    /// `Corrupt`.
-    pub fn read_stored(&mut self, object: ObjectId, block: u64, extent: &Extent, source: Source) -> Result<Vec<u8>> {
-        let mut plan = self.plan_run(object, block, extent.clone())?;
-        self.fetch(&mut plan, source)?;
-        Ok(plan.wanted.pop().map(|it| it.bytes).unwrap_or_default())
-    }
-
-    /// A block is lacking that is to be changed in part: it is read without the lock.
-    ///
-    /// # Errors
-    /// That it is lacking.
-    pub fn miss_content(&mut self, object: ObjectId, block: u64, extent: Extent) -> Result<()> {
-        let plan = self.plan_run(object, block, extent)?;
-        self.pin(&plan.wanted);
-        self.content_miss = Some(plan);
-        Err(lacks())
-    }
-
-    /// Plans a read of one stored run, of an object that may be gone.
-    fn plan_run(&mut self, object: ObjectId, block: u64, extent: Extent) -> Result<ReadPlan> {
-        let class = self.index.onode(object)?.unwrap_or_default().hints.placement_class;
-        Ok(ReadPlan::of_run(object, class, block, extent))
-    }
-
-    /// Nobody writes to these blocks until they are unpinned.
-    pub fn pin(&mut self, wanted: &[PlannedRun]) {
-        wanted.iter().for_each(|it| self.space.pin(it.extent.block, it.extent.blocks()));
-    }
-
-    /// They were read. What was given up meanwhile is free now.
-    pub fn unpin(&mut self, wanted: &[PlannedRun]) {
-        wanted.iter().for_each(|it| self.space.unpin(it.extent.block, it.extent.blocks()));
-        let freed = self.space.free_unpinned();
-        if !freed.is_empty() {
-            self.forget_freed(&freed);
-        }
-    }
-}
-
-fn nothing_wanted() -> Error {
-    bug("a block of nothing that is wanted is damaged")
-}
-
-/// A damaged block, as the reader is told of it.
-fn told(plan: &ReadPlan, unsound: Unsound, also: &str) -> Error {
-    let Some(it) = plan.wanted.get(unsound.which) else { return nothing_wanted() };
-    let from = (it.at + unsound.number as u64) * BLOCK;
-    let what = if unsound.is_read { "does not have its checksum" } else { "cannot be read" };
-    let range = from..(from + BLOCK).min(plan.size.max(from + 1));
-    let place = it.extent.block + unsound.number as u64;
-    Error::corrupt(plan.object, range, format!("block {place} of the big disk {what}{also}"))
 }
 
 #[cfg(test)]
@@ -250,9 +79,9 @@ mod tests {
         put(&device, OBJECT, 1).unwrap();
         let mut buffer = alloc::vec![0; BYTES];
         let mut core = device.volume.core.lock();
-        let mut plan = core.plan_read(OBJECT, 0, &mut buffer).unwrap();
-        core.pin(&plan.wanted);
-        let disks = Arc::clone(&core.disks);
+        let mut plan = core.reader().plan(OBJECT, 0, &mut buffer).unwrap();
+        core.pin(&plan);
+        let disks = Arc::clone(core.disks());
         drop(core);
         // The object goes, and the volume is filled until there is no other block left.
         let mut transaction = Transaction::new();
@@ -267,7 +96,7 @@ mod tests {
         plan.copy_stored(&mut buffer).unwrap();
         assert!(buffer == [1; BYTES]);
         // Then there is room for one more.
-        device.volume.core.lock().unpin(&plan.wanted);
+        device.volume.core.lock().unpin(&plan);
         device.verify().unwrap();
         put(&device, next(), 7).unwrap();
         device.verify().unwrap();

@@ -3,17 +3,15 @@
 //! What it keeps true: the log is not given up before all that refers to it has a place on the big
 //! disk, durably, which is when the checkpoint is at its end.
 
-use crate::content::pending::{Held, Logged, padded};
-use crate::core::Core;
+use crate::content::pending::Logged;
 use crate::disks::Disks;
 use crate::medium::errors::{damaged, from_media, within};
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::checksum::crc32c;
-use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
-use onode_object::{Error, ErrorKind, ObjectId, Result};
+use onode_object::{Error, ErrorKind, Result};
 
 /// Where a row of bytes begins and ends, and how many blocks lie in it.
 struct Row {
@@ -62,35 +60,5 @@ impl Disks {
             }
         }
         Ok(out)
-    }
-}
-
-impl Core {
-    /// The content of a block without a place; `None` if it has one, or none was written.
-    ///
-    /// # Errors
-    /// As [`Disks::load`].
-    pub fn held(&self, object: ObjectId, block: u64) -> Result<Option<Vec<u8>>> {
-        match self.pending.get(object.0, block) {
-            None => Ok(None),
-            Some(Held::Bytes(bytes)) => Ok(Some(padded(bytes))),
-            Some(Held::Logged(_)) if is_planted(Bug::TierSpilledBlank) => Ok(Some(vec![0; BLOCK_BYTES])),
-            Some(Held::Logged(logged)) => match self.prefetched.get(&(logged.at, u64::MAX)) {
-                Some(bytes) => Ok(Some(bytes.clone())),
-                None => self.disks.load(&[*logged]).map(Some),
-            },
-        }
-    }
-
-    /// Reads a block that only the log of the fast disk has, so that a change of it cannot fail.
-    ///
-    /// # Errors
-    /// As [`Disks::load`].
-    pub fn prefetch_held(&mut self, object: ObjectId, block: u64) -> Result<()> {
-        if let Some(Held::Logged(logged)) = self.pending.get(object.0, block).cloned() {
-            let bytes = self.disks.load(&[logged])?;
-            self.prefetched.insert((logged.at, u64::MAX), bytes);
-        }
-        Ok(())
     }
 }

@@ -64,10 +64,10 @@ impl TierDevice {
         let before = {
             let core = self.volume.core.lock();
             core.check_writable()?;
-            if core.disks.fast.lock().is_there() {
+            if core.disks().fast.lock().is_there() {
                 return Err(invalid("there is a fast disk already"));
             }
-            core.anchors.get().division.as_ref().map(FastOptions::of)
+            core.superblock().division.as_ref().map(FastOptions::of)
         };
         let why = "nobody knows where the fast disk is";
         let finder = self.finder.lock().clone();
@@ -92,7 +92,7 @@ impl TierDevice {
             if core.has_spilled() {
                 continue;
             }
-            let mut slot = core.disks.fast.lock();
+            let mut slot = core.disks().fast.lock();
             // If that fails it is away all the same.
             slot.with(Fast::close);
             slot.lose(String::from("it was detached"));
@@ -108,7 +108,7 @@ impl TierDevice {
     /// `Invalid` if there is one already, or if it is not a fast disk of this volume; `Corrupt`,
     /// `Media`, `ReadOnly`.
     pub fn attach_fast(&self, disk: Box<dyn BlockDev>) -> Result<()> {
-        self.take_fast(|core| open_fast(disk, core.anchors.get(), &core.options.fast))
+        self.take_fast(|core| open_fast(disk, core.superblock(), &core.options().fast))
     }
 
     /// The same with an empty fast disk. What was on it is gone.
@@ -117,8 +117,8 @@ impl TierDevice {
     /// As [`attach_fast`](Self::attach_fast).
     pub fn attach_new_fast(&self, new: NewFast) -> Result<()> {
         self.take_fast(|core| {
-            let identity = Identity { volume: core.anchors.get().uuid, own: new.uuid, session: 0 };
-            Fast::format(new.disk, &identity, &new.options, &core.options.fast)
+            let identity = Identity { volume: core.superblock().uuid, own: new.uuid, session: 0 };
+            Fast::format(new.disk, &identity, &new.options, &core.options().fast)
         })
     }
 
@@ -128,14 +128,14 @@ impl TierDevice {
         home.checkpoint()?;
         {
             let core = self.volume.core.lock();
-            if core.disks.fast.lock().is_there() {
+            if core.disks().fast.lock().is_there() {
                 return Err(invalid("there is a fast disk already"));
             }
             let mut fast = open(&core)?;
-            if let Some(clock) = &core.clock {
+            if let Some(clock) = core.clock() {
                 fast.set_clock(Arc::clone(clock));
             }
-            *core.disks.fast.lock() = FastDisk::of(fast);
+            *core.disks().fast.lock() = FastDisk::of(fast);
         }
         // It joins the session, and its log begins empty.
         match join::attach(&mut home, &Joined::default()) {

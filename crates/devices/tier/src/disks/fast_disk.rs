@@ -11,7 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
-use onode_object::Result;
+use onode_object::{ObjectId, Placement, Result};
 
 /// Copies made since the mount that do not match their checksums until the fast disk is given up.
 /// Older ones are dropped, and the blocks written anew.
@@ -106,6 +106,17 @@ impl FastDisk {
         self.new_mismatches += u32::from(is_new);
         if self.new_mismatches >= MOST_MISMATCHES {
             self.lose(format!("{} copies did not match their checksums", self.new_mismatches));
+        }
+    }
+
+    /// The placement of an object changes from the class `before` to `after`: what is there is
+    /// pinned, or not, from now on.
+    pub fn pin_as_placed(&mut self, object: ObjectId, before: u16, after: u16) {
+        let [before, after] = [before, after].map(|class| Placement::from_class(class).pinned);
+        if before != after
+            && let Some(fast) = self.get()
+        {
+            fast.pin(object.0, after);
         }
     }
 

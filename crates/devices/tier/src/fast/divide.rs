@@ -1,6 +1,7 @@
 //! The sections as they are, and how they are divided anew.
 
 use super::extent::Scheme;
+use super::section::Section;
 use super::{BLOCK, Fast, SectionOptions};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -36,6 +37,46 @@ impl Fast {
             ..SectionOptions::new(&section.name, (section.bytes >> shift) as u32, section.extent_bytes)
         });
         self.reconfigure(&options.collect::<Vec<_>>())
+    }
+
+    /// Divides the sections anew. Copies stay where they are as long as they lie inside a section;
+    /// the others are dropped, which the big disk makes good. Nothing is copied.
+    ///
+    /// # Errors
+    /// `Invalid` for sections that cannot be; nothing was changed. `Media`.
+    pub fn reconfigure(&mut self, sections: &[SectionOptions]) -> Result<()> {
+        let division = &self.superblock.division;
+        let first = division.sections_first();
+        let places =
+            super::options::divide_sections(sections, first, division.blocks.saturating_sub(first), division.stripe)?;
+        self.write_collected()?;
+        self.superblock.division.sections = places;
+        self.superblock.write_next(self.disk.as_mut())?;
+        let before = core::mem::take(&mut self.map);
+        let fresh = self.superblock.division.sections.iter().cloned();
+        let (stripe, policy) = (self.superblock.division.stripe, self.settings.policy);
+        self.sections = fresh.map(|place| Section::new(place, stripe, policy)).collect();
+        for (block, copy) in before.iter() {
+            let tick = self.tick;
+            let size = u64::from(copy.blocks);
+            let Some(section) = self.section_of(copy.fast).filter(|section| section.holds(copy.fast, copy.blocks))
+            else {
+                continue;
+            };
+            let in_one_unit = copy.fast + size <= section.unit_range(copy.fast).end;
+            if !in_one_unit || !section.take(copy.fast, copy.blocks) {
+                continue;
+            }
+            if copy.pinned {
+                section.pinned_blocks += size;
+            } else {
+                section.policy.insert(block, size, tick);
+            }
+            self.map.insert(block, *copy);
+        }
+        self.mover.changed();
+        self.is_changed = true;
+        self.snapshot()
     }
 }
 

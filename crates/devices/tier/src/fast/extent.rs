@@ -11,7 +11,6 @@
 
 mod bits;
 pub mod exact;
-pub mod measure;
 pub mod paper;
 
 use alloc::boxed::Box;

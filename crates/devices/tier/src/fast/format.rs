@@ -9,6 +9,8 @@
 //! checksum of the entries behind it. Of two the one with the higher sequence counts, if it is
 //! sound. Numbers are little-endian.
 
+mod superblocks;
+
 use super::extent::Scheme;
 use crate::medium::bytes::{put_u16, put_u32, put_u64, take, take_array, take_u8, take_u16, take_u32, take_u64};
 use alloc::string::String;

@@ -3,7 +3,7 @@
 use super::extent::Scheme;
 use super::format::{Division, MOST_SECTIONS, NAME_BYTES, SectionPlace};
 use crate::medium::errors::invalid;
-use crate::policy::PolicyKind;
+use crate::policy::{self, Build};
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
@@ -70,10 +70,10 @@ impl Default for FastOptions {
 }
 
 /// How a fast disk is used. All of it may differ from mount to mount.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct FastSettings {
-    /// What goes first.
-    pub policy: PolicyKind,
+    /// What goes first; people get the usual one.
+    pub policy: Build,
     /// Bytes of copies that may be written in a day; `None` for any number.
     pub daily_bytes: Option<u64>,
     /// Bytes that are collected at most before they are written.
@@ -89,7 +89,7 @@ pub struct FastSettings {
 impl Default for FastSettings {
     fn default() -> Self {
         Self {
-            policy: PolicyKind::default(),
+            policy: policy::usual,
             daily_bytes: None,
             collect_bytes: 4 << 20,
             collect_nanoseconds: 5_000_000_000,

@@ -81,6 +81,24 @@ pub enum Refusal {
     Held = 9,
 }
 
+/// What came of content that was offered to the fast disk.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offered {
+    /// All of it has a copy now.
+    Taken,
+    /// None of it is copied, for this reason.
+    Refused(Refusal),
+}
+
+impl Offered {
+    /// Whether it has a copy now.
+    #[must_use]
+    pub const fn is_taken(self) -> bool {
+        matches!(self, Self::Taken)
+    }
+}
+
 impl Refusal {
     /// All of them, by their number.
     pub const ALL: [Self; 10] = [

@@ -3,7 +3,7 @@
 
 use super::extent::{Allocate, Run, Scheme};
 use super::format::SectionPlace;
-use crate::policy::{Policy, PolicyKind};
+use crate::policy::{Build, Policy};
 use crate::space::discard_queue::DiscardQueue;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -28,11 +28,11 @@ pub(super) struct Section {
 }
 
 impl Section {
-    pub fn new(place: SectionPlace, stripe: u64, policy: PolicyKind) -> Self {
+    pub fn new(place: SectionPlace, stripe: u64, policy: Build) -> Self {
         let allocator = place.scheme.build(place.blocks, place.extent_blocks, stripe as u32);
         // Some room is always kept, so that the last part never holds anything for long.
         let kept = allocator.blocks() - high_water(allocator.as_ref()).min(allocator.blocks());
-        let policy = policy.build(kept);
+        let policy = policy(kept);
         let units = allocator.blocks() / u64::from(allocator.unit_blocks().max(1));
         let filled = alloc::vec![0; units as usize];
         let in_order = place.scheme == Scheme::Exact && stripe > 1;

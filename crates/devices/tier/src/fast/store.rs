@@ -1,18 +1,94 @@
-//! Copies come and go.
+//! Copies come and go: content is offered, refused for a reason or stored, and given up.
+//!
+//! What it keeps true: a block of the big disk has one copy at most, and what is given up waits for
+//! a snapshot in its section.
+//!
+//! What it does not do: decide what goes for want of room, or find copies.
 
 use super::extent::Run;
 use super::map::{Copy, Gone};
-use super::piece::{Piece, Refusal};
+use super::piece::{Offered, Piece, Refusal};
 use super::section::Section;
 use super::{BLOCK, Fast};
 use alloc::vec::Vec;
 use core::ops::Range;
 use onode_object::Result;
 
-/// Whether content was taken.
-pub(super) type Taken = core::result::Result<(), Refusal>;
-
 impl Fast {
+    /// New content of a mapped class came to its home on the big disk: copies it here.
+    ///
+    /// # Errors
+    /// `Media`: the fast disk should be given up.
+    pub fn write_back(&mut self, piece: &Piece, data: &[u8]) -> Result<Offered> {
+        self.begin();
+        if !self.admission.affords(data.len() as u64, self.now) {
+            return Ok(self.refuse(piece, Refusal::Budget));
+        }
+        match self.store(piece, data)? {
+            Offered::Taken => {
+                self.counts.written_back += u64::from(piece.blocks);
+                Ok(Offered::Taken)
+            }
+            Offered::Refused(refusal) => Ok(self.refuse(piece, refusal)),
+        }
+    }
+
+    /// Counts a refusal, and remembers it for who asks why.
+    fn refuse(&mut self, piece: &Piece, refusal: Refusal) -> Offered {
+        Offered::Refused(self.admission.refuse(piece, refusal))
+    }
+
+    /// Content was read from the big disk: is it worth a copy? Then [`promote`](Self::promote) it.
+    ///
+    /// # Errors
+    /// The reason why not.
+    pub fn missed(&mut self, piece: &Piece) -> core::result::Result<(), Refusal> {
+        self.begin();
+        self.counts.misses += 1;
+        self.admit(piece).map_err(|refusal| self.admission.refuse(piece, refusal))
+    }
+
+    fn admit(&mut self, piece: &Piece) -> core::result::Result<(), Refusal> {
+        let number = self.section_for(piece)?;
+        if self.has(piece) {
+            return Err(Refusal::Held);
+        }
+        let tick = self.tick;
+        let size = u64::from(piece.blocks);
+        let is_worth =
+            self.sections.get_mut(number).is_some_and(|section| section.policy.missed(piece.block, size, tick));
+        if self.is_pinned(piece) {
+            return Ok(());
+        }
+        self.admission.asked(piece)?;
+        if !is_worth {
+            return Err(Refusal::Colder);
+        }
+        if !self.admission.affords(size * BLOCK, self.now) {
+            return Err(Refusal::Budget);
+        }
+        Ok(())
+    }
+
+    /// Copies content that is on the big disk. `forced`: somebody asked for it, so that no budget
+    /// holds.
+    ///
+    /// # Errors
+    /// `Media`: the fast disk should be given up.
+    pub fn promote(&mut self, piece: &Piece, data: &[u8], forced: bool) -> Result<Offered> {
+        self.begin();
+        if !forced && !self.admission.affords(data.len() as u64, self.now) {
+            return Ok(self.refuse(piece, Refusal::Budget));
+        }
+        match self.store(piece, data)? {
+            Offered::Taken => {
+                self.counts.promoted += u64::from(piece.blocks);
+                Ok(Offered::Taken)
+            }
+            Offered::Refused(refusal) => Ok(self.refuse(piece, refusal)),
+        }
+    }
+
     /// What the placement of a piece and its size say, before anything else is asked.
     pub(super) fn section_for(&self, piece: &Piece) -> core::result::Result<usize, Refusal> {
         let number = piece.section(self.sections.len()).ok_or(Refusal::Bypass)?;
@@ -45,19 +121,19 @@ impl Fast {
     }
 
     /// Copies a piece into its section.
-    pub(super) fn store(&mut self, piece: &Piece, data: &[u8]) -> Result<Taken> {
+    pub(super) fn store(&mut self, piece: &Piece, data: &[u8]) -> Result<Offered> {
         let number = match self.section_for(piece) {
             Ok(number) => number,
-            Err(refusal) => return Ok(Err(refusal)),
+            Err(refusal) => return Ok(Offered::Refused(refusal)),
         };
         if data.len() as u64 != u64::from(piece.blocks) * BLOCK {
-            return Ok(Err(Refusal::TooLarge));
+            return Ok(Offered::Refused(Refusal::TooLarge));
         }
         if self.has(piece) {
-            return Ok(Ok(()));
+            return Ok(Offered::Taken);
         }
         self.cut(piece.block..piece.end());
-        let Some(places) = self.places(number, piece.blocks)? else { return Ok(Err(Refusal::Full)) };
+        let Some(places) = self.places(number, piece.blocks)? else { return Ok(Offered::Refused(Refusal::Full)) };
         let pinned = self.is_pinned(piece);
         let (mut block, mut rest) = (piece.block, data);
         for place in places {
@@ -71,7 +147,7 @@ impl Fast {
         }
         self.admission.spend(data.len() as u64);
         self.write_full()?;
-        Ok(Ok(()))
+        Ok(Offered::Taken)
     }
 
     /// Places for content, with room made for it; what is free may be in pieces too small, and then

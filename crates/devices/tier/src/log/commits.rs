@@ -10,10 +10,21 @@ use crate::log::change::Change;
 use crate::log::group::Group;
 use crate::log::need::Need;
 use alloc::vec::Vec;
-use onode_object::{Acknowledge, Result};
+use onode_object::{Acknowledge, Placement, Result};
+
+/// Figures of the log since the mount.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogFigures {
+    /// Records written.
+    pub records: u64,
+    /// Transactions in them.
+    pub transactions: u64,
+    /// Bytes of records, padding included.
+    pub bytes: u64,
+}
 
 /// The commits.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Commits {
     /// Those that the log lacks.
     group: Group,
@@ -27,9 +38,49 @@ pub struct Commits {
     fast_room: u64,
     /// Something changed since the last checkpoint.
     is_dirty: bool,
+    /// When durable changes return of objects whose class does not say it.
+    acknowledge: Acknowledge,
+    figures: LogFigures,
 }
 
 impl Commits {
+    /// None yet, of a volume whose superblock has the rule `of_volume`; the mount may have another.
+    #[must_use]
+    pub fn new(of_mount: Acknowledge, of_volume: Acknowledge) -> Self {
+        let mut rules = [of_mount, of_volume].into_iter();
+        Self {
+            group: Group::default(),
+            count: 0,
+            need: Need::default(),
+            unsynced: Need::default(),
+            fast_room: 0,
+            is_dirty: false,
+            acknowledge: rules.find(|rule| *rule != Acknowledge::Volume).unwrap_or(Acknowledge::Safe),
+            figures: LogFigures::default(),
+        }
+    }
+
+    /// Figures of the log since the mount.
+    #[must_use]
+    pub const fn figures(&self) -> &LogFigures {
+        &self.figures
+    }
+
+    /// When durable changes of an object of this class return.
+    #[must_use]
+    pub fn rule(&self, class: u16) -> Acknowledge {
+        match Placement::from_class(class).acknowledge {
+            Acknowledge::Volume => self.acknowledge,
+            rule => rule,
+        }
+    }
+
+    /// Whether changes of the whole volume return as soon as the fast disk has them.
+    #[must_use]
+    pub fn leans_on_fast(&self) -> bool {
+        self.acknowledge == Acknowledge::Either
+    }
+
     /// How many there were so far: the number of the last one.
     #[must_use]
     pub const fn count(&self) -> u64 {
@@ -64,9 +115,9 @@ impl Commits {
         self.need = Need::default();
     }
 
-    /// It changes an object of this class.
-    pub const fn add_need(&mut self, acknowledge: Acknowledge) {
-        self.need.add(acknowledge);
+    /// It changes an object of this class, which says which logs it needs.
+    pub fn note_class(&mut self, class: u16) {
+        self.need.add(self.rule(class));
     }
 
     /// It was applied, wholly or in part; returns what it needs.
@@ -110,18 +161,20 @@ impl Commits {
         self.is_dirty = false;
     }
 
-    /// Makes a record of the group and appends it; returns how many transactions it has, and how
-    /// many bytes.
+    /// Makes a record of the group and appends it.
     ///
     /// # Errors
     /// As [`Log::append`].
-    pub fn append_to(&mut self, log: &mut Log) -> Result<(u32, u64)> {
+    pub fn append_to(&mut self, log: &mut Log) -> Result<()> {
         let transactions = self.group.transactions();
         let bytes = log.append(&mut self.group, self.count)?;
         if transactions > 0 {
             self.note_fast_room(log);
+            self.figures.records += 1;
+            self.figures.transactions += u64::from(transactions);
+            self.figures.bytes += bytes;
         }
-        Ok((transactions, bytes))
+        Ok(())
     }
 
     /// The log of the fast disk has other room than before.

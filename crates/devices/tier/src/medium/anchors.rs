@@ -8,6 +8,7 @@
 //! What it does not do: write. Who has the right to write to the big disk does that.
 
 use crate::fast::format::Division;
+use crate::log::need::Need;
 use crate::medium::superblock::{FastState, Mark, Superblock, VERSION};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -149,10 +150,11 @@ impl Anchors {
         (self.is_open, self.may_lean) = (false, false);
     }
 
-    /// Whether a superblock on the disk says that the fast disk may have what the big one lacks.
+    /// Whether the big disk has to say first that the fast one, which takes part if `has_fast`, may
+    /// have what it lacks.
     #[must_use]
-    pub const fn may_lean(&self) -> bool {
-        self.may_lean
+    pub const fn must_lean(&self, has_fast: bool, need: Need) -> bool {
+        need.either && has_fast && self.superblock.fast.is_attached && !self.may_lean
     }
 
     /// The next superblock says so; false if there is no fast disk, or if those on the disk do.

@@ -6,8 +6,10 @@ use alloc::collections::BTreeMap;
 
 /// A key's place and history.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub struct Entry {
+    /// Its size, in the unit of the owner.
     pub size: u64,
+    /// The number of the queue that it is in.
     pub queue: usize,
     /// References, as the policy counts them.
     pub count: u32,
@@ -22,33 +24,40 @@ struct Queue {
     size: u64,
 }
 
-/// `N` queues.
+/// `N` queues, numbered from 0.
 #[derive(Debug)]
-pub(super) struct Lists<const N: usize> {
+pub struct Lists<const N: usize> {
     entries: BTreeMap<u64, Entry>,
     queues: [Queue; N],
     next_place: u64,
 }
 
-impl<const N: usize> Lists<N> {
-    pub fn new() -> Self {
+impl<const N: usize> Default for Lists<N> {
+    fn default() -> Self {
         Self { entries: BTreeMap::new(), queues: core::array::from_fn(|_| Queue::default()), next_place: 0 }
     }
+}
 
+impl<const N: usize> Lists<N> {
+    /// A key's place and history.
+    #[must_use]
     pub fn get(&self, key: u64) -> Option<&Entry> {
         self.entries.get(&key)
     }
 
+    /// The same, to be changed.
     pub fn get_mut(&mut self, key: u64) -> Option<&mut Entry> {
         self.entries.get_mut(&key)
     }
 
     /// The number of keys in all.
-    pub fn len(&self) -> usize {
+    #[must_use]
+    pub fn count(&self) -> usize {
         self.entries.len()
     }
 
     /// Whether `key` is in one of the first `queues`.
+    #[must_use]
     pub fn is_in_first(&self, key: u64, queues: usize) -> bool {
         self.get(key).is_some_and(|entry| entry.queue < queues)
     }
@@ -83,16 +92,19 @@ impl<const N: usize> Lists<N> {
     }
 
     /// The key that is in a queue the longest.
+    #[must_use]
     pub fn front(&self, queue: usize) -> Option<u64> {
         self.queues.get(queue)?.order.first_key_value().map(|(_, key)| *key)
     }
 
     /// The sizes of a queue's keys together.
+    #[must_use]
     pub fn size(&self, queue: usize) -> u64 {
         self.queues.get(queue).map_or(0, |queue| queue.size)
     }
 
     /// The sizes of the first `queues` together.
+    #[must_use]
     pub fn size_of_first(&self, queues: usize) -> u64 {
         self.queues.iter().take(queues).map(|queue| queue.size).sum()
     }

@@ -5,14 +5,8 @@ use super::lists::Lists;
 const ALL: usize = 0;
 
 /// Keys with a size and a note.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Remembered(Lists<1>);
-
-impl Default for Remembered {
-    fn default() -> Self {
-        Self(Lists::new())
-    }
-}
 
 impl Remembered {
     /// Remembers a key, and forgets the oldest beyond sizes of `most` in all.

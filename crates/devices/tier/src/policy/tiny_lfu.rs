@@ -88,13 +88,13 @@ pub(super) struct TinyLfu {
 
 impl TinyLfu {
     pub(super) fn new(capacity: u64) -> Self {
-        Self { lists: Lists::new(), sketch: Sketch::new(), capacity }
+        Self { lists: Lists::default(), sketch: Sketch::new(), capacity }
     }
 
     /// `key` was asked for. While few large pieces fill what there is, they must not make small
     /// ones be forgotten that come in their place.
     fn asked(&mut self, key: u64) {
-        self.sketch.add(key, self.lists.len(), self.capacity / USUAL_SIZE);
+        self.sketch.add(key, self.lists.count(), self.capacity / USUAL_SIZE);
     }
 
     fn window_is_full(&self) -> bool {

@@ -52,14 +52,14 @@ struct Seen {
 /// Looks through the log of the fast disk; `None` if there is none, or if it fails, and then it is
 /// away.
 fn look(core: &Core) -> Option<Seen> {
-    let (state, tail) = (core.anchors.get().fast, core.anchors.get().tail);
-    let mut slot = core.disks.fast.lock();
+    let (state, tail) = (core.superblock().fast, core.superblock().tail);
+    let mut slot = core.disks().fast.lock();
     slot.with(|fast| {
         let (identity, (first, blocks), stripe) = (fast.identity(), fast.ring(), fast.stripe_blocks());
         let is_restored = fast.is_restored();
         let mut probe = Probe::new(fast.disk());
         let mut read = |block: u64, out: &mut [u8]| probe.read(block, out);
-        let seal = Seal::of(&core.anchors.get().uuid, core.anchors.get().version);
+        let seal = Seal::of(&core.superblock().uuid, core.superblock().version);
         let area = Area { first, blocks, gap: 0, stripe, seal };
         let found = if state.is_known { ring::scan(&area, state.tail, &mut read) } else { Vec::new() };
         let last_stands = state.last.sequence > 0 && ring::stands(&area, state.last, &mut read);
@@ -82,9 +82,9 @@ fn look(core: &Core) -> Option<Seen> {
 /// # Errors
 /// `Loss` if less is there than was promised, and that is not consented to.
 pub fn compare(core: &mut Core, on_big: &[Found], claims: Claims) -> Result<Joined> {
-    let (state, tail) = (core.anchors.get().fast, core.anchors.get().tail);
+    let (state, tail) = (core.superblock().fast, core.superblock().tail);
     let Some(seen) = look(core) else {
-        let lost = core.disks.fast.lock().lost.clone();
+        let lost = core.disks().fast.lock().lost.clone();
         let why =
             lost.map_or_else(|| String::from("the fast disk is left away"), |why| format!("the fast disk: {why}"));
         check_big(core, on_big, claims.big, newest_of(on_big, tail.sequence))?;
@@ -97,15 +97,15 @@ pub fn compare(core: &mut Core, on_big: &[Found], claims: Claims) -> Result<Join
     // that they go on from here.
     let is_current = state.is_attached && is_same && identity.session <= state.session;
     let mut joined = Joined { session: identity.session, first, ..Joined::default() };
-    if identity.session > core.anchors.get().session {
-        let (theirs, ours) = (identity.session, core.anchors.get().session);
-        core.figures.lies += 1;
+    if identity.session > core.superblock().session {
+        let (theirs, ours) = (identity.session, core.superblock().session);
+        core.recovery_mut().count_lie();
         core.miss(format!("the big disk is older (session {ours}) than the last join of the fast disk ({theirs})"))?;
     }
     if !is_current {
         let known = if state.is_attached { tail.sequence } else { state.detached_at };
         let dropped = if is_same { count_behind(&found, known) } else { 0 };
-        drop_records(core, dropped, "the big disk went on without it");
+        core.recovery_mut().drop_records(dropped, "the big disk went on without it");
         check_big(core, on_big, claims.big, newest_of(on_big, tail.sequence))?;
         core.miss_fast("the fast disk is not the one that took part last")?;
         return Ok(joined);
@@ -134,7 +134,7 @@ pub fn compare(core: &mut Core, on_big: &[Found], claims: Claims) -> Result<Join
     if is_earlier {
         core.miss_fast("the fast disk is as it was in an earlier session")?;
     }
-    drop_records(core, (on_fast.len() - same) as u64, "they belong to another history");
+    core.recovery_mut().drop_records((on_fast.len() - same) as u64, "they belong to another history");
     if same == on_fast.len() {
         joined.position = end;
         joined.last = on_fast.last().map_or(if last_stands { state.last } else { Mark::default() }, mark_of);
@@ -147,7 +147,7 @@ pub fn compare(core: &mut Core, on_big: &[Found], claims: Claims) -> Result<Join
 /// The session of what stands in a log: what is older than its newest record, or than the
 /// checkpoint, is of no more use.
 pub fn session_of(core: &Core, found: &[Found]) -> u64 {
-    found.last().map_or(0, |it| it.header.session).max(core.anchors.get().checkpoint >> 32)
+    found.last().map_or(0, |it| it.header.session).max(core.superblock().checkpoint >> 32)
 }
 
 fn newest_of(found: &[Found], otherwise: u64) -> u64 {
@@ -178,7 +178,7 @@ fn check_claims(core: &mut Core, logs: &Logs<'_>, newest: u64) -> Result<()> {
     let Logs { on_big, on_fast, last_stands, mut claims } = *logs;
     on_big.iter().for_each(|it| claims.fast = claims.fast.max(it.header.fast_durable));
     on_fast.iter().for_each(|it| claims.big = claims.big.max(it.header.big_durable));
-    let (last, tail) = (core.anchors.get().fast.last.sequence, core.anchors.get().tail.sequence);
+    let (last, tail) = (core.superblock().fast.last.sequence, core.superblock().tail.sequence);
     let fast_has = newest_of(on_fast, if last_stands { last } else { 0 });
     // Records between the last one and the checkpoint's end may have become durable there while the
     // checkpoint was under way. They are in it, and nobody looks for them.
@@ -195,7 +195,7 @@ fn check_claims(core: &mut Core, logs: &Logs<'_>, newest: u64) -> Result<()> {
 
 /// Whether the big disk has what was said to be durable on it, or the fast one instead of it.
 fn check_big(core: &mut Core, on_big: &[Found], said: u64, newest: u64) -> Result<()> {
-    let has = newest_of(on_big, core.anchors.get().tail.sequence);
+    let has = newest_of(on_big, core.superblock().tail.sequence);
     if has < said {
         let text = format!(
             "the big disk lost records it had made durable ({said}, has {has}): damaged, rolled back, or it lies about flushes"
@@ -218,17 +218,10 @@ fn miss_records(core: &mut Core, said: u64, newest: u64) -> Result<()> {
 }
 
 fn report_inconsistency(core: &mut Core, code: &'static str, text: String) {
-    core.figures.lies += 1;
+    core.recovery_mut().count_lie();
     let told = Condition::new(code, Severity::Degraded, text);
-    core.reports.push(told.remedy("look at the disk and how it is connected; replace it if that happens again"));
-}
-
-fn drop_records(core: &mut Core, count: u64, why: &str) {
-    if count > 0 {
-        core.figures.records_dropped += count;
-        let text = format!("{count} records of the fast disk were dropped: {why}");
-        core.reports.push(Condition::new("records-dropped", Severity::Notice, text));
-    }
+    core.recovery_mut()
+        .report(told.remedy("look at the disk and how it is connected; replace it if that happens again"));
 }
 
 /// The fast disk takes part from now on: the big disk says so first.
@@ -245,13 +238,13 @@ pub fn attach(home: &mut Home<'_>, joined: &Joined) -> Result<()> {
     let session = {
         let (log, core) = (home.volume.log.lock(), &mut *home.volume.core.lock());
         let tail = Mark { position: ring.position(), ..log.newest() };
-        core.anchors.attach_fast(identity.own, tail, ring.durable());
-        core.anchors.set_division(names, division);
-        core.anchors.get().session
+        core.anchors_mut().attach_fast(identity.own, tail, ring.durable());
+        core.anchors_mut().set_division(names, division);
+        core.superblock().session
     };
     home.write_superblock()?;
     home.disks.fast.lock().with(|fast| fast.join(session));
-    let leans = home.volume.core.lock().leans_on_fast();
+    let leans = home.volume.core.lock().commits().leans_on_fast();
     if leans && home.disks.fast.lock().is_there() {
         // Only now: a fast disk that does not name this session has no records of it.
         home.lean_on_fast()?;
@@ -259,7 +252,7 @@ pub fn attach(home: &mut Home<'_>, joined: &Joined) -> Result<()> {
     {
         let (log, core) = (&mut *home.volume.log.lock(), &mut *home.volume.core.lock());
         log.attach_fast(ring, stripe.max(1));
-        core.commits.note_fast_room(log);
+        core.note_fast_room(log);
     }
     home.notice_loss()
 }

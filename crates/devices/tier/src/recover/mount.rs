@@ -1,9 +1,7 @@
 //! Making and mounting volumes: superblock, bitmap, log.
 
 use crate::commit::Volume;
-use crate::content::pending::Pending;
-use crate::content::tail_cache::TailCache;
-use crate::core::{Core, Figures};
+use crate::core::Core;
 use crate::device::options::{FormatOptions, MountOptions};
 use crate::disks::Disks;
 use crate::disks::fast_disk::FastDisk;
@@ -14,7 +12,6 @@ use crate::index::node::KeySpace;
 use crate::index::tree::{Tree, Visited};
 use crate::log::Log;
 use crate::log::change::take_transaction;
-use crate::log::commits::Commits;
 use crate::log::probe::Probe;
 use crate::log::record::{HEADER_BYTES, Seal};
 use crate::log::ring::{self, Area, Claims, Found, Ring};
@@ -23,12 +20,10 @@ use crate::medium::errors::{damaged, from_media, invalid};
 use crate::medium::layout::{BLOCK, BLOCK_BYTES, Layout};
 use crate::medium::superblock::{FastState, Mark, Superblock, VERSION};
 use crate::recover::join::{self, Joined};
-use crate::recover::salvaged::Salvaged;
 use crate::space::Space;
 use crate::space::bitmap::Bitmap;
 use crate::space::extent::Extent;
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -151,32 +146,31 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastDisk, options: &MountOptions)
     let mut core = open(disks, Anchors::new(superblock, copy), options)?;
     find_the_start_damaged(&mut core)?;
     let on_big = scan_big(&core)?;
-    let layout = core.index.layout();
-    let position = on_big.last().map_or(core.anchors.get().tail.position, |it| it.next);
+    let layout = core.index().layout();
+    let position = on_big.last().map_or(core.superblock().tail.position, |it| it.next);
     let ring = Ring::new(layout.ring_first(), layout.ring_blocks, position, layout.ring_gap);
     let claims = claims_on_big(&core, &on_big)?;
     let joined = join::compare(&mut core, &on_big, claims)?;
-    core.figures.recovered_from_fast = joined.records.len().saturating_sub(on_big.len()) as u64;
+    core.recovery_mut().count_from_fast(joined.records.len().saturating_sub(on_big.len()) as u64);
     let newest = replay(&mut core, &on_big, &joined)?;
-    core.index.set_tag(IoTag::Index);
-    let seal = Seal::of(&core.anchors.get().uuid, VERSION);
+    core.index_mut().set_tag(IoTag::Index);
+    let seal = Seal::of(&core.superblock().uuid, VERSION);
     if options.read_only {
-        core.read_only = Some(String::from("mounted read-only"));
-        let log = Log::new(ring, core.anchors.get().session, seal, newest, options.either_bytes);
+        core.stay_read_only();
+        let log = Log::new(ring, core.superblock().session, seal, newest, options.either_bytes);
         return Ok(Volume::new(log, core));
     }
-    core.anchors.begin_session(joined.session);
-    core.epoch = core.anchors.get().session << 32 | 1;
-    if !core.disks.fast.lock().is_there() && core.anchors.get().fast.is_attached {
-        core.anchors.detach_fast(newest.sequence);
+    core.begin_session(joined.session);
+    if !core.disks().fast.lock().is_there() && core.superblock().fast.is_attached {
+        core.anchors_mut().detach_fast(newest.sequence);
     }
-    if !core.commits.is_dirty() {
-        core.anchors.renew_format();
+    if !core.commits().is_dirty() {
+        core.anchors_mut().renew_format();
     }
     // What was read may still be in the disk's cache, if only the program ended and not the power.
-    core.disks.flush()?;
-    let log = Log::new(ring, core.anchors.get().session, seal, newest, options.either_bytes);
-    let is_dirty = core.commits.is_dirty();
+    core.disks().flush()?;
+    let log = Log::new(ring, core.superblock().session, seal, newest, options.either_bytes);
+    let is_dirty = core.commits().is_dirty();
     let volume = Volume::new(log, core);
     let mut home = volume.home();
     home.reopen()?;
@@ -191,16 +185,16 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastDisk, options: &MountOptions)
 /// Only the superblock at the end of the disk is left: it is as old as the last mount, unless that
 /// ended in order.
 fn find_the_start_damaged(core: &mut Core) -> Result<()> {
-    if !core.anchors.leaves_the_end() {
+    if !core.anchors_mut().leaves_the_end() {
         return Ok(());
     }
     let text = "both superblocks at the start of the big disk are damaged; the one at its end was used";
-    core.reports.push(Condition::new("superblocks-damaged", Severity::Notice, text));
-    if core.anchors.get().is_closed {
+    core.recovery_mut().report(Condition::new("superblocks-damaged", Severity::Notice, text));
+    if core.superblock().is_closed {
         return Ok(());
     }
-    let checkpoint = core.anchors.get().checkpoint & u64::from(u32::MAX);
-    let session = core.anchors.get().session;
+    let checkpoint = core.superblock().checkpoint & u64::from(u32::MAX);
+    let session = core.superblock().session;
     core.miss(format!(
         "{text}; the volume was not closed since session {session} began, and changes since then (checkpoint {checkpoint}) may be lost"
     ))
@@ -212,35 +206,20 @@ fn open(disks: Arc<Disks>, anchors: Anchors, options: &MountOptions) -> Result<C
     let layout = superblock.layout;
     let tree = Tree::at(superblock.root, superblock.root_crc, superblock.nodes);
     let reader = NodeReader::new(Arc::clone(&disks), layout, IoTag::Recovery);
-    let index = Index::new(tree, reader, superblock.next_id, superblock.objects);
+    let mut index = Index::new(tree, reader, superblock.next_id, superblock.objects);
     if superblock.root != 0 && !layout.holds(superblock.root, 1) {
         return Err(damaged("the root of the tree lies outside of the disk"));
     }
     let bitmap = load_bitmap(&disks, superblock);
     let is_whole = bitmap.is_some();
     let bitmap = bitmap.unwrap_or_else(|| Bitmap::new(&layout));
-    let mut core = Core {
-        disks,
-        options: options.clone(),
-        epoch: superblock.session << 32 | 1,
-        anchors,
-        index,
-        space: Space::new(bitmap, layout),
-        pending: Pending::default(),
-        tails: TailCache::default(),
-        commits: Commits::default(),
-        prefetched: BTreeMap::new(),
-        content_miss: None,
-        read_only: None,
-        reports: Vec::new(),
-        clock: None,
-        salvaged: Salvaged::default(),
-        figures: Figures::default(),
-    };
+    let mut space = Space::new(bitmap, layout);
+    if !is_whole && !options.drop_damaged {
+        rebuild_bitmap(&mut index, &mut space)?;
+    }
+    let mut core = Core::new(disks, options, anchors, index, space);
     if options.drop_damaged {
         core.drop_damaged()?;
-    } else if !is_whole {
-        rebuild_bitmap(&mut core)?;
     }
     Ok(core)
 }
@@ -268,9 +247,8 @@ fn load_bitmap(disks: &Disks, superblock: &Superblock) -> Option<Bitmap> {
 }
 
 /// Finds out from the tree what is in use.
-fn rebuild_bitmap(core: &mut Core) -> Result<()> {
-    let space = &mut core.space;
-    core.index.visit(&mut |visited| {
+fn rebuild_bitmap(index: &mut Index, space: &mut Space) -> Result<()> {
+    index.visit(&mut |visited| {
         let (first, count) = match visited {
             Visited::Node(block) => (block, 1),
             Visited::Entry(key, value) if key.space == KeySpace::Extent => {
@@ -295,8 +273,8 @@ fn area_of(superblock: &Superblock) -> Area {
 
 /// The records of the big disk behind the checkpoint.
 fn scan_big(core: &Core) -> Result<Vec<Found>> {
-    let area = area_of(core.anchors.get());
-    search_big(core, |read| ring::scan(&area, core.anchors.get().tail, read))
+    let area = area_of(core.superblock());
+    search_big(core, |read| ring::scan(&area, core.superblock().tail, read))
 }
 
 /// Reads blocks; false if they show nothing.
@@ -305,7 +283,7 @@ type ReadBlock<'a> = dyn FnMut(u64, &mut [u8]) -> bool + 'a;
 /// Looks for something in the log of the big disk. If the disk fails meanwhile nothing was found
 /// out.
 fn search_big<T>(core: &Core, find: impl FnOnce(&mut ReadBlock<'_>) -> T) -> Result<T> {
-    let mut big = core.disks.big.lock();
+    let mut big = core.disks().big.lock();
     let mut probe = Probe::new(&mut **big);
     let found = find(&mut |block, out| probe.read(block, out));
     probe.finish().map_err(|error| from_media("reading the log of the big disk", &error))?;
@@ -314,8 +292,8 @@ fn search_big<T>(core: &Core, find: impl FnOnce(&mut ReadBlock<'_>) -> T) -> Res
 
 /// What the records of the big disk behind the last one that can be reached say.
 fn claims_on_big(core: &Core, on_big: &[Found]) -> Result<Claims> {
-    let newest = on_big.last().map_or(core.anchors.get().tail.sequence, |it| it.header.sequence);
-    let area = area_of(core.anchors.get());
+    let newest = on_big.last().map_or(core.superblock().tail.sequence, |it| it.header.sequence);
+    let area = area_of(core.superblock());
     let session = join::session_of(core, on_big);
     search_big(core, |read| {
         // It is looked through at every mount.
@@ -327,7 +305,7 @@ fn claims_on_big(core: &Core, on_big: &[Found]) -> Result<Claims> {
 /// Applies the records, one at a time in memory, and lets go of content that the log of the fast
 /// disk has, which stays as it is until all of it has a place; returns the last one.
 fn replay(core: &mut Core, on_big: &[Found], joined: &Joined) -> Result<Mark> {
-    let mut newest = core.anchors.get().tail;
+    let mut newest = core.superblock().tail;
     for number in 0..on_big.len().max(joined.records.len()) {
         let on_fast = joined.records.get(number).map(|record| (joined.first, *record));
         let (header, payload) = match (on_big.get(number), on_fast) {
@@ -341,11 +319,10 @@ fn replay(core: &mut Core, on_big: &[Found], joined: &Joined) -> Result<Mark> {
             let changes = take_transaction(input).ok_or_else(|| damaged("a record of the log is damaged"))?;
             core.replay(&changes)?;
             if let Some(at) = at {
-                core.note_replayed(&changes, at, payload.len());
+                core.let_go_of_replayed(&changes, at, payload.len());
             }
         }
-        core.hold_old_nodes();
-        core.commits.replayed(header.transactions);
+        core.has_replayed(header.transactions);
         newest = Mark { position: 0, sequence: header.sequence, chain: header.crc };
     }
     Ok(newest)
@@ -355,12 +332,12 @@ fn replay(core: &mut Core, on_big: &[Found], joined: &Joined) -> Result<Mark> {
 fn read_payload(core: &Core, on_fast: Option<u64>, record: &Found) -> Result<Vec<u8>> {
     let mut failed = None;
     let payload = match on_fast {
-        None => record.payload(core.index.layout().ring_first(), &mut |block, out| {
-            failed = core.disks.read(block, out, IoTag::Recovery).err();
+        None => record.payload(core.index().layout().ring_first(), &mut |block, out| {
+            failed = core.disks().read(block, out, IoTag::Recovery).err();
             failed.is_none()
         }),
         Some(first) => record.payload(first, &mut |block, out| {
-            let mut slot = core.disks.fast.lock();
+            let mut slot = core.disks().fast.lock();
             let read = slot.get().map(|fast| fast.disk().read_at(block * BLOCK, out, IoTag::Recovery));
             let read = read.map(|read| read.map_err(|error| from_media("reading the log of the fast disk", &error)));
             failed = read.and_then(Result::err);

@@ -5,29 +5,19 @@
 //! in the log that concern what is gone are left out. Nothing is written before the mount writes
 //! its first checkpoint: a cut before that leaves the volume as it was.
 
-use crate::core::Core;
-use crate::device::TierDevice;
+use crate::commit::apply::Applier;
 use crate::index::node::{Key, KeySpace};
 use crate::index::onode::Onode;
 use crate::index::tree::Visited;
 use crate::log::change::Change;
 use crate::medium::layout::{BLOCK, Layout};
 use crate::recover::salvaged::Salvaged;
-use crate::space::Space;
 use crate::space::bitmap::Bitmap;
 use crate::space::extent::Extent;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use onode_object::{Error, ErrorKind, ObjectId, Result};
-
-impl TierDevice {
-    /// What was dropped because it is damaged, if the mount was asked to.
-    #[must_use]
-    pub fn salvaged(&self) -> Salvaged {
-        self.volume.core.lock().salvaged.clone()
-    }
-}
 
 /// What the tree holds.
 #[derive(Default)]
@@ -92,13 +82,21 @@ impl Survey {
     }
 }
 
-impl Core {
+/// What going on without what is damaged needs of the state, borrowed side by side.
+pub struct Salvager<'a> {
+    /// What changes the tree.
+    pub applier: Applier<'a>,
+    /// What was dropped so far.
+    pub salvaged: &'a mut Salvaged,
+}
+
+impl Salvager<'_> {
     /// Takes out of the checkpoint what is damaged, and counts what is left.
     ///
     /// # Errors
     /// `Media`, `Corrupt` if the medium reads otherwise than before.
     pub fn drop_damaged(&mut self) -> Result<()> {
-        for lost in self.index.prune()? {
+        for lost in self.applier.reader.index.prune()? {
             let from = ObjectId(lost.from.object);
             let place = match lost.until {
                 Some(until) => format!("of {from} to {}", ObjectId(until.object)),
@@ -114,33 +112,36 @@ impl Core {
         }
         let survey = self.survey()?;
         for (key, what) in &survey.unsound {
-            self.index.remove_entry(key)?;
+            self.applier.reader.index.remove_entry(key)?;
             let object = ObjectId(key.object);
             self.salvaged.lose(object, format!("lost: {object}: {what}"));
         }
         for object in survey.bare {
-            self.index.drop_entries(object)?;
+            self.applier.reader.index.drop_entries(object)?;
             let object = ObjectId(object);
             self.salvaged.lose(object, format!("lost: {object}, whose onode is gone"));
         }
         for (object, onode, blocks) in survey.counted {
             let object = ObjectId(object);
-            self.index.put_onode(object, &Onode { blocks, has_blocks: onode.has_blocks || blocks > 0, ..onode })?;
+            self.applier
+                .reader
+                .index
+                .put_onode(object, &Onode { blocks, has_blocks: onode.has_blocks || blocks > 0, ..onode })?;
             let from = onode.blocks;
             self.salvaged.lose(object, format!("{object}: {from} blocks of content set to {blocks}"));
         }
-        let objects = self.index.objects();
+        let objects = self.applier.reader.index.objects();
         if objects != survey.objects {
             self.salvaged.actions.push(format!("number of objects {objects} set to {}", survey.objects));
-            self.index.set_objects(survey.objects);
+            self.applier.reader.index.set_objects(survey.objects);
         }
         self.recount_space()
     }
 
     fn survey(&mut self) -> Result<Survey> {
-        let layout = self.index.layout();
+        let layout = self.applier.reader.index.layout();
         let (mut survey, mut used) = (Survey::default(), Bitmap::new(&layout));
-        self.index.visit(&mut |visited| {
+        self.applier.reader.index.visit(&mut |visited| {
             match visited {
                 Visited::Node(block) => _ = used.take(block, 1),
                 Visited::Entry(key, value) => survey.entry(&mut used, &layout, key, value),
@@ -153,9 +154,9 @@ impl Core {
 
     /// Finds out from the tree which blocks are in use; replaced nodes stay until the checkpoint.
     fn recount_space(&mut self) -> Result<()> {
-        let layout = self.index.layout();
+        let layout = self.applier.reader.index.layout();
         let mut bitmap = Bitmap::new(&layout);
-        self.index.visit(&mut |visited| {
+        self.applier.reader.index.visit(&mut |visited| {
             match visited {
                 Visited::Node(block) => _ = bitmap.take(block, 1),
                 Visited::Entry(key, value) if key.space == KeySpace::Extent => {
@@ -167,21 +168,21 @@ impl Core {
             }
             Ok(())
         })?;
-        let replaced = self.index.take_freed();
-        let is_as_before = replaced.is_empty() && self.space.agrees_with(&bitmap);
+        let replaced = self.applier.reader.index.take_freed();
+        let is_as_before = replaced.is_empty() && self.applier.space.agrees_with(&bitmap);
         if is_as_before && self.salvaged.actions.is_empty() {
             return Ok(());
         }
         if !is_as_before && self.salvaged.actions.is_empty() {
             self.salvaged.actions.push(String::from("free blocks were counted anew"));
         }
-        self.space = Space::new(bitmap, layout);
+        self.applier.space.count_anew(bitmap);
         for block in replaced {
             // It is in use until then.
-            _ = self.space.claim(block, 1);
-            self.space.give_up(block, 1);
+            _ = self.applier.space.claim(block, 1);
+            self.applier.space.give_up(block, 1);
         }
-        self.commits.mark_dirty();
+        self.applier.commits.mark_dirty();
         Ok(())
     }
 
@@ -190,7 +191,7 @@ impl Core {
     ///
     /// # Errors
     /// What no damage explains.
-    pub fn salvage_change(&mut self, change: &Change, mut error: Error) -> Result<()> {
+    pub fn redo(&mut self, change: &Change, mut error: Error) -> Result<()> {
         let object = match change {
             Change::Plain(mutation) => mutation.object(),
             Change::Placed { object, .. } => *object,
@@ -198,19 +199,19 @@ impl Core {
         // A change reads the block that it begins in and the one that it ends in.
         for _ in 0..2 {
             let range = error.range.clone().filter(|_| error.kind == ErrorKind::Corrupt);
-            let (Some(range), Some(mut onode)) = (range, self.index.onode(object)?) else { break };
-            self.drop_blocks(object, &mut onode, range.start / BLOCK, range.end.div_ceil(BLOCK))?;
-            self.index.put_onode(object, &onode)?;
+            let (Some(range), Some(mut onode)) = (range, self.applier.reader.index.onode(object)?) else { break };
+            self.applier.drop_blocks(object, &mut onode, range.start / BLOCK, range.end.div_ceil(BLOCK))?;
+            self.applier.reader.index.put_onode(object, &onode)?;
             let (from, until) = (range.start, range.end);
             self.salvaged.lose(object, format!("zeroed bytes {from} to {until} of {object}, which were damaged"));
-            match self.apply(change) {
+            match self.applier.apply(change) {
                 Ok(()) => return self.recount_blocks(object),
                 Err(other) => error = other,
             }
         }
         if let Change::Placed { extents, .. } = change {
             // Nobody refers to them.
-            extents.iter().for_each(|extent| self.space.disclaim(extent.block, extent.blocks()));
+            extents.iter().for_each(|extent| self.applier.space.disclaim(extent.block, extent.blocks()));
         }
         let is_gone = matches!(error.kind, ErrorKind::NotFound | ErrorKind::Exists | ErrorKind::Corrupt);
         if !is_gone {
@@ -225,12 +226,16 @@ impl Core {
 
     /// The blocks that an object has, after a change of it was done in part.
     fn recount_blocks(&mut self, object: ObjectId) -> Result<()> {
-        let Some(onode) = self.index.onode(object)? else { return Ok(()) };
-        let stored: u64 = self.index.extents(object, 0, u64::MAX)?.iter().map(|(_, extent)| extent.blocks()).sum();
-        let blocks = stored + self.pending.range(object.0, 0, u64::MAX).count() as u64;
+        let Some(onode) = self.applier.reader.index.onode(object)? else { return Ok(()) };
+        let stored: u64 =
+            self.applier.reader.index.extents(object, 0, u64::MAX)?.iter().map(|(_, extent)| extent.blocks()).sum();
+        let blocks = stored + self.applier.reader.buffers.pending().range(object.0, 0, u64::MAX).count() as u64;
         if blocks == onode.blocks {
             return Ok(());
         }
-        self.index.put_onode(object, &Onode { blocks, has_blocks: onode.has_blocks || blocks > 0, ..onode })
+        self.applier
+            .reader
+            .index
+            .put_onode(object, &Onode { blocks, has_blocks: onode.has_blocks || blocks > 0, ..onode })
     }
 }

@@ -1,6 +1,7 @@
 //! What is wrong with a volume now, and what happened to it since it was mounted.
 
 use crate::device::TierDevice;
+use crate::recover::salvaged::Salvaged;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,15 +17,21 @@ impl TierDevice {
         all
     }
 
+    /// What was dropped because it is damaged, if the mount was asked to.
+    #[must_use]
+    pub fn salvaged(&self) -> Salvaged {
+        self.volume.core.lock().recovery().salvaged().clone()
+    }
+
     pub(crate) fn conditions(&self) -> Health {
         let core = self.volume.core.lock();
-        let mut conditions = core.reports.clone();
-        let slot = core.disks.fast.lock();
+        let mut conditions = core.recovery().reports().to_vec();
+        let slot = core.disks().fast.lock();
         if let Some(why) = &slot.lost {
             let text = format!("the fast disk is away: {why}");
             let remedy = "see to it and mount again; fast=new makes another one the fast disk";
             conditions.push(Condition::new("fast-disk-away", Severity::Degraded, text).remedy(remedy));
-        } else if !slot.is_there() && core.anchors.get().fast.is_known {
+        } else if !slot.is_there() && core.superblock().fast.is_known {
             let text = "the volume is used without its fast disk";
             conditions.push(Condition::new("fast-disk-away", Severity::Degraded, text));
         }
@@ -36,11 +43,11 @@ impl TierDevice {
             );
             conditions.push(Condition::new("copies-damaged", Severity::Notice, text));
         }
-        if let Some(why) = core.read_only.as_ref().filter(|_| !core.options.read_only) {
+        if let Some(why) = core.latch().why().filter(|_| !core.latch().is_read_only()) {
             let remedy = "mount the volume again when the disk is well";
             conditions.push(Condition::new("read-only", Severity::Failed, why.clone()).remedy(remedy));
         }
-        let figures = &core.figures;
+        let figures = core.buffers().figures();
         let damaged = figures.damaged_blocks.saturating_sub(figures.repaired_blocks);
         if damaged > 0 {
             let text =

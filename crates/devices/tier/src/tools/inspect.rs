@@ -11,32 +11,32 @@ use onode_object::powers::{Inspect, Inspection, SegmentInfo, SegmentState, TagCo
 impl Inspect for TierDevice {
     fn counters(&self) -> Vec<(String, u64)> {
         let core = self.volume.core.lock();
-        let figures = &core.figures;
+        let (log, content, mount) = (core.commits().figures(), core.buffers().figures(), core.recovery().figures());
         let own = [
-            ("bytes_written", figures.bytes_written),
-            ("checkpoints", figures.checkpoints),
-            ("log.records", figures.records),
-            ("log.transactions", figures.logged),
-            ("log.bytes", figures.log_bytes),
-            ("log.transactions_replayed", figures.replayed),
-            ("log.recovered_from_fast", figures.recovered_from_fast),
-            ("log.dropped_of_fast", figures.records_dropped),
-            ("disks_lying", figures.lies),
-            ("big.blocks_read", figures.blocks_read),
-            ("fast.blocks_read", figures.blocks_read_fast),
-            ("big.blocks_damaged", figures.damaged_blocks),
-            ("big.blocks_repaired", figures.repaired_blocks),
-            ("blocks_never_written", figures.blocks_never_written),
-            ("big.blocks_pending", core.pending.count()),
-            ("big.blocks_free", core.space.free()),
-            ("big.blocks_held", core.space.held()),
-            ("big.discards", core.space.discarded().0),
-            ("big.blocks_discarded", core.space.discarded().1),
-            ("tree.nodes", core.index.counts().nodes),
-            ("tree.nodes_changed", core.index.counts().dirty),
+            ("bytes_written", content.bytes_written),
+            ("checkpoints", core.checkpoints().count()),
+            ("log.records", log.records),
+            ("log.transactions", log.transactions),
+            ("log.bytes", log.bytes),
+            ("log.transactions_replayed", mount.replayed),
+            ("log.recovered_from_fast", mount.recovered_from_fast),
+            ("log.dropped_of_fast", mount.records_dropped),
+            ("disks_lying", mount.lies),
+            ("big.blocks_read", content.blocks_read),
+            ("fast.blocks_read", content.blocks_read_fast),
+            ("big.blocks_damaged", content.damaged_blocks),
+            ("big.blocks_repaired", content.repaired_blocks),
+            ("blocks_never_written", content.blocks_never_written),
+            ("big.blocks_pending", core.buffers().pending().count()),
+            ("big.blocks_free", core.space().free()),
+            ("big.blocks_held", core.space().held()),
+            ("big.discards", core.space().discarded().0),
+            ("big.blocks_discarded", core.space().discarded().1),
+            ("tree.nodes", core.index().counts().nodes),
+            ("tree.nodes_changed", core.index().counts().dirty),
         ];
         let mut all: Vec<(String, u64)> = own.iter().map(|(name, count)| ((*name).to_string(), *count)).collect();
-        let disks = Arc::clone(&core.disks);
+        let disks = Arc::clone(core.disks());
         // Nobody waits for the lock of the state meanwhile.
         drop(core);
         if let Some(counts) = disks.big.lock().counters() {
@@ -55,13 +55,13 @@ impl Inspect for TierDevice {
 
     fn segments(&self) -> Vec<SegmentInfo> {
         let core = self.volume.core.lock();
-        let layout = core.index.layout();
+        let layout = core.index().layout();
         let groups = layout.blocks.div_ceil(GROUP_BLOCKS);
         (0..groups)
             .map(|group| {
                 let first = (group * GROUP_BLOCKS).max(layout.first_free().min(layout.blocks));
                 let end = ((group + 1) * GROUP_BLOCKS).min(layout.blocks);
-                let free = core.space.count_free(first, end);
+                let free = core.space().count_free(first, end);
                 let blocks = end.saturating_sub(first);
                 SegmentInfo {
                     segment: group as u32,
@@ -82,7 +82,7 @@ impl Inspect for TierDevice {
 
     fn inspection(&self) -> Inspection {
         let segments = self.segments();
-        let disks = Arc::clone(&self.volume.core.lock().disks);
+        let disks = Arc::clone(self.volume.core.lock().disks());
         let counts = disks.big.lock().counters().unwrap_or_default();
         let core = self.volume.core.lock();
         let tags = IoTag::ALL.into_iter().map(|tag| {
@@ -97,18 +97,18 @@ impl Inspect for TierDevice {
             }
         });
         let ram = [
-            ("bitmap", core.space.ram_bytes()),
-            ("tree_nodes", core.index.counts().cached * BLOCK),
-            ("tree_nodes_read_ahead", core.index.ahead_bytes()),
-            ("pending_content", core.pending.bytes() + core.disks.waiting.lock().bytes()),
-            ("last_blocks_of_files", core.tails.bytes()),
-            ("log_to_be_written", core.commits.group().payload().len() as u64),
+            ("bitmap", core.space().ram_bytes()),
+            ("tree_nodes", core.index().counts().cached * BLOCK),
+            ("tree_nodes_read_ahead", core.index().ahead_bytes()),
+            ("pending_content", core.buffers().pending().bytes() + core.disks().waiting.lock().bytes()),
+            ("last_blocks_of_files", core.buffers().tail_bytes()),
+            ("log_to_be_written", core.commits().group().payload().len() as u64),
         ];
         Inspection {
             segments,
             tags: tags.collect(),
             virtual_nanoseconds: counts.virtual_nanoseconds,
-            bytes_written: core.figures.bytes_written,
+            bytes_written: core.buffers().figures().bytes_written,
             ram: ram.iter().map(|(name, bytes)| ((*name).to_string(), *bytes)).collect(),
             ..Inspection::default()
         }

@@ -22,14 +22,14 @@ impl Scrub for TierDevice {
             let Some(start) = next else { break };
             let mut core = self.volume.core.lock();
             let core = &mut *core;
-            let Some(object) = core.index.next_object(start)? else {
+            let Some(object) = core.index_mut().next_object(start)? else {
                 return Ok(report);
             };
-            let repaired = core.figures.repaired_blocks;
+            let repaired = core.buffers().figures().repaired_blocks;
             scrub_object(core, object, &mut report);
             // What is wrong with an extent was told of its content.
             _ = scrub_copies(core, object);
-            report.repaired += (core.figures.repaired_blocks - repaired) * BLOCK;
+            report.repaired += (core.buffers().figures().repaired_blocks - repaired) * BLOCK;
             report.objects += 1;
             next = object.0.checked_add(1);
         }
@@ -40,13 +40,13 @@ impl Scrub for TierDevice {
 
 /// Reads the copies of an object; one that is damaged is given up.
 fn scrub_copies(core: &mut Core, object: ObjectId) -> Result<()> {
-    let last = core.index.known(object)?.size.div_ceil(BLOCK);
+    let last = core.index_mut().known(object)?.size.div_ceil(BLOCK);
     let mut from = 0;
-    while let Some((index, extent)) = core.index.next_extent(object, from, last)? {
+    while let Some((index, extent)) = core.index_mut().next_extent(object, from, last)? {
         from = index + extent.blocks();
         let (block, born, blocks) = (extent.block, extent.born, extent.blocks() as u32);
         let piece = Piece { block, born, blocks, object: object.0, index, class: 0 };
-        let mut slot = core.disks.fast.lock();
+        let mut slot = core.disks().fast.lock();
         if slot.get().is_some_and(|fast| fast.copied(&piece) > 0) {
             slot.read(&mut [PlannedRun::new(index, extent)]);
         }
@@ -55,21 +55,22 @@ fn scrub_copies(core: &mut Core, object: ObjectId) -> Result<()> {
 }
 
 fn scrub_object(core: &mut Core, object: ObjectId, report: &mut ScrubReport) {
-    let size = match core.index.known(object) {
+    let size = match core.index_mut().known(object) {
         Ok(onode) => onode.size,
         Err(error) => return report.damaged.push(error),
     };
     let mut buffer = vec![0; STEP_BYTES];
     let mut offset = 0;
     while offset < size {
-        let ranges = match data_ranges(&mut core.index, &core.pending, object, offset, 1) {
+        let (index, _, pending) = core.parts();
+        let ranges = match data_ranges(index, pending, object, offset, 1) {
             Ok(ranges) => ranges,
             Err(error) => return report.damaged.push(error),
         };
         let Some((start, length)) = ranges.first().copied() else { return };
         let step = length.min(STEP_BYTES as u64);
         let Some(part) = buffer.get_mut(..step as usize) else { return };
-        match core.read(object, start, part, Source::Big) {
+        match core.reader().read(object, start, part, Source::Big) {
             Ok(_) => {
                 report.bytes += step;
                 offset = start + step;

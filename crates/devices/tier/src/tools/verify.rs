@@ -23,7 +23,8 @@ impl TierDevice {
     /// `Corrupt` with the first difference; `Media`.
     pub fn verify(&self) -> Result<()> {
         let core = &mut *self.volume.core.lock();
-        verify(&mut core.index, &core.space, &core.pending)
+        let (index, space, pending) = core.parts();
+        verify(index, space, pending)
     }
 }
 

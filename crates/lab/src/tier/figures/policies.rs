@@ -2,10 +2,10 @@
 //! paper 4.
 
 use super::Measuring;
+use crate::tier::replacement::PolicyKind;
+use crate::tier::replacement::measure::measure as hits_of;
+use crate::tier::replacement::streams::Stream;
 use onode::Result;
-use onode_tier::policy::PolicyKind;
-use onode_tier::policy::measure::measure as hits_of;
-use onode_tier::policy::streams::Stream;
 
 pub(super) fn measure(measuring: &mut Measuring<'_>) -> Result<()> {
     for stream in Stream::ALL {

@@ -1,9 +1,9 @@
 //! How much of a section files can use: the allocators filled with the files of PostMark, no disk.
 
 use super::Measuring;
+use crate::tier::space_use::{BLOCK_BYTES, fill};
 use onode::Result;
 use onode_tier::fast::extent::Scheme;
-use onode_tier::fast::extent::measure::{BLOCK_BYTES, fill};
 use onode_tier::fast::extent::paper::{Paper, SMALL_EXTENT_BLOCKS};
 
 /// The extents that are judged, of those of paper 4.

@@ -1,12 +1,9 @@
 //! How much of a section can be used: it is filled with files of the sizes that PostMark makes.
 
-use super::Run;
-use super::exact::Exact;
-use super::paper::{Paper, SMALL_EXTENT_BLOCKS};
-use super::{Allocate, Scheme};
-use alloc::boxed::Box;
-use alloc::vec::Vec;
 use onode_base::Prng;
+use onode_tier::fast::extent::exact::Exact;
+use onode_tier::fast::extent::paper::{Paper, SMALL_EXTENT_BLOCKS};
+use onode_tier::fast::extent::{Allocate, Run, Scheme};
 
 /// Bytes of the section that is filled.
 pub const SECTION_BYTES: u64 = 16 << 20;

@@ -1,8 +1,8 @@
 //! S3-FIFO: a small queue that most leaves again at once, a main queue with second chances, and a
 //! list of what left the small one.
 
-use super::Policy;
-use super::lists::Lists;
+use onode_tier::policy::Policy;
+use onode_tier::policy::lists::Lists;
 
 const SMALL: usize = 0;
 const MAIN: usize = 1;
@@ -17,7 +17,7 @@ pub(super) struct S3Fifo {
 
 impl S3Fifo {
     pub(super) fn new(capacity: u64) -> Self {
-        Self { lists: Lists::new(), capacity }
+        Self { lists: Lists::default(), capacity }
     }
 }
 

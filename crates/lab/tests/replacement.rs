@@ -1,9 +1,10 @@
 //! The replacement policies against each other, and each against what all of them promise.
 
 use onode_base::Prng;
-use onode_tier::policy::measure::{CAPACITY, REQUESTS, play};
-use onode_tier::policy::streams::Stream;
-use onode_tier::policy::{Policy, PolicyKind};
+use onode_lab::tier::replacement::PolicyKind;
+use onode_lab::tier::replacement::measure::{CAPACITY, REQUESTS, play};
+use onode_lab::tier::replacement::streams::Stream;
+use onode_tier::policy::Policy;
 use std::collections::BTreeMap;
 
 #[test]

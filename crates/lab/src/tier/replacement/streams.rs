@@ -1,6 +1,5 @@
 //! Streams of requests from a seed, to compare policies with.
 
-use alloc::vec::Vec;
 use onode_base::Prng;
 
 /// What is asked for in which order.

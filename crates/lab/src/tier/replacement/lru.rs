@@ -1,7 +1,7 @@
 //! Least recently used.
 
-use super::Policy;
-use super::lists::Lists;
+use onode_tier::policy::Policy;
+use onode_tier::policy::lists::Lists;
 
 const KEPT: usize = 0;
 
@@ -9,7 +9,7 @@ pub(super) struct Lru(Lists<1>);
 
 impl Lru {
     pub(super) fn new() -> Self {
-        Self(Lists::new())
+        Self(Lists::default())
     }
 }
 

@@ -1,8 +1,8 @@
 //! ARC: what was used once and what was used again, each in the order of use, with a border between
 //! them that moves towards the side whose victims are asked for again.
 
-use super::Policy;
-use super::lists::Lists;
+use onode_tier::policy::Policy;
+use onode_tier::policy::lists::Lists;
 
 const ONCE: usize = 0;
 const OFTEN: usize = 1;
@@ -20,7 +20,7 @@ pub(super) struct Arc {
 
 impl Arc {
     pub(super) fn new(capacity: u64) -> Self {
-        Self { lists: Lists::new(), capacity, target: 0, often_returned: false }
+        Self { lists: Lists::default(), capacity, target: 0, often_returned: false }
     }
 }
 

@@ -5,8 +5,8 @@
 //! and the oldest of the lowest level that holds anything goes first, one entry at a time: the
 //! paper empties the whole level (`research/hybrid-peers.md` 24).
 
-use super::Policy;
-use super::lists::Lists;
+use onode_tier::policy::Policy;
+use onode_tier::policy::lists::Lists;
 
 const LEVELS: usize = 8;
 
@@ -19,13 +19,13 @@ pub(super) struct MultiQueue {
 
 impl MultiQueue {
     pub(super) fn new(capacity: u64) -> Self {
-        Self { lists: Lists::new(), lifetime: capacity, capacity }
+        Self { lists: Lists::default(), lifetime: capacity, capacity }
     }
 
     /// Sinks what outlived its time, at most one entry a level and request.
     fn age(&mut self, now: u64) {
         // As many requests as entries fit, by their present mean size, and twice over.
-        let entries = self.lists.len() as u64;
+        let entries = self.lists.count() as u64;
         let fitting = (self.capacity * entries).checked_div(self.used()).unwrap_or(self.capacity);
         self.lifetime = fitting.saturating_mul(2).max(1);
         for level in 1..LEVELS {

@@ -1,8 +1,8 @@
 //! 2Q: what was used once waits in a queue of a quarter; only what is asked for again after it left
 //! that queue is kept among the rest, in the order of use.
 
-use super::Policy;
-use super::lists::Lists;
+use onode_tier::policy::Policy;
+use onode_tier::policy::lists::Lists;
 
 const ONCE: usize = 0;
 const OFTEN: usize = 1;
@@ -15,7 +15,7 @@ pub(super) struct TwoQueue {
 
 impl TwoQueue {
     pub(super) fn new(capacity: u64) -> Self {
-        Self { lists: Lists::new(), capacity }
+        Self { lists: Lists::default(), capacity }
     }
 }
 
