@@ -154,15 +154,15 @@ impl Bench {
         let mut media = Media::default();
         let device: Arc<dyn ObjectDevice> = match spec {
             Spec::Ram { size } => Arc::new(RamDevice::new(*size)),
-            Spec::Flash { medium: Medium::Simulator, shape, beside } => {
+            Spec::Flash { medium: Medium::Simulator, shape, policies, beside } => {
                 let chip = Chip::new(shape.geometry()?)
                     .map_err(|error| Error::new(Class::BadSize, what(), error.to_string()))?;
                 let format = onode_flash::FormatOptions {
                     uuid: UUID,
                     blocks_per_segment: shape.blocks_per_segment.and_then(|blocks| u16::try_from(blocks).ok()),
-                    placement: shape.placement,
-                    victim: shape.victim,
-                    wear: shape.wear,
+                    placement: policies.placement,
+                    victim: policies.victim,
+                    wear: policies.wear,
                 };
                 media.chip = Some(chip.clone());
                 let device = match beside {

@@ -39,7 +39,7 @@ pub use open::memory::MappedSpace;
 pub use open::spaces::Spaces;
 pub use open::{medium, memory};
 pub use spec::size::{exact_size, human_size, parse_size};
-pub use spec::{Fast, Medium, Memory, Section, Shape, Spec, Tiers, wear_of};
+pub use spec::{Fast, Medium, Memory, Policies, Section, Shape, Spec, Tiers, wear_of};
 pub use volume::{CreateOptions, Inodes, MountOptions, Volume, open_device, repair_files};
 
 /// The examples of the front page.

@@ -27,7 +27,7 @@ pub mod size;
 use crate::error::{Class, Error, Result};
 use crate::spec::size::{exact_size, parse_size};
 use onode_flash::MemoryOptions;
-use onode_flash::policy::{Placement, VictimPolicy, WearPolicy};
+use onode_flash::policy::WearPolicy;
 use onode_media::Geometry;
 use std::ffi::OsStr;
 use std::fmt;
@@ -42,6 +42,8 @@ pub enum Spec {
         medium: Medium,
         /// The shape of a new one; of an existing image, what it must have.
         shape: Shape,
+        /// The policies of the volume from now on.
+        policies: Policies,
         /// The memory beside it that holds its index, if there is one.
         beside: Option<Beside>,
     },
@@ -98,7 +100,7 @@ pub enum Medium {
     Simulator,
 }
 
-/// The shape of a NAND and the policies of the volume on it, as far as they were said.
+/// The shape of a NAND, as far as it was said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
     /// Data bytes in all.
@@ -113,12 +115,6 @@ pub struct Shape {
     pub blocks_per_segment: Option<u32>,
     /// Chips that work at the same time.
     pub chips: Option<u32>,
-    /// Where content goes: the placement policy from now on.
-    pub placement: Option<Placement>,
-    /// What the cleaner takes: the victim policy from now on.
-    pub victim: Option<VictimPolicy>,
-    /// How wear is spread: the wear policy from now on.
-    pub wear: Option<WearPolicy>,
 }
 
 impl Spec {
@@ -128,7 +124,7 @@ impl Spec {
     /// `Usage` for a device that does not wear.
     pub fn with_wear(mut self, policy: WearPolicy) -> Result<Self> {
         match &mut self {
-            Self::Flash { shape, .. } => shape.wear = Some(policy),
+            Self::Flash { policies, .. } => policies.wear = Some(policy),
             Self::Scm(_) | Self::Tier(_) | Self::Ram { .. } => {
                 let why = "only flash has a wear policy: disks see to it themselves, and memory does not wear";
                 return Err(Error::new(Class::Usage, format!("cannot use {self}"), why));
@@ -256,7 +252,8 @@ impl Spec {
     /// Flash in the image file `path`.
     #[must_use]
     pub fn image(path: impl Into<PathBuf>) -> Self {
-        Self::Flash { medium: Medium::Image(path.into()), shape: Shape::default(), beside: None }
+        let (shape, policies) = (Shape::default(), Policies::default());
+        Self::Flash { medium: Medium::Image(path.into()), shape, policies, beside: None }
     }
 
     /// Reads a spec.
@@ -393,7 +390,9 @@ fn parse_beside(what: &str, rest: &str) -> Result<Spec> {
     }
     let medium = if place == "sim" { Medium::Simulator } else { Medium::Image(find(place)?) };
     match parse_flash(what, medium, &of_flash.join(","))? {
-        Spec::Flash { medium, shape, .. } => Ok(Spec::Flash { medium, shape, beside: Some(memory) }),
+        Spec::Flash { medium, shape, policies, .. } => {
+            Ok(Spec::Flash { medium, shape, policies, beside: Some(memory) })
+        }
         other => Ok(other),
     }
 }
@@ -402,7 +401,7 @@ fn parse_beside(what: &str, rest: &str) -> Result<Spec> {
 const LEAST_INDEX_BYTES: u64 = 16 << 10;
 
 fn parse_flash(what: &str, medium: Medium, keys: &str) -> Result<Spec> {
-    let mut shape = Shape::default();
+    let (mut shape, mut policies) = (Shape::default(), Policies::default());
     let mut medium = medium;
     for part in keys.split(',').filter(|part| !part.is_empty()) {
         medium = match medium {
@@ -420,9 +419,7 @@ fn parse_flash(what: &str, medium: Medium, keys: &str) -> Result<Spec> {
             "pages-per-block" => shape.pages_per_block = Some(figure_of(what, value)?),
             "blocks-per-segment" => shape.blocks_per_segment = Some(figure_of(what, value)?),
             "chips" => shape.chips = Some(figure_of(what, value)?),
-            "placement" => shape.placement = Some(placement_of(what, value)?),
-            "victim" => shape.victim = Some(victim_of(what, value)?),
-            "wear" => shape.wear = Some(wear_of(what, value)?),
+            _ if policies.take(what, key, value)? => {}
             _ => {
                 let keys = "size, page, spare, pages-per-block, blocks-per-segment, chips, placement, victim, wear; \
                             `direct` has no value";
@@ -430,7 +427,7 @@ fn parse_flash(what: &str, medium: Medium, keys: &str) -> Result<Spec> {
             }
         }
     }
-    Ok(Spec::Flash { medium, shape, beside: None })
+    Ok(Spec::Flash { medium, shape, policies, beside: None })
 }
 
 fn size_of(what: &str, value: &str) -> Result<u64> {
@@ -440,34 +437,6 @@ fn size_of(what: &str, value: &str) -> Result<u64> {
 fn figure_of(what: &str, value: &str) -> Result<u32> {
     let size = size_of(what, value)?;
     u32::try_from(size).map_err(|_| Error::new(Class::BadSize, what, format!("`{value}` is too large")))
-}
-
-fn placement_of(what: &str, value: &str) -> Result<Placement> {
-    Placement::from_name(value).ok_or_else(|| {
-        let names: Vec<_> = Placement::ALL.into_iter().map(Placement::name).collect();
-        Error::new(Class::Usage, what, format!("`{value}` is no placement of this device"))
-            .hint(format!("the placements are {}", names.join(", ")))
-    })
-}
-
-fn victim_of(what: &str, value: &str) -> Result<VictimPolicy> {
-    VictimPolicy::from_name(value).ok_or_else(|| {
-        let names: Vec<_> = VictimPolicy::ALL.into_iter().map(VictimPolicy::name).collect();
-        Error::new(Class::Usage, what, format!("`{value}` is no victim policy"))
-            .hint(format!("the victim policies are {}", names.join(", ")))
-    })
-}
-
-/// The wear policy called `value`.
-///
-/// # Errors
-/// `Usage` with the names there are; `what` is what cannot be done.
-pub fn wear_of(what: &str, value: &str) -> Result<WearPolicy> {
-    WearPolicy::from_name(value).ok_or_else(|| {
-        let names: Vec<_> = WearPolicy::ALL.into_iter().map(WearPolicy::name).collect();
-        Error::new(Class::Usage, what, format!("`{value}` is no wear policy"))
-            .hint(format!("the wear policies are {}", names.join(", ")))
-    })
 }
 
 fn unknown_part(what: &str, part: &str, keys: &str) -> Error {
@@ -481,7 +450,7 @@ impl fmt::Display for Spec {
             Self::Ram { size } => write!(f, "ram:size={}", exact_size(*size)),
             Self::Tier(tiers) => write!(f, "{tiers}"),
             Self::Scm(memory) => write!(f, "{memory}"),
-            Self::Flash { medium, shape, beside } => {
+            Self::Flash { medium, shape, policies, beside } => {
                 f.write_str(if beside.is_some() { "flash+scm:" } else { "flash:" })?;
                 match medium {
                     Medium::Image(path) | Medium::Direct(path) => write!(f, "{}", path.display())?,
@@ -515,16 +484,7 @@ impl fmt::Display for Spec {
                         write!(f, ",{key}={}", exact_size(value))?;
                     }
                 }
-                if let Some(placement) = shape.placement {
-                    write!(f, ",placement={}", placement.name())?;
-                }
-                if let Some(victim) = shape.victim {
-                    write!(f, ",victim={}", victim.name())?;
-                }
-                if let Some(wear) = shape.wear {
-                    write!(f, ",wear={}", wear.name())?;
-                }
-                Ok(())
+                write!(f, "{policies}")
             }
         }
     }
@@ -532,9 +492,11 @@ impl fmt::Display for Spec {
 
 mod again;
 mod memory;
+mod policies;
 mod tiers;
 
 pub use memory::Memory;
+pub use policies::{Policies, wear_of};
 pub use tiers::{Fast, Section, Tiers};
 
 #[cfg(test)]

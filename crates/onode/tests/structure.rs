@@ -26,7 +26,7 @@ const CIRCLES: [(&str, usize); 0] = [];
 /// Parameters that a function takes at most, beside `self`.
 const PARAMETERS: usize = 5;
 /// Crates with functions that take more, or a tuple in the place of some, and how many.
-const LARGE_SIGNATURES: [(&str, usize); 1] = [("devices/scm", 1)];
+const LARGE_SIGNATURES: [(&str, usize); 0] = [];
 
 /// Crates with a result within a result, and how many.
 const NESTED_RESULTS: [(&str, usize); 0] = [];

@@ -10,7 +10,7 @@ use super::{Decider, PolicySettings, simulate};
 use crate::bench::{Caches, Durability};
 use crate::replay::{Settings, replay};
 use crate::stream::generate::Rewrite;
-use onode::{Class, Error, Medium, Result, Shape, Spec};
+use onode::{Class, Error, Medium, Policies, Result, Shape, Spec};
 use onode_fs::AccessTimes;
 use onode_media::IoTag;
 use serde::Serialize;
@@ -58,10 +58,11 @@ pub fn on_device(settings: &PolicySettings) -> Result<OnDevice> {
         pages_per_block: Some(settings.segment_pages),
         blocks_per_segment: Some(1),
         chips: Some(1),
-        placement: Some(placement),
-        victim: Some(settings.victim),
-        wear: Some(settings.wear),
     };
+    let mut policies = Policies::default();
+    policies.placement = Some(placement);
+    policies.victim = Some(settings.victim);
+    policies.wear = Some(settings.wear);
     let stream = Rewrite {
         pattern: settings.pattern,
         bytes: u64::from(settings.shape().pages) * PAGE_BYTES,
@@ -70,7 +71,7 @@ pub fn on_device(settings: &PolicySettings) -> Result<OnDevice> {
     };
     let run = Settings {
         trace: settings.pattern.name().to_owned(),
-        device: Spec::Flash { medium: Medium::Simulator, shape, beside: None },
+        device: Spec::Flash { medium: Medium::Simulator, shape, policies, beside: None },
         durability: Durability::Operation,
         caches: Caches::default(),
         access_times: AccessTimes::Never,

@@ -15,7 +15,7 @@ use crate::open::missing::refuse_missing;
 use crate::open::nand::{medium_error, open_nand};
 use crate::open::replace::{in_its_place, lock_replaced};
 use crate::spec::size::{exact_size, human_size};
-use crate::spec::{Beside, Shape, Spec};
+use crate::spec::{Beside, Policies, Shape, Spec};
 use finder::MemoryFinder;
 use onode_base::ErrorKind;
 use onode_flash::{FlashDevice, FormatOptions, MemoryOptions, MountPath};
@@ -32,6 +32,7 @@ pub(crate) struct Both<'a> {
     pub spec: &'a Spec,
     pub image: &'a Path,
     pub shape: &'a Shape,
+    pub policies: &'a Policies,
     pub beside: &'a Beside,
 }
 
@@ -228,7 +229,7 @@ fn try_open(
     rebuild: bool,
     notes: &mut Vec<String>,
 ) -> std::result::Result<FlashDevice, Refusal> {
-    let Both { spec, image, shape, beside } = volume;
+    let Both { spec, image, shape, policies, beside } = volume;
     let what = || format!("cannot open {spec}");
     let read_only = access.read_only;
     let nand = open_nand(spec, image, shape, read_only)?;
@@ -251,7 +252,7 @@ fn try_open(
         return Err(Error::new(Class::Usage, what(), why).hint(hint).into());
     }
     let (bytes, flash_bytes) = (memory.length(), nand.geometry().bytes());
-    let options = flash_options(shape, access);
+    let options = flash_options(policies, access);
     let mounted = FlashDevice::mount_beside(
         nand,
         memory,

@@ -30,41 +30,42 @@ use std::sync::Arc;
 pub(crate) fn open(spec: &Spec, access: Access, users: Users, uuid: [u8; 16]) -> Result<Opened> {
     let what = || format!("cannot open {spec}");
     check_distinct("open", spec)?;
-    let device: Arc<dyn ObjectDevice> =
-        match spec {
-            Spec::Scm(memory) => {
-                let (device, faces) = memory::open(spec, memory, access, users, uuid)?;
-                return Ok(Opened { device, faces, notes: Vec::new() });
-            }
-            Spec::Tier(disks) => return tiers::open(spec, disks, access, [uuid, random_bytes()?]),
-            Spec::Ram { size } => Arc::new(RamDevice::new(*size)),
-            Spec::Flash { medium: Medium::Image(path) | Medium::Direct(path), shape, beside: Some(memory) } => {
-                return beside::open(Both { spec, image: path, shape, beside: memory }, access);
-            }
-            Spec::Flash { medium: Medium::Simulator, shape, beside: memory } => {
-                let nand = SimNand::new(shape.geometry()?, SimOptions::default());
-                let nand = nand.map_err(|error| Error::medium(what(), &error))?;
-                let options = format_options(shape, uuid, &format!("cannot make {spec}"))?;
-                Arc::new(format_flash(spec, nand, &options, memory.as_ref(), None)?)
-            }
-            Spec::Flash { medium: Medium::Image(path) | Medium::Direct(path), shape, beside: None } => {
-                let nand = open_nand(spec, path, shape, access.read_only)?;
-                let device = FlashDevice::mount(nand, &flash_options(shape, access));
-                Arc::new(device.map_err(|error| match error.kind {
-                    ErrorKind::PartNeeded => Error::new(Class::Usage, what(), error.detail).hint(format!(
+    let device: Arc<dyn ObjectDevice> = match spec {
+        Spec::Scm(memory) => {
+            let (device, faces) = memory::open(spec, memory, access, users, uuid)?;
+            return Ok(Opened { device, faces, notes: Vec::new() });
+        }
+        Spec::Tier(disks) => return tiers::open(spec, disks, access, [uuid, random_bytes()?]),
+        Spec::Ram { size } => Arc::new(RamDevice::new(*size)),
+        Spec::Flash { medium: Medium::Image(path) | Medium::Direct(path), shape, policies, beside: Some(memory) } => {
+            return beside::open(Both { spec, image: path, shape, policies, beside: memory }, access);
+        }
+        Spec::Flash { medium: Medium::Simulator, shape, policies, beside: memory } => {
+            let nand = SimNand::new(shape.geometry()?, SimOptions::default());
+            let nand = nand.map_err(|error| Error::medium(what(), &error))?;
+            let options = format_options(shape, policies, uuid, &format!("cannot make {spec}"))?;
+            Arc::new(format_flash(spec, nand, &options, memory.as_ref(), None)?)
+        }
+        Spec::Flash { medium: Medium::Image(path) | Medium::Direct(path), shape, policies, beside: None } => {
+            let nand = open_nand(spec, path, shape, access.read_only)?;
+            let device = FlashDevice::mount(nand, &flash_options(policies, access));
+            Arc::new(device.map_err(|error| match error.kind {
+                ErrorKind::PartNeeded => {
+                    Error::new(Class::Usage, what(), error.detail).hint(format!(
                         "write flash+scm:{},MEMORY; a new memory is filled from the flash",
                         path.display()
-                    )),
-                    // A chip says nothing of itself: that there is no superblock is all that can be
-                    // seen.
-                    ErrorKind::Invalid if nand::is_chip(path) => {
-                        let found = onode_media::Error::new(onode_media::MediaErrorKind::NotAnImage, error.detail);
-                        medium_error(what(), path, &found)
-                    }
-                    _ => volume_error(what(), &error),
-                })?)
-            }
-        };
+                    ))
+                }
+                // A chip says nothing of itself: that there is no superblock is all that can be
+                // seen.
+                ErrorKind::Invalid if nand::is_chip(path) => {
+                    let found = onode_media::Error::new(onode_media::MediaErrorKind::NotAnImage, error.detail);
+                    medium_error(what(), path, &found)
+                }
+                _ => volume_error(what(), &error),
+            })?)
+        }
+    };
     Ok(Opened { device, faces: Vec::new(), notes: Vec::new() })
 }
 
@@ -90,20 +91,20 @@ pub(crate) fn create(
     if let Spec::Tier(disks) = spec {
         return tiers::create(spec, disks, replace, [uuid, random_bytes()?], fill);
     }
-    let (Spec::Flash { medium, shape, beside: memory }, Some(path)) = (spec, spec.image_path()) else {
+    let (Spec::Flash { medium, shape, policies, beside: memory }, Some(path)) = (spec, spec.image_path()) else {
         return Err(Error::new(Class::Usage, format!("cannot make {spec}"), "it lives in memory only")
             .hint("it is made when it is used: just mount it"));
     };
     let direct = matches!(medium, Medium::Direct(_));
     match nand::place_to_make(spec, path)? {
         Place::File if !direct => {
-            let options = format_options(shape, uuid, &format!("cannot make {spec}"))?;
+            let options = format_options(shape, policies, uuid, &format!("cannot make {spec}"))?;
             let image = NewImage { spec, path, geometry: shape.geometry()?, memory: memory.as_ref(), replace };
             create_image(&image, &options, fill)
         }
         place => {
             let made = raw::prepare(spec, path, place, &raw::Wanted { shape, replace, uuid })?;
-            let options = format_options(&made.shape, uuid, &format!("cannot make {spec}"))?;
+            let options = format_options(&made.shape, policies, uuid, &format!("cannot make {spec}"))?;
             in_places(memory.as_ref(), replace, |memory_path| {
                 let device = format_flash(spec, made.nand, &options, memory.as_ref(), memory_path)?;
                 fill(&device)?;

@@ -81,10 +81,10 @@ pub fn check_medium(spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<M
         unverified: Vec::new(),
     };
     if made.is_mountable
-        && let Spec::Flash { shape, beside: Some(memory), .. } = spec
+        && let Spec::Flash { shape, policies, beside: Some(memory), .. } = spec
         && let Some(image) = spec.image_path()
     {
-        check_beside(Both { spec, image, shape, beside: memory }, &mut made)?;
+        check_beside(Both { spec, image, shape, policies, beside: memory }, &mut made)?;
     }
     Ok(made)
 }
@@ -293,8 +293,8 @@ pub fn repair_medium(spec: &Spec, drop_damaged: bool, accept_loss: bool) -> Resu
 
 /// The memory beside the flash and what the flash should have, as that memory knows.
 fn missing_by_memory(spec: &Spec) -> Option<(&Beside, String)> {
-    let Spec::Flash { shape, beside: Some(memory), .. } = spec else { return None };
-    match open_flash(Both { spec, image: spec.image_path()?, shape, beside: memory }, Access::LOOK) {
+    let Spec::Flash { shape, policies, beside: Some(memory), .. } = spec else { return None };
+    match open_flash(Both { spec, image: spec.image_path()?, shape, policies, beside: memory }, Access::LOOK) {
         Err(error) if error.class == Class::Loss => Some((memory, error.why)),
         // What else is wrong with the memory costs nothing, and the next mount tells it.
         _ => None,

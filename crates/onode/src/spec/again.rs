@@ -13,7 +13,7 @@ impl Spec {
     #[must_use]
     pub fn again(self) -> Self {
         match self {
-            Self::Flash { medium, shape: _, beside } => {
+            Self::Flash { medium, shape: _, policies: _, beside } => {
                 let medium = match medium {
                     Medium::Image(path) => Medium::Image(whole(path)),
                     Medium::Direct(path) => Medium::Direct(whole(path)),
@@ -25,7 +25,8 @@ impl Spec {
                     buffer,
                     ..Beside::default()
                 });
-                Self::Flash { medium, shape: super::Shape::default(), beside }
+                let (shape, policies) = (super::Shape::default(), super::Policies::default());
+                Self::Flash { medium, shape, policies, beside }
             }
             Self::Scm(Memory { path, flush, mode, .. }) => {
                 Self::Scm(Memory { path: path.map(whole), flush, mode, ..Memory::default() })

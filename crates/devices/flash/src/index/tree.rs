@@ -47,6 +47,13 @@ pub enum Child {
     Dirty(usize),
 }
 
+/// A changed child: where it stands in its parent, and its slot in memory.
+#[derive(Clone, Copy, Debug)]
+struct DirtyChild {
+    index: usize,
+    slot: usize,
+}
+
 /// Marks a reference that stands for a slot in memory; no location is that high.
 const SLOT_MARK: u64 = 1 << 63;
 
@@ -319,14 +326,23 @@ impl Tree {
         Ok(())
     }
 
+    /// The changed children of the inner node in `slot`, in order. One pass finds them all.
+    fn dirty_children(&self, slot: usize) -> Result<Vec<DirtyChild>> {
+        let children = self.slot(slot)?.entries_from(0).map(|(_, value)| Child::decode(value)).enumerate();
+        let dirty = children.filter_map(|(index, child)| match child {
+            Ok(Child::Dirty(slot)) => Some(Ok(DirtyChild { index, slot })),
+            Ok(Child::Clean(_)) => None,
+            Err(error) => Some(Err(error)),
+        });
+        dirty.collect()
+    }
+
     fn write_below(&mut self, source: &mut dyn NodeSource, slot: usize) -> Result<BlobReference> {
         let level = self.slot(slot)?.level();
         if level > 0 {
-            for index in 0..self.slot(slot)?.len() {
-                if let Child::Dirty(child) = Child::decode(self.slot(slot)?.value(index))? {
-                    let reference = self.write_below(source, child)?;
-                    self.slot_mut(slot)?.set_value(index, reference.as_bytes());
-                }
+            for child in self.dirty_children(slot)? {
+                let reference = self.write_below(source, child.slot)?;
+                self.slot_mut(slot)?.set_value(child.index, reference.as_bytes());
             }
         }
         let node = self.slot(slot)?;

@@ -146,7 +146,7 @@ impl<P: Pmem> Change<'_, P> {
             0
         };
         let (address, length) = self.take_for(wanted, ahead, offset - start, hole_end - start)?;
-        self.place_block(object, start, address, length, offset, data)
+        self.place_block(object, Extent { offset: start, address, length }, offset, data)
     }
 
     /// A block for `wanted` bytes, or for the first of them if no block is large enough; the block
@@ -170,17 +170,10 @@ impl<P: Pmem> Change<'_, P> {
         }
     }
 
-    /// Maps a fresh block at `start` of the object and writes what it holds of `data`, which begins
+    /// Maps a fresh block as `block` of the object and writes what it holds of `data`, which begins
     /// at `offset`.
-    fn place_block(
-        &mut self,
-        object: ObjectId,
-        start: u64,
-        address: u64,
-        length: u64,
-        offset: u64,
-        data: &[u8],
-    ) -> Result<u64> {
+    fn place_block(&mut self, object: ObjectId, block: Extent, offset: u64, data: &[u8]) -> Result<u64> {
+        let Extent { offset: start, address, length } = block;
         let count = data.len().min((start + length - offset) as usize);
         let written_end = offset + count as u64;
         let size = self.size(object)?;

@@ -2,7 +2,9 @@
 
 use crate::commands::mounts::up::owned_by_caller;
 use crate::commands::volumes::info;
-use onode::{Class, CreateOptions, Error, Inodes, MountOptions, Result, Shape, Spec, Volume, parse_size, wear_of};
+use onode::{
+    Class, CreateOptions, Error, Inodes, MountOptions, Policies, Result, Shape, Spec, Volume, parse_size, wear_of,
+};
 use onode_console::Output;
 use std::ffi::OsString;
 
@@ -56,7 +58,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let mut spec = Spec::from_argument(&arguments.image)?;
     match &mut spec {
-        Spec::Flash { shape, .. } => arguments.apply(shape)?,
+        Spec::Flash { shape, policies, .. } => arguments.apply(shape, policies)?,
         Spec::Scm(memory) => {
             if let Some(size) = &arguments.size {
                 memory.size = Some(figure("--size", size)?);
@@ -79,12 +81,12 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 }
 
 impl Arguments {
-    fn apply(&self, shape: &mut Shape) -> Result<()> {
+    fn apply(&self, shape: &mut Shape, policies: &mut Policies) -> Result<()> {
         if let Some(size) = &self.size {
             shape.size = Some(figure("--size", size)?);
         }
         if let Some(wear) = &self.wear {
-            shape.wear = Some(wear_of("cannot use --wear", wear)?);
+            policies.wear = Some(wear_of("cannot use --wear", wear)?);
         }
         for (option, said, field) in [
             ("--page", &self.page, &mut shape.page),
