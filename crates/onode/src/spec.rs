@@ -156,6 +156,11 @@ impl Shape {
     /// The smallest size, in segments, that leaves room to work in.
     pub const MIN_SEGMENTS: u64 = 16;
 
+    /// Bytes from which on a new volume has larger pages, if nothing else was said.
+    const LARGE_SIZE: u64 = 1 << 40;
+    /// Erase blocks that a new volume has at most, if nothing else was said.
+    const USUAL_BLOCKS: u64 = 1 << 20;
+
     /// Erase blocks of a segment: what was said, or what suits the size.
     #[must_use]
     pub fn segment_blocks(&self) -> u32 {
@@ -177,12 +182,19 @@ impl Shape {
         self.size.unwrap_or(Self::DEFAULT_SIZE)
     }
 
+    /// Pages of a large volume are larger, so that its segments are and their table stays small.
     fn page_bytes(&self) -> u32 {
-        self.page.unwrap_or(4096)
+        self.page.unwrap_or(if self.bytes() > Self::LARGE_SIZE { 16 << 10 } else { 4096 })
     }
 
+    /// What an erase block is given bounds how many there are: a medium keeps the state of each in
+    /// memory.
     fn pages_per_block(&self) -> u32 {
-        self.pages_per_block.unwrap_or(64)
+        self.pages_per_block.unwrap_or_else(|| {
+            let pages = self.bytes() / u64::from(self.page_bytes().max(1));
+            let wanted = pages.div_ceil(Self::USUAL_BLOCKS).checked_next_power_of_two().unwrap_or(u64::MAX);
+            u32::try_from(wanted.clamp(64, 16 << 10)).unwrap_or(64)
+        })
     }
 
     /// The geometry of a new NAND of this shape; the size is rounded down to whole segments.
@@ -419,7 +431,7 @@ fn parse_flash(what: &str, medium: Medium, keys: &str) -> Result<Spec> {
             "pages-per-block" => shape.pages_per_block = Some(figure_of(what, value)?),
             "blocks-per-segment" => shape.blocks_per_segment = Some(figure_of(what, value)?),
             "chips" => shape.chips = Some(figure_of(what, value)?),
-            _ if policies.take(what, key, value)? => {}
+            _ if policies::take(&mut policies, what, key, value)? => {}
             _ => {
                 let keys = "size, page, spare, pages-per-block, blocks-per-segment, chips, placement, victim, wear; \
                             `direct` has no value";
@@ -484,7 +496,7 @@ impl fmt::Display for Spec {
                         write!(f, ",{key}={}", exact_size(value))?;
                     }
                 }
-                write!(f, "{policies}")
+                write!(f, "{}", policies::Parts(policies))
             }
         }
     }

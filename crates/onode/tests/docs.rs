@@ -10,7 +10,7 @@ use tree::root;
 /// The documents of the project, each with its text.
 fn documents() -> Vec<(PathBuf, String)> {
     let mut all = vec![root().join("README.md"), root().join("ARCHITECTURE.md"), root().join("CHANGELOG.md")];
-    for folder in ["docs", "docs/format", "docs/benchmarks"] {
+    for folder in ["docs", "docs/design", "docs/format", "docs/benchmarks"] {
         let entries = fs::read_dir(root().join(folder)).unwrap();
         all.extend(
             entries.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|it| it == "md")),

@@ -59,7 +59,7 @@ pub use index::beside::{FindMemory, MemoryOptions, MountPath};
 pub use index::bpram::MemoryUse;
 pub use index::bpram::mount::{BYTES_MIN as MEMORY_BYTES_MIN, superblock_of};
 pub use medium::{format, layout};
-pub use options::{FormatOptions, MountOptions};
+pub use options::{FormatOptions, MountOptions, Policies};
 pub use tools::check::{CheckOptions, check};
 pub use tools::repair::{RepairOptions, repair};
 pub use tools::{check, dump, repair};

@@ -33,9 +33,9 @@ impl Default for FormatOptions {
 
 impl FormatOptions {
     /// Segment size in erase blocks for `shape`: 256 KiB as in paper 1, more where that made over
-    /// 1,536 segments, less where it made under 64. On tiny media up to a 32nd of all, so that some
-    /// tree nodes fit side by side. Always a multiple of the chips, over which the pages of a
-    /// segment are divided.
+    /// 1,536 segments, less where that made under 64, and no more than 1 GiB or the pages that a
+    /// segment may have. On tiny media up to a 32nd of all, so that some tree nodes fit side by
+    /// side. Always a multiple of the chips, over which the pages of a segment are divided.
     #[must_use]
     pub fn blocks_per_segment(&self, shape: &Geometry) -> u16 {
         let block_bytes = (u64::from(shape.page_bytes) * u64::from(shape.pages_per_block)).max(1);
@@ -44,8 +44,11 @@ impl FormatOptions {
             let by_size = (segment_bytes / block_bytes).max(1);
             let by_count = u64::from(shape.blocks / 64).max(1);
             let by_nodes = (8 * 2048_u64).div_ceil(block_bytes).min(u64::from(shape.blocks / 32));
-            let chips = u64::from(shape.chips);
-            by_size.min(by_count).max(by_nodes).max(chips).next_multiple_of(chips.max(1)).min(1024) as u16
+            let chips = u64::from(shape.chips).max(1);
+            let by_pages = u64::from(u16::MAX - 1) / u64::from(shape.pages_per_block.max(1));
+            let most = by_pages.min(((1 << 30) / block_bytes).max(1)).min(1024).max(chips);
+            let wanted = by_size.min(by_count).max(by_nodes).max(chips).next_multiple_of(chips);
+            wanted.min(most / chips * chips) as u16
         })
     }
 }

@@ -5,44 +5,34 @@
 //! said stays as it is.
 
 use crate::error::{Class, Error, Result};
+pub use onode_flash::Policies;
 use onode_flash::policy::{Placement, VictimPolicy, WearPolicy};
 use std::fmt;
 
-/// Policies of a volume on flash; `None` where nothing was said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Policies {
-    /// Where content goes.
-    pub placement: Option<Placement>,
-    /// What the cleaner takes.
-    pub victim: Option<VictimPolicy>,
-    /// How wear is spread.
-    pub wear: Option<WearPolicy>,
-}
-
-impl Policies {
-    /// Takes a part `key=value` of a spec; false if it is about something else.
-    pub(super) fn take(&mut self, what: &str, key: &str, value: &str) -> Result<bool> {
-        match key {
-            "placement" => self.placement = Some(placement_of(what, value)?),
-            "victim" => self.victim = Some(victim_of(what, value)?),
-            "wear" => self.wear = Some(wear_of(what, value)?),
-            _ => return Ok(false),
-        }
-        Ok(true)
+/// Takes a part `key=value` of a spec; false if it is about something else.
+pub(super) fn take(policies: &mut Policies, what: &str, key: &str, value: &str) -> Result<bool> {
+    match key {
+        "placement" => policies.placement = Some(placement_of(what, value)?),
+        "victim" => policies.victim = Some(victim_of(what, value)?),
+        "wear" => policies.wear = Some(wear_of(what, value)?),
+        _ => return Ok(false),
     }
+    Ok(true)
 }
 
-/// As further parts of a spec.
-impl fmt::Display for Policies {
+/// Policies as further parts of a spec.
+pub(super) struct Parts<'a>(pub &'a Policies);
+
+impl fmt::Display for Parts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(placement) = self.placement {
+        let Policies { placement, victim, wear } = self.0;
+        if let Some(placement) = placement {
             write!(f, ",placement={}", placement.name())?;
         }
-        if let Some(victim) = self.victim {
+        if let Some(victim) = victim {
             write!(f, ",victim={}", victim.name())?;
         }
-        if let Some(wear) = self.wear {
+        if let Some(wear) = wear {
             write!(f, ",wear={}", wear.name())?;
         }
         Ok(())

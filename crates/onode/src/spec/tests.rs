@@ -91,6 +91,24 @@ fn the_default_shape_is_a_gibibyte() {
     assert_eq!((geometry.page_bytes, geometry.spare_bytes, geometry.chips), (4096, 32, 1));
 }
 
+/// Above 384 GiB the segments that were chosen had more pages than one may have, and above 4 TiB
+/// there were too many erase blocks.
+#[test]
+fn every_size_up_to_64_tib_has_a_shape() {
+    for shift in 22..=46 {
+        for size in [1 << shift, (1_u64 << shift) / 2 * 3].into_iter().filter(|size| *size <= 64 << 40) {
+            let shape = Shape { size: Some(size), ..Shape::default() };
+            let geometry = shape.geometry().unwrap_or_else(|error| panic!("{size}: {error}"));
+            let blocks = u16::try_from(shape.segment_blocks()).unwrap();
+            let layout = onode_flash::layout::Layout::new(geometry, blocks);
+            let layout = layout.unwrap_or_else(|error| panic!("{size}: {error}"));
+            assert!(geometry.blocks <= 1 << 20, "{size}: {} erase blocks", geometry.blocks);
+            assert!(layout.segments <= 70_000, "{size}: {} segments", layout.segments);
+            assert!(geometry.bytes() <= size && geometry.bytes() > size / 16 * 15, "{size}: {geometry:?}");
+        }
+    }
+}
+
 #[test]
 fn impossible_shapes_are_refused() {
     let with = |change: fn(&mut Shape)| {
