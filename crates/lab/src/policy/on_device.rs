@@ -59,10 +59,7 @@ pub fn on_device(settings: &PolicySettings) -> Result<OnDevice> {
         blocks_per_segment: Some(1),
         chips: Some(1),
     };
-    let mut policies = Policies::default();
-    policies.placement = Some(placement);
-    policies.victim = Some(settings.victim);
-    policies.wear = Some(settings.wear);
+    let policies = Policies { placement: Some(placement), victim: Some(settings.victim), wear: Some(settings.wear) };
     let stream = Rewrite {
         pattern: settings.pattern,
         bytes: u64::from(settings.shape().pages) * PAGE_BYTES,
