@@ -83,11 +83,8 @@ impl Notes {
         let sound: Vec<Slot> = slots.filter(is_sound).collect();
         let last = sound.iter().max_by_key(|slot| slot.turn.get());
         let last = last.map(|slot| Note { turn: slot.turn.get(), number: slot.number.get() });
-        // The first turn leaves the other slot as it was made.
-        let is_first = last.is_some_and(|note| note.turn == 1) && {
-            let (before, after) = area.split_at(SLOT_BYTES as usize);
-            [before, after].iter().any(|slot| slot.iter().all(|&byte| byte == 0))
-        };
+        // The first turn, in slot 1, leaves slot 0 as it was made.
+        let is_first = last.is_some_and(|note| note.turn == 1) && area[..SLOT_BYTES as usize].iter().all(|&it| it == 0);
         Ok(Self { last, is_damaged: sound.len() < SLOTS as usize && !is_first })
     }
 
