@@ -36,6 +36,21 @@ fn open(spec: &Spec, accept_loss: bool) -> onode::Result<Volume> {
     Volume::open(spec, MountOptions { accept_loss, ..MountOptions::default() })
 }
 
+/// A new volume in `folder` on which `/file` held `first`, then `last`, each synced: the images of
+/// either moment.
+fn synced(folder: &Folder, first: &[u8], last: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    Volume::create(&folder.spec(",size=4M,page=2K,pages-per-block=16"), &CreateOptions::default()).unwrap();
+    let volume = open(&folder.spec(""), false).unwrap();
+    let put = |bytes: &[u8]| {
+        let number = volume.files().write_file(&Caller::root(), b"/file", bytes, 0o644).unwrap();
+        volume.files().fsync(number, None, false).unwrap();
+        std::fs::read(folder.image()).unwrap()
+    };
+    let images = (put(first), put(last));
+    let _ = volume.close();
+    images
+}
+
 fn content(volume: &Volume, path: &[u8]) -> onode_fs::Result<Vec<u8>> {
     let files = volume.files();
     let number = files.resolve(path, Follow::No)?;
@@ -59,19 +74,9 @@ fn write(path: &Path, bytes: &[u8]) {
 #[test]
 fn the_last_sync_is_known() {
     let folder = Folder::new("known");
-    Volume::create(&folder.spec(",size=4M,page=2K,pages-per-block=16"), &CreateOptions::default()).unwrap();
     let spec = folder.spec("");
     let (first, last) = (vec![b'a'; 5000], vec![b'z'; 9000]);
-    let volume = open(&spec, false).unwrap();
-    let put = |bytes: &[u8]| {
-        let number = volume.files().write_file(&Caller::root(), b"/file", bytes, 0o644).unwrap();
-        volume.files().fsync(number, None, false).unwrap();
-        std::fs::read(folder.image()).unwrap()
-    };
-    let before = put(&first);
-    let after = put(&last);
-    let _ = volume.close();
-    drop(volume);
+    let (before, after) = synced(&folder, &first, &last);
     // But for the last one, which has nothing else than what is known of the last sync.
     let mut places = changed(&before, &after);
     places.pop();
@@ -125,18 +130,8 @@ fn the_last_sync_is_known() {
 #[test]
 fn a_damaged_note_beside_a_damaged_last_sync_is_told() {
     let folder = Folder::new("note");
-    Volume::create(&folder.spec(",size=4M,page=2K,pages-per-block=16"), &CreateOptions::default()).unwrap();
     let spec = folder.spec("");
-    let volume = open(&spec, false).unwrap();
-    let put = |bytes: &[u8]| {
-        let number = volume.files().write_file(&Caller::root(), b"/file", bytes, 0o644).unwrap();
-        volume.files().fsync(number, None, false).unwrap();
-        std::fs::read(folder.image()).unwrap()
-    };
-    let before = put(b"first");
-    let after = put(b"second");
-    let _ = volume.close();
-    drop(volume);
+    let (before, after) = synced(&folder, b"first", b"second");
     let differing = |page: &usize| (*page..after.len().min(page + 2048)).filter(|&at| before[at] != after[at]).count();
     let journal = changed(&before, &after).into_iter().max_by_key(differing).unwrap();
     let mut notes = (after.len() - 64..after.len()).step_by(32);
