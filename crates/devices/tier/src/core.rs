@@ -181,8 +181,13 @@ impl Core {
 
     /// What applies changes.
     fn applier(&mut self) -> Applier<'_> {
-        let Self { disks, index, buffers, latch, space, commits, .. } = self;
-        Applier { reader: Reader { disks, index, buffers, latch }, space, commits }
+        self.applying().0
+    }
+
+    /// What applies changes, and what the mount found.
+    fn applying(&mut self) -> (Applier<'_>, &mut Recovery) {
+        let Self { disks, index, buffers, latch, space, commits, recovery, .. } = self;
+        (Applier { reader: Reader { disks, index, buffers, latch }, space, commits }, recovery)
     }
 
     /// What gives content its places, and the checkpoint in which they are born.

@@ -5,8 +5,6 @@
 //!
 //! What it does not do: decide which log counts, see [`mount`](crate::recover::mount).
 
-use crate::commit::apply::Applier;
-use crate::content::reader::Reader;
 use crate::core::Core;
 use crate::log::change::Change;
 use crate::medium::errors::damaged;
@@ -51,8 +49,7 @@ impl Core {
 
     /// What goes on without what is damaged.
     fn salvager(&mut self) -> Salvager<'_> {
-        let Self { disks, index, buffers, latch, space, commits, recovery, .. } = self;
-        let applier = Applier { reader: Reader { disks, index, buffers, latch }, space, commits };
+        let (applier, recovery) = self.applying();
         Salvager { applier, salvaged: recovery.salvaged_mut() }
     }
 
