@@ -31,15 +31,18 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Turns an error that should not have happened into a violation.
+/// Which promise an error breaks that should not have happened: N7 for space and refusals to work,
+/// N1 for lost bytes, `otherwise` what the level promises else.
+pub const fn promise_of(kind: ErrorKind, otherwise: &'static str) -> &'static str {
+    match kind {
+        ErrorKind::NoSpace | ErrorKind::ReadOnly | ErrorKind::Busy => "N7",
+        ErrorKind::Corrupt | ErrorKind::Media => "N1",
+        _ => otherwise,
+    }
+}
+
+/// Turns an error of the file system that should not have happened into a violation.
 pub fn unexpected(what: &str) -> impl Fn(Error) -> Violation + use<> {
     let what = what.to_string();
-    move |error| {
-        let promise = match error.kind {
-            ErrorKind::NoSpace | ErrorKind::ReadOnly | ErrorKind::Busy => "N7",
-            ErrorKind::Corrupt | ErrorKind::Media => "N1",
-            _ => "N3",
-        };
-        Violation::new(promise, format!("{what}: {error}"))
-    }
+    move |error| Violation::new(promise_of(error.kind, "N3"), format!("{what}: {error}"))
 }

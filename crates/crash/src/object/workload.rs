@@ -3,7 +3,7 @@
 use crate::kind::{Failures, Kind};
 use crate::object::brim::{self, Part};
 use crate::object::{ObjectState, Profile, calls};
-use crate::violation::Violation;
+use crate::violation::{Violation, promise_of};
 use crate::workload::history::{History, Promise};
 use crate::workload::{Figures, ImageOf, RunOf, Workload};
 use onode_object::powers::Attach;
@@ -20,17 +20,9 @@ pub struct ObjectWorkload<K> {
     pub seed: u64,
 }
 
-/// Turns an error that should not have happened into a violation: of N7 for space and refusals to
-/// work, of N1 for lost bytes.
+/// Turns an error of the device that should not have happened into a violation.
 pub fn unexpected(what: &str) -> impl Fn(Error) -> Violation {
-    move |error| {
-        let promise = match error.kind {
-            ErrorKind::NoSpace | ErrorKind::ReadOnly | ErrorKind::Busy => "N7",
-            ErrorKind::Corrupt | ErrorKind::Media => "N1",
-            _ => "N6",
-        };
-        Violation::new(promise, format!("{what}: {error}"))
-    }
+    move |error| Violation::new(promise_of(error.kind, "N6"), format!("{what}: {error}"))
 }
 
 impl<K: Kind> ObjectWorkload<K> {
