@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What one writes, the other reads at once: every pair of a writer and a reader on one mount; on two mounts of one memory; and
-# beside a library that has that memory open. STEPS=100000 is the long form, about an hour for each of MOUNTS: the options of one
-# mount, and `shared` for a memory with two.
+# beside a library that has that memory open. STEPS=100000 is the long form, about an hour for each
+# of MOUNTS: the options of one mount, and `shared` for a memory with two.
 . "$(dirname "${BASH_SOURCE[0]}")/../apps/common.sh"
 need cc=gcc python3=python3
 STEPS=${STEPS:-$([ "${TRIALS:-}" = long ] && echo 100000 || echo 200)}
@@ -17,6 +17,10 @@ before_clean_up() {
 
 cc -O2 -Wall -o "$WORK/coherence" "$SOURCE" -lpthread || fail "cannot build coherence.c"
 said=()
+tell() {
+    printf '%s\n' "${said[@]}" | sed "s/^/$NAME: /"
+    did "no old byte in $STEPS steps of each pair"
+}
 
 # One mount, readers busy in the kernel's cache meanwhile: on flash, also with the kernel's write cache, several threads and
 # access times that every read renews.
@@ -28,14 +32,7 @@ for options in ${MOUNTS/shared/}; do
     onode_down
 done
 
-case $MOUNTS in
-    *shared*) ;;
-    *)
-        printf '%s\n' "${said[@]}" | sed "s/^/$NAME: /"
-        did "no old byte in $STEPS steps of each pair"
-        exit
-        ;;
-esac
+[[ $MOUNTS == *shared* ]] || { tell; exit; }
 
 # Two mounts of one memory, and a library beside them.
 "$ONODE" mkfs "scm:$MEMORY,size=128M" >/dev/null
@@ -79,5 +76,4 @@ sys.exit(1)
 END
 "$ONODE" umount "$OTHER" && "$ONODE" umount "$MNT" || fail "umount of a memory"
 "$ONODE" check "scm:$MEMORY" >/dev/null || fail "check of the memory"
-printf '%s\n' "${said[@]}" | sed "s/^/$NAME: /"
-did "no old byte in $STEPS steps of each pair"
+tell
