@@ -160,9 +160,7 @@ impl Bench {
                 let format = onode_flash::FormatOptions {
                     uuid: UUID,
                     blocks_per_segment: shape.blocks_per_segment.and_then(|blocks| u16::try_from(blocks).ok()),
-                    placement: policies.placement,
-                    victim: policies.victim,
-                    wear: policies.wear,
+                    policies: *policies,
                 };
                 media.chip = Some(chip.clone());
                 let device = match beside {

@@ -6,7 +6,7 @@
 
 use crate::kind::geometry::{SHAPES, Shape};
 use onode_flash::policy::{Placement, VictimPolicy, WearPolicy};
-use onode_flash::{FormatOptions, MountOptions};
+use onode_flash::{FormatOptions, MountOptions, Policies};
 use onode_fs::Inodes;
 
 /// A set of options of the flash device.
@@ -110,9 +110,7 @@ impl Variant {
         FormatOptions {
             uuid: *b"crash explorer  ",
             blocks_per_segment: shape.blocks_per_segment,
-            placement: Some(self.placement),
-            victim: Some(self.victim),
-            wear: Some(self.wear),
+            policies: Policies { placement: Some(self.placement), victim: Some(self.victim), wear: Some(self.wear) },
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::medium::format::{
     FEATURE_ACCESS_TIMES, FEATURE_CLASSES, FEATURE_WEAR_DYNAMIC, FEATURE_WEAR_OFF, FEATURE_WEAR_STATIC, Superblock,
 };
+use crate::medium::layout::Layout;
 use crate::policy::{Placement, Stream, VictimPolicy, WearPolicy};
 use alloc::format;
 use onode_base::ErrorKind;
@@ -16,18 +17,13 @@ pub struct FormatOptions {
     pub uuid: [u8; 16],
     /// Erase blocks of a segment; `None` chooses by the geometry (paper 1: 256 KiB).
     pub blocks_per_segment: Option<u16>,
-    /// Where content goes, unless a mount says otherwise; `None` leaves it to the device.
-    pub placement: Option<Placement>,
-    /// Which segment the cleaner takes, unless a mount says otherwise; `None` leaves it to the
-    /// device.
-    pub victim: Option<VictimPolicy>,
-    /// How wear is spread, unless a mount says otherwise; `None` leaves it to the device.
-    pub wear: Option<WearPolicy>,
+    /// Those that hold unless a mount says otherwise; what is `None` is left to the device.
+    pub policies: Policies,
 }
 
 impl Default for FormatOptions {
     fn default() -> Self {
-        Self { uuid: *b"onode unnamed   ", blocks_per_segment: None, placement: None, victim: None, wear: None }
+        Self { uuid: *b"onode unnamed   ", blocks_per_segment: None, policies: Policies::default() }
     }
 }
 
@@ -45,8 +41,9 @@ impl FormatOptions {
             let by_count = u64::from(shape.blocks / 64).max(1);
             let by_nodes = (8 * 2048_u64).div_ceil(block_bytes).min(u64::from(shape.blocks / 32));
             let chips = u64::from(shape.chips).max(1);
-            let by_pages = u64::from(u16::MAX - 1) / u64::from(shape.pages_per_block.max(1));
-            let most = by_pages.min(((1 << 30) / block_bytes).max(1)).min(1024).max(chips);
+            let by_pages = u64::from(Layout::MOST_SEGMENT_PAGES / shape.pages_per_block.max(1));
+            let by_bytes = (Layout::MOST_SEGMENT_BYTES / block_bytes).max(1);
+            let most = by_pages.min(by_bytes).min(1024).max(chips);
             let wanted = by_size.min(by_count).max(by_nodes).max(chips).next_multiple_of(chips);
             wanted.min(most / chips * chips) as u16
         })
@@ -65,22 +62,23 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Those of a new volume.
-    pub fn new(format: &FormatOptions, mount: &MountOptions) -> Self {
+    /// What these say, and `others` where these say nothing.
+    #[must_use]
+    pub fn or(self, others: Self) -> Self {
         Self {
-            placement: mount.placement.or(format.placement),
-            victim: mount.victim.or(format.victim),
-            wear: mount.wear.or(format.wear),
+            placement: self.placement.or(others.placement),
+            victim: self.victim.or(others.victim),
+            wear: self.wear.or(others.wear),
         }
     }
 
-    /// Those that a superblock tells, as far as the mount does not. What a later version stored and
-    /// this one does not know is taken for nothing: policies never decide what can be read.
-    pub fn stored(superblock: &Superblock, mount: &MountOptions) -> Self {
+    /// Those that a superblock tells. What a later version stored and this one does not know is
+    /// taken for nothing: policies never decide what can be read.
+    pub fn stored(superblock: &Superblock) -> Self {
         let placement = superblock.placement.checked_sub(1).and_then(Placement::from_byte);
         let victim = superblock.victim.checked_sub(1).and_then(VictimPolicy::from_byte);
         let wear = wear_of(superblock.compatible.get());
-        Self { placement: mount.placement.or(placement), victim: mount.victim.or(victim), wear: mount.wear.or(wear) }
+        Self { placement, victim, wear }
     }
 
     /// The bytes that stand for them in a superblock.
@@ -143,12 +141,8 @@ pub struct MountOptions {
     /// Journal pages between two checkpoints; `None` chooses by the size of the medium. It bounds
     /// the page reads of a mount after a crash.
     pub checkpoint_pages: Option<u32>,
-    /// Where content goes from now on; `None` keeps what the volume was made with.
-    pub placement: Option<Placement>,
-    /// Which segment the cleaner takes from now on; `None` keeps what the volume was made with.
-    pub victim: Option<VictimPolicy>,
-    /// How wear is spread from now on; `None` keeps what the volume was made with.
-    pub wear: Option<WearPolicy>,
+    /// Those from now on; `None` keeps what the volume was made with.
+    pub policies: Policies,
     /// Runs of pages are one entry of the index. Off, every page has its own: the comparison of
     /// paper 1, section V.C.
     pub extents: bool,
@@ -170,9 +164,7 @@ impl Default for MountOptions {
             page_cache_bytes: 256 << 10,
             write_buffer_bytes: 256 << 10,
             checkpoint_pages: None,
-            placement: None,
-            victim: None,
-            wear: None,
+            policies: Policies::default(),
             extents: true,
             pending_access_times: 1024,
             small_object_buffer: true,

@@ -11,8 +11,8 @@
 mod common;
 
 use common::{Flash, pairwise};
-use onode_flash::MountOptions;
 use onode_flash::policy::{Placement, VictimPolicy, WearPolicy};
+use onode_flash::{MountOptions, Policies};
 use onode_media::Geometry;
 use onode_object::conformance::{Harness, Outcome, Report, cases, run};
 use std::collections::BTreeSet;
@@ -90,9 +90,7 @@ impl Combination {
         let (page_bytes, pages_per_block) = (PAGE_BYTES[row[PAGE]], BLOCK_PAGES[row[BLOCK]]);
         let spare_bytes = if row[7] == 0 { 0 } else { page_bytes / 32 };
         let options = MountOptions {
-            placement: Some(placement),
-            victim: Some(victim),
-            wear: Some(wear),
+            policies: Policies { placement: Some(placement), victim: Some(victim), wear: Some(wear) },
             extents: row[3] == 0,
             small_object_buffer: row[4] == 0,
             write_buffer_bytes,

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Flash, LARGE, STRIPED, Shared, TINY};
 use onode_base::Prng;
-use onode_flash::{CheckOptions, FlashDevice, MountOptions, check};
+use onode_flash::{CheckOptions, FlashDevice, MountOptions, Policies, check};
 use onode_media::{BlockAddress, Fault, Geometry, Nand, OperationKind, SimOptions};
 use onode_object::conformance::{Harness, differential};
 use onode_object::{Durability, Hints, ObjectDevice, ObjectId, Transaction};
@@ -20,9 +20,7 @@ const NO_CACHES: MountOptions = MountOptions {
     page_cache_bytes: 0,
     write_buffer_bytes: 4096,
     checkpoint_pages: None,
-    placement: None,
-    victim: None,
-    wear: None,
+    policies: Policies { placement: None, victim: None, wear: None },
     extents: true,
     pending_access_times: 1024,
     small_object_buffer: true,

@@ -7,7 +7,7 @@ use common::Shared;
 use onode_base::Prng;
 use onode_flash::check::{CheckOptions, check};
 use onode_flash::policy::{Placement, VictimPolicy};
-use onode_flash::{FlashDevice, FormatOptions, MountOptions};
+use onode_flash::{FlashDevice, FormatOptions, MountOptions, Policies};
 use onode_media::Geometry;
 use onode_object::{Durability, Hints, Lifetime, ObjectDevice, ObjectId, SyncScope, Temperature, Transaction};
 
@@ -18,8 +18,7 @@ const PIECE: u64 = 1024;
 
 fn options(placement: Placement, victim: VictimPolicy) -> MountOptions {
     MountOptions {
-        placement: Some(placement),
-        victim: Some(victim),
+        policies: Policies { placement: Some(placement), victim: Some(victim), ..Policies::default() },
         write_buffer_bytes: 2048,
         ..MountOptions::default()
     }

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Flash, Shared, TINY};
 use onode_flash::policy::Placement;
-use onode_flash::{FlashDevice, FormatOptions, MountOptions};
+use onode_flash::{FlashDevice, FormatOptions, MountOptions, Policies};
 use onode_media::Geometry;
 use onode_object::conformance::Harness;
 use onode_object::powers::{Inspect, SegmentState};
@@ -123,7 +123,8 @@ fn a_commit_record_crosses_the_end_of_a_journal_segment() {
 #[test]
 fn an_object_made_again_was_never_read() {
     let nand = Shared::new(Geometry { blocks: 64, ..TINY });
-    let options = FormatOptions { placement: Some(Placement::SplitAtime), ..FormatOptions::default() };
+    let policies = Policies { placement: Some(Placement::SplitAtime), ..Policies::default() };
+    let options = FormatOptions { policies, ..FormatOptions::default() };
     for together in [false, true] {
         let device = FlashDevice::format(nand.clone(), &options, &MountOptions::default()).unwrap();
         let mut flash = Flash { nand: nand.clone(), device: Some(device), options: MountOptions::default() };

@@ -2,7 +2,7 @@
 
 use onode_base::Prng;
 use onode_flash::policy::WearPolicy;
-use onode_flash::{FlashDevice, FormatOptions, MountOptions};
+use onode_flash::{FlashDevice, FormatOptions, MountOptions, Policies};
 use onode_media::sim::LatencyTable;
 use onode_media::{Geometry, SimNand, SimOptions};
 use onode_object::{Durability, Hints, ObjectDevice, ObjectId, Transaction};
@@ -59,7 +59,7 @@ fn longest_commit(wear: WearPolicy) -> (FlashDevice, u64) {
         page_cache_bytes: 10 << 10,
         dirty_node_bytes: Some(256 << 10),
         write_buffer_bytes: 0,
-        wear: Some(wear),
+        policies: Policies { wear: Some(wear), ..Policies::default() },
         ..MountOptions::default()
     };
     let device = FlashDevice::format(nand, &FormatOptions::default(), &options).unwrap();

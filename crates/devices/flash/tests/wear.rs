@@ -7,7 +7,7 @@ use common::{Flash, Shared};
 use onode_base::{ErrorKind, Prng};
 use onode_flash::check::{CheckOptions, check};
 use onode_flash::policy::{Placement, WearPolicy};
-use onode_flash::{FlashDevice, FormatOptions, MountOptions};
+use onode_flash::{FlashDevice, FormatOptions, MountOptions, Policies};
 use onode_media::{Geometry, Nand};
 use onode_object::powers::{Inspection, WearSpread};
 use onode_object::{Durability, Hints, ObjectDevice, ObjectId, SyncScope, Transaction};
@@ -17,7 +17,8 @@ const PIECE: u64 = 1024;
 const OBJECT_BYTES: u64 = 16 << 10;
 
 fn device(nand: &Shared, placement: Placement, wear: WearPolicy) -> FlashDevice {
-    let format = FormatOptions { placement: Some(placement), wear: Some(wear), ..FormatOptions::default() };
+    let policies = Policies { placement: Some(placement), wear: Some(wear), ..Policies::default() };
+    let format = FormatOptions { policies, ..FormatOptions::default() };
     FlashDevice::format(nand.clone(), &format, &MountOptions::default()).unwrap()
 }
 
@@ -230,7 +231,8 @@ fn the_policy_is_kept_until_a_mount_says_another() {
     assert_eq!(wear(&device), "dynamic");
     drop(device);
     for policy in [WearPolicy::Static, WearPolicy::Off, WearPolicy::Dynamic] {
-        let options = MountOptions { wear: Some(policy), ..MountOptions::default() };
+        let policies = Policies { wear: Some(policy), ..Policies::default() };
+        let options = MountOptions { policies, ..MountOptions::default() };
         let device = FlashDevice::mount(nand.clone(), &options).unwrap();
         assert_eq!(wear(&device), policy.name());
         let object = device.reserve_ids(1).unwrap();
@@ -262,7 +264,8 @@ fn the_object_that_changes_most_is_named() {
 #[test]
 fn every_policy_conforms() {
     for wear in [WearPolicy::Static, WearPolicy::Off] {
-        let options = MountOptions { wear: Some(wear), write_buffer_bytes: 2048, ..MountOptions::default() };
+        let policies = Policies { wear: Some(wear), ..Policies::default() };
+        let options = MountOptions { policies, write_buffer_bytes: 2048, ..MountOptions::default() };
         let make = |bytes: u64| -> Box<dyn onode_object::conformance::Harness> {
             Box::new(Flash::with(common::SMALL, bytes, options))
         };

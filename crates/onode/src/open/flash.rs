@@ -6,9 +6,8 @@ use crate::spec::{Policies, Shape};
 
 /// How a volume on flash with these policies is mounted.
 pub(crate) fn flash_options(policies: &Policies, access: Access) -> onode_flash::MountOptions {
-    let Policies { placement, victim, wear } = *policies;
     let Access { read_only, accept_loss, .. } = access;
-    onode_flash::MountOptions { read_only, accept_loss, placement, victim, wear, ..Default::default() }
+    onode_flash::MountOptions { read_only, accept_loss, policies: *policies, ..Default::default() }
 }
 
 /// How a volume on flash of this shape, with these policies, is made; `what` is what cannot be done
@@ -22,11 +21,5 @@ pub(crate) fn format_options(
     let blocks_per_segment = u16::try_from(shape.segment_blocks()).map_err(|_| {
         Error::new(Class::BadSize, what, format!("blocks-per-segment={} is too large", shape.segment_blocks()))
     })?;
-    Ok(onode_flash::FormatOptions {
-        uuid,
-        blocks_per_segment: Some(blocks_per_segment),
-        placement: policies.placement,
-        victim: policies.victim,
-        wear: policies.wear,
-    })
+    Ok(onode_flash::FormatOptions { uuid, blocks_per_segment: Some(blocks_per_segment), policies: *policies })
 }

@@ -82,7 +82,7 @@ impl Core {
                 }
             }
         }
-        let policies = Policies::new(options, mount);
+        let policies = mount.policies.or(options.policies);
         let tree = Tree::new(layout.node_bytes());
         let mut core = Self::assemble(Basis { nand, layout, uuid: options.uuid, table, tree, policies }, mount);
         if let Some((memory, beside)) = memory {
@@ -214,7 +214,7 @@ impl Core {
         let level = superblock.root_level;
         let tree = Tree::open(layout.node_bytes(), superblock.root, level);
         let table = SegmentTable::new(&layout);
-        let policies = Policies::stored(superblock, options);
+        let policies = options.policies.or(Policies::stored(superblock));
         let uuid = superblock.uuid;
         let mut core = Self::assemble(Basis { nand, layout, uuid, table, tree, policies }, options);
         // Segments of an earlier placement may still be there.

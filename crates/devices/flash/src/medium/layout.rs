@@ -45,6 +45,10 @@ pub struct SegmentPage {
 impl Layout {
     /// The fewest segments a volume can work with.
     pub const MIN_SEGMENTS: u32 = 16;
+    /// The most pages of a segment: one number of a page means that there is none.
+    pub const MOST_SEGMENT_PAGES: u32 = u16::MAX as u32 - 1;
+    /// The most payload bytes of a segment.
+    pub const MOST_SEGMENT_BYTES: u64 = 1 << 30;
 
     /// Divides a medium of `geometry` into segments of `blocks_per_segment`, as new volumes are
     /// divided.
@@ -75,7 +79,7 @@ impl Layout {
             )));
         }
         let segment_pages = blocks_per_segment * geometry.pages_per_block;
-        if segment_pages >= u32::from(u16::MAX) {
+        if segment_pages > Self::MOST_SEGMENT_PAGES {
             return Err(invalid(format!("{segment_pages} pages in a segment are too many")));
         }
         let payload_bytes = Self::payload_bytes(&geometry);
@@ -92,7 +96,7 @@ impl Layout {
             let bytes = layout.segment_bytes();
             return Err(invalid(format!("a segment of {bytes} bytes is too small for the index; take more blocks")));
         }
-        if layout.segment_bytes() > 1 << 30 {
+        if layout.segment_bytes() > Self::MOST_SEGMENT_BYTES {
             return Err(invalid("a segment may have at most 1 GiB".into()));
         }
         Ok(layout)
