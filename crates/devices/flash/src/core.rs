@@ -159,7 +159,7 @@ impl Core {
 
     /// Brings everything to a state from which the next mount needs no recovery.
     pub fn close(&mut self) -> Result<()> {
-        if self.log.store().read_only().is_some() {
+        if self.log.store().latch().why().is_some() {
             return Ok(());
         }
         if self.checkpoints.is_clean() {

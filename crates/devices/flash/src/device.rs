@@ -96,7 +96,7 @@ impl ObjectDevice for FlashDevice {
                 layout.segments,
                 layout.segment_bytes() / 1024
             ),
-            read_only: core.log().store().read_only().map(ToString::to_string),
+            read_only: core.log().store().latch().why().map(ToString::to_string),
             transaction_bytes: 1 << 20,
         }
     }
@@ -104,7 +104,7 @@ impl ObjectDevice for FlashDevice {
     fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
         let mut core = self.core()?;
         let volume = core.volume();
-        volume.log.store().check_writable()?;
+        volume.log.store().latch().check()?;
         let next_object = &mut volume.index.counts_mut().next_object;
         let (first, next) = reserve(ObjectId(*next_object), count)?;
         *next_object = next.0;

@@ -21,12 +21,12 @@ pub mod tree;
 use crate::index::apply::{AccessTimes, Applied, Counts, Extent, Onode};
 use crate::index::deferred::Deferred;
 use crate::index::entries::Entries;
-use crate::index::tree::Key;
 use crate::log::Log;
 use crate::log::record::{Change, Piece};
 use crate::medium::format::BlobReference;
 use alloc::vec::Vec;
 use core::ops::Range;
+use onode_engine::Key;
 use onode_object::{ObjectId, Result};
 
 /// What finds objects and their content.

@@ -181,7 +181,7 @@ impl Log {
 
     /// Opens a segment for `stream`.
     fn open(&mut self, stream: Stream) -> Result<()> {
-        self.store.check_writable()?;
+        self.store.latch().check()?;
         let (segment, sequence) = if stream == Stream::Journal {
             let (segment, sequence) = self.next_journal;
             if self.erase(segment)? {

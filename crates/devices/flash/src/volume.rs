@@ -6,9 +6,9 @@
 
 use crate::commit::checkpoint::Checkpoints;
 use crate::index::Index;
-use crate::index::tree::Key;
 use crate::log::Log;
 use crate::space::room::Room;
+use onode_engine::Key;
 use onode_object::validate::Stored;
 use onode_object::{AttributeKey, ObjectId, Result};
 

@@ -108,7 +108,7 @@ impl<P: Pmem> Core<P> {
 
     /// Does what nobody waits for, at most `budget` segments of it.
     pub(crate) fn maintain(&mut self, budget: u32) -> Result<Maintenance> {
-        self.store.check_writable()?;
+        self.store.latch().check()?;
         self.sweep_dead();
         // Nobody waits now, and a heap may be short of what transactions gave up.
         if budget > 0 && self.store.space().has_deferred() {

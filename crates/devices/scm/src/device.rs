@@ -96,14 +96,14 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
                 chunk >> 10,
                 self.domain
             ),
-            read_only: core.store().read_only().map(str::to_owned),
+            read_only: core.store().latch().why().map(str::to_owned),
             transaction_bytes: (length / 8).clamp(64 << 10, 8 << 20) as usize,
         }
     }
 
     fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
         let mut core = self.lock_sound()?;
-        core.store().check_writable()?;
+        core.store().latch().check()?;
         core.store_mut().reserve_ids(count)
     }
 
@@ -113,8 +113,8 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
 
     fn sync(&self, _scope: SyncScope) -> Result<()> {
         let mut core = self.lock_sound()?;
-        if core.store().read_only().is_some() || !core.store().has_unsynced() {
-            return core.store().check_writable();
+        if core.store().latch().why().is_some() || !core.store().has_unsynced() {
+            return core.store().latch().check();
         }
         core.store_mut().sync()
     }
@@ -185,7 +185,7 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
 
     fn close(&self) -> Result<()> {
         let mut core = self.lock_sound()?;
-        if core.store().read_only().is_some() {
+        if core.store().latch().why().is_some() {
             return Ok(());
         }
         core.store_mut().sync()?;

@@ -26,8 +26,8 @@ use crate::persist::unflushed::UnflushedRanges;
 use crate::persist::unverified::UnverifiedRanges;
 use crate::space::deferred_frees::DeferredFree;
 use crate::space::{Blocks, Space};
-use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
+use onode_engine::Latch;
 use onode_media::{Domain, Pmem};
 use onode_object::validate;
 use onode_object::{Error, ObjectId, Result};
@@ -63,8 +63,8 @@ pub(crate) struct Persistence<P: Pmem> {
     commits: u64,
     /// Whether anything failed, in whatever process, so that nothing may change any more: 0 or 1.
     failures: u64,
-    /// Why nothing may change any more.
-    read_only: Option<String>,
+    /// Whether anything may change, and why not.
+    latch: Latch,
     /// Another process flushed what no fence has covered yet.
     has_foreign: bool,
     written: Written,
@@ -115,7 +115,7 @@ impl<P: Pmem> Persistence<P> {
             last_put: 0,
             commits: 0,
             failures: 0,
-            read_only: None,
+            latch: Latch::default(),
             has_foreign: false,
             written: Written::default(),
         }
@@ -199,36 +199,21 @@ impl<P: Pmem> Persistence<P> {
         Ok(first)
     }
 
-    /// Why nothing may change any more.
+    /// Whether anything may change, and why not.
     #[inline]
-    pub(crate) fn read_only(&self) -> Option<&str> {
-        self.read_only.as_deref()
-    }
-
-    /// The same if it is for a failure.
-    pub(crate) fn failure(&self) -> Option<&str> {
-        self.read_only().filter(|_| self.failures > 0)
+    pub(crate) const fn latch(&self) -> &Latch {
+        &self.latch
     }
 
     /// Nothing may change, from the beginning.
     pub(crate) fn forbid_changes(&mut self) {
-        self.read_only = Some("it is mounted read-only".to_owned());
-    }
-
-    pub(crate) fn check_writable(&self) -> Result<()> {
-        match &self.read_only {
-            Some(why) => Err(Error::new(ErrorKind::ReadOnly, why.clone())),
-            None => Ok(()),
-        }
+        self.latch.close();
     }
 
     /// Nothing may change any more: what is in memory may be ahead of what is durable.
     pub(crate) fn fail(&mut self, error: Error) -> Error {
         self.failures = 1;
-        if self.read_only.is_none() {
-            self.read_only = Some(format!("a failure before: {error}"));
-        }
-        error
+        self.latch.fail(error)
     }
 
     /// Whether a fence is a sync of a file.
@@ -456,8 +441,8 @@ impl<P: Pmem> Persistence<P> {
         self.last_put = u64::MAX;
         self.commits = state.commits;
         self.failures = self.failures.max(state.failures);
-        if self.failures > 0 && self.read_only.is_none() {
-            self.read_only = Some("a failure before, in another process".to_owned());
+        if self.failures > 0 {
+            self.latch.fail_because(|| "read-only since a failure in another process".to_owned());
         }
         // What another process flushed is not known to the medium of this one.
         self.has_foreign |= self.log.has_undurable();

@@ -9,7 +9,6 @@ pub mod background_checkpoint;
 pub mod checkpoint;
 pub mod discard;
 pub mod home;
-pub mod latch;
 pub mod look;
 pub mod prepare;
 pub mod room;

@@ -15,7 +15,6 @@ mod recover;
 
 use crate::commit::apply::Applier;
 use crate::commit::checkpoint::Checkpoints;
-use crate::commit::latch::Latch;
 use crate::commit::prepare::Preparation;
 use crate::commit::room::Headroom;
 use crate::content::buffers::Buffers;
@@ -34,6 +33,7 @@ use crate::recover::recovery::Recovery;
 use crate::space::Space;
 use alloc::sync::Arc;
 use onode_base::Clock;
+use onode_engine::Latch;
 use onode_object::{Error, Result, Space as UserSpace};
 
 /// The state.

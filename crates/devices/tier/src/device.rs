@@ -198,7 +198,7 @@ impl ObjectDevice for TierDevice {
             kind: "tier",
             uuid: core.superblock().uuid,
             summary,
-            read_only: core.latch().why().cloned(),
+            read_only: core.latch().why().map(String::from),
             transaction_bytes: 1 << 20,
         }
     }
@@ -282,7 +282,7 @@ impl ObjectDevice for TierDevice {
                 return Ok(());
             }
             if let Some(why) = core.latch().why() {
-                return Err(Error::new(ErrorKind::Media, why.clone()));
+                return Err(Error::new(ErrorKind::Media, why));
             }
         }
         let mut home = self.volume.home();

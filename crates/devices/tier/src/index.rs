@@ -14,11 +14,11 @@ pub mod onode;
 pub mod tree;
 
 use crate::index::ahead::{NodeMiss, NodeReader};
-use crate::index::node::{Key, KeySpace};
 use crate::index::onode::Onode;
 use crate::index::tree::{Counts, Lost, Tree, Visited, Ways};
 use crate::medium::layout::{BLOCK, Layout};
 use alloc::vec::Vec;
+use onode_engine::Key;
 use onode_media::IoTag;
 use onode_object::validate::{Stored, reserve};
 use onode_object::{AttributeKey, Error, ErrorKind, ObjectId, Result};
@@ -183,7 +183,7 @@ impl Index {
     /// # Errors
     /// `Corrupt`, `Media`.
     pub fn onode(&mut self, object: ObjectId) -> Result<Option<Onode>> {
-        let value = self.tree.get(&mut self.reader, &Key::of(object.0, KeySpace::Onode))?;
+        let value = self.tree.get(&mut self.reader, &Key::onode(object))?;
         let Some(value) = value else { return Ok(None) };
         let onode = Onode::decode(value);
         onode.map(Some).ok_or_else(|| Error::of(ErrorKind::Corrupt, object, "its onode is damaged"))
@@ -202,7 +202,7 @@ impl Index {
     /// # Errors
     /// `Corrupt`, `Media`.
     pub fn put_onode(&mut self, object: ObjectId, onode: &Onode) -> Result<()> {
-        self.tree.put(&mut self.reader, Key::of(object.0, KeySpace::Onode), onode.encode())
+        self.tree.put(&mut self.reader, Key::onode(object), onode.encode())
     }
 
     /// Stores the onode of a new object.
@@ -219,7 +219,7 @@ impl Index {
     /// # Errors
     /// `Corrupt`, `Media`.
     pub fn inline(&mut self, object: ObjectId) -> Result<Vec<u8>> {
-        let value = self.tree.get(&mut self.reader, &Key::of(object.0, KeySpace::Inline))?;
+        let value = self.tree.get(&mut self.reader, &Key::inline(object))?;
         Ok(value.map(<[u8]>::to_vec).unwrap_or_default())
     }
 
@@ -228,7 +228,7 @@ impl Index {
     /// # Errors
     /// `Corrupt`, `Media`.
     pub fn put_inline(&mut self, object: ObjectId, inline: Vec<u8>) -> Result<()> {
-        let key = Key::of(object.0, KeySpace::Inline);
+        let key = Key::inline(object);
         if inline.is_empty() {
             return self.tree.remove(&mut self.reader, &key).map(|_| ());
         }
@@ -240,7 +240,7 @@ impl Index {
     /// # Errors
     /// `Corrupt`, `Media`.
     pub fn attribute(&mut self, object: ObjectId, key: AttributeKey) -> Result<Option<&[u8]>> {
-        self.tree.get(&mut self.reader, &Key::attribute(object.0, key))
+        self.tree.get(&mut self.reader, &Key::attribute(object, key))
     }
 
     /// Stores an attribute.
@@ -248,7 +248,7 @@ impl Index {
     /// # Errors
     /// `Corrupt`, `Media`.
     pub fn put_attribute(&mut self, object: ObjectId, key: AttributeKey, value: Vec<u8>) -> Result<()> {
-        self.tree.put(&mut self.reader, Key::attribute(object.0, key), value)
+        self.tree.put(&mut self.reader, Key::attribute(object, key), value)
     }
 
     /// Takes an attribute away, if it is there.
@@ -256,7 +256,7 @@ impl Index {
     /// # Errors
     /// `Corrupt`, `Media`.
     pub fn remove_attribute(&mut self, object: ObjectId, key: AttributeKey) -> Result<()> {
-        self.tree.remove(&mut self.reader, &Key::attribute(object.0, key)).map(|_| ())
+        self.tree.remove(&mut self.reader, &Key::attribute(object, key)).map(|_| ())
     }
 
     /// Takes one entry out, whatever it is.

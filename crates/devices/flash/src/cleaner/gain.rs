@@ -146,7 +146,7 @@ impl Cleaner {
     /// One round: cleans a few segments and writes a checkpoint. False if there was nothing to
     /// clean.
     fn gain(&mut self, volume: &mut Volume<'_>, greedy: bool) -> Result<bool> {
-        volume.log.store().check_writable()?;
+        volume.log.store().latch().check()?;
         let mut cleaned = false;
         for _ in 0..AHEAD_SEGMENTS {
             let reclaimable = volume.log.reclaimable();

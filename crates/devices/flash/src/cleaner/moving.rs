@@ -14,7 +14,6 @@
 
 use crate::index::Index;
 use crate::index::apply::Extent;
-use crate::index::tree::Key;
 use crate::log::record::Piece;
 use crate::log::{Log, Writer};
 use crate::policy::Stream;
@@ -23,6 +22,7 @@ use crate::space::room::{Room, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
+use onode_engine::Key;
 use onode_media::IoTag;
 use onode_object::{ObjectId, Result};
 

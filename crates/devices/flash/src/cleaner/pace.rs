@@ -71,7 +71,7 @@ impl Cleaner {
 
     /// Cleans for a commit of `bytes`.
     fn pay(&mut self, volume: &mut Volume<'_>, bytes: u64) -> Result<()> {
-        if volume.log.store().read_only().is_some() {
+        if volume.log.store().latch().why().is_some() {
             return Ok(());
         }
         // The reserve, what a checkpoint takes, and what is moved may have to open one.
@@ -108,7 +108,7 @@ impl Cleaner {
     /// Does a little of a round of background cleaning: whoever waits for the device waits for no
     /// more.
     pub fn background_step(&mut self, volume: &mut Volume<'_>, round: &mut Option<Round>) -> Result<Step> {
-        volume.log.store().check_writable()?;
+        volume.log.store().latch().check()?;
         let Round { before, cleaned } = round.get_or_insert(Round { before: volume.room().free_bytes(), cleaned: 0 });
         let reclaimable = volume.log.reclaimable();
         let budget = volume.room().comfortable_budget();

@@ -82,7 +82,7 @@ impl Volume<'_> {
             SyncScope::Object(object) => Some(object),
         };
         if self.log.access().waits(object) && !is_planted(Bug::AccessTimesUnsynced) {
-            self.log.store().check_writable()?;
+            self.log.store().latch().check()?;
             self.log.program_access_times()?;
         }
         Ok(())

@@ -202,13 +202,13 @@ impl Checkpoints {
     pub fn write(&mut self, index: &mut Index, log: &mut Log, clean: bool) -> Result<()> {
         let result = self.write_all(index, log, clean);
         if let Err(error) = &result {
-            log.latch(&format!("a checkpoint failed: {error}"));
+            log.latch().fail_because(|| format!("a checkpoint failed: {error}"));
         }
         result
     }
 
     fn write_all(&mut self, index: &mut Index, log: &mut Log, clean: bool) -> Result<()> {
-        log.store().check_writable()?;
+        log.store().latch().check()?;
         if clean || !index.can_store_deferred(log) {
             index.apply_all_deferred(log)?;
         }

@@ -10,13 +10,13 @@
 //! ([`crate::log::waiting`]): with the record it would be an extent of its own and keep a journal
 //! segment from becoming empty.
 
-use crate::index::tree::Key;
 use crate::log::patch::Patch;
 use crate::log::record::{Change, FRAME_HEADER_BYTES, Piece, Record};
 use crate::medium::format::FEATURE_COMPACT_RECORDS;
 use crate::volume::Volume;
 use alloc::vec;
 use alloc::vec::Vec;
+use onode_engine::Key;
 use onode_object::{Mutation, Result, Transaction};
 
 /// Larger writes gain little, and the journal is to stay short.

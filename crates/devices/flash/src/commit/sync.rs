@@ -86,7 +86,7 @@ impl Volume<'_> {
 
     /// Programs what has to be flushed; false if everything is durable already.
     pub fn program_unsynced(&mut self) -> Result<bool> {
-        self.log.store().check_writable()?;
+        self.log.store().latch().check()?;
         if self.checkpoints.is_clean() || is_planted(Bug::AckBeforeProgram) {
             return Ok(false);
         }

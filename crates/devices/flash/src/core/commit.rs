@@ -52,13 +52,13 @@ impl Core {
     /// Memory and medium may disagree after an error; what is on the medium is whole.
     fn latch_half_way(&mut self, result: Result<()>) -> Result<()> {
         if let Err(error) = &result {
-            self.log.latch(&format!("a commit failed half-way: {error}"));
+            self.log.latch().fail_because(|| format!("a commit failed half-way: {error}"));
         }
         result
     }
 
     fn check(&mut self, transaction: &Transaction) -> Result<()> {
-        self.log.store().check_writable()?;
+        self.log.store().latch().check()?;
         let next = ObjectId(self.index.counts().next_object);
         let Self { index, log, .. } = self;
         validate(transaction, next, &mut |object| index.onode(log, object).map(|onode| onode.is_some()))

@@ -108,7 +108,7 @@ impl Core {
             return Err(Error::new(ErrorKind::Invalid, why));
         }
         if mount.read_only {
-            core.log.latch("the volume is mounted read-only");
+            core.log.latch().close();
         }
         Ok(core)
     }
@@ -131,18 +131,18 @@ impl Core {
         let mut core = self;
         if let Some(why) = core.recovery.damage().map(String::from) {
             core.accept(&format!("{why}; what was done after commit {} is not found", core.log.transaction()))?;
-            core.log.latch(&format!("{why}; the volume is read-only"));
+            core.log.latch().fail_because(|| format!("{why}; the volume is read-only"));
         }
         if let Some(why) = core.recovery.short().map(String::from) {
             core.accept(&why)?;
         }
-        if !core.options.read_only && !core.checkpoints.is_clean() && core.log.store().read_only().is_none() {
+        if !core.options.read_only && !core.checkpoints.is_clean() && core.log.store().latch().why().is_none() {
             let (recovery, mut volume) = core.recovery_parts();
             let recovered = recovery.finish(&mut volume);
             core.outlive_recovery(recovered)?;
         }
         if options.read_only {
-            core.log.latch("the volume is mounted read-only");
+            core.log.latch().close();
         }
         Ok(core)
     }
@@ -157,7 +157,7 @@ impl Core {
                     ErrorKind::NoSpace | ErrorKind::HostFull | ErrorKind::Media | ErrorKind::ReadOnly
                 ) =>
             {
-                self.log.latch(&alloc::format!("the volume could not be recovered: {error}"));
+                self.log.latch().fail_because(|| format!("the volume could not be recovered: {error}"));
                 Ok(())
             }
             other => other,
@@ -343,7 +343,7 @@ impl Core {
     }
 
     pub fn detach_memory(&mut self) -> Result<()> {
-        self.log.store().check_writable()?;
+        self.log.store().latch().check()?;
         if self.index.entries().memory().is_none() {
             return Err(invalid("there is no memory to detach"));
         }
@@ -355,7 +355,7 @@ impl Core {
     }
 
     pub fn check_attachable(&self) -> Result<()> {
-        self.log.store().check_writable()?;
+        self.log.store().latch().check()?;
         if !self.checkpoints.has_feature(FEATURE_MEMORY) {
             return Err(invalid("the volume is made for no memory beside the flash"));
         }

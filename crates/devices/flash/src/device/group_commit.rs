@@ -39,7 +39,7 @@ impl FlashDevice {
             if !core.log().store().flushes_beside() {
                 return core.sync();
             }
-            core.log().store().check_writable()?;
+            core.log().store().latch().check()?;
             core.take_ticket()
         };
         self.persist(ticket)
@@ -66,7 +66,7 @@ impl FlashDevice {
         };
         match &ended {
             Ok(()) => syncs.note_durable(covered),
-            Err(error) if self.core.lock().log().store().read_only().is_some() => {
+            Err(error) if self.core.lock().log().store().latch().why().is_some() => {
                 syncs.note_failed(covered, error);
             }
             // Nothing is known of what the others wait for: each finds out by itself.

@@ -11,7 +11,6 @@ mod values;
 pub use values::{Extent, Onode};
 
 use crate::index::entries::Entries;
-use crate::index::tree::Key;
 use crate::log::Log;
 use crate::log::record::{Change, EXTENT_BYTES_MAX, Piece};
 use crate::medium::errors::damaged;
@@ -21,6 +20,7 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::ops::Range;
 use onode_base::planted::{Bug, is_planted};
+use onode_engine::Key;
 use onode_object::{Mutation, ObjectId, Result};
 
 /// Access times that no onode has yet.

@@ -29,7 +29,6 @@ mod heap;
 pub mod mount;
 pub mod waiting;
 
-use crate::index::tree::Key;
 use crate::medium::format::BlobReference;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -41,6 +40,7 @@ pub use fold::Moment;
 use format::{Span, Stored};
 use heap::Heap;
 use onode_base::evict::Lru;
+use onode_engine::Key;
 use onode_media::Pmem;
 
 /// Memory for buckets that were decoded and did not change, in bytes.

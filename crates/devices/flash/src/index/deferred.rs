@@ -14,7 +14,6 @@
 //! it.
 
 use crate::index::apply::Applied;
-use crate::index::tree::Key;
 use crate::log::Log;
 use crate::log::record::{Change, Piece, Record};
 use crate::medium::errors::damaged;
@@ -26,6 +25,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
+use onode_engine::Key;
 use onode_media::IoTag;
 use onode_object::{Mutation, ObjectId, Result};
 
@@ -248,7 +248,7 @@ impl Deferred {
                 }
                 let why = format!("what the journal held cannot be applied: {error}");
                 if !self.read_only {
-                    log.latch(&why);
+                    log.latch().fail_because(|| why.clone());
                 }
                 return Err(damaged(why));
             }

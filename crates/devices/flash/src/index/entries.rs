@@ -13,7 +13,7 @@ mod memory;
 pub use flash::{FlashEntries, Limits};
 
 use super::bpram::Bpram;
-use super::tree::{Key, Tree};
+use super::tree::Tree;
 use crate::log::Log;
 use crate::medium::errors::damaged;
 use alloc::format;
@@ -21,6 +21,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use memory::MemoryEntries;
 use onode_codec::exact::Entry;
+use onode_engine::Key;
 use onode_media::IoTag;
 use onode_object::{ObjectId, Result};
 

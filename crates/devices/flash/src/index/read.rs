@@ -4,10 +4,10 @@
 use crate::index::Index;
 use crate::index::apply::Extent;
 use crate::index::plan::plan_part;
-use crate::index::tree::Key;
 use crate::log::Log;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
+use onode_engine::Key;
 use onode_media::IoTag;
 use onode_object::{AttributeKey, Error, ObjectId, ObjectStat, Result};
 

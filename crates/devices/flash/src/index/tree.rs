@@ -8,12 +8,10 @@
 //!
 //! The tree knows nothing of segments: [`NodeSource`] loads nodes, gives up places and takes bytes.
 
-mod key;
 mod node;
 mod pack;
 mod walk;
 
-pub use key::Key;
 pub use node::Node;
 pub use walk::{KeyRange, Sighting};
 
@@ -23,6 +21,7 @@ use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
+use onode_engine::Key;
 use onode_object::Result;
 use zerocopy::IntoBytes;
 

@@ -149,7 +149,7 @@ impl Log {
             self.access.filled.push(segment);
             self.store.finish(segment)?;
         }
-        self.store.check_writable()?;
+        self.store.latch().check()?;
         let (segment, sequence) = self.open_any(Stream::Atime)?;
         let erases = self.table.get(segment).erases;
         self.append_record(&Record::OpenedAtime { segment, sequence, erases })?;

@@ -16,6 +16,7 @@ use crate::medium::saved::SavedPages;
 use crate::medium::store::{FlushBegun, Reader, Store};
 use crate::space::segments::SegmentTable;
 use alloc::sync::Arc;
+use onode_engine::Latch;
 use onode_media::{BlockAddress, IoTag, SharedNand, Watermark};
 use onode_object::Result;
 
@@ -35,9 +36,9 @@ impl Log {
         &mut self.store
     }
 
-    /// Refuses every further write because of `why`.
-    pub fn latch(&mut self, why: &str) {
-        self.store.latch(why);
+    /// What refuses every further write when it is told to.
+    pub const fn latch(&mut self) -> &mut Latch {
+        self.store.latch_mut()
     }
 
     /// Reads verified pages under the device's lock.

@@ -14,15 +14,13 @@ use crate::medium::pages::{Pages, VerifiedPage};
 use crate::medium::saved::SavedPages;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::format;
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
+use onode_engine::Latch;
 use onode_media::{IoTag, Nand, PageAddress, SharedNand, Watermark};
-use onode_object::{Error, Result};
+use onode_object::Result;
 use zerocopy::IntoBytes;
 
 mod flush;
@@ -59,7 +57,7 @@ pub struct Store {
     noted: Option<u64>,
     /// Programs that failed one after another.
     failures: u32,
-    read_only: Option<String>,
+    latch: Latch,
 }
 
 /// So many programs that fail one after another are no bad blocks: the medium as a whole refuses.
@@ -95,7 +93,7 @@ impl Store {
             journal_programs: 0,
             noted: None,
             failures: 0,
-            read_only: None,
+            latch: Latch::default(),
         }
     }
 
@@ -134,40 +132,26 @@ impl Store {
         self.seed
     }
 
-    /// Why nothing may be written, if so.
-    pub fn read_only(&self) -> Option<&str> {
-        self.read_only.as_deref()
+    /// Whether anything may be written, and why not.
+    pub const fn latch(&self) -> &Latch {
+        &self.latch
     }
 
-    /// Refuses every further write because of `why`. The first reason stays.
-    pub fn latch(&mut self, why: &str) {
-        if self.read_only.is_none() {
-            self.read_only = Some(why.into());
-        }
-    }
-
-    /// An error if nothing may be written.
-    pub fn check_writable(&self) -> Result<()> {
-        match &self.read_only {
-            None => Ok(()),
-            Some(why) => Err(Error::new(ErrorKind::ReadOnly, why.clone())),
-        }
+    /// The same, to refuse every further write.
+    pub const fn latch_mut(&mut self) -> &mut Latch {
+        &mut self.latch
     }
 
     /// Runs `write` on the medium; a failure latches the device read-only (N6).
     pub fn write<T>(&mut self, what: &str, write: impl FnOnce(&mut dyn Nand) -> onode_media::Result<T>) -> Result<T> {
-        self.check_writable()?;
-        write(&mut *self.nand).map_err(|error| {
-            let error = from_media(what, &error);
-            self.latch(&format!("the device turned read-only after a failed write: {error}"));
-            error
-        })
+        self.latch.check()?;
+        write(&mut *self.nand).map_err(|error| self.latch.fail(from_media(what, &error)))
     }
 
     /// Runs a program; false if a chip reports that it failed, which concerns one block. Any other
     /// failure latches the device read-only, and so do many in a row.
     pub fn try_program(&mut self, program: impl FnOnce(&mut dyn Nand) -> onode_media::Result<()>) -> Result<bool> {
-        self.check_writable()?;
+        self.latch.check()?;
         self.unflushed = true;
         self.programs += 1;
         let error = match program(&mut *self.nand) {
@@ -186,9 +170,7 @@ impl Store {
         if of_block && self.failures <= FAILURES_MAX {
             return Ok(false);
         }
-        let error = from_media("program", &error);
-        self.latch(&format!("the device turned read-only after a failed write: {error}"));
-        Err(error)
+        Err(self.latch.fail(from_media("program", &error)))
     }
 
     /// Programs one journal page, whose payload goes on in the spare area.
@@ -283,7 +265,7 @@ impl Store {
 
     /// Erases a segment. `Ok(false)` means that a block refused: the segment must be retired.
     pub fn erase_segment(&mut self, segment: u32) -> Result<bool> {
-        self.check_writable()?;
+        self.latch.check()?;
         for block in self.layout.blocks(segment) {
             let first = self.layout.geometry.first_page(block);
             if is_planted(Bug::ErasedTrusted) && self.examine(first, None, IoTag::Data)?.is_erased() {
@@ -301,9 +283,7 @@ impl Store {
                     return Ok(false);
                 }
                 Err(error) => {
-                    let error = from_media("erase", &error);
-                    self.latch(&format!("the device turned read-only after a failed erase: {error}"));
-                    return Err(error);
+                    return Err(self.latch.fail(from_media("erase", &error)));
                 }
             }
         }

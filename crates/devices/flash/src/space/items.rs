@@ -3,9 +3,9 @@
 //! An item names the owner that content had when it was written; whether it still has is asked of
 //! the index. Items are delta-coded: 5 to 8 bytes each.
 
-use crate::index::tree::Key;
 use alloc::vec::Vec;
 use onode_base::varint;
+use onode_engine::Key;
 
 /// What a run of bytes belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

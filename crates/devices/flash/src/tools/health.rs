@@ -50,7 +50,7 @@ pub fn health(core: &Core) -> Health {
         let remedy = "`onode check` names the files; restore them from a backup, or `onode repair --drop-damaged`";
         conditions.push(Condition::new("blocks-damaged", Severity::Failed, text).remedy(remedy));
     }
-    if let Some(why) = core.log().store().read_only().filter(|_| !core.options().read_only) {
+    if let Some(why) = core.log().store().latch().why().filter(|_| !core.options().read_only) {
         let remedy = "unmount it, then `onode check` and `onode repair`";
         let condition = Condition::new("read-only", Severity::Failed, format!("no changes are accepted: {why}"));
         conditions.push(condition.remedy(remedy));

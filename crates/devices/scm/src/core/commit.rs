@@ -35,7 +35,7 @@ impl<P: Pmem> Core<P> {
         durability: Durability,
         blocks: BlockChanges<'_>,
     ) -> Result<()> {
-        self.store.check_writable()?;
+        self.store.latch().check()?;
         let mut exists = |object: ObjectId| Ok(object.0 < FIRST_TABLE && self.index.exists(object));
         validate::validate(transaction, ObjectId(self.store.next_id()), &mut exists)?;
         if transaction.is_empty() && blocks.is_empty() {
@@ -99,7 +99,7 @@ impl<P: Pmem> Core<P> {
 
     /// Moves the content of an object to one block, if it is not in one.
     pub(crate) fn gather(&mut self, object: ObjectId) -> Result<()> {
-        self.store.check_writable()?;
+        self.store.latch().check()?;
         if self.index.whole_block(object).is_ok() {
             return Ok(());
         }
@@ -115,7 +115,7 @@ impl<P: Pmem> Core<P> {
         contents: &[Content],
         durability: Durability,
     ) -> Result<()> {
-        self.store.check_writable()?;
+        self.store.latch().check()?;
         self.store.flush_blocks(contents)?;
         let blocks = BlockChanges { published: contents, ..BlockChanges::default() };
         self.commit_with(transaction, durability, blocks)?;
@@ -134,7 +134,7 @@ impl<P: Pmem> Core<P> {
         transaction: &Transaction,
         object: ObjectId,
     ) -> Result<Content> {
-        self.store.check_writable()?;
+        self.store.latch().check()?;
         let content = self.index.whole_block(object)?;
         if members.can_unpublish(content.address) == Ok(false) {
             return self.withdraw_copy(members, transaction, &content);
@@ -164,7 +164,7 @@ impl<P: Pmem> Core<P> {
 
     /// Makes the table of an object, if it has none, and the page of a slot.
     pub(crate) fn make_slots(&mut self, object: ObjectId, slot: Option<u64>) -> Result<()> {
-        self.store.check_writable()?;
+        self.store.latch().check()?;
         if has_slot(&self.index, object, slot) {
             return Ok(());
         }

@@ -98,7 +98,7 @@ impl<P: Pmem> Core<P> {
     #[cold]
     fn take_over(&mut self) {
         self.take_words();
-        if self.store.read_only().is_some() {
+        if self.store.latch().why().is_some() {
             return;
         }
         if let Err(error) = self.rebuild() {

@@ -31,7 +31,7 @@ impl<P: Pmem> ScmDevice<P> {
 /// What is wrong, and what was found wrong when it was opened.
 pub(super) fn health<P: Pmem>(core: &Core<P>) -> Health {
     let mut conditions = Vec::new();
-    if let Some(why) = core.store().failure() {
+    if let Some(why) = core.store().latch().failure() {
         let condition = Condition::new("read-only", Severity::Failed, format!("it accepts no changes: {why}"));
         conditions.push(condition.remedy("unmount it, run `onode check`, mount it again"));
     }

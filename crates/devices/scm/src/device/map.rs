@@ -35,7 +35,7 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
 
     fn fill_slot(&self, content: &Content, slot: u64) -> Result<()> {
         let mut core = self.lock_sound()?;
-        core.store().check_writable()?;
+        core.store().latch().check()?;
         match core.unshared().slots().fill_at_once(content, slot) {
             None => core.fill_slot(content, slot),
             Some(Err(error)) if error.kind != ErrorKind::Invalid => Err(core.store_mut().fail(error)),
@@ -45,7 +45,7 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
 
     fn take_slot(&self, object: ObjectId, slot: u64) -> Result<Content> {
         let mut core = self.lock_sound()?;
-        core.store().check_writable()?;
+        core.store().latch().check()?;
         core.slots().take(self.lock.members(), object, slot)
     }
 
@@ -84,7 +84,7 @@ impl<P: Pmem> MapObjects for ScmDevice<P> {
         }
         // Who asks may store there: no checksum of the last records may count on these bytes.
         for part in &parts {
-            if core.store().read_only().is_none() {
+            if core.store().latch().why().is_none() {
                 core.store_mut().allow_change(part.address, part.length)?;
             }
         }

@@ -98,7 +98,7 @@ impl<P: Pmem> ScmDevice<P> {
         let mut core = self.lock();
         core.sweep_dead();
         // Somebody uses it.
-        core.store().check_writable()?;
+        core.store().latch().check()?;
         core.store_mut().write_superblock(false)
     }
 }

@@ -5,6 +5,7 @@
 
 use onode_base::checksum::{crc32c, crc32c_append};
 use onode_base::planted::{Bug, is_planted};
+use onode_engine::{Fault, Numbered};
 use onode_media::pmem::LINE_BYTES;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -99,15 +100,10 @@ pub(crate) struct Superblock {
     pub accepted: u64,
 }
 
-/// Why bytes are no superblock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoSuperblock {
-    /// There never was one.
-    Foreign,
-    /// Its checksum is wrong.
-    Damaged,
-    /// Of a format or with features that this code does not know.
-    Newer(u32),
+impl Numbered for Superblock {
+    fn number(&self) -> u64 {
+        self.generation
+    }
 }
 
 impl Superblock {
@@ -139,18 +135,18 @@ impl Superblock {
         bytes
     }
 
-    pub(crate) fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, NoSuperblock> {
-        let Ok(mut raw) = RawSuperblock::read_from_bytes(bytes) else { return Err(NoSuperblock::Foreign) };
+    pub(crate) fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, Fault> {
+        let Ok(mut raw) = RawSuperblock::read_from_bytes(bytes) else { return Err(Fault::Foreign) };
         if raw.magic.get() != SUPERBLOCK_MAGIC {
-            return Err(NoSuperblock::Foreign);
+            return Err(Fault::Foreign);
         }
         let crc = raw.crc.get();
         raw.crc = 0.into();
         if crc32c(raw.as_bytes()) != crc {
-            return Err(NoSuperblock::Damaged);
+            return Err(Fault::Damaged);
         }
         if raw.version.get() > FORMAT_VERSION || raw.incompatible.get() & !FEATURES != 0 {
-            return Err(NoSuperblock::Newer(raw.version.get()));
+            return Err(Fault::Newer(raw.version.get()));
         }
         Ok(Self {
             generation: raw.generation.get(),
@@ -363,10 +359,10 @@ mod tests {
         assert_eq!(Superblock::decode(&bytes), Ok(superblock));
         for bit in [8 * 8, 8 * 12, 8 * 127] {
             bytes[bit / 8] ^= 1;
-            assert_eq!(Superblock::decode(&bytes), Err(NoSuperblock::Damaged));
+            assert_eq!(Superblock::decode(&bytes), Err(Fault::Damaged));
             bytes[bit / 8] ^= 1;
         }
-        assert_eq!(Superblock::decode(&[0; 128]), Err(NoSuperblock::Foreign));
+        assert_eq!(Superblock::decode(&[0; 128]), Err(Fault::Foreign));
 
         let head = SegmentHead { sequence: 3, first_record: 17, next: 1 << 17, session: 2, tail_sequence: 1 };
         let bytes = head.encode(42);

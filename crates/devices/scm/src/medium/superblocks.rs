@@ -2,10 +2,9 @@
 //! far from both.
 
 use crate::medium::errors::damaged;
-use crate::medium::format::{
-    FEATURE_COPY, FORMAT_VERSION, NoSuperblock, SMALLEST_BYTES, SUPERBLOCKS, Superblock, copy_at,
-};
+use crate::medium::format::{FEATURE_COPY, FORMAT_VERSION, SMALLEST_BYTES, SUPERBLOCKS, Superblock, copy_at};
 use onode_base::ErrorKind;
+use onode_engine::{Copies, Fault};
 use onode_media::Pmem;
 use onode_object::{Error, Result};
 use std::ops::Range;
@@ -47,40 +46,10 @@ pub(crate) fn store_copy<P: Pmem + ?Sized>(memory: &P, superblock: &Superblock) 
     }
 }
 
-fn superblock_at<P: Pmem + ?Sized>(memory: &P, at: u64) -> std::result::Result<Superblock, NoSuperblock> {
+fn superblock_at<P: Pmem + ?Sized>(memory: &P, at: u64) -> std::result::Result<Superblock, Fault> {
     let mut bytes = [0; Superblock::BYTES];
     memory.read(at, &mut bytes);
     Superblock::decode(&bytes)
-}
-
-/// What was found so far.
-#[derive(Default)]
-struct Seen {
-    newest: Option<Superblock>,
-    is_damaged: bool,
-}
-
-impl Seen {
-    /// Looks at a place; whether there is a superblock.
-    fn look<P: Pmem + ?Sized>(&mut self, memory: &P, at: u64) -> Result<bool> {
-        match superblock_at(memory, at) {
-            Ok(found) => {
-                if self.newest.is_none_or(|newest| found.generation > newest.generation) {
-                    self.newest = Some(found);
-                }
-                Ok(true)
-            }
-            Err(NoSuperblock::Newer(version)) => {
-                let detail =
-                    format!("the device has format {version}, this program knows formats up to {FORMAT_VERSION}");
-                Err(Error::new(ErrorKind::NotSupported, detail))
-            }
-            Err(why) => {
-                self.is_damaged |= why == NoSuperblock::Damaged;
-                Ok(false)
-            }
-        }
-    }
 }
 
 fn newest_superblock<P: Pmem + ?Sized>(memory: &P) -> Result<FoundSuperblock> {
@@ -88,24 +57,27 @@ fn newest_superblock<P: Pmem + ?Sized>(memory: &P) -> Result<FoundSuperblock> {
     if memory.length() < SMALLEST_BYTES {
         return Err(nothing());
     }
-    let mut seen = Seen::default();
-    let mut damaged_ones = Vec::new();
+    let mut copies = Copies::default();
     for slot in SUPERBLOCKS {
-        if !seen.look(memory, slot)? {
-            damaged_ones.push(slot);
-        }
+        copies.add(slot, superblock_at(memory, slot));
     }
+    let damaged_ones: Vec<u64> = copies.missing().collect();
     let last = copy_at(memory.length());
-    if !damaged_ones.is_empty() && !seen.look(memory, last)? && seen.newest.is_none() {
+    if !damaged_ones.is_empty() && !copies.add(last, superblock_at(memory, last)) && copies.newest().is_none() {
         // The memory may have become longer since.
-        let pages = (1..last / PAGE_BYTES).rev().map(|page| page * PAGE_BYTES);
-        if let Some(at) = pages.into_iter().find(|at| superblock_at(memory, *at).is_ok()) {
-            seen.look(memory, at)?;
+        let mut pages = (1..last / PAGE_BYTES).rev().map(|page| page * PAGE_BYTES);
+        if let Some((at, superblock)) = pages.find_map(|at| Some((at, superblock_at(memory, at).ok()?))) {
+            copies.add(at, Ok(superblock));
         }
     }
-    match seen.newest {
-        Some(superblock) => Ok(FoundSuperblock { superblock, damaged: damaged_ones }),
-        None if seen.is_damaged => Err(damaged("all superblocks are damaged")),
+    if let Some(version) = copies.newer_format() {
+        let detail = format!("the device has format {version}, this program knows formats up to {FORMAT_VERSION}");
+        return Err(Error::new(ErrorKind::NotSupported, detail));
+    }
+    let any_damaged = copies.any_damaged();
+    match copies.into_newest() {
+        Some((superblock, _)) => Ok(FoundSuperblock { superblock, damaged: damaged_ones }),
+        None if any_damaged => Err(damaged("all superblocks are damaged")),
         None => Err(nothing()),
     }
 }

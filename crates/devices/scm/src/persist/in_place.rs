@@ -97,7 +97,7 @@ impl<P: Pmem> Persistence<P> {
     /// Whether bytes may be put over content without a word to anybody.
     pub(crate) fn overwrites_at_once(&self, address: u64, length: u64) -> bool {
         self.mode == Mode::Mem
-            && self.read_only.is_none()
+            && self.latch.may_write()
             && (!self.may_put_again() || is_planted(Bug::ScmOverwritePutAgain))
             && !self.unverified.overlaps(address, length)
     }
@@ -110,7 +110,7 @@ impl<P: Pmem> Persistence<P> {
 
     /// Puts bytes over content where it lies.
     pub(crate) fn overwrite(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
-        self.check_writable()?;
+        self.latch.check()?;
         self.allow_change(address, bytes.len() as u64)?;
         self.accept_puts()?;
         match self.mode {

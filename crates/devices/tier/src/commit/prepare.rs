@@ -12,12 +12,12 @@ use crate::content::buffers::Prefetched;
 use crate::content::plan::Source;
 use crate::content::reader::Reader;
 use crate::index::ahead::lacks;
-use crate::index::node::{Key, KeySpace};
 use crate::index::onode::INLINE_BYTES;
 use crate::medium::layout::BLOCK;
 use crate::space::Space;
 use crate::space::extent::Extent;
 use core::ops::Range;
+use onode_engine::Key;
 use onode_object::{Mutation, ObjectId, Result, Transaction};
 
 /// What preparing a transaction needs of the state, borrowed side by side.
@@ -53,8 +53,8 @@ impl Preparation<'_> {
                 | Mutation::Punch { .. }
                 | Mutation::RemoveAttribute { .. }
         );
-        for part in [KeySpace::Onode, KeySpace::Inline] {
-            self.reader.index.way(&Key::of(object.0, part), is_cut, &mut cost.ways)?;
+        for key in [Key::onode(object), Key::inline(object)] {
+            self.reader.index.way(&key, is_cut, &mut cost.ways)?;
         }
         cost.puts += 1;
         match mutation {
@@ -92,14 +92,14 @@ impl Preparation<'_> {
             }
             Mutation::SetAttribute { key, value, .. } => {
                 let before = self.reader.index.attribute(object, *key)?.map(<[u8]>::len);
-                self.reader.index.way(&Key::attribute(object.0, *key), false, &mut cost.ways)?;
+                self.reader.index.way(&Key::attribute(object, *key), false, &mut cost.ways)?;
                 if before != Some(value.len()) {
                     cost.bytes += value.len() as u64 + 20;
                     cost.puts += 1;
                 }
             }
             Mutation::RemoveAttribute { key, .. } => {
-                self.reader.index.way(&Key::attribute(object.0, *key), true, &mut cost.ways)?;
+                self.reader.index.way(&Key::attribute(object, *key), true, &mut cost.ways)?;
             }
         }
         Ok(())
@@ -117,7 +117,7 @@ impl Preparation<'_> {
     fn prefetch(&mut self, object: ObjectId, bytes: Range<u64>, blocks: Range<u64>, cost: &mut Cost) -> Result<()> {
         let extents = self.reader.index.extents(object, blocks.start, blocks.end)?;
         for key in extents.first().map(|(at, _)| *at).into_iter().chain([blocks.start, blocks.end]) {
-            self.reader.index.way(&Key::extent(object.0, key), true, &mut cost.ways)?;
+            self.reader.index.way(&Key::extent(object, key), true, &mut cost.ways)?;
         }
         for edge in [bytes.start, bytes.end] {
             let block = edge / BLOCK;

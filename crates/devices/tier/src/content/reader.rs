@@ -5,7 +5,6 @@
 //!
 //! What it does not do: read without the lock, see [`read`](crate::content::read), or pin.
 
-use crate::commit::latch::Latch;
 use crate::content::buffers::Buffers;
 use crate::content::pending::Held;
 use crate::content::plan::{ReadPlan, Source, Unsound, copy_part};
@@ -17,6 +16,7 @@ use crate::medium::layout::BLOCK;
 use crate::space::extent::Extent;
 use alloc::format;
 use alloc::vec::Vec;
+use onode_engine::Latch;
 use onode_media::IoTag;
 use onode_object::{Error, ObjectId, Result};
 

@@ -109,7 +109,7 @@ impl Core {
 
     /// The log was replayed in memory, and nothing changes any more.
     pub fn stay_read_only(&mut self) {
-        self.latch.close("mounted read-only");
+        self.latch.close();
     }
 
     /// Whether the fast disk took part until it was lost just now.

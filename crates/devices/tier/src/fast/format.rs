@@ -12,10 +12,13 @@
 mod superblocks;
 
 use super::extent::Scheme;
-use crate::medium::bytes::{put_u16, put_u32, put_u64, take, take_array, take_u8, take_u16, take_u32, take_u64};
+use crate::medium::bytes::{
+    put_u16, put_u32, put_u64, sealed_body, take, take_array, take_u8, take_u16, take_u32, take_u64,
+};
 use alloc::string::String;
 use alloc::vec::Vec;
 use onode_base::checksum::crc32c;
+use onode_engine::Fault;
 use onode_media::blockdev::SECTOR_BYTES;
 
 /// What a superblock of a fast disk begins with.
@@ -150,20 +153,21 @@ impl Superblock {
         out
     }
 
-    /// Whether `block` begins as a superblock does, sound or not; then its version.
-    pub fn version_of(block: &[u8]) -> Option<u32> {
-        let mut rest = block.strip_prefix(&MAGIC)?;
-        take_u32(&mut rest)
+    /// What `block` says of a disk of so many blocks.
+    ///
+    /// # Errors
+    /// Why it is no superblock of this version.
+    pub fn decode(block: &[u8], disk_blocks: u64) -> core::result::Result<Self, Fault> {
+        let (body, version) = sealed_body(block, MAGIC)?;
+        if version != VERSION {
+            return Err(Fault::Newer(version));
+        }
+        Self::decode_body(body, disk_blocks).ok_or(Fault::Damaged)
     }
 
-    /// What `block` says of a disk of so many blocks; `None` if it is no sound superblock of this
-    /// version.
-    pub fn decode(block: &[u8], disk_blocks: u64) -> Option<Self> {
-        let (body, sum) = block.split_at_checked(SECTOR_BYTES - 4)?;
-        if Self::version_of(block)? != VERSION || crc32c(body).to_le_bytes() != sum {
-            return None;
-        }
-        let input = &mut body.get(12..)?;
+    /// What follows the version.
+    fn decode_body(body: &[u8], disk_blocks: u64) -> Option<Self> {
+        let input = &mut { body };
         let count = take_u32(input)? as usize;
         let (volume, own) = (take_array(input)?, take_array(input)?);
         let (sequence, session) = (take_u64(input)?, take_u64(input)?);

@@ -3,11 +3,11 @@
 //! What it keeps true: the extents of an object do not overlap, and each lies where content may.
 
 use crate::index::Index;
-use crate::index::node::{Key, KeySpace};
 use crate::index::tree::Ways;
 use crate::medium::layout::BLOCK;
 use crate::space::extent::{Extent, MOST_BLOCKS};
 use alloc::vec::Vec;
+use onode_engine::Key;
 use onode_object::{Error, ErrorKind, ObjectId, Result};
 
 impl Index {
@@ -20,9 +20,9 @@ impl Index {
         let mut all = Vec::new();
         let mut from = Some(first.saturating_sub(MOST_BLOCKS - 1));
         while let Some(start) = from.filter(|start| *start < last) {
-            let found = self.tree.next(&mut self.reader, &Key::extent(object.0, start))?;
+            let found = self.tree.next(&mut self.reader, &Key::extent(object, start))?;
             let Some((key, value)) = found else { break };
-            if key.object != object.0 || key.space != KeySpace::Extent || key.index >= last {
+            if key.object != object.0 || !key.is_extent() || key.index >= last {
                 break;
             }
             let extent = Extent::decode(value).filter(|extent| layout.holds(extent.block, extent.blocks()));
@@ -46,9 +46,9 @@ impl Index {
         if let Some(found) = self.extents(object, at, at + 1)?.into_iter().next() {
             return Ok(Some(found));
         }
-        let key = Key::extent(object.0, at);
+        let key = Key::extent(object, at);
         let index = match self.tree.next(&mut self.reader, &key)? {
-            Some((key, _)) if key.object == object.0 && key.space == KeySpace::Extent => key.index,
+            Some((key, _)) if key.object == object.0 && key.is_extent() => key.index,
             _ => return Ok(None),
         };
         if index >= last {
@@ -62,7 +62,7 @@ impl Index {
     /// # Errors
     /// `Corrupt`, `Media`.
     pub fn put_extent(&mut self, object: ObjectId, at: u64, extent: &Extent) -> Result<()> {
-        self.tree.put(&mut self.reader, Key::extent(object.0, at), extent.encode())
+        self.tree.put(&mut self.reader, Key::extent(object, at), extent.encode())
     }
 
     /// The leaves that get the extents of pending blocks change at the checkpoint: they count as
@@ -72,7 +72,7 @@ impl Index {
     /// `Corrupt`, `Media`.
     pub fn mark_extents(&mut self, object: ObjectId, first: u64, last: u64) -> Result<()> {
         for block in [first, last.saturating_sub(1)] {
-            self.tree.mark(&mut self.reader, &Key::extent(object.0, block))?;
+            self.tree.mark(&mut self.reader, &Key::extent(object, block))?;
         }
         Ok(())
     }
@@ -89,7 +89,7 @@ impl Index {
             let (left, middle) = (extent.part(0, skip), extent.part(skip, end - skip));
             let right = extent.part(end, extent.blocks() - end);
             if left.sums.is_empty() {
-                self.tree.remove(&mut self.reader, &Key::extent(object.0, at))?;
+                self.tree.remove(&mut self.reader, &Key::extent(object, at))?;
             } else {
                 self.put_extent(object, at, &left)?;
             }
@@ -108,11 +108,11 @@ impl Index {
     /// `Corrupt`, `Media`.
     pub fn remove_object(&mut self, object: ObjectId, freed: &mut Vec<Extent>) -> Result<()> {
         let layout = self.layout();
-        while let Some((key, value)) = self.tree.next(&mut self.reader, &Key::of(object.0, KeySpace::Onode))? {
+        while let Some((key, value)) = self.tree.next(&mut self.reader, &Key::onode(object))? {
             if key.object != object.0 {
                 break;
             }
-            if key.space == KeySpace::Extent {
+            if key.is_extent() {
                 // Its blocks would be in use for ever.
                 let extent = Extent::decode(value).filter(|extent| layout.holds(extent.block, extent.blocks()));
                 freed.push(extent.ok_or_else(|| Error::of(ErrorKind::Corrupt, object, "an extent is damaged"))?);
@@ -129,12 +129,12 @@ impl Index {
     /// # Errors
     /// `Corrupt`, `Media`.
     pub fn way_of_removal(&mut self, object: ObjectId, ways: &mut Ways) -> Result<()> {
-        let mut from = Key::of(object.0, KeySpace::Onode);
+        let mut from = Key::onode(object);
         while let Some((key, value)) = self.tree.next(&mut self.reader, &from)? {
             if key.object != object.0 {
                 break;
             }
-            if key.space == KeySpace::Extent && Extent::decode(value).is_none() {
+            if key.is_extent() && Extent::decode(value).is_none() {
                 return Err(Error::of(ErrorKind::Corrupt, object, "an extent is damaged"));
             }
             from = key;

@@ -1,10 +1,10 @@
 //! What there is: objects and their attributes, in order.
 
 use crate::index::Index;
-use crate::index::node::{Key, KeySpace};
 use crate::medium::errors::damaged;
 use alloc::format;
 use alloc::vec::Vec;
+use onode_engine::Key;
 use onode_object::{AttributeKey, ObjectId, Result};
 
 impl Index {
@@ -22,13 +22,11 @@ impl Index {
         let mut out = Vec::new();
         let mut from = Some(from);
         while let Some(start) = from.filter(|_| out.len() < limit) {
-            let found = self.tree.next(&mut self.reader, &Key::attribute(object.0, start))?;
+            let found = self.tree.next(&mut self.reader, &Key::attribute(object, start))?;
             let Some((key, value)) = found else { break };
-            if key.object != object.0 || key.space != KeySpace::Attribute {
-                break;
-            }
-            out.push((key.attribute_key(), value.to_vec()));
-            from = key.attribute_key().next();
+            let Some(found) = key.as_attribute().filter(|_| key.object == object.0) else { break };
+            out.push((found, value.to_vec()));
+            from = found.next();
         }
         Ok(out)
     }
@@ -41,9 +39,9 @@ impl Index {
         let mut out = Vec::new();
         let mut from = Some(from.0);
         while let Some(start) = from.filter(|_| out.len() < limit) {
-            let found = self.tree.next(&mut self.reader, &Key::of(start, KeySpace::Onode))?;
+            let found = self.tree.next(&mut self.reader, &Key::onode(ObjectId(start)))?;
             let Some((key, _)) = found else { break };
-            if key.space != KeySpace::Onode {
+            if key.kind != Key::ONODE {
                 // The rest of an object that has no onode: nothing that could be shown.
                 let object = ObjectId(key.object);
                 if key.object != start {
@@ -62,7 +60,7 @@ impl Index {
     /// # Errors
     /// `Corrupt`, `Media`.
     pub fn next_object(&mut self, from: u64) -> Result<Option<ObjectId>> {
-        let found = self.tree.next(&mut self.reader, &Key::of(from, KeySpace::Onode))?;
+        let found = self.tree.next(&mut self.reader, &Key::onode(ObjectId(from)))?;
         Ok(found.map(|(key, _)| ObjectId(key.object)))
     }
 
@@ -71,7 +69,7 @@ impl Index {
     /// # Errors
     /// `Corrupt`, `Media`.
     pub fn drop_entries(&mut self, object: u64) -> Result<()> {
-        while let Some((key, _)) = self.tree.next(&mut self.reader, &Key::of(object, KeySpace::Onode))? {
+        while let Some((key, _)) = self.tree.next(&mut self.reader, &Key::onode(ObjectId(object)))? {
             if key.object != object {
                 break;
             }

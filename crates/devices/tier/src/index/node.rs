@@ -4,7 +4,7 @@ use crate::medium::bytes::{put_u16, put_u32, put_u64, take, take_u8, take_u16, t
 use crate::medium::layout::{BLOCK_BYTES, Layout};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use onode_object::{AttributeKey, AttributeKind};
+use onode_engine::Key;
 
 /// What a node begins with.
 const MAGIC: u32 = u32::from_le_bytes(*b"TNOD");
@@ -15,77 +15,38 @@ pub const CAPACITY: usize = BLOCK_BYTES - HEADER_BYTES;
 /// A tree higher than this cannot be.
 pub const MOST_LEVELS: u16 = 12;
 
-/// What an entry is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum KeySpace {
-    /// An [`Onode`](crate::index::onode::Onode).
-    #[default]
-    Onode = 0,
-    /// The content of a small object.
-    Inline = 1,
-    /// An attribute.
-    Attribute = 2,
-    /// An [`Extent`](crate::space::extent::Extent); the index is its first block in the object.
-    Extent = 3,
+/// How kinds of entries stand in a node: a byte for the sort of entry, and one for the kind of an
+/// attribute.
+mod sort {
+    pub const ONODE: u8 = 0;
+    pub const INLINE: u8 = 1;
+    pub const ATTRIBUTE: u8 = 2;
+    pub const EXTENT: u8 = 3;
 }
 
-/// Where an entry stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
-    /// The object.
-    pub object: u64,
-    /// What the entry is.
-    pub space: KeySpace,
-    /// The kind of an attribute.
-    pub kind: u8,
-    /// The index of an attribute or extent.
-    pub index: u64,
+fn put_key(out: &mut Vec<u8>, key: &Key) {
+    let [kind, _] = key.kind.to_le_bytes();
+    let (sort, kind) = match key.kind {
+        Key::ONODE => (sort::ONODE, 0),
+        Key::INLINE => (sort::INLINE, 0),
+        Key::EXTENT => (sort::EXTENT, 0),
+        _ => (sort::ATTRIBUTE, kind),
+    };
+    put_u64(out, key.object);
+    out.extend_from_slice(&[sort, kind]);
+    put_u64(out, key.index);
 }
 
-impl Key {
-    /// The key of something that an object has one of.
-    #[must_use]
-    pub const fn of(object: u64, space: KeySpace) -> Self {
-        Self { object, space, kind: 0, index: 0 }
-    }
-
-    /// The key of an extent.
-    #[must_use]
-    pub const fn extent(object: u64, index: u64) -> Self {
-        Self { object, space: KeySpace::Extent, kind: 0, index }
-    }
-
-    /// The key of an attribute.
-    #[must_use]
-    pub const fn attribute(object: u64, key: AttributeKey) -> Self {
-        Self { object, space: KeySpace::Attribute, kind: key.kind.0, index: key.index }
-    }
-
-    /// The attribute's key.
-    #[must_use]
-    pub const fn attribute_key(&self) -> AttributeKey {
-        AttributeKey { kind: AttributeKind(self.kind), index: self.index }
-    }
-
-    fn put(&self, out: &mut Vec<u8>) {
-        put_u64(out, self.object);
-        out.push(self.space as u8);
-        out.push(self.kind);
-        put_u64(out, self.index);
-    }
-
-    fn take(input: &mut &[u8]) -> Option<Self> {
-        let object = take_u64(input)?;
-        let space = match take_u8(input)? {
-            0 => KeySpace::Onode,
-            1 => KeySpace::Inline,
-            2 => KeySpace::Attribute,
-            3 => KeySpace::Extent,
-            _ => return None,
-        };
-        Some(Self { object, space, kind: take_u8(input)?, index: take_u64(input)? })
-    }
+fn take_key(input: &mut &[u8]) -> Option<Key> {
+    let object = take_u64(input)?;
+    let kind = match (take_u8(input)?, take_u8(input)?) {
+        (sort::ONODE, 0) => Key::ONODE,
+        (sort::INLINE, 0) => Key::INLINE,
+        (sort::ATTRIBUTE, kind) => Key::ATTRIBUTE + u16::from(kind),
+        (sort::EXTENT, 0) => Key::EXTENT,
+        _ => return None,
+    };
+    Some(Key { object, kind, index: take_u64(input)? })
 }
 
 /// A reference to a node, with the node itself if it is in memory.
@@ -157,14 +118,14 @@ impl Node {
         match &self.items {
             Items::Leaf(items) => {
                 for (key, value) in items {
-                    key.put(&mut out);
+                    put_key(&mut out, key);
                     put_u16(&mut out, value.len() as u16);
                     out.extend_from_slice(value);
                 }
             }
             Items::Inner(items) => {
                 for (key, child) in items {
-                    key.put(&mut out);
+                    put_key(&mut out, key);
                     put_u64(&mut out, child.block);
                     put_u32(&mut out, child.crc);
                 }
@@ -188,14 +149,14 @@ impl Node {
         let before = input.len();
         let items = if level == 0 {
             let take_entry = |input: &mut &[u8]| {
-                let key = Key::take(input)?;
+                let key = take_key(input)?;
                 let length = take_u16(input)?;
                 Some((key, take(input, usize::from(length))?.to_vec()))
             };
             Items::Leaf((0..count).map(|_| take_entry(input)).collect::<Option<Vec<_>>>()?)
         } else {
             let take_child = |input: &mut &[u8]| {
-                let key = Key::take(input)?;
+                let key = take_key(input)?;
                 let child = Child { block: take_u64(input)?, crc: take_u32(input)?, node: None };
                 layout.holds(child.block, 1).then_some((key, child))
             };

@@ -21,7 +21,7 @@ pub use prune::Lost;
 pub use way::Ways;
 pub use write::Visited;
 
-use crate::index::node::{Child, Items, Key, MOST_LEVELS, Node};
+use crate::index::node::{Child, Items, MOST_LEVELS, Node};
 use crate::medium::errors::damaged;
 use crate::medium::layout::Layout;
 use alloc::boxed::Box;
@@ -29,6 +29,7 @@ use alloc::format;
 use alloc::vec::Vec;
 use onode_base::checksum::crc32c;
 use onode_base::planted::{Bug, is_planted};
+use onode_engine::Key;
 use onode_object::Result;
 
 /// Where nodes are read from.

@@ -3,11 +3,12 @@
 
 use crate::fast::extent::Scheme;
 use crate::fast::format::{Division, SectionPlace};
-use crate::medium::bytes::{put_u32, put_u64, take, take_array, take_u8, take_u32, take_u64};
+use crate::medium::bytes::{put_u32, put_u64, sealed_body, take, take_array, take_u8, take_u32, take_u64};
 use crate::medium::layout::{BLOCK_BYTES, Layout};
 use alloc::string::String;
 use alloc::vec::Vec;
 use onode_base::checksum::crc32c;
+use onode_engine::{Fault, Numbered};
 use onode_object::Acknowledge;
 
 /// What a superblock of a big disk begins with.
@@ -141,36 +142,21 @@ impl Superblock {
         out
     }
 
-    /// Whether `block` begins as a superblock does, sound or not; then its version.
-    #[must_use]
-    pub fn version_of(block: &[u8]) -> Option<u32> {
-        let mut rest = block.strip_prefix(&MAGIC)?;
-        take_u32(&mut rest)
-    }
-
-    /// Whether this version reads volumes of that one.
-    #[must_use]
-    pub const fn is_known(version: u32) -> bool {
-        version >= OLDEST_VERSION && version <= VERSION
-    }
-
-    /// Whether `block` is a sound superblock that this version does not know.
-    #[must_use]
-    pub fn is_of_another_version(block: &[u8]) -> bool {
-        let sound =
-            block.split_at_checked(BLOCK_BYTES - 4).is_some_and(|(body, sum)| crc32c(body).to_le_bytes() == sum);
-        sound && Self::version_of(block).is_some_and(|version| !Self::is_known(version))
-    }
-
-    /// What `block` says; `None` if it is no sound superblock of this version.
-    #[must_use]
-    pub fn decode(block: &[u8]) -> Option<Self> {
-        let (body, sum) = block.split_at_checked(BLOCK_BYTES - 4)?;
-        let version = Self::version_of(block)?;
-        if !Self::is_known(version) || crc32c(body).to_le_bytes() != sum {
-            return None;
+    /// What `block` says.
+    ///
+    /// # Errors
+    /// Why it is no superblock of this version.
+    pub fn decode(block: &[u8]) -> core::result::Result<Self, Fault> {
+        let (body, version) = sealed_body(block, MAGIC)?;
+        if !(OLDEST_VERSION..=VERSION).contains(&version) {
+            return Err(Fault::Newer(version));
         }
-        let input = &mut body.get(12..)?;
+        Self::decode_body(version, body).ok_or(Fault::Damaged)
+    }
+
+    /// What follows the version.
+    fn decode_body(version: u32, body: &[u8]) -> Option<Self> {
+        let input = &mut { body };
         if take_u32(input)? != 0 {
             return None;
         }
@@ -231,6 +217,12 @@ impl Superblock {
             is_closed: flags & 8 != 0,
         };
         sound.then_some(all)
+    }
+}
+
+impl Numbered for Superblock {
+    fn number(&self) -> u64 {
+        self.sequence
     }
 }
 

@@ -8,7 +8,6 @@ use crate::disks::fast_disk::FastDisk;
 use crate::fast::Fast;
 use crate::index::Index;
 use crate::index::ahead::NodeReader;
-use crate::index::node::KeySpace;
 use crate::index::tree::{Tree, Visited};
 use crate::log::Log;
 use crate::log::change::take_transaction;
@@ -29,6 +28,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
+use onode_engine::{Copies, Fault};
 use onode_media::{BlockDev, IoTag};
 use onode_object::{Condition, Error, ErrorKind, ObjectId, Result, Severity};
 
@@ -85,47 +85,39 @@ pub fn format_big(big: &mut dyn BlockDev, options: &FormatOptions) -> Result<()>
 /// `Invalid` if this is no volume of this kind or one of another version, `Corrupt` if all copies
 /// are damaged.
 pub fn read_superblock(big: &mut dyn BlockDev) -> Result<(Superblock, u64)> {
-    let mut found: Option<(Superblock, u64)> = None;
-    // Sound, and of a format that is not known: what this version left at the end is not the state
-    // of the volume.
-    let mut is_newer = false;
-    let mut version = None;
-    let end = (big.bytes() / BLOCK).saturating_sub(1);
-    for block in [0, 1, end] {
-        let mut bytes = vec![0; BLOCK_BYTES];
-        let is_far = block > 1;
-        if (is_far && (found.is_some() || is_newer))
-            || (block + 1) * BLOCK > big.bytes()
-            || big.read_at(block * BLOCK, &mut bytes, IoTag::Recovery).is_err()
-        {
-            continue;
-        }
-        let one = Superblock::decode(&bytes).filter(|one| !is_far || one.layout.far_copy(big.bytes()) == Some(block));
-        if !is_far || one.is_some() {
-            is_newer |= Superblock::is_of_another_version(&bytes);
-            version = version.or(Superblock::version_of(&bytes));
-        }
-        if let Some(one) = one
-            && found.as_ref().is_none_or(|(best, _)| best.sequence < one.sequence)
-        {
-            found = Some((one, block));
-        }
+    let mut copies = Copies::default();
+    for block in [0, 1] {
+        let bytes = read_block(big, block);
+        copies.add(block, bytes.map_or(Err(Fault::Foreign), |bytes| Superblock::decode(&bytes)));
     }
-    match (found, version) {
+    // What this version left at the end is not the state of a volume of a newer format.
+    let end = (big.bytes() / BLOCK).saturating_sub(1);
+    if copies.newest().is_none() && copies.newer_format().is_none() && end > 1 {
+        let far = read_block(big, end).and_then(|bytes| Superblock::decode(&bytes).ok());
+        let far = far.filter(|far| far.layout.far_copy(big.bytes()) == Some(end));
+        copies.add(end, far.ok_or(Fault::Foreign));
+    }
+    let (newer, any_damaged) = (copies.newer_format(), copies.any_damaged());
+    match (copies.into_newest(), newer) {
         (Some((superblock, _)), _) if superblock.layout.blocks > big.bytes() / BLOCK => {
             let (want, have) = (superblock.layout.blocks * BLOCK, big.bytes());
             Err(damaged(format!("the big disk was cut short: {have} bytes of {want}")))
         }
         (Some(found), _) => Ok(found),
-        (None, Some(version)) if Superblock::is_known(version) => {
-            Err(damaged("all superblocks of the big disk are damaged"))
-        }
         (None, Some(version)) => {
             let detail = format!("format {version} of tier is not known to this version ({VERSION})");
             Err(Error::new(ErrorKind::NotSupported, detail))
         }
+        (None, None) if any_damaged => Err(damaged("all superblocks of the big disk are damaged")),
         (None, None) => Err(invalid(no_volume(big))),
     }
+}
+
+/// A block of the big disk; nothing if it has none there, or it cannot be read.
+fn read_block(big: &mut dyn BlockDev, block: u64) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; BLOCK_BYTES];
+    let is_there = (block + 1) * BLOCK <= big.bytes();
+    (is_there && big.read_at(block * BLOCK, &mut bytes, IoTag::Recovery).is_ok()).then_some(bytes)
 }
 
 /// Why that is not the big disk of a volume.
@@ -251,7 +243,7 @@ fn rebuild_bitmap(index: &mut Index, space: &mut Space) -> Result<()> {
     index.visit(&mut |visited| {
         let (first, count) = match visited {
             Visited::Node(block) => (block, 1),
-            Visited::Entry(key, value) if key.space == KeySpace::Extent => {
+            Visited::Entry(key, value) if key.is_extent() => {
                 let extent = Extent::decode(value).ok_or_else(|| damaged("an extent is damaged"))?;
                 (extent.block, extent.blocks())
             }

@@ -6,7 +6,6 @@
 //! its first checkpoint: a cut before that leaves the volume as it was.
 
 use crate::commit::apply::Applier;
-use crate::index::node::{Key, KeySpace};
 use crate::index::onode::Onode;
 use crate::index::tree::Visited;
 use crate::log::change::Change;
@@ -17,6 +16,7 @@ use crate::space::extent::Extent;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use onode_engine::Key;
 use onode_object::{Error, ErrorKind, ObjectId, Result};
 
 /// What the tree holds.
@@ -47,15 +47,15 @@ impl Survey {
             self.end_object();
             self.current = Current { id: key.object, ..Current::default() };
         }
-        match key.space {
-            KeySpace::Onode => match Onode::decode(value) {
+        match key.kind {
+            Key::ONODE => match Onode::decode(value) {
                 Some(onode) => {
                     self.current.onode = Some(onode);
                     self.objects += 1;
                 }
                 None => self.unsound.push((*key, "its onode")),
             },
-            KeySpace::Extent => {
+            Key::EXTENT => {
                 let extent = Extent::decode(value).filter(|it| layout.holds(it.block, it.blocks()));
                 let Some(extent) = extent.filter(|_| key.index >= self.current.end) else {
                     return self.unsound.push((*key, "an extent"));
@@ -67,7 +67,7 @@ impl Survey {
                 self.current.end = key.index.saturating_add(extent.blocks());
                 self.current.blocks += extent.blocks();
             }
-            KeySpace::Inline | KeySpace::Attribute => {}
+            _ => {}
         }
     }
 
@@ -159,7 +159,7 @@ impl Salvager<'_> {
         self.applier.reader.index.visit(&mut |visited| {
             match visited {
                 Visited::Node(block) => _ = bitmap.take(block, 1),
-                Visited::Entry(key, value) if key.space == KeySpace::Extent => {
+                Visited::Entry(key, value) if key.is_extent() => {
                     if let Some(extent) = Extent::decode(value) {
                         bitmap.take(extent.block, extent.blocks());
                     }

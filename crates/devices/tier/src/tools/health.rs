@@ -43,9 +43,9 @@ impl TierDevice {
             );
             conditions.push(Condition::new("copies-damaged", Severity::Notice, text));
         }
-        if let Some(why) = core.latch().why().filter(|_| !core.latch().is_read_only()) {
+        if let Some(why) = core.latch().failure() {
             let remedy = "mount the volume again when the disk is well";
-            conditions.push(Condition::new("read-only", Severity::Failed, why.clone()).remedy(remedy));
+            conditions.push(Condition::new("read-only", Severity::Failed, why).remedy(remedy));
         }
         let figures = core.buffers().figures();
         let damaged = figures.damaged_blocks.saturating_sub(figures.repaired_blocks);

@@ -4,7 +4,6 @@
 use crate::content::pending::Pending;
 use crate::device::TierDevice;
 use crate::index::Index;
-use crate::index::node::KeySpace;
 use crate::index::onode::Onode;
 use crate::index::tree::Visited;
 use crate::medium::errors::damaged;
@@ -12,6 +11,7 @@ use crate::space::Space;
 use crate::space::bitmap::Bitmap;
 use crate::space::extent::Extent;
 use alloc::format;
+use onode_engine::Key;
 use onode_object::{ObjectId, Result};
 
 impl TierDevice {
@@ -76,12 +76,12 @@ fn verify(index: &mut Index, space: &Space, pending: &Pending) -> Result<()> {
             finish(&object)?;
             object = Object { id: key.object, ..Object::default() };
         }
-        match key.space {
-            KeySpace::Onode => {
+        match key.kind {
+            Key::ONODE => {
                 let onode = Onode::decode(value).ok_or_else(|| damaged(format!("the onode of {id} is damaged")))?;
                 object.onode = Some(onode);
             }
-            KeySpace::Extent => {
+            Key::EXTENT => {
                 let extent = Extent::decode(value).ok_or_else(|| damaged(format!("an extent of {id} is damaged")))?;
                 let end = key.index.saturating_add(extent.blocks());
                 if key.index < object.end || pending.range(key.object, key.index, end).next().is_some() {
@@ -90,7 +90,7 @@ fn verify(index: &mut Index, space: &Space, pending: &Pending) -> Result<()> {
                 (object.end, object.blocks) = (end, object.blocks + extent.blocks());
                 mark(extent.block, extent.blocks())?;
             }
-            KeySpace::Inline | KeySpace::Attribute => {}
+            _ => {}
         }
         Ok(())
     })?;

@@ -65,8 +65,7 @@ impl Checkpoints {
             failed.extend(attempt.failed());
         }
         if written.is_none() {
-            log.latch("no sound superblock block is left");
-            return Err(Error::new(ErrorKind::Media, "no sound superblock block is left"));
+            return Err(log.latch().fail(Error::new(ErrorKind::Media, "no sound superblock block is left")));
         }
         log.flush()?;
         self.ring.retire(log.medium(), &failed)

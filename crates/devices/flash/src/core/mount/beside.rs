@@ -72,7 +72,7 @@ fn of_closed(nand: Box<dyn Nand>, opened: Opened, options: &MountOptions) -> Res
     finish_segments(&mut core.log);
     core.unconfirmed = true;
     if options.read_only {
-        core.log.latch("the volume is mounted read-only");
+        core.log.latch().close();
     }
     Ok(core)
 }
@@ -120,7 +120,7 @@ fn rebuilt(
     core.prepare_writing()?;
     core.checkpoints.write_superblock(&mut core.index, &mut core.log, false)?;
     let mut core = core.recovered(options)?;
-    if core.log.store().read_only().is_some() {
+    if core.log.store().latch().why().is_some() {
         return Ok(core);
     }
     let blank = core.blank_memory(memory, beside)?;

@@ -3,10 +3,10 @@
 //! They are records, and bytes that make no sense are refused. Whether an onode and the extents of
 //! its object fit is not theirs to say.
 
-use crate::index::tree::Key;
 use crate::log::record::Piece;
 use alloc::vec::Vec;
 use onode_base::varint;
+use onode_engine::Key;
 use onode_object::Hints;
 use onode_object::wire::hints;
 /// The device's own record of an object (paper 1, section III.B).

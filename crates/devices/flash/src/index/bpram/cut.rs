@@ -5,9 +5,9 @@
 
 use super::entries::{self, Draft, key_of};
 use super::format::{BUCKET_BYTES_MAX, BlobHeader};
-use crate::index::tree::Key;
 use alloc::vec::Vec;
 use onode_codec::exact::Entry;
+use onode_engine::Key;
 
 /// Bytes of a bucket behind its header.
 pub const CONTENT_BYTES_MAX: usize = BUCKET_BYTES_MAX - size_of::<BlobHeader>();

@@ -6,13 +6,13 @@
 //! gives it is kept as it is.
 
 use crate::index::apply::{Extent, Onode};
-use crate::index::tree::Key;
 use crate::log::record::Piece;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::{Deref, Range};
 use onode_base::varint;
 use onode_codec::exact::{self, Entry, Item};
+use onode_engine::Key;
 use onode_object::Hints;
 use onode_object::wire::hints;
 

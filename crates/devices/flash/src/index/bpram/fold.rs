@@ -4,7 +4,6 @@ use super::cut::{CONTENT_BYTES_MAX, Part, cut, cut_into};
 use super::entries;
 use super::format::{BUCKET_BYTES_MAX, BlobHeader, BlobKind, BodyHeader, SLOTS, Span, Stored, seal_anchor, seal_blob};
 use super::{Bpram, Bucket, Piece};
-use crate::index::tree::Key;
 use crate::medium::errors::from_media;
 use crate::medium::layout::Layout;
 use crate::space::segments::SegmentTable;
@@ -14,6 +13,7 @@ use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_base::varint;
 use onode_codec::exact::Entry;
+use onode_engine::Key;
 use onode_object::{Error, Result};
 use zerocopy::IntoBytes;
 

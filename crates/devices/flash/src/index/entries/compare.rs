@@ -2,12 +2,12 @@
 
 use super::memory::MemoryEntries;
 use crate::index::bpram::{entries::Entries as Bucket, keeps};
-use crate::index::tree::Key;
 use crate::log::Log;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use onode_codec::exact::Entry;
+use onode_engine::Key;
 use onode_media::IoTag;
 use onode_object::Result;
 

@@ -5,7 +5,7 @@
 //! node that was read is what its parent names. It knows of no memory beside the flash.
 
 use super::EntryStore;
-use crate::index::tree::{Child, Key, Node, NodeSource, Sighting, Tree};
+use crate::index::tree::{Child, Node, NodeSource, Sighting, Tree};
 use crate::log::Log;
 use crate::medium::errors::damaged;
 use crate::medium::format::BlobReference;
@@ -14,6 +14,7 @@ use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use onode_base::evict::Lru;
+use onode_engine::Key;
 use onode_media::IoTag;
 use onode_object::Result;
 

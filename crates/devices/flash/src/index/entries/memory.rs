@@ -7,9 +7,9 @@
 use super::EntryStore;
 use super::flash::FlashEntries;
 use crate::index::bpram::{Bpram, Found, entries::Entries as Bucket, keeps};
-use crate::index::tree::Key;
 use crate::log::Log;
 use alloc::vec::Vec;
+use onode_engine::Key;
 use onode_media::IoTag;
 use onode_object::Result;
 

@@ -7,12 +7,12 @@
 
 mod coding;
 
-use super::key::Key;
 use crate::medium::format::BlobReference;
 use alloc::vec::Vec;
 use coding::{put_key, skip_key, take_key};
 use core::ops::Range;
 use onode_base::varint;
+use onode_engine::Key;
 
 /// A node: level 0 holds values, higher levels hold child references.
 #[derive(Clone, Debug)]

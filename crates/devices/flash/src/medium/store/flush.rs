@@ -7,7 +7,6 @@
 use super::Store;
 use crate::medium::errors::from_media;
 use crate::medium::layout::SegmentPage;
-use alloc::format;
 use alloc::sync::Arc;
 use onode_media::SharedNand;
 use onode_object::Result;
@@ -70,9 +69,7 @@ impl Store {
     /// write.
     pub fn end_flush(&mut self, begun: &FlushBegun, flushed: onode_media::Result<()>) -> Result<()> {
         if let Err(error) = flushed {
-            let error = from_media("flush", &error);
-            self.latch(&format!("the device turned read-only after a failed write: {error}"));
-            return Err(error);
+            return Err(self.latch.fail(from_media("flush", &error)));
         }
         if begun.journal_programs == self.journal_programs {
             self.flushed = true;

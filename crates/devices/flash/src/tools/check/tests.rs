@@ -4,7 +4,7 @@
 use super::{CheckOptions, FindingKind, Place, Report, Severity, check};
 use crate::core::Core;
 use crate::index::apply::{Extent, Onode};
-use crate::index::tree::{Child, Key, Node, Tree};
+use crate::index::tree::{Child, Node, Tree};
 use crate::log::record::{Piece, Record};
 use crate::medium::format::{NO_SUMMARY, PageTrailer, SUPERBLOCK_MAGIC, Superblock};
 use crate::medium::layout::{Layout, SegmentPage};
@@ -16,6 +16,7 @@ use crate::space::segments::SegmentState;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use onode_engine::Key;
 use onode_media::{Geometry, IoTag, MediaErrorKind, Nand, PageAddress, SimNand, SimOptions};
 use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectId, Transaction};
 use zerocopy::{FromBytes, IntoBytes};

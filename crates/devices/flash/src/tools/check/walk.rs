@@ -6,13 +6,14 @@ use super::medium::Medium;
 use super::table::Table;
 use super::{Context, unreadable};
 use crate::index::apply::{Extent, Onode};
-use crate::index::tree::{Child, Key, KeyRange, Node};
+use crate::index::tree::{Child, KeyRange, Node};
 use crate::log::record::Change;
 use crate::medium::format::{BlobReference, DEFERRED_PIECE, Superblock};
 use crate::medium::layout::Layout;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::vec::Vec;
+use onode_engine::Key;
 use onode_object::{ObjectId, Transaction};
 
 /// Who refers to a place.

@@ -2,7 +2,7 @@
 
 use super::{ReferenceDump, open, words};
 use crate::index::apply::{Extent, Onode};
-use crate::index::tree::{Child, Key, Node};
+use crate::index::tree::{Child, Node};
 use crate::log::record::Record;
 use crate::medium::format::BlobReference;
 use crate::medium::layout::Layout;
@@ -14,6 +14,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use onode_base::ErrorKind;
+use onode_engine::Key;
 use onode_media::Nand;
 use onode_object::{Error, Hints, ObjectId, Result};
 

@@ -2,7 +2,7 @@
 
 use super::Action;
 use crate::index::apply::{Extent, Onode};
-use crate::index::tree::{Key, KeyRange, Node, NodeSource, Sighting, Tree};
+use crate::index::tree::{KeyRange, Node, NodeSource, Sighting, Tree};
 use crate::medium::errors::damaged;
 use crate::medium::format::{BlobReference, NOWHERE};
 use crate::medium::layout::Layout;
@@ -14,6 +14,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
+use onode_engine::Key;
 use onode_object::{ObjectId, Result, Transaction};
 
 /// What the index holds.

@@ -181,7 +181,7 @@ fn the_sound_part_of_a_damaged_journal_is_kept() {
     }
     let consent = MountOptions { accept_loss: true, ..MountOptions::default() };
     let consented = Core::mount(Box::new(chip.clone()), &consent).unwrap();
-    assert!(consented.log().store().read_only().is_some());
+    assert!(consented.log().store().latch().why().is_some());
     drop(consented);
     let actions = repair(chip.clone(), &CAREFUL).unwrap().actions;
     assert!(matches!(actions[..], [Action::JournalCut { .. }]), "{actions:?}");
@@ -196,7 +196,7 @@ fn a_lost_journal_page_that_a_later_one_repeats_costs_nothing() {
     chip.unreadable.push(lost);
     assert!(!chip.check().is_sound());
     let mut core = chip.mount(false);
-    assert!(core.volume().log.store().read_only().is_none());
+    assert!(core.volume().log.store().latch().why().is_none());
     assert_eq!(contents_of(&mut core).len(), 54);
     core.close().unwrap();
     assert_eq!(chip.check().findings, []);

@@ -6,11 +6,18 @@
 use super::{Superblock, VERSION};
 use crate::medium::errors::{damaged, from_media, wrong_part};
 use alloc::format;
+use onode_engine::{Copies, Numbered};
 use onode_media::blockdev::{BlockDev, SECTOR_BYTES};
 use onode_media::tag::IoTag;
 use onode_object::Result;
 
 const BLOCK: u64 = SECTOR_BYTES as u64;
+
+impl Numbered for Superblock {
+    fn number(&self) -> u64 {
+        self.sequence
+    }
+}
 
 impl Superblock {
     /// The newest sound superblock; `None` if there never was one.
@@ -19,32 +26,30 @@ impl Superblock {
     /// `Corrupt` if both are damaged, `WrongPart` for a newer format, `Media`.
     pub fn read_newest(disk: &mut dyn BlockDev) -> Result<Option<Superblock>> {
         let blocks = disk.bytes() / BLOCK;
-        let (mut newest, mut version, mut failure) = (None::<Superblock>, None, None);
+        let (mut copies, mut failure) = (Copies::default(), None);
         for slot in 0..2.min(blocks) {
             let mut block = alloc::vec![0; SECTOR_BYTES];
             if let Err(error) = disk.read_at(slot * BLOCK, &mut block, IoTag::Recovery) {
                 failure = Some(from_media("reading the superblock of the fast disk", &error));
                 continue;
             }
-            version = version.max(Superblock::version_of(&block));
-            if let Some(found) = Superblock::decode(&block, blocks)
-                && newest.as_ref().is_none_or(|newest| newest.sequence < found.sequence)
-            {
-                newest = Some(found);
-            }
+            copies.add(slot, Superblock::decode(&block, blocks));
         }
-        match (newest, version, failure) {
-            (Some(newest), _, _) => Ok(Some(newest)),
-            (None, Some(newer), _) if newer > VERSION => Err(wrong_part(format!(
+        if let Some(newer) = copies.newer_format().filter(|_| copies.newest().is_none()) {
+            return Err(wrong_part(format!(
                 "{} has format {newer} of fast disks, and this version knows {VERSION}; use a newer one, or mount without it",
                 disk.name()
-            ))),
-            (None, Some(_), _) => Err(damaged(format!(
+            )));
+        }
+        let any_damaged = copies.any_damaged();
+        match (copies.into_newest(), failure) {
+            (Some((newest, _)), _) => Ok(Some(newest)),
+            (None, _) if any_damaged => Err(damaged(format!(
                 "both superblocks of the fast disk {} are damaged; mount without it, and attach it as a new one",
                 disk.name()
             ))),
-            (None, None, Some(failure)) => Err(failure),
-            (None, None, None) => Ok(None),
+            (None, Some(failure)) => Err(failure),
+            (None, None) => Ok(None),
         }
     }
 

@@ -1,11 +1,12 @@
 //! Changes of the tree: entries are put and removed, nodes split and merged, in memory.
 
 use super::{Counts, ReadNodes, Tree, Walk};
-use crate::index::node::{CAPACITY, Child, INNER_BYTES, Items, Key, Node, leaf_bytes};
+use crate::index::node::{CAPACITY, Child, INNER_BYTES, Items, Node, leaf_bytes};
 use crate::medium::errors::{bug, damaged};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use onode_engine::Key;
 use onode_object::{Error, Result};
 
 /// Nodes with less are merged with a neighbour if both fit well into one.

@@ -6,11 +6,12 @@
 
 use super::edit::drop_dirty;
 use super::{Counts, Tree};
-use crate::index::node::{CAPACITY, Child, INNER_BYTES, Items, Key, Node, leaf_bytes};
+use crate::index::node::{CAPACITY, Child, INNER_BYTES, Items, Node, leaf_bytes};
 use crate::medium::errors::bug;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
+use onode_engine::Key;
 use onode_object::Result;
 
 /// What leaves are filled up to; the rest is for entries that grow.

@@ -2,8 +2,9 @@
 
 use super::edit::drop_dirty;
 use super::{ReadNodes, Tree, Walk};
-use crate::index::node::{Child, INNER_BYTES, Items, Key};
+use crate::index::node::{Child, INNER_BYTES, Items};
 use alloc::vec::Vec;
+use onode_engine::Key;
 use onode_object::{ErrorKind, Result};
 
 /// Entries that went with a node.

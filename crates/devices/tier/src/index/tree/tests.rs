@@ -1,8 +1,8 @@
 //! The tree against a map, with a store of blocks that goes from checkpoint to checkpoint.
 
 use super::*;
-use crate::index::node::KeySpace;
 use onode_base::Prng;
+use onode_engine::Key;
 use std::collections::BTreeMap;
 
 struct Store {
@@ -45,7 +45,7 @@ fn any_history_equals_that_of_a_map() {
     let mut prng = Prng::new(11);
     for round in 0..40_000u64 {
         let grows = (round / 8_000).is_multiple_of(2);
-        let key = Key { object: prng.below(300), space: KeySpace::Attribute, kind: 0, index: prng.below(40) };
+        let key = Key { object: prng.below(300), kind: Key::ATTRIBUTE, index: prng.below(40) };
         if prng.chance(if grows { 8 } else { 2 }, 10) {
             let value = alloc::vec![round as u8; prng.below(if round % 50 == 0 { 1000 } else { 90 }) as usize];
             tree.put(&mut store, key, value.clone()).unwrap();
@@ -79,7 +79,7 @@ fn entries_in_order_fill_their_nodes() {
     let mut store = Store { layout, blocks: BTreeMap::new(), next: layout.first_free() };
     let mut tree = Tree::at(0, 0, 0);
     for object in 0..5_000 {
-        tree.put(&mut store, Key::of(object, KeySpace::Onode), alloc::vec![1; 80]).unwrap();
+        tree.put(&mut store, Key::onode(onode_object::ObjectId(object)), alloc::vec![1; 80]).unwrap();
     }
     // 100 bytes an entry.
     assert!(tree.counts().nodes <= 5_000 / 40 + 6, "{:?}", tree.counts());

@@ -3,8 +3,9 @@
 
 use super::edit::empty_inner;
 use super::{ReadNodes, Tree, Walk};
-use crate::index::node::{Child, Items, Key};
+use crate::index::node::{Child, Items};
 use alloc::collections::BTreeSet;
+use onode_engine::Key;
 use onode_object::Result;
 
 /// The nodes on the ways to some entries, each once.

@@ -1,10 +1,11 @@
 //! Changed nodes get blocks, and everything below a root is visited.
 
 use super::{ReadNodes, Tree, Walk};
-use crate::index::node::{Child, Items, Key};
+use crate::index::node::{Child, Items};
 use crate::medium::errors::bug;
 use alloc::vec::Vec;
 use onode_base::checksum::crc32c;
+use onode_engine::Key;
 use onode_object::Result;
 
 /// What a visit tells of.

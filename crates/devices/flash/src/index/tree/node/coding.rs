@@ -3,9 +3,9 @@
 //!
 //! It keeps true: what was put is taken again, and bytes that are no key are refused.
 
-use super::super::key::Key;
 use alloc::vec::Vec;
 use onode_base::varint;
+use onode_engine::Key;
 
 /// How an entry's key follows from the one before: the low bits of its first number, whose other
 /// bits are the difference of the objects.
