@@ -33,7 +33,7 @@ use crate::tables::EXACT_SETS;
 use crate::tokens::{Token, TokenSource};
 use alloc::vec::Vec;
 use core::ops::Range;
-use tokens::{Assembly, Tokens, tokens_of};
+use tokens::{ExactAssembly, Tokens, tokens_of};
 
 /// The most entries of a run: bounds the memory of a decoder.
 pub const ENTRIES_MAX: usize = 4096;
@@ -249,7 +249,7 @@ pub fn decode_each(begin: Begin, bytes: &[u8], unit: u32, visit: impl FnMut(Entr
     if location_bits > 64 || unit == 0 {
         return None;
     }
-    let assembly = Assembly::new(begin, Measure::new(unit, location_bits), visit);
+    let assembly = ExactAssembly::new(begin, Measure::new(unit, location_bits), visit);
     match Source::new(coder, body, input, FIXED_BITS, EXACT_SETS)? {
         Source::Golomb(source) => take(assembly, objects, source),
         Source::Rans(source) => take(assembly, objects, source),
@@ -257,7 +257,7 @@ pub fn decode_each(begin: Begin, bytes: &[u8], unit: u32, visit: impl FnMut(Entr
 }
 
 fn take(
-    mut assembly: Assembly<impl FnMut(Entry) -> Option<()>>,
+    mut assembly: ExactAssembly<impl FnMut(Entry) -> Option<()>>,
     objects: u64,
     mut source: impl TokenSource,
 ) -> Option<()> {

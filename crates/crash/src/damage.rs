@@ -35,7 +35,7 @@ const MOST_MEMORY_KIB: u64 = 1 << 20;
 
 /// What to do.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct DamagePlan {
     /// `nand`, `beside`, `scm` or `tier`.
     pub medium: String,
     /// From which everything follows.
@@ -54,7 +54,7 @@ pub struct Plan {
 
 /// What was done.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct DamageOutcome {
     /// Images judged.
     pub images: u64,
     /// Of them, where some call said that something is lost or damaged.
@@ -73,10 +73,10 @@ pub struct Outcome {
 ///
 /// # Errors
 /// If a sound volume cannot be made, or is not what was put there.
-pub fn run(plan: &Plan) -> Result<Outcome, String> {
+pub fn run(plan: &DamagePlan) -> Result<DamageOutcome, String> {
     let volumes = plan.first / IMAGES_OF_ONE..=(plan.first + plan.images.saturating_sub(1)) / IMAGES_OF_ONE;
     let next = AtomicU64::new(*volumes.start());
-    let total = onode_base::sync::Mutex::new((Outcome::default(), None));
+    let total = onode_base::sync::Mutex::new((DamageOutcome::default(), None));
     std::thread::scope(|scope| {
         for _ in 0..plan.jobs.max(1) {
             scope.spawn(|| {
@@ -100,7 +100,7 @@ pub fn run(plan: &Plan) -> Result<Outcome, String> {
     error.map_or(Ok(outcome), Err)
 }
 
-fn add(total: &mut Outcome, one: Outcome) {
+fn add(total: &mut DamageOutcome, one: DamageOutcome) {
     total.images += one.images;
     total.told += one.told;
     total.opened += one.opened;
@@ -109,11 +109,11 @@ fn add(total: &mut Outcome, one: Outcome) {
     total.violations.extend(one.violations);
 }
 
-fn of_one_volume(plan: &Plan, number: u64) -> Result<Outcome, String> {
+fn of_one_volume(plan: &DamagePlan, number: u64) -> Result<DamageOutcome, String> {
     let scratch = Scratch::new(&plan.medium, number).map_err(|error| format!("no place for images: {error}"))?;
     let seed = plan.seed.wrapping_mul(0x9e37_79b9).wrapping_add(number);
     let made = Made::new(&plan.medium, seed, &scratch)?;
-    let mut outcome = Outcome::default();
+    let mut outcome = DamageOutcome::default();
     let begin = number * IMAGES_OF_ONE;
     let wanted = plan.first..plan.first + plan.images;
     for image in (begin..begin + IMAGES_OF_ONE).filter(|image| wanted.contains(image)) {
@@ -165,7 +165,7 @@ fn memory_kib() -> u64 {
 struct Watch(#[allow(dead_code, reason = "its end is the message")] std::sync::mpsc::Sender<()>);
 
 impl Watch {
-    fn new(plan: &Plan, image: u64, what: &str) -> Self {
+    fn new(plan: &DamagePlan, image: u64, what: &str) -> Self {
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
         let text = format!("HANG: {}\n    {what}", line(plan, image));
         std::thread::spawn(move || {
@@ -180,6 +180,6 @@ impl Watch {
 
 /// The command that judges one image again.
 #[must_use]
-pub fn line(plan: &Plan, image: u64) -> String {
+pub fn line(plan: &DamagePlan, image: u64) -> String {
     format!("onode-crash damage --medium {} --seed {} --first {image} --images 1", plan.medium, plan.seed)
 }

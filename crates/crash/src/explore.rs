@@ -142,7 +142,7 @@ pub fn explore<W: Workload>(workload: &W, plan: &Plan, recorded: &Recorded<W>) -
                 plan.second_every > 0 && number % plan.second_every == prng.below(3) as usize % plan.second_every;
             let seed = seed_of(plan.seed, place);
             let Some(image) = walk.image(first, variant, seed) else { continue };
-            let case = Case { workload, history: &recorded.history, promise, seed, recording };
+            let case = JudgedState { workload, history: &recorded.history, promise, seed, recording };
             let recovered = match case.judge(image) {
                 Ok(recovered) => recovered,
                 Err(violation) => {
@@ -202,7 +202,7 @@ impl<W: Workload> SecondCut<'_, W> {
             (&self.recovered.history, self.recovered.history.promise(second))
         };
         let seed = seed_of(self.seed, place);
-        let case = Case { workload: self.workload, history, promise, seed, recording: false };
+        let case = JudgedState { workload: self.workload, history, promise, seed, recording: false };
         case.judge(image).map(|_| ()).map_err(|broken| broken.when("after the second cut"))
     }
 }
@@ -224,7 +224,7 @@ pub fn judge_place<W: Workload>(
     };
     let promise = recorded.history.promise(place.first.0);
     let recording = place.second.is_some();
-    let case = Case { workload, history: &recorded.history, promise, seed: first_seed, recording };
+    let case = JudgedState { workload, history: &recorded.history, promise, seed: first_seed, recording };
     let recovered = case.judge(image)?;
     let second = place.second.unwrap_or_default();
     let image = recovered.trace.as_ref().and_then(|trace| trace.walk().image(second.0, second.1, seed_of(seed, place)));
@@ -237,11 +237,11 @@ pub fn recovery<W: Workload>(workload: &W, seed: u64, recorded: &Recorded<W>, pl
     let seed = seed_of(seed, Place { second: None, ..place });
     let image = recorded.trace.walk().image(place.first.0, place.first.1, seed)?;
     let promise = recorded.history.promise(place.first.0);
-    Case { workload, history: &recorded.history, promise, seed, recording: true }.judge(image).ok()
+    JudgedState { workload, history: &recorded.history, promise, seed, recording: true }.judge(image).ok()
 }
 
 /// A state that is to be judged: what was called before it, and what is promised of that.
-struct Case<'a, W: Workload> {
+struct JudgedState<'a, W: Workload> {
     workload: &'a W,
     history: &'a History<W::State>,
     promise: Promise,
@@ -249,7 +249,7 @@ struct Case<'a, W: Workload> {
     recording: bool,
 }
 
-impl<W: Workload> Case<'_, W> {
+impl<W: Workload> JudgedState<'_, W> {
     /// Mounts `image`, compares, uses, closes, mounts and compares.
     fn judge(&self, image: ImageOf<W>) -> Result<Recovered<W>, Violation> {
         let (workload, recording) = (self.workload, self.recording);

@@ -9,5 +9,5 @@ pub mod state;
 pub mod workload;
 pub mod worth;
 
-pub use state::{FileState, Kind};
+pub use state::{FileState, NodeKind};
 pub use workload::{FILE_WORKLOADS, FileWorkload};

@@ -179,7 +179,7 @@ fn main() -> ExitCode {
         },
         Command::Damage { medium, images, seed, first, jobs, violations, keep } => {
             let medium = Media::from(medium).name().into();
-            damaged(&damage::Plan { medium, seed, first, images, jobs, most_violations: violations, keep })
+            damaged(&damage::DamagePlan { medium, seed, first, images, jobs, most_violations: violations, keep })
         }
         #[cfg(feature = "mutants")]
         Command::Mutants { only, states, jobs } => mutants::run(&only, states, jobs),
@@ -203,7 +203,7 @@ fn main() -> ExitCode {
 }
 
 /// Judges damaged media and tells of it.
-fn damaged(plan: &damage::Plan) -> ExitCode {
+fn damaged(plan: &damage::DamagePlan) -> ExitCode {
     let outcome = match damage::run(plan) {
         Ok(outcome) => outcome,
         Err(why) => {
@@ -214,7 +214,7 @@ fn damaged(plan: &damage::Plan) -> ExitCode {
     for (image, what, why) in &outcome.violations {
         println!("{}\n    {what}\n    {why}", damage::line(plan, *image));
     }
-    let damage::Outcome { images, told, opened, repaired, beyond_repair, .. } = outcome;
+    let damage::DamageOutcome { images, told, opened, repaired, beyond_repair, .. } = outcome;
     let violations = outcome.violations.len();
     println!(
         "{}: {images} damaged images, {told} of them told, {opened} opened, {repaired} repaired, \

@@ -1,7 +1,7 @@
 //! The test of the tests: every planted bug must be found.
 
 use onode_base::planted::{Bug, plant};
-use onode_crash::damage::{self, Plan};
+use onode_crash::damage::{self, DamagePlan};
 use onode_crash::object::brim;
 use onode_crash::task::spec::{RunName, Spec};
 use onode_crash::task::{self, LEVELS, Media};
@@ -103,7 +103,7 @@ const RARE: [(Bug, u64, u64); 1] = [(Bug::DamagedTierHeaderIgnored, 2703, 3300)]
 fn find_by_damage(bug: Bug, medium: Media, images: u64) -> Result<(u64, String, String), u64> {
     let rare = RARE.iter().find(|(rare, ..)| *rare == bug);
     let (seed, start) = rare.map_or((1, 0), |&(_, seed, start)| (seed, start));
-    let of = |first: u64, images: u64| Plan {
+    let of = |first: u64, images: u64| DamagePlan {
         medium: medium.name().into(),
         seed,
         first,

@@ -1,9 +1,10 @@
 //! Some damaged images of every medium.
 
-use onode_crash::damage::{Plan, line, run};
+use onode_crash::damage::{DamagePlan, line, run};
 
 fn nothing_is_silent(medium: &str) {
-    let plan = Plan { medium: medium.into(), seed: 3, first: 0, images: 300, jobs: 2, most_violations: 3, keep: None };
+    let plan =
+        DamagePlan { medium: medium.into(), seed: 3, first: 0, images: 300, jobs: 2, most_violations: 3, keep: None };
     let outcome = run(&plan).unwrap();
     let first = outcome.violations.first();
     let first = first.map(|(image, what, why)| format!("{}\n{what}\n{why}", line(&plan, *image)));
@@ -15,7 +16,7 @@ fn nothing_is_silent(medium: &str) {
 
 fn is_mended(medium: &str, image: u64) {
     let plan =
-        Plan { medium: medium.into(), seed: 1, first: image, images: 1, jobs: 1, most_violations: 1, keep: None };
+        DamagePlan { medium: medium.into(), seed: 1, first: image, images: 1, jobs: 1, most_violations: 1, keep: None };
     let outcome = run(&plan).unwrap();
     assert_eq!(outcome.violations.first().map(|(_, what, why)| format!("{what}\n{why}")), None);
     assert_eq!(outcome.repaired, 1);

@@ -31,6 +31,10 @@ const LARGE_SIGNATURES: [(&str, usize); 0] = [];
 /// Crates with a result within a result, and how many.
 const NESTED_RESULTS: [(&str, usize); 0] = [];
 
+/// Types that several verbs of the command have, each in a module of its own that names it:
+/// `umount::Arguments`, `umount::Report`.
+const OF_EACH_VERB: [&str; 2] = ["Arguments", "Report"];
+
 fn crates() -> PathBuf {
     root().join("crates")
 }
@@ -80,7 +84,7 @@ fn a_folder_holds_what_a_reader_can_take_in() {
 /// What of a file is code of the product: without comments and without tests at its end.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
-    let text = text.split("#[cfg(test)]\nmod ").next().unwrap().to_string();
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap().to_string();
     text.lines().filter(|line| !line.trim_start().starts_with("//")).map(|line| format!("{line}\n")).collect()
 }
 
@@ -261,4 +265,47 @@ fn comments_fit_a_page() {
         }
     }
     assert!(wide.is_empty(), "comments wider than {COMMENT_COLUMNS} columns: {wide:#?}");
+}
+
+/// The name of the type that a line declares, if it does.
+fn declared(line: &str) -> Option<&str> {
+    let mut words = line.trim_start().split([' ', '<', '(', '{', ';', ':']).filter(|word| !word.is_empty());
+    let mut word = words.next()?;
+    if word == "pub" {
+        word = words.next()?;
+        if matches!(word.trim_end_matches(')'), "crate" | "super" | "in") {
+            word = words.find(|word| matches!(*word, "struct" | "enum" | "trait" | "union"))?;
+        }
+    }
+    matches!(word, "struct" | "enum" | "trait" | "union").then(|| words.next()).flatten()
+}
+
+#[test]
+fn declarations_are_read_as_they_are() {
+    assert_eq!(declared("pub struct One<'a> {"), Some("One"));
+    assert_eq!(declared("    pub(super) enum Two {"), Some("Two"));
+    assert_eq!(declared("pub(in crate::a) trait Three: Copy {"), Some("Three"));
+    assert_eq!(declared("struct Four(u8);"), Some("Four"));
+    assert_eq!(declared("pub fn enum_of(struct_: u8) {"), None);
+    assert_eq!(declared("impl One {"), None);
+}
+
+/// Who has met a type need not ask which one of that name is meant. The lab compares what is called
+/// alike, and its types are as many as what it measures.
+#[test]
+fn a_type_has_its_name_for_itself() {
+    let mut twice = Vec::new();
+    for (name, files) in sources().into_iter().filter(|(name, _)| name != "lab") {
+        let mut seen: BTreeMap<String, PathBuf> = BTreeMap::new();
+        for path in files.iter().filter(|path| !path.to_string_lossy().contains("tests")) {
+            let text = code(path);
+            let types = text.lines().filter_map(declared).collect::<BTreeSet<_>>();
+            for one in types.into_iter().filter(|one| !OF_EACH_VERB.contains(one)) {
+                if let Some(other) = seen.insert(one.to_string(), path.clone()) {
+                    twice.push(format!("{name}: {one} in {} and {}", other.display(), path.display()));
+                }
+            }
+        }
+    }
+    assert!(twice.is_empty(), "types of one name in a crate: {twice:#?}");
 }

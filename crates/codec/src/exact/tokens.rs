@@ -68,7 +68,7 @@ const LENGTH_BITS: u32 = 16;
 type Part = (u64, u64, u64);
 
 /// What an object is measured against.
-struct Context {
+struct ExactContext {
     measure: Measure,
     object: u64,
     is_first: bool,
@@ -90,7 +90,7 @@ struct Follow {
     part_before: bool,
 }
 
-impl Context {
+impl ExactContext {
     const fn new(begin: Begin, measure: Measure) -> Self {
         let offset = match begin.1 {
             Some(offset) => offset,
@@ -236,7 +236,7 @@ impl Tokens {
         Self { list, ends, behind: Vec::with_capacity(entries), objects: 0 }
     }
 
-    fn end_entry(&mut self, context: &Context) {
+    fn end_entry(&mut self, context: &ExactContext) {
         self.ends.push(self.list.len() as u32);
         self.behind.push(Behind { objects: self.objects, pages: context.pages, part: context.part });
     }
@@ -251,7 +251,7 @@ impl Tokens {
         let rest =
             if next == Some(cut) { part.iter().rev().take_while(|entry| entry.object == cut).count() } else { 0 };
         let whole = range.end - rest;
-        let mut context = Context::new(begin, measure);
+        let mut context = ExactContext::new(begin, measure);
         let mut out =
             Self { list: Vec::with_capacity(part.len() * 5), ends: Vec::new(), behind: Vec::new(), objects: 0 };
         let (mut parts, mut done, mut is_told) = (Vec::new(), range.start, false);
@@ -279,7 +279,7 @@ impl Tokens {
 /// The tokens of `entries`, which are in order. `None` if something is too long.
 pub fn tokens_of(begin: Begin, entries: &[Entry], measure: Measure) -> Option<Tokens> {
     let mut out = Tokens::with_capacity(entries.len());
-    let mut context = Context::new(begin, measure);
+    let mut context = ExactContext::new(begin, measure);
     let mut parts = Vec::new();
     for group in entries.chunk_by(|a, b| a.object == b.object) {
         put_object(&mut out, &mut context, group, &mut parts)?;
@@ -309,7 +309,7 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && (one.is_empty() || one == other)
 }
 
-fn put_object(out: &mut Tokens, context: &mut Context, group: &[Entry], parts: &mut Vec<Part>) -> Option<()> {
+fn put_object(out: &mut Tokens, context: &mut ExactContext, group: &[Entry], parts: &mut Vec<Part>) -> Option<()> {
     let first = group.first()?;
     out.objects += 1;
     let step = first.object.wrapping_sub(context.object).wrapping_sub(u64::from(!context.is_first));
@@ -378,7 +378,7 @@ fn put_object(out: &mut Tokens, context: &mut Context, group: &[Entry], parts: &
     Some(())
 }
 
-fn put_parts(out: &mut Tokens, context: &mut Context, follow: &mut Follow, parts: &[Part], size: Option<u64>) {
+fn put_parts(out: &mut Tokens, context: &mut ExactContext, follow: &mut Follow, parts: &[Part], size: Option<u64>) {
     let unit = context.measure.unit;
     out.list.push(Token::Value(COUNT, parts.len() as u64));
     let mut end = if size.is_none() { context.offset } else { 0 };
@@ -398,7 +398,7 @@ fn put_parts(out: &mut Tokens, context: &mut Context, follow: &mut Follow, parts
 }
 
 /// Entries of which some make no sense here.
-fn put_raw(out: &mut Tokens, context: &Context, group: &[Entry]) -> Option<()> {
+fn put_raw(out: &mut Tokens, context: &ExactContext, group: &[Entry]) -> Option<()> {
     out.list.push(Token::Value(SHAPE, SHAPE_RAW));
     out.list.push(Token::Value(COUNT, group.len() as u64));
     for entry in group {
@@ -414,16 +414,16 @@ fn put_raw(out: &mut Tokens, context: &Context, group: &[Entry]) -> Option<()> {
 }
 
 /// Makes entries of tokens, and gives each to `visit` as soon as it is whole.
-pub struct Assembly<V> {
-    context: Context,
+pub struct ExactAssembly<V> {
+    context: ExactContext,
     visit: V,
     /// How many were made.
     count: usize,
 }
 
-impl<V: FnMut(Entry) -> Option<()>> Assembly<V> {
+impl<V: FnMut(Entry) -> Option<()>> ExactAssembly<V> {
     pub const fn new(begin: Begin, measure: Measure, visit: V) -> Self {
-        Self { context: Context::new(begin, measure), visit, count: 0 }
+        Self { context: ExactContext::new(begin, measure), visit, count: 0 }
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! Calls of the file system as values: doing them, and what the model becomes.
 
 use crate::files::program::{self, Program, content_to_withdraw};
-use crate::files::state::{Content, FileState, Kind, SLOTS, split};
+use crate::files::state::{Content, FileState, NodeKind, SLOTS, split};
 use crate::violation::{Violation, unexpected};
 use onode_base::clock::ManualClock;
 use onode_fs::{
@@ -83,11 +83,11 @@ impl Call {
             state.content(number).map(|content| (number, content.newest().to_vec()))
         };
         match self {
-            Self::Create(path) => state.make(path, Kind::Regular(Content::of(Vec::new())), 0o644).map(|_| ())?,
+            Self::Create(path) => state.make(path, NodeKind::Regular(Content::of(Vec::new())), 0o644).map(|_| ())?,
             Self::MakeDirectory(path) => {
-                state.make(path, Kind::Directory(Default::default()), 0o755).map(|_| ())?;
+                state.make(path, NodeKind::Directory(Default::default()), 0o755).map(|_| ())?;
             }
-            Self::Link(path) => state.make(path, Kind::Link(format!("to/{seed:x}")), 0o777).map(|_| ())?,
+            Self::Link(path) => state.make(path, NodeKind::Link(format!("to/{seed:x}")), 0o777).map(|_| ())?,
             Self::HardLink(path, name) => {
                 let (number, _) = regular(&state, path)?;
                 if state.find(name).is_some() || state.find(split(name).0).is_none() {
@@ -177,7 +177,7 @@ impl Call {
                 }
             }
             Self::Publish(path, length) => {
-                let number = state.make(path, Kind::Regular(Content::of(bytes(seed, *length))), 0o644)?;
+                let number = state.make(path, NodeKind::Regular(Content::of(bytes(seed, *length))), 0o644)?;
                 state.cover(number);
             }
             Self::Withdraw(path) => {

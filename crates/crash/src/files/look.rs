@@ -1,7 +1,7 @@
 //! Looking at a mounted file system, and comparing what is seen with the model.
 
 use crate::files::program::look_into_slots;
-use crate::files::state::{FileState, Kind, Number, ROOT, SLOTS};
+use crate::files::state::{FileState, NodeKind, Number, ROOT, SLOTS};
 use crate::files::worth;
 use crate::violation::{Violation, unexpected};
 use onode_fs::{FileSystem, FileType, InodeNumber};
@@ -155,7 +155,7 @@ fn compare_file(
         return wrong("N3", format!("has blocks in slots {:?}, or other ones", seen.slots.keys()));
     }
     let links = match &file.kind {
-        Kind::Directory(entries) => {
+        NodeKind::Directory(entries) => {
             let below = |number: &&Number| state.entries(**number).is_some();
             2 + entries.values().filter(below).count() as u32
         }
@@ -165,7 +165,7 @@ fn compare_file(
         return wrong("N3", format!("has {} links instead of {links}", seen.links));
     }
     match &file.kind {
-        Kind::Directory(entries) => {
+        NodeKind::Directory(entries) => {
             if seen.file_type != FileType::Directory || seen.size != entries.len() as u64 {
                 return wrong(
                     "N3",
@@ -173,12 +173,12 @@ fn compare_file(
                 );
             }
         }
-        Kind::Link(target) => {
+        NodeKind::Link(target) => {
             if seen.file_type != FileType::SymbolicLink || seen.bytes != target.as_bytes() {
                 return wrong("N3", format!("is {:?} of {} bytes", seen.file_type, seen.bytes.len()));
             }
         }
-        Kind::Regular(content) => {
+        NodeKind::Regular(content) => {
             if seen.file_type != FileType::Regular || seen.size != seen.bytes.len() as u64 {
                 return wrong(
                     "N3",

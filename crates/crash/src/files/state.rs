@@ -58,7 +58,7 @@ impl Content {
 
 /// What a file is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NodeKind {
     /// Names and the files they lead to.
     Directory(BTreeMap<String, Number>),
     /// Bytes.
@@ -71,7 +71,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
     /// What it is.
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// Permission bits.
     pub permissions: u16,
     /// Those before, since what the last returned sync covers.
@@ -93,7 +93,7 @@ pub struct FileState {
 impl Default for FileState {
     fn default() -> Self {
         let root = File {
-            kind: Kind::Directory(BTreeMap::new()),
+            kind: NodeKind::Directory(BTreeMap::new()),
             permissions: 0o755,
             earlier_permissions: Vec::new(),
             xattrs: BTreeMap::new(),
@@ -120,7 +120,7 @@ impl FileState {
     #[must_use]
     pub fn entries(&self, number: Number) -> Option<&BTreeMap<String, Number>> {
         match &self.files.get(&number)?.kind {
-            Kind::Directory(entries) => Some(entries),
+            NodeKind::Directory(entries) => Some(entries),
             _ => None,
         }
     }
@@ -134,7 +134,7 @@ impl FileState {
     #[must_use]
     pub fn content(&self, number: Number) -> Option<&Content> {
         match &self.files.get(&number)?.kind {
-            Kind::Regular(content) => Some(content),
+            NodeKind::Regular(content) => Some(content),
             _ => None,
         }
     }
@@ -142,20 +142,20 @@ impl FileState {
     /// The content of a regular file, to be changed.
     pub fn content_mut(&mut self, number: Number) -> Option<&mut Content> {
         match &mut self.file(number)?.kind {
-            Kind::Regular(content) => Some(content),
+            NodeKind::Regular(content) => Some(content),
             _ => None,
         }
     }
 
     fn entries_mut(&mut self, number: Number) -> Option<&mut BTreeMap<String, Number>> {
         match &mut self.file(number)?.kind {
-            Kind::Directory(entries) => Some(entries),
+            NodeKind::Directory(entries) => Some(entries),
             _ => None,
         }
     }
 
     /// Makes a file at a path that is free, in a directory that is there.
-    pub fn make(&mut self, path: &str, kind: Kind, permissions: u16) -> Option<Number> {
+    pub fn make(&mut self, path: &str, kind: NodeKind, permissions: u16) -> Option<Number> {
         let (parent, name) = split(path);
         let parent = self.find(parent)?;
         let number = self.next;
@@ -213,7 +213,7 @@ impl FileState {
     #[must_use]
     pub fn links(&self, number: Number) -> u32 {
         let directories = self.files.values().filter_map(|file| match &file.kind {
-            Kind::Directory(entries) => Some(entries),
+            NodeKind::Directory(entries) => Some(entries),
             _ => None,
         });
         directories.map(|entries| entries.values().filter(|one| **one == number).count() as u32).sum()

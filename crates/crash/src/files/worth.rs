@@ -6,7 +6,7 @@
 //! and changes it wholly or not at all.
 
 use crate::files::calls::Call;
-use crate::files::state::{Content, FileState, Kind, Number};
+use crate::files::state::{Content, FileState, NodeKind, Number};
 
 /// What is promised for content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ fn is_changed(before: &FileState, after: &FileState) -> bool {
         || before.files.iter().any(|(number, one)| {
             let Some(other) = after.files.get(number) else { return true };
             let is_same = match (&one.kind, &other.kind) {
-                (Kind::Regular(one), Kind::Regular(other)) => one.newest() == other.newest(),
+                (NodeKind::Regular(one), NodeKind::Regular(other)) => one.newest() == other.newest(),
                 (one, other) => one == other,
             };
             !is_same || (one.permissions, &one.xattrs) != (other.permissions, &other.xattrs)

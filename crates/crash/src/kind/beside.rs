@@ -4,7 +4,7 @@ use crate::kind::flash::Flash;
 use crate::kind::geometry::Shape;
 use crate::kind::{Failures, Kind};
 use crate::medium::Medium;
-use crate::medium::beside::{Beside as BesideMedium, BesideImage};
+use crate::medium::beside::{BesideImage, BesideMedium};
 use crate::medium::memory::{Memory, MemoryImage};
 use crate::medium::nand::NandMedium;
 use crate::object::workload::unexpected;

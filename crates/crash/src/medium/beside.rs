@@ -21,7 +21,7 @@ pub struct BesideImage {
 
 /// A shared handle to both.
 #[derive(Clone)]
-pub struct Beside {
+pub struct BesideMedium {
     /// The memory.
     pub memory: Memory,
     nand: NandMedium,
@@ -29,7 +29,7 @@ pub struct Beside {
     order: Arc<Mutex<Vec<usize>>>,
 }
 
-impl Medium for Beside {
+impl Medium for BesideMedium {
     type Image = BesideImage;
     type Trace = BesideTrace;
 
@@ -57,19 +57,19 @@ impl Medium for Beside {
         let mut of_memory = 0;
         for (of_nand, before) in order.iter().enumerate().take(nand.operations()) {
             while of_memory < before.saturating_sub(first) {
-                steps.push(Step { of_nand, of_memory, is_nand: false });
+                steps.push(BesideStep { of_nand, of_memory, is_nand: false });
                 of_memory += 1;
             }
-            steps.push(Step { of_nand, of_memory, is_nand: true });
+            steps.push(BesideStep { of_nand, of_memory, is_nand: true });
         }
         for of_memory in of_memory..memory.operations() {
-            steps.push(Step { of_nand: nand.operations(), of_memory, is_nand: false });
+            steps.push(BesideStep { of_nand: nand.operations(), of_memory, is_nand: false });
         }
         BesideTrace { nand, memory, end: self.nand.image(), steps }
     }
 }
 
-impl Nand for Beside {
+impl Nand for BesideMedium {
     fn geometry(&self) -> Geometry {
         self.nand.geometry()
     }
@@ -108,7 +108,7 @@ impl Nand for Beside {
     }
 }
 
-impl Beside {
+impl BesideMedium {
     /// Does an operation of the flash and notes its place among those of the memory, if it took
     /// place.
     fn ordered(&mut self, operation: impl FnOnce(&mut NandMedium) -> Result<()>) -> Result<()> {
@@ -123,7 +123,7 @@ impl Beside {
 
 /// One operation of either.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct BesideStep {
     /// Operations of the flash before it.
     of_nand: usize,
     /// Operations of the memory before it.
@@ -137,7 +137,7 @@ pub struct BesideTrace {
     nand: NandTrace,
     memory: MemoryTrace,
     end: SimNand,
-    steps: Vec<Step>,
+    steps: Vec<BesideStep>,
 }
 
 /// A variant is what is left of the flash's operation in the high half, none for one of the memory,

@@ -40,7 +40,7 @@ impl DisksImage {
     }
 }
 
-struct Inner {
+struct DisksInner {
     begin: DisksImage,
     log: DiskLog,
     is_recording: bool,
@@ -50,7 +50,7 @@ struct Inner {
 #[derive(Clone)]
 pub struct Disks {
     disks: [SimDisk; 2],
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<DisksInner>>,
 }
 
 impl Disks {
@@ -88,7 +88,8 @@ impl Medium for Disks {
             |number: usize, name| SimDisk::from_content(name, image.bytes[number], image.content[number].clone());
         let disks = [disk(BIG, "big"), disk(FAST, "fast")];
         let log = DiskLog::default();
-        let this = Self { disks, inner: Arc::new(Mutex::new(Inner { begin: image, log: log.clone(), is_recording })) };
+        let this =
+            Self { disks, inner: Arc::new(Mutex::new(DisksInner { begin: image, log: log.clone(), is_recording })) };
         if is_recording {
             this.record(&log);
         }

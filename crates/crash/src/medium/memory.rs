@@ -72,7 +72,7 @@ struct Recording {
     notes: Vec<Note>,
 }
 
-struct Inner {
+struct MemoryInner {
     bytes: Vec<u8>,
     domain: Domain,
     recording: Option<Recording>,
@@ -81,7 +81,7 @@ struct Inner {
 
 /// A shared handle; clones are the same memory.
 #[derive(Clone)]
-pub struct Memory(Arc<Mutex<Inner>>);
+pub struct Memory(Arc<Mutex<MemoryInner>>);
 
 impl Medium for Memory {
     type Image = MemoryImage;
@@ -90,7 +90,7 @@ impl Medium for Memory {
     fn new(image: MemoryImage, recording: bool) -> Self {
         let recording = recording.then(|| Recording::from(image.clone()));
         let MemoryImage { bytes, domain } = image;
-        Self(Arc::new(Mutex::new(Inner { bytes, domain, recording, position: 0 })))
+        Self(Arc::new(Mutex::new(MemoryInner { bytes, domain, recording, position: 0 })))
     }
 
     fn image(&self) -> MemoryImage {
@@ -128,7 +128,7 @@ impl Memory {
     }
 }
 
-impl Inner {
+impl MemoryInner {
     fn event(&mut self, event: Event) {
         self.position += 1;
         if let Some(recording) = &mut self.recording {

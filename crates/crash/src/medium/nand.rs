@@ -22,7 +22,7 @@ pub struct Cut {
     pub operation: MediaOperation,
 }
 
-struct Inner {
+struct NandInner {
     nand: SimNand,
     cuts: Option<Vec<Cut>>,
     position: usize,
@@ -30,14 +30,14 @@ struct Inner {
 
 /// A shared handle; clones are the same medium.
 #[derive(Clone)]
-pub struct NandMedium(Arc<Mutex<Inner>>);
+pub struct NandMedium(Arc<Mutex<NandInner>>);
 
 impl Medium for NandMedium {
     type Image = SimNand;
     type Trace = NandTrace;
 
     fn new(nand: SimNand, recording: bool) -> Self {
-        Self(Arc::new(Mutex::new(Inner { nand, cuts: recording.then(Vec::new), position: 0 })))
+        Self(Arc::new(Mutex::new(NandInner { nand, cuts: recording.then(Vec::new), position: 0 })))
     }
 
     fn image(&self) -> SimNand {

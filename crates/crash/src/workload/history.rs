@@ -12,7 +12,7 @@ use onode_base::Prng;
 
 /// One call.
 #[derive(Clone, Debug)]
-pub struct Call<S> {
+pub struct LoggedCall<S> {
     /// Media operations before it.
     pub begin: usize,
     /// Media operations when it returned.
@@ -31,7 +31,7 @@ pub struct History<S> {
     /// The state before the first call, all of it on the medium.
     pub initial: S,
     /// The calls.
-    pub calls: Vec<Call<S>>,
+    pub calls: Vec<LoggedCall<S>>,
 }
 
 /// What a cut leaves: states are counted from 0, the initial one; state n is the one after n calls.
@@ -104,7 +104,7 @@ impl<S: Clone, M: Medium> Run<S, M> {
             self.state = after;
         }
         let what = if self.explains { what() } else { String::new() };
-        self.history.calls.push(Call { begin, end, covers, what, after: self.state.clone() });
+        self.history.calls.push(LoggedCall { begin, end, covers, what, after: self.state.clone() });
         Ok(())
     }
 }
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn floor_and_ceiling_follow_from_the_marks() {
-        let call = |begin, end, covers| Call { begin, end, covers, what: String::new(), after: () };
+        let call = |begin, end, covers| LoggedCall { begin, end, covers, what: String::new(), after: () };
         // A buffered call without media operations, a durable one of two, another buffered one.
         let calls = vec![call(0, 0, false), call(0, 2, true), call(2, 2, false), call(2, 3, true)];
         let history = History { initial: (), calls };

@@ -8,7 +8,7 @@
 
 pub mod segment;
 
-use crate::clean::segment::{Entry, Live, Repeated, Segment};
+use crate::clean::segment::{Live, LiveEntry, Repeated, Segment};
 use crate::index::Index;
 use crate::index::node::Value;
 use crate::log::chain::Chain;
@@ -93,7 +93,7 @@ impl Cleaner {
     /// Has the index refer to the items where they were said again.
     fn publish<P: Pmem>(&mut self, index: &Index<P>, store: &mut Persistence<P>, repeated: &[Repeated]) {
         for Repeated { entry, now } in repeated {
-            if let Some(Entry { key, before, second }) = entry {
+            if let Some(LiveEntry { key, before, second }) = entry {
                 index.replace(*key, Value(now.0, *second));
                 // An item is shorter where it need not name its object.
                 store.count_repeated(before.bytes(), now.bytes());

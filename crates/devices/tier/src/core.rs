@@ -20,7 +20,7 @@ use crate::commit::room::Headroom;
 use crate::content::buffers::Buffers;
 use crate::content::pending::Pending;
 use crate::content::placing::Placer;
-use crate::content::plan::{Found, ReadPlan};
+use crate::content::plan::{ReadPlan, StoredBlocks};
 use crate::content::reader::Reader;
 use crate::device::options::MountOptions;
 use crate::disks::Disks;
@@ -249,7 +249,7 @@ impl Core {
     }
 
     /// Counts what was read without the lock.
-    pub fn count_read(&mut self, found: &Found) {
+    pub fn count_read(&mut self, found: &StoredBlocks) {
         self.buffers.count_read(found);
     }
 

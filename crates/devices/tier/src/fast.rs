@@ -44,7 +44,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use collection::Collection;
-use format::{Division, Superblock};
+use format::{Division, FastSuperblock};
 use map::Map;
 use mover::Mover;
 use onode_base::Clock;
@@ -62,7 +62,7 @@ const RESTORED: u64 = 1 << 48;
 /// A fast disk that takes part in a volume.
 pub struct Fast {
     disk: Box<dyn BlockDev>,
-    superblock: Superblock,
+    superblock: FastSuperblock,
     settings: FastSettings,
     sections: Vec<Section>,
     map: Map,
@@ -81,11 +81,11 @@ pub struct Fast {
     now: u64,
     /// Where the time comes from, if not from who calls.
     clock: Option<Arc<dyn Clock>>,
-    counts: Counts,
+    counts: FastCounts,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct FastCounts {
     hits: u64,
     misses: u64,
     stale: u64,
@@ -112,7 +112,7 @@ impl Fast {
     ) -> Result<Self> {
         let division = options.divide(disk.bytes())?;
         let Identity { volume, own, session } = *identity;
-        let superblock = Superblock { volume, own, sequence: 0, session, division };
+        let superblock = FastSuperblock { volume, own, sequence: 0, session, division };
         let (ring, slots) = (superblock.division.ring_first, superblock.division.slot_first);
         for (first, blocks) in [(0, 2), (ring, 1), (slots, 1), (slots + superblock.division.slot_blocks, 1)] {
             disk.zero(first * BLOCK, blocks * BLOCK).map_err(|error| from_media("formatting the fast disk", &error))?;
@@ -128,7 +128,9 @@ impl Fast {
     /// # Errors
     /// `Corrupt` if both superblocks are damaged, `WrongPart` for a newer format, `Media`.
     pub fn identify(disk: &mut dyn BlockDev) -> Result<Option<Identity>> {
-        let Some(Superblock { volume, own, session, .. }) = Superblock::read_newest(disk)? else { return Ok(None) };
+        let Some(FastSuperblock { volume, own, session, .. }) = FastSuperblock::read_newest(disk)? else {
+            return Ok(None);
+        };
         Ok(Some(Identity { volume, own, session }))
     }
 
@@ -138,7 +140,7 @@ impl Fast {
     /// `WrongPart` if it is no fast disk, another volume's, or of a newer format; `Corrupt`,
     /// `Media`. The volume is whole without it in all cases.
     pub fn open(mut disk: Box<dyn BlockDev>, volume: [u8; 16], settings: &FastSettings) -> Result<Self> {
-        let Some(superblock) = Superblock::read_newest(disk.as_mut())? else {
+        let Some(superblock) = FastSuperblock::read_newest(disk.as_mut())? else {
             let name = disk.name();
             return Err(wrong_part(format!(
                 "{name} is no fast disk of Onode; mount without it, and attach it as a new one"
@@ -167,7 +169,7 @@ impl Fast {
         settings: &FastSettings,
     ) -> Result<Self> {
         let Identity { volume, own, session } = *identity;
-        let superblock = Superblock { volume, own, sequence: RESTORED, session, division: division.clone() };
+        let superblock = FastSuperblock { volume, own, sequence: RESTORED, session, division: division.clone() };
         let mut fast = Self::empty(disk, superblock, settings);
         fast.read_snapshot()?;
         Ok(fast)
@@ -185,7 +187,7 @@ impl Fast {
         &self.superblock.division
     }
 
-    fn empty(disk: Box<dyn BlockDev>, superblock: Superblock, settings: &FastSettings) -> Self {
+    fn empty(disk: Box<dyn BlockDev>, superblock: FastSuperblock, settings: &FastSettings) -> Self {
         let division = &superblock.division;
         let sections = division.sections.iter().cloned();
         let sections: Vec<Section> =
@@ -206,7 +208,7 @@ impl Fast {
             tick: 0,
             now: 0,
             clock: None,
-            counts: Counts::default(),
+            counts: FastCounts::default(),
         }
     }
 
@@ -231,7 +233,7 @@ impl Fast {
     /// Whose it is, and the session in which it joined last.
     #[must_use]
     pub const fn identity(&self) -> Identity {
-        let Superblock { volume, own, session, .. } = self.superblock;
+        let FastSuperblock { volume, own, session, .. } = self.superblock;
         Identity { volume, own, session }
     }
 

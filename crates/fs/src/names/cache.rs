@@ -54,7 +54,7 @@ impl Name {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CachedEntry {
     name: Name,
     found: CachedName,
     used: bool,
@@ -65,7 +65,7 @@ struct Entry {
 /// Names of directories with where they lead.
 #[derive(Debug)]
 pub(crate) struct NameCache {
-    entries: NumberMap<(u64, u64), Entry>,
+    entries: NumberMap<(u64, u64), CachedEntry>,
     /// Directories and homes in the order in which the sweep looks at them.
     sweep: VecDeque<((u64, u64), u64)>,
     next_place: u64,
@@ -91,7 +91,7 @@ impl NameCache {
     pub(crate) fn insert(&mut self, directory: u64, home: u64, name: &[u8], found: CachedName) {
         let key = (directory, home);
         self.next_place += 1;
-        let entry = Entry { name: Name::new(name), found, used: false, place: self.next_place };
+        let entry = CachedEntry { name: Name::new(name), found, used: false, place: self.next_place };
         self.bytes += entry.name.cost();
         if let Some(before) = self.entries.insert(key, entry) {
             self.bytes -= before.name.cost();

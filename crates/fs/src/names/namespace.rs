@@ -192,8 +192,8 @@ impl FileSystem {
         let (parent, now) = (file.parent, file.now);
         let mut directory = self.live_directory(state, parent)?;
         let (home, found) = self.search_name(state, parent, name)?;
-        let home_is_free = matches!(found, Found::Nothing { home_is_free: true });
-        if matches!(found, Found::Name(_)) {
+        let home_is_free = matches!(found, InDirectory::Nothing { home_is_free: true });
+        if matches!(found, InDirectory::Name(_)) {
             return Err(Error::new(ErrorKind::Exists, ""));
         }
         let number = self.new_number(state)?;
@@ -443,33 +443,33 @@ impl FileSystem {
     /// What a directory has under a name.
     pub(crate) fn find_name(&self, state: &mut State, parent: InodeNumber, name: &[u8]) -> Result<Option<CachedName>> {
         match self.search_name(state, parent, name)? {
-            (_, Found::Name(found)) => Ok(Some(found)),
-            (_, Found::Nothing { .. }) => Ok(None),
+            (_, InDirectory::Name(found)) => Ok(Some(found)),
+            (_, InDirectory::Nothing { .. }) => Ok(None),
         }
     }
 
     /// The same, with the name's home and whether that is free.
-    fn search_name(&self, state: &mut State, parent: InodeNumber, name: &[u8]) -> Result<(u64, Found)> {
+    fn search_name(&self, state: &mut State, parent: InodeNumber, name: &[u8]) -> Result<(u64, InDirectory)> {
         if name.len() > NAME_BYTES_MAX {
             return Err(Error::new(ErrorKind::NameTooLong, ""));
         }
         let home = self.hash.home(name);
         if let Some(cached) = state.names.get(parent.0, home, name) {
             state.statistics.name_cache_hits += 1;
-            return Ok((home, Found::Name(cached)));
+            return Ok((home, InDirectory::Name(cached)));
         }
         if self.node(state, parent)?.removed {
-            return Ok((home, Found::Nothing { home_is_free: false }));
+            return Ok((home, InDirectory::Nothing { home_is_free: false }));
         }
         state.statistics.name_cache_misses += 1;
         let names = self.names(parent);
-        let Some(first) = names.at(home)? else { return Ok((home, Found::Nothing { home_is_free: true })) };
+        let Some(first) = names.at(home)? else { return Ok((home, InDirectory::Nothing { home_is_free: true })) };
         let slot = names.find_from(first, |payload| is_entry_of(payload, name))?;
         let entry = slot.as_ref().and_then(|slot: &Slot| Entry::decode(&slot.payload));
-        let Some(entry) = entry else { return Ok((home, Found::Nothing { home_is_free: false })) };
+        let Some(entry) = entry else { return Ok((home, InDirectory::Nothing { home_is_free: false })) };
         let found = CachedName { inode: entry.inode, file_type: entry.file_type };
         state.names.insert(parent.0, home, name, found);
-        Ok((home, Found::Name(found)))
+        Ok((home, InDirectory::Name(found)))
     }
 
     /// Remembers where a name leads.
@@ -485,7 +485,7 @@ impl FileSystem {
 
 /// What a directory has under a name.
 #[derive(Clone, Copy, Debug)]
-enum Found {
+enum InDirectory {
     Name(CachedName),
     Nothing {
         /// No slot is where the name would be first.

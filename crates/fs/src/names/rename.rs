@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// One end of a rename.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct RenameEnd<'a> {
     directory: InodeNumber,
     name: &'a [u8],
 }
@@ -24,7 +24,7 @@ struct Place<'a> {
 /// The file that a place names.
 #[derive(Clone, Copy)]
 struct Named<'a> {
-    place: Place<'a>,
+    place: RenameEnd<'a>,
     file: CachedName,
 }
 
@@ -46,8 +46,8 @@ impl FileSystem {
     ) -> Result<()> {
         self.check_writable()?;
         let state = &mut *self.lock();
-        let from = Place { directory: from_directory, name: from_name };
-        let to = Place { directory: to_directory, name: to_name };
+        let from = RenameEnd { directory: from_directory, name: from_name };
+        let to = RenameEnd { directory: to_directory, name: to_name };
         for place in [from, to] {
             match check_name(place.name) {
                 // `.` and `..` exist, but nobody can move them.
@@ -73,7 +73,13 @@ impl FileSystem {
         }
     }
 
-    fn replace(&self, state: &mut State, moved: Named<'_>, to: Place<'_>, target: Option<CachedName>) -> Result<()> {
+    fn replace(
+        &self,
+        state: &mut State,
+        moved: Named<'_>,
+        to: RenameEnd<'_>,
+        target: Option<CachedName>,
+    ) -> Result<()> {
         let Named { place: from, file: source } = moved;
         let (source_number, now) = (InodeNumber(source.inode), self.now());
         let is_directory = source.file_type == FileType::Directory;
@@ -169,7 +175,7 @@ impl FileSystem {
     }
 
     /// Where a name that was just found is stored.
-    fn slot_of(&self, place: Place<'_>) -> Result<Slot> {
+    fn slot_of(&self, place: RenameEnd<'_>) -> Result<Slot> {
         let slots = self.names(place.directory);
         let slot = slots.find(self.hash.home(place.name), |payload| is_entry_of(payload, place.name))?;
         slot.ok_or_else(|| Error::of(ErrorKind::Corrupt, place.directory, "a name vanished; run fsck"))

@@ -11,7 +11,7 @@ pub(crate) struct OpenFile {
 }
 
 #[derive(Debug)]
-struct Slot {
+struct HandleSlot {
     uses: u32,
     open: Option<OpenFile>,
 }
@@ -19,7 +19,7 @@ struct Slot {
 /// All open handles.
 #[derive(Debug, Default)]
 pub(crate) struct Handles {
-    slots: Vec<Slot>,
+    slots: Vec<HandleSlot>,
     free: Vec<u32>,
 }
 
@@ -27,7 +27,7 @@ impl Handles {
     pub(crate) fn open(&mut self, file: OpenFile) -> FileHandle {
         let number = self.free.pop().unwrap_or(self.slots.len() as u32);
         if number as usize == self.slots.len() {
-            self.slots.push(Slot { uses: 0, open: None });
+            self.slots.push(HandleSlot { uses: 0, open: None });
         }
         let slot = &mut self.slots[number as usize];
         slot.uses = slot.uses.wrapping_add(1).max(1);
@@ -35,7 +35,7 @@ impl Handles {
         FileHandle(u64::from(slot.uses) << 32 | u64::from(number))
     }
 
-    fn slot(&mut self, handle: FileHandle) -> Option<&mut Slot> {
+    fn slot(&mut self, handle: FileHandle) -> Option<&mut HandleSlot> {
         self.slots.get_mut(handle.0 as u32 as usize).filter(|slot| u64::from(slot.uses) == handle.0 >> 32)
     }
 

@@ -59,6 +59,14 @@ const _: () = assert!(offset_of!(Header, table_offset) == 40);
 const _: () = assert!(offset_of!(Header, uuid) == 72);
 const _: () = assert!(offset_of!(Header, crc) == 4092);
 
+/// What a header tells of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ImageShape {
+    pub(super) geometry: Geometry,
+    pub(super) uuid: [u8; 16],
+    pub(super) layout: Layout,
+}
+
 /// Where things are in an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
@@ -167,7 +175,7 @@ impl Header {
     ///
     /// # Errors
     /// `NotAnImage`, `NewerFormat`, `Damaged`.
-    pub(super) fn decode(bytes: &[u8]) -> Result<(Geometry, [u8; 16], Layout)> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<ImageShape> {
         let damaged = |what| Err(Error::new(MediaErrorKind::Damaged, what));
         if !bytes.starts_with(&MAGIC) {
             return Err(Error::new(MediaErrorKind::NotAnImage, "it does not begin as a NAND image does"));
@@ -199,7 +207,7 @@ impl Header {
         if header.as_bytes() != Self::of_version(shape, header.uuid, version).as_bytes() {
             return damaged("the header contradicts itself".into());
         }
-        Ok((shape, header.uuid, Layout::of_version(shape, version)))
+        Ok(ImageShape { geometry: shape, uuid: header.uuid, layout: Layout::of_version(shape, version) })
     }
 }
 
@@ -283,7 +291,7 @@ mod tests {
             copies: None,
             end: 138432512,
         };
-        assert_eq!(Header::decode(header.as_bytes()), Ok((SHAPE, uuid, layout)));
+        assert_eq!(Header::decode(header.as_bytes()), Ok(ImageShape { geometry: SHAPE, uuid, layout }));
 
         let state = BlockState { erases: 5, written_pages: 7, bad: true };
         let entry = TableEntry::encode(3, state);
@@ -307,7 +315,7 @@ mod tests {
             copies: Some(Copies { table: 138432512, header: 138448896 }),
             end: 138452992,
         };
-        assert_eq!(Header::decode(header.as_bytes()), Ok((SHAPE, uuid, layout)));
+        assert_eq!(Header::decode(header.as_bytes()), Ok(ImageShape { geometry: SHAPE, uuid, layout }));
         assert_eq!(layout.data(&SHAPE, 1023, 63), 138432512 - 4096 - 2048);
         assert_eq!(layout.spare(&SHAPE, 1023, 63), 138432512 - 64);
     }

@@ -10,9 +10,9 @@
 //! everything else is still found. Virtual time is not kept; wrap it in
 //! [`Latency`](crate::wrap::Latency) for that.
 
-use super::format::{BlockState, ENTRY_BYTES, HEADER_BYTES, Header, Layout, TableEntry};
+use super::format::{BlockState, ENTRY_BYTES, HEADER_BYTES, Header, ImageShape, Layout, TableEntry};
 use super::host::{HostFile, fill};
-use super::shared::Shared;
+use super::shared::ImageShared;
 use super::watermark::Notes;
 use crate::counters::Counters;
 use crate::error::{Error, MediaErrorKind, Result};
@@ -72,7 +72,7 @@ struct OpenBlock {
 
 /// A NAND in a file.
 pub struct ImageNand {
-    shared: Arc<Shared>,
+    shared: Arc<ImageShared>,
     mode: OpenMode,
     uuid: [u8; 16],
     blocks: Vec<OpenBlock>,
@@ -121,7 +121,7 @@ impl ImageNand {
         }
         let block = OpenBlock { state: BlockState::default(), lost: false, spare_is_clean: true };
         let blocks = vec![block; geometry.blocks as usize];
-        Ok(Self::of(file, OpenMode::ReadWrite, (geometry, options.uuid, layout), blocks))
+        Ok(Self::of(file, OpenMode::ReadWrite, &ImageShape { geometry, uuid: options.uuid, layout }, blocks))
     }
 
     /// Opens an image.
@@ -136,7 +136,7 @@ impl ImageNand {
         let bytes = file.bytes()?;
         let header = read_header(&file, bytes)
             .map_err(|error| Error::new(error.kind, format!("{}: {}", path.display(), error.detail)))?;
-        let (geometry, _, layout) = header;
+        let ImageShape { geometry, layout, .. } = header;
         if bytes < layout.end {
             let detail = format!("{} is cut short: {bytes} bytes of {}", path.display(), layout.end);
             return Err(Error::new(MediaErrorKind::Damaged, detail));
@@ -148,7 +148,7 @@ impl ImageNand {
             let lost = BlockState { written_pages: geometry.pages_per_block, ..BlockState::default() };
             OpenBlock { state: state.unwrap_or(lost), lost: state.is_none(), spare_is_clean: false }
         };
-        let mut image = Self::of(file, mode, header, states.iter().copied().map(open).collect());
+        let mut image = Self::of(file, mode, &header, states.iter().copied().map(open).collect());
         image.notes = Notes::read(&image.shared.file, image.shared.layout.end, &image.uuid, bytes)?;
         let differ = |of: &[Option<BlockState>]| {
             (0..).zip(of).zip(&states).filter(|((_, one), state)| one != state).map(|((block, _), _)| block).collect()
@@ -184,14 +184,10 @@ impl ImageNand {
         Ok(())
     }
 
-    fn of(
-        file: HostFile,
-        mode: OpenMode,
-        (geometry, uuid, layout): (Geometry, [u8; 16], Layout),
-        blocks: Vec<OpenBlock>,
-    ) -> Self {
+    fn of(file: HostFile, mode: OpenMode, shape: &ImageShape, blocks: Vec<OpenBlock>) -> Self {
+        let ImageShape { geometry, uuid, layout } = *shape;
         let written = blocks.iter().map(|block: &OpenBlock| (!block.lost).then_some(block.state.written_pages));
-        let shared = Arc::new(Shared::new(file, geometry, layout, written, mode == OpenMode::ReadWrite));
+        let shared = Arc::new(ImageShared::new(file, geometry, layout, written, mode == OpenMode::ReadWrite));
         let (not_copied, inverted) = (BTreeSet::new(), Vec::new());
         Self { shared, mode, uuid, blocks, not_copied, inverted, notes: Notes::default() }
     }
@@ -330,7 +326,7 @@ impl ImageNand {
 
 /// The header of an image of `bytes`. The one at the end counts where the start is zeros or
 /// damaged, not where somebody wrote something else.
-fn read_header(file: &HostFile, bytes: u64) -> Result<(Geometry, [u8; 16], Layout)> {
+fn read_header(file: &HostFile, bytes: u64) -> Result<ImageShape> {
     let mut header = [0; HEADER_BYTES];
     let there = usize::try_from(bytes).unwrap_or(HEADER_BYTES).min(HEADER_BYTES);
     file.read(0, &mut header[..there])?;
@@ -344,7 +340,7 @@ fn read_header(file: &HostFile, bytes: u64) -> Result<(Geometry, [u8; 16], Layou
         let offset = at_end - HEADER_BYTES as u64;
         file.read(offset, &mut header)?;
         if let Ok(copy) = Header::decode(&header)
-            && copy.2.copies.is_some_and(|copies| copies.header == offset)
+            && copy.layout.copies.is_some_and(|copies| copies.header == offset)
         {
             return Ok(copy);
         }

@@ -19,7 +19,7 @@ use onode_base::sync::Mutex;
 const LOST: u32 = u32::MAX;
 
 /// The shared part of an image.
-pub(super) struct Shared {
+pub(super) struct ImageShared {
     pub(super) file: HostFile,
     pub(super) geometry: Geometry,
     pub(super) layout: Layout,
@@ -31,7 +31,7 @@ pub(super) struct Shared {
     is_written: bool,
 }
 
-impl Shared {
+impl ImageShared {
     /// The shared part of an image whose blocks have so many pages written, or are lost;
     /// `is_written` if it may change.
     pub(super) fn new(
@@ -89,7 +89,7 @@ impl Shared {
     }
 }
 
-impl SharedNand for Shared {
+impl SharedNand for ImageShared {
     fn read_run(&self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         let pages = self.geometry.check_run(first, data.len(), spare.len())?;
         self.counters.lock().of_mut(tag).reads += u64::from(pages);

@@ -35,7 +35,7 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
-use shared::{Place, Shared, read_pages};
+use shared::{BlockShared, Place, read_pages};
 
 /// A NAND on a block device.
 pub struct BlockNand<S = DeviceFile> {
@@ -275,7 +275,7 @@ impl<S: BlockDev> Nand for BlockNand<S> {
     }
 
     fn shared(&self) -> Option<Arc<dyn SharedNand>> {
-        let shared: Arc<dyn SharedNand> = Arc::new(Shared {
+        let shared: Arc<dyn SharedNand> = Arc::new(BlockShared {
             storage: self.storage.shared()?,
             place: self.place(),
             order: Arc::clone(&self.order),

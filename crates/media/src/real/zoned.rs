@@ -27,7 +27,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-pub use storage::{Condition, Zone, ZonedStorage};
+pub use storage::{Zone, ZoneCondition, ZonedStorage};
 
 /// Zones that the flash device writes at the same time, with one for the superblocks and the
 /// label's.
@@ -90,16 +90,15 @@ impl<S: ZonedStorage> ZonedNand<S> {
             return Err(Error::new(MediaErrorKind::OutOfRange, detail));
         }
         for zone in &mut zones {
-            if matches!(zone.condition, Condition::Active | Condition::Full) {
+            if matches!(zone.condition, ZoneCondition::Active | ZoneCondition::Full) {
                 storage.reset(zone.start, zone.bytes)?;
-                (zone.condition, zone.written) = (Condition::Empty, 0);
+                (zone.condition, zone.written) = (ZoneCondition::Empty, 0);
             }
         }
-        let mut nand = Self::of(storage, OpenMode::ReadWrite, geometry, uuid, zones, BadBlocks::default());
-        let first = nand.zone(0)?;
-        let label = Label { geometry, data_offset: first.bytes, uuid }.encode();
+        let label = Label { geometry, data_offset: zones.first().map_or(0, |first| first.bytes), uuid };
+        let mut nand = Self::of(storage, OpenMode::ReadWrite, &label, zones, BadBlocks::default());
         for _ in 0..LABEL_COPIES {
-            nand.append(0, &label, IoTag::Anchor)?;
+            nand.append(0, &label.encode(), IoTag::Anchor)?;
         }
         nand.append(0, &nand.bad.encode(&uuid), IoTag::Anchor)?;
         nand.storage.flush()?;
@@ -123,18 +122,18 @@ impl<S: ZonedStorage> ZonedNand<S> {
             return Err(Error::new(MediaErrorKind::Damaged, detail));
         }
         let bad = read_bad_blocks(&mut storage, &first, &label.uuid)?;
-        let (geometry, uuid) = (label.geometry, label.uuid);
-        let mut nand = Self::of(storage, mode, geometry, uuid, zones, bad);
+        let mut nand = Self::of(storage, mode, &label, zones, bad);
         if mode == OpenMode::ReadWrite {
-            for block in 0..geometry.blocks {
+            for block in 0..label.geometry.blocks {
                 nand.finish_zone(block as usize + 1)?;
             }
         }
         Ok(nand)
     }
 
-    fn of(storage: S, mode: OpenMode, geometry: Geometry, uuid: [u8; 16], zones: Vec<Zone>, bad: BadBlocks) -> Self {
-        let known = zones.iter().map(|zone| zone.condition == Condition::Empty).collect();
+    fn of(storage: S, mode: OpenMode, label: &Label, zones: Vec<Zone>, bad: BadBlocks) -> Self {
+        let Label { geometry, uuid, .. } = *label;
+        let known = zones.iter().map(|zone| zone.condition == ZoneCondition::Empty).collect();
         Self { storage, mode, geometry, uuid, zones, known, bad, counters: Counters::default() }
     }
 
@@ -165,7 +164,7 @@ impl<S: ZonedStorage> ZonedNand<S> {
     }
 
     fn is_known_bad(&self, block: BlockAddress) -> Result<bool> {
-        let lost = matches!(self.zone_of(block)?.condition, Condition::Offline | Condition::ReadOnly);
+        let lost = matches!(self.zone_of(block)?.condition, ZoneCondition::Offline | ZoneCondition::ReadOnly);
         Ok(lost || self.bad.blocks.contains(&block.0))
     }
 
@@ -190,7 +189,7 @@ impl<S: ZonedStorage> ZonedNand<S> {
         }
         if let Some(slot) = self.zones.get_mut(index) {
             slot.written += bytes.len() as u64;
-            slot.condition = if slot.written >= slot.capacity { Condition::Full } else { Condition::Active };
+            slot.condition = if slot.written >= slot.capacity { ZoneCondition::Full } else { ZoneCondition::Active };
         }
         Ok(())
     }
@@ -199,10 +198,10 @@ impl<S: ZonedStorage> ZonedNand<S> {
     /// stays known here: what comes behind it reads as erased.
     fn finish_zone(&mut self, index: usize) -> Result<()> {
         let zone = self.zone(index)?;
-        if zone.condition == Condition::Active {
+        if zone.condition == ZoneCondition::Active {
             self.storage.finish(zone.start, zone.bytes)?;
             if let Some(slot) = self.zones.get_mut(index) {
-                slot.condition = Condition::Full;
+                slot.condition = ZoneCondition::Full;
             }
         }
         Ok(())
@@ -211,7 +210,7 @@ impl<S: ZonedStorage> ZonedNand<S> {
     fn read_pages(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         spare.fill(0xff);
         let zone = self.zone_of(self.geometry.block_of(first))?;
-        if zone.condition == Condition::Offline {
+        if zone.condition == ZoneCondition::Offline {
             let detail = format!("page {} lies in a zone that is lost", first.0);
             return Err(Error::new(MediaErrorKind::Uncorrectable, detail));
         }
@@ -240,7 +239,7 @@ impl<S: ZonedStorage> ZonedNand<S> {
         self.check_good(block)?;
         let (zone, index) = (self.zone_of(block)?, block.0 as usize + 1);
         let offset = u64::from(self.geometry.index_in_block(first)) * u64::from(self.geometry.page_bytes);
-        let Some(skipped) = offset.checked_sub(zone.written).filter(|_| zone.condition != Condition::Full) else {
+        let Some(skipped) = offset.checked_sub(zone.written).filter(|_| zone.condition != ZoneCondition::Full) else {
             let detail = format!("page {} lies before the write pointer of block {}", first.0, block.0);
             return Err(Error::new(MediaErrorKind::ProgramOrder, detail));
         };
@@ -273,10 +272,10 @@ impl<S: ZonedStorage> Nand for ZonedNand<S> {
         self.check_writable()?;
         self.check_good(block)?;
         let zone = self.zone_of(block)?;
-        if zone.condition != Condition::Empty {
+        if zone.condition != ZoneCondition::Empty {
             self.storage.reset(zone.start, zone.bytes)?;
             if let Some(slot) = self.zones.get_mut(block.0 as usize + 1) {
-                (slot.condition, slot.written) = (Condition::Empty, 0);
+                (slot.condition, slot.written) = (ZoneCondition::Empty, 0);
             }
             if let Some(known) = self.known.get_mut(block.0 as usize + 1) {
                 *known = true;
@@ -370,7 +369,7 @@ fn used_zones<S: ZonedStorage>(storage: &mut S) -> Result<Vec<Zone>> {
 /// that makes them few enough.
 fn geometry_of(zones: &[Zone], page_bytes: Option<u32>) -> Result<Geometry> {
     let wrong = |detail| Err(Error::new(MediaErrorKind::OutOfRange, detail));
-    let offline = |zone: &&Zone| zone.condition != Condition::Offline;
+    let offline = |zone: &&Zone| zone.condition != ZoneCondition::Offline;
     let least = zones.iter().filter(offline).map(|zone| zone.capacity).min().unwrap_or(0).min(MOST_BLOCK_BYTES);
     if least < DATA_OFFSET {
         return wrong(format!("zones of {least} bytes are too small"));

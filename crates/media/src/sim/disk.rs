@@ -60,10 +60,10 @@ impl HostClock {
 pub struct SimDisk {
     name: String,
     bytes: u64,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DiskState>>,
 }
 
-struct State {
+struct DiskState {
     content: Cached,
     model: Box<dyn DiskModel>,
     clock: HostClock,
@@ -104,7 +104,7 @@ impl SimDisk {
     }
 
     fn of_content(name: &str, bytes: u64, content: Cached, model: Box<dyn DiskModel>, clock: &HostClock) -> Self {
-        let state = State {
+        let state = DiskState {
             content,
             model,
             clock: clock.clone(),
@@ -165,7 +165,7 @@ impl SimDisk {
         self.state.lock().model.counters()
     }
 
-    fn change(&self, offset: u64, length: u64, what: impl FnOnce(&mut State) -> Result<()>) -> Result<()> {
+    fn change(&self, offset: u64, length: u64, what: impl FnOnce(&mut DiskState) -> Result<()>) -> Result<()> {
         check_request(&self.name, self.bytes, offset, length)?;
         let mut state = self.state.lock();
         state.check_there(&self.name)?;
@@ -173,7 +173,7 @@ impl SimDisk {
     }
 }
 
-impl State {
+impl DiskState {
     fn check_there(&self, name: &str) -> Result<()> {
         match self.faults.gone {
             Some(why) => Err(Error::new(MediaErrorKind::Host, format!("{name}: {why}"))),

@@ -35,10 +35,10 @@ pub type Observer = Box<dyn FnMut(&Moment<'_>) + Send>;
 /// Byte-addressable memory in the process, with power cuts.
 pub struct SimPmem {
     options: PmemOptions,
-    state: Mutex<State>,
+    state: Mutex<PmemState>,
 }
 
-struct State {
+struct PmemState {
     cells: Cells,
     /// What the power cut found; from then on only programs see what they store.
     at_cut: Option<Box<Cells>>,
@@ -66,7 +66,7 @@ impl SimPmem {
     }
 
     fn of_cells(cells: Cells, options: PmemOptions) -> Self {
-        let state = State {
+        let state = PmemState {
             cells,
             at_cut: None,
             events: 0,
@@ -197,7 +197,7 @@ impl SimPmem {
     }
 }
 
-impl State {
+impl PmemState {
     /// One event, before it happens: cuts the power if it is time, tells the observer otherwise.
     fn happens(&mut self, event: Event) {
         if self.cut_at == Some(self.events) && self.at_cut.is_none() {

@@ -13,7 +13,7 @@ type Chunk = [u8; CHUNK_BYTES as usize];
 
 /// A sparse array of bytes with a size. Clones share the chunks until one of them changes.
 #[derive(Clone, Default)]
-pub(super) struct Content {
+pub(super) struct SparseContent {
     size: u64,
     chunks: BTreeMap<u64, Arc<Chunk>>,
 }
@@ -26,7 +26,7 @@ fn part(number: u64, start: u64, end: u64) -> core::ops::Range<usize> {
     from as usize..to as usize
 }
 
-impl Content {
+impl SparseContent {
     pub(super) const fn size(&self) -> u64 {
         self.size
     }

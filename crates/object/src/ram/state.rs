@@ -3,7 +3,7 @@
 //! A transaction is checked as a whole, for validity and for space, before its first mutation
 //! applies; applying cannot fail. `used_bytes` is always the sum over all objects.
 
-use super::content::Content;
+use super::content::SparseContent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hints::Hints;
 use crate::id::{AttributeKey, ObjectId};
@@ -21,7 +21,7 @@ const ATTRIBUTE_BYTES: u64 = 32;
 
 #[derive(Clone, Default)]
 pub(super) struct Object {
-    pub(super) content: Content,
+    pub(super) content: SparseContent,
     pub(super) attributes: BTreeMap<AttributeKey, Vec<u8>>,
     pub(super) hints: Hints,
     pub(super) accessed: u64,
@@ -111,7 +111,7 @@ impl State {
                 Mutation::Create { .. } => OBJECT_BYTES,
                 Mutation::Write { offset, data, .. } => match before {
                     Some(before) => before.content.growth_bytes(*offset, data.len() as u64),
-                    None => Content::default().growth_bytes(*offset, data.len() as u64),
+                    None => SparseContent::default().growth_bytes(*offset, data.len() as u64),
                 },
                 Mutation::SetAttribute { key, value, .. } => {
                     let stored = before.and_then(|before| before.attributes.get(key));
@@ -184,6 +184,6 @@ impl validate::Stored for Lookup<'_> {
 
     fn solid_bytes(&mut self, object: ObjectId) -> Result<Option<u64>> {
         let content = self.0.objects.get(&object).map(|object| &object.content);
-        Ok(content.filter(|content| content.growth_bytes(0, content.size()) == 0).map(Content::size))
+        Ok(content.filter(|content| content.growth_bytes(0, content.size()) == 0).map(SparseContent::size))
     }
 }

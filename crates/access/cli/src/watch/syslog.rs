@@ -35,12 +35,12 @@ impl Syslog {
 
 /// One line on its way.
 #[derive(Debug)]
-pub struct Line<'a> {
+pub struct SyslogLine<'a> {
     socket: &'a UnixDatagram,
     severity: u8,
 }
 
-impl Write for Line<'_> {
+impl Write for SyslogLine<'_> {
     /// The formatter writes each line whole.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut datagram = format!("<{}>onode[{}]: ", DAEMON | self.severity, std::process::id()).into_bytes();
@@ -56,20 +56,20 @@ impl Write for Line<'_> {
 }
 
 impl<'a> MakeWriter<'a> for Syslog {
-    type Writer = Line<'a>;
+    type Writer = SyslogLine<'a>;
 
-    fn make_writer(&'a self) -> Line<'a> {
-        Line { socket: &self.socket, severity: 6 }
+    fn make_writer(&'a self) -> SyslogLine<'a> {
+        SyslogLine { socket: &self.socket, severity: 6 }
     }
 
-    fn make_writer_for(&'a self, of: &Metadata<'_>) -> Line<'a> {
+    fn make_writer_for(&'a self, of: &Metadata<'_>) -> SyslogLine<'a> {
         let severity = match *of.level() {
             Level::ERROR => 3,
             Level::WARN => 4,
             Level::INFO => 6,
             Level::DEBUG | Level::TRACE => 7,
         };
-        Line { socket: &self.socket, severity }
+        SyslogLine { socket: &self.socket, severity }
     }
 }
 

@@ -61,7 +61,7 @@ impl PageCache {
     pub(crate) fn start(files: &Arc<FileSystem>, notifier: LateNotifier) -> Result<Self> {
         let (tasks, received) = channel();
         let filled = files.device().share().is_some().then(Filled::default);
-        let keeper = Keeper { notifier, shared: filled.clone().map(|filled| (Arc::clone(files), filled)) };
+        let keeper = PageKeeper { notifier, shared: filled.clone().map(|filled| (Arc::clone(files), filled)) };
         std::thread::Builder::new()
             .name("page cache".to_owned())
             .spawn(move || keeper.run(&received))
@@ -116,12 +116,12 @@ impl PageCache {
     }
 }
 
-struct Keeper {
+struct PageKeeper {
     notifier: LateNotifier,
     shared: Option<(Arc<FileSystem>, Filled)>,
 }
 
-impl Keeper {
+impl PageKeeper {
     #[expect(clippy::disallowed_methods, reason = "it waits as long as people do; nothing of a volume depends on it")]
     fn run(&self, tasks: &Receiver<Task>) {
         let mut due = Instant::now() + PERIOD;

@@ -14,7 +14,7 @@ use onode_base::ErrorKind;
 use onode_base::checksum::crc32c;
 use onode_media::Pmem;
 
-pub(crate) struct Slots {
+pub(crate) struct CheckpointSlots {
     heap: Heap,
     directory: Vec<u8>,
     segment_slots: usize,
@@ -23,7 +23,7 @@ pub(crate) struct Slots {
     free: Vec<u32>,
 }
 
-impl Slots {
+impl CheckpointSlots {
     /// The slots in `directory`, none of which is free so far.
     pub(crate) fn open(heap: &Heap, directory: &[u8], segment_bytes: usize) -> Result<Self> {
         let mut slots = Self {

@@ -11,7 +11,7 @@
 
 use super::memory::PAGE_BYTES;
 use super::record::{Record, Saved};
-use super::slots::Slots;
+use super::slots::CheckpointSlots;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
 use onode_base::ErrorKind;
@@ -34,7 +34,7 @@ struct Link {
 pub(crate) struct Store {
     heap: Heap,
     directory: Vec<u8>,
-    pub slots: Slots,
+    pub slots: CheckpointSlots,
     pages: usize,
     records: BTreeMap<u64, Link>,
     names: BTreeMap<Vec<u8>, u64>,
@@ -96,7 +96,7 @@ impl Store {
             |bytes: u64| usize::try_from(bytes).ok().filter(|bytes| *bytes > 0 && bytes.is_multiple_of(PAGE_BYTES));
         let bytes = fits(bytes).ok_or_else(|| damaged("its size"))?;
         let segment = fits(segment).ok_or_else(|| damaged("the size of its segments"))?;
-        let slots = Slots::open(heap, &directory, segment)?;
+        let slots = CheckpointSlots::open(heap, &directory, segment)?;
         let (records, names) = (BTreeMap::new(), BTreeMap::new());
         let mut store =
             Self { heap: heap.clone(), directory, slots, pages: bytes / PAGE_BYTES, records, names, next: 1 };

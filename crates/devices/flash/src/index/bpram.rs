@@ -35,7 +35,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use buffer::{Area, PagePlace, WriteBuffer};
-use entries::Entries;
+use entries::BucketEntries;
 pub use fold::Moment;
 use format::{Span, Stored};
 use heap::Heap;
@@ -60,7 +60,7 @@ struct Bucket {
 
 /// A piece of the segment table in the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
+struct TablePiece {
     at: Stored,
     /// The piece on flash that it repeats.
     of: BlobReference,
@@ -92,7 +92,7 @@ pub struct MemoryUse {
 }
 
 /// What is found in a bucket.
-pub enum Found<T> {
+pub enum Lookup<T> {
     /// This, which may be nothing.
     Here(Option<T>),
     /// The tree has to be asked.
@@ -117,12 +117,12 @@ pub struct Bpram {
     sum: u64,
     blobs: u32,
     buckets: BTreeMap<Key, Bucket>,
-    pieces: Vec<Option<Piece>>,
+    pieces: Vec<Option<TablePiece>>,
     /// Entries of buckets that changed since the last fold.
-    changed: BTreeMap<Key, Arc<Entries>>,
+    changed: BTreeMap<Key, Arc<BucketEntries>>,
     /// Blobs that no bucket has any more.
     given_up: Vec<Stored>,
-    cache: Lru<Key, Arc<Entries>>,
+    cache: Lru<Key, Arc<BucketEntries>>,
     /// What waits for its page of flash, if the memory has room set apart for that.
     buffer: Option<WriteBuffer>,
     /// The volume was closed with this anchor.
@@ -156,7 +156,7 @@ impl Bpram {
     }
 
     /// Loads the entries of an unchanged bucket; `None` if they are elsewhere.
-    fn load(&mut self, first: &Key) -> Option<Arc<Entries>> {
+    fn load(&mut self, first: &Key) -> Option<Arc<BucketEntries>> {
         let bucket = self.bucket(first);
         if bucket.elsewhere {
             return None;
@@ -165,7 +165,7 @@ impl Bpram {
             return Some(entries.clone());
         }
         let entries = match bucket.at {
-            None => Entries::default(),
+            None => BucketEntries::default(),
             Some(at) => {
                 let read = format::read_blob(&*self.memory, self.seed, at);
                 let read = read.filter(|blob| blob.kind == format::BlobKind::Bucket);
@@ -186,39 +186,39 @@ impl Bpram {
     }
 
     /// What `with` makes of the value of `key`.
-    pub fn get<T>(&mut self, key: &Key, with: impl FnOnce(&[u8]) -> T) -> Found<T> {
+    pub fn get<T>(&mut self, key: &Key, with: impl FnOnce(&[u8]) -> T) -> Lookup<T> {
         let first = self.home(key);
         if let Some(entries) = self.changed.get(&first) {
-            return Found::Here(entries.get(key).map(with));
+            return Lookup::Here(entries.get(key).map(with));
         }
         match self.load(&first) {
-            Some(entries) => Found::Here(entries.get(key).map(with)),
-            None => Found::Elsewhere,
+            Some(entries) => Lookup::Here(entries.get(key).map(with)),
+            None => Lookup::Elsewhere,
         }
     }
 
     /// The last entry at or before `key`.
-    pub fn floor(&mut self, key: &Key) -> Found<(Key, Vec<u8>)> {
+    pub fn floor(&mut self, key: &Key) -> Lookup<(Key, Vec<u8>)> {
         let mut first = self.home(key);
         loop {
             let found = match self.changed.get(&first) {
                 Some(entries) => entries.floor(key),
                 None => match self.load(&first) {
                     Some(entries) => entries.floor(key),
-                    None => return Found::Elsewhere,
+                    None => return Lookup::Elsewhere,
                 },
             };
             let before = self.buckets.range(..first).next_back().map(|(key, _)| *key);
             match (found, before) {
                 (None, Some(before)) => first = before,
-                (found, _) => return Found::Here(found),
+                (found, _) => return Lookup::Here(found),
             }
         }
     }
 
     /// The entries of the bucket that `from` belongs to, from `from` on, and where the next bucket
     /// begins. `None` for entries that are elsewhere.
-    pub fn run(&mut self, from: &Key) -> (Option<Arc<Entries>>, Option<Key>) {
+    pub fn run(&mut self, from: &Key) -> (Option<Arc<BucketEntries>>, Option<Key>) {
         let first = self.home(from);
         let next = self.after(&first);
         let entries = match self.changed.get(&first) {
@@ -229,7 +229,7 @@ impl Bpram {
     }
 
     /// The entries of the bucket of `key`, to be changed; `None` if they are elsewhere.
-    fn change(&mut self, key: &Key) -> Option<(Key, &mut Entries)> {
+    fn change(&mut self, key: &Key) -> Option<(Key, &mut BucketEntries)> {
         let first = self.home(key);
         if !self.changed.contains_key(&first) {
             let entries = self.load(&first)?;
@@ -252,7 +252,7 @@ impl Bpram {
     }
 
     /// Enters a bucket that was divided from that of `left`.
-    fn put_right(&mut self, left: Key, right: Entries) {
+    fn put_right(&mut self, left: Key, right: BucketEntries) {
         let Some(first) = right.first() else { return };
         debug_assert!(first > left, "a bucket begins before the one that it was divided from");
         self.buckets.entry(left).or_default();

@@ -13,13 +13,13 @@ use onode_base::varint;
 
 /// A page that may be repeated.
 #[derive(Debug)]
-struct Page {
+struct RepeatablePage {
     records: Vec<u8>,
     /// Pages that a mount reads on its way back from this one.
     reads: u32,
 }
 
-impl Page {
+impl RepeatablePage {
     /// Bytes that it takes in an echo.
     const fn bytes(&self) -> usize {
         self.records.len() + if self.records.len() < 128 { 1 } else { 3 }
@@ -29,7 +29,7 @@ impl Page {
 /// The records of the pages before the next one, youngest last.
 #[derive(Debug, Default)]
 pub struct Echoes {
-    pages: VecDeque<Page>,
+    pages: VecDeque<RepeatablePage>,
     bytes: usize,
     /// Reads on the way back from the page before the oldest of them.
     reads_before: u32,
@@ -52,7 +52,7 @@ impl Echoes {
     /// A page with these records was programmed that repeats `repeated` pages. At most `limit`
     /// bytes are kept.
     pub fn push(&mut self, records: &[u8], repeated: usize, limit: usize) {
-        let page = Page { records: records.to_vec(), reads: 1 + self.reads_behind(repeated) };
+        let page = RepeatablePage { records: records.to_vec(), reads: 1 + self.reads_behind(repeated) };
         self.bytes += page.bytes();
         self.pages.push_back(page);
         while self.bytes > limit {
@@ -78,7 +78,7 @@ impl Echoes {
     fn count_in(&self, room: usize) -> usize {
         let worth = room >= LEAST_BYTES || self.pages.back().is_some_and(|page| page.records.is_empty());
         let mut left = if worth { room } else { 0 };
-        let fits = |page: &&Page| {
+        let fits = |page: &&RepeatablePage| {
             let fits = page.bytes() <= left;
             left = left.saturating_sub(page.bytes());
             fits
@@ -108,7 +108,8 @@ impl Echoes {
 
     /// Memory held.
     pub fn memory_bytes(&self) -> usize {
-        self.pages.iter().map(|page| page.records.capacity()).sum::<usize>() + self.pages.capacity() * size_of::<Page>()
+        self.pages.iter().map(|page| page.records.capacity()).sum::<usize>()
+            + self.pages.capacity() * size_of::<RepeatablePage>()
     }
 }
 

@@ -142,7 +142,7 @@ impl Ring {
 }
 
 /// Where a superblock goes.
-pub struct Place {
+pub struct SuperblockPlace {
     end: End,
     block: u32,
     page: u32,
@@ -163,7 +163,7 @@ impl Attempt {
     }
 
     /// A program failed in this block.
-    pub fn note_failed(&mut self, place: &Place) {
+    pub fn note_failed(&mut self, place: &SuperblockPlace) {
         self.failed.push(place.block);
     }
 
@@ -181,9 +181,15 @@ impl Ring {
 
     /// Programs the superblock with the number `generation` at a place of `end`; false if its block
     /// refuses, which then is one of `failed`.
-    pub fn program(&mut self, store: &mut Store, place: &Place, generation: u32, bytes: &[u8]) -> Result<bool> {
+    pub fn program(
+        &mut self,
+        store: &mut Store,
+        place: &SuperblockPlace,
+        generation: u32,
+        bytes: &[u8],
+    ) -> Result<bool> {
         let layout = *store.layout();
-        let &Place { end, block, page } = place;
+        let &SuperblockPlace { end, block, page } = place;
         let address = PageAddress(layout.geometry.first_page(BlockAddress(block)).0 + u64::from(page));
         let info = PageInfo {
             kind: PageKind::Superblock,
@@ -212,10 +218,10 @@ impl Ring {
         end: End,
         is_copy: bool,
         attempt: &mut Attempt,
-    ) -> Result<Option<Place>> {
+    ) -> Result<Option<SuperblockPlace>> {
         let layout = *store.layout();
         let turn = *self.turn(end);
-        let at = |block: u32, page: u32| Some(Place { end, block, page });
+        let at = |block: u32, page: u32| Some(SuperblockPlace { end, block, page });
         if let Some(page) = turn.next_page
             && page < layout.geometry.pages_per_block
         {

@@ -36,7 +36,7 @@ pub type Scan = BTreeMap<SegmentPage, Scanned>;
 
 /// A journal segment: its number, sequence number and the first page to be replayed.
 #[derive(Clone, Copy)]
-struct Part {
+struct JournalSegment {
     segment: u32,
     sequence: u32,
     first: u32,
@@ -98,10 +98,13 @@ impl Scanner<'_> {
     }
 
     /// The segments that the journal went through, along the chain.
-    fn parts(&mut self) -> Result<Vec<Part>> {
+    fn parts(&mut self) -> Result<Vec<JournalSegment>> {
         let start = self.start;
-        let mut part =
-            Part { segment: start.journal_segment, sequence: start.journal_sequence, first: start.journal_page };
+        let mut part = JournalSegment {
+            segment: start.journal_segment,
+            sequence: start.journal_sequence,
+            first: start.journal_page,
+        };
         let mut next = start.journal_next;
         let mut parts = Vec::new();
         if part.first == 0 {
@@ -113,7 +116,7 @@ impl Scanner<'_> {
             if next.1 <= part.sequence || next.0 >= self.log.layout().segments {
                 return Ok(parts);
             }
-            part = Part { segment: next.0, sequence: next.1, first: 0 };
+            part = JournalSegment { segment: next.0, sequence: next.1, first: 0 };
             match self.chain(part)? {
                 Some(chain) => next = chain,
                 None => return Ok(parts),
@@ -123,7 +126,7 @@ impl Scanner<'_> {
 
     /// Where the first page of a journal segment says that the journal goes on; `None` without such
     /// a page.
-    fn chain(&mut self, part: Part) -> Result<Option<(u32, u32)>> {
+    fn chain(&mut self, part: JournalSegment) -> Result<Option<(u32, u32)>> {
         let Examined::Sound(page) = self.look(part, 0)? else { return Ok(None) };
         Ok(match first_record(page.records()) {
             Some(Record::Chain { segment, sequence }) if page.info.kind == PageKind::Journal => {
@@ -134,7 +137,7 @@ impl Scanner<'_> {
     }
 
     /// Scans the pages of one segment, the last one first.
-    fn part(&mut self, part: Part, is_last: bool) -> Result<()> {
+    fn part(&mut self, part: JournalSegment, is_last: bool) -> Result<()> {
         let (mut after, mut last_wanted) = (self.programmed(part, is_last)?, is_last);
         let end = after;
         while after > part.first {
@@ -179,7 +182,7 @@ impl Scanner<'_> {
     }
 
     /// The page after the last one of a segment that is not erased.
-    fn programmed(&mut self, part: Part, is_last: bool) -> Result<u32> {
+    fn programmed(&mut self, part: JournalSegment, is_last: bool) -> Result<u32> {
         let pages = self.log.layout().segment_pages;
         let (mut low, mut high) = (part.first, pages);
         // A segment that was filled ends with its summary. If the page before it is one of the
@@ -213,7 +216,7 @@ impl Scanner<'_> {
     }
 
     /// Page `page` of a segment; it is read once.
-    fn look(&mut self, part: Part, page: u32) -> Result<Examined<VerifiedPage>> {
+    fn look(&mut self, part: JournalSegment, page: u32) -> Result<Examined<VerifiedPage>> {
         let at = SegmentPage { segment: part.segment, page };
         if let Some(seen) = self.seen.get(&at) {
             return Ok(seen.clone());
@@ -223,7 +226,7 @@ impl Scanner<'_> {
         Ok(found)
     }
 
-    fn read(&mut self, part: Part, page: u32) -> Result<Examined<VerifiedPage>> {
+    fn read(&mut self, part: JournalSegment, page: u32) -> Result<Examined<VerifiedPage>> {
         Ok(self.log.examine(SegmentPage { segment: part.segment, page }, Some(part.sequence))?)
     }
 }

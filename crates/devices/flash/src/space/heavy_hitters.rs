@@ -13,7 +13,7 @@ use onode_object::powers::ObjectPrograms;
 const ENTRIES: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
+struct Hitter {
     object: u64,
     bytes: u64,
     /// Of these, so many may have been others'.
@@ -24,7 +24,7 @@ struct Entry {
 /// cleaner included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeavyHitters {
-    entries: Vec<Entry>,
+    entries: Vec<Hitter>,
 }
 
 impl HeavyHitters {
@@ -36,9 +36,9 @@ impl HeavyHitters {
             if self.entries.is_empty() {
                 self.entries.reserve_exact(ENTRIES);
             }
-            self.entries.push(Entry { object, bytes, over: 0 });
+            self.entries.push(Hitter { object, bytes, over: 0 });
         } else if let Some(least) = self.entries.iter_mut().min_by_key(|entry| (entry.bytes, entry.object)) {
-            *least = Entry { object, bytes: least.bytes + bytes, over: least.bytes };
+            *least = Hitter { object, bytes: least.bytes + bytes, over: least.bytes };
         }
     }
 
@@ -47,13 +47,13 @@ impl HeavyHitters {
         let pages = |bytes: u64| bytes.div_ceil(page_bytes.max(1));
         let mut entries = self.entries.clone();
         entries.sort_unstable_by_key(|entry| (core::cmp::Reverse(entry.bytes), entry.object));
-        let of = |one: Entry| ObjectPrograms { object: one.object, pages: pages(one.bytes), over: pages(one.over) };
+        let of = |one: Hitter| ObjectPrograms { object: one.object, pages: pages(one.bytes), over: pages(one.over) };
         entries.into_iter().map(of).collect()
     }
 
     /// Memory it holds.
     pub const fn memory_bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry>()
+        self.entries.capacity() * size_of::<Hitter>()
     }
 }
 

@@ -43,7 +43,7 @@ impl Segment {
 
 /// An entry of the index that refers to an item.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct LiveEntry {
     pub key: Key,
     /// Where the item lies before it is said again.
     pub before: Place,
@@ -55,7 +55,7 @@ pub(crate) struct Entry {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Repeated {
     /// The entry that waits for it, if one does.
-    pub entry: Option<Entry>,
+    pub entry: Option<LiveEntry>,
     /// Where it is going to lie.
     pub now: Place,
 }
@@ -90,7 +90,7 @@ impl Live {
         }
     }
 
-    fn push(&mut self, item: &Item<'_>, entry: Option<Entry>) {
+    fn push(&mut self, item: &Item<'_>, entry: Option<LiveEntry>) {
         let now = self.batch.push(item);
         self.repeated.push(Repeated { entry, now });
     }
@@ -111,13 +111,13 @@ impl Live {
             match item {
                 Item::Onode(object, _) => {
                     if let Some(value) = is_here(Key::onode(object)) {
-                        self.push(&item, Some(Entry { key: Key::onode(object), before: place, second: value.1 }));
+                        self.push(&item, Some(LiveEntry { key: Key::onode(object), before: place, second: value.1 }));
                     }
                 }
                 Item::Attribute(object, key, _) => {
                     if let Some(value) = is_here(Key::attribute(object, key)) {
                         let key = Key::attribute(object, key);
-                        self.push(&item, Some(Entry { key, before: place, second: value.1 }));
+                        self.push(&item, Some(LiveEntry { key, before: place, second: value.1 }));
                     }
                 }
                 Item::Extent { .. } if is_planted(Bug::ScmCleanerForgetsExtents) => {}

@@ -11,7 +11,7 @@ use onode_media::Pmem;
 use std::ops::{Deref, DerefMut};
 
 /// The locks, held.
-pub(crate) struct Guard<'a, P: Pmem> {
+pub(crate) struct DeviceGuard<'a, P: Pmem> {
     core: MutexGuard<'a, Core<P>>,
     device: &'a ScmDevice<P>,
     /// The lock of processes is given back with this.
@@ -22,16 +22,16 @@ pub(crate) struct Guard<'a, P: Pmem> {
 impl<P: Pmem> ScmDevice<P> {
     /// Takes the locks; that of processes unless this thread has it already.
     #[inline]
-    pub(super) fn lock(&self) -> Guard<'_, P> {
+    pub(super) fn lock(&self) -> DeviceGuard<'_, P> {
         if self.lock.is_mine() {
-            return Guard { core: self.core.lock(), device: self, ends: false, is_changed: false };
+            return DeviceGuard { core: self.core.lock(), device: self, ends: false, is_changed: false };
         }
         let broken = self.lock.lock();
         let mut core = self.core.lock();
         if self.memory.failure().is_none() {
             self.arrive(&mut core, broken);
         }
-        Guard { core, device: self, ends: true, is_changed: false }
+        DeviceGuard { core, device: self, ends: true, is_changed: false }
     }
 
     /// What to do first with both locks, the lock of processes from a holder that is `broken` or
@@ -51,7 +51,7 @@ impl<P: Pmem> ScmDevice<P> {
     }
 }
 
-impl<P: Pmem> Guard<'_, P> {
+impl<P: Pmem> DeviceGuard<'_, P> {
     /// The parts for a change of what only this process knows and no read looks at: nothing is left
     /// for others.
     #[inline]
@@ -73,7 +73,7 @@ impl<P: Pmem> Guard<'_, P> {
     }
 }
 
-impl<P: Pmem> Deref for Guard<'_, P> {
+impl<P: Pmem> Deref for DeviceGuard<'_, P> {
     type Target = Core<P>;
 
     #[inline]
@@ -82,7 +82,7 @@ impl<P: Pmem> Deref for Guard<'_, P> {
     }
 }
 
-impl<P: Pmem> DerefMut for Guard<'_, P> {
+impl<P: Pmem> DerefMut for DeviceGuard<'_, P> {
     #[inline]
     fn deref_mut(&mut self) -> &mut Core<P> {
         if !std::mem::replace(&mut self.is_changed, true) {
@@ -92,7 +92,7 @@ impl<P: Pmem> DerefMut for Guard<'_, P> {
     }
 }
 
-impl<P: Pmem> Drop for Guard<'_, P> {
+impl<P: Pmem> Drop for DeviceGuard<'_, P> {
     #[inline]
     fn drop(&mut self) {
         if self.is_changed && !std::thread::panicking() {

@@ -3,7 +3,7 @@
 //! be believed, the index and the words that processes share least of all.
 
 use crate::device::ScmDevice;
-use crate::device::guard::Guard;
+use crate::device::guard::DeviceGuard;
 use onode_base::ErrorKind;
 use onode_media::Pmem;
 use onode_object::{Condition, Error, Result, Severity};
@@ -31,7 +31,7 @@ impl<P: Pmem> ScmDevice<P> {
 
     /// Takes the locks, unless the memory is gone.
     #[inline]
-    pub(super) fn lock_sound(&self) -> Result<Guard<'_, P>> {
+    pub(super) fn lock_sound(&self) -> Result<DeviceGuard<'_, P>> {
         self.check_memory()?;
         let core = self.lock();
         // To wait for the lock is to touch the memory.

@@ -80,7 +80,7 @@ pub(crate) const fn log_bytes(key: &Key, value: Value) -> u64 {
 }
 
 /// The words of a node, one by one; a number beyond the last begins again with the first.
-trait Words: Copy {
+trait NodeWords: Copy {
     fn get(self, word: u64) -> u64;
     fn set(self, word: u64, value: u64);
 
@@ -128,7 +128,7 @@ trait Words: Copy {
 }
 
 /// Where the memory lets them be looked at.
-impl Words for &[AtomicU64; WORDS as usize] {
+impl NodeWords for &[AtomicU64; WORDS as usize] {
     #[inline]
     fn get(self, word: u64) -> u64 {
         u64::from_le(self[(word % WORDS) as usize].load(Ordering::Acquire))
@@ -165,7 +165,7 @@ impl<P: ?Sized> Clone for Seen<'_, P> {
 
 impl<P: ?Sized> Copy for Seen<'_, P> {}
 
-impl<P: Pmem + ?Sized> Words for Seen<'_, P> {
+impl<P: Pmem + ?Sized> NodeWords for Seen<'_, P> {
     fn get(self, word: u64) -> u64 {
         self.0.load(self.1 + word % WORDS * 8)
     }
@@ -175,7 +175,7 @@ impl<P: Pmem + ?Sized> Words for Seen<'_, P> {
     }
 }
 
-/// Evaluates an expression with the [`Words`] of a node, whichever they are.
+/// Evaluates an expression with the [`NodeWords`] of a node, whichever they are.
 macro_rules! with_words {
     ($node:expr, $memory:expr, $words:ident => $body:expr) => {
         match $node.words($memory) {
@@ -371,7 +371,7 @@ pub(crate) struct Child {
 
 /// Moves the entries from a position on one further and counts one more.
 #[inline]
-fn make_room(words: impl Words, level: u64, position: u64) {
+fn make_room(words: impl NodeWords, level: u64, position: u64) {
     let count = words.get(COUNT).min(Node::most_entries(level) - 1);
     let moved = count.saturating_sub(position).wrapping_mul(Node::entry_words(level));
     words.shift(Node::entry(level, position), Node::entry(level, position + 1), moved);
@@ -379,7 +379,7 @@ fn make_room(words: impl Words, level: u64, position: u64) {
 }
 
 #[inline]
-fn insert(words: impl Words, position: u64, key: Key, value: Value) {
+fn insert(words: impl NodeWords, position: u64, key: Key, value: Value) {
     make_room(words, 0, position);
     words.set_key(Node::entry(0, position), key);
     words.set_value(Node::entry(0, position) + KEY_WORDS, value);
@@ -387,7 +387,7 @@ fn insert(words: impl Words, position: u64, key: Key, value: Value) {
 
 /// The first position whose key is not below `key`; looks at no more of a key than it must.
 #[inline]
-fn lower_bound(words: impl Words, level: u64, key: &Key) -> u64 {
+fn lower_bound(words: impl NodeWords, level: u64, key: &Key) -> u64 {
     let is_below = |position: u64| {
         let at = Node::entry(level, position);
         let object = words.get(at);
@@ -432,7 +432,7 @@ fn partition(count: u64, is_below: impl Fn(u64) -> bool) -> u64 {
 }
 
 #[inline]
-fn find(words: impl Words, key: &Key) -> Result<(u64, Value), u64> {
+fn find(words: impl NodeWords, key: &Key) -> Result<(u64, Value), u64> {
     let position = lower_bound(words, 0, key);
     let at = Node::entry(0, position);
     let is_there = position < words.get(COUNT) && words.key(at) == *key;

@@ -6,7 +6,7 @@
 //! log goes on with what is there. Whoever opens it decides about that.
 
 use crate::log::losses::Losses;
-use crate::log::search::Found;
+use crate::log::search::FoundSegments;
 use crate::medium::format::{FIRST_RECORD, RECORD_HEADER, RecordHead, SegmentHead, Superblock, record_key, salt_of};
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
@@ -105,7 +105,7 @@ pub(crate) struct Scan {
 }
 
 /// Where the log is read from, and how far it has to reach.
-struct Reading<'a, P: Pmem + ?Sized> {
+struct LogSource<'a, P: Pmem + ?Sized> {
     memory: &'a P,
     superblock: &'a Superblock,
     area: Range<u64>,
@@ -113,11 +113,11 @@ struct Reading<'a, P: Pmem + ?Sized> {
     /// Records below this number are durable.
     promised: u64,
     /// Segments that lie anywhere in the area, once somebody asked.
-    found: Option<Found>,
+    found: Option<FoundSegments>,
     segment: Vec<u8>,
 }
 
-impl<P: Pmem + ?Sized> Reading<'_, P> {
+impl<P: Pmem + ?Sized> LogSource<'_, P> {
     fn segment_bytes(&self) -> u64 {
         u64::from(self.superblock.chunk_bytes)
     }
@@ -142,7 +142,7 @@ impl<P: Pmem + ?Sized> Reading<'_, P> {
     /// The first segment from a number on, wherever it is.
     fn find(&mut self, number: u64) -> Option<(u64, SegmentHead)> {
         let (memory, area, bytes, salt) = (self.memory, self.area.clone(), self.segment_bytes(), self.salt);
-        self.found.get_or_insert_with(|| Found::in_area(memory, area, bytes, salt)).first_from(number)
+        self.found.get_or_insert_with(|| FoundSegments::in_area(memory, area, bytes, salt)).first_from(number)
     }
 }
 
@@ -155,7 +155,7 @@ impl Scan {
         promised: u64,
     ) -> Result<Self> {
         let (salt, segment) = (salt_of(&superblock.uuid), vec![0; superblock.chunk_bytes as usize]);
-        let mut reading = Reading { memory, superblock, area, salt, promised, found: None, segment };
+        let mut reading = LogSource { memory, superblock, area, salt, promised, found: None, segment };
         let mut scan = Self::default();
         let (mut address, mut number, mut session) = (superblock.tail, superblock.tail_sequence, 0);
         loop {
@@ -208,7 +208,7 @@ impl Scan {
 
     /// Takes the records of a segment. Where some are damaged that had been durable, it goes on
     /// behind them.
-    fn read_segment<P: Pmem + ?Sized>(&mut self, reading: &mut Reading<'_, P>, address: u64, head: SegmentHead) {
+    fn read_segment<P: Pmem + ?Sized>(&mut self, reading: &mut LogSource<'_, P>, address: u64, head: SegmentHead) {
         reading.memory.read(address, &mut reading.segment);
         let mut records = Records::of_segment(&reading.segment, reading.salt, &head);
         let superblock = reading.superblock;
@@ -239,7 +239,7 @@ impl Scan {
 
     /// Whether the log, which seems to end, goes on: more was promised, or records in what should
     /// be its next segment say so.
-    fn misses_more<P: Pmem + ?Sized>(&self, reading: &mut Reading<'_, P>, address: u64, session: u64) -> bool {
+    fn misses_more<P: Pmem + ?Sized>(&self, reading: &mut LogSource<'_, P>, address: u64, session: u64) -> bool {
         if self.segments.is_empty() || self.end() < reading.promised {
             return true;
         }
@@ -257,7 +257,7 @@ impl Scan {
     /// A segment whose head is damaged and whose records are not.
     fn headless<P: Pmem + ?Sized>(
         &self,
-        reading: &mut Reading<'_, P>,
+        reading: &mut LogSource<'_, P>,
         address: u64,
         number: u64,
         session: u64,

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Heads of segments by their numbers, with their addresses.
-pub(crate) struct Found(BTreeMap<u64, (u64, SegmentHead)>);
+pub(crate) struct FoundSegments(BTreeMap<u64, (u64, SegmentHead)>);
 
-impl Found {
+impl FoundSegments {
     /// Looks at each place in the area where a segment may begin.
     pub(crate) fn in_area<P: Pmem + ?Sized>(memory: &P, area: Range<u64>, segment_bytes: u64, salt: u64) -> Self {
         let mut found = BTreeMap::new();

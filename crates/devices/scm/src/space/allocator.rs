@@ -92,7 +92,7 @@ pub struct Allocator<P: Pmem> {
 }
 
 /// The place of a block that begins at an address.
-enum Place {
+enum BlockPlace {
     /// Chunk, its entry, index of the block.
     Small(u64, entry::Entry, u64),
     /// The first chunk.
@@ -190,7 +190,7 @@ impl<P: Pmem> Allocator<P> {
     }
 
     /// The block that begins at an address; the lock is held.
-    fn place(&self, at: u64) -> core::result::Result<Place, Misuse> {
+    fn place(&self, at: u64) -> core::result::Result<BlockPlace, Misuse> {
         let table = &self.table;
         let chunk = table.layout.chunk_of(at).ok_or(Misuse::OutOfArea)?;
         let offset = at - table.layout.address_of(chunk);
@@ -199,10 +199,10 @@ impl<P: Pmem> Allocator<P> {
             Some(State::Small) => {
                 let index = table.classes.get(entry.value() as usize).begins(offset).ok_or(Misuse::Wild)?;
                 let allocated = table.is_allocated(chunk, index);
-                if allocated { Ok(Place::Small(chunk, entry, index)) } else { Err(Misuse::DoubleFree) }
+                if allocated { Ok(BlockPlace::Small(chunk, entry, index)) } else { Err(Misuse::DoubleFree) }
             }
             Some(State::Head) if offset == 0 && entry.cached() => Err(Misuse::DoubleFree),
-            Some(State::Head) if offset == 0 => Ok(Place::Run(chunk)),
+            Some(State::Head) if offset == 0 => Ok(BlockPlace::Run(chunk)),
             Some(State::Free) if table.piece_of(chunk).1.is(State::Free) => Err(Misuse::DoubleFree),
             Some(State::Head | State::Further | State::Free) | None => Err(Misuse::Wild),
         }
@@ -236,24 +236,24 @@ impl<P: Pmem> Allocator<P> {
         Ok(())
     }
 
-    fn size_of(&self, place: &Place) -> u64 {
+    fn size_of(&self, place: &BlockPlace) -> u64 {
         match place {
-            Place::Small(_, entry, _) => u64::from(self.table.classes.get(entry.value() as usize).bytes),
-            Place::Run(chunk) => self.table.entry(*chunk).value() << self.table.layout.chunk_shift,
+            BlockPlace::Small(_, entry, _) => u64::from(self.table.classes.get(entry.value() as usize).bytes),
+            BlockPlace::Run(chunk) => self.table.entry(*chunk).value() << self.table.layout.chunk_shift,
         }
     }
 
-    fn is_place_published(&self, place: &Place) -> bool {
+    fn is_place_published(&self, place: &BlockPlace) -> bool {
         match place {
-            Place::Small(chunk, _, index) => self.table.is_published(*chunk, *index),
-            Place::Run(chunk) => self.table.entry(*chunk).published(),
+            BlockPlace::Small(chunk, _, index) => self.table.is_published(*chunk, *index),
+            BlockPlace::Run(chunk) => self.table.entry(*chunk).published(),
         }
     }
 
-    fn release_place(&self, place: &Place) {
+    fn release_place(&self, place: &BlockPlace) {
         match place {
-            Place::Small(chunk, entry, index) => self.table.release_small(*chunk, *entry, *index),
-            Place::Run(chunk) => self.table.release_run(*chunk),
+            BlockPlace::Small(chunk, entry, index) => self.table.release_small(*chunk, *entry, *index),
+            BlockPlace::Run(chunk) => self.table.release_run(*chunk),
         }
     }
 
@@ -300,8 +300,8 @@ impl<P: Pmem> Allocator<P> {
         }
         let _guard = self.lock();
         match self.place(at) {
-            Ok(Place::Run(chunk)) => self.table.extend_run(chunk, self.table.layout.chunks_for(new_bytes)),
-            Ok(Place::Small(..)) | Err(_) => false,
+            Ok(BlockPlace::Run(chunk)) => self.table.extend_run(chunk, self.table.layout.chunks_for(new_bytes)),
+            Ok(BlockPlace::Small(..)) | Err(_) => false,
         }
     }
 
@@ -350,10 +350,10 @@ impl<P: Pmem> Allocator<P> {
     }
 
     /// With the lock held.
-    fn publish_place(&self, place: &Place) {
+    fn publish_place(&self, place: &BlockPlace) {
         match *place {
-            Place::Small(chunk, _, index) => self.table.set_published(chunk, index, true),
-            Place::Run(chunk) => self.table.set_entry(chunk, self.table.entry(chunk).with_published(true)),
+            BlockPlace::Small(chunk, _, index) => self.table.set_published(chunk, index, true),
+            BlockPlace::Run(chunk) => self.table.set_entry(chunk, self.table.entry(chunk).with_published(true)),
         }
     }
 
@@ -381,13 +381,13 @@ impl<P: Pmem> Allocator<P> {
     pub fn unpublish(&self, at: u64) -> core::result::Result<bool, Misuse> {
         let _guard = self.lock();
         match self.place(at)? {
-            Place::Small(chunk, _, index) => {
+            BlockPlace::Small(chunk, _, index) => {
                 if !self.table.belongs_or_adopted(chunk, self.lease) {
                     return Ok(false);
                 }
                 self.table.set_published(chunk, index, false);
             }
-            Place::Run(chunk) => {
+            BlockPlace::Run(chunk) => {
                 let entry = self.table.entry(chunk);
                 self.table.set_entry(chunk, entry.with_published(false).with_lease(self.lease));
             }
@@ -402,8 +402,8 @@ impl<P: Pmem> Allocator<P> {
     pub fn can_unpublish(&self, at: u64) -> core::result::Result<bool, Misuse> {
         let _guard = self.lock();
         Ok(match self.place(at)? {
-            Place::Small(chunk, ..) => self.table.belongs_or_adopted(chunk, self.lease),
-            Place::Run(_) => true,
+            BlockPlace::Small(chunk, ..) => self.table.belongs_or_adopted(chunk, self.lease),
+            BlockPlace::Run(_) => true,
         })
     }
 

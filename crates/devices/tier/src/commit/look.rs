@@ -10,7 +10,7 @@
 
 use crate::commit::Volume;
 use crate::content::buffers::Prefetched;
-use crate::content::plan::{Found, ReadPlan, Source};
+use crate::content::plan::{ReadPlan, Source, StoredBlocks};
 use crate::core::Core;
 use crate::disks::Disks;
 use crate::index::ahead::NodeMiss;
@@ -35,7 +35,7 @@ pub enum Miss {
 /// What was read of it.
 enum Read {
     Nodes(NodeMiss, Option<Vec<u8>>),
-    Content(ReadPlan, Result<Found>),
+    Content(ReadPlan, Result<StoredBlocks>),
 }
 
 impl Miss {

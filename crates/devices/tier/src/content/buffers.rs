@@ -7,8 +7,8 @@
 //!
 //! What it does not do: know where content lies on the disks, or write it.
 
-use crate::content::pending::{Content, Held, Pending, Run, padded};
-use crate::content::plan::{Found, ReadPlan};
+use crate::content::pending::{Content, Held, Pending, PendingRun, padded};
+use crate::content::plan::{ReadPlan, StoredBlocks};
 use crate::content::tail_cache::TailCache;
 use crate::device::options::MountOptions;
 use crate::disks::Disks;
@@ -85,7 +85,7 @@ impl Buffers {
     }
 
     /// Counts what was read.
-    pub fn count_read(&mut self, found: &Found) {
+    pub fn count_read(&mut self, found: &StoredBlocks) {
         self.figures.blocks_read_fast += found.on_fast;
         self.figures.blocks_read += found.from_big.iter().map(|part| part.count as u64).sum::<u64>();
     }
@@ -131,12 +131,12 @@ impl Buffers {
     }
 
     /// Takes the first run off that gets a place, `most` blocks at most.
-    pub fn take_run(&mut self, most: u64) -> Option<(u64, u64, Run)> {
+    pub fn take_run(&mut self, most: u64) -> Option<(u64, u64, PendingRun)> {
         self.pending.take_run(most)
     }
 
     /// Puts back what was taken off and found no place.
-    pub fn put_run(&mut self, object: u64, first: u64, run: Run) {
+    pub fn put_run(&mut self, object: u64, first: u64, run: PendingRun) {
         self.pending.put_run(object, first, run);
     }
 

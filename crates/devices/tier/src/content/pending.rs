@@ -70,7 +70,7 @@ pub enum Held {
 }
 
 /// Blocks that follow each other in an object and are held in the same way.
-pub enum Run {
+pub enum PendingRun {
     /// Their bytes.
     Bytes(Vec<u8>),
     /// Where each of them is.
@@ -202,12 +202,12 @@ impl Pending {
 
     /// Takes the first run off: blocks of one object that follow each other and are held in the
     /// same way, `most` at most.
-    pub fn take_run(&mut self, most: u64) -> Option<(u64, u64, Run)> {
+    pub fn take_run(&mut self, most: u64) -> Option<(u64, u64, PendingRun)> {
         self.readable.iter_mut().for_each(VecDeque::clear);
         let ((object, first), (held, version)) = self.blocks.pop_first()?;
         let mut run = match &held {
-            Held::Bytes(bytes) => Run::Bytes(padded(bytes)),
-            Held::Logged(logged) => Run::Logged(vec![*logged]),
+            Held::Bytes(bytes) => PendingRun::Bytes(padded(bytes)),
+            Held::Logged(logged) => PendingRun::Logged(vec![*logged]),
         };
         self.count_gone(Some(&(held, version)));
         let mut taken = 1;
@@ -215,11 +215,11 @@ impl Pending {
             && let Some((next, _)) = self.blocks.get(&(object, first + taken))
         {
             match (&mut run, next) {
-                (Run::Bytes(all), Held::Bytes(bytes)) => {
+                (PendingRun::Bytes(all), Held::Bytes(bytes)) => {
                     all.extend_from_slice(bytes);
                     all.resize((taken as usize + 1) * BLOCK_BYTES, 0);
                 }
-                (Run::Logged(all), Held::Logged(logged)) => all.push(*logged),
+                (PendingRun::Logged(all), Held::Logged(logged)) => all.push(*logged),
                 _ => break,
             }
             let gone = self.blocks.remove(&(object, first + taken));
@@ -230,10 +230,12 @@ impl Pending {
     }
 
     /// Puts back what was taken off and found no place.
-    pub fn put_run(&mut self, object: u64, first: u64, run: Run) {
+    pub fn put_run(&mut self, object: u64, first: u64, run: PendingRun) {
         let all: Vec<Held> = match run {
-            Run::Bytes(bytes) => bytes.chunks(BLOCK_BYTES).map(|bytes| Held::Bytes(trimmed(bytes).to_vec())).collect(),
-            Run::Logged(all) => all.into_iter().map(Held::Logged).collect(),
+            PendingRun::Bytes(bytes) => {
+                bytes.chunks(BLOCK_BYTES).map(|bytes| Held::Bytes(trimmed(bytes).to_vec())).collect()
+            }
+            PendingRun::Logged(all) => all.into_iter().map(Held::Logged).collect(),
         };
         for (block, held) in (first..).zip(all) {
             self.insert(object, block, held);

@@ -4,7 +4,7 @@
 //! nothing is written here. What content replaces stays untouched until the next checkpoint.
 
 use crate::content::buffers::Buffers;
-use crate::content::pending::{Logged, Run};
+use crate::content::pending::{Logged, PendingRun};
 use crate::disks::Disks;
 use crate::disks::waiting::Placed;
 use crate::fast::Piece;
@@ -59,13 +59,15 @@ impl Placer<'_> {
     fn place_pending(&mut self, writes: &mut Vec<Placed>, far: &mut Vec<(Piece, Vec<Logged>)>) -> Result<()> {
         while let Some((object, first, run)) = self.buffers.take_run(RUN_BLOCKS) {
             let sums: Vec<u32> = match &run {
-                Run::Bytes(bytes) => bytes.chunks(BLOCK_BYTES).map(crc32c).collect(),
-                Run::Logged(all) => all.iter().map(|logged| logged.sum).collect(),
+                PendingRun::Bytes(bytes) => bytes.chunks(BLOCK_BYTES).map(crc32c).collect(),
+                PendingRun::Logged(all) => all.iter().map(|logged| logged.sum).collect(),
             };
             let mut later = |piece: Piece, part: Range<usize>| {
                 match &run {
-                    Run::Bytes(bytes) => writes.push((piece.block, part_of(bytes, &part)?.to_vec(), Some(piece))),
-                    Run::Logged(all) => far.push((piece, within(all, part)?.to_vec())),
+                    PendingRun::Bytes(bytes) => {
+                        writes.push((piece.block, part_of(bytes, &part)?.to_vec(), Some(piece)))
+                    }
+                    PendingRun::Logged(all) => far.push((piece, within(all, part)?.to_vec())),
                 }
                 Ok(())
             };
@@ -88,8 +90,8 @@ impl Placer<'_> {
 
     /// Who appends to what went home needs the rest of its last block; content that is spilled was
     /// not in memory before.
-    fn keep_tails(&mut self, run: &Run, skip: u64, extent: &Extent) {
-        let Run::Bytes(bytes) = run else { return };
+    fn keep_tails(&mut self, run: &PendingRun, skip: u64, extent: &Extent) {
+        let PendingRun::Bytes(bytes) = run else { return };
         let content = bytes.get(skip as usize * BLOCK_BYTES..).unwrap_or_default().chunks(BLOCK_BYTES);
         for (block, content) in (extent.block..extent.block + extent.blocks()).zip(content) {
             self.buffers.keep_tail(block, extent.born, content);

@@ -57,7 +57,7 @@ pub struct Unsound {
 
 /// What came of reading stored blocks.
 #[derive(Default)]
-pub struct Found {
+pub struct StoredBlocks {
     /// Blocks that the fast disk had.
     pub on_fast: u64,
     /// What was read from the big disk.
@@ -120,8 +120,8 @@ impl Disks {
     ///
     /// # Errors
     /// As [`Disks::load`].
-    pub fn fetch(&self, wanted: &mut [PlannedRun], source: Source) -> Result<Found> {
-        let mut found = Found::default();
+    pub fn fetch(&self, wanted: &mut [PlannedRun], source: Source) -> Result<StoredBlocks> {
+        let mut found = StoredBlocks::default();
         if source == Source::Any {
             self.fast.lock().read(wanted);
             found.on_fast = wanted.iter().flat_map(|it| &it.is_there).filter(|is_there| **is_there).count() as u64;

@@ -23,7 +23,7 @@ const MOST_BYTES: usize = 1 << 20;
 
 /// What one request writes.
 #[derive(Debug)]
-pub struct Run {
+pub struct WaitingWrite {
     /// Whole blocks.
     pub bytes: Vec<u8>,
     /// What they are.
@@ -47,7 +47,7 @@ pub struct Far {
 /// What is written next, and where.
 pub enum Next {
     /// These bytes.
-    Run(u64, Arc<Run>),
+    Run(u64, Arc<WaitingWrite>),
     /// What the fast disk has.
     Far(u64, Far),
 }
@@ -55,7 +55,7 @@ pub enum Next {
 /// The writes, by their first block. No two have a block in common.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    runs: BTreeMap<u64, Arc<Run>>,
+    runs: BTreeMap<u64, Arc<WaitingWrite>>,
     bytes: u64,
     /// Those of them that a commit writes as soon as it has let go of the state, in their order.
     placed: VecDeque<u64>,
@@ -75,7 +75,7 @@ impl Waiting {
     /// `Bug` if one of them has a block that another one waits for.
     pub fn add(&mut self, mut writes: Vec<Placed>, tag: IoTag) -> Result<()> {
         writes.sort_unstable_by_key(|(block, ..)| *block);
-        let mut last: Option<(u64, Run)> = None;
+        let mut last: Option<(u64, WaitingWrite)> = None;
         for (block, bytes, piece) in writes {
             match last.as_mut() {
                 Some((first, run))
@@ -85,7 +85,7 @@ impl Waiting {
                     run.pieces.extend(piece);
                 }
                 _ => {
-                    let run = Run { bytes, tag, pieces: piece.into_iter().collect() };
+                    let run = WaitingWrite { bytes, tag, pieces: piece.into_iter().collect() };
                     if let Some((first, run)) = last.replace((block, run)) {
                         self.put(first, run)?;
                     }
@@ -100,13 +100,13 @@ impl Waiting {
     /// # Errors
     /// As [`add`](Self::add).
     pub fn add_placed(&mut self, piece: Piece, bytes: Vec<u8>) -> Result<()> {
-        self.put(piece.block, Run { bytes, tag: IoTag::Data, pieces: vec![piece] })?;
+        self.put(piece.block, WaitingWrite { bytes, tag: IoTag::Data, pieces: vec![piece] })?;
         self.placed.push_back(piece.block);
         Ok(())
     }
 
     /// The next of those that is not written yet.
-    pub fn next_placed(&mut self) -> Option<(u64, Arc<Run>)> {
+    pub fn next_placed(&mut self) -> Option<(u64, Arc<WaitingWrite>)> {
         while let Some(first) = self.placed.front() {
             if let Some(run) = self.runs.get(first) {
                 return Some((*first, Arc::clone(run)));
@@ -116,7 +116,7 @@ impl Waiting {
         None
     }
 
-    fn put(&mut self, first: u64, run: Run) -> Result<()> {
+    fn put(&mut self, first: u64, run: WaitingWrite) -> Result<()> {
         if !self.within(first, run.bytes.len() as u64 / BLOCK).is_empty() {
             return Err(bug(format!("two writes of block {first} wait for the big disk")));
         }
@@ -216,10 +216,10 @@ impl Waiting {
 
     /// The runs that have a block in `block..block + count`, with their first blocks.
     #[must_use]
-    pub fn within(&self, block: u64, count: u64) -> Vec<(u64, Arc<Run>)> {
+    pub fn within(&self, block: u64, count: u64) -> Vec<(u64, Arc<WaitingWrite>)> {
         let before = self.runs.range(..block).next_back();
         let inside = self.runs.range(block..block + count);
-        let reaches = |(first, run): &(&u64, &Arc<Run>)| **first + run.bytes.len() as u64 / BLOCK > block;
+        let reaches = |(first, run): &(&u64, &Arc<WaitingWrite>)| **first + run.bytes.len() as u64 / BLOCK > block;
         before.filter(reaches).into_iter().chain(inside).map(|(first, run)| (*first, Arc::clone(run))).collect()
     }
 }

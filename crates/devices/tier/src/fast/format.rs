@@ -104,7 +104,7 @@ impl Division {
 
 /// The content of a superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Superblock {
+pub struct FastSuperblock {
     /// The volume's number.
     pub volume: [u8; 16],
     /// The disk's own.
@@ -117,7 +117,7 @@ pub struct Superblock {
     pub division: Division,
 }
 
-impl Superblock {
+impl FastSuperblock {
     /// Its block.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(SECTOR_BYTES);

@@ -27,7 +27,7 @@ impl Place {
 }
 
 /// The shared part.
-pub(super) struct Shared {
+pub(super) struct BlockShared {
     pub(super) storage: Arc<dyn SharedDisk>,
     pub(super) place: Place,
     pub(super) order: Arc<Order>,
@@ -37,7 +37,7 @@ pub(super) struct Shared {
     pub(super) is_written: bool,
 }
 
-impl SharedNand for Shared {
+impl SharedNand for BlockShared {
     fn read_run(&self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         let pages = self.place.geometry.check_run(first, data.len(), spare.len())?;
         self.counters.lock().of_mut(tag).reads += u64::from(pages);

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 /// What can be done with a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Condition {
+pub enum ZoneCondition {
     /// Nothing is written.
     Empty,
     /// Written in part; the device holds resources for it.
@@ -36,7 +36,7 @@ pub struct Zone {
     /// Bytes before the write pointer; all of the capacity for a full zone.
     pub written: u64,
     /// Its state.
-    pub condition: Condition,
+    pub condition: ZoneCondition,
     /// It has to be written in order.
     pub is_sequential: bool,
 }
@@ -109,19 +109,19 @@ impl Zone {
     fn of(raw: &RawZone) -> Self {
         let bytes = |sectors: u64| sectors.saturating_mul(REPORT_SECTOR);
         let condition = match raw.condition {
-            1 => Condition::Empty,
-            2..=4 => Condition::Active,
-            0x0d => Condition::ReadOnly,
-            0x0e => Condition::Full,
+            1 => ZoneCondition::Empty,
+            2..=4 => ZoneCondition::Active,
+            0x0d => ZoneCondition::ReadOnly,
+            0x0e => ZoneCondition::Full,
             // Conventional zones have no write pointer.
-            0 => Condition::Full,
-            _ => Condition::Offline,
+            0 => ZoneCondition::Full,
+            _ => ZoneCondition::Offline,
         };
         let capacity = bytes(raw.capacity);
         let written = match condition {
-            Condition::Empty | Condition::Offline => 0,
-            Condition::Active => bytes(raw.write_pointer.saturating_sub(raw.start)).min(capacity),
-            Condition::Full | Condition::ReadOnly => capacity,
+            ZoneCondition::Empty | ZoneCondition::Offline => 0,
+            ZoneCondition::Active => bytes(raw.write_pointer.saturating_sub(raw.start)).min(capacity),
+            ZoneCondition::Full | ZoneCondition::ReadOnly => capacity,
         };
         let is_sequential = raw.kind != 1;
         Self { start: bytes(raw.start), bytes: bytes(raw.length), capacity, written, condition, is_sequential }

@@ -24,7 +24,7 @@ impl Device {
             bytes: ZONE,
             capacity: if number < 2 { ZONE } else { CAPACITY },
             written: 0,
-            condition: if number < 2 { Condition::Full } else { Condition::Empty },
+            condition: if number < 2 { ZoneCondition::Full } else { ZoneCondition::Empty },
             is_sequential: number >= 2,
         };
         let zones: Vec<Zone> = (0..count + 2).map(zone).collect();
@@ -36,7 +36,7 @@ impl Device {
     }
 
     fn active(&self) -> usize {
-        self.zones.iter().filter(|zone| zone.condition == Condition::Active).count()
+        self.zones.iter().filter(|zone| zone.condition == ZoneCondition::Active).count()
     }
 }
 
@@ -60,13 +60,13 @@ impl BlockDev for Device {
         assert_eq!(offset, zone.start + zone.written, "not at the write pointer");
         let end = zone.written + bytes.len() as u64;
         assert!(end <= zone.capacity, "behind the capacity");
-        if fails || matches!(zone.condition, Condition::Full | Condition::ReadOnly | Condition::Offline) {
-            zone.condition = Condition::ReadOnly;
+        if fails || matches!(zone.condition, ZoneCondition::Full | ZoneCondition::ReadOnly | ZoneCondition::Offline) {
+            zone.condition = ZoneCondition::ReadOnly;
             return Err(Error::new(MediaErrorKind::ProgramFailed, "write"));
         }
-        assert!(zone.condition == Condition::Active || active < limit, "too many zones are active");
+        assert!(zone.condition == ZoneCondition::Active || active < limit, "too many zones are active");
         zone.written = end;
-        zone.condition = if end == zone.capacity { Condition::Full } else { Condition::Active };
+        zone.condition = if end == zone.capacity { ZoneCondition::Full } else { ZoneCondition::Active };
         self.bytes[offset as usize..][..bytes.len()].copy_from_slice(bytes);
         Ok(())
     }
@@ -88,19 +88,19 @@ impl ZonedStorage for Device {
     fn reset(&mut self, start: u64, bytes: u64) -> Result<()> {
         assert_eq!(bytes, ZONE);
         let zone = self.at(start);
-        if matches!(zone.condition, Condition::ReadOnly | Condition::Offline) {
+        if matches!(zone.condition, ZoneCondition::ReadOnly | ZoneCondition::Offline) {
             return Err(Error::new(MediaErrorKind::EraseFailed, "zone"));
         }
-        (zone.written, zone.condition) = (0, Condition::Empty);
+        (zone.written, zone.condition) = (0, ZoneCondition::Empty);
         self.bytes[start as usize..][..ZONE as usize].fill(0);
         Ok(())
     }
     fn finish(&mut self, start: u64, bytes: u64) -> Result<()> {
         assert_eq!(bytes, ZONE);
         let zone = self.at(start);
-        assert_eq!(zone.condition, Condition::Active);
+        assert_eq!(zone.condition, ZoneCondition::Active);
         let rest = (start + zone.written) as usize..(start + zone.capacity) as usize;
-        (zone.written, zone.condition) = (zone.capacity, Condition::Full);
+        (zone.written, zone.condition) = (zone.capacity, ZoneCondition::Full);
         self.bytes[rest].fill(0);
         Ok(())
     }
@@ -195,7 +195,7 @@ fn zones_that_fail_are_bad() {
     nand.mark_bad(BlockAddress(7)).unwrap();
     nand.mark_bad(BlockAddress(9)).unwrap();
     let mut storage = nand.into_storage();
-    storage.zones[2 + 1 + 11].condition = Condition::Offline;
+    storage.zones[2 + 1 + 11].condition = ZoneCondition::Offline;
     let mut nand = ZonedNand::open_on(storage, OpenMode::ReadWrite).unwrap();
     let bad: Vec<u32> = (0..19).filter(|block| nand.is_bad(BlockAddress(*block)).unwrap()).collect();
     assert_eq!(bad, [0, 7, 9, 11]);

@@ -124,7 +124,7 @@ impl Session {
 
     /// Waits for the end, with a live line of figures if `output` is a terminal.
     pub fn wait(&self, output: &Output) -> Event {
-        let mut before = Figures::of(self.volume());
+        let mut before = SessionFigures::of(self.volume());
         loop {
             match self.events.recv_timeout(PERIOD) {
                 Ok(event) => {
@@ -139,7 +139,7 @@ impl Session {
                 Err(RecvTimeoutError::Disconnected) => return Event::Ended,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            let now = Figures::of(self.volume());
+            let now = SessionFigures::of(self.volume());
             if output.is_live() {
                 output.live(&now.line(&before));
             }
@@ -215,7 +215,7 @@ fn mount_options(options: &Options) -> MountOptions {
 }
 
 /// The figures of the live line.
-struct Figures {
+struct SessionFigures {
     used: u64,
     total: u64,
     written: u64,
@@ -224,7 +224,7 @@ struct Figures {
     moved: Option<u64>,
 }
 
-impl Figures {
+impl SessionFigures {
     fn of(volume: &Volume) -> Self {
         let space = volume.device().space();
         let statistics = volume.files().statistics();

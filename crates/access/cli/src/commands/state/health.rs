@@ -44,11 +44,11 @@ pub struct Arguments {
 #[derive(Debug, Serialize)]
 struct Report {
     state: String,
-    volumes: Vec<Row>,
+    volumes: Vec<ConditionRow>,
 }
 
 #[derive(Debug, Serialize)]
-struct Row {
+struct ConditionRow {
     volume: String,
     /// Nothing if it is not mounted.
     directory: Option<String>,
@@ -84,7 +84,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     })
 }
 
-fn of_target(target: &OsStr) -> Result<Row> {
+fn of_target(target: &OsStr) -> Result<ConditionRow> {
     let path = Path::new(target);
     // A dead mount is no directory to anybody who asks.
     if path.is_dir() || onode_fuse::is_dead(path) {
@@ -102,7 +102,7 @@ fn of_target(target: &OsStr) -> Result<Row> {
     if let Some(mounted) = onode_fuse::mount_of(&spec) {
         return of_mount(&mounted);
     }
-    let row = |health: Health| Row { volume: spec.to_string(), directory: None, health: health.into() };
+    let row = |health: Health| ConditionRow { volume: spec.to_string(), directory: None, health: health.into() };
     match location::open(target, true, Consent::default()) {
         Ok(volume) => Ok(row(record::health_at_rest(&volume))),
         // That it cannot be used any more is the answer, not an obstacle to one.
@@ -117,7 +117,7 @@ fn of_target(target: &OsStr) -> Result<Row> {
     }
 }
 
-fn of_mount(mounted: &Mounted) -> Result<Row> {
+fn of_mount(mounted: &Mounted) -> Result<ConditionRow> {
     let directory = mounted.directory.as_path();
     let health = if onode_fuse::is_dead(directory) {
         let condition = Condition::new("server-gone", Severity::Failed, "the server of the mount was killed")
@@ -127,7 +127,7 @@ fn of_mount(mounted: &Mounted) -> Result<Row> {
         ask::health_of(directory)?
     };
     let directory = Some(directory.display().to_string());
-    Ok(Row { volume: mounted.source.to_string_lossy().into_owned(), directory, health })
+    Ok(ConditionRow { volume: mounted.source.to_string_lossy().into_owned(), directory, health })
 }
 
 impl fmt::Display for Report {
@@ -135,7 +135,7 @@ impl fmt::Display for Report {
         if self.volumes.is_empty() {
             return write!(f, "no volume is mounted");
         }
-        for Row { volume, directory, health } in &self.volumes {
+        for ConditionRow { volume, directory, health } in &self.volumes {
             let place = directory.as_ref().map_or_else(String::new, |directory| format!(" at {directory}"));
             writeln!(f, "{}: {volume}{place}", health.state)?;
             write!(f, "{}", health.lines("  "))?;

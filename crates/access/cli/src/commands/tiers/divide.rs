@@ -28,12 +28,12 @@ pub struct Arguments {
 
 #[derive(Debug, Serialize)]
 struct Report {
-    sections: Vec<Row>,
+    sections: Vec<SectionRow>,
     divided: bool,
 }
 
 #[derive(Debug, Serialize)]
-struct Row {
+struct SectionRow {
     name: String,
     extent_bytes: u64,
     bytes: u64,
@@ -59,11 +59,11 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     Ok(0)
 }
 
-fn sections(files: &Files) -> Result<Vec<Row>> {
+fn sections(files: &Files) -> Result<Vec<SectionRow>> {
     let text = files.division()?;
     let sections = SectionSize::parse_all(&text)
         .ok_or_else(|| Error::new(Class::Bug, "cannot tell the sections", format!("`{text}` makes no sense")))?;
-    let row = |SectionSize { name, extent_bytes, bytes }| Row { name, extent_bytes, bytes };
+    let row = |SectionSize { name, extent_bytes, bytes }| SectionRow { name, extent_bytes, bytes };
     Ok(sections.into_iter().map(row).collect())
 }
 
@@ -73,7 +73,7 @@ impl fmt::Display for Report {
             return write!(f, "there is no fast disk");
         }
         writeln!(f, "{:<16} {:>14} {:>16}", "section", "extent, bytes", "bytes")?;
-        for Row { name, extent_bytes, bytes } in &self.sections {
+        for SectionRow { name, extent_bytes, bytes } in &self.sections {
             writeln!(f, "{name:<16} {extent_bytes:>14} {bytes:>16}")?;
         }
         if self.divided { write!(f, "divided anew, nothing copied") } else { Ok(()) }

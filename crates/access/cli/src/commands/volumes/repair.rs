@@ -31,7 +31,7 @@ pub struct Arguments {
 
 /// What a repair did.
 #[derive(Debug, Serialize)]
-struct Outcome {
+struct RepairOutcome {
     fixed: u64,
     lost: bool,
     medium: Vec<String>,
@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     }
 }
 
-fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<Outcome> {
+fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<RepairOutcome> {
     let Arguments { drop_damaged, consent: Consent { accept_loss }, .. } = *arguments;
     let MediumRepaired { actions, lost, losers } =
         repair_medium(spec, drop_damaged, accept_loss).map_err(|error| match error.class {
@@ -72,7 +72,7 @@ fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<Outcome
     let Repaired { before, fixed, .. } = repair_files(spec, device.as_ref())?;
     device.close().map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?;
     drop(device);
-    Ok(Outcome {
+    Ok(RepairOutcome {
         fixed: fixed + actions.len() as u64,
         lost,
         medium: actions,
@@ -103,7 +103,7 @@ fn lost_files(spec: &Spec, losers: &[u64], before: &onode_fs::check::Report) -> 
     files
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for RepairOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for action in &self.medium {
             writeln!(f, "medium: {action}")?;

@@ -27,11 +27,11 @@ Examples:
   onode spaces remove /dev/shm/scm disk")]
 pub struct Arguments {
     #[command(subcommand)]
-    verb: Verb,
+    verb: SpacesVerb,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Verb {
+enum SpacesVerb {
     /// Show the spaces of a region, what is free, and what its medium needs to be durable.
     List(List),
     /// Make a space, or without NAME the region.
@@ -134,11 +134,11 @@ struct Report {
     needs: &'static str,
     medium: String,
     warning: Option<String>,
-    spaces: Vec<Row>,
+    spaces: Vec<SpaceRow>,
 }
 
 #[derive(Debug, Serialize)]
-struct Row {
+struct SpaceRow {
     name: String,
     kind: &'static str,
     start: u64,
@@ -146,7 +146,7 @@ struct Row {
     read_only: bool,
 }
 
-impl Row {
+impl SpaceRow {
     fn of(space: &SpaceInfo) -> Self {
         Self {
             name: space.name.clone(),
@@ -170,7 +170,7 @@ impl Report {
             needs: spaces.needs(),
             medium: spaces.medium(),
             warning: region.warning(),
-            spaces: spaces.list().iter().map(Row::of).collect(),
+            spaces: spaces.list().iter().map(SpaceRow::of).collect(),
         }
     }
 }
@@ -197,9 +197,9 @@ impl fmt::Display for Report {
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let spaces = match &arguments.verb {
-        Verb::List(list) => Spaces::open(&list.region, true)?,
-        Verb::Create(create) => make(create)?,
-        Verb::Resize(resize) => {
+        SpacesVerb::List(list) => Spaces::open(&list.region, true)?,
+        SpacesVerb::Create(create) => make(create)?,
+        SpacesVerb::Resize(resize) => {
             let spaces = Spaces::open(&resize.region, false)?;
             match &resize.name {
                 Some(name) => spaces.resize(name, resize.size)?,
@@ -207,13 +207,13 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
             }
             spaces
         }
-        Verb::Remove(remove) => Spaces::remove_from(&remove.region, &remove.name, remove.force)?,
+        SpacesVerb::Remove(remove) => Spaces::remove_from(&remove.region, &remove.name, remove.force)?,
     };
     if let Some(warning) = spaces.region().warning() {
         output.warning(&warning);
     }
     // Changes are quiet for people, as those of files are.
-    if matches!(arguments.verb, Verb::List(_)) || output.json() {
+    if matches!(arguments.verb, SpacesVerb::List(_)) || output.json() {
         output.report(&Report::of(&spaces))?;
     }
     Ok(0)

@@ -58,11 +58,11 @@ impl Deref for Value {
 
 /// Entries in order of their keys.
 #[derive(Clone, Debug, Default)]
-pub struct Entries {
+pub struct BucketEntries {
     list: Vec<(Key, Value)>,
 }
 
-impl Entries {
+impl BucketEntries {
     /// How many.
     pub const fn len(&self) -> usize {
         self.list.len()
@@ -312,7 +312,7 @@ impl<'a> Draft<'a> {
 
 /// The key at which a bucket begins and its entries, with pages of `unit` bytes; `None` if they
 /// make no sense.
-pub fn decode(mut bytes: &[u8], unit: u32) -> Option<(Key, Entries)> {
+pub fn decode(mut bytes: &[u8], unit: u32) -> Option<(Key, BucketEntries)> {
     let first = take_key(&mut bytes, unit)?;
     let mut list: Vec<(Key, Value)> = Vec::with_capacity(EXPECTED_ENTRIES);
     let mut last = None;
@@ -326,5 +326,5 @@ pub fn decode(mut bytes: &[u8], unit: u32) -> Option<(Key, Entries)> {
         Some(())
     })?;
     list.shrink_to_fit();
-    Some((first, Entries { list }))
+    Some((first, BucketEntries { list }))
 }

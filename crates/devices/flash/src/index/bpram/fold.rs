@@ -3,7 +3,7 @@
 use super::cut::{CONTENT_BYTES_MAX, Part, cut, cut_into};
 use super::entries;
 use super::format::{BUCKET_BYTES_MAX, BlobHeader, BlobKind, BodyHeader, SLOTS, Span, Stored, seal_anchor, seal_blob};
-use super::{Bpram, Bucket, Piece};
+use super::{Bpram, Bucket, TablePiece};
 use crate::medium::errors::from_media;
 use crate::medium::layout::Layout;
 use crate::space::segments::SegmentTable;
@@ -93,7 +93,7 @@ impl Bpram {
             if self.pieces.len() <= number {
                 self.pieces.resize(number + 1, None);
             }
-            self.pieces[number] = Some(Piece { at, of });
+            self.pieces[number] = Some(TablePiece { at, of });
         }
         let mut written = None;
         while let Some(first) = self.changed.keys().next().copied() {

@@ -4,7 +4,7 @@ use super::buffer::{Area, HeldPage, WriteBuffer};
 use super::entries::take_key;
 use super::format::{Blob, BlobKind, BodyHeader, HEAP_BEGIN, Span, blob_at, may_be_blob, read_anchors};
 use super::heap::Heap;
-use super::{Bpram, Bucket, CACHE_BYTES, Piece};
+use super::{Bpram, Bucket, CACHE_BYTES, TablePiece};
 use crate::medium::errors::from_media;
 use crate::medium::page;
 use crate::medium::ring::{Found, Turn, parse_superblock};
@@ -204,7 +204,8 @@ impl Bpram {
                 BlobKind::Piece => {
                     let mut packed = &blob.bytes[..];
                     let number = usize::try_from(varint::take(&mut packed)?).ok()?;
-                    *self.pieces.get_mut(number)? = Some(Piece { at: blob.at, of: *references.pieces.get(number)? });
+                    *self.pieces.get_mut(number)? =
+                        Some(TablePiece { at: blob.at, of: *references.pieces.get(number)? });
                     *table.get_mut(number)? = Some(packed.to_vec());
                 }
                 BlobKind::Body => return None,
@@ -234,7 +235,7 @@ impl Bpram {
 
     /// Enters `entries` as all there are from `first`, whose bucket was elsewhere, until before
     /// `rest`, from where on they still are.
-    pub fn fill(&mut self, first: Key, entries: super::Entries, rest: Option<Key>) {
+    pub fn fill(&mut self, first: Key, entries: super::BucketEntries, rest: Option<Key>) {
         let bucket = self.bucket(&first);
         self.given_up.extend(bucket.at);
         self.buckets.insert(first, Bucket::default());

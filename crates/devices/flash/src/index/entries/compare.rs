@@ -1,7 +1,7 @@
 //! Whether the memory beside the flash and the tree say the same.
 
 use super::memory::MemoryEntries;
-use crate::index::bpram::{entries::Entries as Bucket, keeps};
+use crate::index::bpram::{entries::BucketEntries as Bucket, keeps};
 use crate::log::Log;
 use alloc::format;
 use alloc::string::String;

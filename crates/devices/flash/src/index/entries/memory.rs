@@ -6,7 +6,7 @@
 
 use super::EntryStore;
 use super::flash::FlashEntries;
-use crate::index::bpram::{Bpram, Found, entries::Entries as Bucket, keeps};
+use crate::index::bpram::{Bpram, Lookup, entries::BucketEntries as Bucket, keeps};
 use crate::log::Log;
 use alloc::vec::Vec;
 use onode_engine::Key;
@@ -86,7 +86,7 @@ impl<'a> MemoryEntries<'a> {
 
 impl EntryStore for MemoryEntries<'_> {
     fn get(&mut self, log: &mut Log, key: &Key, found: &mut dyn FnMut(&[u8])) -> Result<()> {
-        if keeps(key.kind) && matches!(self.memory.get(key, &mut *found), Found::Here(_)) {
+        if keeps(key.kind) && matches!(self.memory.get(key, &mut *found), Lookup::Here(_)) {
             return Ok(());
         }
         self.flash.get(log, key, found)
@@ -98,8 +98,8 @@ impl EntryStore for MemoryEntries<'_> {
 
     fn at_or_before(&mut self, log: &mut Log, key: &Key) -> Result<Option<(Key, Vec<u8>)>> {
         match self.memory.floor(key) {
-            Found::Here(found) => Ok(found),
-            Found::Elsewhere => self.flash.at_or_before(log, key),
+            Lookup::Here(found) => Ok(found),
+            Lookup::Elsewhere => self.flash.at_or_before(log, key),
         }
     }
 

@@ -34,7 +34,7 @@ struct Restart {
 
 /// An entry found: its key, where it starts, and its value.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct FoundEntry {
     key: Key,
     start: usize,
     value: (usize, usize),
@@ -99,7 +99,7 @@ impl Node {
     }
 
     /// Entry `index`, which exists.
-    fn place(&self, index: usize) -> Place {
+    fn place(&self, index: usize) -> FoundEntry {
         let restart = self.restarts[index / RESTART_ENTRIES];
         let mut place = self.at_restart(&restart);
         for _ in 0..index % RESTART_ENTRIES {
@@ -109,24 +109,24 @@ impl Node {
     }
 
     /// The entry of a restart. Its key is known; only where the value lies has to be found.
-    fn at_restart(&self, restart: &Restart) -> Place {
+    fn at_restart(&self, restart: &Restart) -> FoundEntry {
         let mut input = &self.bytes[restart.start as usize..];
         skip_key(&mut input);
         self.place_of(restart.key, restart.start as usize, input)
     }
 
     /// The entry that starts at `start`, after one with the key `last`. The bytes were checked.
-    fn step(&self, start: usize, last: &Key) -> Place {
+    fn step(&self, start: usize, last: &Key) -> FoundEntry {
         let mut input = &self.bytes[start..];
         let key = take_key(&mut input, last).unwrap_or(*last);
         self.place_of(key, start, input)
     }
 
     /// The entry with `key` at `start`; `input` is what follows the key.
-    fn place_of(&self, key: Key, start: usize, mut input: &[u8]) -> Place {
+    fn place_of(&self, key: Key, start: usize, mut input: &[u8]) -> FoundEntry {
         let length = self.take_length(&mut input).unwrap_or(0);
         let from = self.bytes.len() - input.len();
-        Place { key, start, value: (from, from + length) }
+        FoundEntry { key, start, value: (from, from + length) }
     }
 
     fn take_length(&self, input: &mut &[u8]) -> Option<usize> {

@@ -4,7 +4,7 @@ use super::finding::{Finding, FindingKind, Place, Severity};
 use super::medium::Medium;
 use super::model::Last;
 use super::table::Table;
-use super::walk::{Claim, Index, Owner, live_bytes};
+use super::walk::{CheckedIndex, Claim, Referrer, live_bytes};
 use super::{Context, unreadable};
 use crate::medium::format::{DEFERRED_PIECE, Superblock};
 use crate::medium::layout::Layout;
@@ -19,7 +19,7 @@ pub(crate) fn checkpoint(
     medium: &Medium<'_>,
     superblock: &Superblock,
     table: &Table,
-    index: &Index,
+    index: &CheckedIndex,
     context: &mut Context<'_>,
 ) {
     let layout = *medium.layout();
@@ -58,7 +58,7 @@ pub(crate) fn replayed(medium: &mut Medium<'_>, table: &Table, last: &Last, data
     context.report.objects = last.objects;
     context.report.extents = last.extents;
     for claim in &last.claims {
-        let Owner::Content { object, offset } = claim.owner else { continue };
+        let Referrer::Content { object, offset } = claim.owner else { continue };
         context.report.content_bytes += u64::from(claim.length);
         if data {
             verify(medium, table, claim, (object, offset), context);
@@ -110,7 +110,7 @@ fn shared_places(claims: &[Claim], context: &mut Context<'_>) {
         {
             let place = Place::Bytes { location: claim.location, length: u64::from(claim.length) };
             let mut finding = Finding::new(Severity::Error, FindingKind::PlaceShared, place);
-            if let Owner::Content { object, offset } = claim.owner {
+            if let Referrer::Content { object, offset } = claim.owner {
                 finding = finding.of(object).bytes(offset..offset + u64::from(claim.length));
             }
             context.add(finding.expected("one owner").found(format!("{} and {}", name(&owner), name(&claim.owner))));
@@ -122,12 +122,12 @@ fn shared_places(claims: &[Claim], context: &mut Context<'_>) {
     }
 }
 
-fn name(owner: &Owner) -> alloc::string::String {
+fn name(owner: &Referrer) -> alloc::string::String {
     match owner {
-        Owner::Content { object, offset } => format!("object {object} from byte {offset}"),
-        Owner::Node { level, .. } => format!("a tree node of level {level}"),
-        Owner::TablePiece { piece: DEFERRED_PIECE } => "deferred changes".into(),
-        Owner::TablePiece { piece } => format!("segment table piece {piece}"),
+        Referrer::Content { object, offset } => format!("object {object} from byte {offset}"),
+        Referrer::Node { level, .. } => format!("a tree node of level {level}"),
+        Referrer::TablePiece { piece: DEFERRED_PIECE } => "deferred changes".into(),
+        Referrer::TablePiece { piece } => format!("segment table piece {piece}"),
     }
 }
 
@@ -142,7 +142,7 @@ fn places_in_use(layout: &Layout, table: &Table, claims: &[Claim], context: &mut
         if is_idle(one.state) {
             *idle.entry(segment).or_default() += 1;
         } else if one.stream != Stream::Journal
-            && matches!(claim.owner, Owner::Content { .. }) == (one.stream == Stream::Index)
+            && matches!(claim.owner, Referrer::Content { .. }) == (one.stream == Stream::Index)
         {
             *wrong.entry(segment).or_default() += 1;
         }

@@ -47,7 +47,7 @@ fn changes_of(record: &Record) -> &[Change] {
 }
 
 /// Where the reading stands.
-struct Cursor {
+struct JournalCursor {
     at: SegmentPage,
     sequence: u32,
     next: (u32, u32),
@@ -77,7 +77,7 @@ pub(crate) fn read_deferred(
 
 /// Reads the journal that starts where `superblock` says.
 pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &mut Context<'_>) -> Journal {
-    let mut cursor = Cursor {
+    let mut cursor = JournalCursor {
         at: SegmentPage { segment: superblock.journal_segment.get(), page: superblock.journal_page.get() },
         sequence: superblock.journal_sequence.get(),
         next: (superblock.journal_next_segment.get(), superblock.journal_next_sequence.get()),
@@ -164,7 +164,7 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
                 context.report.journal_end = JournalEnd::Damaged;
                 break;
             }
-            cursor = Cursor { at: SegmentPage { segment, page: 0 }, sequence, next: (segment, 0) };
+            cursor = JournalCursor { at: SegmentPage { segment, page: 0 }, sequence, next: (segment, 0) };
         }
     }
     // What a write buffer has beside the flash was durable, too: the mount with it tells.
@@ -183,7 +183,7 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
 }
 
 impl Journal {
-    fn enter(&mut self, cursor: &Cursor) {
+    fn enter(&mut self, cursor: &JournalCursor) {
         let entry = (cursor.at.segment, cursor.sequence);
         if self.entered.last() != Some(&entry) {
             self.entered.push(entry);
@@ -192,7 +192,7 @@ impl Journal {
 }
 
 /// The journal ends at `cursor`: in order, at a page that a cut hit, or because of a later damage.
-fn end(medium: &mut Medium<'_>, cursor: &Cursor, fault: Fault, keeps_order: bool, context: &mut Context<'_>) {
+fn end(medium: &mut Medium<'_>, cursor: &JournalCursor, fault: Fault, keeps_order: bool, context: &mut Context<'_>) {
     let place = Place::Page { segment: cursor.at.segment, page: cursor.at.page };
     let reused = matches!(fault, Fault::Page(_, PageFault::Sequence { found }) if found > cursor.sequence);
     let failed = matches!(fault, Fault::Medium(_) | Fault::Outside);
@@ -207,7 +207,7 @@ fn end(medium: &mut Medium<'_>, cursor: &Cursor, fault: Fault, keeps_order: bool
 /// Whether pages of the journal follow that prove that this one had been there. A cut hits only the
 /// last page, so any sound page proves it; where the host may lose pages out of order, only one
 /// that was programmed after a flush does, or one that says of this page that it had been flushed.
-fn goes_on(medium: &mut Medium<'_>, cursor: &Cursor, keeps_order: bool) -> bool {
+fn goes_on(medium: &mut Medium<'_>, cursor: &JournalCursor, keeps_order: bool) -> bool {
     let rest = cursor.at.page + 1..medium.layout().segment_pages;
     let here = rest.into_iter().map(|page| (SegmentPage { page, ..cursor.at }, cursor.sequence));
     let there =

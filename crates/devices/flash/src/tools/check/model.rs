@@ -5,7 +5,7 @@ use super::finding::{Finding, FindingKind, Place, Severity};
 use super::journal::Journal;
 use super::medium::Medium;
 use super::table::Table;
-use super::walk::{Claim, Index, Object, Owner};
+use super::walk::{CheckedIndex, Claim, Object, Referrer};
 use crate::index::apply::Onode;
 use crate::log::record::{Change, Piece, Record};
 use crate::medium::format::{NO_SUMMARY, Superblock};
@@ -32,7 +32,7 @@ pub(crate) struct Checkpoint<'a> {
     pub(crate) superblock: &'a Superblock,
     /// Follows the journal.
     pub(crate) table: &'a mut Table,
-    pub(crate) index: Index,
+    pub(crate) index: CheckedIndex,
 }
 
 /// Applies `journal` to what the tree of `checkpoint` holds, and to its table.
@@ -100,13 +100,13 @@ pub(crate) fn apply(
     let changed = !journal.records.is_empty() || !journal.deferred.is_empty();
     if changed {
         claims.retain(
-            |claim| !matches!(claim.owner, Owner::Content { object, .. } if model.objects.contains_key(&object)),
+            |claim| !matches!(claim.owner, Referrer::Content { object, .. } if model.objects.contains_key(&object)),
         );
         for (&object, one) in &model.objects {
             claims.extend(one.extents.iter().map(|(&offset, &(location, length))| Claim {
                 location,
                 length,
-                owner: Owner::Content { object, offset },
+                owner: Referrer::Content { object, offset },
             }));
         }
         claims.sort_unstable();

@@ -6,7 +6,7 @@
 use super::finding::{Finding, FindingKind, Place, Severity};
 use super::medium::{Fault, Medium};
 use super::table::Table;
-use super::walk::{Claim, Index, Owner};
+use super::walk::{CheckedIndex, Claim, Referrer};
 use super::{Context, unreadable};
 use crate::medium::format::{NO_SUMMARY, PageKind, SUMMARY_MAGIC, SummaryHeader};
 use crate::medium::layout::SegmentPage;
@@ -58,7 +58,7 @@ pub(crate) fn read(medium: &mut Medium<'_>, segment: u32, one: &Segment) -> Resu
 }
 
 /// Checks the summaries of all sealed segments.
-pub(crate) fn check(medium: &mut Medium<'_>, table: &Table, index: &Index, context: &mut Context<'_>) {
+pub(crate) fn check(medium: &mut Medium<'_>, table: &Table, index: &CheckedIndex, context: &mut Context<'_>) {
     let segment_bytes = medium.layout().segment_bytes();
     for (segment, one) in (0u32..).zip(&table.segments) {
         if one.state != SegmentState::Full || one.summary_page == NO_SUMMARY {
@@ -99,11 +99,13 @@ fn is_named(claim: &Claim, base: u64, items: &[Item]) -> bool {
     let first = items.partition_point(|item| item.start + item.length <= start);
     for item in &items[first..] {
         let matches = match (item.owner, claim.owner) {
-            (items::Owner::Content { object, offset }, Owner::Content { object: owner, offset: from }) => {
+            (items::Owner::Content { object, offset }, Referrer::Content { object: owner, offset: from }) => {
                 object == owner && offset.wrapping_sub(u64::from(item.start)) == from.wrapping_sub(u64::from(start))
             }
-            (items::Owner::Node { key, level }, Owner::Node { key: first, level: at }) => (key, level) == (first, at),
-            (items::Owner::TablePiece { piece }, Owner::TablePiece { piece: one }) => piece == one,
+            (items::Owner::Node { key, level }, Referrer::Node { key: first, level: at }) => {
+                (key, level) == (first, at)
+            }
+            (items::Owner::TablePiece { piece }, Referrer::TablePiece { piece: one }) => piece == one,
             _ => false,
         };
         if item.start > at || !matches {

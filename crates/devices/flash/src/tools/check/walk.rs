@@ -18,7 +18,7 @@ use onode_object::{ObjectId, Transaction};
 
 /// Who refers to a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Owner {
+pub(crate) enum Referrer {
     /// Content of an object from `offset` on.
     Content { object: u64, offset: u64 },
     /// A tree node.
@@ -32,7 +32,7 @@ pub(crate) enum Owner {
 pub(crate) struct Claim {
     pub(crate) location: u64,
     pub(crate) length: u32,
-    pub(crate) owner: Owner,
+    pub(crate) owner: Referrer,
 }
 
 /// What is known of one object.
@@ -45,7 +45,7 @@ pub(crate) struct Object {
 
 /// What the tree holds.
 #[derive(Default)]
-pub(crate) struct Index {
+pub(crate) struct CheckedIndex {
     pub(crate) claims: Vec<Claim>,
     pub(crate) objects: u64,
     pub(crate) extents: u64,
@@ -55,13 +55,13 @@ pub(crate) struct Index {
     pub(crate) lost: Vec<KeyRange>,
 }
 
-impl Index {
+impl CheckedIndex {
     /// Adds the places of the segment table and brings all places in order.
     pub(crate) fn add_pieces(&mut self, pieces: &[BlobReference]) {
         self.claims.extend((0u32..).zip(pieces).map(|(piece, reference)| Claim {
             location: reference.location.get(),
             length: reference.length.get(),
-            owner: Owner::TablePiece { piece },
+            owner: Referrer::TablePiece { piece },
         }));
         self.claims.sort_unstable();
     }
@@ -72,13 +72,13 @@ impl Index {
         self.claims.extend(stored.map(|stored| Claim {
             location: stored.location.get(),
             length: stored.length.get(),
-            owner: Owner::TablePiece { piece: DEFERRED_PIECE },
+            owner: Referrer::TablePiece { piece: DEFERRED_PIECE },
         }));
         for change in deferred {
             let Change::Place { object, offset, pieces } = change else { continue };
             let mut offset = *offset;
             for piece in pieces {
-                let owner = Owner::Content { object: object.0, offset };
+                let owner = Referrer::Content { object: object.0, offset };
                 self.claims.push(Claim { location: piece.location, length: piece.length, owner });
                 offset += u64::from(piece.length);
             }
@@ -104,7 +104,7 @@ struct Walker<'a, 'b, 'c> {
     touched: BTreeSet<u64>,
     context: &'a mut Context<'c>,
     next_object: u64,
-    index: Index,
+    index: CheckedIndex,
     /// The object whose entries are being read.
     current: Current,
 }
@@ -127,10 +127,17 @@ pub(crate) fn walk(
     table: &Table,
     touched: BTreeSet<u64>,
     context: &mut Context<'_>,
-) -> Index {
+) -> CheckedIndex {
     let next_object = superblock.next_object.get();
-    let mut walker =
-        Walker { medium, table, touched, context, next_object, index: Index::default(), current: Current::default() };
+    let mut walker = Walker {
+        medium,
+        table,
+        touched,
+        context,
+        next_object,
+        index: CheckedIndex::default(),
+        current: Current::default(),
+    };
     let level = superblock.root_level;
     walker.node(superblock.root, level, KeyRange::ALL, true);
     walker.end_object();
@@ -147,7 +154,7 @@ impl Walker<'_, '_, '_> {
         self.index.claims.push(Claim {
             location,
             length: reference.length.get(),
-            owner: Owner::Node { key: first, level },
+            owner: Referrer::Node { key: first, level },
         });
         self.context.report.nodes += 1;
         self.context.advance(self.medium.pages_read());
@@ -270,7 +277,7 @@ impl Walker<'_, '_, '_> {
             let finding = error(FindingKind::ExtentMalformed).bytes(range.clone());
             self.context.add(finding.expected("a place inside one segment").found(found));
         } else {
-            let owner = Owner::Content { object: key.object, offset: extent.offset };
+            let owner = Referrer::Content { object: key.object, offset: extent.offset };
             let claim = Claim { location: extent.piece.location, length: extent.piece.length, owner };
             self.index.claims.push(claim);
         }

@@ -92,14 +92,14 @@ pub struct OnodeDump {
     pub faults: Vec<String>,
 }
 
-struct Walker<'a, 'b> {
+struct TreeDumper<'a, 'b> {
     medium: &'a mut Medium<'b>,
     table: &'a Table,
     only: Option<u64>,
     visit: &'a mut dyn FnMut(NodeDump, Option<&Node>),
 }
 
-impl Walker<'_, '_> {
+impl TreeDumper<'_, '_> {
     fn node(&mut self, reference: &BlobReference, level: u8, from: Key, until: Option<Key>) {
         let sequence = self.table.sequence(self.medium.layout(), reference.location.get());
         let read = self.medium.blob(reference, sequence).map_err(|fault| fault.to_string());
@@ -155,7 +155,7 @@ pub fn tree(nand: &mut dyn Nand, only: Option<ObjectId>) -> Result<TreeDump> {
     let mut visit = |dump, _: Option<&Node>| nodes.push(dump);
     let only = only.map(|object| object.0);
     let level = newest.superblock.root_level;
-    Walker { medium: &mut medium, table: &table, only, visit: &mut visit }.node(
+    TreeDumper { medium: &mut medium, table: &table, only, visit: &mut visit }.node(
         &newest.superblock.root,
         level,
         Key::MIN,
@@ -195,7 +195,7 @@ pub fn onode(nand: &mut dyn Nand, object: ObjectId) -> Result<OnodeDump> {
         }
     };
     let level = newest.superblock.root_level;
-    Walker { medium: &mut medium, table: &table, only: Some(object.0), visit: &mut visit }.node(
+    TreeDumper { medium: &mut medium, table: &table, only: Some(object.0), visit: &mut visit }.node(
         &newest.superblock.root,
         level,
         Key::MIN,

@@ -32,12 +32,12 @@ struct Survey {
     unsound: Vec<(ObjectId, String)>,
     /// The entries that do, if they are to be kept.
     kept: Option<Tree>,
-    current: Current,
+    current: Recounted,
 }
 
 /// The object whose entries come by.
 #[derive(Default)]
-struct Current {
+struct Recounted {
     object: u64,
     onode: Option<Onode>,
     end: u64,
@@ -126,7 +126,7 @@ fn survey(volume: &mut Volume<'_>, keep: bool) -> Result<Survey> {
         lost: Vec::new(),
         unsound: Vec::new(),
         kept: keep.then(|| Tree::new(volume.index.entries().limits().node_bytes)),
-        current: Current::default(),
+        current: Recounted::default(),
     };
     for piece in volume.log.table().pieces() {
         if piece.location.get() != NOWHERE {
@@ -161,7 +161,7 @@ impl Survey {
     fn entry(&mut self, key: &Key, value: &[u8]) -> Result<()> {
         if key.object != self.current.object {
             self.end_object();
-            self.current = Current { object: key.object, ..Current::default() };
+            self.current = Recounted { object: key.object, ..Recounted::default() };
         }
         if let Err(what) = self.take(key, value) {
             self.unsound.push((ObjectId(key.object), what));

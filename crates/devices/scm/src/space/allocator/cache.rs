@@ -7,7 +7,7 @@
 
 use super::entry::{Entry, State};
 use super::small::Releasing;
-use super::{Allocator, Misuse, Place};
+use super::{Allocator, BlockPlace, Misuse};
 use onode_media::Pmem;
 use std::vec::Vec;
 
@@ -210,7 +210,7 @@ impl<P: Pmem> Allocator<P> {
         if self.is_place_published(&place) {
             return Err(Misuse::Published);
         }
-        if matches!(place, Place::Small(..)) && self.table.pmem.load(at) == mark_of(at) {
+        if matches!(place, BlockPlace::Small(..)) && self.table.pmem.load(at) == mark_of(at) {
             return Err(Misuse::DoubleFree);
         }
         Ok(self.size_of(&place))

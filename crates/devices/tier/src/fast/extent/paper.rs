@@ -48,7 +48,7 @@ enum Unit {
 }
 
 #[derive(Debug)]
-struct Extent {
+struct PaperExtent {
     units: Vec<Unit>,
     live: u32,
     /// The table that it stands in, since when, and the blocks of its hole; `None` if it is clean,
@@ -70,7 +70,7 @@ pub struct Paper {
     extent_blocks: u32,
     /// Where each unit begins, and the extent's end.
     starts: Vec<u32>,
-    extents: Vec<Extent>,
+    extents: Vec<PaperExtent>,
     clean: BTreeSet<u32>,
     /// One for each unit: extents whose largest hole begins there, by the time since when.
     tables: Vec<BTreeSet<(u64, u32)>>,
@@ -90,7 +90,7 @@ impl Paper {
         let starts = unit_starts(extent_blocks, extent_blocks > small_blocks);
         let units = starts.len() - 1;
         let count = (blocks / u64::from(extent_blocks)) as u32;
-        let extent = || Extent { units: alloc::vec![Unit::Free; units], live: 0, listed: None, is_sealed: false };
+        let extent = || PaperExtent { units: alloc::vec![Unit::Free; units], live: 0, listed: None, is_sealed: false };
         Self {
             extent_blocks,
             extents: (0..count).map(|_| extent()).collect(),

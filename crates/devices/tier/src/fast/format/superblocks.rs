@@ -3,7 +3,7 @@
 //! What it keeps true: one of them is durable before the other is touched, and the newest that is
 //! sound counts.
 
-use super::{Superblock, VERSION};
+use super::{FastSuperblock, VERSION};
 use crate::medium::errors::{damaged, from_media, wrong_part};
 use alloc::format;
 use onode_engine::{Copies, Numbered};
@@ -13,18 +13,18 @@ use onode_object::Result;
 
 const BLOCK: u64 = SECTOR_BYTES as u64;
 
-impl Numbered for Superblock {
+impl Numbered for FastSuperblock {
     fn number(&self) -> u64 {
         self.sequence
     }
 }
 
-impl Superblock {
+impl FastSuperblock {
     /// The newest sound superblock; `None` if there never was one.
     ///
     /// # Errors
     /// `Corrupt` if both are damaged, `WrongPart` for a newer format, `Media`.
-    pub fn read_newest(disk: &mut dyn BlockDev) -> Result<Option<Superblock>> {
+    pub fn read_newest(disk: &mut dyn BlockDev) -> Result<Option<FastSuperblock>> {
         let blocks = disk.bytes() / BLOCK;
         let (mut copies, mut failure) = (Copies::default(), None);
         for slot in 0..2.min(blocks) {
@@ -33,7 +33,7 @@ impl Superblock {
                 failure = Some(from_media("reading the superblock of the fast disk", &error));
                 continue;
             }
-            copies.add(slot, Superblock::decode(&block, blocks));
+            copies.add(slot, FastSuperblock::decode(&block, blocks));
         }
         if let Some(newer) = copies.newer_format().filter(|_| copies.newest().is_none()) {
             return Err(wrong_part(format!(

@@ -88,7 +88,7 @@ fn pack(items: &mut Vec<(Key, Child)>, run: Range<usize>) -> Result<Option<usize
     let least = items.get(run.start).map(|(least, _)| *least).ok_or_else(no_run)?;
     let before: Vec<Node> = items.drain(run.clone()).filter_map(|(_, child)| child.node).map(|node| *node).collect();
     let mut packed: Vec<(Key, Node)> = Vec::with_capacity(count);
-    let mut put = |key: Key, size: usize, entry: Entry| {
+    let mut put = |key: Key, size: usize, entry: PackedEntry| {
         if packed.last().is_none_or(|(_, node)| node.bytes + size > most) {
             let items = if level == 0 { Items::Leaf(Vec::new()) } else { Items::Inner(Vec::new()) };
             let key = if packed.is_empty() { least.min(key) } else { key };
@@ -97,18 +97,18 @@ fn pack(items: &mut Vec<(Key, Child)>, run: Range<usize>) -> Result<Option<usize
         let Some((_, node)) = packed.last_mut() else { return };
         node.bytes += size;
         match (&mut node.items, entry) {
-            (Items::Leaf(to), Entry::Value(value)) => to.push((key, value)),
-            (Items::Inner(to), Entry::Child(child)) => to.push((key, child)),
+            (Items::Leaf(to), PackedEntry::Value(value)) => to.push((key, value)),
+            (Items::Inner(to), PackedEntry::Child(child)) => to.push((key, child)),
             _ => {}
         }
     };
     for node in before {
         match node.items {
             Items::Leaf(all) => {
-                all.into_iter().for_each(|(key, value)| put(key, leaf_bytes(&value), Entry::Value(value)));
+                all.into_iter().for_each(|(key, value)| put(key, leaf_bytes(&value), PackedEntry::Value(value)));
             }
             Items::Inner(all) => {
-                all.into_iter().for_each(|(key, child)| put(key, INNER_BYTES, Entry::Child(child)));
+                all.into_iter().for_each(|(key, child)| put(key, INNER_BYTES, PackedEntry::Child(child)));
             }
         }
     }
@@ -119,7 +119,7 @@ fn pack(items: &mut Vec<(Key, Child)>, run: Range<usize>) -> Result<Option<usize
 }
 
 /// What stands in a node beside its key.
-enum Entry {
+enum PackedEntry {
     Value(Vec<u8>),
     Child(Child),
 }
