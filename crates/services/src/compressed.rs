@@ -1,0 +1,220 @@
+//! The device that wraps a device: what the host asks goes through here.
+//!
+//! It keeps true that everything reads as on the wrapped device without it, except that it takes
+//! fewer bytes. Questions that have nothing to do with content are handed on as they are.
+
+use crate::map::{CHUNK_BYTES, GROUP_BYTES};
+use crate::shards::Shards;
+use onode_base::planted::{Bug, is_planted};
+use onode_object::powers::{Attach, Erase, Inspect, MapObjects, Place, Scrub, Share};
+use onode_object::{
+    AttributeKey, AttributeKind, Compression, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance,
+    ObjectDevice, ObjectId, ObjectStat, Result, Space, SyncScope, Transaction,
+};
+use std::sync::Arc;
+
+/// The attribute that says that a volume may have compressed objects; its value is a version.
+const MARK: AttributeKey = AttributeKey::new(AttributeKind::SERVICE, u64::MAX - 1);
+const MARK_VERSION: u8 = 1;
+
+/// An object device that keeps content compressed on another one.
+pub struct Compressed<D: ?Sized> {
+    inner: Arc<D>,
+    mode: Compression,
+    shards: Shards,
+    is_shared: bool,
+}
+
+impl<D: ObjectDevice + ?Sized> Compressed<D> {
+    /// The device with what is written from now on compressed as `mode` says, where the hints of an
+    /// object leave it open. What is compressed already is read in any mode.
+    #[must_use]
+    pub fn new(inner: Arc<D>, mode: Compression) -> Self {
+        let is_shared = inner.share().is_some();
+        Self { inner, mode, shards: Shards::new(), is_shared }
+    }
+
+    /// Whether an object on the device says that there may be compressed ones: then the device must
+    /// be wrapped.
+    ///
+    /// # Errors
+    /// `NotSupported` if a newer version said so; those of the device.
+    pub fn is_marked(inner: &D, object: ObjectId) -> Result<bool> {
+        match inner.attribute(object, MARK) {
+            Ok(None) => Ok(false),
+            Ok(Some(value)) if value == [MARK_VERSION] => Ok(true),
+            Ok(Some(_)) => Err(Error::new(
+                ErrorKind::NotSupported,
+                "its content is compressed in a way that a newer version knows",
+            )),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Has an object say so, before anything is compressed.
+    ///
+    /// # Errors
+    /// `NoSpace`, `NotFound` without such an object, and those of the device.
+    pub fn mark(inner: &D, object: ObjectId) -> Result<()> {
+        let mut transaction = Transaction::new();
+        transaction.set_attribute(object, MARK, vec![MARK_VERSION]);
+        inner.commit(transaction, Durability::Durable)
+    }
+
+    /// The wrapped device.
+    #[must_use]
+    pub const fn inner(&self) -> &Arc<D> {
+        &self.inner
+    }
+
+    /// What is compressed where hints leave it open.
+    #[must_use]
+    pub const fn mode(&self) -> Compression {
+        self.mode
+    }
+
+    pub(crate) const fn shards(&self) -> &Shards {
+        &self.shards
+    }
+
+    /// Whether other hosts may use the wrapped device.
+    pub(crate) const fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    /// Looks at an object while nobody changes what is compressed of it.
+    fn look<T>(&self, object: ObjectId, look: impl FnOnce() -> T) -> T {
+        let shard = self.shards.of(object);
+        let _content = (!is_planted(Bug::ServicesReadBeside)).then(|| shard.content.read());
+        look()
+    }
+}
+
+impl<D: ObjectDevice + ?Sized> ObjectDevice for Compressed<D> {
+    fn info(&self) -> DeviceInfo {
+        self.inner.info()
+    }
+
+    fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
+        self.inner.reserve_ids(count)
+    }
+
+    fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
+        self.change(transaction, |transaction| self.inner.commit(transaction, durability))
+    }
+
+    fn sync(&self, scope: SyncScope) -> Result<()> {
+        self.inner.sync(scope)
+    }
+
+    fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.look(object, || self.read_content(object, offset, buffer))
+    }
+
+    fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
+        if key.kind == AttributeKind::SERVICE {
+            return self.inner.stat(object).map(|_| None);
+        }
+        self.inner.attribute(object, key)
+    }
+
+    fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
+        let behind = AttributeKey::new(AttributeKind(AttributeKind::SERVICE.0 + 1), 0);
+        let from = if from.kind == AttributeKind::SERVICE { behind } else { from };
+        let mut found = self.inner.attributes(object, from, limit)?;
+        let is_last = found.is_empty();
+        found.retain(|(key, _)| key.kind != AttributeKind::SERVICE);
+        // None means that there are no more: it must not be said of hidden ones.
+        if found.is_empty() && !is_last { self.inner.attributes(object, behind, limit) } else { Ok(found) }
+    }
+
+    fn stat(&self, object: ObjectId) -> Result<ObjectStat> {
+        self.look(object, || {
+            let head = self.group(object, 0)?;
+            let stat = self.inner.stat(object)?;
+            let hidden = head.map_or(0, |head| head.hidden());
+            Ok(ObjectStat { size: stat.size.saturating_sub(hidden), ..stat })
+        })
+    }
+
+    fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
+        self.inner.list(from, limit)
+    }
+
+    fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
+        self.look(object, || match self.group(object, 0)? {
+            None => self.inner.extents(object, offset, limit),
+            Some(head) => self.extents_mixed(object, &head, offset, limit),
+        })
+    }
+
+    fn space(&self) -> Space {
+        self.inner.space()
+    }
+
+    /// What is written may have to be stored with the rest of its chunks, plain, and the attributes
+    /// that tell of them.
+    fn space_for(&self, demand: &Demand) -> u64 {
+        const ATTRIBUTE_BYTES: u64 = Transaction::MAX_ATTRIBUTE_BYTES as u64;
+        if demand.ranges == 0 || demand.bytes == 0 {
+            return self.inner.space_for(demand);
+        }
+        // Of each range the rest of its first and of its last chunk, of which there are no more
+        // than the object has bytes.
+        let rest = (demand.ranges * 2 * CHUNK_BYTES).min(demand.object_bytes.next_multiple_of(Demand::BLOCK_BYTES));
+        let groups = (demand.object_bytes / GROUP_BYTES + 1).min(demand.ranges * 2 + demand.bytes / GROUP_BYTES);
+        self.inner.space_for(&Demand {
+            entries: demand.entries + groups + 1,
+            entry_bytes: demand.entry_bytes
+                + (groups + 1) * ATTRIBUTE_BYTES.min(8 + demand.object_bytes / CHUNK_BYTES * 3),
+            bytes: demand.bytes + rest,
+            blocks: demand.blocks + rest / Demand::BLOCK_BYTES,
+            ..*demand
+        })
+    }
+
+    fn promisable(&self) -> u64 {
+        self.inner.promisable()
+    }
+
+    fn maintain(&self, budget: u32) -> Result<Maintenance> {
+        self.inner.maintain(budget)
+    }
+
+    fn close(&self) -> Result<()> {
+        self.inner.close()
+    }
+
+    fn health(&self) -> Health {
+        self.inner.health()
+    }
+
+    fn map_objects(&self) -> Option<&dyn MapObjects> {
+        self.inner.map_objects().map(|_| self as &dyn MapObjects)
+    }
+
+    fn share(&self) -> Option<&dyn Share> {
+        self.inner.share()
+    }
+
+    fn place(&self) -> Option<&dyn Place> {
+        self.inner.place()
+    }
+
+    fn attachment(&self) -> Option<&dyn Attach> {
+        self.inner.attachment()
+    }
+
+    fn scrub(&self) -> Option<&dyn Scrub> {
+        self.inner.scrub().map(|_| self as &dyn Scrub)
+    }
+
+    fn inspect(&self) -> Option<&dyn Inspect> {
+        self.inner.inspect()
+    }
+
+    fn erase(&self) -> Option<&dyn Erase> {
+        self.inner.erase().map(|_| self as &dyn Erase)
+    }
+}
