@@ -14,7 +14,7 @@ use onode_base::{ErrorKind, Timestamp, varint};
 use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, ObjectId, ObjectKind, Transaction};
 
 /// The object that holds it.
-pub(crate) const VOLUME: ObjectId = ObjectId(2);
+pub const VOLUME: ObjectId = ObjectId(2);
 /// Where the settings are.
 pub(crate) const VOLUME_KEY: AttributeKey = AttributeKey::new(AttributeKind::VOLUME, 0);
 

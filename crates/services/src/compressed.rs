@@ -9,13 +9,13 @@ use onode_base::planted::{Bug, is_planted};
 use onode_object::powers::{Attach, Erase, Inspect, MapObjects, Place, Scrub, Share};
 use onode_object::{
     AttributeKey, AttributeKind, Compression, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance,
-    ObjectDevice, ObjectId, ObjectStat, Result, Space, SyncScope, Transaction,
+    Mutation, ObjectDevice, ObjectId, ObjectStat, Result, Space, SyncScope, Transaction,
 };
 use std::sync::Arc;
 
 /// The attribute that says that a volume may have compressed objects; its value is a version.
 const MARK: AttributeKey = AttributeKey::new(AttributeKind::SERVICE, u64::MAX - 1);
-const MARK_VERSION: u8 = 1;
+const MARKED: [u8; 1] = [1];
 
 /// An object device that keeps content compressed on another one.
 pub struct Compressed<D: ?Sized> {
@@ -23,6 +23,8 @@ pub struct Compressed<D: ?Sized> {
     mode: Compression,
     shards: Shards,
     is_shared: bool,
+    /// The object that says that there may be compressed ones, if one has to.
+    marker: Option<ObjectId>,
 }
 
 impl<D: ObjectDevice + ?Sized> Compressed<D> {
@@ -31,35 +33,45 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     #[must_use]
     pub fn new(inner: Arc<D>, mode: Compression) -> Self {
         let is_shared = inner.share().is_some();
-        Self { inner, mode, shards: Shards::new(), is_shared }
+        Self { inner, mode, shards: Shards::new(), is_shared, marker: None }
     }
 
-    /// Whether an object on the device says that there may be compressed ones: then the device must
-    /// be wrapped.
+    /// The device of a volume, wrapped if something on it is or will be compressed; `None` if not:
+    /// then it need not be. An attribute of the object `marker`, which the volume has, says so from
+    /// the first time on that a volume is opened in another mode than `Never`.
     ///
     /// # Errors
-    /// `NotSupported` if a newer version said so; those of the device.
-    pub fn is_marked(inner: &D, object: ObjectId) -> Result<bool> {
-        match inner.attribute(object, MARK) {
-            Ok(None) => Ok(false),
-            Ok(Some(value)) if value == [MARK_VERSION] => Ok(true),
-            Ok(Some(_)) => Err(Error::new(
-                ErrorKind::NotSupported,
-                "its content is compressed in a way that a newer version knows",
-            )),
-            Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
+    /// `NotSupported` if a newer version says so; `NoSpace` if there is no room to say it; those of
+    /// the device.
+    pub fn of_volume(inner: &Arc<D>, marker: ObjectId, mode: Compression) -> Result<Option<Self>> {
+        let is_marked = match inner.attribute(marker, MARK) {
+            Ok(Some(value)) if value == MARKED => true,
+            Ok(Some(_)) => {
+                let why = "its content is compressed in a way that only a newer version knows";
+                return Err(Error::of(ErrorKind::NotSupported, marker, why));
+            }
+            Ok(None) => {
+                if mode == Compression::Never || inner.info().read_only.is_some() {
+                    return Ok(None);
+                }
+                let mut transaction = Transaction::new();
+                transaction.set_attribute(marker, MARK, MARKED.to_vec());
+                inner.commit(transaction, Durability::Durable)?;
+                true
+            }
+            // Nothing says that there is none: what is plain is read as well. The object is marked
+            // when it is made.
+            Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Corrupt) => true,
+            Err(error) => return Err(error),
+        };
+        Ok(is_marked.then(|| Self { marker: Some(marker), ..Self::new(Arc::clone(inner), mode) }))
+    }
+
+    /// Says that there may be compressed objects as soon as the object that says so is made.
+    pub(crate) fn mark(&self, made: ObjectId, mutations: &mut Vec<Mutation>) {
+        if self.marker == Some(made) {
+            mutations.push(Mutation::SetAttribute { object: made, key: MARK, value: MARKED.to_vec() });
         }
-    }
-
-    /// Has an object say so, before anything is compressed.
-    ///
-    /// # Errors
-    /// `NoSpace`, `NotFound` without such an object, and those of the device.
-    pub fn mark(inner: &D, object: ObjectId) -> Result<()> {
-        let mut transaction = Transaction::new();
-        transaction.set_attribute(object, MARK, vec![MARK_VERSION]);
-        inner.commit(transaction, Durability::Durable)
     }
 
     /// The wrapped device.

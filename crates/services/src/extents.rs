@@ -5,6 +5,7 @@ use crate::compressed::Compressed;
 use crate::map::{CHUNK_BYTES, Group};
 use crate::ranges::Ranges;
 use onode_object::{ObjectDevice, ObjectId, Result};
+use std::ops::Range;
 
 /// Ranges that one call asks the wrapped device for.
 const FETCHED: usize = 64;
@@ -28,7 +29,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
             let Some((start, length)) = stored.last() else { break };
             let until = start + length;
             for (start, length) in stored {
-                self.add_data(object, (start.max(from), start + length), &mut found)?;
+                self.add_data(object, start.max(from)..start + length, &mut found)?;
             }
             found.remove(0, offset);
             from = until.max(from + 1);
@@ -37,9 +38,9 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     }
 
     /// Adds what lies in a range in which the wrapped device has data.
-    fn add_data(&self, object: ObjectId, (start, end): (u64, u64), found: &mut Ranges) -> Result<()> {
-        let mut at = start;
-        while at < end {
+    fn add_data(&self, object: ObjectId, stored: Range<u64>, found: &mut Ranges) -> Result<()> {
+        let mut at = stored.start;
+        while at < stored.end {
             let chunk = at / CHUNK_BYTES;
             let (base, next) = (chunk * CHUNK_BYTES, (chunk + 1) * CHUNK_BYTES);
             let entry = self.entry(object, chunk)?;
@@ -50,7 +51,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
                 }
                 data.iter().for_each(|(from, until)| found.add(base + from, base + until));
             } else {
-                found.add(at, end.min(next));
+                found.add(at, stored.end.min(next));
             }
             at = next;
         }

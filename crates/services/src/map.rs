@@ -98,7 +98,7 @@ impl Group {
             entries = rest;
         }
         if u64::from(hidden) >= CHUNK_BYTES
-            || entries.len() % ENTRY_BYTES != 0
+            || !entries.len().is_multiple_of(ENTRY_BYTES)
             || entries.len() > GROUP_CHUNKS as usize * ENTRY_BYTES
         {
             return Err("it is not of its form");
@@ -176,7 +176,7 @@ pub(crate) fn holes_value(holes: &Ranges) -> Option<Vec<u8>> {
 /// The holes that an attribute lists; the error says in words what is wrong with it.
 pub(crate) fn parse_holes(value: &[u8]) -> Result<Ranges, &'static str> {
     let mut holes = Ranges::default();
-    if value.len() % HOLE_BYTES != 0 {
+    if !value.len().is_multiple_of(HOLE_BYTES) {
         return Err("the list of its holes is cut short");
     }
     for hole in value.chunks(HOLE_BYTES) {

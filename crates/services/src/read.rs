@@ -25,6 +25,14 @@ pub(crate) struct Loaded {
     pub(crate) algorithm: Algorithm,
 }
 
+/// A chunk of an object, and what is known of it.
+#[derive(Clone, Copy)]
+struct Part {
+    object: ObjectId,
+    chunk: u64,
+    entry: Entry,
+}
+
 /// Memory for one chunk as it is stored and as it is.
 struct Scratch {
     stored: Vec<u8>,
@@ -130,7 +138,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
             let wanted = ((chunk + 1) * CHUNK_BYTES - at).min(length - done);
             let count = if entry.is_compressed() {
                 let part = &mut buffer[done as usize..(done + wanted) as usize];
-                self.read_chunk((object, chunk, entry), at % CHUNK_BYTES, part, &mut scratch)?
+                self.read_chunk(Part { object, chunk, entry }, at % CHUNK_BYTES, part, &mut scratch)?
             } else {
                 let wanted = self.plain_run(object, at, length - done)?;
                 let part = &mut buffer[done as usize..(done + wanted) as usize];
@@ -159,13 +167,8 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     }
 
     /// Reads a part of a compressed chunk, as far as the object goes.
-    fn read_chunk(
-        &self,
-        (object, chunk, entry): (ObjectId, u64, Entry),
-        inside: u64,
-        part: &mut [u8],
-        scratch: &mut Scratch,
-    ) -> Result<u64> {
+    fn read_chunk(&self, of: Part, inside: u64, part: &mut [u8], scratch: &mut Scratch) -> Result<u64> {
+        let Part { object, chunk, entry } = of;
         scratch.stored.resize(CHUNK_BYTES as usize, 0);
         scratch.plain.resize(CHUNK_BYTES as usize, 0);
         let stored = self.stored(object, chunk, entry, &mut scratch.stored)?;

@@ -121,6 +121,9 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
                 Mutation::Create { hints, .. } => {
                     let hints = outlook.hints.get(&object).unwrap_or(hints);
                     ways.insert(object, self.way(object, hints, None, &outlook));
+                    plan.mutations.push(mutation);
+                    self.mark(object, &mut plan.mutations);
+                    continue;
                 }
                 Mutation::Remove { .. } => {
                     ways.insert(object, Way::Raw);

@@ -13,7 +13,7 @@ use crate::ranges::Ranges;
 use crate::translate::Plan;
 use crate::translate::image::Outcome;
 use onode_object::{AttributeKey, AttributeKind, Mutation, ObjectDevice, ObjectId, Result};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::sync::Arc;
 
 /// What a mutation that takes something away gives a transaction for attributes, and what a key
@@ -40,6 +40,15 @@ struct Settling {
     /// Bytes that these grow by.
     growth: i64,
     has_frames: bool,
+}
+
+impl Settling {
+    /// A chunk that was as `before` says has no list of holes any more.
+    fn forget_holes(&mut self, chunk: u64, before: Entry) {
+        if before.has_holes() {
+            self.lists.push(Mutation::RemoveAttribute { object: self.object, key: holes_key(chunk) });
+        }
+    }
 }
 
 impl<D: ObjectDevice + ?Sized> Compressed<D> {
@@ -71,13 +80,16 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     /// The group of a chunk, to be changed.
     fn changing<'a>(&self, it: &'a mut Settling, life: &Life, chunk: u64) -> Result<&'a mut Group> {
         let number = chunk / GROUP_CHUNKS;
-        if !it.groups.contains_key(&number) {
-            let known = if life.is_new { None } else { self.group(life.object, number)? };
-            let before = known.map(|group| (*group).clone());
-            let group = before.clone().unwrap_or_default();
-            it.groups.insert(number, (before, group));
-        }
-        Ok(&mut it.groups.entry(number).or_default().1)
+        let pair = match it.groups.entry(number) {
+            btree_map::Entry::Occupied(pair) => pair.into_mut(),
+            btree_map::Entry::Vacant(place) => {
+                let known = if life.is_new { None } else { self.group(life.object, number)? };
+                let before = known.map(|group| (*group).clone());
+                let group = before.clone().unwrap_or_default();
+                place.insert((before, group))
+            }
+        };
+        Ok(&mut pair.1)
     }
 
     fn entry_before(&self, life: &Life, chunk: u64) -> Result<Entry> {
@@ -108,19 +120,17 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
                 }
             }
             let after = if is_frame { Entry::compressed(life.end_in(chunk), false) } else { Entry::PLAIN };
-            self.replace(life, it, chunk, (entry, after))?;
+            it.forget_holes(chunk, entry);
+            self.replace(life, it, chunk, after)?;
         }
         Ok(())
     }
 
     /// Nothing is left of a chunk but what comes.
-    fn replace(&self, life: &Life, it: &mut Settling, chunk: u64, (before, after): (Entry, Entry)) -> Result<()> {
+    fn replace(&self, life: &Life, it: &mut Settling, chunk: u64, after: Entry) -> Result<()> {
         it.replaced.insert(chunk);
         it.going.add(chunk * CHUNK_BYTES, (chunk + 1) * CHUNK_BYTES);
         self.changing(it, life, chunk)?.set(chunk, after);
-        if before.has_holes() {
-            it.lists.push(Mutation::RemoveAttribute { object: it.object, key: holes_key(chunk) });
-        }
         Ok(())
     }
 
@@ -143,7 +153,8 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
                 for (at, entry) in group.compressed() {
                     let chunk = number * GROUP_CHUNKS + at;
                     if whole.contains(&chunk) && !life.patches.contains_key(&chunk) {
-                        self.replace(life, it, chunk, (entry, Entry::PLAIN))?;
+                        it.forget_holes(chunk, entry);
+                        self.replace(life, it, chunk, Entry::PLAIN)?;
                     }
                 }
                 from = number + 1;
@@ -182,13 +193,15 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
             holes.remove(valid, CHUNK_BYTES);
         }
         if valid == 0 {
-            return self.replace(life, it, chunk, (entry, Entry::PLAIN));
+            it.forget_holes(chunk, entry);
+            return self.replace(life, it, chunk, Entry::PLAIN);
         }
         let Some(value) = holes_value(&holes) else {
             // More holes than can be listed: without a frame nobody has to list them.
             let pieces = self.plain_pieces(life, chunk, entry)?;
             it.coming.extend(pieces.into_iter().map(|(at, bytes)| (chunk * CHUNK_BYTES + at, bytes)));
-            return self.replace(life, it, chunk, (entry, Entry::PLAIN));
+            it.forget_holes(chunk, entry);
+            return self.replace(life, it, chunk, Entry::PLAIN);
         };
         it.growth += holes_bytes(&holes) - listed;
         let (object, key) = (it.object, holes_key(chunk));
@@ -244,7 +257,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     /// must not be cut.
     fn stored_size(&self, life: &Life, it: &mut Settling, size_before: u64) -> Result<u64> {
         let last = life.size / CHUNK_BYTES;
-        if life.is_new || life.size % CHUNK_BYTES == 0 || it.replaced.contains(&last) {
+        if life.is_new || life.size.is_multiple_of(CHUNK_BYTES) || it.replaced.contains(&last) {
             return Ok(life.size);
         }
         let keeps_frame = self.changing(it, life, last)?.entry(last).is_compressed();
