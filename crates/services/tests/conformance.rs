@@ -1,5 +1,7 @@
 //! The suite that every device runs, over memory with content compressed.
 
+mod common;
+
 use onode_object::conformance::Harness;
 use onode_object::{Compression, ObjectDevice, RamDevice};
 use onode_services::Compressed;
@@ -42,3 +44,8 @@ onode_object::conformance!(fast, |bytes| Ram::new(bytes, Compression::Fast));
 onode_object::conformance!(small, |bytes| Ram::new(bytes, Compression::Small));
 onode_object::conformance!(auto, |bytes| Ram::new(bytes, Compression::Auto));
 onode_object::conformance!(never, |bytes| Ram::new(bytes, Compression::Never));
+
+#[test]
+fn memory_is_filled_overwritten_and_cut() {
+    common::full::run(&mut Ram::new(3 << 20, Compression::Fast));
+}
