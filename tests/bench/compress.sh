@@ -16,15 +16,21 @@ work=$(mktemp -d)
 trap 'umount "$work/mnt" 2>/dev/null || true; rm -rf "$work"' EXIT
 mkdir "$work/mnt"
 
+used() {
+    df -B1 --output=used "$work/mnt" | tail -1
+}
+
 # What is stored of a tree in a mode: bytes that df counts, files and names included.
 stored() {
-    "$onode" mkfs --quiet "flash:$work/disk,size=1G" >/dev/null
+    "$onode" mkfs "flash:$work/disk,size=1G" >/dev/null
     "$onode" mount -o "compress=$1" "$work/disk" "$work/mnt"
     local before after
-    before=$(df -B1 --output=used "$work/mnt" | tail -1)
+    before=$(used)
     cp -r "$tree" "$work/mnt/tree"
-    sync -f "$work/mnt"
-    after=$(df -B1 --output=used "$work/mnt" | tail -1)
+    # Opened anew it has nothing in memory.
+    "$onode" umount "$work/mnt"
+    "$onode" mount "$work/disk" "$work/mnt"
+    after=$(used)
     diff -r "$tree" "$work/mnt/tree" >/dev/null || { echo "$1: the copy differs" >&2; exit 1; }
     "$onode" umount "$work/mnt"
     rm "$work/disk"

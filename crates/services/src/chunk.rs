@@ -1,6 +1,6 @@
 //! The frame that a compressed chunk of content is stored in: a header and what the library made.
 //!
-//! A frame is shorter than its content by a block at least, or there is none. Whatever bytes are
+//! A frame takes fewer units of the device than its content, or there is none. Whatever bytes are
 //! given as a frame, decoding takes no more memory than a chunk has, and does not panic. What is
 //! stored where is no affair of this file. `docs/format/services.md` has the bytes.
 
@@ -9,8 +9,6 @@ use onode_base::planted::{Bug, is_planted};
 
 /// What comes before the compressed bytes.
 pub(crate) const HEADER_BYTES: usize = 12;
-/// What a chunk has to shrink by.
-pub(crate) const BLOCK_BYTES: usize = 4096;
 /// How hard zstd tries.
 const ZSTD_LEVEL: i32 = 9;
 
@@ -64,22 +62,17 @@ impl Header {
     }
 }
 
-/// Bytes of whole blocks that hold so many.
-const fn blocks(bytes: usize) -> usize {
-    bytes.div_ceil(BLOCK_BYTES)
-}
-
-/// The frame of `plain`, the whole of a chunk or of what there is of it; `None` if it would not be
-/// shorter by a block.
-pub(crate) fn encode(algorithm: Algorithm, plain: &[u8]) -> Option<Vec<u8>> {
-    if blocks(plain.len()) < 2 {
+/// The frame of `plain`, the whole of a chunk or of what there is of it; `None` if it would not take
+/// fewer units of `unit` bytes.
+pub(crate) fn encode(algorithm: Algorithm, plain: &[u8], unit: usize) -> Option<Vec<u8>> {
+    if plain.len() <= unit {
         return None;
     }
     let packed = match algorithm {
         Algorithm::Lz4 => lz4_flex::block::compress(plain),
         Algorithm::Zstd => zstd::bulk::compress(plain, ZSTD_LEVEL).ok()?,
     };
-    if blocks(HEADER_BYTES + packed.len()) >= blocks(plain.len()) {
+    if (HEADER_BYTES + packed.len()).div_ceil(unit) >= plain.len().div_ceil(unit) {
         return None;
     }
     let mut header = Header { algorithm, plain_bytes: plain.len(), packed_bytes: packed.len(), checksum: 0 };
@@ -123,6 +116,7 @@ mod tests {
     use super::*;
     use onode_base::Prng;
 
+    const UNIT: usize = 4096;
     const BOTH: [Algorithm; 2] = [Algorithm::Lz4, Algorithm::Zstd];
 
     fn text(length: usize) -> Vec<u8> {
@@ -134,8 +128,8 @@ mod tests {
         for algorithm in BOTH {
             for length in [4097, 5000, 40_000, 65_536, 131_072] {
                 let plain = text(length);
-                let frame = encode(algorithm, &plain).expect("text shrinks");
-                assert!(blocks(frame.len()) < blocks(length));
+                let frame = encode(algorithm, &plain, UNIT).expect("text shrinks");
+                assert!(frame.len().div_ceil(UNIT) < length.div_ceil(UNIT));
                 let mut found = vec![1; length + 7];
                 let mut followed = frame.clone();
                 followed.resize(frame.len() + 500, 0);
@@ -148,15 +142,16 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_shrink_by_a_block_has_no_frame() {
+    fn what_does_not_shrink_by_a_unit_has_no_frame() {
         let mut noise = vec![0; 65_536];
         Prng::new(1).fill(&mut noise);
         for algorithm in BOTH {
-            assert_eq!(encode(algorithm, &noise), None);
-            assert_eq!(encode(algorithm, &text(4096)), None);
-            assert_eq!(encode(algorithm, &[]), None);
-            // A byte beyond a block is a block that can be saved.
-            assert!(encode(algorithm, &text(4097)).is_some());
+            assert_eq!(encode(algorithm, &noise, UNIT), None);
+            assert_eq!(encode(algorithm, &text(4096), UNIT), None);
+            assert_eq!(encode(algorithm, &[], UNIT), None);
+            // A byte beyond a unit is a unit that can be saved.
+            assert!(encode(algorithm, &text(4097), UNIT).is_some());
+            assert!(encode(algorithm, &text(4096), 512).is_some());
         }
     }
 
@@ -164,7 +159,7 @@ mod tests {
     fn no_changed_byte_goes_unseen() {
         let mut plain = vec![0; 65_536];
         for algorithm in BOTH {
-            let frame = encode(algorithm, &text(9000)).expect("text shrinks");
+            let frame = encode(algorithm, &text(9000), UNIT).expect("text shrinks");
             for at in 0..frame.len() {
                 for bit in [1, 16, 128] {
                     let mut changed = frame.clone();

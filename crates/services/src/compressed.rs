@@ -7,6 +7,7 @@ use crate::map::{CHUNK_BYTES, GROUP_BYTES};
 use crate::shards::Shards;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::powers::{Attach, Erase, Inspect, MapObjects, Place, Scrub, Share};
+use onode_object::validate::REPLACED_BYTES_MAX;
 use onode_object::{
     AttributeKey, AttributeKind, Compression, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance,
     Mutation, ObjectDevice, ObjectId, ObjectStat, Result, Space, SyncScope, Transaction,
@@ -16,11 +17,15 @@ use std::sync::Arc;
 /// The attribute that says that a volume may have compressed objects; its value is a version.
 const MARK: AttributeKey = AttributeKey::new(AttributeKind::SERVICE, u64::MAX - 1);
 const MARKED: [u8; 1] = [1];
+/// What most devices give out content in.
+const UNIT_BYTES: usize = 4096;
 
 /// An object device that keeps content compressed on another one.
 pub struct Compressed<D: ?Sized> {
     inner: Arc<D>,
     mode: Compression,
+    /// What the wrapped device gives out content in: what saves less stays plain.
+    unit: usize,
     shards: Shards,
     is_shared: bool,
     /// The object that says that there may be compressed ones, if one has to.
@@ -33,7 +38,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     #[must_use]
     pub fn new(inner: Arc<D>, mode: Compression) -> Self {
         let is_shared = inner.share().is_some();
-        Self { inner, mode, shards: Shards::new(), is_shared, marker: None }
+        Self { inner, mode, unit: UNIT_BYTES, shards: Shards::new(), is_shared, marker: None }
     }
 
     /// The device of a volume, wrapped if something on it is or will be compressed; `None` if not:
@@ -65,6 +70,17 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
             Err(error) => return Err(error),
         };
         Ok(is_marked.then(|| Self { marker: Some(marker), ..Self::new(Arc::clone(inner), mode) }))
+    }
+
+    /// The same on a device that gives out content in so many bytes at a time, not in blocks of
+    /// 4,096.
+    #[must_use]
+    pub fn in_units(self, bytes: usize) -> Self {
+        Self { unit: bytes.max(REPLACED_BYTES_MAX), ..self }
+    }
+
+    pub(crate) const fn unit(&self) -> usize {
+        self.unit
     }
 
     /// Says that there may be compressed objects as soon as the object that says so is made.
@@ -169,12 +185,19 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Compressed<D> {
     /// that tell of them.
     fn space_for(&self, demand: &Demand) -> u64 {
         const ATTRIBUTE_BYTES: u64 = Transaction::MAX_ATTRIBUTE_BYTES as u64;
-        if demand.ranges == 0 || demand.bytes == 0 {
+        let stays_plain = demand.is_new && demand.object_bytes <= self.unit as u64;
+        if stays_plain || demand.ranges == 0 || demand.bytes == 0 {
             return self.inner.space_for(demand);
         }
-        // Of each range the rest of its first and of its last chunk, of which there are no more
-        // than the object has bytes.
-        let rest = (demand.ranges * 2 * CHUNK_BYTES).min(demand.object_bytes.next_multiple_of(Demand::BLOCK_BYTES));
+        let rest = if demand.is_new {
+            // Nothing is there to be stored anew, but what the same demand wrote before: a chunk for
+            // each transaction that it may take.
+            demand.bytes / self.inner.info().transaction_bytes.max(1) as u64 * CHUNK_BYTES
+        } else {
+            // Of each range the rest of its first and of its last chunk, of which there are no more
+            // than the object has bytes.
+            (demand.ranges * 2 * CHUNK_BYTES).min(demand.object_bytes.next_multiple_of(Demand::BLOCK_BYTES))
+        };
         let groups = (demand.object_bytes / GROUP_BYTES + 1).min(demand.ranges * 2 + demand.bytes / GROUP_BYTES);
         self.inner.space_for(&Demand {
             entries: demand.entries + groups + 1,

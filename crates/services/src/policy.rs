@@ -4,7 +4,7 @@
 //! Only content of files is compressed, never what a file system keeps of its own. Nothing here is
 //! needed to read.
 
-use crate::chunk::{Algorithm, BLOCK_BYTES};
+use crate::chunk::Algorithm;
 use crate::map::CHUNK_BYTES;
 use onode_object::{Compression, Hints, Lifetime, Mutation, ObjectKind, Temperature};
 
@@ -36,11 +36,11 @@ impl Wish {
 }
 
 /// Whether a change of content may make a chunk that is worth to be compressed: it writes more than
-/// a block, or fills a chunk to its end.
-pub(crate) fn is_worth(mutation: &Mutation) -> bool {
+/// a unit of the device, or fills a chunk to its end.
+pub(crate) fn is_worth(mutation: &Mutation, unit: usize) -> bool {
     let Mutation::Write { offset, data, .. } = mutation else { return false };
     let length = data.len() as u64;
-    length > BLOCK_BYTES as u64 || (length > 0 && offset % CHUNK_BYTES + length >= CHUNK_BYTES)
+    length > unit as u64 || (length > 0 && offset % CHUNK_BYTES + length >= CHUNK_BYTES)
 }
 
 /// How files of formats begin that are compressed already, and where in the file that stands.
@@ -98,10 +98,11 @@ mod tests {
     #[test]
     fn little_is_not_worth_it_unless_it_fills_a_chunk() {
         let write = |offset, length| Mutation::Write { object: ObjectId(1), offset, data: vec![0; length] };
-        assert!(!is_worth(&write(0, 4096)) && is_worth(&write(0, 4097)));
-        assert!(is_worth(&write(CHUNK_BYTES - 1, 1)) && !is_worth(&write(CHUNK_BYTES - 2, 1)));
-        assert!(is_worth(&write(CHUNK_BYTES - 2, 3)) && !is_worth(&write(0, 0)));
-        assert!(!is_worth(&Mutation::Truncate { object: ObjectId(1), size: 1 << 20 }));
+        let is_worth = |mutation: Mutation| super::is_worth(&mutation, 4096);
+        assert!(!is_worth(write(0, 4096)) && is_worth(write(0, 4097)));
+        assert!(is_worth(write(CHUNK_BYTES - 1, 1)) && !is_worth(write(CHUNK_BYTES - 2, 1)));
+        assert!(is_worth(write(CHUNK_BYTES - 2, 3)) && !is_worth(write(0, 0)));
+        assert!(!is_worth(Mutation::Truncate { object: ObjectId(1), size: 1 << 20 }));
     }
 
     #[test]

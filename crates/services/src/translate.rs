@@ -112,7 +112,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     }
 
     fn translate(&self, transaction: Transaction) -> Result<Plan> {
-        let outlook = outlook(&transaction);
+        let outlook = outlook(&transaction, self.unit());
         let mut plan = Plan::default();
         let mut ways: BTreeMap<ObjectId, Way> = BTreeMap::new();
         for mutation in transaction.mutations {
@@ -212,13 +212,13 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     }
 }
 
-fn outlook(transaction: &Transaction) -> Outlook {
+fn outlook(transaction: &Transaction, unit: usize) -> Outlook {
     let mut outlook = Outlook::default();
     for mutation in &transaction.mutations {
         if let Mutation::SetHints { object, hints } = mutation {
             outlook.hints.insert(*object, *hints);
         }
-        if is_worth(mutation) {
+        if is_worth(mutation, unit) {
             outlook.worth.insert(mutation.object());
         }
     }

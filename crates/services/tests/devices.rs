@@ -92,13 +92,18 @@ struct Over<H> {
 impl<H: Harness + Send> Over<H> {
     fn new(harness: H) -> Self {
         let mounted = Arc::new(Mounted(Mutex::new(harness)));
-        Self { device: Compressed::new(Arc::clone(&mounted), Compression::Fast), mounted }
+        Self { device: Self::wrapped(&mounted), mounted }
+    }
+
+    /// In units in which all kinds of objects are compressed.
+    fn wrapped(mounted: &Arc<Mounted<H>>) -> Compressed<Mounted<H>> {
+        Compressed::new(Arc::clone(mounted), Compression::Fast).in_units(512)
     }
 
     /// What the wrapper remembered is as if it had been opened again, too.
     fn again(&mut self, change: impl FnOnce(&mut H)) {
         change(&mut self.mounted.0.lock());
-        self.device = Compressed::new(Arc::clone(&self.mounted), Compression::Fast);
+        self.device = Self::wrapped(&self.mounted);
     }
 }
 

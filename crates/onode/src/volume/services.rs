@@ -13,6 +13,9 @@ use onode_object::{Compression, ObjectDevice};
 use onode_services::Compressed;
 use std::sync::Arc;
 
+/// What content on flash has to shrink by.
+const FLASH_UNIT_BYTES: usize = 512;
+
 /// The device with the services that its volume has, or is to have from now on.
 pub(super) fn wrapped(
     spec: &Spec,
@@ -25,6 +28,10 @@ pub(super) fn wrapped(
         return Ok(device);
     }
     match Compressed::of_volume(&device, VOLUME, compression) {
+        // Flash packs content by bytes; less than that is not worth an attribute.
+        Ok(Some(compressed)) if matches!(spec, Spec::Flash { .. }) => {
+            Ok(Arc::new(compressed.in_units(FLASH_UNIT_BYTES)))
+        }
         Ok(Some(compressed)) => Ok(Arc::new(compressed)),
         Ok(None) => Ok(device),
         Err(error) if error.kind == ErrorKind::NoSpace => {

@@ -73,7 +73,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
             && image.data.covers(0, end)
             && let Some(algorithm) = wished.or(image.before)
             && !(life.wish.tries_first && chunk == 0 && is_compressed_format(&image.bytes))
-            && let Some(frame) = encode(algorithm, &image.bytes)
+            && let Some(frame) = encode(algorithm, &image.bytes, self.unit())
         {
             return Ok(Outcome::Frame(frame));
         }

@@ -4,7 +4,7 @@
 use super::changes::CHUNK;
 use onode_base::Prng;
 use onode_object::conformance::Harness;
-use onode_object::{AttributeKey, AttributeKind, Durability, ErrorKind, Hints, ObjectDevice, ObjectId, Transaction};
+use onode_object::{AttributeKey, AttributeKind, Durability, ErrorKind, Hints, ObjectId, Transaction};
 use std::collections::BTreeMap;
 
 const NOTE: AttributeKey = AttributeKey::new(AttributeKind::INODE, 0);

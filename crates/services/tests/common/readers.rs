@@ -36,7 +36,7 @@ pub fn run(rounds: u64) -> Result<(), String> {
         let mut buffer = vec![0; BYTES];
         while !is_done.load(Ordering::Relaxed) {
             let count = device.read(OBJECT, 0, &mut buffer).map_err(|error| error.to_string())?;
-            if count != BYTES || !contents.iter().any(|one| *one == buffer) {
+            if count != BYTES || !contents.contains(&buffer) {
                 return Err(format!("a reader saw a mixture in {count} bytes"));
             }
             let extents = device.extents(OBJECT, 0, 100).map_err(|error| error.to_string())?;
