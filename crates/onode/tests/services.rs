@@ -22,7 +22,7 @@ impl Folder {
     fn made(&self, bytes: u64) -> Vec<Spec> {
         let at = |name: &str| self.0.join(name).display().to_string();
         let specs = [
-            (format!("flash:{},size={bytes}", at("flash")), format!("flash:{}", at("flash"))),
+            (format!("flash:{},size={bytes},page=2K,pages-per-block=16", at("flash")), format!("flash:{}", at("flash"))),
             (format!("scm:{},size={bytes}", at("scm")), format!("scm:{}", at("scm"))),
         ];
         specs
@@ -43,6 +43,11 @@ impl Drop for Folder {
 
 fn open(spec: &Spec, compression: Compression) -> Volume {
     Volume::open(spec, MountOptions { compression, ..MountOptions::default() }).unwrap()
+}
+
+/// The image can be opened again.
+fn close(volume: Volume) {
+    volume.close().unwrap();
 }
 
 fn text(length: usize, seed: u8) -> Vec<u8> {
@@ -75,7 +80,7 @@ fn what_was_compressed_reads_however_it_is_opened() {
             let volume = open(&spec, mode);
             put(&volume, &format!("/text{number}"), &text(1_000_000, number as u8));
             put(&volume, &format!("/noise{number}"), &noise(300_000, number as u64));
-            volume.close().unwrap();
+            close(volume);
         }
         for mode in [Compression::Never, Compression::Small, Compression::Never] {
             let volume = open(&spec, mode);
@@ -85,9 +90,10 @@ fn what_was_compressed_reads_however_it_is_opened() {
             }
             let used = volume.device().space().total - volume.device().space().available;
             assert!(used < 3_000_000, "{spec}: {used} bytes are used for 3.9 million");
-            let number = volume.files().resolve(b"/text1", Follow::No).unwrap();
+            let number = volume.files().resolve(b"/text2", Follow::No).unwrap();
             let attributes = volume.files().attributes(number).unwrap();
             assert!(attributes.blocks * 512 < attributes.size / 2, "{attributes:?}");
+            let number = volume.files().resolve(b"/text1", Follow::No).unwrap();
             // A mount that does not compress changes what is.
             let handle = volume.files().write(&Caller::root(), number, 500_000, b"changed");
             assert_eq!(handle.unwrap(), 7);
@@ -95,7 +101,7 @@ fn what_was_compressed_reads_however_it_is_opened() {
             changed[500_000..500_007].copy_from_slice(b"changed");
             assert!(content(&volume, "/text1") == changed);
             put(&volume, "/text1", &text(1_000_000, 1));
-            volume.close().unwrap();
+            close(volume);
         }
         let (device, _) = open_device(&spec, true, false).unwrap();
         let report = onode_fs::check::check(device.as_ref()).unwrap();
@@ -109,18 +115,18 @@ fn a_volume_that_never_compressed_has_no_trace_of_it() {
     for spec in folder.made(8 << 20) {
         let volume = open(&spec, Compression::Never);
         put(&volume, "/text", &text(300_000, 0));
-        volume.close().unwrap();
+        close(volume);
         let marks = |spec: &Spec| {
             let volume = open(spec, Compression::Never);
             let mark = AttributeKey::new(AttributeKind::SERVICE, 0);
             let device: &dyn ObjectDevice = volume.device();
             let found = device.attributes(VOLUME, mark, 9).unwrap();
-            volume.close().unwrap();
+            close(volume);
             found.into_iter().filter(|(key, _)| key.kind == AttributeKind::SERVICE).count()
         };
         assert_eq!(marks(&spec), 0, "{spec}");
         // Nor has one that was mounted so and changed by nobody: a wrapper hides what it keeps.
-        open(&spec, Compression::Fast).close().unwrap();
+        close(open(&spec, Compression::Fast));
         assert_eq!(marks(&spec), 0, "{spec}");
     }
 }
@@ -131,7 +137,7 @@ fn settings_that_were_lost_and_made_anew_do_not_forget_it() {
     for spec in folder.made(8 << 20) {
         let volume = open(&spec, Compression::Fast);
         put(&volume, "/text", &text(500_000, 3));
-        volume.close().unwrap();
+        close(volume);
         let (device, _) = open_device(&spec, false, false).unwrap();
         let mut transaction = Transaction::new();
         transaction.remove(VOLUME);
@@ -144,7 +150,7 @@ fn settings_that_were_lost_and_made_anew_do_not_forget_it() {
         drop(device);
         let volume = open(&spec, Compression::Never);
         assert!(content(&volume, "/text") == text(500_000, 3), "{spec}");
-        volume.close().unwrap();
+        close(volume);
     }
 }
 
@@ -181,7 +187,7 @@ fn what_write_accepted_on_a_full_volume_is_kept() {
             }
         }
         files.sync().unwrap_or_else(|error| panic!("{spec}: what was accepted is lost: {error}"));
-        volume.close().unwrap();
+        close(volume);
         println!("{spec}: {accepted} bytes of noise were accepted");
         let volume = open(&spec, Compression::Never);
         for (name, bytes) in &names {
@@ -190,6 +196,6 @@ fn what_write_accepted_on_a_full_volume_is_kept() {
         for (name, _) in &names {
             volume.files().unlink(onode_fs::InodeNumber::ROOT, &name.as_bytes()[1..]).unwrap();
         }
-        volume.close().unwrap();
+        close(volume);
     }
 }
