@@ -22,7 +22,10 @@ impl Folder {
     fn made(&self, bytes: u64) -> Vec<Spec> {
         let at = |name: &str| self.0.join(name).display().to_string();
         let specs = [
-            (format!("flash:{},size={bytes},page=2K,pages-per-block=16", at("flash")), format!("flash:{}", at("flash"))),
+            (
+                format!("flash:{},size={bytes},page=2K,pages-per-block=16", at("flash")),
+                format!("flash:{}", at("flash")),
+            ),
             (format!("scm:{},size={bytes}", at("scm")), format!("scm:{}", at("scm"))),
         ];
         specs
