@@ -43,7 +43,7 @@ impl Generator {
             temperature: Temperature::from_byte(byte(4)).unwrap_or_default(),
             locality: (byte(2) == 1).then(|| ObjectId(u64::from(byte(100)))),
             embed: byte(2) == 1,
-            compression: Compression::from_byte(byte(4)).unwrap_or_default(),
+            compression: Compression::from_byte(byte(3)).unwrap_or_default(),
             parity_pages: if byte(4) == 0 { byte(4) } else { 0 },
             encryption_key: 0,
             placement_class: if byte(4) == 0 { u16::from(byte(4)) } else { 0 },
