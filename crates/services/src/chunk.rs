@@ -62,8 +62,8 @@ impl Header {
     }
 }
 
-/// The frame of `plain`, the whole of a chunk or of what there is of it; `None` if it would not take
-/// fewer units of `unit` bytes.
+/// The frame of `plain`, the whole of a chunk or of what there is of it; `None` if it would not
+/// take fewer units of `unit` bytes.
 pub(crate) fn encode(algorithm: Algorithm, plain: &[u8], unit: usize) -> Option<Vec<u8>> {
     if plain.len() <= unit {
         return None;

@@ -190,8 +190,8 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Compressed<D> {
             return self.inner.space_for(demand);
         }
         let rest = if demand.is_new {
-            // Nothing is there to be stored anew, but what the same demand wrote before: a chunk for
-            // each transaction that it may take.
+            // Nothing is there to be stored anew, but what the same demand wrote before: a chunk
+            // for each transaction that it may take.
             demand.bytes / self.inner.info().transaction_bytes.max(1) as u64 * CHUNK_BYTES
         } else {
             // Of each range the rest of its first and of its last chunk, of which there are no more
