@@ -187,6 +187,15 @@ impl Shape {
         self.size.unwrap_or(Self::DEFAULT_SIZE)
     }
 
+    /// Says what was not said of pages and blocks, as it suits a medium of `bytes` if no size was
+    /// said, whose pages have at least `page_bytes`.
+    pub(crate) fn suit(&mut self, bytes: u64, page_bytes: u32) {
+        let mut sized = Self { size: self.size.or(Some(bytes)), ..*self };
+        sized.page = Some(self.page.unwrap_or(sized.page_bytes().max(page_bytes)));
+        self.page = sized.page;
+        self.pages_per_block = Some(sized.pages_per_block());
+    }
+
     /// Pages of a large volume are larger, so that its segments are and their table stays small;
     /// those of a tiny one smaller, so that its segments are.
     fn page_bytes(&self) -> u32 {
