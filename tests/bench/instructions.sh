@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Instructions of a call below the mount: creat + close, 4 KB overwrite + fsync, stat, 4 KB read. Counted by callgrind, so
-# equal on every machine with the same compiler. Another checkout can be counted, too: tests/bench/instructions.sh [FOLDER].
-# Of tier the big disk alone: the fast one looks at the kernel's clock, which callgrind does not have.
+# Instructions of a call below the mount: creat + close, 4 KB overwrite + fsync, stat, 4 KB read.
+# Counted by callgrind, so equal on every machine with the same compiler. Another checkout can be
+# counted, too: tests/bench/instructions.sh [FOLDER]. Of tier the big disk alone: the fast one looks
+# at the kernel's clock, which callgrind does not have.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 command -v valgrind >/dev/null || { echo "instructions: install valgrind"; exit 1; }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Onode as the upper directory of an overlay mount, as podman and docker use one: what is removed or renamed in the
-# overlay leaves whiteouts (RENAME_WHITEOUT), and after a remount the overlay shows the same tree.
+# Onode as the upper directory of an overlay mount, as podman and docker use one: what is removed or
+# renamed in the overlay leaves whiteouts (RENAME_WHITEOUT), and after a remount the overlay shows
+# the same tree.
 . "$(dirname "$0")/common.sh"
 
 grep -q '\boverlay$' /proc/filesystems || modprobe overlay 2>/dev/null || skip "this kernel has no overlay mounts"

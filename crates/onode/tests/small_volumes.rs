@@ -36,7 +36,7 @@ fn volumes_of_a_mebibyte_and_more_are_filled_and_emptied() {
         for round in 0..3 {
             let volume = Volume::open_or_create(&spec).unwrap_or_else(|error| panic!("{kib} KiB: {error}"));
             let files = fill(&volume, round);
-            // Half of a mebibyte is for files at least, and never much less than in the first round.
+            // Two fifths are for files at least, and never much less than in the first round.
             assert!(u64::from(files) * 1000 > kib * 1024 / 5 * 2, "{kib} KiB: {files} files");
             first = first.max(files);
             assert!(files >= first / 20 * 19, "{kib} KiB: {files} files in round {round}, {first} before");
