@@ -59,15 +59,18 @@ def number(text):
 
 
 def rows_of(page):
-    """Figures of a page by their names: value, bound, met."""
+    """Figures of a page by their names: value, bound, met. And how many are to be reached and missed of all that are
+    measured, which the page says itself: its tables show a part of them."""
+    text = (DOCS / "benchmarks" / f"{page}.md").read_text()
     found, missed, judged = {}, 0, 0
-    for line in (DOCS / "benchmarks" / f"{page}.md").read_text().splitlines():
+    for line in text.splitlines():
         row = cells(line) if line.startswith("| ") else []
         if len(row) == 4 and row[3] in ("yes", "**no**", "-"):
             found[row[0]] = row[1:]
             judged += row[3] != "-"
             missed += row[3] == "**no**"
-    return found, missed, judged
+    told = re.search(r"(\d+)\s+figures\s+are\s+to\s+be\s+reached,\s+(\d+)\s+are\s+missed", text)
+    return (found, int(told[2]), int(told[1])) if told else (found, missed, judged)
 
 
 def chart(name, title, unit, bars):
@@ -97,10 +100,11 @@ chart("mount", "Clean mount of 1 GiB with 90,000 files, virtual time", "ms",
 
 text = """# Benchmarks
 
-Counts come before seconds: page reads, programs and erases of a simulated NAND and the virtual time of simulated disks are
-the same on every machine. Times of a real machine stand beside a peer in the same run, and only their ratios say something.
-Each page of the appendix names the command that prints its tables; columns of peers that are not in this repository
-(yaffs2, UBIFS, FatFs on Dhara) were measured outside of it on the same simulated NAND. A figure that is missed says so.
+Counts come before seconds: page reads, programs and erases of a simulated NAND and the virtual time
+of simulated disks are the same on every machine. Times of a real machine stand beside a peer in the
+same run, and only their ratios say something. Each page of the appendix names the command that
+prints its tables; columns of peers that are not in this repository (yaffs2, UBIFS, FatFs on Dhara)
+were measured outside of it on the same simulated NAND. A figure that is missed says so.
 `tests/bench/front.py` writes this page from the rows of the appendix.
 
 ![PostMark](benchmarks/postmark.svg)
@@ -118,18 +122,24 @@ for page, what in PAGES.items():
     _, missed, judged = pages[page]
     text += f"| [{page}](benchmarks/{page}.md) | {what} | {judged or '-'} | {missed if judged else '-'} |\n"
 text += """
-Why a figure is missed stands below its table.
+A page shows the figures that support a claim and says why a figure is missed; its command prints
+all.
 
 ## Commands
 
 ```sh
-tests/bench/figures.sh TRACES     # raw flash                      tests/bench/postmark.sh TRACES    # PostMark
-tests/bench/codec.sh TRACES       # flash with a memory            tests/bench/scm.sh                # storage-class memory
-tests/bench/tier.sh               # a fast and a big disk          tests/bench/mount.sh              # calls on a mount
-tests/bench/calls.sh              # requests of the kernel a call  tests/bench/parallel.sh DIR       # several programs
+tests/bench/figures.sh TRACES     # raw flash
+tests/bench/postmark.sh TRACES    # PostMark
+tests/bench/codec.sh TRACES       # flash with a memory
+tests/bench/scm.sh                # storage-class memory
+tests/bench/tier.sh               # a fast and a big disk
+tests/bench/mount.sh              # calls on a mount
+tests/bench/calls.sh              # requests of the kernel a call
+tests/bench/instructions.sh       # instructions of a call below the mount
+tests/bench/parallel.sh DIR       # several programs
 ```
 
-`TRACES` is a folder with the PostMark streams; they are not part of this repository. The first five write their tables, and
-this page, anew.
+`TRACES` is a folder with the PostMark streams; they are not part of this repository. The first five
+write their tables, and this page, anew.
 """
 (DOCS / "benchmarks.md").write_text(text)

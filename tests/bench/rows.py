@@ -1,9 +1,10 @@
-"""Writes rows of figures into a page, between two marks: rows.py [--from TEXT | --update] PAGE NAME REPORT.json...
+"""Writes figures anew into a page, between two marks: rows.py [--from TEXT] PAGE NAME REPORT.json...
 
-With --from those before the first whose name begins with TEXT are left out. With --update rows that are there are
-replaced, those of a name that is not there come behind the last one replaced, and all others stay.
+Only rows whose names stand between the marks are written: a page shows what supports a claim, and the command that
+measures prints every row. With --from those before the first whose name begins with TEXT are left out. How many figures
+are to be reached and missed, of all rows, is printed; the page says it in its first lines.
 
-The marks are `<!-- NAME: begin -->` and `<!-- NAME: end -->`; reports are what `onode --json lab ... --figures` prints.
+The marks are `<!-- NAME: begin -->` and `<!-- NAME: end -->`; reports are what `onode-lab --json ... --figures` prints.
 """
 
 import json
@@ -25,42 +26,28 @@ def line(row):
     return f"| {row['name']} | {number(row['value'])} {row['unit']} | {reach} | {met} |\n"
 
 
-def update(lines, new):
-    """The rows `lines` with those of `new` in place of the ones of the same name."""
-    at = len(lines)
-    for one in new:
-        same = [number for number, old in enumerate(lines) if old.split(" | ")[0] == one.split(" | ")[0]]
-        if same:
-            at = same[0]
-            lines[at] = one
-        else:
-            lines.insert(at + 1, one)
-            at += 1
-    return lines
-
-
 arguments = sys.argv[1:]
-updates = arguments[0] == "--update"
-arguments = arguments[updates:]
 first = arguments[1] if arguments[0] == "--from" else ""
 page, name, *files = arguments[2:] if first else arguments
-lines = ["| figure | value | to reach | met |\n", "|---|---|---|---|\n"]
-failures = []
+rows, failures = [], []
 for report in map(json.load, map(open, files)):
     names = [row["name"] for row in report["rows"]]
     start = next((at for at, name_of in enumerate(names) if name_of.startswith(first)), len(names))
-    lines += [line(row) for row in report["rows"][start:]]
+    rows += report["rows"][start:]
     failures += report.get("failures", [])
-if failures:
-    lines += ["\nNot measured, because it failed:\n\n"] + [f"- {failure}\n" for failure in failures]
-notes = [note for report in map(json.load, map(open, files)) for note in report.get("notes", [])]
-if notes:
-    lines += ["\n"] + [f"- {note}\n" for note in notes]
+measured = {row["name"]: line(row) for row in rows}
 begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
 text = open(page).read()
 before, rest = text.split(begin)
 old, after = rest.split(end)
-if updates:
-    lines = update(old.strip("\n").splitlines(keepends=True), lines[2:])
-    lines[-1] = lines[-1].rstrip("\n") + "\n"
-open(page, "w").write(before + begin + "\n" + "".join(lines) + "\n" + end + after)
+lines, written = [], 0
+for one in old.splitlines(keepends=True):
+    known = measured.get(one[2:].split(" | ")[0]) if one.startswith("| ") else None
+    lines.append(known or one)
+    written += known is not None
+open(page, "w").write(before + begin + "".join(lines) + end + after)
+judged = [row for row in rows if row["reach"] is not None]
+missed = sum(not row["met"] for row in judged)
+print(f"{page}: {written} of {len(rows)} rows of '{name}' written; {len(judged)} figures are to be reached, {missed} are missed")
+for failure in failures:
+    print(f"not measured, because it failed: {failure}")

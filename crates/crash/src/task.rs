@@ -3,7 +3,7 @@
 pub mod spec;
 
 use crate::explore::{self, Outcome, Place, Plan, Recorded, Recovered};
-use crate::files::cases::CASES;
+use crate::files::cases::{CASES, WHITEOUT};
 use crate::files::{self, FILE_WORKLOADS, FileWorkload};
 use crate::kind::Kind;
 use crate::kind::beside::{Beside, PREFIX};
@@ -116,8 +116,12 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
                 brim::NAME => !is_large,
                 _ => true,
             };
-            // The cases come from file systems on memory.
-            let named = if media == Media::Scm && level != &"object" { &CASES[..] } else { &[] };
+            // The cases come from file systems on memory, but for one.
+            let named = match (media, *level) {
+                (_, "object") => &[][..],
+                (Media::Scm, _) => &CASES[..],
+                _ => &[WHITEOUT][..],
+            };
             let named = named.iter().map(|(name, _)| *name);
             for workload in workloads(level).into_iter().filter(fits).chain(named) {
                 let is_short = matches!(workload, "pair" | "triple");

@@ -33,14 +33,12 @@ pub trait Numbered {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Copies<T> {
     newest: Option<(T, u64)>,
-    /// All sound ones have the same number.
-    agree: bool,
     faults: Vec<(u64, Fault)>,
 }
 
 impl<T> Default for Copies<T> {
     fn default() -> Self {
-        Self { newest: None, agree: true, faults: Vec::new() }
+        Self { newest: None, faults: Vec::new() }
     }
 }
 
@@ -50,7 +48,6 @@ impl<T: Numbered> Copies<T> {
         match found {
             Ok(copy) => {
                 let best = self.newest.as_ref().map(|(newest, _)| newest.number());
-                self.agree &= best.is_none_or(|best| best == copy.number());
                 if best.is_none_or(|best| best < copy.number()) {
                     self.newest = Some((copy, place));
                 }
@@ -73,12 +70,6 @@ impl<T: Numbered> Copies<T> {
     #[must_use]
     pub fn into_newest(self) -> Option<(T, u64)> {
         self.newest
-    }
-
-    /// Whether all that was looked at are sound and of one write.
-    #[must_use]
-    pub const fn are_level(&self) -> bool {
-        self.agree && self.faults.is_empty()
     }
 
     /// Where none is, or none that is sound.
@@ -136,11 +127,8 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_level_if_all_are_sound_and_of_one_write() {
-        assert!(of(&[Ok(5), Ok(5)]).are_level());
-        assert!(!of(&[Ok(5), Ok(4)]).are_level());
+    fn the_place_of_what_is_no_copy_is_known() {
         let one = of(&[Ok(5), Err(Fault::Damaged)]);
-        assert!(!one.are_level());
         assert_eq!(one.missing().collect::<Vec<_>>(), [1]);
     }
 }

@@ -33,6 +33,7 @@ pub use inodes::xattr::{XATTR_NAME_BYTES_MAX, XATTR_VALUE_BYTES_MAX};
 pub use inodes::{Inodes, attachment, inode};
 pub use limits::{LINKS_MAX, NAME_BYTES_MAX, TARGET_BYTES_MAX};
 pub use names::path::{self, Follow};
+pub use names::rename::RenameEnd;
 pub use onode_base::ErrorKind;
 pub use options::{AccessTimes, FormatOptions, Options, WriteMode};
 pub use types::{

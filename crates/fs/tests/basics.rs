@@ -104,6 +104,47 @@ fn rename_moves_replaces_and_exchanges() {
 }
 
 #[test]
+fn a_rename_can_leave_a_whiteout() {
+    let (volume, fs) = mounted();
+    let (a, b) = (mkdir(&fs, ROOT, "a"), mkdir(&fs, ROOT, "b"));
+    let (x, y, inner) = (create(&fs, a, "x"), create(&fs, b, "y"), mkdir(&fs, a, "inner"));
+    let caller = Caller { uid: 7, gid: 8, umask: 0, groups: None };
+    let rename = |from: (InodeNumber, &[u8]), to: (InodeNumber, &[u8]), flags| {
+        let end = |(directory, name)| RenameEnd { directory, name };
+        fs.rename_leaving_whiteout(&caller, end(from), end(to), flags)
+    };
+    let is_whiteout = |fs: &FileSystem, directory, name| {
+        let found = lookup(fs, directory, name).unwrap();
+        assert_eq!((found.file_type, found.device, found.permissions), (FileType::CharacterDevice, 0, 0), "{name}");
+        assert_eq!((found.uid, found.gid, found.links), (7, 8, 1), "{name}");
+    };
+    assert_eq!(kind(rename((a, b"x"), (b, b"y"), RenameFlags::Exchange)), ErrorKind::Invalid);
+    assert_eq!(kind(rename((a, b"x"), (b, b"y"), RenameFlags::NoReplace)), ErrorKind::Exists);
+    assert_eq!(kind(rename((a, b"nothing"), (b, b"y"), RenameFlags::Replace)), ErrorKind::NotFound);
+    rename((a, b"x"), (b, b"y"), RenameFlags::Replace).unwrap();
+    rename((a, b"inner"), (a, b"moved"), RenameFlags::NoReplace).unwrap();
+    assert_eq!((lookup(&fs, b, "y").unwrap().inode, lookup(&fs, a, "moved").unwrap().inode), (x, inner));
+    assert_ne!(x, y);
+    assert_eq!(
+        (names(&fs, a), names(&fs, b)),
+        (vec!["inner".into(), "moved".into(), "x".into()], vec!["y".to_string()])
+    );
+    assert_eq!((fs.attributes(a).unwrap().links, fs.attributes(a).unwrap().size), (3, 3));
+    is_whiteout(&fs, a, "x");
+    is_whiteout(&fs, a, "inner");
+    // The whiteout gives way as any file does.
+    fs.rename(b, b"y", a, b"x", RenameFlags::Replace).unwrap();
+    assert_eq!(lookup(&fs, a, "x").unwrap().inode, x);
+    fs.unmount().unwrap();
+    let fs = volume.mount();
+    is_whiteout(&fs, a, "inner");
+    assert_eq!(names(&fs, a), ["inner", "moved", "x"]);
+    fs.unlink(a, b"inner").unwrap();
+    fs.unmount().unwrap();
+    assert_eq!(check::check(volume.device.as_ref()).unwrap().findings, []);
+}
+
+#[test]
 fn special_files_keep_type_and_device() {
     let (volume, fs) = mounted();
     fs.make_node(&root(), ROOT, b"block", 0o060_600, 0x1234_5678).unwrap();

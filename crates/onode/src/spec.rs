@@ -160,6 +160,11 @@ impl Shape {
     const LARGE_SIZE: u64 = 1 << 40;
     /// Erase blocks that a new volume has at most, if nothing else was said.
     const USUAL_BLOCKS: u64 = 1 << 20;
+    /// Bytes below which a new volume has smaller pages, if nothing else was said.
+    const TINY_SIZE: u64 = 4 << 20;
+    /// Erase blocks that a small volume has at least, if nothing else was said: log, cleaner and
+    /// superblocks each need some. Its blocks have fewer pages instead.
+    const LEAST_BLOCKS: u64 = 64;
 
     /// Erase blocks of a segment: what was said, or what suits the size.
     #[must_use]
@@ -182,9 +187,23 @@ impl Shape {
         self.size.unwrap_or(Self::DEFAULT_SIZE)
     }
 
-    /// Pages of a large volume are larger, so that its segments are and their table stays small.
+    /// Says what was not said of pages and blocks, as it suits a medium of `bytes` if no size was
+    /// said, whose pages have at least `page_bytes`.
+    pub(crate) fn suit(&mut self, bytes: u64, page_bytes: u32) {
+        let mut sized = Self { size: self.size.or(Some(bytes)), ..*self };
+        sized.page = Some(self.page.unwrap_or(sized.page_bytes().max(page_bytes)));
+        self.page = sized.page;
+        self.pages_per_block = Some(sized.pages_per_block());
+    }
+
+    /// Pages of a large volume are larger, so that its segments are and their table stays small;
+    /// those of a tiny one smaller, so that its segments are.
     fn page_bytes(&self) -> u32 {
-        self.page.unwrap_or(if self.bytes() > Self::LARGE_SIZE { 16 << 10 } else { 4096 })
+        self.page.unwrap_or_else(|| match self.bytes() {
+            ..Self::TINY_SIZE => 1024,
+            Self::TINY_SIZE..=Self::LARGE_SIZE => 4096,
+            _ => 16 << 10,
+        })
     }
 
     /// What an erase block is given bounds how many there are: a medium keeps the state of each in
@@ -193,7 +212,9 @@ impl Shape {
         self.pages_per_block.unwrap_or_else(|| {
             let pages = self.bytes() / u64::from(self.page_bytes().max(1));
             let wanted = pages.div_ceil(Self::USUAL_BLOCKS).checked_next_power_of_two().unwrap_or(u64::MAX);
-            u32::try_from(wanted.clamp(64, 16 << 10)).unwrap_or(64)
+            // A small volume has few blocks of the usual size, and so many of smaller ones.
+            let least = 1 << (pages / Self::LEAST_BLOCKS).clamp(16, 64).ilog2();
+            u32::try_from(wanted.clamp(least, 16 << 10)).unwrap_or(64)
         })
     }
 

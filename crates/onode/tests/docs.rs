@@ -31,6 +31,20 @@ fn the_front_page_is_short() {
     assert!(lines <= 120, "README.md has {lines} lines");
 }
 
+/// Tables have the width that they need, and the front page has few lines instead.
+#[test]
+fn prose_fits_a_page() {
+    let mut wide = Vec::new();
+    for (document, text) in documents().into_iter().filter(|(path, _)| !path.ends_with("README.md")) {
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('|')) {
+            if line.chars().count() > 100 {
+                wide.push(format!("{}:{}", document.display(), number + 1));
+            }
+        }
+    }
+    assert!(wide.is_empty(), "lines wider than 100 columns: {wide:#?}");
+}
+
 #[test]
 fn every_path_named_in_a_document_is_there() {
     let folders = ["crates/", "docs/", "tests/", "scripts/", "examples/"];

@@ -27,7 +27,7 @@ use fuser::{
     ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use onode_base::ErrorKind;
-use onode_fs::{Caller, SetAttributes};
+use onode_fs::{Caller, RenameEnd, SetAttributes};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -197,7 +197,7 @@ impl Filesystem for Adaptor {
 
     fn rename(
         &self,
-        _request: &Request,
+        request: &Request,
         parent: INodeNo,
         name: &OsStr,
         new_parent: INodeNo,
@@ -209,17 +209,21 @@ impl Filesystem for Adaptor {
         if self.faces.guards(parent, name) || self.faces.guards(new_parent, new_name) {
             return reply.error(Errno::EPERM);
         }
-        let how = if flags.is_empty() {
-            onode_fs::RenameFlags::Replace
-        } else if flags == RenameFlags::RENAME_NOREPLACE {
-            onode_fs::RenameFlags::NoReplace
-        } else if flags == RenameFlags::RENAME_EXCHANGE {
-            onode_fs::RenameFlags::Exchange
-        } else {
-            return reply.error(Errno::EINVAL);
+        let leaves_whiteout = flags.contains(RenameFlags::RENAME_WHITEOUT);
+        let how = match flags.difference(RenameFlags::RENAME_WHITEOUT) {
+            none if none.is_empty() => onode_fs::RenameFlags::Replace,
+            RenameFlags::RENAME_NOREPLACE => onode_fs::RenameFlags::NoReplace,
+            RenameFlags::RENAME_EXCHANGE => onode_fs::RenameFlags::Exchange,
+            _ => return reply.error(Errno::EINVAL),
         };
-        let (from, to) = (inode(parent), inode(new_parent));
-        answer_empty(self.files.rename(from, name.as_bytes(), to, new_name.as_bytes(), how), reply);
+        let from = RenameEnd { directory: inode(parent), name: name.as_bytes() };
+        let to = RenameEnd { directory: inode(new_parent), name: new_name.as_bytes() };
+        let renamed = if leaves_whiteout {
+            self.files.rename_leaving_whiteout(&caller(request, 0), from, to, how)
+        } else {
+            self.files.rename(from.directory, from.name, to.directory, to.name, how)
+        };
+        answer_empty(renamed, reply);
     }
 
     fn link(&self, _request: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {

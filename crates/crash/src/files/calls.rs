@@ -5,7 +5,8 @@ use crate::files::state::{Content, FileState, NodeKind, SLOTS, split};
 use crate::violation::{Violation, unexpected};
 use onode_base::clock::ManualClock;
 use onode_fs::{
-    Allocate, Caller, ErrorKind, FileSystem, Follow, InodeNumber, OpenFlags, RenameFlags, SetAttributes, XattrFlags,
+    Allocate, Caller, ErrorKind, FileSystem, Follow, InodeNumber, OpenFlags, RenameEnd, RenameFlags, SetAttributes,
+    XattrFlags,
 };
 use std::sync::Arc;
 
@@ -34,6 +35,8 @@ pub enum Call {
     Rewrite(String, usize),
     /// Gives a file another name, replacing what has it.
     Rename(String, String),
+    /// The same, and a whiteout takes the old name.
+    RenameLeavingWhiteout(String, String),
     /// Swaps two names.
     Exchange(String, String),
     /// Takes a name away.
@@ -137,6 +140,10 @@ impl Call {
                 state.content_mut(number)?.hidden.push(empty);
             }
             Self::Rename(from, to) => rename(&mut state, from, to)?,
+            Self::RenameLeavingWhiteout(from, to) => {
+                rename(&mut state, from, to)?;
+                state.make(from, NodeKind::Whiteout, 0).map(|_| ())?;
+            }
             Self::Exchange(from, to) => {
                 let (one, other) = (state.find(from)?, state.find(to)?);
                 let is_file = state.entries(one).is_none() && state.entries(other).is_none();
@@ -306,6 +313,12 @@ impl Call {
             }
             Self::Rename(from, to) => {
                 fs.rename(parent(from)?, &name(from), parent(to)?, &name(to), RenameFlags::Replace)
+            }
+            Self::RenameLeavingWhiteout(from, to) => {
+                let (old, new) = (name(from), name(to));
+                let from = RenameEnd { directory: parent(from)?, name: &old };
+                let to = RenameEnd { directory: parent(to)?, name: &new };
+                fs.rename_leaving_whiteout(&CALLER, from, to, RenameFlags::Replace)
             }
             Self::Exchange(from, to) => {
                 fs.rename(parent(from)?, &name(from), parent(to)?, &name(to), RenameFlags::Exchange)

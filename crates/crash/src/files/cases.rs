@@ -6,7 +6,7 @@ use crate::files::calls::Call;
 pub type Case = (&'static str, fn() -> Vec<Call>);
 
 /// All of them. The numbers are those of the catalogue that they come from.
-pub const CASES: [Case; 12] = [
+pub const CASES: [Case; 13] = [
     // 19: a rename changed the entry of its target in place.
     ("rename-over", || vec![Call::Rename(f(), s("B/h")), Call::Rename(s("A/g"), f()), Call::Rename(s("B/h"), f())]),
     // 20: the log's entry of a rename did not name the parent.
@@ -81,7 +81,23 @@ pub const CASES: [Case; 12] = [
             Call::Withdraw(f()),
         ]
     }),
+    WHITEOUT,
 ];
+
+/// What an overlay mount does to its upper directory: files and directories give way to whiteouts,
+/// and whiteouts to files.
+pub const WHITEOUT: Case = ("whiteout", || {
+    vec![
+        Call::RenameLeavingWhiteout(f(), s("B/n")),
+        Call::RenameLeavingWhiteout(s("A/g"), s("B/h")),
+        Call::Fsync(s("A")),
+        Call::Rename(s("B/n"), f()),
+        Call::RenameLeavingWhiteout(s("E"), s("A/E")),
+        Call::Unlink(s("A/g")),
+        Call::RenameLeavingWhiteout(f(), s("A/n")),
+        Call::Sync,
+    ]
+});
 
 fn s(path: &str) -> String {
     path.into()

@@ -20,6 +20,8 @@ pub struct Seen {
     pub links: u32,
     /// Size.
     pub size: u64,
+    /// Number of a device node.
+    pub device: u64,
     /// Content or target.
     pub bytes: Vec<u8>,
     /// Extended attributes.
@@ -84,7 +86,10 @@ pub fn look(fs: &FileSystem) -> Result<View, Violation> {
         let (file_type, permissions, links) = (attributes.file_type, attributes.permissions, attributes.links);
         let slots = look_into_slots(fs, ObjectId(number.0), &SLOTS);
         let size = attributes.size;
-        view.files.insert(number.0, Seen { file_type, permissions, links, size, bytes, xattrs, slots });
+        view.files.insert(
+            number.0,
+            Seen { file_type, permissions, links, size, device: attributes.device, bytes, xattrs, slots },
+        );
     }
     Ok(view)
 }
@@ -176,6 +181,11 @@ fn compare_file(
         NodeKind::Link(target) => {
             if seen.file_type != FileType::SymbolicLink || seen.bytes != target.as_bytes() {
                 return wrong("N3", format!("is {:?} of {} bytes", seen.file_type, seen.bytes.len()));
+            }
+        }
+        NodeKind::Whiteout => {
+            if seen.file_type != FileType::CharacterDevice || seen.device != 0 || seen.size != 0 {
+                return wrong("N3", format!("is {:?} of device {:#x}", seen.file_type, seen.device));
             }
         }
         NodeKind::Regular(content) => {

@@ -65,6 +65,8 @@ pub enum NodeKind {
     Regular(Content),
     /// A target.
     Link(String),
+    /// A character device 0:0.
+    Whiteout,
 }
 
 /// One file.

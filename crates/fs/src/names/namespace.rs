@@ -48,6 +48,9 @@ impl New<'_> {
     }
 }
 
+/// What overlay mounts take for a name that was removed.
+const WHITEOUT: New<'static> = New::Device(FileType::CharacterDevice, 0);
+
 /// A file that is to be made.
 struct NewFile<'a> {
     caller: &'a Caller,
@@ -287,6 +290,26 @@ impl FileSystem {
             transaction.write(number.object(), 0, target.to_vec());
         }
         Ok(inode)
+    }
+
+    /// Adds a whiteout to the transaction: a character device 0:0 without permissions, in
+    /// `directory`. Its name is for the caller to put in.
+    pub(crate) fn prepare_whiteout(
+        &self,
+        state: &mut State,
+        caller: &Caller,
+        directory: InodeNumber,
+        transaction: &mut Transaction,
+    ) -> Result<(InodeNumber, Inode)> {
+        let parent = self.live_directory(state, directory)?;
+        let number = self.new_number(state)?;
+        let file = NewFile { caller, parent: directory, what: WHITEOUT, permissions: 0, now: self.now() };
+        Ok((number, self.prepare_inode(state, &parent, &file, number, transaction)?))
+    }
+
+    /// Takes a whiteout that was committed into memory.
+    pub(crate) fn admit_whiteout(&self, state: &mut State, number: InodeNumber, inode: Inode) {
+        Self::admit_new(state, number, inode, WHITEOUT, false);
     }
 
     /// Takes a file that was just made into memory; its attributes without the space that it takes.

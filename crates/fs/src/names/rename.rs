@@ -1,4 +1,7 @@
 //! Rename, with all its flags, in one transaction.
+//!
+//! What it keeps true: at every moment a file that is renamed has one of both names, or with a
+//! whiteout the old name leads to that as soon as the file has the new one.
 
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
@@ -8,17 +11,19 @@ use crate::names::entry::Entry;
 use crate::names::namespace::{check_name, is_entry_of};
 use crate::names::slots::Slot;
 use crate::state::State;
-use crate::types::{FileType, InodeNumber, RenameFlags};
+use crate::types::{Caller, FileType, InodeNumber, RenameFlags};
 use onode_base::planted::{Bug, is_planted};
 use onode_base::{ErrorKind, Timestamp};
 use onode_object::Transaction;
 use std::collections::BTreeMap;
 
-/// One end of a rename.
-#[derive(Clone, Copy)]
-struct RenameEnd<'a> {
-    directory: InodeNumber,
-    name: &'a [u8],
+/// One end of a rename: a name in a directory.
+#[derive(Clone, Copy, Debug)]
+pub struct RenameEnd<'a> {
+    /// The directory.
+    pub directory: InodeNumber,
+    /// The name in it.
+    pub name: &'a [u8],
 }
 
 /// The file that a place names.
@@ -44,10 +49,38 @@ impl FileSystem {
         to_name: &[u8],
         flags: RenameFlags,
     ) -> Result<()> {
-        self.check_writable()?;
-        let state = &mut *self.lock();
         let from = RenameEnd { directory: from_directory, name: from_name };
         let to = RenameEnd { directory: to_directory, name: to_name };
+        self.rename_ends(from, to, flags, None)
+    }
+
+    /// The same, and a whiteout of `caller` takes the old name in the same transaction: a character
+    /// device 0:0, which overlay mounts take for a name that was removed (`RENAME_WHITEOUT`).
+    ///
+    /// # Errors
+    /// `Invalid` for an exchange; as [`rename`](Self::rename).
+    pub fn rename_leaving_whiteout(
+        &self,
+        caller: &Caller,
+        from: RenameEnd<'_>,
+        to: RenameEnd<'_>,
+        flags: RenameFlags,
+    ) -> Result<()> {
+        if flags == RenameFlags::Exchange {
+            return Err(Error::new(ErrorKind::Invalid, "an exchange leaves no name free for a whiteout"));
+        }
+        self.rename_ends(from, to, flags, Some(caller))
+    }
+
+    fn rename_ends(
+        &self,
+        from: RenameEnd<'_>,
+        to: RenameEnd<'_>,
+        flags: RenameFlags,
+        whiteout_of: Option<&Caller>,
+    ) -> Result<()> {
+        self.check_writable()?;
+        let state = &mut *self.lock();
         for place in [from, to] {
             match check_name(place.name) {
                 // `.` and `..` exist, but nobody can move them.
@@ -68,7 +101,7 @@ impl FileSystem {
                 self.exchange(state, Named { place: from, file: source }, Named { place: to, file: target })
             }
             (RenameFlags::Replace | RenameFlags::NoReplace, target) => {
-                self.replace(state, Named { place: from, file: source }, to, target)
+                self.replace(state, Named { place: from, file: source }, to, target, whiteout_of)
             }
         }
     }
@@ -79,6 +112,7 @@ impl FileSystem {
         moved: Named<'_>,
         to: RenameEnd<'_>,
         target: Option<CachedName>,
+        whiteout_of: Option<&Caller>,
     ) -> Result<()> {
         let Named { place: from, file: source } = moved;
         let (source_number, now) = (InodeNumber(source.inode), self.now());
@@ -99,25 +133,37 @@ impl FileSystem {
         let mut transaction = Transaction::new();
         let mut ended = None;
         let from_slot = self.slot_of(from)?;
-        // Removed before the other is put in: with colliding names both may be in one chain, and
-        // then the freed slot may be the one to use.
+        let whiteout = match whiteout_of {
+            Some(caller) => Some(self.prepare_whiteout(state, caller, from.directory, &mut transaction)?),
+            None => None,
+        };
+        // The old name goes before the other is put in: with colliding names both may be in one
+        // chain, and then the freed slot may be the one to use.
+        let leave = |transaction: &mut Transaction| match whiteout {
+            Some((number, inode)) => {
+                let payload = Entry { file_type: inode.file_type, inode: number.0, name: from.name }.encode();
+                self.names(from.directory).replace(transaction, &from_slot, &payload);
+            }
+            None => self.names(from.directory).remove(transaction, &from_slot),
+        };
         let payload = Entry { file_type: source.file_type, inode: source.inode, name: to.name }.encode();
         match target {
             Some(target) => {
                 let number = InodeNumber(target.inode);
                 ended = Some((number, self.take_link(state, number, now, &mut transaction)?));
                 self.names(to.directory).replace(&mut transaction, &self.slot_of(to)?, &payload);
-                self.names(from.directory).remove(&mut transaction, &from_slot);
+                leave(&mut transaction);
             }
             None => {
-                self.names(from.directory).remove(&mut transaction, &from_slot);
-                let freed = (from.directory == to.directory).then_some(from_slot.index);
+                leave(&mut transaction);
+                let is_freed = from.directory == to.directory && whiteout.is_none();
+                let freed = is_freed.then_some(from_slot.index);
                 self.names(to.directory).insert(&mut transaction, self.hash.home(to.name), &payload, freed)?;
             }
         }
         let replaced_directory = u32::from(is_directory && target.is_some());
         let directory = changes.inode(self, state, from.directory)?;
-        directory.entries = directory.entries.saturating_sub(1);
+        directory.entries = directory.entries.saturating_sub(u64::from(whiteout.is_none()));
         directory.links = directory.links.saturating_sub(u32::from(is_directory));
         let directory = changes.inode(self, state, to.directory)?;
         directory.entries += u64::from(target.is_none());
@@ -129,7 +175,14 @@ impl FileSystem {
             moved.parent = to.directory.0;
         }
         changes.finish(self, state, transaction)?;
-        self.forget_name(state, from.directory, from.name);
+        match whiteout {
+            Some((number, inode)) => {
+                self.admit_whiteout(state, number, inode);
+                let left = CachedName { inode: number.0, file_type: inode.file_type };
+                self.cache_name(state, from.directory, from.name, left);
+            }
+            None => self.forget_name(state, from.directory, from.name),
+        }
         self.cache_name(state, to.directory, to.name, source);
         if let Some((number, ended)) = ended {
             self.link_taken(state, number, now, ended);

@@ -17,6 +17,9 @@ use onode_media::{Geometry, Nand};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+/// Block devices have sectors of up to so many bytes.
+const LEAST_PAGE_BYTES: u32 = 4096;
+
 /// How a medium is to be made ready for a volume.
 pub(crate) struct Wanted<'a> {
     pub shape: &'a Shape,
@@ -68,7 +71,7 @@ pub(crate) fn prepare(spec: &Spec, path: &Path, place: Place, wanted: &Wanted<'_
             .hint("leave out --spare and --chips"));
     }
     (shape.spare, shape.chips) = (Some(0), Some(1));
-    if shape.page.is_some_and(|page| page < 4096) {
+    if shape.page.is_some_and(|page| page < LEAST_PAGE_BYTES) {
         return Err(Error::new(Class::BadSize, what(), "pages on a block device have at least 4K"));
     }
     let file = match place {
@@ -142,16 +145,20 @@ fn complete(what: &str, said: &Shape, there: &Geometry) -> Result<Shape> {
 /// Makes the file, or takes the one that is there.
 fn make_file(path: &Path, replace: bool, shape: &mut Shape) -> Result<NewFile> {
     // What is impossible is refused before anything comes into being.
-    shape.geometry()?;
+    let mut new = *shape;
+    new.suit(Shape::DEFAULT_SIZE, LEAST_PAGE_BYTES);
+    new.geometry()?;
     match lock_replaced(path, replace)? {
         Some(there) => {
             let bytes = there.metadata().map_err(|error| Error::host_file("look at", path, &error))?.len();
+            shape.suit(if bytes > 0 { bytes } else { Shape::DEFAULT_SIZE }, LEAST_PAGE_BYTES);
             if shape.size.is_none() && bytes > 0 {
                 shape.size = Some(volume_bytes(bytes, shape));
             }
             Ok(NewFile(None))
         }
         None => {
+            *shape = new;
             File::create_new(path).map_err(|error| Error::host_file("make", path, &error))?;
             Ok(NewFile(Some(path.to_owned())))
         }
@@ -183,14 +190,14 @@ pub(crate) fn refuse_content(
 fn fit(spec: &Spec, path: &Path, shape: &mut Shape) -> Result<()> {
     let what = || format!("cannot make {spec}");
     let bytes = DeviceFile::open(path, OpenMode::ReadOnly).map_err(|error| medium_error(what(), path, &error))?.bytes();
+    let blocks_were_said = shape.pages_per_block.is_some();
+    shape.suit(bytes, LEAST_PAGE_BYTES);
     let most = volume_bytes(bytes, shape);
-    if shape.pages_per_block.is_none() {
-        let page = u64::from(shape.page.unwrap_or(4096));
-        let mut pages = 64;
-        while pages < 4096 && most / (page * u64::from(pages)) > 1 << 24 {
-            pages *= 2;
+    if let (false, Some(page), Some(pages)) = (blocks_were_said, shape.page, &mut shape.pages_per_block) {
+        *pages = (*pages).min(64);
+        while *pages < 4096 && most / (u64::from(page) * u64::from(*pages)) > 1 << 24 {
+            *pages *= 2;
         }
-        shape.pages_per_block = Some(pages);
     }
     match shape.size {
         Some(size) if size > most => Err(Error::new(

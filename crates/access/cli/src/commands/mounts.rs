@@ -1,5 +1,6 @@
 //! Mounting: serving a volume, ending a mount, and disks that come and go meanwhile.
 
+pub mod arguments;
 pub mod attach;
 pub mod mount;
 pub mod mount_helper;

@@ -37,6 +37,35 @@ pub struct Arguments {
     consent: Consent,
 }
 
+/// What every report of a file says of its inode.
+#[derive(Debug, Serialize)]
+pub struct InodeReport {
+    #[serde(rename = "inode")]
+    pub number: u64,
+    #[serde(rename = "type")]
+    pub file_type: &'static str,
+    pub mode: String,
+    pub links: u32,
+    pub uid: u32,
+    pub gid: u32,
+    pub size: u64,
+}
+
+impl InodeReport {
+    /// That of the inode with these attributes.
+    pub fn of(attributes: &Attributes) -> Self {
+        Self {
+            number: attributes.inode.0,
+            file_type: type_name(attributes.file_type),
+            mode: mode(attributes),
+            links: attributes.links,
+            uid: attributes.uid,
+            gid: attributes.gid,
+            size: attributes.size,
+        }
+    }
+}
+
 /// What is known of one name.
 #[derive(Debug, Serialize)]
 struct Line {
@@ -44,14 +73,8 @@ struct Line {
     /// Of a name that is no text, which JSON cannot hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     name_bytes: Option<Vec<u8>>,
-    inode: u64,
-    #[serde(rename = "type")]
-    file_type: &'static str,
-    mode: String,
-    links: u32,
-    uid: u32,
-    gid: u32,
-    size: u64,
+    #[serde(flatten)]
+    inode: InodeReport,
     modified_seconds: i64,
     modified_nanoseconds: u32,
     target: Option<String>,
@@ -115,13 +138,7 @@ impl Line {
         Self {
             name: String::from_utf8_lossy(name).into_owned(),
             name_bytes: std::str::from_utf8(name).is_err().then(|| name.to_vec()),
-            inode: attributes.inode.0,
-            file_type: type_name(attributes.file_type),
-            mode: mode(attributes),
-            links: attributes.links,
-            uid: attributes.uid,
-            gid: attributes.gid,
-            size: attributes.size,
+            inode: InodeReport::of(attributes),
             modified_seconds: attributes.modified.seconds,
             modified_nanoseconds: attributes.modified.nanoseconds,
             target: target.map(|target| String::from_utf8_lossy(&target).into_owned()),
@@ -191,7 +208,7 @@ impl fmt::Display for Listing {
         for line in &self.0 {
             if line.long {
                 let modified = date(Timestamp { seconds: line.modified_seconds, nanoseconds: 0 });
-                let (mode, links, uid, gid, size) = (&line.mode, line.links, line.uid, line.gid, line.size);
+                let InodeReport { mode, links, uid, gid, size, .. } = &line.inode;
                 writeln!(f, "{mode} {links:>3} {uid:>5} {gid:>5} {size:>12} {modified} {}", line.shown)?;
             } else {
                 writeln!(f, "{}", line.shown)?;

@@ -3,9 +3,10 @@
 //! The background process is this program again, started with a pipe on its standard output. It
 //! says there that the mount is live, or why it is not, and then lets go of it.
 
+use crate::commands::mounts::arguments::MountArguments;
 use crate::commands::mounts::session::{Manner, Session};
 use crate::commands::mounts::up::refuse_directory;
-use crate::watch::settings::{Settings, TellingArguments};
+use crate::watch::settings::Settings;
 use onode::{Class, Error, Result, Spec};
 use onode_console::Output;
 use rustix::stdio::dup2_stdout;
@@ -46,17 +47,8 @@ pub struct Arguments {
     image: OsString,
     /// Where to mount: an empty directory.
     directory: PathBuf,
-    /// Mount options, separated by commas.
-    #[arg(short, long, value_name = "OPTIONS")]
-    options: Vec<String>,
-    /// How wear is spread from now on, as -o wear=POLICY: dynamic, static, off.
-    #[arg(long, value_name = "POLICY")]
-    wear: Option<String>,
-    /// Of a volume on two disks, use the big one alone: the fast one is dead or away.
-    #[arg(long)]
-    without_fast: bool,
     #[command(flatten)]
-    telling: TellingArguments,
+    how: MountArguments,
     /// Stay in the foreground until unmounted.
     #[arg(short, long)]
     foreground: bool,
@@ -85,15 +77,11 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     }
     let (image, directory) = (arguments.image.display(), arguments.directory.display());
     refuse_directory(&arguments.image, format!("the image comes first: onode mount {directory} {image}"))?;
-    let settings = arguments.settings()?;
-    let spec = arguments.spec()?;
+    let (settings, spec) = (arguments.how.settings()?, arguments.how.spec(&arguments.image)?);
     if !arguments.foreground {
-        let more = arguments.wear.iter().map(|wear| format!("wear={wear}"));
-        let more = more.chain(arguments.telling.accept_loss.then(|| "accept-loss".to_owned()));
-        let options: Vec<String> = arguments.options.iter().cloned().chain(more).collect();
         let text = spec.to_string();
-        let image = if arguments.without_fast { OsStr::new(&text) } else { &arguments.image };
-        in_background(image, &arguments.directory, &options.join(","), &settings, output)?;
+        let image = if arguments.how.without_fast { OsStr::new(&text) } else { &arguments.image };
+        in_background(image, &arguments.directory, &arguments.how.list(), &settings, output)?;
         if output.json() {
             let directory = arguments.directory.display().to_string();
             output.report(&Report { mounted: text, directory })?;
@@ -112,17 +100,6 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is mounted at {}", self.mounted, self.directory)
-    }
-}
-
-impl Arguments {
-    fn settings(&self) -> Result<Settings> {
-        Settings::of(&self.options, self.wear.as_ref(), &self.telling)
-    }
-
-    fn spec(&self) -> Result<Spec> {
-        let spec = Spec::from_argument(&self.image)?;
-        if self.without_fast { spec.without_fast() } else { Ok(spec) }
     }
 }
 
@@ -192,7 +169,7 @@ fn serve(arguments: &Arguments, output: &Output) -> Result<u8> {
     let _ = rustix::process::setsid();
     let started = (|| {
         let spec = Spec::from_argument(&arguments.image)?;
-        Session::start(&spec, &arguments.directory, &arguments.settings()?, Manner::Background)
+        Session::start(&spec, &arguments.directory, &arguments.how.settings()?, Manner::Background)
     })();
     match started {
         Ok(session) => {

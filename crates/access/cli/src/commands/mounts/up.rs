@@ -1,7 +1,8 @@
 //! `onode up`: from nothing to a mounted volume in one command.
 
+use crate::commands::mounts::arguments::MountArguments;
 use crate::commands::mounts::session::{Event, Manner, Session};
-use crate::watch::settings::{Settings, TellingArguments};
+use crate::watch::settings::Settings;
 use onode::{Class, CreateOptions, Error, Result, Spec, Volume, human_size};
 use onode_console::Output;
 use onode_fuse::Ending;
@@ -24,21 +25,12 @@ pub struct Arguments {
     /// The image or device spec. Default: DIRECTORY with `.onode` appended.
     #[arg(value_name = "IMAGE")]
     image: Option<OsString>,
-    /// Mount options, separated by commas; `onode mount --help` lists them.
-    #[arg(short, long, value_name = "OPTIONS")]
-    options: Vec<String>,
-    /// How wear is spread from now on, as -o wear=POLICY: dynamic, static, off.
-    #[arg(long, value_name = "POLICY")]
-    wear: Option<String>,
-    /// Of a volume on two disks, use the big one alone: the fast one is dead or away.
-    #[arg(long)]
-    without_fast: bool,
     #[command(flatten)]
-    telling: TellingArguments,
+    how: MountArguments,
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    let settings = Settings::of(&arguments.options, arguments.wear.as_ref(), &arguments.telling)?;
+    let settings = arguments.how.settings()?;
     let directory = arguments.directory.as_path();
     let spec = match &arguments.image {
         Some(image) => {
@@ -48,7 +40,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
         }
         None => Spec::image(default_image(directory)?),
     };
-    let spec = if arguments.without_fast { spec.without_fast()? } else { spec };
+    let spec = arguments.how.disks_of(spec)?;
     let made_directory = make_directory(directory)?;
     let outcome = serve(&spec, directory, &settings, output);
     if outcome.is_err() && made_directory {

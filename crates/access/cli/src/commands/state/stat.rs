@@ -1,7 +1,7 @@
 //! `onode stat`: space, counters and segments of a volume, mounted or not, or the details of one
 //! file.
 
-use crate::commands::files::ls::{date, mode, type_name};
+use crate::commands::files::ls::{InodeReport, date};
 use crate::commands::state::ask;
 use crate::commands::tiers::target::Target;
 use crate::location::{self, Consent, failed, resolve};
@@ -36,14 +36,8 @@ pub struct Arguments {
 #[derive(Debug, Serialize)]
 struct FileReport {
     path: String,
-    inode: u64,
-    #[serde(rename = "type")]
-    file_type: &'static str,
-    mode: String,
-    links: u32,
-    uid: u32,
-    gid: u32,
-    size: u64,
+    #[serde(flatten)]
+    inode: InodeReport,
     allocated_bytes: u64,
     extents: Vec<(u64, u64)>,
     accessed: String,
@@ -90,13 +84,7 @@ fn of_file(volume: &Volume, path: &Path) -> Result<FileReport> {
     }
     Ok(FileReport {
         path: path.display().to_string(),
-        inode: found.inode.0,
-        file_type: type_name(found.file_type),
-        mode: mode(found),
-        links: found.links,
-        uid: found.uid,
-        gid: found.gid,
-        size: found.size,
+        inode: InodeReport::of(found),
         allocated_bytes: allocated,
         extents,
         accessed: date(found.accessed),
@@ -108,9 +96,10 @@ fn of_file(volume: &Volume, path: &Path) -> Result<FileReport> {
 
 impl fmt::Display for FileReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "file       {} ({}, inode {})", self.path, self.file_type, self.inode)?;
-        writeln!(f, "mode       {} links {} uid {} gid {}", self.mode, self.links, self.uid, self.gid)?;
-        writeln!(f, "size       {} bytes, {} bytes on the medium", self.size, self.allocated_bytes)?;
+        let InodeReport { number, file_type, mode, links, uid, gid, size } = &self.inode;
+        writeln!(f, "file       {} ({file_type}, inode {number})", self.path)?;
+        writeln!(f, "mode       {mode} links {links} uid {uid} gid {gid}")?;
+        writeln!(f, "size       {size} bytes, {} bytes on the medium", self.allocated_bytes)?;
         writeln!(f, "accessed   {} UTC", self.accessed)?;
         writeln!(f, "modified   {} UTC", self.modified)?;
         writeln!(f, "changed    {} UTC", self.changed)?;
