@@ -2,7 +2,7 @@
 //! the volume is opened later, and one that was never mounted so has no trace of it.
 
 use onode::{Compression, CreateOptions, MountOptions, Spec, Volume, open_device, repair_files};
-use onode_fs::volume::VOLUME;
+use onode_fs::volume::{VOLUME, VolumeInfo};
 use onode_fs::{Caller, ErrorKind, Follow};
 use onode_object::{AttributeKey, AttributeKind, Durability, ObjectDevice, Transaction};
 use std::path::PathBuf;
@@ -46,6 +46,12 @@ impl Drop for Folder {
 
 fn open(spec: &Spec, compression: Compression) -> Volume {
     Volume::open(spec, MountOptions { compression, ..MountOptions::default() }).unwrap()
+}
+
+/// Whether the settings say that content may be compressed.
+fn is_admitted(spec: &Spec) -> bool {
+    let (device, _) = open_device(spec, true, false).unwrap();
+    VolumeInfo::load(device.as_ref()).unwrap().features.incompatible & 4 != 0
 }
 
 /// The image can be opened again.
@@ -106,6 +112,7 @@ fn what_was_compressed_reads_however_it_is_opened() {
             put(&volume, "/text1", &text(1_000_000, 1));
             close(volume);
         }
+        assert!(is_admitted(&spec), "{spec}: an older program would read what is compressed");
         let (device, _) = open_device(&spec, true, false).unwrap();
         let report = onode_fs::check::check(device.as_ref()).unwrap();
         assert!(report.is_clean(), "{spec}: {:?}", report.findings);
@@ -128,6 +135,7 @@ fn a_volume_that_never_compressed_has_no_trace_of_it() {
             found.into_iter().filter(|(key, _)| key.kind == AttributeKind::SERVICE).count()
         };
         assert_eq!(marks(&spec), 0, "{spec}");
+        assert!(!is_admitted(&spec), "{spec}");
         // Nor has one that was mounted so and changed by nobody: a wrapper hides what it keeps.
         close(open(&spec, Compression::Fast));
         assert_eq!(marks(&spec), 0, "{spec}");
@@ -154,6 +162,7 @@ fn settings_that_were_lost_and_made_anew_do_not_forget_it() {
         let volume = open(&spec, Compression::Never);
         assert!(content(&volume, "/text") == text(500_000, 3), "{spec}");
         close(volume);
+        assert!(is_admitted(&spec), "{spec}");
     }
 }
 

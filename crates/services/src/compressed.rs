@@ -5,6 +5,7 @@
 
 use crate::map::{CHUNK_BYTES, GROUP_BYTES};
 use crate::shards::Shards;
+use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::powers::{Attach, Erase, Inspect, MapObjects, Place, Scrub, Share};
 use onode_object::validate::REPLACED_BYTES_MAX;
@@ -17,6 +18,8 @@ use std::sync::Arc;
 /// The attribute that says that a volume may have compressed objects; its value is a version.
 const MARK: AttributeKey = AttributeKey::new(AttributeKind::SERVICE, u64::MAX - 1);
 const MARKED: [u8; 1] = [1];
+/// By how much transactions are smaller than the wrapped device would like them.
+const SPREAD: usize = 4;
 /// What most devices give out content in.
 const UNIT_BYTES: usize = 4096;
 
@@ -43,33 +46,49 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
 
     /// The device of a volume, wrapped if something on it is or will be compressed; `None` if not:
     /// then it need not be. An attribute of the object `marker`, which the volume has, says so from
-    /// the first time on that a volume is opened in another mode than `Never`.
+    /// the first time on that a volume is opened in another mode than `Never`, and with it whatever
+    /// `admit` adds, by which the volume tells programs that know nothing of this to keep off.
     ///
     /// # Errors
     /// `NotSupported` if a newer version says so; `NoSpace` if there is no room to say it; those of
-    /// the device.
-    pub fn of_volume(inner: &Arc<D>, marker: ObjectId, mode: Compression) -> Result<Option<Self>> {
+    /// the device and of `admit`.
+    pub fn of_volume(
+        inner: &Arc<D>,
+        marker: ObjectId,
+        mode: Compression,
+        admit: impl FnOnce() -> Result<Option<Mutation>>,
+    ) -> Result<Option<Self>> {
+        let mut transaction = Transaction::new();
         let is_marked = match inner.attribute(marker, MARK) {
             Ok(Some(value)) if value == MARKED => true,
             Ok(Some(_)) => {
                 let why = "its content is compressed in a way that only a newer version knows";
                 return Err(Error::of(ErrorKind::NotSupported, marker, why));
             }
+            Ok(None) if mode == Compression::Never || inner.info().read_only.is_some() => return Ok(None),
             Ok(None) => {
-                if mode == Compression::Never || inner.info().read_only.is_some() {
-                    return Ok(None);
-                }
-                let mut transaction = Transaction::new();
                 transaction.set_attribute(marker, MARK, MARKED.to_vec());
-                inner.commit(transaction, Durability::Durable)?;
-                true
+                false
             }
             // Nothing says that there is none: what is plain is read as well. The object is marked
             // when it is made.
-            Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Corrupt) => true,
+            Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Corrupt) => {
+                return Ok(Some(Self { marker: Some(marker), ..Self::new(Arc::clone(inner), mode) }));
+            }
             Err(error) => return Err(error),
         };
-        Ok(is_marked.then(|| Self { marker: Some(marker), ..Self::new(Arc::clone(inner), mode) }))
+        // Settings that were lost and made anew do not say it any more.
+        if inner.info().read_only.is_none() {
+            transaction.mutations.extend(admit()?);
+        }
+        if !transaction.mutations.is_empty() {
+            match inner.commit(transaction, Durability::Durable) {
+                // What is compressed has to be read, whether the settings can say so or not.
+                Err(error) if !is_marked => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(Some(Self { marker: Some(marker), ..Self::new(Arc::clone(inner), mode) }))
     }
 
     /// The same on a device that gives out content in so many bytes at a time, not in blocks of
@@ -113,6 +132,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
 
     /// Looks at an object while nobody changes what is compressed of it.
     fn look<T>(&self, object: ObjectId, look: impl FnOnce() -> T) -> T {
+        let _turn = Turn::take(self.inner.as_ref());
         let shard = self.shards.of(object);
         let _content = (!is_planted(Bug::ServicesReadBeside)).then(|| shard.content.read());
         look()
@@ -120,8 +140,13 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
 }
 
 impl<D: ObjectDevice + ?Sized> ObjectDevice for Compressed<D> {
+    /// A few bytes may change a whole chunk, so that a transaction of the wrapped device carries
+    /// more than the host's: sixteen times as much at worst, where each write is a block of a chunk
+    /// of its own.
     fn info(&self) -> DeviceInfo {
-        self.inner.info()
+        let info = self.inner.info();
+        let least = info.transaction_bytes.min(CHUNK_BYTES as usize);
+        DeviceInfo { transaction_bytes: (info.transaction_bytes / SPREAD).max(least), ..info }
     }
 
     fn reserve_ids(&self, count: u64) -> Result<ObjectId> {

@@ -23,6 +23,12 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
         let mut found = Ranges::default();
         // The frame of a chunk may end before the offset, and what it holds begin behind it.
         let mut from = offset - offset % CHUNK_BYTES;
+        if from == 0 && head.entry(0).is_inline() {
+            // The wrapped device has nothing there.
+            self.add_data(object, 0..1, &mut found)?;
+            from = CHUNK_BYTES;
+            found.remove(0, offset);
+        }
         // One more than wanted: the last may be the beginning of a longer one.
         while found.count() <= limit && from < size {
             let stored = self.inner().extents(object, from, FETCHED)?;

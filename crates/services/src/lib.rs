@@ -16,5 +16,6 @@ mod ranges;
 mod read;
 mod shards;
 mod translate;
+mod turn;
 
 pub use compressed::Compressed;

@@ -2,11 +2,13 @@
 //!
 //! An object without compressed chunks has none of them. A *group* is the attribute that tells of
 //! 192 chunks in a row, three bytes for each; that of the first group, the *head*, tells of the
-//! object, too. A chunk with holes in it has an attribute of its own that lists them. Truncation
-//! never makes an attribute longer. `docs/format/services.md` has the bytes.
+//! object, too. A chunk with holes in it has attributes of its own that list them. The bytes of a
+//! small object that once was compressed may stand in an attribute. Truncation never makes an
+//! attribute longer. `docs/format/services.md` has the bytes.
 
 use crate::ranges::Ranges;
 use onode_object::{AttributeKey, AttributeKind};
+use std::collections::BTreeMap;
 
 /// Chunks that one attribute tells of.
 pub(crate) const GROUP_CHUNKS: u64 = 192;
@@ -16,8 +18,10 @@ pub(crate) const CHUNK_SHIFT: u8 = 16;
 pub(crate) const CHUNK_BYTES: u64 = 1 << CHUNK_SHIFT;
 /// Bytes that a group tells of.
 pub(crate) const GROUP_BYTES: u64 = GROUP_CHUNKS * CHUNK_BYTES;
-/// The most holes that are listed of a chunk.
-pub(crate) const HOLES_MAX: usize = 100;
+/// An attribute lists the holes that begin in so many bytes of a chunk, as a power of two: a list of
+/// all that there can be is no longer than an attribute may be.
+const PART_SHIFT: u8 = 7;
+const PARTS: u64 = CHUNK_BYTES >> PART_SHIFT;
 
 /// The form of these attributes.
 const VERSION: u8 = 1;
@@ -25,20 +29,31 @@ const VERSION: u8 = 1;
 const HEAD_BYTES: usize = 5;
 const ENTRY_BYTES: usize = 3;
 const HOLE_BYTES: usize = 6;
-/// Set in the index of an attribute that lists the holes of a chunk.
+/// Set in the index of an attribute that lists holes of a chunk.
 const HOLES: u64 = 1 << 62;
 /// The chunk has holes.
 const HAS_HOLES: u32 = 1 << 23;
-const VALID: u32 = HAS_HOLES - 1;
+/// The chunk is in an attribute.
+const IS_INLINE: u32 = 1 << 22;
+const VALID: u32 = IS_INLINE - 1;
+
+/// The key of the attribute that holds the first chunk of an object, if there is no frame of it.
+pub(crate) const INLINE: AttributeKey = AttributeKey::new(AttributeKind::SERVICE, 1 << 63);
 
 /// The key of the attribute that tells of a group.
 pub(crate) const fn group_key(group: u64) -> AttributeKey {
     AttributeKey::new(AttributeKind::SERVICE, group)
 }
 
-/// The key of the attribute that lists the holes of a chunk.
-pub(crate) const fn holes_key(chunk: u64) -> AttributeKey {
-    AttributeKey::new(AttributeKind::SERVICE, HOLES | chunk)
+/// The key of the attribute that lists the holes that begin in a part of a chunk.
+pub(crate) const fn holes_key(chunk: u64, part: u64) -> AttributeKey {
+    AttributeKey::new(AttributeKind::SERVICE, HOLES | (chunk * PARTS + part))
+}
+
+/// The part of `chunk` whose holes the attribute of a key lists, if it is one of those.
+pub(crate) fn part_of(key: AttributeKey, chunk: u64) -> Option<u64> {
+    let part = key.index.checked_sub(holes_key(chunk, 0).index).filter(|part| *part < PARTS);
+    part.filter(|_| key.kind == AttributeKind::SERVICE)
 }
 
 /// The group that the attribute of a key tells of, if it is one of those.
@@ -54,13 +69,29 @@ impl Entry {
     /// Stored as it is, or not at all.
     pub(crate) const PLAIN: Self = Self(0);
 
-    /// Compressed, with so many bytes that count; what the frame has more is not there any more.
-    pub(crate) const fn compressed(valid: u64, has_holes: bool) -> Self {
-        Self(valid as u32 & VALID | if has_holes { HAS_HOLES } else { 0 })
+    /// In a frame, with so many bytes that count; what the frame has more is not there any more.
+    pub(crate) const fn frame(valid: u64) -> Self {
+        Self(valid as u32 & VALID)
     }
 
+    /// In the attribute [`INLINE`], with so many bytes that count.
+    pub(crate) const fn inline(valid: u64) -> Self {
+        Self(valid as u32 & VALID | IS_INLINE)
+    }
+
+    /// The same with fewer bytes that count, and perhaps holes below that.
+    pub(crate) const fn cut(self, valid: u64, has_holes: bool) -> Self {
+        Self(valid as u32 & VALID | self.0 & IS_INLINE | if has_holes { HAS_HOLES } else { 0 })
+    }
+
+    /// Not stored as it is.
     pub(crate) const fn is_compressed(self) -> bool {
         self.0 != 0
+    }
+
+    /// In an attribute, without a frame.
+    pub(crate) const fn is_inline(self) -> bool {
+        self.0 & IS_INLINE != 0
     }
 
     /// How many bytes of the chunk count, from its start; the rest reads as zeros.
@@ -68,7 +99,7 @@ impl Entry {
         (self.0 & VALID) as u64
     }
 
-    /// Whether an attribute lists holes below that.
+    /// Whether attributes list holes below that.
     pub(crate) const fn has_holes(self) -> bool {
         self.0 & HAS_HOLES != 0
     }
@@ -160,34 +191,33 @@ impl Group {
     }
 }
 
-/// The value of an attribute that lists holes of a chunk; `None` if they are too many.
-pub(crate) fn holes_value(holes: &Ranges) -> Option<Vec<u8>> {
-    if holes.count() > HOLES_MAX {
-        return None;
-    }
-    let mut value = Vec::with_capacity(holes.count() * HOLE_BYTES);
+/// The values of the attributes that list holes, by parts of the chunk.
+pub(crate) fn hole_lists(holes: &Ranges) -> BTreeMap<u64, Vec<u8>> {
+    let mut lists: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
     for (start, end) in holes.iter() {
-        value.extend_from_slice(&(start as u32).to_le_bytes()[..3]);
-        value.extend_from_slice(&(end as u32).to_le_bytes()[..3]);
+        let list = lists.entry(start >> PART_SHIFT).or_default();
+        list.extend_from_slice(&(start as u32).to_le_bytes()[..3]);
+        list.extend_from_slice(&(end as u32).to_le_bytes()[..3]);
     }
-    Some(value)
+    lists
 }
 
-/// The holes that an attribute lists; the error says in words what is wrong with it.
-pub(crate) fn parse_holes(value: &[u8]) -> Result<Ranges, &'static str> {
-    let mut holes = Ranges::default();
+/// Adds the holes that the attribute of a part lists to those of the parts before it; the error
+/// says in words what is wrong with it.
+pub(crate) fn add_holes(part: u64, value: &[u8], holes: &mut Ranges) -> Result<(), &'static str> {
     if !value.len().is_multiple_of(HOLE_BYTES) {
         return Err("the list of its holes is cut short");
     }
     for hole in value.chunks(HOLE_BYTES) {
         let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
         let (start, end) = (number(&hole[..3]), number(&hole[3..]));
-        if start >= end || end > CHUNK_BYTES || (!holes.is_empty() && start <= holes.end()) {
+        let follows = holes.is_empty() || start > holes.end();
+        if start >= end || end > CHUNK_BYTES || start >> PART_SHIFT != part || !follows {
             return Err("the list of its holes cannot be");
         }
         holes.add(start, end);
     }
-    Ok(holes)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -202,8 +232,8 @@ mod tests {
             let mut one = Group::default();
             one.set_hidden(if group == 0 { 65_535 } else { 0 });
             let first = group * GROUP_CHUNKS;
-            one.set(first + 7, Entry::compressed(65_536, true));
-            one.set(first + GROUP_CHUNKS - 1, Entry::compressed(1, false));
+            one.set(first + 7, Entry::frame(65_536).cut(65_536, true));
+            one.set(first + GROUP_CHUNKS - 1, Entry::frame(1));
             let value = one.value(group);
             assert!(value.len() <= Transaction::MAX_ATTRIBUTE_BYTES);
             let found = Group::parse(group, &value).expect("it was made so");
@@ -220,9 +250,9 @@ mod tests {
     #[test]
     fn a_shorter_chunk_makes_no_longer_attribute() {
         let mut one = Group::default();
-        one.set(3, Entry::compressed(65_536, false));
+        one.set(3, Entry::frame(65_536));
         let length = one.value(0).len();
-        one.set(3, Entry::compressed(1, false));
+        one.set(3, Entry::frame(1));
         one.set_hidden(65_535);
         assert_eq!(one.value(0).len(), length);
     }
@@ -240,10 +270,29 @@ mod tests {
                 assert!(group.compressed().all(|(at, entry)| at < GROUP_CHUNKS && entry.valid() <= CHUNK_BYTES));
                 assert!(group.hidden() < CHUNK_BYTES);
             }
-            if let Ok(holes) = parse_holes(&value) {
+            let (part, mut holes) = (prng.below(PARTS), Ranges::default());
+            if add_holes(part, &value, &mut holes).is_ok() {
                 assert!(holes.end() <= CHUNK_BYTES);
-                assert_eq!(holes_value(&holes).as_deref(), (holes.count() <= HOLES_MAX).then_some(&value[..]));
+                let lists: Vec<_> = hole_lists(&holes).into_iter().collect();
+                assert!(value.is_empty() || lists == [(part, value)]);
             }
         }
+    }
+
+    #[test]
+    fn all_holes_that_there_can_be_are_listed() {
+        let mut holes = Ranges::default();
+        (0..CHUNK_BYTES).step_by(2).for_each(|at| holes.add(at, at + 1));
+        let lists = hole_lists(&holes);
+        assert!(lists.values().all(|list| list.len() <= Transaction::MAX_ATTRIBUTE_BYTES));
+        let mut found = Ranges::default();
+        for (part, list) in &lists {
+            add_holes(*part, list, &mut found).expect("it was made so");
+            assert_eq!(part_of(holes_key(77, *part), 77), Some(*part));
+        }
+        assert_eq!(found, holes);
+        assert_eq!(part_of(holes_key(78, 0), 77), None);
+        assert_eq!(part_of(INLINE, 77), None);
+        assert!(group_of(holes_key(0, 0)).is_none() && group_of(INLINE).is_none());
     }
 }

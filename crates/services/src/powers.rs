@@ -9,6 +9,7 @@ use crate::map::{CHUNK_BYTES, Entry};
 use crate::policy::Wish;
 use crate::ranges::Ranges;
 use crate::translate::Plan;
+use crate::turn::Turn;
 use onode_object::powers::{Content, Erase, MapObjects, Placed, Scrub, ScrubReport};
 use onode_object::{Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, Transaction};
 
@@ -24,6 +25,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
             return Ok(());
         }
         for chunk in 0..self.stat(object)?.size.div_ceil(CHUNK_BYTES) {
+            let _turn = Turn::take(self.inner().as_ref());
             let _changing = self.shards().change([object].into_iter());
             let entry = self.entry(object, chunk)?;
             if !entry.is_compressed() {
@@ -149,6 +151,7 @@ impl<D: ObjectDevice + ?Sized> Erase for Compressed<D> {
     fn erase(&self, object: ObjectId) -> Result<()> {
         let why = "this device keeps what it removes";
         let erase = self.inner().erase().ok_or_else(|| Error::new(ErrorKind::NotSupported, why))?;
+        let _turn = Turn::take(self.inner().as_ref());
         let _changing = self.shards().change([object].into_iter());
         self.shards().alone([object].into_iter(), || {
             self.shards().of(object).forget(object);

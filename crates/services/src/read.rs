@@ -7,22 +7,25 @@
 
 use crate::chunk::{Algorithm, algorithm_of, decode};
 use crate::compressed::Compressed;
-use crate::map::{CHUNK_BYTES, Entry, GROUP_BYTES, GROUP_CHUNKS, Group, group_key, holes_key, parse_holes};
+use crate::map::{
+    CHUNK_BYTES, Entry, GROUP_BYTES, GROUP_CHUNKS, Group, INLINE, add_holes, group_key, holes_key, part_of,
+};
 use crate::ranges::Ranges;
 use crate::shards::Known;
 use onode_base::planted::{Bug, is_planted};
-use onode_object::{Error, ErrorKind, ObjectDevice, ObjectId, Result};
+use onode_object::{AttributeKey, Error, ErrorKind, ObjectDevice, ObjectId, Result};
 use std::sync::Arc;
 
-/// How often a read looks again that another host came in between.
-const TRIES: usize = 64;
+/// Attributes that one call asks for.
+const FETCHED: usize = 64;
 
 /// A chunk that was compressed.
 pub(crate) struct Loaded {
     /// Its bytes that count; holes are zeros.
     pub(crate) plain: Vec<u8>,
     pub(crate) holes: Ranges,
-    pub(crate) algorithm: Algorithm,
+    /// What made its frame, if it has one.
+    pub(crate) algorithm: Option<Algorithm>,
 }
 
 /// A chunk of an object, and what is known of it.
@@ -83,43 +86,31 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
         if !entry.has_holes() || is_planted(Bug::ServicesHoleForgotten) {
             return Ok(Ranges::default());
         }
-        let value = self.inner().attribute(object, holes_key(chunk))?;
-        let holes = value.as_deref().map_or(Err("the list of its holes is gone"), parse_holes);
-        holes.map_err(|why| damaged(object, chunk, entry, why))
+        let mut holes = Ranges::default();
+        for (part, value) in self.hole_lists(object, chunk)? {
+            add_holes(part, &value, &mut holes).map_err(|why| damaged(object, chunk, entry, why))?;
+        }
+        if holes.is_empty() { Err(damaged(object, chunk, entry, "the list of its holes is gone")) } else { Ok(holes) }
+    }
+
+    /// What the attributes say that list the holes of a chunk, by parts.
+    pub(crate) fn hole_lists(&self, object: ObjectId, chunk: u64) -> Result<Vec<(u64, Vec<u8>)>> {
+        let (mut lists, mut from) = (Vec::new(), Some(holes_key(chunk, 0)));
+        while let Some(start) = from {
+            let some = self.inner().attributes(object, start, FETCHED)?;
+            from = some.last().map(|(key, _)| *key).filter(|key| part_of(*key, chunk).is_some());
+            from = from.and_then(AttributeKey::next);
+            lists.extend(some.into_iter().filter_map(|(key, value)| Some((part_of(key, chunk)?, value))));
+        }
+        Ok(lists)
     }
 
     /// Reads with nobody who changes what is compressed in between.
     pub(crate) fn read_content(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        if !self.is_shared() {
-            return match self.group(object, 0)? {
-                None => self.inner().read(object, offset, buffer),
-                Some(head) => self.read_mixed(object, &head, offset, buffer),
-            };
+        match self.group(object, 0)? {
+            None => self.inner().read(object, offset, buffer),
+            Some(head) => self.read_mixed(object, &head, offset, buffer),
         }
-        // Other hosts know no lock of this one; what they changed shows in the attributes.
-        for _ in 0..TRIES {
-            let before = self.groups_of(object, offset, buffer.len())?;
-            let result = match before.first() {
-                Some(Some(head)) => self.read_mixed(object, head, offset, buffer),
-                _ => self.inner().read(object, offset, buffer),
-            };
-            if self.groups_of(object, offset, buffer.len())? == before {
-                return result;
-            }
-        }
-        Err(Error::of(ErrorKind::Busy, object, "other hosts change it all the time"))
-    }
-
-    /// The head and the groups of a range.
-    fn groups_of(&self, object: ObjectId, offset: u64, length: usize) -> Result<Vec<Known>> {
-        let mut groups = vec![self.group(object, 0)?];
-        if groups[0].is_some() {
-            let end = offset.saturating_add(length as u64).div_ceil(GROUP_BYTES);
-            for group in (offset / GROUP_BYTES).max(1)..end {
-                groups.push(self.group(object, group)?);
-            }
-        }
-        Ok(groups)
     }
 
     /// Reads an object that has compressed chunks.
@@ -173,8 +164,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
         scratch.plain.resize(CHUNK_BYTES as usize, 0);
         let stored = self.stored(object, chunk, entry, &mut scratch.stored)?;
         let holes = self.holes(object, chunk, entry)?;
-        unpack(entry, &holes, &scratch.stored[..stored], &mut scratch.plain)
-            .map_err(|why| damaged(object, chunk, entry, why))?;
+        self.unpack(of, &holes, &scratch.stored[..stored], &mut scratch.plain)?;
         // Where the wrapped object ends this one does, or its hidden bytes were counted before.
         let count = (stored as u64).saturating_sub(inside).min(part.len() as u64);
         let from = inside as usize;
@@ -196,32 +186,40 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
         let count = self.stored(object, chunk, entry, &mut stored)?;
         let holes = self.holes(object, chunk, entry)?;
         let mut plain = vec![0; CHUNK_BYTES as usize];
-        let unpacked = unpack(entry, &holes, &stored[..count], &mut plain).and_then(|()| algorithm_of(&stored));
-        let algorithm = unpacked.map_err(|why| damaged(object, chunk, entry, why))?;
+        self.unpack(Part { object, chunk, entry }, &holes, &stored[..count], &mut plain)?;
+        let algorithm = if entry.is_inline() { None } else { algorithm_of(&stored).ok() };
         plain.truncate(entry.valid() as usize);
         if is_planted(Bug::ServicesRestForgotten) {
             plain.fill(0);
         }
         Ok(Loaded { plain, holes, algorithm })
     }
-}
 
-/// Puts what a chunk reads as into `plain`, which has room for a chunk.
-fn unpack(entry: Entry, holes: &Ranges, stored: &[u8], plain: &mut [u8]) -> core::result::Result<(), &'static str> {
-    let count = decode(stored, plain)?;
-    let valid = entry.valid() as usize;
-    if valid > count {
-        return Err("the frame holds less than it should");
+    /// Puts what a chunk reads as into `plain`, which has room for a chunk.
+    fn unpack(&self, of: Part, holes: &Ranges, stored: &[u8], plain: &mut [u8]) -> Result<()> {
+        let Part { object, chunk, entry } = of;
+        let damaged = |why: &str| damaged(object, chunk, entry, why);
+        let count = if entry.is_inline() {
+            let value = self.inner().attribute(object, INLINE)?.ok_or_else(|| damaged("its bytes are gone"))?;
+            plain[..value.len()].copy_from_slice(&value);
+            value.len()
+        } else {
+            decode(stored, plain).map_err(damaged)?
+        };
+        let valid = entry.valid() as usize;
+        if valid > count {
+            return Err(damaged("less is stored than should be"));
+        }
+        if is_planted(Bug::ServicesCutForgotten) {
+            plain[count..].fill(0);
+        } else {
+            plain[valid..].fill(0);
+        }
+        for (start, end) in holes.iter() {
+            plain[start as usize..end as usize].fill(0);
+        }
+        Ok(())
     }
-    if is_planted(Bug::ServicesCutForgotten) {
-        plain[count..].fill(0);
-    } else {
-        plain[valid..].fill(0);
-    }
-    for (start, end) in holes.iter() {
-        plain[start as usize..end as usize].fill(0);
-    }
-    Ok(())
 }
 
 /// The bytes of a compressed chunk are lost.

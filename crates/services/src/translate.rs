@@ -12,6 +12,7 @@ use crate::compressed::Compressed;
 use crate::life::Life;
 use crate::policy::{Wish, is_worth};
 use crate::shards::Known;
+use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::{
     AttributeKey, AttributeKind, Compression, ErrorKind, Hints, Mutation, ObjectDevice, ObjectId, Result, Transaction,
@@ -90,6 +91,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
         }
         let concerned: BTreeSet<ObjectId> =
             transaction.mutations.iter().filter(|one| concerns_content(one)).map(Mutation::object).collect();
+        let _turn = Turn::take(self.inner().as_ref());
         let _changing = self.shards().change(concerned.into_iter());
         self.carry_out(self.translate(transaction)?, commit)
     }

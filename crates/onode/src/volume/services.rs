@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::open::access::volume_error;
 use crate::spec::Spec;
 use onode_base::ErrorKind;
-use onode_fs::volume::VOLUME;
+use onode_fs::volume::{VOLUME, VolumeInfo};
 use onode_object::{Compression, ObjectDevice};
 use onode_services::Compressed;
 use std::sync::Arc;
@@ -27,7 +27,9 @@ pub(super) fn wrapped(
     if spec.image_path().is_none() && compression == Compression::Never {
         return Ok(device);
     }
-    match Compressed::of_volume(&device, VOLUME, compression) {
+    // Settings that cannot be read admit nothing: whoever uses them says why.
+    let admit = || Ok(VolumeInfo::admit_compressed(device.as_ref()).unwrap_or_default());
+    match Compressed::of_volume(&device, VOLUME, compression, admit) {
         // Flash packs content by bytes; less than that is not worth an attribute.
         Ok(Some(compressed)) if matches!(spec, Spec::Flash { .. }) => {
             Ok(Arc::new(compressed.in_units(FLASH_UNIT_BYTES)))

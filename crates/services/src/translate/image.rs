@@ -11,7 +11,8 @@ use crate::life::{Life, Patch};
 use crate::map::{CHUNK_BYTES, Entry};
 use crate::policy::is_compressed_format;
 use crate::ranges::Ranges;
-use onode_object::{ObjectDevice, Result};
+use onode_object::validate::REPLACED_BYTES_MAX;
+use onode_object::{ErrorKind, ObjectDevice, Result};
 
 /// The bytes of a chunk as they are after the transaction.
 struct Image {
@@ -28,6 +29,9 @@ pub(super) enum Outcome {
     Frame(Vec<u8>),
     /// These bytes, and nothing else in the chunk's range.
     Plain(Vec<(u64, Vec<u8>)>),
+    /// All of a small object in an attribute, and nothing in the chunk's range: so bytes that were
+    /// there can be replaced without space (N7), which plain ones in a hole cannot.
+    Inline(Vec<u8>),
     /// These bytes over what is there, which is plain.
     Over(Vec<(u64, Vec<u8>)>),
 }
@@ -44,6 +48,13 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
         is_tried: bool,
     ) -> Result<Outcome> {
         let end = life.end_in(chunk);
+        if entry.is_compressed()
+            && (chunk, life.size) == (0, life.size_before)
+            && end <= REPLACED_BYTES_MAX as u64
+            && patch.fresh().covers(0, end)
+        {
+            return Ok(Outcome::Inline(patch.get(0, end).to_vec()));
+        }
         let gone = life.cleared_of(chunk);
         let is_left = entry.is_compressed() && !gone.covers(0, entry.valid());
         let pieces = |data: &Ranges, get: &dyn Fn(u64, u64) -> Vec<u8>| {
@@ -54,7 +65,11 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
         } else if is_left {
             Some(self.compressed_image(life, chunk, entry, &gone)?)
         } else if is_tried && !entry.is_compressed() && !life.is_new && patch.fresh().covers(CHUNK_BYTES - 1, end) {
-            self.plain_image(life, chunk, &gone)?
+            match self.plain_image(life, chunk, &gone) {
+                // New bytes beside damaged ones are stored as they are (N6).
+                Err(error) if matches!(error.kind, ErrorKind::Corrupt | ErrorKind::Media) => None,
+                image => image?,
+            }
         } else {
             None
         };
@@ -84,13 +99,6 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
         Ok(Outcome::Over(pieces(patch.fresh(), &|start, end| patch.get(start, end).to_vec())))
     }
 
-    /// All bytes of a compressed chunk of which something is left, as they were written plain.
-    pub(super) fn plain_pieces(&self, life: &Life, chunk: u64, entry: Entry) -> Result<Vec<(u64, Vec<u8>)>> {
-        let image = self.compressed_image(life, chunk, entry, &life.cleared_of(chunk))?;
-        let piece = |(start, end): (u64, u64)| (start, image.bytes[start as usize..end as usize].to_vec());
-        Ok(image.data.iter().map(piece).collect())
-    }
-
     /// What is left of a compressed chunk.
     fn compressed_image(&self, life: &Life, chunk: u64, entry: Entry, gone: &Ranges) -> Result<Image> {
         let loaded = self.load(life.object, chunk, entry)?;
@@ -101,7 +109,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
             data.remove(start, end);
             bytes[start as usize..end as usize].fill(0);
         }
-        Ok(Image { bytes, data, before: Some(loaded.algorithm) })
+        Ok(Image { bytes, data, before: loaded.algorithm })
     }
 
     /// What is left of a plain chunk; `None` if a hole is left in it that nothing new fills.

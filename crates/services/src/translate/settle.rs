@@ -8,7 +8,7 @@
 
 use crate::compressed::Compressed;
 use crate::life::Life;
-use crate::map::{CHUNK_BYTES, Entry, GROUP_CHUNKS, Group, group_key, group_of, holes_key, holes_value};
+use crate::map::{CHUNK_BYTES, Entry, GROUP_CHUNKS, Group, INLINE, group_key, group_of, hole_lists, holes_key};
 use crate::ranges::Ranges;
 use crate::translate::Plan;
 use crate::translate::image::Outcome;
@@ -35,19 +35,25 @@ struct Settling {
     coming: Vec<(u64, Vec<u8>)>,
     /// Chunks that nothing is left of in the wrapped object but what comes.
     replaced: BTreeSet<u64>,
-    /// Attributes that list holes.
-    lists: Vec<Mutation>,
+    /// Attributes that list holes, and the one that holds a small object.
+    others: Vec<Mutation>,
     /// Bytes that these grow by.
     growth: i64,
     has_frames: bool,
 }
 
 impl Settling {
-    /// A chunk that was as `before` says has no list of holes any more.
-    fn forget_holes(&mut self, chunk: u64, before: Entry) {
-        if before.has_holes() {
-            self.lists.push(Mutation::RemoveAttribute { object: self.object, key: holes_key(chunk) });
+    /// Sets an attribute, or removes it, whose value was `before`.
+    fn set(&mut self, key: AttributeKey, before: Option<&[u8]>, after: Option<Vec<u8>>) {
+        if before == after.as_deref() {
+            return;
         }
+        let object = self.object;
+        self.growth += after.as_deref().map_or(0, cost) - before.map_or(0, cost);
+        self.others.push(match after {
+            Some(value) => Mutation::SetAttribute { object, key, value },
+            None => Mutation::RemoveAttribute { object, key },
+        });
     }
 }
 
@@ -60,7 +66,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
             going: life.cleared.clone(),
             coming: Vec::new(),
             replaced: BTreeSet::new(),
-            lists: Vec::new(),
+            others: Vec::new(),
             growth: 0,
             has_frames: false,
         };
@@ -103,27 +109,56 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
             let entry = self.entry_before(life, chunk)?;
             let outcome = self.outcome(life, chunk, patch, entry, is_tried || chunk == 0)?;
             let base = chunk * CHUNK_BYTES;
-            let is_frame = matches!(outcome, Outcome::Frame(_));
-            if life.wish.tries_first && chunk == 0 {
-                is_tried = is_frame;
-            }
+            let mut inline = None;
+            let mut after = Entry::PLAIN;
             match outcome {
                 Outcome::Frame(frame) => {
                     it.coming.push((base, frame));
                     it.has_frames = true;
+                    after = Entry::frame(life.end_in(chunk));
+                }
+                Outcome::Inline(bytes) => {
+                    after = Entry::inline(bytes.len() as u64);
+                    inline = Some(bytes);
                 }
                 Outcome::Plain(pieces) | Outcome::Over(pieces) => {
                     it.coming.extend(pieces.into_iter().map(|(at, bytes)| (base + at, bytes)));
-                    if !entry.is_compressed() {
-                        continue;
-                    }
                 }
             }
-            let after = if is_frame { Entry::compressed(life.end_in(chunk), false) } else { Entry::PLAIN };
-            it.forget_holes(chunk, entry);
-            self.replace(life, it, chunk, after)?;
+            if life.wish.tries_first && chunk == 0 {
+                is_tried = after.is_compressed();
+            }
+            if entry.is_compressed() || after.is_compressed() {
+                self.forget_lists(it, chunk, entry)?;
+                self.set_inline(it, entry, inline)?;
+                self.replace(life, it, chunk, after)?;
+            }
         }
         Ok(())
+    }
+
+    /// A chunk that was as `before` says has no holes any more.
+    fn forget_lists(&self, it: &mut Settling, chunk: u64, before: Entry) -> Result<()> {
+        if before.has_holes() {
+            for (part, value) in self.hole_lists(it.object, chunk)? {
+                it.set(holes_key(chunk, part), Some(&value), None);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the attribute holds of a chunk that was as `before` says.
+    fn set_inline(&self, it: &mut Settling, before: Entry, after: Option<Vec<u8>>) -> Result<()> {
+        let stored = if before.is_inline() { self.inner().attribute(it.object, INLINE)? } else { None };
+        it.set(INLINE, stored.as_deref(), after);
+        Ok(())
+    }
+
+    /// Nothing is left of a chunk as it was before.
+    fn forget(&self, life: &Life, it: &mut Settling, chunk: u64, before: Entry) -> Result<()> {
+        self.forget_lists(it, chunk, before)?;
+        self.set_inline(it, before, None)?;
+        self.replace(life, it, chunk, Entry::PLAIN)
     }
 
     /// Nothing is left of a chunk but what comes.
@@ -153,8 +188,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
                 for (at, entry) in group.compressed() {
                     let chunk = number * GROUP_CHUNKS + at;
                     if whole.contains(&chunk) && !life.patches.contains_key(&chunk) {
-                        it.forget_holes(chunk, entry);
-                        self.replace(life, it, chunk, Entry::PLAIN)?;
+                        self.forget(life, it, chunk, entry)?;
                     }
                 }
                 from = number + 1;
@@ -185,7 +219,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
             return Ok(());
         }
         let mut holes = self.holes(life.object, chunk, entry)?;
-        let listed = holes_bytes(&holes);
+        let listed = hole_lists(&holes);
         life.cleared_of(chunk).within(0, entry.valid()).for_each(|(start, end)| holes.add(start, end));
         let mut valid = entry.valid();
         if holes.end() >= valid {
@@ -193,25 +227,17 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
             holes.remove(valid, CHUNK_BYTES);
         }
         if valid == 0 {
-            it.forget_holes(chunk, entry);
-            return self.replace(life, it, chunk, Entry::PLAIN);
+            return self.forget(life, it, chunk, entry);
         }
-        let Some(value) = holes_value(&holes) else {
-            // More holes than can be listed: without a frame nobody has to list them.
-            let pieces = self.plain_pieces(life, chunk, entry)?;
-            it.coming.extend(pieces.into_iter().map(|(at, bytes)| (chunk * CHUNK_BYTES + at, bytes)));
-            it.forget_holes(chunk, entry);
-            return self.replace(life, it, chunk, Entry::PLAIN);
-        };
-        it.growth += holes_bytes(&holes) - listed;
-        let (object, key) = (it.object, holes_key(chunk));
-        if !holes.is_empty() {
-            it.lists.push(Mutation::SetAttribute { object, key, value });
-        } else if entry.has_holes() {
-            it.lists.push(Mutation::RemoveAttribute { object, key });
+        let mut lists = hole_lists(&holes);
+        for (part, before) in listed {
+            it.set(holes_key(chunk, part), Some(&before), lists.remove(&part));
+        }
+        for (part, list) in lists {
+            it.set(holes_key(chunk, part), None, Some(list));
         }
         it.going.remove(chunk * CHUNK_BYTES, (chunk + 1) * CHUNK_BYTES);
-        let after = Entry::compressed(valid, !holes.is_empty());
+        let after = entry.cut(valid, !holes.is_empty());
         self.changing(it, life, chunk)?.set(chunk, after);
         Ok(())
     }
@@ -243,7 +269,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
             plan.mutations.push(Mutation::Truncate { object, size: stored_size });
         }
         let growth = self.emit_groups(life, &mut it, stored_size - life.size, plan)?;
-        plan.mutations.append(&mut it.lists);
+        plan.mutations.append(&mut it.others);
         let owed = (growth + it.growth).max(0) as usize;
         let wanted = life.cuts + owed.div_ceil(CUT_BYTES as usize);
         for _ in cuts..if only_cuts { wanted } else { 0 } {
@@ -260,7 +286,8 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
         if life.is_new || life.size.is_multiple_of(CHUNK_BYTES) || it.replaced.contains(&last) {
             return Ok(life.size);
         }
-        let keeps_frame = self.changing(it, life, last)?.entry(last).is_compressed();
+        let entry = self.changing(it, life, last)?.entry(last);
+        let keeps_frame = entry.is_compressed() && !entry.is_inline();
         let end = (last + 1) * CHUNK_BYTES;
         Ok(if keeps_frame { life.size.max(end.min(size_before)) } else { life.size })
     }
@@ -308,11 +335,6 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
 /// What an attribute of this value takes.
 fn cost(value: &[u8]) -> i64 {
     CUT_BYTES + value.len() as i64
-}
-
-/// What the list of these holes takes.
-fn holes_bytes(holes: &Ranges) -> i64 {
-    if holes.is_empty() { 0 } else { CUT_BYTES + 6 * holes.count() as i64 }
 }
 
 /// Writes one after the other as one.

@@ -83,10 +83,11 @@ impl Changes {
                 let key = AttributeKey::new(AttributeKind(5 + self.prng.below(3) as u8 / 2 * 2), self.prng.below(5));
                 transaction.set_attribute(object, key, vec![1; self.prng.below(50) as usize]);
             }
-            3..=6 => {
+            3..=5 => {
                 let offset = self.offset();
                 transaction.truncate(object, offset);
             }
+            6 => _ = transaction.truncate(object, self.prng.below(257)),
             7..=10 => {
                 let offset = self.offset();
                 let length = if self.prng.chance(1, 8) { u64::MAX } else { self.offset() / 2 };
@@ -97,6 +98,10 @@ impl Changes {
                 let size = model.stat(object).map_or(0, |stat| stat.size);
                 let data = self.bytes();
                 transaction.write(object, size, data);
+            }
+            14..=16 if model.stat(object).is_ok_and(|stat| (1..=256).contains(&stat.size)) => {
+                let size = model.stat(object).map_or(0, |stat| stat.size);
+                transaction.write(object, 0, vec![self.prng.next_u64() as u8; size as usize]);
             }
             _ => {
                 let (offset, data) = (self.offset(), self.bytes());

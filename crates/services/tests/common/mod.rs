@@ -7,3 +7,4 @@ pub mod damage;
 pub mod full;
 pub mod history;
 pub mod readers;
+pub mod spy;
