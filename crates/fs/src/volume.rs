@@ -1,5 +1,6 @@
 //! The volume object: what is true of the whole volume, and the list of orphans.
 
+pub mod advice;
 pub mod check;
 pub mod orphan;
 pub mod placement;

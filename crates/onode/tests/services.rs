@@ -3,7 +3,7 @@
 
 use onode::{Compression, CreateOptions, MountOptions, Spec, Volume, open_device, repair_files};
 use onode_fs::volume::{VOLUME, VolumeInfo};
-use onode_fs::{Caller, ErrorKind, Follow};
+use onode_fs::{Caller, ErrorKind, Follow, InodeNumber, RenameFlags};
 use onode_object::{AttributeKey, AttributeKind, Durability, ObjectDevice, Transaction};
 use std::path::PathBuf;
 
@@ -207,6 +207,50 @@ fn what_write_accepted_on_a_full_volume_is_kept() {
         }
         for (name, _) in &names {
             volume.files().unlink(onode_fs::InodeNumber::ROOT, &name.as_bytes()[1..]).unwrap();
+        }
+        close(volume);
+    }
+}
+
+/// A directory says how what is made in it is compressed; a file says it for itself.
+#[test]
+fn files_and_directories_say_how_they_are_compressed() {
+    let folder = Folder::new("hints");
+    for spec in folder.made(16 << 20) {
+        let volume = open(&spec, Compression::Never);
+        let refused = volume.files().set_compression(InodeNumber::ROOT, Compression::Fast);
+        assert_eq!(refused.unwrap_err().kind, ErrorKind::NotSupported, "{spec}: nobody would heed it");
+        close(volume);
+        close(open(&spec, Compression::Fast));
+
+        let volume = open(&spec, Compression::Never);
+        let files = volume.files();
+        for (name, compression) in [("small", Compression::Small), ("plain", Compression::Never)] {
+            let made = files.make_directories(&Caller::root(), format!("/{name}").as_bytes(), 0o755).unwrap();
+            files.set_compression(made, compression).unwrap();
+        }
+        let stored = |path: &str| {
+            put(&volume, path, &text(500_000, 1));
+            files.sync().unwrap();
+            let number = files.resolve(path.as_bytes(), Follow::No).unwrap();
+            files.attributes(number).unwrap().blocks * 512
+        };
+        assert!(stored("/small/a") < 100_000 && stored("/plain/a") >= 500_000, "{spec}");
+        assert!(stored("/a") >= 500_000, "{spec}: the mount does not compress");
+        files.rename(InodeNumber::ROOT, b"a", InodeNumber::ROOT, b"b", RenameFlags::Replace).unwrap();
+        let number = files.resolve(b"/b", Follow::No).unwrap();
+        files.set_compression(number, Compression::Fast).unwrap();
+        assert!(stored("/b") < 250_000, "{spec}");
+        close(volume);
+
+        let volume = open(&spec, Compression::Fast);
+        let files = volume.files();
+        for (path, compression) in
+            [("/small/a", Compression::Small), ("/plain/a", Compression::Never), ("/b", Compression::Fast)]
+        {
+            let number = files.resolve(path.as_bytes(), Follow::No).unwrap();
+            assert_eq!(files.chosen_compression(number), Ok(compression), "{spec}: {path}");
+            assert!(content(&volume, path) == text(500_000, 1), "{spec}: {path}");
         }
         close(volume);
     }

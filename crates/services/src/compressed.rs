@@ -250,6 +250,10 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Compressed<D> {
         self.inner.health()
     }
 
+    fn compression(&self) -> Option<Compression> {
+        Some(self.mode)
+    }
+
     fn map_objects(&self) -> Option<&dyn MapObjects> {
         self.inner.map_objects().map(|_| self as &dyn MapObjects)
     }

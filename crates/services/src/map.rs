@@ -18,8 +18,8 @@ pub(crate) const CHUNK_SHIFT: u8 = 16;
 pub(crate) const CHUNK_BYTES: u64 = 1 << CHUNK_SHIFT;
 /// Bytes that a group tells of.
 pub(crate) const GROUP_BYTES: u64 = GROUP_CHUNKS * CHUNK_BYTES;
-/// An attribute lists the holes that begin in so many bytes of a chunk, as a power of two: a list of
-/// all that there can be is no longer than an attribute may be.
+/// An attribute lists the holes that begin in so many bytes of a chunk, as a power of two: a list
+/// of all that there can be is no longer than an attribute may be.
 const PART_SHIFT: u8 = 7;
 const PARTS: u64 = CHUNK_BYTES >> PART_SHIFT;
 
