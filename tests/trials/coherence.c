@@ -337,6 +337,8 @@ int main(int count, char **words) {
     if (count < 4) return 2;
     long steps = atol(words[1]), pairs = 0, stale = 0, skipped = 0;
     int threads = atoi(words[2]), sides = count > 4 ? 2 : 1;
+    const char *which = getenv("PAIRS");
+    int only_library = which && !strcmp(which, "library");
     directories[0] = words[3];
     directories[1] = words[count > 4 ? 4 : 3];
     if (posix_memalign((void **)&page, PAGE, PAGE) || posix_memalign((void **)&seen, PAGE, PAGE) || pipe2(pipes, O_CLOEXEC)) die("memory");
@@ -352,7 +354,7 @@ int main(int count, char **words) {
                 // Alone in the first directory; from the second to the first.
                 struct end writer = writers[w], reader = readers[r];
                 int is_library = writer.side == IN_LIBRARY || reader.side == IN_LIBRARY;
-                if (is_library && way) continue;
+                if (is_library ? way : only_library) continue;
                 if (writer.side != IN_LIBRARY) writer.side = way;
                 if (!is_promised(&writer, &reader) || (writer.transfer == by_ring && ring.fd < 0)) {
                     skipped++;

@@ -232,6 +232,18 @@ bugs! {
     DamagedTierRecordBelieved,
     /// tier: a sound header of a torn record proves nothing.
     DamagedTierHeaderIgnored,
+    /// services: the checksum of a compressed chunk is not compared.
+    ServicesChecksumIgnored,
+    /// services: what a truncation cuts off a compressed chunk comes back when the object grows.
+    ServicesCutForgotten,
+    /// services: the attribute that says what is compressed is a transaction of its own.
+    ServicesMapInTwo,
+    /// services: a change of a part of a compressed chunk takes the rest for zeros.
+    ServicesRestForgotten,
+    /// services: a hole in a compressed chunk reads as what was there.
+    ServicesHoleForgotten,
+    /// services: a reader does not wait for who compresses what it reads.
+    ServicesReadBeside,
 }
 
 #[cfg(feature = "mutants")]

@@ -17,3 +17,7 @@ pub type MutexGuard<'a, T> = parking_lot::MutexGuard<'a, T>;
 /// What holds a [`Mutex`].
 #[cfg(not(feature = "std"))]
 pub type MutexGuard<'a, T> = spin::MutexGuard<'a, T>;
+
+/// A lock that many may hold to look and one to change; it never poisons.
+#[cfg(feature = "std")]
+pub type RwLock<T> = parking_lot::RwLock<T>;

@@ -40,4 +40,5 @@ pub use types::{
     Allocate, Attributes, Block, Caller, DirectoryEntry, FileHandle, FileType, InodeNumber, OpenFlags, RenameFlags,
     Seek, SetAttributes, SetTime, StatFs, Statistics, XattrFlags,
 };
+pub use volume::advice::COMPRESS;
 pub use volume::{FORMAT_VERSION, Features, VolumeInfo, check, format, placement};

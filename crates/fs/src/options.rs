@@ -1,6 +1,7 @@
 //! How a volume is made and mounted.
 
 use onode_base::ErrorKind;
+use onode_object::Compression;
 
 use crate::error::{Error, Result};
 use crate::inodes::Inodes;
@@ -35,6 +36,9 @@ pub struct Options {
     /// Consent to open a volume that holds less than it promised ([`ErrorKind::Loss`]). Who opens
     /// the device hands it on; names and files do not ask.
     pub accept_loss: bool,
+    /// How content is compressed that is written from now on. Who opens the device hands it on;
+    /// names and files do not ask.
+    pub compression: Compression,
     /// When data reaches the medium.
     pub write_mode: WriteMode,
     /// Which reads renew access times.
@@ -63,6 +67,7 @@ impl Default for Options {
         Self {
             read_only: false,
             accept_loss: false,
+            compression: Compression::Never,
             write_mode: WriteMode::WriteBack,
             access_times: AccessTimes::Never,
             write_cache_bytes: 16 << 20,

@@ -3,6 +3,7 @@
 //! A node that is dirty, open or without a name stays; the others are kept while there is room,
 //! whatever the kernel knows. Everything here can be rebuilt from the device, except what is dirty.
 
+pub(crate) mod advice;
 pub mod handle;
 pub mod handles;
 pub mod hash;
@@ -12,6 +13,7 @@ use crate::content::cluster::{DirtyRanges, blocks_of};
 use crate::inodes::inode::Inode;
 use crate::names::cache::NameCache;
 use crate::options::Options;
+use crate::state::advice::Advice;
 use crate::state::handles::{Handles, OpenFile};
 use crate::state::hash::NumberMap;
 use crate::state::lookups::Lookups;
@@ -75,8 +77,8 @@ pub(crate) struct Node {
     pub used: bool,
     /// What [`State::seen`] was when it was last read from the device.
     pub seen: u64,
-    /// The placement class of the object, if somebody asked for it.
-    pub class: Option<u16>,
+    /// The advice that the object has, if somebody asked for it.
+    pub advice: Option<Advice>,
 }
 
 impl Node {
@@ -102,7 +104,7 @@ impl Node {
             removed: false,
             used: true,
             seen: 0,
-            class: None,
+            advice: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The volume object: what is true of the whole volume, and the list of orphans.
 
+pub mod advice;
 pub mod check;
 pub mod orphan;
 pub mod placement;
@@ -11,10 +12,12 @@ use crate::inodes::inode::Inode;
 use crate::options::FormatOptions;
 use crate::types::{FileType, InodeNumber};
 use onode_base::{ErrorKind, Timestamp, varint};
-use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, ObjectId, ObjectKind, Transaction};
+use onode_object::{
+    AttributeKey, AttributeKind, Durability, Hints, Mutation, ObjectDevice, ObjectId, ObjectKind, Transaction,
+};
 
 /// The object that holds it.
-pub(crate) const VOLUME: ObjectId = ObjectId(2);
+pub const VOLUME: ObjectId = ObjectId(2);
 /// Where the settings are.
 pub(crate) const VOLUME_KEY: AttributeKey = AttributeKey::new(AttributeKind::VOLUME, 0);
 
@@ -28,6 +31,8 @@ pub const FORMAT_VERSION: u32 = 1;
 const SEPARATE_INODES: u64 = 1 << 0;
 /// Incompatible feature: inodes may be in the dense form.
 const DENSE_INODES: u64 = 1 << 1;
+/// Incompatible feature: content may be compressed by a service below the file system.
+const COMPRESSED: u64 = 1 << 2;
 
 /// Features a volume may have, in three sets by what code that does not know one must do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,7 +84,22 @@ impl VolumeInfo {
 
     /// Features without which the volume cannot be read and that this code does not know.
     pub(crate) const fn unknown_features(&self) -> u64 {
-        self.features.incompatible & !(SEPARATE_INODES | DENSE_INODES)
+        self.features.incompatible & !(SEPARATE_INODES | DENSE_INODES | COMPRESSED)
+    }
+
+    /// The change by which the settings on `device` say from now on that content may be compressed,
+    /// so that programs that would read the compressed bytes refuse the volume; `None` if they say
+    /// so.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn admit_compressed(device: &dyn ObjectDevice) -> Result<Option<Mutation>> {
+        let mut info = Self::load(device)?;
+        if info.features.incompatible & COMPRESSED != 0 {
+            return Ok(None);
+        }
+        info.features.incompatible |= COMPRESSED;
+        Ok(Some(Mutation::SetAttribute { object: VOLUME, key: VOLUME_KEY, value: info.encode() }))
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -221,7 +241,7 @@ mod tests {
         let newer = VolumeInfo { format_version: 2, ..sample() };
         assert_eq!(mount(&newer, true).unwrap_err().kind, ErrorKind::Invalid);
         let with = |features| VolumeInfo { features, ..sample() };
-        let incompatible = with(Features { incompatible: 4, ..Features::default() });
+        let incompatible = with(Features { incompatible: 8, ..Features::default() });
         assert_eq!(mount(&incompatible, true).unwrap_err().kind, ErrorKind::Invalid);
         let read_only = with(Features { read_only_compatible: 1, ..Features::default() });
         assert_eq!(mount(&read_only, false).unwrap_err().kind, ErrorKind::ReadOnly);

@@ -3,7 +3,7 @@
 use crate::durability::{Durability, SyncScope};
 use crate::error::Result;
 use crate::health::Health;
-use crate::hints::Hints;
+use crate::hints::{Compression, Hints};
 use crate::id::{AttributeKey, ObjectId};
 use crate::powers::{Attach, Erase, Inspect, MapObjects, Place, Scrub, Share};
 use crate::transaction::Transaction;
@@ -190,6 +190,12 @@ pub trait ObjectDevice: Send + Sync {
     /// What is wrong with the device now, as far as it knows; nothing is read for it.
     fn health(&self) -> Health {
         Health::default()
+    }
+
+    /// How content is compressed where its hints leave it open; `None` if the device heeds no such
+    /// hint.
+    fn compression(&self) -> Option<Compression> {
+        None
     }
 
     /// The objects as memory, if the medium can do that.

@@ -53,17 +53,41 @@ pub enum Temperature {
     Hot = 3,
 }
 
-/// Whether to compress the content.
+/// Whether to compress the content, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Compression {
-    /// The device looks at the first bytes.
+    /// As whoever opened the device wants it; asked by that one: if the first bytes shrink.
     #[default]
     Auto = 0,
     /// Never: it is known not to shrink.
     Never = 1,
-    /// Always.
-    Always = 2,
+    /// In little time (LZ4).
+    Fast = 2,
+    /// To few bytes (Zstandard).
+    Small = 3,
+}
+
+impl Compression {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Never, Self::Fast, Self::Small, Self::Auto];
+
+    /// The word for it in options and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Never => "none",
+            Self::Fast => "fast",
+            Self::Small => "small",
+        }
+    }
+
+    /// What a word stands for.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
 }
 
 /// Advice about one object (paper 1, section III.C). Hostile or wrong hints never change results.
@@ -111,4 +135,4 @@ from_byte!(ObjectKind {
 });
 from_byte!(Lifetime { Unknown = 0, Short = 1, Medium = 2, Long = 3 });
 from_byte!(Temperature { Unknown = 0, Cold = 1, Warm = 2, Hot = 3 });
-from_byte!(Compression { Auto = 0, Never = 1, Always = 2 });
+from_byte!(Compression { Auto = 0, Never = 1, Fast = 2, Small = 3 });

@@ -33,6 +33,9 @@ impl AttributeKind {
     pub const VOLUME: Self = Self(4);
     /// An object that has no name any more but is still open; the index is its id.
     pub const ORPHAN: Self = Self(5);
+    /// What a service between host and device keeps of an object, compression for example; the host
+    /// never sees it.
+    pub const SERVICE: Self = Self(6);
     /// Kinds from here on are free for users of the object interface.
     pub const FIRST_FREE: Self = Self(32);
 }

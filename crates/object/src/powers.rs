@@ -147,6 +147,9 @@ pub trait Share {
 
     /// Ends the turn of this thread.
     fn end(&self);
+
+    /// Whether this thread has the turn.
+    fn has_turn(&self) -> bool;
 }
 
 /// Control over where objects live (paper 4): tiered devices. The hint `placement_class` of an

@@ -25,7 +25,7 @@ pub use host::clock::SystemClock;
 pub use host::random_bytes;
 pub use onode_flash::policy::WearPolicy;
 pub use onode_fs::{Attributes, FileSystem, FileType, InodeNumber};
-pub use onode_object::{Condition, Health, Severity};
+pub use onode_object::{Compression, Condition, Health, Severity};
 pub use onode_spaces::{Kind as SpaceKind, SpaceInfo};
 pub use volume::face::BlockFace;
 pub use volume::file::{Entry, File, ReadDir, Walk};

@@ -3,6 +3,7 @@
 pub mod face;
 pub mod file;
 pub mod health;
+mod services;
 
 use crate::error::{Class, Error, Result};
 use crate::host::clock::{SystemClock, clock_for};
@@ -12,9 +13,10 @@ use crate::open::device;
 use crate::open::memory::{self, HeapMemory, Users};
 use crate::spec::Spec;
 use crate::volume::face::BlockFace;
+use crate::volume::services::wrapped;
 use onode_base::{Clock, ErrorKind};
 use onode_fs::FileSystem;
-use onode_object::ObjectDevice;
+use onode_object::{Compression, ObjectDevice};
 use std::sync::Arc;
 
 pub use onode_fs::{Inodes, Options as MountOptions};
@@ -25,9 +27,10 @@ pub use onode_fs::{Inodes, Options as MountOptions};
 /// # Errors
 /// As [`Volume::open`].
 pub fn open_device(spec: &Spec, read_only: bool, accept_loss: bool) -> Result<(Arc<dyn ObjectDevice>, Vec<String>)> {
-    let opened =
-        device::open(spec, Access { read_only, accept_loss, drop_damaged: false }, Users::Alone, random_bytes()?)?;
-    Ok((opened.device, opened.notes))
+    let access = Access { read_only, accept_loss, drop_damaged: false };
+    let mut opened = device::open(spec, access, Users::Alone, random_bytes()?)?;
+    let device = wrapped(spec, opened.device, Compression::Never, &mut opened.notes)?;
+    Ok((device, opened.notes))
 }
 
 /// How to make a volume.
@@ -68,8 +71,9 @@ impl Volume {
     /// # Errors
     /// One of every class that concerns images; the image is then as it was.
     pub fn open(spec: &Spec, options: MountOptions) -> Result<Self> {
-        let Opened { device, faces, notes } =
+        let Opened { device, faces, mut notes } =
             device::open(spec, Access::of(&options), Users::Sharing, random_bytes()?)?;
+        let device = wrapped(spec, device, compression_of(&options), &mut notes)?;
         if spec.image_path().is_none() {
             format(spec, device.as_ref(), &CreateOptions::default())?;
         }
@@ -95,10 +99,12 @@ impl Volume {
         }
         let heap = HeapMemory::of(&device)?;
         let faces = memory::faces_beside(spec, &device, options.read_only)?;
+        let mut notes = Vec::new();
+        let device = wrapped(spec, device, compression_of(&options), &mut notes)?;
         let clock = clock_for(device.as_ref());
         let files = FileSystem::mount(device, clock, options);
         let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
-        Ok((Self { spec: spec.clone(), files, faces, notes: Vec::new() }, heap))
+        Ok((Self { spec: spec.clone(), files, faces, notes }, heap))
     }
 
     /// What it lies on.
@@ -144,6 +150,11 @@ impl Volume {
     pub fn error(what: impl Into<String>, error: &onode_fs::Error) -> Error {
         Error::new(Class::of_files(error), what, error.to_string())
     }
+}
+
+/// What a mount that changes nothing compresses.
+const fn compression_of(options: &MountOptions) -> Compression {
+    if options.read_only { Compression::Never } else { options.compression }
 }
 
 /// Checks and repairs the names and inodes on a device that nobody has mounted.

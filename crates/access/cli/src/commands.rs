@@ -10,7 +10,7 @@ mod volumes;
 
 use crate::NAME;
 use clap::{CommandFactory, Parser, Subcommand};
-use files::{cp, get, ls, mkdir, put, rm};
+use files::{compress, cp, get, ls, mkdir, put, rm};
 use mounts::{attach, mount, umount, up};
 use onode::{Class, Result};
 use onode_console::Output;
@@ -67,6 +67,8 @@ enum Verb {
     Mkdir(mkdir::Arguments),
     /// Copy files within an image or between two images.
     Cp(cp::Arguments),
+    /// Show or say how files and what is made in directories is compressed from now on.
+    Compress(compress::Arguments),
     /// Verify an image without changing it (exit codes as fsck).
     #[command(visible_alias = "fsck")]
     Check(check::Arguments),
@@ -128,6 +130,7 @@ impl Command {
             Verb::Rm(arguments) => rm::run(arguments, output),
             Verb::Mkdir(arguments) => mkdir::run(arguments, output),
             Verb::Cp(arguments) => cp::run(arguments, output),
+            Verb::Compress(arguments) => compress::run(arguments, output),
             Verb::Check(arguments) => check::run(arguments, output),
             Verb::Repair(arguments) => repair::run(arguments, output),
             Verb::Place(arguments) => place::run(arguments, output),

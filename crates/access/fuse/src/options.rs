@@ -3,7 +3,7 @@
 //! Options that only tell `mount(8)` or `fstab` what to do (`noauto`, `nofail`, `x-...`) are
 //! accepted and left alone; anything else that is unknown is an error and never ignored.
 
-use onode::{Class, Error, Result, WearPolicy, wear_of};
+use onode::{Class, Compression, Error, Result, WearPolicy, wear_of};
 use std::time::Duration;
 
 /// Server threads if nothing is said: one for each processor, but at least so many, so that one
@@ -54,6 +54,8 @@ pub struct Options {
     /// How long a server thread looks for the next request before it goes to sleep, while requests
     /// keep coming.
     pub spin: Duration,
+    /// How content is compressed that is written from now on.
+    pub compression: Compression,
     /// How the device spreads wear from now on; `None` keeps what the volume was made with.
     pub wear: Option<WearPolicy>,
 }
@@ -76,6 +78,7 @@ impl Options {
             flush: true,
             threads: std::thread::available_parallelism().map_or(1, usize::from).clamp(THREADS_LEAST, THREADS_MOST),
             spin: Duration::ZERO,
+            compression: Compression::Never,
             wear: None,
         }
     }
@@ -151,7 +154,7 @@ impl Options {
         let wrong = |why: String| {
             Err(Error::new(Class::Usage, "cannot mount", why).hint(
                 "the options are ro, rw, noatime, relatime, strictatime, suid, dev, noexec, sync, allow_other, noallow_other, \
-                 writeback, noflush, threads=N, spin=MICROSECONDS, wear=POLICY, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
+                 writeback, noflush, threads=N, spin=MICROSECONDS, compress=none|fast|small|auto, wear=POLICY, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
             ))
         };
         match option.split_once('=') {
@@ -162,6 +165,10 @@ impl Options {
             Some(("spin", value)) => match value.parse() {
                 Ok(microseconds @ 0..=SPIN_MAX) => self.spin = Duration::from_micros(microseconds),
                 _ => return wrong(format!("`{option}`: a server thread looks for 0 to {SPIN_MAX} microseconds")),
+            },
+            Some(("compress", value)) => match Compression::from_name(value) {
+                Some(compression) => self.compression = compression,
+                None => return wrong(format!("`{option}`: content is compressed as none, fast, small or auto")),
             },
             Some(("wear", value)) => self.wear = Some(wear_of("cannot mount", value)?),
             // What mount(8) repeats from the kernel's table when it changes a mount.
@@ -187,9 +194,10 @@ mod tests {
     fn later_options_win() {
         let mut options = Options::new();
         options
-            .apply("ro,noatime,dev,,threads=4,x-systemd.automount,wear=off,noflush,spin=7,rw,wear=static")
+            .apply("ro,noatime,dev,,threads=4,x-systemd.automount,wear=off,noflush,spin=7,rw,wear=static,compress=small,compress=fast")
             .expect("valid");
         assert_eq!(options.wear, Some(WearPolicy::Static));
+        assert_eq!(options.compression, Compression::Fast);
         assert!(!options.read_only && options.dev && !options.suid);
         assert_eq!((options.atime, options.threads), (Atime::Never, 4));
         assert_eq!((options.flush, options.spin), (false, Duration::from_micros(7)));
@@ -199,7 +207,8 @@ mod tests {
 
     #[test]
     fn unknown_options_are_errors() {
-        for list in ["colour", "threads=0", "threads=many", "spin=1001", "spin=-1", "ro=1", "wear=none"] {
+        for list in ["colour", "threads=0", "threads=many", "spin=1001", "spin=-1", "ro=1", "wear=none", "compress=zip"]
+        {
             let error = Options::new().apply(list).expect_err(list);
             assert!(error.why.contains(list.strip_prefix("wear=").unwrap_or(list)), "{error}");
             assert_eq!(error.class, Class::Usage);

@@ -9,7 +9,7 @@
 //! every handle of it hears of it once.
 
 use crate::error::{Error, Result};
-use crate::file_system::FileSystem;
+use crate::file_system::{BLOCK_BYTES, FileSystem};
 use crate::inodes::Inodes;
 use crate::inodes::access;
 use crate::limits::MARGIN_BYTES;
@@ -39,7 +39,10 @@ struct Plan {
     complete: bool,
 }
 
+/// A transaction carries `limit` bytes, in no more ranges than such a write of whole blocks has: a
+/// device may store a block, or more, for each.
 fn plan(inodes: Inodes, number: InodeNumber, node: &Node, limit: usize) -> Plan {
+    let most_ranges = (limit / BLOCK_BYTES as usize).max(1);
     let object = number.object();
     let mut transaction = Transaction::new();
     let mut written = Vec::new();
@@ -51,7 +54,8 @@ fn plan(inodes: Inodes, number: InodeNumber, node: &Node, limit: usize) -> Plan 
         transaction.truncate(object, node.valid);
     }
     for (start, data) in node.dirty.iter() {
-        let take = data.len().min(limit.saturating_sub(bytes));
+        let left = if written.len() < most_ranges { limit.saturating_sub(bytes) } else { 0 };
+        let take = data.len().min(left);
         if take > 0 {
             transaction.write(object, start, data[..take].to_vec());
             written.push(start..start + take as u64);

@@ -12,6 +12,7 @@ use crate::limits::SET_GROUP;
 use crate::names::slots::{Slot, Slots};
 use crate::state::State;
 use crate::types::{Caller, InodeNumber, XattrFlags};
+use crate::volume::advice::COMPRESS;
 use crate::volume::placement;
 use onode_base::{ErrorKind, varint};
 use onode_object::{AttributeKey, AttributeKind, Hints, ObjectDevice, ObjectId, Transaction};
@@ -106,6 +107,9 @@ impl FileSystem {
         if placement::is_ours(name) {
             return self.placement_xattr(number, name);
         }
+        if name == COMPRESS.as_bytes() {
+            return self.compression_xattr(number);
+        }
         if attachment::is_ours(name) {
             return self.attachment_xattr(number);
         }
@@ -154,6 +158,9 @@ impl FileSystem {
     ) -> Result<()> {
         if placement::is_ours(name) {
             return self.set_placement_xattr(number, name, value);
+        }
+        if name == COMPRESS.as_bytes() {
+            return self.set_compression_xattr(number, value);
         }
         if attachment::is_ours(name) {
             return self.set_attachment_xattr(caller, number, value);

@@ -15,8 +15,8 @@ use crate::state::{Node, Place, State};
 use crate::types::{Attributes, Block, Caller, FileHandle, FileType, InodeNumber};
 use crate::volume::orphan::Ended;
 use onode_base::{ErrorKind, Timestamp};
+use onode_object::Transaction;
 use onode_object::powers::Content;
-use onode_object::{Hints, Transaction};
 
 /// What a name is taken away for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -280,8 +280,7 @@ impl FileSystem {
             }
         }
         inode.has_xattrs = !inherited.is_empty();
-        let placement_class = self.inherited_class(state, parent)?;
-        let hints = Hints { placement_class, ..Self::hints(file_type, parent) };
+        let hints = self.inherited(state, parent)?.add_to(Self::hints(file_type, parent));
         self.inodes.create(transaction, number.object(), hints, &inode);
         if inode.has_xattrs {
             self.put_first_xattrs(state, transaction, number, &inherited)?;

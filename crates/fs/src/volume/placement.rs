@@ -2,8 +2,8 @@
 //! 3.5).
 //!
 //! What a directory says holds for what is made in it from then on, and goes with a file wherever
-//! it is renamed to. It is kept in the hints of the object, so a file knows its own and no list of
-//! prefixes is ever searched: the longest prefix is the directory a file was made in.
+//! it is renamed to ([advice](crate::volume::advice)): the longest prefix of the paper is the
+//! directory a file was made in.
 //!
 //! Programs reach it through attributes that no listing shows: [`PLACEMENT`] is read and set,
 //! [`WHEREABOUTS`] is read, [`MOVE`] is set to `promote`, `promote-later` or `demote`, and
@@ -11,11 +11,10 @@
 
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
-use crate::state::State;
 use crate::types::{FileType, InodeNumber};
 use onode_base::ErrorKind;
+use onode_object::Placement;
 use onode_object::powers::{Moved, Place, SectionSize, Whereabouts};
-use onode_object::{Hints, Placement, Transaction};
 use std::fmt::Write;
 
 /// The attribute with the placement in words: `hot,either,pin`.
@@ -45,8 +44,7 @@ impl FileSystem {
     /// `NotSupported` on a device with one place only; `Stale`; the device's errors.
     pub fn chosen_placement(&self, number: InodeNumber) -> Result<Placement> {
         self.tiers()?;
-        let class = self.class_of(&mut self.lock(), number)?;
-        Ok(Placement::from_class(class))
+        Ok(Placement::from_class(self.advice(&mut self.lock(), number)?.placement_class))
     }
 
     /// Changes where a file's content goes from now on. Nothing is copied: what lies on the fast
@@ -57,21 +55,7 @@ impl FileSystem {
     pub fn set_placement(&self, number: InodeNumber, placement: Placement) -> Result<()> {
         self.check_writable()?;
         self.tiers()?;
-        let state = &mut *self.lock();
-        if self.node(state, number)?.removed {
-            return Err(Error::of(ErrorKind::Stale, number, "the file is gone"));
-        }
-        // What was written before goes where it was meant to go.
-        self.write_back_file(state, number)?;
-        let object = number.object();
-        let class = placement.to_class();
-        let hints = Hints { placement_class: class, ..self.device.stat(object)?.hints };
-        let mut transaction = Transaction::new();
-        transaction.set_hints(object, hints);
-        self.commit(state, transaction)?;
-        self.node(state, number)?.class = Some(class);
-        state.statistics.changes += 1;
-        Ok(())
+        self.advise(number, |advice| advice.placement_class = placement.to_class())
     }
 
     /// Copies a file's content to the fast device, or puts it on the list if it need not wait.
@@ -112,20 +96,6 @@ impl FileSystem {
             return Err(Error::of(ErrorKind::Invalid, number, "only files and directories have a place of their own"));
         }
         if self.options.read_only { Ok(()) } else { self.write_back_file(state, number) }
-    }
-
-    /// The class of what is made in `parent`; 0 on devices with one place only.
-    pub(crate) fn inherited_class(&self, state: &mut State, parent: InodeNumber) -> Result<u16> {
-        if self.device.place().is_some() { self.class_of(state, parent) } else { Ok(0) }
-    }
-
-    fn class_of(&self, state: &mut State, number: InodeNumber) -> Result<u16> {
-        if let Some(class) = self.node(state, number)?.class {
-            return Ok(class);
-        }
-        let class = self.device.stat(number.object())?.hints.placement_class;
-        self.node(state, number)?.class = Some(class);
-        Ok(class)
     }
 
     /// What one of our attributes tells.

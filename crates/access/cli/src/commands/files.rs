@@ -1,5 +1,6 @@
-//! Files of an image that is not mounted.
+//! Files of a volume; but for `compress` of one that is not mounted.
 
+pub mod compress;
 pub mod copy;
 pub mod cp;
 pub mod get;

@@ -29,4 +29,9 @@ impl<P: Pmem> Share for ScmDevice<P> {
     fn end(&self) {
         self.lock.unlock();
     }
+
+    #[inline]
+    fn has_turn(&self) -> bool {
+        self.lock.is_mine()
+    }
 }

@@ -22,7 +22,7 @@ fn hostile() -> [Hints; 6] {
         Hints { locality: Some(ObjectId(u64::MAX)), placement_class: u16::MAX, ..usual },
         Hints { kind: ObjectKind::Special, embed: true, expected_size: 1, ..usual },
         Hints { kind: ObjectKind::Volume, lifetime: Lifetime::Short, temperature: Temperature::Cold, ..usual },
-        Hints { compression: Compression::Always, parity_pages: u8::MAX, ..usual },
+        Hints { compression: Compression::Small, parity_pages: u8::MAX, ..usual },
         Hints { kind: ObjectKind::Directory, locality: Some(ObjectId(0)), compression: Compression::Never, ..usual },
     ]
 }

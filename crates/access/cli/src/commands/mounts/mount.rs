@@ -34,6 +34,7 @@ use std::process::{Command, Stdio};
     noflush                          no request when a file is closed; a failed write-back is then told by fsync alone\n  \
     threads=N                        threads that serve requests; default one for each processor, 2 to 8\n  \
     spin=MICROSECONDS                how long a busy server looks for more before it sleeps; default 0, 50 is usual\n  \
+    compress=none|fast|small|auto    how what is written from now on is compressed; default none\n  \
     wear=dynamic, static, off        how a flash device spreads wear from now on; default as it was made\n  \
     accept-loss                      open a volume although acknowledged data is missing (exit code 23 without it)\n  \
     log=FILE, log-level=LEVEL        also log to a file; error, warn, info (default) or debug\n  \

@@ -198,6 +198,7 @@ fn mount_options(options: &Options) -> MountOptions {
     MountOptions {
         read_only: options.read_only,
         accept_loss: options.accept_loss,
+        compression: options.compression,
         write_mode: if options.sync { WriteMode::WriteThrough } else { WriteMode::WriteBack },
         access_times: match options.atime {
             Atime::Never => AccessTimes::Never,

@@ -1,11 +1,12 @@
-//! Files of a volume on two disks, mounted or not: reaching their attributes of placement, and
-//! everything below a directory.
+//! Files of a volume, mounted or not: reaching the attributes by which they are placed and
+//! compressed, and everything below a directory.
 //!
 //! Both ways go through the same attributes, so a command means the same on a mount and on disks
 //! that are not mounted.
 
 use crate::location::{self, Consent, entries, find, resolve};
 use onode::{Class, Error, Result, Volume};
+use onode_fs::COMPRESS;
 use onode_fs::attachment::ATTACHED;
 use onode_fs::placement::{MOVE, PLACEMENT, SECTIONS, WHEREABOUTS};
 use onode_fs::{Caller, DirectoryEntry, ErrorKind, FileType, InodeNumber, XattrFlags};
@@ -96,19 +97,22 @@ impl Files {
     }
 
     fn get(&self, path: &Path, name: &str) -> Result<String> {
-        let what = || format!("cannot tell where {} lies", path.display());
+        let what = || match name {
+            COMPRESS => format!("cannot tell how {} is compressed", path.display()),
+            _ => format!("cannot tell where {} lies", path.display()),
+        };
         let value = match &self.volume {
             None => {
                 let mut value = vec![0; VALUE_BYTES_MAX];
                 let length = rustix::fs::lgetxattr(path, name, value.as_mut_slice());
-                let length = length.map_err(|errno| of_host(what(), errno))?;
+                let length = length.map_err(|errno| of_host(what(), name, errno))?;
                 value.truncate(length);
                 value
             }
             Some(volume) => {
                 let node = resolve(volume.files(), path)?;
                 let value = volume.files().get_xattr(node.inode(), name.as_bytes());
-                value.map_err(|error| of_volume(what(), &error))?
+                value.map_err(|error| of_volume(what(), name, &error))?
             }
         };
         Ok(String::from_utf8_lossy(&value).into_owned())
@@ -120,13 +124,13 @@ impl Files {
             None => {
                 let flags = rustix::fs::XattrFlags::empty();
                 let set = rustix::fs::lsetxattr(path, name, value.as_bytes(), flags);
-                set.map_err(|errno| of_host(what(), errno))
+                set.map_err(|errno| of_host(what(), name, errno))
             }
             Some(volume) => {
                 let node = resolve(volume.files(), path)?;
-                let (name, value) = (name.as_bytes(), value.as_bytes());
-                let set = volume.files().set_xattr(&Caller::root(), node.inode(), name, value, XattrFlags::Any);
-                set.map_err(|error| of_volume(what(), &error))
+                let (key, value) = (name.as_bytes(), value.as_bytes());
+                let set = volume.files().set_xattr(&Caller::root(), node.inode(), key, value, XattrFlags::Any);
+                set.map_err(|error| of_volume(what(), name, &error))
             }
         }
     }
@@ -139,6 +143,16 @@ impl Files {
     /// Changes the placement of a file.
     pub fn place(&self, path: &Path, words: &str) -> Result<()> {
         self.set(path, PLACEMENT, words)
+    }
+
+    /// How a file is compressed, in a word.
+    pub fn compression(&self, path: &Path) -> Result<String> {
+        self.get(path, COMPRESS)
+    }
+
+    /// Changes how a file is compressed.
+    pub fn compress(&self, path: &Path, word: &str) -> Result<()> {
+        self.set(path, COMPRESS, word)
     }
 
     /// Moves the content of a file.
@@ -212,9 +226,9 @@ impl fmt::Display for Why {
     }
 }
 
-fn of_host(what: String, errno: rustix::io::Errno) -> Error {
+fn of_host(what: String, attribute: &str, errno: rustix::io::Errno) -> Error {
     match errno {
-        rustix::io::Errno::OPNOTSUPP => one_place(what),
+        rustix::io::Errno::OPNOTSUPP => unheeded(what, attribute),
         rustix::io::Errno::NODATA => {
             Error::new(Class::Usage, what, "it is not the directory on which a volume is mounted")
                 .hint("name that directory, or the disks of a volume that is not mounted: tier:FAST,BIG")
@@ -228,15 +242,20 @@ fn of_host(what: String, errno: rustix::io::Errno) -> Error {
     }
 }
 
-fn of_volume(what: String, error: &onode_fs::Error) -> Error {
+fn of_volume(what: String, attribute: &str, error: &onode_fs::Error) -> Error {
     match error.kind {
-        ErrorKind::NotSupported => one_place(what),
+        ErrorKind::NotSupported => unheeded(what, attribute),
         ErrorKind::Invalid => Error::new(Class::Usage, what, error.detail.clone()).hint(ASK),
         _ => Volume::error(what, error),
     }
 }
 
-fn one_place(what: String) -> Error {
+/// The volume does not do what an attribute is for.
+fn unheeded(what: String, attribute: &str) -> Error {
+    if attribute == COMPRESS {
+        return Error::new(Class::Usage, what, "nothing on this volume is compressed")
+            .hint("mount it once with `-o compress=fast` (or small, or auto)");
+    }
     Error::new(Class::Usage, what, "the volume lies on one device")
         .hint("sections are for volumes on two disks: tier:FAST,BIG")
 }

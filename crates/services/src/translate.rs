@@ -1,0 +1,254 @@
+//! From a transaction of the host to one of the wrapped device: one transaction becomes one.
+//!
+//! Objects that have no compressed chunk, and get none, keep their mutations as they are. Of others
+//! all changes of content are taken together ([`Life`]) and put at the end (`settle`); what else
+//! changes stays where it stood. Whether a mutation can apply is the wrapped device's to say: what
+//! cannot be translated is handed on so that it is refused as it stands.
+
+mod image;
+mod settle;
+
+use crate::compressed::Compressed;
+use crate::life::Life;
+use crate::policy::{Wish, is_worth};
+use crate::shards::Known;
+use crate::turn::Turn;
+use onode_base::planted::{Bug, is_planted};
+use onode_object::{
+    AttributeKey, AttributeKind, Compression, ErrorKind, Hints, Mutation, ObjectDevice, ObjectId, Result, Transaction,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// No attribute ever has this key.
+const UNUSED: AttributeKey = AttributeKey::new(AttributeKind::SERVICE, u64::MAX);
+
+/// A transaction for the wrapped device, and what is known once it is committed.
+#[derive(Default)]
+pub(crate) struct Plan {
+    pub(crate) mutations: Vec<Mutation>,
+    /// Objects whose compressed content changes: nobody reads them meanwhile.
+    pub(crate) alone: BTreeSet<ObjectId>,
+    /// Groups as they are then.
+    pub(crate) learned: Vec<(ObjectId, u64, Known)>,
+    /// Objects that are gone.
+    pub(crate) forgotten: Vec<ObjectId>,
+}
+
+/// What a transaction says of its objects as a whole.
+#[derive(Default)]
+struct Outlook {
+    /// Objects with a write that may be worth to be compressed.
+    worth: BTreeSet<ObjectId>,
+    /// The last hints that are set.
+    hints: BTreeMap<ObjectId, Hints>,
+}
+
+/// How changes of an object's content are treated.
+enum Way {
+    /// As they are.
+    Raw,
+    /// Together.
+    Together(Box<Life>),
+}
+
+/// Whether a mutation is one of content, or of which objects there are.
+const fn concerns_content(mutation: &Mutation) -> bool {
+    match mutation {
+        Mutation::Create { .. }
+        | Mutation::Remove { .. }
+        | Mutation::Write { .. }
+        | Mutation::Truncate { .. }
+        | Mutation::Punch { .. } => true,
+        Mutation::SetAttribute { .. }
+        | Mutation::RemoveAttribute { .. }
+        | Mutation::SetHints { .. }
+        | Mutation::SetAccessTime { .. } => false,
+    }
+}
+
+/// Whether no object admits this mutation. Those are refused before sizes are reckoned with.
+fn is_refused(mutation: &Mutation) -> bool {
+    match mutation {
+        Mutation::Write { offset, data, .. } => {
+            offset.checked_add(data.len() as u64).is_none_or(|end| end > Transaction::MAX_OBJECT_BYTES)
+        }
+        Mutation::Truncate { size, .. } => *size > Transaction::MAX_OBJECT_BYTES,
+        Mutation::SetAttribute { key, value, .. } => {
+            key.kind == AttributeKind::SERVICE || value.len() > Transaction::MAX_ATTRIBUTE_BYTES
+        }
+        _ => false,
+    }
+}
+
+impl<D: ObjectDevice + ?Sized> Compressed<D> {
+    /// Commits what a transaction of the host is to the wrapped device.
+    ///
+    /// # Errors
+    /// As [`ObjectDevice::commit`].
+    pub(crate) fn change<T>(&self, transaction: Transaction, commit: impl Fn(Transaction) -> Result<T>) -> Result<T> {
+        if let Some(position) = transaction.mutations.iter().position(is_refused) {
+            return commit(refused(transaction, position));
+        }
+        let concerned: BTreeSet<ObjectId> =
+            transaction.mutations.iter().filter(|one| concerns_content(one)).map(Mutation::object).collect();
+        let _turn = Turn::take(self.inner().as_ref());
+        let _changing = self.shards().change(concerned.into_iter());
+        self.carry_out(self.translate(transaction)?, commit)
+    }
+
+    /// Commits a plan; who made it still waits for nobody else to change its objects.
+    pub(crate) fn carry_out<T>(&self, plan: Plan, commit: impl Fn(Transaction) -> Result<T>) -> Result<T> {
+        let Plan { mutations, alone, learned, forgotten } = plan;
+        let commit_and_learn = || {
+            let result = commit_planned(mutations, &commit);
+            let unknown = learned.iter().map(|(object, ..)| *object).filter(|_| result.is_err());
+            forgotten.iter().copied().chain(unknown).for_each(|object| self.shards().of(object).forget(object));
+            if result.is_ok() && !self.is_shared() {
+                for (object, group, known) in learned {
+                    self.shards().of(object).learn(object, group, known);
+                }
+            }
+            result
+        };
+        if alone.is_empty() { commit_and_learn() } else { self.shards().alone(alone.into_iter(), commit_and_learn) }
+    }
+
+    fn translate(&self, transaction: Transaction) -> Result<Plan> {
+        let outlook = outlook(&transaction, self.unit());
+        let mut plan = Plan::default();
+        let mut ways: BTreeMap<ObjectId, Way> = BTreeMap::new();
+        for mutation in transaction.mutations {
+            let object = mutation.object();
+            match &mutation {
+                Mutation::Create { hints, .. } => {
+                    let hints = outlook.hints.get(&object).unwrap_or(hints);
+                    ways.insert(object, self.way(object, hints, None, &outlook));
+                    plan.mutations.push(mutation);
+                    self.mark(object, &mut plan.mutations);
+                    continue;
+                }
+                Mutation::Remove { .. } => {
+                    ways.insert(object, Way::Raw);
+                    if self.has_compressed(object)? {
+                        plan.alone.insert(object);
+                    }
+                    plan.forgotten.push(object);
+                }
+                Mutation::Write { .. } | Mutation::Truncate { .. } | Mutation::Punch { .. } => {
+                    let way = match ways.remove(&object) {
+                        Some(way) => way,
+                        None => self.way_of_existing(object, &outlook)?,
+                    };
+                    match ways.entry(object).insert_entry(way).get_mut() {
+                        Way::Raw => {}
+                        Way::Together(life) => {
+                            life.apply(mutation);
+                            continue;
+                        }
+                    }
+                }
+                Mutation::RemoveAttribute { key, .. } if key.kind == AttributeKind::SERVICE => {
+                    plan.mutations.push(Mutation::RemoveAttribute { object, key: UNUSED });
+                    continue;
+                }
+                Mutation::SetAttribute { .. }
+                | Mutation::RemoveAttribute { .. }
+                | Mutation::SetHints { .. }
+                | Mutation::SetAccessTime { .. } => {}
+            }
+            plan.mutations.push(mutation);
+        }
+        for way in ways.into_values() {
+            if let Way::Together(life) = way {
+                self.settle(*life, &mut plan)?;
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Whether the object is there and has compressed chunks.
+    fn has_compressed(&self, object: ObjectId) -> Result<bool> {
+        match self.group(object, 0) {
+            Ok(head) => Ok(head.is_some()),
+            // Damage must not keep anybody from removing it.
+            Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Corrupt) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The way of an object without compressed chunks that has this size, or is new.
+    fn way(&self, object: ObjectId, hints: &Hints, size: Option<u64>, outlook: &Outlook) -> Way {
+        let wish = self.wish(hints);
+        let gets_some = wish.algorithm.is_some() && outlook.worth.contains(&object);
+        if gets_some { Way::Together(Box::new(Life::new(object, wish, size))) } else { Way::Raw }
+    }
+
+    /// The way of an object that was there before.
+    fn way_of_existing(&self, object: ObjectId, outlook: &Outlook) -> Result<Way> {
+        let head = match self.group(object, 0) {
+            Ok(None) if !outlook.worth.contains(&object) => return Ok(Way::Raw),
+            Ok(head) => head,
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(Way::Raw),
+            Err(error) => return Err(error),
+        };
+        let stat = self.inner().stat(object)?;
+        let hints = outlook.hints.get(&object).unwrap_or(&stat.hints);
+        Ok(match head {
+            None => self.way(object, hints, Some(stat.size), outlook),
+            Some(head) => {
+                let size = stat.size.saturating_sub(head.hidden());
+                Way::Together(Box::new(Life::new(object, self.wish(hints), Some(size))))
+            }
+        })
+    }
+
+    /// What is wished for an object of these hints now.
+    fn wish(&self, hints: &Hints) -> Wish {
+        // Other hosts that read without a turn would see old maps with new content.
+        let has_others = self.inner().share().is_some_and(|share| share.has_others());
+        if has_others {
+            Wish { algorithm: None, ..Wish::of(Compression::Never, hints) }
+        } else {
+            Wish::of(self.mode(), hints)
+        }
+    }
+}
+
+fn outlook(transaction: &Transaction, unit: usize) -> Outlook {
+    let mut outlook = Outlook::default();
+    for mutation in &transaction.mutations {
+        if let Mutation::SetHints { object, hints } = mutation {
+            outlook.hints.insert(*object, *hints);
+        }
+        if is_worth(mutation, unit) {
+            outlook.worth.insert(mutation.object());
+        }
+    }
+    outlook
+}
+
+/// What the wrapped device refuses for the mutation at `position`, or for one before it.
+fn refused(mut transaction: Transaction, position: usize) -> Transaction {
+    transaction.mutations.truncate(position + 1);
+    // An attribute of this kind would be accepted there: no object has such an id.
+    transaction.mutations.push(Mutation::Remove { object: ObjectId(0) });
+    let one = &mut transaction.mutations[position];
+    if let Mutation::SetAttribute { value, .. } = one {
+        value.resize(Transaction::MAX_ATTRIBUTE_BYTES + 1, 0);
+    }
+    transaction
+}
+
+fn commit_planned<T>(mutations: Vec<Mutation>, commit: &impl Fn(Transaction) -> Result<T>) -> Result<T> {
+    if !is_planted(Bug::ServicesMapInTwo) {
+        return commit(Transaction { mutations });
+    }
+    let is_map =
+        |one: &Mutation| matches!(one, Mutation::SetAttribute { key, .. } if key.kind == AttributeKind::SERVICE);
+    let (map, rest): (Vec<_>, Vec<_>) = mutations.into_iter().partition(is_map);
+    let result = commit(Transaction { mutations: rest })?;
+    if !map.is_empty() {
+        commit(Transaction { mutations: map })?;
+    }
+    Ok(result)
+}

@@ -1,0 +1,10 @@
+//! What the tests of the wrapper share.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+pub mod changes;
+pub mod cuts;
+pub mod damage;
+pub mod full;
+pub mod history;
+pub mod readers;
+pub mod spy;
