@@ -136,6 +136,9 @@ impl SharedNand for NandMedium {
     }
 }
 
+/// Variants of the damage of most operations, about.
+const VARIANTS: u64 = 10;
+
 /// Every operation of a run.
 #[derive(Clone)]
 pub struct NandTrace(Recording);
@@ -168,8 +171,14 @@ impl Trace for NandTrace {
         self.0.operations() as u64 * 100 / pages.max(1)
     }
 
-    fn places(&self, _budget: &Budget) -> Vec<usize> {
-        self.0.kept().collect()
+    /// All, or some of them spread over the run: a volume is full only towards the end of one.
+    fn places(&self, budget: &Budget) -> Vec<usize> {
+        let each = if budget.variants == 0 { VARIANTS } else { budget.variants as u64 };
+        // Second cuts are about a third of all.
+        let expected = self.0.kept().count() as u64 * each * 3 / 2;
+        let mut prng = Prng::new(budget.seed ^ 0x4a4d);
+        let wanted = |_: &usize| expected <= budget.states || prng.chance(budget.states.max(1), expected);
+        self.0.kept().filter(wanted).collect()
     }
 
     fn walk(&self) -> NandWalk<'_> {
