@@ -82,8 +82,8 @@ const PAIRS: u64 = 48;
 const SECOND_EVERY: usize = 16;
 const SECONDS: usize = 6;
 
-/// Most states of a run that fills its volume with files.
-const BRIM_STATES: u64 = 120;
+/// Most states of a run that fills its volume with files: each takes as long as ten of others.
+const BRIM_STATES: u64 = 40;
 
 /// Media operations shown before a cut.
 const SHOWN: usize = 12;

@@ -86,6 +86,9 @@ fn states_that_broke_a_promise_once_do_so_no_more() {
         "through.pair.scm-4k.119:789:71:732:14",
         // A mode that waits with the content of its file.
         "back.triple.tiny.79:3:6:8:3",
+        // Many files removed at once from two full disks: each was counted as if it split a node.
+        "object.brim.tier-alone.4:366:6",
+        "object.brim.tier-alone.4:499:0:4:8",
     ] {
         let spec: Spec = line.parse().unwrap();
         let (story, verdict) = replay(&spec).unwrap();

@@ -167,9 +167,11 @@ impl Kind for Beside {
         let is_refused = mounted.as_ref().is_err_and(|error| error.kind == ErrorKind::Stale);
         let (device, path) = if is_refused { self.mount_any(medium, read_only, true)? } else { mounted? };
         device.set_finder(Arc::new(There { memory: medium.memory.clone(), options: self.options(false) }));
+        // One that is too small for a full volume is given up, which its health tells. The next
+        // mount fills it anew, and a cut leaves it with no superblock at all.
+        let is_being_filled = self.spills && of_memory.is_none();
         if let MountPath::Rebuilt(why) = path
-            && !is_refused
-            && !self.comes_and_goes
+            && !(is_refused || is_being_filled || self.comes_and_goes)
         {
             return Err(Error::new(ErrorKind::Corrupt, format!("the memory was not believed: {why}")));
         }

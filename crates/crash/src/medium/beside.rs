@@ -162,13 +162,14 @@ impl Trace for BesideTrace {
         of_memory.into_iter().for_each(|place| is_wanted[place] = true);
         // Of an operation of the flash about so many variants, times those of the memory.
         let expected = self.nand.operations() as u64 * if budget.variants == 0 { 12 } else { budget.variants as u64 };
+        let kept = self.nand.kept();
         let mut prng = Prng::new(budget.seed ^ 0xbe51de);
         let half = (budget.states / 2).max(1);
         let mut all = Vec::new();
         for (place, step) in self.steps.iter().enumerate() {
             let wanted =
                 if step.is_nand { expected <= half || prng.chance(half, expected) } else { is_wanted[step.of_memory] };
-            if wanted {
+            if wanted && kept[step.of_nand] {
                 all.push(place);
             }
         }
@@ -232,7 +233,8 @@ impl Walk for BesideWalk<'_> {
         let memory = self.memory.image(step.of_memory, variant % HALF, seed)?;
         let nand = match (variant / HALF).checked_sub(1) {
             Some(of_nand) => self.trace.nand.walk().image(step.of_nand, of_nand, seed)?,
-            None => self.trace.nand.before(step.of_nand).unwrap_or_else(|| self.trace.end.clone()),
+            None if step.of_nand == self.trace.nand.operations() => self.trace.end.clone(),
+            None => self.trace.nand.before(step.of_nand)?,
         };
         Some(BesideImage { nand, memory })
     }

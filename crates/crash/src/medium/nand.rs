@@ -1,10 +1,13 @@
 //! A simulated NAND that a device owns while the explorer keeps a hand on it.
 //!
-//! While recording is on, the medium keeps, for every operation that changes it, the operation and
-//! the medium as it was right before. So a cut can be placed at any operation of a run, of a
+//! While recording is on, the medium keeps what [`recording`] needs to have it again as it was
+//! before any operation that changed it. So a cut can be placed at any operation of a run, of a
 //! recovery, or of what follows, with unstable pages in exactly the state that earlier reads left
-//! them in. Media share their content, so a kept medium costs a few pointers per block.
+//! them in.
 
+mod recording;
+
+use crate::medium::nand::recording::Recording;
 use crate::medium::{Budget, Medium, Trace, Walk};
 use onode_base::Prng;
 use onode_base::sync::Mutex;
@@ -13,19 +16,31 @@ use onode_media::{
 };
 use std::sync::Arc;
 
-/// A place where the power can go: one operation and the medium before it.
-#[derive(Clone)]
-pub struct Cut {
-    /// The medium before the operation.
-    pub before: SimNand,
-    /// The operation.
-    pub operation: MediaOperation,
-}
-
 struct NandInner {
     nand: SimNand,
-    cuts: Option<Vec<Cut>>,
+    recording: Option<Recording>,
     position: usize,
+}
+
+impl NandInner {
+    fn note_change(&mut self) {
+        if let Some(recording) = &mut self.recording {
+            recording.note_change();
+        }
+    }
+
+    /// Reads change unstable pages.
+    fn note_read(&mut self, first: PageAddress, data: &[u8], spare: &[u8]) {
+        if self.recording.is_none() {
+            return;
+        }
+        let Geometry { page_bytes, spare_bytes, .. } = self.nand.geometry();
+        let count = |bytes: &[u8], of_page: u32| bytes.len().checked_div(of_page as usize).unwrap_or(0);
+        let pages = count(data, page_bytes).max(count(spare, spare_bytes)).max(1) as u64;
+        if (first.0..first.0 + pages).any(|page| self.nand.is_unstable(PageAddress(page))) {
+            self.note_change();
+        }
+    }
 }
 
 /// A shared handle; clones are the same medium.
@@ -37,7 +52,7 @@ impl Medium for NandMedium {
     type Trace = NandTrace;
 
     fn new(nand: SimNand, recording: bool) -> Self {
-        Self(Arc::new(Mutex::new(NandInner { nand, cuts: recording.then(Vec::new), position: 0 })))
+        Self(Arc::new(Mutex::new(NandInner { nand, recording: recording.then(Recording::default), position: 0 })))
     }
 
     fn image(&self) -> SimNand {
@@ -49,18 +64,20 @@ impl Medium for NandMedium {
     }
 
     fn take_trace(&self) -> NandTrace {
-        NandTrace(self.0.lock().cuts.as_mut().map(std::mem::take).unwrap_or_default())
+        NandTrace(self.0.lock().recording.as_mut().map(std::mem::take).unwrap_or_default())
     }
 }
 
 impl NandMedium {
     fn change(&self, operation: MediaOperation) -> Result<()> {
         let inner = &mut *self.0.lock();
-        let before = inner.cuts.is_some().then(|| inner.nand.clone());
-        inner.nand.apply(&operation)?;
+        let wants_medium = inner.recording.as_ref().is_some_and(Recording::wants_medium);
+        let before = wants_medium.then(|| inner.nand.clone());
+        // One that fails leaves something, too, but is no place for a cut.
+        inner.nand.apply(&operation).inspect_err(|_| inner.note_change())?;
         inner.position += 1;
-        if let (Some(cuts), Some(before)) = (&mut inner.cuts, before) {
-            cuts.push(Cut { before, operation });
+        if let Some(recording) = &mut inner.recording {
+            recording.add(operation, before);
         }
         Ok(())
     }
@@ -72,7 +89,9 @@ impl Nand for NandMedium {
     }
 
     fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
-        self.0.lock().nand.read(page, data, spare, tag)
+        let inner = &mut *self.0.lock();
+        inner.note_read(page, data, spare);
+        inner.nand.read(page, data, spare, tag)
     }
 
     fn program(&mut self, page: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
@@ -107,7 +126,9 @@ impl Nand for NandMedium {
 
 impl SharedNand for NandMedium {
     fn read_run(&self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
-        self.0.lock().nand.read_run(first, data, spare, tag)
+        let inner = &mut *self.0.lock();
+        inner.note_read(first, data, spare);
+        inner.nand.read_run(first, data, spare, tag)
     }
 
     fn finish_flush(&self) -> Result<()> {
@@ -115,14 +136,25 @@ impl SharedNand for NandMedium {
     }
 }
 
+/// Variants of the damage of most operations, about.
+const VARIANTS: u64 = 10;
+
 /// Every operation of a run.
-#[derive(Clone, Default)]
-pub struct NandTrace(Vec<Cut>);
+#[derive(Clone)]
+pub struct NandTrace(Recording);
 
 impl NandTrace {
-    /// The medium before an operation.
+    /// The medium before an operation, if that is kept.
     pub(super) fn before(&self, position: usize) -> Option<SimNand> {
-        self.0.get(position).map(|cut| cut.before.clone())
+        self.0.before(position)
+    }
+
+    /// For each operation whether it is kept; the end always is.
+    pub(super) fn kept(&self) -> Vec<bool> {
+        let mut kept = vec![false; self.0.operations()];
+        self.0.kept().for_each(|position| kept[position] = true);
+        kept.push(true);
+        kept
     }
 }
 
@@ -131,20 +163,26 @@ impl Trace for NandTrace {
     type Walk<'a> = NandWalk<'a>;
 
     fn operations(&self) -> usize {
-        self.0.len()
+        self.0.operations()
     }
 
     fn wraps(&self) -> u64 {
-        let pages = self.0.first().map_or(1, |cut| cut.before.geometry().pages());
-        self.0.len() as u64 * 100 / pages.max(1)
+        let pages = self.0.geometry().map_or(1, |geometry| geometry.pages());
+        self.0.operations() as u64 * 100 / pages.max(1)
     }
 
-    fn places(&self, _budget: &Budget) -> Vec<usize> {
-        (0..self.0.len()).collect()
+    /// All, or some of them spread over the run: a volume is full only towards the end of one.
+    fn places(&self, budget: &Budget) -> Vec<usize> {
+        let each = if budget.variants == 0 { VARIANTS } else { budget.variants as u64 };
+        // Second cuts are about a third of all.
+        let expected = self.0.kept().count() as u64 * each * 3 / 2;
+        let mut prng = Prng::new(budget.seed ^ 0x4a4d);
+        let wanted = |_: &usize| expected <= budget.states || prng.chance(budget.states.max(1), expected);
+        self.0.kept().filter(wanted).collect()
     }
 
     fn walk(&self) -> NandWalk<'_> {
-        NandWalk(&self.0)
+        NandWalk(self)
     }
 
     // A program that has returned is durable: the states say everything.
@@ -153,25 +191,30 @@ impl Trace for NandTrace {
     }
 
     fn describe(&self, position: usize) -> String {
-        self.0.get(position).map_or_else(String::new, |cut| describe(&cut.operation, &cut.before.geometry()))
+        match (self.0.operation(position), self.0.geometry()) {
+            (Some(operation), Some(geometry)) => describe(operation, &geometry),
+            _ if position < self.0.operations() => "not kept: the run is long".into(),
+            _ => String::new(),
+        }
     }
 
     fn describe_variant(&self, position: usize, variant: usize) -> String {
-        let damage = self.0.get(position).and_then(|cut| Damage::variants_for(&cut.operation).get(variant));
+        let variants = self.0.operation(position).map(Damage::variants_for);
+        let damage = variants.and_then(|variants| variants.get(variant));
         damage.map_or_else(String::new, |damage| format!("{damage:?}"))
     }
 }
 
-/// Media share their content, so going to a position is nothing.
-pub struct NandWalk<'a>(&'a [Cut]);
+/// The medium is kept so often that going to a position is next to nothing.
+pub struct NandWalk<'a>(&'a NandTrace);
 
 impl Walk for NandWalk<'_> {
     type Image = SimNand;
 
     /// A complete operation is the state before the next, so it is tried only as the last.
     fn variants(&mut self, position: usize, most: usize, is_last: bool, prng: &mut Prng) -> Vec<usize> {
-        let Some(cut) = self.0.get(position) else { return Vec::new() };
-        let variants = Damage::variants_for(&cut.operation);
+        let Some(operation) = self.0.0.operation(position) else { return Vec::new() };
+        let variants = Damage::variants_for(operation);
         let mut all: Vec<usize> =
             (0..variants.len()).filter(|&index| is_last || variants[index] != Damage::Complete).collect();
         if most > 0 {
@@ -184,11 +227,11 @@ impl Walk for NandWalk<'_> {
     }
 
     fn image(&mut self, position: usize, variant: usize, seed: u64) -> Option<SimNand> {
-        let cut = self.0.get(position)?;
-        let mut image = cut.before.clone();
-        let damage = Damage::variants_for(&cut.operation).get(variant).copied().unwrap_or(Damage::Nothing);
+        let operation = self.0.0.operation(position)?;
+        let mut image = self.0.before(position)?;
+        let damage = Damage::variants_for(operation).get(variant).copied().unwrap_or(Damage::Nothing);
         // The operation succeeded in the run, so it can be cut; if not, the medium is as before it.
-        let _ = image.apply_cut(&cut.operation, damage, seed);
+        let _ = image.apply_cut(operation, damage, seed);
         Some(image)
     }
 }

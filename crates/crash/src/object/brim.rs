@@ -1,5 +1,9 @@
 //! A volume filled to the last byte with files as a file system makes them, overwritten, opened
-//! again and emptied.
+//! again, cut and emptied.
+//!
+//! A device keeps more back than what it refuses new files for: bytes that are there can still be
+//! replaced. So files are overwritten piece by piece until that is used up, too; every piece has to
+//! be noted down by itself. What only frees must not be refused even then.
 //!
 //! Which part it is in follows from the number of calls so far: a cut anywhere finds a volume that
 //! is nearly full, full or on the way to be empty, and what comes after the cut has to free
@@ -12,10 +16,23 @@ use onode_object::{AttributeKey, AttributeKind, Hints, Mutation, ObjectDevice, O
 /// The name of the profile.
 pub const NAME: &str = "brim";
 
-/// Calls of the parts: filling, overwriting, emptying.
+/// Calls of the parts: filling, overwriting files and pieces of them, closing and opening, cutting,
+/// emptying.
 const FILL: usize = 50;
 const OVERWRITE: usize = 10;
+const REPLACE: usize = 40;
+const REOPEN: usize = 2;
+const CUT: usize = 8;
 const EMPTY: usize = 30;
+/// Where the next part begins.
+const FILLED: usize = FILL;
+const OVERWRITTEN: usize = FILLED + OVERWRITE;
+const REPLACED: usize = OVERWRITTEN + REPLACE;
+const REOPENED: usize = REPLACED + REOPEN;
+const SHORTENED: usize = REOPENED + CUT;
+const EMPTIED: usize = SHORTENED + EMPTY;
+/// Most bytes of a piece.
+const PIECE_BYTES: u64 = 200;
 /// Files that fill a volume, about.
 const FILES: u64 = 200;
 /// What a file takes besides its bytes, about.
@@ -27,10 +44,14 @@ const INODE_BYTES: usize = 72;
 pub enum Part {
     /// Make files.
     Fill,
-    /// Write over what is there.
+    /// Write over what is there, whole files.
     Overwrite,
+    /// Write over pieces of what is there.
+    Replace,
     /// Close and open.
     Reopen,
+    /// Cut files short and punch holes into them.
+    Cut,
     /// Remove files, so many calls before none should be left.
     Empty(usize),
 }
@@ -38,12 +59,13 @@ pub enum Part {
 /// The part that a run is in after so many calls. Closing and opening are two.
 #[must_use]
 pub const fn part(calls: usize) -> Part {
-    let at = calls % (FILL + OVERWRITE + 2 + EMPTY);
-    match at {
-        _ if at < FILL => Part::Fill,
-        _ if at < FILL + OVERWRITE => Part::Overwrite,
-        _ if at < FILL + OVERWRITE + 2 => Part::Reopen,
-        _ => Part::Empty(FILL + OVERWRITE + 2 + EMPTY - at),
+    match calls % EMPTIED {
+        at if at < FILLED => Part::Fill,
+        at if at < OVERWRITTEN => Part::Overwrite,
+        at if at < REPLACED => Part::Replace,
+        at if at < REOPENED => Part::Reopen,
+        at if at < SHORTENED => Part::Cut,
+        at => Part::Empty(EMPTIED - at),
     }
 }
 
@@ -107,17 +129,54 @@ pub fn fill(
     Ok(Some((transaction, state)))
 }
 
+/// Any file that has bytes, and how many.
+fn any_file(files: &[ObjectId], state: &ObjectState, prng: &mut Prng) -> Option<(ObjectId, u64)> {
+    let object = *files.get(prng.below(files.len() as u64) as usize)?;
+    let length = state.objects.get(&object)?.content.len() as u64;
+    (length > 0).then_some((object, length))
+}
+
 /// Other bytes over all that a file has.
 #[must_use]
 pub fn overwrite(before: &ObjectState, prng: &mut Prng) -> (Transaction, ObjectState) {
     let (mut state, mut transaction) = (before.clone(), Transaction::new());
-    let files = files(&state);
-    if let Some(&object) = files.get(prng.below(files.len() as u64) as usize) {
-        let mut data = vec![0; state.objects.get(&object).map_or(0, |one| one.content.len())];
+    if let Some((object, length)) = any_file(&files(&state), &state, prng) {
+        let mut data = vec![0; length as usize];
         prng.fill(&mut data);
-        if !data.is_empty() {
-            add(&mut state, &mut transaction, Mutation::Write { object, offset: 0, data });
-        }
+        add(&mut state, &mut transaction, Mutation::Write { object, offset: 0, data });
+    }
+    (transaction, state)
+}
+
+/// Other bytes over pieces of files, many at a time until that is too much.
+#[must_use]
+pub fn replace(before: &ObjectState, prng: &mut Prng) -> (Transaction, ObjectState) {
+    let (mut state, mut transaction) = (before.clone(), Transaction::new());
+    let files = files(&state);
+    for _ in 0..[1, 4, 32][prng.below(3) as usize] {
+        let Some((object, length)) = any_file(&files, &state, prng) else { continue };
+        let offset = prng.below(length);
+        let mut data = vec![0; (1 + prng.below(PIECE_BYTES)).min(length - offset) as usize];
+        prng.fill(&mut data);
+        add(&mut state, &mut transaction, Mutation::Write { object, offset, data });
+    }
+    (transaction, state)
+}
+
+/// A few files lose their ends or get holes.
+#[must_use]
+pub fn cut(before: &ObjectState, prng: &mut Prng) -> (Transaction, ObjectState) {
+    let (mut state, mut transaction) = (before.clone(), Transaction::new());
+    let files = files(&state);
+    for _ in 0..1 + prng.below(3) {
+        let Some((object, length)) = any_file(&files, &state, prng) else { continue };
+        let at = prng.below(length);
+        let mutation = if prng.chance(1, 2) {
+            Mutation::Truncate { object, size: at }
+        } else {
+            Mutation::Punch { object, offset: at, length: 1 + prng.below(PIECE_BYTES) }
+        };
+        add(&mut state, &mut transaction, mutation);
     }
     (transaction, state)
 }
@@ -151,9 +210,11 @@ mod tests {
     #[test]
     fn the_parts_follow_each_other() {
         assert_eq!(part(0), Part::Fill);
-        assert_eq!(part(FILL), Part::Overwrite);
-        assert_eq!(part(FILL + OVERWRITE), Part::Reopen);
-        assert_eq!(part(FILL + OVERWRITE + 2), Part::Empty(EMPTY));
-        assert_eq!(part(FILL + OVERWRITE + 2 + EMPTY), Part::Fill);
+        assert_eq!(part(FILLED), Part::Overwrite);
+        assert_eq!(part(OVERWRITTEN), Part::Replace);
+        assert_eq!(part(REPLACED), Part::Reopen);
+        assert_eq!(part(REOPENED), Part::Cut);
+        assert_eq!(part(SHORTENED), Part::Empty(EMPTY));
+        assert_eq!(part(EMPTIED), Part::Fill);
     }
 }

@@ -123,7 +123,7 @@ pub const PROFILES: [Profile; 12] = [
         ..MIX
     },
     // Filled with files of a file system and emptied: what is done next is not drawn.
-    Profile { name: brim::NAME, steps: 150, fill: 200, durable: 40, variants: 2, ..MIX },
+    Profile { name: brim::NAME, steps: 200, fill: 200, durable: 40, variants: 2, ..MIX },
 ];
 
 /// The profile of that name.

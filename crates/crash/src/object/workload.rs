@@ -113,6 +113,8 @@ impl<K: Kind> ObjectWorkload<K> {
                 None => return Err(Violation::new("N4", "reserve_ids handed out an id that an object had before")),
             },
             Part::Overwrite => brim::overwrite(&run.state, &mut run.prng),
+            Part::Replace => brim::replace(&run.state, &mut run.prng),
+            Part::Cut => brim::cut(&run.state, &mut run.prng),
             Part::Empty(left) => brim::remove(&run.state, left, self.seed),
         };
         let durable = run.prng.chance(self.profile.durable, 100);

@@ -72,6 +72,12 @@ impl SimNand {
         self.blocks.get(block.0 as usize).map(|block| block.erases)
     }
 
+    /// Whether reads of `page` change it: it reads well a few times and then no more.
+    #[must_use]
+    pub fn is_unstable(&self, page: PageAddress) -> bool {
+        matches!(self.conditions.get(&page.0), Some(Condition::Unstable { .. }))
+    }
+
     /// The spread of erases over all blocks that are not bad.
     #[must_use]
     pub fn wear(&self) -> Wear {

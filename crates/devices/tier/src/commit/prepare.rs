@@ -56,7 +56,9 @@ impl Preparation<'_> {
         for key in [Key::onode(object), Key::inline(object)] {
             self.reader.index.way(&key, is_cut, &mut cost.ways)?;
         }
-        cost.puts += 1;
+        // What only goes puts nothing, so no node is split for it.
+        let only_goes = matches!(mutation, Mutation::Remove { .. } | Mutation::RemoveAttribute { .. });
+        cost.puts += u64::from(!only_goes);
         match mutation {
             Mutation::Create { .. } => cost.bytes += 90,
             Mutation::SetHints { .. } | Mutation::SetAccessTime { .. } => cost.bytes += 40,
