@@ -241,7 +241,7 @@ mod tests {
         let newer = VolumeInfo { format_version: 2, ..sample() };
         assert_eq!(mount(&newer, true).unwrap_err().kind, ErrorKind::Invalid);
         let with = |features| VolumeInfo { features, ..sample() };
-        let incompatible = with(Features { incompatible: 4, ..Features::default() });
+        let incompatible = with(Features { incompatible: 8, ..Features::default() });
         assert_eq!(mount(&incompatible, true).unwrap_err().kind, ErrorKind::Invalid);
         let read_only = with(Features { read_only_compatible: 1, ..Features::default() });
         assert_eq!(mount(&read_only, false).unwrap_err().kind, ErrorKind::ReadOnly);
