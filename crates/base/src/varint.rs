@@ -29,7 +29,42 @@ const MORE: u64 = 0x8080_8080_8080_8080;
 
 /// Takes one number off the front of `input`; `None` if it is cut short, too long for 64 bits or
 /// not in its shortest form (so that equal values have equal bytes).
+#[inline]
 pub fn take(input: &mut &[u8]) -> Option<u64> {
+    let (&first, rest) = input.split_first()?;
+    if first < 0x80 {
+        *input = rest;
+        return Some(u64::from(first));
+    }
+    take_long(input)
+}
+
+fn take_long(input: &mut &[u8]) -> Option<u64> {
+    let word = input.first_chunk::<8>().map_or(MORE, |bytes| u64::from_le_bytes(*bytes));
+    let ends = !word & MORE;
+    if ends == 0 {
+        return take_by_byte(input);
+    }
+    // The lowest of these bits is that of the last byte; what follows it is another number.
+    let length = ends.trailing_zeros() as usize / 8 + 1;
+    if bytes_of(word, length) >> (8 * (length - 1)) == 0 {
+        return None;
+    }
+    // Eighths, quarters and halves move together.
+    let mut low = bytes_of(word, length) & !MORE;
+    low = low & 0x007f_007f_007f_007f | (low & 0x7f00_7f00_7f00_7f00) >> 1;
+    low = low & 0x0000_3fff_0000_3fff | (low & 0x3fff_0000_3fff_0000) >> 2;
+    low = low & 0x0000_0000_0fff_ffff | (low & 0x0fff_ffff_0000_0000) >> 4;
+    *input = &input[length..];
+    Some(low)
+}
+
+/// The lowest bytes of a word, from one to eight.
+const fn bytes_of(word: u64, count: usize) -> u64 {
+    word & u64::MAX >> (64 - 8 * count)
+}
+
+fn take_by_byte(input: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for (i, &byte) in input.iter().enumerate().take(10) {
         let part = u64::from(byte & 0x7f);
@@ -106,6 +141,25 @@ mod tests {
             put(&mut bytes, value);
             assert_eq!(bytes.split_off(1), by_groups(value), "{value:#x}");
             assert_eq!(bytes, [7]);
+        }
+    }
+
+    /// Eight bytes at once say the same as one after the other, whatever follows the number.
+    #[test]
+    fn long_numbers_are_taken_as_byte_by_byte() {
+        let mut prng = crate::Prng::new(9);
+        for _ in 0..100_000 {
+            let mut bytes = [0; 12];
+            prng.fill(&mut bytes);
+            let length = prng.below(12) as usize;
+            bytes[..length].iter_mut().for_each(|byte| *byte |= 0x80);
+            if prng.chance(1, 3) {
+                bytes[length] = 0;
+            }
+            let bytes = &bytes[..prng.below(13) as usize];
+            let (mut at_once, mut one_by_one) = (bytes, bytes);
+            assert_eq!(take(&mut at_once), take_by_byte(&mut one_by_one), "{bytes:x?}");
+            assert_eq!(at_once, one_by_one);
         }
     }
 

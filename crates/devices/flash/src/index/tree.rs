@@ -174,9 +174,18 @@ impl Tree {
     }
 
     fn make_child_dirty(&mut self, source: &mut dyn NodeSource, slot: usize, index: usize) -> Result<usize> {
-        let node = self.slot(slot)?;
-        let level = node.level().checked_sub(1).ok_or_else(|| damaged("a leaf has no children"))?;
-        let child = Child::decode(node.value(index))?;
+        let child = Child::decode(self.slot(slot)?.value(index))?;
+        self.make_this_child_dirty(source, slot, index, child)
+    }
+
+    fn make_this_child_dirty(
+        &mut self,
+        source: &mut dyn NodeSource,
+        slot: usize,
+        index: usize,
+        child: Child,
+    ) -> Result<usize> {
+        let level = self.slot(slot)?.level().checked_sub(1).ok_or_else(|| damaged("a leaf has no children"))?;
         let child_slot = self.make_dirty(source, child, level)?;
         if child != Child::Dirty(child_slot) {
             self.slot_mut(slot)?.set_value(index, Child::Dirty(child_slot).encode().as_bytes());
@@ -209,12 +218,11 @@ impl Tree {
         if node.level() == 0 {
             node.insert(key, value);
         } else {
-            let index = node.child_for(&key).ok_or_else(|| damaged("an inner tree node is empty"))?;
-            let child = self.make_child_dirty(source, slot, index)?;
+            let (index, separator, child) = node.child(&key)?;
+            let child = self.make_this_child_dirty(source, slot, index, child)?;
             // A separator is the least key below it, so that a place is found for every key.
-            let node = self.slot_mut(slot)?;
-            if key < node.key(index) {
-                node.replace_key(index, key);
+            if key < separator {
+                self.slot_mut(slot)?.replace_key(index, key);
             }
             if let Outcome::Split(separator, right) = self.insert_below(source, child, key, value)? {
                 self.slot_mut(slot)?.insert(separator, Child::Dirty(right).encode().as_bytes());
@@ -275,8 +283,8 @@ impl Tree {
             node.remove(key);
             return Ok(());
         }
-        let index = node.child_for(key).ok_or_else(|| damaged("an inner tree node is empty"))?;
-        let child = self.make_child_dirty(source, slot, index)?;
+        let (index, _, child) = node.child(key)?;
+        let child = self.make_this_child_dirty(source, slot, index, child)?;
         self.remove_below(source, child, key)?;
         if self.slot(child)?.len() == 0 {
             self.take_slot(child)?;
@@ -367,24 +375,25 @@ impl Tree {
                 return Ok(false);
             }
             child = match child {
-                Child::Dirty(slot) => self.slot(slot)?.child(key)?,
-                Child::Clean(reference) => source.load(reference, at)?.child(key)?,
+                Child::Dirty(slot) => self.slot(slot)?.child(key)?.2,
+                Child::Clean(reference) => source.load(reference, at)?.child(key)?.2,
             };
             at -= 1;
         }
         let mut slot = self.make_root_dirty(source)?;
         for _ in level..self.root_level {
-            let index = self.slot(slot)?.child_for(key).ok_or_else(|| damaged("an inner tree node is empty"))?;
-            slot = self.make_child_dirty(source, slot, index)?;
+            let (index, _, child) = self.slot(slot)?.child(key)?;
+            slot = self.make_this_child_dirty(source, slot, index, child)?;
         }
         Ok(true)
     }
 }
 
 impl Node {
-    fn child(&self, key: &Key) -> Result<Child> {
-        let index = self.child_for(key).ok_or_else(|| damaged("an inner tree node is empty"))?;
-        Child::decode(self.value(index))
+    /// The child under which `key` belongs: its number, its separator and where it is.
+    fn child(&self, key: &Key) -> Result<(usize, Key, Child)> {
+        let found = self.child_for(key).ok_or_else(|| damaged("an inner tree node is empty"))?;
+        Ok((found.0, found.1, Child::decode(found.2)?))
     }
 }
 

@@ -1,11 +1,12 @@
 //! A node in memory and as bytes.
 //!
 //! A node is kept as the very bytes that go to the medium, entries one after another with
-//! delta-coded keys, so that a byte of cache holds a byte of index. Every sixteenth entry has a
-//! *restart*: its whole key and place, from which the entries up to the next one are decoded. A
-//! node read from a medium is checked whole before it is used: level, order, lengths.
+//! delta-coded keys, so that a byte of cache holds a byte of index. About every sixteenth entry has
+//! a [restart](restarts): its whole key and place, from which the entries up to the next one are
+//! decoded. A node read from a medium is checked whole before it is used: level, order, lengths.
 
 mod coding;
+mod restarts;
 
 use crate::medium::format::BlobReference;
 use alloc::vec::Vec;
@@ -13,6 +14,7 @@ use coding::{put_key, skip_key, take_key};
 use core::ops::Range;
 use onode_base::varint;
 use onode_engine::Key;
+use restarts::{Restart, Restarts};
 
 /// A node: level 0 holds values, higher levels hold child references.
 #[derive(Clone, Debug)]
@@ -22,14 +24,7 @@ pub struct Node {
     count: u32,
     /// Entries as on the medium.
     bytes: Vec<u8>,
-    restarts: Vec<Restart>,
-}
-
-/// An entry from which others can be decoded.
-#[derive(Clone, Copy, Debug)]
-struct Restart {
-    key: Key,
-    start: u32,
+    restarts: Restarts,
 }
 
 /// An entry found: its key, where it starts, and its value.
@@ -40,8 +35,15 @@ struct FoundEntry {
     value: (usize, usize),
 }
 
-/// Entries from one restart to the next.
-const RESTART_ENTRIES: usize = 16;
+/// Where a key stands, or would.
+struct Spot {
+    index: usize,
+    /// The entry there, if there is one.
+    entry: Option<FoundEntry>,
+    /// The one before it, if it was come by.
+    before: Option<FoundEntry>,
+}
+
 /// Bytes before the entries: level, number of entries.
 const HEADER_BYTES: usize = 3;
 /// Upper bound of the bytes that one entry takes beside its value: object, kind, index, length.
@@ -54,7 +56,7 @@ const GROWTH_BYTES: usize = 256;
 impl Node {
     /// An empty node.
     pub const fn new(level: u8) -> Self {
-        Self { level, count: 0, bytes: Vec::new(), restarts: Vec::new() }
+        Self { level, count: 0, bytes: Vec::new(), restarts: Restarts::new() }
     }
 
     /// 0 for leaves.
@@ -80,12 +82,15 @@ impl Node {
 
     /// Entries from `index` on, in order.
     pub fn entries_from(&self, index: usize) -> impl Iterator<Item = (Key, &[u8])> {
-        let mut next = (index < self.len()).then(|| self.place(index));
-        core::iter::from_fn(move || {
-            let place = next?;
-            next = (place.value.1 < self.bytes.len()).then(|| self.step(place.value.1, &place.key));
-            Some((place.key, &self.bytes[place.value.0..place.value.1]))
-        })
+        self.places_from(index).map(|(_, place)| (place.key, &self.bytes[place.value.0..place.value.1]))
+    }
+
+    /// Numbers and places of the entries from `index` on, in order.
+    fn places_from(&self, index: usize) -> impl Iterator<Item = (usize, FoundEntry)> {
+        let first = (index < self.len()).then(|| self.place(index));
+        let next =
+            move |place: &FoundEntry| (place.value.1 < self.bytes.len()).then(|| self.step(place.value.1, &place.key));
+        (index..).zip(core::iter::successors(first, next))
     }
 
     /// The least key.
@@ -100,9 +105,9 @@ impl Node {
 
     /// Entry `index`, which exists.
     fn place(&self, index: usize) -> FoundEntry {
-        let restart = self.restarts[index / RESTART_ENTRIES];
-        let mut place = self.at_restart(&restart);
-        for _ in 0..index % RESTART_ENTRIES {
+        let Some(restart) = self.restarts.of_index(index) else { return self.step(0, &Key::MIN) };
+        let mut place = self.at_restart(restart);
+        for _ in restart.index as usize..index {
             place = self.step(place.value.1, &place.key);
         }
         place
@@ -133,56 +138,79 @@ impl Node {
         if self.level > 0 { Some(CHILD_BYTES) } else { usize::try_from(varint::take(input)?).ok() }
     }
 
-    /// The position of `key`, or where it would stand.
-    pub fn search(&self, key: &Key) -> Result<usize, usize> {
-        let after = self.restarts.partition_point(|restart| restart.key <= *key);
-        let Some(restart) = after.checked_sub(1) else { return Err(0) };
-        let mut index = restart * RESTART_ENTRIES;
-        let mut place = self.at_restart(&self.restarts[restart]);
-        loop {
-            match place.key.cmp(key) {
-                core::cmp::Ordering::Less => {}
-                core::cmp::Ordering::Equal => return Ok(index),
-                core::cmp::Ordering::Greater => return Err(index),
-            }
-            index += 1;
-            if index == self.len() {
-                return Err(index);
-            }
-            place = self.step(place.value.1, &place.key);
+    /// Where `key` stands, or would.
+    #[inline]
+    fn locate(&self, key: &Key) -> Spot {
+        let Some(restart) = self.restarts.of_key(key) else {
+            let entry = (self.count > 0).then(|| self.step(0, &Key::MIN));
+            return Spot { index: 0, entry, before: None };
+        };
+        let mut spot = Spot { index: restart.index as usize, entry: Some(self.at_restart(restart)), before: None };
+        while let Some(entry) = spot.entry.filter(|entry| entry.key < *key) {
+            spot.index += 1;
+            spot.before = Some(entry);
+            spot.entry = (entry.value.1 < self.bytes.len()).then(|| self.step(entry.value.1, &entry.key));
         }
+        spot
     }
 
-    /// The child under which `key` belongs; `None` if there is no child.
-    pub fn child_for(&self, key: &Key) -> Option<usize> {
-        if self.count == 0 {
-            return None;
-        }
-        Some(match self.search(key) {
-            Ok(index) => index,
-            Err(index) => index.saturating_sub(1),
-        })
+    /// The position of `key`, or where it would stand.
+    pub fn search(&self, key: &Key) -> Result<usize, usize> {
+        let spot = self.locate(key);
+        if spot.entry.is_some_and(|entry| entry.key == *key) { Ok(spot.index) } else { Err(spot.index) }
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: &Key) -> Option<&[u8]> {
+        let entry = self.locate(key).entry.filter(|entry| entry.key == *key)?;
+        Some(&self.bytes[entry.value.0..entry.value.1])
+    }
+
+    /// The child under which `key` belongs: its number, its separator and its reference; `None` if
+    /// there is no child.
+    pub fn child_for(&self, key: &Key) -> Option<(usize, Key, &[u8])> {
+        let spot = self.locate(key);
+        let is_exact = spot.entry.is_some_and(|entry| entry.key == *key);
+        let index = if is_exact { spot.index } else { spot.index.saturating_sub(1) };
+        let entry = if index == spot.index { spot.entry? } else { spot.before.unwrap_or_else(|| self.place(index)) };
+        Some((index, entry.key, &self.bytes[entry.value.0..entry.value.1]))
     }
 
     /// Sets the value of `key`.
     pub fn insert(&mut self, key: Key, value: &[u8]) {
-        match self.search(&key) {
-            Ok(index) => self.set_value(index, value),
-            Err(index) => {
-                let start = self.start_of(index);
-                let mut fresh = Vec::with_capacity(ENTRY_BYTES_MAX + value.len() + ENTRY_BYTES_MAX);
-                self.put_entry(&mut fresh, &self.key_before(index), &key, value.len());
-                fresh.extend_from_slice(value);
-                let end = self.put_head_again(&mut fresh, index, &key);
-                self.count += 1;
-                self.splice(start..end, &fresh, index);
-            }
+        let spot = self.locate(&key);
+        let index = spot.index;
+        if let Some(entry) = spot.entry.filter(|entry| entry.key == key) {
+            return self.set_value_of(index, &entry, value);
+        }
+        let before = spot.before.map_or_else(|| self.key_before(index), |before| before.key);
+        let mut fresh = Vec::with_capacity(ENTRY_BYTES_MAX + value.len() + ENTRY_BYTES_MAX);
+        self.put_entry(&mut fresh, &before, &key, value.len());
+        fresh.extend_from_slice(value);
+        let (mut start, mut end) = (self.bytes.len(), self.bytes.len());
+        if let Some(entry) = spot.entry {
+            // Its key follows from another one now.
+            self.put_entry(&mut fresh, &key, &entry.key, entry.value.1 - entry.value.0);
+            (start, end) = (entry.start, entry.value.0);
+        }
+        self.count += 1;
+        let bytes = fresh.len() - (end - start);
+        self.splice(start..end, &fresh);
+        if spot.entry.is_none() {
+            self.restarts.push(key, start, index);
+        } else if let Some((restart, entries)) = self.restarts.inserted(key, index, bytes, self.len()) {
+            let middle = restart.index as usize + entries / 2;
+            let place = self.place(middle);
+            self.restarts.divide(Restart { key: place.key, start: place.start as u32, index: middle as u32 });
         }
     }
 
     /// Replaces the value of entry `index`.
     pub fn set_value(&mut self, index: usize, value: &[u8]) {
-        let place = self.place(index);
+        self.set_value_of(index, &self.place(index), value);
+    }
+
+    fn set_value_of(&mut self, index: usize, place: &FoundEntry, value: &[u8]) {
         let (from, until) = place.value;
         if until - from == value.len() {
             self.bytes[from..until].copy_from_slice(value);
@@ -191,7 +219,9 @@ impl Node {
         let mut fresh = Vec::with_capacity(ENTRY_BYTES_MAX + value.len());
         self.put_entry(&mut fresh, &self.key_before(index), &place.key, value.len());
         fresh.extend_from_slice(value);
-        self.splice(place.start..until, &fresh, index);
+        let bytes = fresh.len() as isize - (until - place.start) as isize;
+        self.splice(place.start..until, &fresh);
+        self.restarts.resized(index, bytes);
     }
 
     /// Changes the key of entry `index` to another one that keeps the order.
@@ -201,8 +231,11 @@ impl Node {
         let mut fresh = Vec::with_capacity(2 * ENTRY_BYTES_MAX + value.len());
         self.put_entry(&mut fresh, &self.key_before(index), &key, value.len());
         fresh.extend_from_slice(&value);
+        let next = place.start + fresh.len();
         let end = self.put_head_again(&mut fresh, index + 1, &key);
-        self.splice(place.start..end, &fresh, index);
+        let bytes = fresh.len() as isize - (end - place.start) as isize;
+        self.splice(place.start..end, &fresh);
+        self.restarts.renamed(index, key, next, bytes);
     }
 
     /// Removes `key` if it is there.
@@ -214,11 +247,19 @@ impl Node {
 
     /// Removes entry `index`.
     pub fn remove_at(&mut self, index: usize) {
-        let start = self.start_of(index);
+        let place = self.place(index);
+        let is_last = index + 1 == self.len();
+        let next = (!is_last).then(|| self.step(place.value.1, &place.key));
         let mut fresh = Vec::with_capacity(ENTRY_BYTES_MAX);
-        let end = self.put_head_again(&mut fresh, index + 1, &self.key_before(index));
+        let mut end = self.bytes.len();
+        if let Some(next) = next {
+            self.put_entry(&mut fresh, &self.key_before(index), &next.key, next.value.1 - next.value.0);
+            end = next.value.0;
+        }
         self.count -= 1;
-        self.splice(start..end, &fresh, index);
+        let bytes = end - place.start - fresh.len();
+        self.splice(place.start..end, &fresh);
+        self.restarts.removed(index, place.start, next.map(|next| next.key), bytes);
     }
 
     /// Adds the entries of `right`, all of whose keys are greater.
@@ -231,7 +272,8 @@ impl Node {
         fresh.extend_from_slice(&right.bytes[skipped..]);
         let (at, end) = (self.len(), self.bytes.len());
         self.count += right.count;
-        self.splice(end..end, &fresh, at);
+        self.splice(end..end, &fresh);
+        self.find_restarts(at);
     }
 
     /// Splits off the entries behind the first `keep_bytes` bytes, at least one and not all.
@@ -251,21 +293,17 @@ impl Node {
         let skipped = self.put_head_again(&mut fresh, at, &Key::MIN);
         fresh.extend_from_slice(&self.bytes[skipped..]);
         right.count = self.count - at as u32;
-        right.splice(0..0, &fresh, 0);
+        right.splice(0..0, &fresh);
+        right.find_restarts(0);
         self.count = at as u32;
-        let all = self.bytes.len();
-        self.splice(end..all, &[], at);
+        self.bytes.truncate(end);
+        self.restarts.cut(at);
         right
     }
 
     /// The key before entry `index`; the least key before the first.
     fn key_before(&self, index: usize) -> Key {
         index.checked_sub(1).map_or(Key::MIN, |before| self.key(before))
-    }
-
-    /// Where entry `index` starts, or would.
-    fn start_of(&self, index: usize) -> usize {
-        if index < self.len() { self.place(index).start } else { self.bytes.len() }
     }
 
     /// Appends the head of an entry: key and length of the value.
@@ -286,34 +324,27 @@ impl Node {
         place.value.0
     }
 
-    /// Replaces a range of bytes and finds the restarts again from entry `index` on.
-    fn splice(&mut self, range: Range<usize>, fresh: &[u8], index: usize) {
-        let wanted = self.bytes.len() - range.len() + fresh.len();
+    /// Replaces a range of bytes.
+    fn splice(&mut self, range: Range<usize>, fresh: &[u8]) {
+        let (before, wanted) = (self.bytes.len(), self.bytes.len() - range.len() + fresh.len());
         if wanted > self.bytes.capacity() {
-            self.bytes.reserve_exact(wanted.next_multiple_of(GROWTH_BYTES) - self.bytes.len());
+            self.bytes.reserve_exact(wanted.next_multiple_of(GROWTH_BYTES) - before);
         }
-        self.bytes.splice(range, fresh.iter().copied());
-        self.find_restarts(index / RESTART_ENTRIES);
+        let until = range.start + fresh.len();
+        if wanted > before {
+            self.bytes.resize(wanted, 0);
+        }
+        self.bytes.copy_within(range.end..before, until);
+        self.bytes.truncate(wanted);
+        self.bytes[range.start..until].copy_from_slice(fresh);
     }
 
-    /// Finds the restarts from number `first` on; those before it hold.
+    /// Finds the restarts from entry `first` on; those before it hold.
     fn find_restarts(&mut self, first: usize) {
-        self.restarts.truncate(first);
-        let (mut index, mut start, mut last) = (0, 0, Key::MIN);
-        if let Some(before) = self.restarts.last() {
-            index = (self.restarts.len() - 1) * RESTART_ENTRIES;
-            let place = self.at_restart(before);
-            (start, last) = (place.value.1, place.key);
-            index += 1;
-        }
-        self.restarts.reserve_exact(self.len().div_ceil(RESTART_ENTRIES).saturating_sub(self.restarts.len()));
-        while index < self.len() {
-            let place = self.step(start, &last);
-            if index % RESTART_ENTRIES == 0 {
-                self.restarts.push(Restart { key: place.key, start: start as u32 });
-            }
-            (start, last) = (place.value.1, place.key);
-            index += 1;
+        self.restarts.cut(first);
+        self.restarts.reserve(self.len());
+        for (index, place) in self.places_from(first).collect::<Vec<_>>() {
+            self.restarts.push(place.key, place.start, index);
         }
     }
 
@@ -324,7 +355,7 @@ impl Node {
 
     /// Memory that the node takes, roughly.
     pub const fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.bytes.capacity() + self.restarts.capacity() * size_of::<Restart>()
+        size_of::<Self>() + self.bytes.capacity() + self.restarts.memory_bytes()
     }
 
     /// The node as bytes: level, number of entries, entries.
@@ -346,7 +377,7 @@ impl Node {
         let mut node = Self { count, bytes: entries.to_vec(), ..Self::new(level) };
         let mut input = entries;
         let mut last = Key::MIN;
-        node.restarts.reserve_exact((count as usize).div_ceil(RESTART_ENTRIES));
+        node.restarts.reserve(count as usize);
         for index in 0..count as usize {
             let start = entries.len() - input.len();
             let key = take_key(&mut input, &last)?;
@@ -355,9 +386,7 @@ impl Node {
             }
             let length = node.take_length(&mut input)?;
             input = input.get(length..)?;
-            if index % RESTART_ENTRIES == 0 {
-                node.restarts.push(Restart { key, start: start as u32 });
-            }
+            node.restarts.push(key, start, index);
             last = key;
         }
         input.is_empty().then_some(node)
@@ -366,5 +395,23 @@ impl Node {
     /// The largest value that a tree with nodes of `node_bytes` takes: three entries fit a node.
     pub const fn value_bytes_max(node_bytes: usize) -> usize {
         (node_bytes - HEADER_BYTES) / 3 - ENTRY_BYTES_MAX
+    }
+
+    /// Every restart is the entry that it says, and no group is too long.
+    #[cfg(test)]
+    pub fn check_restarts(&self) {
+        let all: Vec<FoundEntry> = core::iter::successors((self.count > 0).then(|| self.step(0, &Key::MIN)), |place| {
+            (place.value.1 < self.bytes.len()).then(|| self.step(place.value.1, &place.key))
+        })
+        .collect();
+        assert_eq!(all.len(), self.len());
+        let mut numbers: Vec<usize> = self.restarts.iter().map(|restart| restart.index as usize).collect();
+        for restart in self.restarts.iter() {
+            let place = all[restart.index as usize];
+            assert_eq!((restart.key, restart.start as usize), (place.key, place.start));
+        }
+        assert_eq!(numbers.first(), all.first().map(|_| &0));
+        numbers.push(self.len());
+        assert!(numbers.windows(2).all(|pair| pair[0] < pair[1] && pair[1] - pair[0] <= restarts::GROUP_ENTRIES_MAX));
     }
 }

@@ -122,3 +122,52 @@ fn damaged_nodes_are_refused() {
         }
     }
 }
+
+/// Restarts that were kept through changes say the same as those of a node that is read anew, and
+/// no group is longer than it may be.
+#[test]
+fn a_changed_node_finds_what_one_read_anew_finds() {
+    for seed in 0..20 {
+        let mut prng = Prng::new(seed);
+        let (mut node, mut model) = (Node::new(0), BTreeMap::new());
+        for step in 0..1500 {
+            let key = Key { object: prng.below(6), kind: (prng.below(3) * 256) as u16, index: prng.below(40) };
+            let grows = step / 300 % 2 == 0;
+            match prng.below(10) {
+                0 if node.len() > 4 => {
+                    let keep = prng.below(node.encoded_bytes() as u64) as usize;
+                    let right = node.split_after(keep);
+                    node.check_restarts();
+                    right.check_restarts();
+                    node.append(&right);
+                }
+                1 if node.len() > 1 => {
+                    // Another key between its neighbours.
+                    let index = prng.below(node.len() as u64) as usize;
+                    let old = node.key(index);
+                    let new = Key { index: old.index + 1, ..old };
+                    if index + 1 == node.len() || new < node.key(index + 1) {
+                        node.replace_key(index, new);
+                        let value = model.remove(&old).expect("it is there");
+                        model.insert(new, value);
+                    }
+                }
+                part if (part < 8) == grows => {
+                    let mut value = vec![0; prng.below(40) as usize];
+                    prng.fill(&mut value);
+                    node.insert(key, &value);
+                    model.insert(key, value);
+                }
+                _ => {
+                    node.remove(&key);
+                    model.remove(&key);
+                }
+            }
+            node.check_restarts();
+            assert_eq!(node.len(), model.len());
+            assert_eq!(node.get(&key).map(<[u8]>::to_vec), model.get(&key).cloned(), "seed {seed} step {step}");
+        }
+        let found: Vec<_> = node.entries_from(0).map(|(key, value)| (key, value.to_vec())).collect();
+        assert_eq!(found, model.into_iter().collect::<Vec<_>>(), "seed {seed}");
+    }
+}

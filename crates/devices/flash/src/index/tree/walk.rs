@@ -38,12 +38,12 @@ impl Tree {
         loop {
             let node = self.view(source, child, level)?;
             if level == 0 {
-                return Ok(node.search(key).ok().map(|index| with(node.value(index))));
+                return Ok(node.get(key).map(with));
             }
             if node.len() == 0 {
                 return Ok(None);
             }
-            child = node.child(key)?;
+            child = node.child(key)?.2;
             level -= 1;
         }
     }
@@ -76,7 +76,7 @@ impl Tree {
             }
             return Ok(true);
         }
-        let Some(first) = node.child_for(from) else { return Ok(true) };
+        let Some((first, ..)) = node.child_for(from) else { return Ok(true) };
         for index in first..node.len() {
             if !self.scan_below(source, Child::decode(node.value(index))?, level - 1, from, visit)? {
                 return Ok(false);
