@@ -114,6 +114,7 @@ impl Node {
     }
 
     /// The entry of a restart. Its key is known; only where the value lies has to be found.
+    #[inline]
     fn at_restart(&self, restart: &Restart) -> FoundEntry {
         let mut input = &self.bytes[restart.start as usize..];
         skip_key(&mut input);
@@ -121,6 +122,7 @@ impl Node {
     }
 
     /// The entry that starts at `start`, after one with the key `last`. The bytes were checked.
+    #[inline]
     fn step(&self, start: usize, last: &Key) -> FoundEntry {
         let mut input = &self.bytes[start..];
         let key = take_key(&mut input, last).unwrap_or(*last);
@@ -128,12 +130,14 @@ impl Node {
     }
 
     /// The entry with `key` at `start`; `input` is what follows the key.
+    #[inline]
     fn place_of(&self, key: Key, start: usize, mut input: &[u8]) -> FoundEntry {
         let length = self.take_length(&mut input).unwrap_or(0);
         let from = self.bytes.len() - input.len();
         FoundEntry { key, start, value: (from, from + length) }
     }
 
+    #[inline]
     fn take_length(&self, input: &mut &[u8]) -> Option<usize> {
         if self.level > 0 { Some(CHILD_BYTES) } else { usize::try_from(varint::take(input)?).ok() }
     }
@@ -145,13 +149,17 @@ impl Node {
             let entry = (self.count > 0).then(|| self.step(0, &Key::MIN));
             return Spot { index: 0, entry, before: None };
         };
-        let mut spot = Spot { index: restart.index as usize, entry: Some(self.at_restart(restart)), before: None };
-        while let Some(entry) = spot.entry.filter(|entry| entry.key < *key) {
-            spot.index += 1;
-            spot.before = Some(entry);
-            spot.entry = (entry.value.1 < self.bytes.len()).then(|| self.step(entry.value.1, &entry.key));
+        let (mut index, mut before) = (restart.index as usize, None);
+        let mut entry = self.at_restart(restart);
+        while entry.key < *key {
+            index += 1;
+            before = Some(entry);
+            if entry.value.1 >= self.bytes.len() {
+                return Spot { index, entry: None, before };
+            }
+            entry = self.step(entry.value.1, &entry.key);
         }
-        spot
+        Spot { index, entry: Some(entry), before }
     }
 
     /// The position of `key`, or where it would stand.

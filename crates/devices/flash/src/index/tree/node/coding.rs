@@ -51,6 +51,7 @@ pub(super) fn put_key(out: &mut Vec<u8>, last: &Key, key: &Key) {
 }
 
 /// Skips a key at the front of `input`, which was checked.
+#[inline]
 pub(super) fn skip_key(input: &mut &[u8]) {
     let head = varint::take(input).unwrap_or(0);
     let numbers = match head & 3 {
@@ -64,6 +65,7 @@ pub(super) fn skip_key(input: &mut &[u8]) {
 }
 
 /// Takes a key that follows `last` off the front of `input`.
+#[inline]
 pub(super) fn take_key(input: &mut &[u8], last: &Key) -> Option<Key> {
     let head = varint::take(input)?;
     let code = head & 3;
