@@ -1,13 +1,13 @@
 //! A simulated NAND that a device owns while the explorer keeps a hand on it.
 //!
-//! While recording is on, the medium keeps what [`recording`] needs to have it again as it was
+//! While recording is on, the medium keeps what `recording` needs to have it again as it was
 //! before any operation that changed it. So a cut can be placed at any operation of a run, of a
 //! recovery, or of what follows, with unstable pages in exactly the state that earlier reads left
 //! them in.
 
 mod recording;
 
-use crate::medium::nand::recording::Recording;
+use crate::medium::nand::recording::NandRecording;
 use crate::medium::{Budget, Medium, Trace, Walk};
 use onode_base::Prng;
 use onode_base::sync::Mutex;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 struct NandInner {
     nand: SimNand,
-    recording: Option<Recording>,
+    recording: Option<NandRecording>,
     position: usize,
 }
 
@@ -52,7 +52,7 @@ impl Medium for NandMedium {
     type Trace = NandTrace;
 
     fn new(nand: SimNand, recording: bool) -> Self {
-        Self(Arc::new(Mutex::new(NandInner { nand, recording: recording.then(Recording::default), position: 0 })))
+        Self(Arc::new(Mutex::new(NandInner { nand, recording: recording.then(NandRecording::default), position: 0 })))
     }
 
     fn image(&self) -> SimNand {
@@ -71,7 +71,7 @@ impl Medium for NandMedium {
 impl NandMedium {
     fn change(&self, operation: MediaOperation) -> Result<()> {
         let inner = &mut *self.0.lock();
-        let wants_medium = inner.recording.as_ref().is_some_and(Recording::wants_medium);
+        let wants_medium = inner.recording.as_ref().is_some_and(NandRecording::wants_medium);
         let before = wants_medium.then(|| inner.nand.clone());
         // One that fails leaves something, too, but is no place for a cut.
         inner.nand.apply(&operation).inspect_err(|_| inner.note_change())?;
@@ -141,7 +141,7 @@ const VARIANTS: u64 = 10;
 
 /// Every operation of a run.
 #[derive(Clone)]
-pub struct NandTrace(Recording);
+pub struct NandTrace(NandRecording);
 
 impl NandTrace {
     /// The medium before an operation, if that is kept.

@@ -59,7 +59,7 @@ fn operation_bytes(operation: &MediaOperation) -> usize {
 
 /// The operations of a medium so far.
 #[derive(Clone)]
-pub struct Recording {
+pub struct NandRecording {
     stretches: Vec<Stretch>,
     /// Operations so far, kept or not.
     operations: usize,
@@ -76,13 +76,13 @@ pub struct Recording {
     most_bytes: usize,
 }
 
-impl Default for Recording {
+impl Default for NandRecording {
     fn default() -> Self {
         Self::with_most_bytes(MOST_BYTES)
     }
 }
 
-impl Recording {
+impl NandRecording {
     const fn with_most_bytes(most_bytes: usize) -> Self {
         Self {
             stretches: Vec::new(),
