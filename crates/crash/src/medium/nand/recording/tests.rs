@@ -95,7 +95,7 @@ fn what_reads_and_failures_leave_is_had_again() {
 #[test]
 fn a_long_run_is_kept_in_parts_from_its_beginning_to_its_end() {
     let most = 2_000_000;
-    let mut recording = Recording::with_most_bytes(most);
+    let mut recording = NandRecording::with_most_bytes(most);
     let (mut nand, mut operations) = (blank(), 0);
     for round in 0..60 {
         for block in 0..GEOMETRY.blocks {
