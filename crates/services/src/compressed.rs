@@ -29,6 +29,8 @@ pub struct Compressed<D: ?Sized> {
     mode: Compression,
     /// What the wrapped device gives out content in: what saves less stays plain.
     unit: usize,
+    /// What the wrapped device likes to take at once, asked for once: each write wants to know.
+    transaction_bytes: usize,
     shards: Shards,
     is_shared: bool,
     /// The object that says that there may be compressed ones, if one has to.
@@ -41,7 +43,8 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     #[must_use]
     pub fn new(inner: Arc<D>, mode: Compression) -> Self {
         let is_shared = inner.share().is_some();
-        Self { inner, mode, unit: UNIT_BYTES, shards: Shards::new(), is_shared, marker: None }
+        let transaction_bytes = inner.info().transaction_bytes;
+        Self { inner, mode, unit: UNIT_BYTES, transaction_bytes, shards: Shards::new(), is_shared, marker: None }
     }
 
     /// The device of a volume, wrapped if something on it is or will be compressed; `None` if not:
@@ -217,7 +220,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Compressed<D> {
         let rest = if demand.is_new {
             // Nothing is there to be stored anew, but what the same demand wrote before: a chunk
             // for each transaction that it may take.
-            demand.bytes / self.inner.info().transaction_bytes.max(1) as u64 * CHUNK_BYTES
+            demand.bytes / self.transaction_bytes.max(1) as u64 * CHUNK_BYTES
         } else {
             // Of each range the rest of its first and of its last chunk, of which there are no more
             // than the object has bytes.

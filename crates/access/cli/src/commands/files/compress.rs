@@ -1,6 +1,6 @@
 //! `onode compress`: how content of files is compressed that is written from now on.
 
-use crate::commands::tiers::target::Target;
+use crate::commands::tiers::target::{Target, tell_changed};
 use onode::{Compression, Result};
 use onode_console::Output;
 use serde::Serialize;
@@ -37,13 +37,10 @@ struct Report {
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let report = arguments.target.with(arguments.with.is_none(), |files| {
-        let mut changed = 0;
-        if let Some(word) = &arguments.with {
-            for path in files.all(!arguments.only_new)? {
-                files.compress(&path, word)?;
-                changed += 1;
-            }
-        }
+        let changed = match &arguments.with {
+            Some(word) => files.change(!arguments.only_new, |path| files.compress(path, word))?,
+            None => 0,
+        };
         let compression = files.compression(files.path())?;
         Ok(Report { path: files.path().display().to_string(), compression, changed })
     })?;
@@ -57,10 +54,6 @@ impl fmt::Display for Report {
         if self.compression == Compression::Auto.name() {
             write!(f, " (as the mount says)")?;
         }
-        if self.changed > 0 {
-            let things = if self.changed == 1 { "file or directory" } else { "files and directories" };
-            write!(f, " ({} {things} changed, nothing stored anew)", self.changed)?;
-        }
-        Ok(())
+        tell_changed(f, self.changed, "stored anew")
     }
 }

@@ -1,6 +1,6 @@
 //! `onode place`: maps files and directories to a section of the fast disk, or past it.
 
-use crate::commands::tiers::target::Target;
+use crate::commands::tiers::target::{Target, tell_changed};
 use onode::Result;
 use onode_console::Output;
 use serde::Serialize;
@@ -49,13 +49,10 @@ struct Report {
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let words = arguments.words();
     let report = arguments.target.with(words.is_empty(), |files| {
-        let mut changed = 0;
-        if !words.is_empty() {
-            for path in files.all(!arguments.only_new)? {
-                files.place(&path, &words)?;
-                changed += 1;
-            }
-        }
+        let changed = match words.is_empty() {
+            true => 0,
+            false => files.change(!arguments.only_new, |path| files.place(path, &words))?,
+        };
         let placement = files.placement(files.path())?;
         Ok(Report { path: files.path().display().to_string(), placement, changed })
     })?;
@@ -75,10 +72,6 @@ impl Arguments {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.placement)?;
-        if self.changed > 0 {
-            let things = if self.changed == 1 { "file or directory" } else { "files and directories" };
-            write!(f, " ({} {things} changed, nothing copied)", self.changed)?;
-        }
-        Ok(())
+        tell_changed(f, self.changed, "copied")
     }
 }

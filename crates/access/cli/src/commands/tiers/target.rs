@@ -72,6 +72,16 @@ impl Target {
     }
 }
 
+/// Says how many files and directories were changed, and what was not done to their content; nothing
+/// if none were.
+pub fn tell_changed(f: &mut fmt::Formatter<'_>, changed: u64, not_done: &str) -> fmt::Result {
+    match changed {
+        0 => Ok(()),
+        1 => write!(f, " (1 file or directory changed, nothing {not_done})"),
+        _ => write!(f, " ({changed} files and directories changed, nothing {not_done})"),
+    }
+}
+
 impl Files {
     /// The path that was asked for.
     pub fn path(&self) -> &Path {
@@ -94,6 +104,13 @@ impl Files {
             }
         }
         Ok(found)
+    }
+
+    /// Changes each of [`all`](Self::all); returns how many.
+    pub fn change(&self, recursive: bool, change: impl Fn(&Path) -> Result<()>) -> Result<u64> {
+        let all = self.all(recursive)?;
+        all.iter().try_for_each(|path| change(path))?;
+        Ok(all.len() as u64)
     }
 
     fn get(&self, path: &Path, name: &str) -> Result<String> {

@@ -167,7 +167,7 @@ impl Restarts {
         }
     }
 
-    /// Calls `check` with each.
+    /// All of them, in order.
     #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = &Restart> {
         self.all.iter()
