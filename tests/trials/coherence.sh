@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What one writes, the other reads at once: every pair of a writer and a reader on one mount; on two mounts of one memory; and
-# beside a library that has that memory open. STEPS=100000 is the long form, about an hour for each
-# of MOUNTS: the options of one mount, and `shared` for a memory with two. PAIRS=library takes only
-# the pairs of `shared` with the library.
+# What one writes, the other reads at once: every pair of a writer and a reader on one mount; on two
+# mounts of one memory; and beside a library that has that memory open. STEPS=100000 is the long
+# form, about an hour for each of MOUNTS: the options of one mount, and `shared` for a memory with
+# two. PAIRS=library takes only the pairs of `shared` with the library.
 . "$(dirname "${BASH_SOURCE[0]}")/../apps/common.sh"
 need cc=gcc python3=python3
 STEPS=${STEPS:-$([ "${TRIALS:-}" = long ] && echo 100000 || echo 200)}

@@ -72,8 +72,8 @@ impl Target {
     }
 }
 
-/// Says how many files and directories were changed, and what was not done to their content; nothing
-/// if none were.
+/// Says how many files and directories were changed, and what was not done to their content.
+/// If none were changed it says nothing.
 pub fn tell_changed(f: &mut fmt::Formatter<'_>, changed: u64, not_done: &str) -> fmt::Result {
     match changed {
         0 => Ok(()),
