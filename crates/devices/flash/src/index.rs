@@ -21,6 +21,7 @@ pub mod tree;
 use crate::index::apply::{AccessTimes, Applied, Counts, Extent, Onode};
 use crate::index::deferred::Deferred;
 use crate::index::entries::Entries;
+use crate::index::tree::Setting;
 use crate::log::Log;
 use crate::log::record::{Change, Piece};
 use crate::medium::format::BlobReference;
@@ -45,14 +46,14 @@ impl Index {
     /// What `with` makes of the value of `key`, if there is one.
     pub fn entry<T>(&mut self, log: &mut Log, key: &Key, with: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
         self.deferred.apply_of(&mut self.applied, log, key)?;
-        self.applied.entries_mut().get(log, key, with)
+        self.applied.entry(log, key, with)
     }
 
     /// Visits entries of the kind of `from`, and perhaps others, in order of their keys from the
     /// first at or after `from`, until `visit` returns false.
     pub fn scan(&mut self, log: &mut Log, from: &Key, visit: &mut dyn FnMut(&Key, &[u8]) -> bool) -> Result<()> {
         self.deferred.apply_from(&mut self.applied, log, from)?;
-        self.applied.entries_mut().scan(log, from, visit)
+        self.applied.scan(log, from, visit)
     }
 
     /// The onode of `object`, if it exists.
@@ -86,6 +87,12 @@ impl Index {
         self.applied.apply(log, change)
     }
 
+    /// Sets an attribute and shows the value before.
+    pub fn set_attribute(&mut self, log: &mut Log, setting: Setting<'_>) -> Result<()> {
+        self.deferred.apply_of(&mut self.applied, log, &setting.key)?;
+        self.applied.set_attribute(log, setting)
+    }
+
     /// Makes `range` of `object` a hole; returns how many bytes that frees.
     pub fn unplace(&mut self, log: &mut Log, object: ObjectId, range: Range<u64>) -> Result<u64> {
         self.deferred.apply_of(&mut self.applied, log, &Key::onode(object))?;
@@ -105,8 +112,13 @@ impl Index {
     }
 
     /// The same, to be changed beside what the entries mean.
-    pub const fn entries_mut(&mut self) -> &mut Entries {
+    pub fn entries_mut(&mut self) -> &mut Entries {
         self.applied.entries_mut()
+    }
+
+    /// Divides the memory for nodes between changed and clean ones.
+    pub fn share_memory(&mut self) {
+        self.applied.share_memory();
     }
 
     /// How many objects and extents there are, without what is deferred.

@@ -10,14 +10,15 @@
 //! ([`crate::log::waiting`]): with the record it would be an extent of its own and keep a journal
 //! segment from becoming empty.
 
+use crate::index::tree::Setting;
 use crate::log::patch::Patch;
-use crate::log::record::{Change, FRAME_HEADER_BYTES, Piece, Record};
+use crate::log::record::{Change, Changes, FRAME_HEADER_BYTES, Piece, encoded};
 use crate::medium::format::FEATURE_COMPACT_RECORDS;
 use crate::volume::Volume;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_engine::Key;
-use onode_object::{Mutation, Result, Transaction};
+use onode_object::{AttributeKey, Mutation, ObjectId, Result, Transaction};
 
 /// Larger writes gain little, and the journal is to stay short.
 const PAGES_MAX: usize = 4;
@@ -54,54 +55,105 @@ impl Volume<'_> {
         self.checkpoints.has_feature(FEATURE_COMPACT_RECORDS)
     }
 
-    /// What is logged in place of `change`, which has not been applied yet, if that is shorter.
-    pub fn patch(&mut self, change: &Change) -> Result<Option<Change>> {
-        let Change::Mutation(Mutation::SetAttribute { object, key, value }) = change else { return Ok(None) };
-        if !self.logs_compactly() {
-            return Ok(None);
-        }
-        let patch = self.index.entry(self.log, &Key::attribute(*object, *key), |old| Patch::between(old, value))?;
-        Ok(patch.flatten().map(|patch| Change::Patch { object: *object, key: *key, patch }))
+    /// Sets an attribute; returns what is logged of it: what of it changed, if that is shorter than
+    /// the value.
+    pub fn set_attribute(&mut self, object: ObjectId, key: AttributeKey, value: Vec<u8>) -> Result<Change> {
+        let (compactly, mut patch) = (self.logs_compactly(), None);
+        let replaced = &mut |old: &[u8]| {
+            if compactly {
+                patch = Patch::between(old, &value);
+            }
+        };
+        self.index.set_attribute(self.log, Setting { key: Key::attribute(object, key), value: &value, replaced })?;
+        Ok(match patch {
+            Some(patch) => Change::Patch { object, key, patch },
+            None => Change::Mutation(Mutation::SetAttribute { object, key, value }),
+        })
     }
 
-    /// Whether the content of `transaction`, which will be durable at once, goes to the journal in
-    /// one run. If that comes otherwise, it has still gone to a good place.
-    pub fn belongs_in_one_run(&mut self, transaction: &Transaction) -> Result<bool> {
+    /// What is logged of a mutation that has not been applied yet.
+    fn logged(&mut self, mutation: &Mutation) -> Result<Change> {
+        if let Mutation::SetAttribute { object, key, value } = mutation
+            && self.logs_compactly()
+        {
+            let patch = self.index.entry(self.log, &Key::attribute(*object, *key), |old| Patch::between(old, value))?;
+            if let Some(patch) = patch.flatten() {
+                return Ok(Change::Patch { object: *object, key: *key, patch });
+            }
+        }
+        Ok(Change::Mutation(mutation.clone()))
+    }
+
+    /// How the content of `transaction`, which will be durable at once, is placed. If the record
+    /// gets longer than was thought, the content has still gone to a good place.
+    pub fn plan(&mut self, transaction: &Transaction) -> Result<Plan> {
         let layout = *self.log.layout();
         let (payload, spare) = (layout.payload_bytes as usize, layout.spare_record_bytes as usize);
         let mut writes = transaction.mutations.iter().filter_map(|one| match one {
             Mutation::Write { data, .. } if !data.is_empty() => Some(data.len()),
             _ => None,
         });
-        let (Some(length), None) = (writes.next(), writes.next()) else { return Ok(false) };
-        Ok(spare > 0
+        let (Some(length), None) = (writes.next(), writes.next()) else { return Ok(Plan::default()) };
+        let fits = spare > 0
             && length.is_multiple_of(payload)
             && length <= PAGES_MAX * payload
             && self.checkpoints.settings().packs
-            && self.log.journal_starts_page(spare)
-            && self.record_bytes(transaction)? <= spare)
-    }
-
-    /// About how many bytes the record of `transaction` takes in a page.
-    fn record_bytes(&mut self, transaction: &Transaction) -> Result<usize> {
-        let layout = *self.log.layout();
-        let location = u64::from(layout.segments) * layout.segment_bytes();
-        let mut changes = Vec::with_capacity(transaction.mutations.len());
-        for mutation in &transaction.mutations {
-            changes.push(match mutation {
-                Mutation::Write { object, offset, data } if !data.is_empty() => {
-                    let pieces = vec![Piece { location, length: data.len() as u32 }];
-                    Change::Place { object: *object, offset: *offset, pieces }
-                }
-                other => {
-                    let change = Change::Mutation(other.clone());
-                    self.patch(&change)?.unwrap_or(change)
-                }
-            });
+            && self.log.journal_starts_page(spare);
+        if !fits {
+            return Ok(Plan::default());
         }
-        let record = Record::Commit { transaction: self.log.transaction() + 1, changes };
-        Ok(FRAME_HEADER_BYTES + record.encode().len())
+        let location = u64::from(layout.segments) * layout.segment_bytes();
+        let mut bytes = FRAME_HEADER_BYTES + Changes::new().record(self.log.transaction() + 1).len();
+        let mut plan = Plan::default();
+        for mutation in &transaction.mutations {
+            let is_write = matches!(mutation, Mutation::Write { data, .. } if !data.is_empty());
+            let change = match mutation {
+                Mutation::Write { object, offset, data } if is_write => {
+                    let pieces = vec![Piece { location, length: data.len() as u32 }];
+                    encoded(&Change::Place { object: *object, offset: *offset, pieces })
+                }
+                other => encoded(&self.logged(other)?),
+            };
+            bytes += change.len();
+            plan.encoded.push(if is_write { Vec::new() } else { change });
+        }
+        plan.in_one_run = bytes <= spare;
+        if !keeps_patches(transaction) {
+            plan.encoded.clear();
+        }
+        Ok(plan)
     }
+}
+
+/// How the content of a transaction is placed, and what was encoded to find out.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// Content goes to the journal in one run.
+    pub in_one_run: bool,
+    /// What is logged of mutations but writes, by their position, as far as it is known already.
+    encoded: Vec<Vec<u8>>,
+}
+
+impl Plan {
+    /// What is logged of the mutation at `position`, if it is known already.
+    pub fn encoded(&self, position: usize) -> Option<&[u8]> {
+        self.encoded.get(position).filter(|change| !change.is_empty()).map(|change| &change[..])
+    }
+}
+
+/// Whether what attributes were before the transaction is what they are when its mutations are
+/// applied one after the other.
+fn keeps_patches(transaction: &Transaction) -> bool {
+    let mut keys = Vec::new();
+    transaction.mutations.iter().all(|one| match one {
+        Mutation::SetAttribute { object, key, .. } => {
+            let is_first = !keys.contains(&(*object, *key));
+            keys.push((*object, *key));
+            is_first
+        }
+        Mutation::Remove { .. } | Mutation::RemoveAttribute { .. } => false,
+        _ => true,
+    })
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use super::Core;
 use crate::commit::access::{remade, sets_access_times};
+use crate::commit::compact::Plan;
 use crate::commit::sync::Ticket;
 use crate::index::apply::Onode;
 use crate::log::Writer;
-use crate::log::record::{Change, Piece, Record};
+use crate::log::record::{Change, Changes, Piece};
 use crate::medium::format::FEATURE_ACCESS_TIMES;
 use crate::policy::{Stream, whole_page_bytes};
 use alloc::format;
@@ -43,7 +44,7 @@ impl Core {
             if self.checkpoint_is_due() {
                 self.checkpoint(false)?;
             }
-            self.index.entries_mut().nodes_mut().share_memory();
+            self.index.share_memory();
             Ok(())
         });
         self.latch_half_way(result)
@@ -82,7 +83,7 @@ impl Core {
         let likely = self.rhythm.commit();
         // In the write buffer what is synced waits for its page to fill like anything else.
         let synced = (likely || durability == Durability::Durable) && !self.checkpoints.buffers_writes(&self.index);
-        let in_one_run = synced && self.volume().belongs_in_one_run(&transaction)?;
+        let plan = if synced { self.volume().plan(&transaction)? } else { Plan::default() };
         let sets_access_times = sets_access_times(&transaction);
         if sets_access_times && !self.checkpoints.has_feature(FEATURE_ACCESS_TIMES) {
             // Older programs must not meet what follows.
@@ -90,17 +91,21 @@ impl Core {
             self.checkpoints.write_superblock(&mut self.index, &mut self.log, false)?;
         }
         let remade = if sets_access_times { remade(&transaction) } else { Vec::new() };
-        let mut changes = Vec::with_capacity(transaction.mutations.len());
-        for mutation in transaction.mutations {
+        let mut changes = Changes::new();
+        for (position, mutation) in transaction.mutations.into_iter().enumerate() {
+            if is_planted(Bug::TransactionSplit) && changes.count() == 1 {
+                self.log_changes(&core::mem::take(&mut changes))?;
+            }
+            let encoded = plan.encoded(position);
             let change = match mutation {
                 Mutation::Write { object, offset, data } if !data.is_empty() => {
                     self.bytes_written += data.len() as u64;
-                    let pieces = if in_one_run {
+                    let pieces = if plan.in_one_run {
                         self.log.append_content(Stream::Journal, Writer::User, object, offset, &data)?
                     } else {
                         self.write_content(object, offset, &data, synced)?
                     };
-                    Change::Place { object, offset, pieces }
+                    self.applied(Change::Place { object, offset, pieces })?
                 }
                 Mutation::SetAccessTime { object, time } if self.volume().logs_access_time(object, &remade) => {
                     self.volume().note_access_time(object, time)?;
@@ -108,17 +113,21 @@ impl Core {
                 }
                 Mutation::SetAttribute { object, key, value } => {
                     self.log.count_attribute(object, value.len());
-                    Change::Mutation(Mutation::SetAttribute { object, key, value })
+                    match encoded {
+                        Some(_) => self.applied(Change::Mutation(Mutation::SetAttribute { object, key, value }))?,
+                        None => self.volume().set_attribute(object, key, value)?,
+                    }
                 }
-                other => Change::Mutation(other),
+                other => self.applied(Change::Mutation(other))?,
             };
-            let patch = self.volume().patch(&change)?;
-            self.index.apply(&mut self.log, &change)?;
-            changes.push(patch.unwrap_or(change));
+            match encoded {
+                Some(encoded) => changes.push_encoded(encoded),
+                None => changes.push(&change),
+            }
         }
         self.commits += 1;
-        if !changes.is_empty() {
-            self.log_changes(changes)?;
+        if changes.count() > 0 {
+            self.log_changes(&changes)?;
         }
         if durability == Durability::Durable {
             if sets_access_times {
@@ -131,15 +140,15 @@ impl Core {
     }
 
     /// Appends the record of a commit.
-    fn log_changes(&mut self, mut changes: Vec<Change>) -> Result<()> {
+    fn log_changes(&mut self, changes: &Changes) -> Result<()> {
         self.log.begin_transaction();
-        if is_planted(Bug::TransactionSplit) && changes.len() > 1 {
-            let second = changes.split_off(1);
-            self.log.append_record(&Record::Commit { transaction: self.log.transaction(), changes })?;
-            self.log.begin_transaction();
-            changes = second;
-        }
-        self.log.append_record(&Record::Commit { transaction: self.log.transaction(), changes })
+        self.log.append_changes(changes)
+    }
+
+    /// The change, after it was applied.
+    fn applied(&mut self, change: Change) -> Result<Change> {
+        self.index.apply(&mut self.log, &change)?;
+        Ok(change)
     }
 
     /// Appends content to the streams that the placement policy names. `likely_synced` content

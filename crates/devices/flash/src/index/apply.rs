@@ -6,11 +6,13 @@
 //!
 //! It knows nothing of deferred changes: they are applied through it, and it cannot ask for more.
 
+mod recent;
 mod values;
 
 pub use values::{Extent, Onode};
 
 use crate::index::entries::Entries;
+use crate::index::tree::Setting;
 use crate::log::Log;
 use crate::log::record::{Change, EXTENT_BYTES_MAX, Piece};
 use crate::medium::errors::damaged;
@@ -22,6 +24,7 @@ use core::ops::Range;
 use onode_base::planted::{Bug, is_planted};
 use onode_engine::Key;
 use onode_object::{Mutation, ObjectId, Result};
+use recent::RecentOnodes;
 
 /// Access times that no onode has yet.
 pub type AccessTimes = BTreeMap<ObjectId, u64>;
@@ -42,6 +45,7 @@ pub struct Applied {
     entries: Entries,
     counts: Counts,
     access_times: AccessTimes,
+    recent: RecentOnodes,
     /// An extent may be longer than a page.
     has_runs: bool,
 }
@@ -50,7 +54,7 @@ impl Applied {
     /// An index with these entries.
     pub const fn new(entries: Entries, has_runs: bool) -> Self {
         let counts = Counts { next_object: ObjectId::FIRST_FREE.0, objects: 0, extents: 0 };
-        Self { entries, counts, access_times: AccessTimes::new(), has_runs }
+        Self { entries, counts, access_times: AccessTimes::new(), recent: RecentOnodes::new(), has_runs }
     }
 
     /// The entries.
@@ -59,8 +63,30 @@ impl Applied {
     }
 
     /// The entries, to be changed beside what they mean.
-    pub const fn entries_mut(&mut self) -> &mut Entries {
+    pub fn entries_mut(&mut self) -> &mut Entries {
+        self.recent.clear();
         &mut self.entries
+    }
+
+    /// Divides the memory for nodes between changed and clean ones.
+    pub fn share_memory(&mut self) {
+        self.entries.nodes_mut().share_memory();
+    }
+
+    /// What `with` makes of the value of `key`, if there is one.
+    pub fn entry<T>(&mut self, log: &mut Log, key: &Key, with: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+        self.entries.get(log, key, with)
+    }
+
+    /// Visits entries in order of their keys, as [`Entries::scan`] does.
+    pub fn scan(&mut self, log: &mut Log, from: &Key, visit: &mut dyn FnMut(&Key, &[u8]) -> bool) -> Result<()> {
+        self.entries.scan(log, from, visit)
+    }
+
+    /// Sets an attribute and shows the value before.
+    pub fn set_attribute(&mut self, log: &mut Log, setting: Setting<'_>) -> Result<()> {
+        debug_assert!(setting.key.as_attribute().is_some(), "{:?} is no attribute", setting.key);
+        self.entries.replace(log, setting)
     }
 
     /// How many there are.
@@ -87,10 +113,15 @@ impl Applied {
 impl Applied {
     /// The onode of `object`, if it exists.
     pub fn onode(&mut self, log: &mut Log, object: ObjectId) -> Result<Option<Onode>> {
-        match self.entries.get(log, &Key::onode(object), Onode::decode)? {
-            Some(None) => Err(damaged(format!("the onode of {object} is malformed"))),
-            found => Ok(found.flatten()),
+        if let Some(known) = self.recent.get(object) {
+            return Ok(known);
         }
+        let found = self.entries.get(log, &Key::onode(object), Onode::decode)?;
+        if found == Some(None) {
+            return Err(damaged(format!("the onode of {object} is malformed")));
+        }
+        self.recent.learn(object, found.flatten());
+        Ok(found.flatten())
     }
 
     /// The onode of `object`, or `NotFound`.
@@ -102,7 +133,11 @@ impl Applied {
     /// Sets the onode of `object`, which takes over the access time that waits for it.
     pub fn set_onode(&mut self, log: &mut Log, object: ObjectId, onode: &Onode) -> Result<()> {
         let accessed = self.access_times.remove(&object).unwrap_or(onode.accessed);
-        self.entries.set(log, Key::onode(object), &Onode { accessed, ..*onode }.encode())
+        let onode = Onode { accessed, ..*onode };
+        self.recent.forget(object);
+        self.entries.set(log, Key::onode(object), &onode.encode())?;
+        self.recent.learn(object, Some(onode));
+        Ok(())
     }
 
     /// Up to `limit` extents of `object` that end after `from` and start before `until`.
@@ -204,6 +239,7 @@ impl Applied {
         if onode.allocated > 0 {
             self.unplace(log, object, 0..u64::MAX)?;
         }
+        self.recent.forget(object);
         self.entries.remove_object(log, object)?;
         self.counts.objects = self.counts.objects.saturating_sub(1);
         if !is_planted(Bug::AccessTimeOfRemoved) {

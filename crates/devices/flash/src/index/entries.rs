@@ -13,7 +13,7 @@ mod memory;
 pub use flash::{FlashEntries, Limits};
 
 use super::bpram::Bpram;
-use super::tree::Tree;
+use super::tree::{Setting, Tree};
 use crate::log::Log;
 use crate::medium::errors::damaged;
 use alloc::format;
@@ -37,8 +37,8 @@ trait EntryStore {
     /// The last entry at or before `key`, which names an extent; it need not be one.
     fn at_or_before(&mut self, log: &mut Log, key: &Key) -> Result<Option<(Key, Vec<u8>)>>;
 
-    /// Sets the value of `key`.
-    fn set(&mut self, log: &mut Log, key: Key, value: &[u8]) -> Result<()>;
+    /// Sets the value of a key.
+    fn set(&mut self, log: &mut Log, setting: Setting<'_>) -> Result<()>;
 
     /// Removes `key`; true if it was there.
     fn remove(&mut self, log: &mut Log, key: &Key) -> Result<bool>;
@@ -90,7 +90,12 @@ impl Entries {
 
     /// Sets the value of `key`.
     pub fn set(&mut self, log: &mut Log, key: Key, value: &[u8]) -> Result<()> {
-        self.ask(|store| store.set(log, key, value))
+        self.replace(log, Setting { key, value, replaced: &mut |_| {} })
+    }
+
+    /// Sets the value of a key and shows the one before.
+    pub fn replace(&mut self, log: &mut Log, setting: Setting<'_>) -> Result<()> {
+        self.ask(|store| store.set(log, setting))
     }
 
     /// Removes `key`; true if it was there.

@@ -10,9 +10,11 @@
 
 mod node;
 mod pack;
+mod setting;
 mod walk;
 
 pub use node::Node;
+pub use setting::Setting;
 pub use walk::{KeyRange, Sighting};
 
 use crate::medium::errors::damaged;
@@ -201,8 +203,13 @@ impl Tree {
 
     /// Sets the value of `key`.
     pub fn insert(&mut self, source: &mut dyn NodeSource, key: Key, value: &[u8]) -> Result<()> {
+        self.set(source, Setting { key, value, replaced: &mut |_| {} })
+    }
+
+    /// Sets the value of a key.
+    pub fn set(&mut self, source: &mut dyn NodeSource, mut setting: Setting<'_>) -> Result<()> {
         let root = self.make_root_dirty(source)?;
-        if let Outcome::Split(separator, right) = self.insert_below(source, root, key, value)? {
+        if let Outcome::Split(separator, right) = self.set_below(source, root, &mut setting)? {
             let mut above = Node::new(self.root_level + 1);
             let first = self.slot(root)?.first_key().unwrap_or(Key::MIN);
             above.insert(first.min(separator), Child::Dirty(root).encode().as_bytes());
@@ -213,10 +220,11 @@ impl Tree {
         Ok(())
     }
 
-    fn insert_below(&mut self, source: &mut dyn NodeSource, slot: usize, key: Key, value: &[u8]) -> Result<Outcome> {
+    fn set_below(&mut self, source: &mut dyn NodeSource, slot: usize, setting: &mut Setting<'_>) -> Result<Outcome> {
+        let key = setting.key;
         let node = self.slot_mut(slot)?;
         if node.level() == 0 {
-            node.insert(key, value);
+            node.set(key, setting.value, setting.replaced);
         } else {
             let (index, separator, child) = node.child(&key)?;
             let child = self.make_this_child_dirty(source, slot, index, child)?;
@@ -224,7 +232,7 @@ impl Tree {
             if key < separator {
                 self.slot_mut(slot)?.replace_key(index, key);
             }
-            if let Outcome::Split(separator, right) = self.insert_below(source, child, key, value)? {
+            if let Outcome::Split(separator, right) = self.set_below(source, child, setting)? {
                 self.slot_mut(slot)?.insert(separator, Child::Dirty(right).encode().as_bytes());
             }
         }

@@ -3,7 +3,7 @@
 
 use super::{Log, not_open};
 use crate::index::bpram::buffer::PagePlace;
-use crate::log::record::{self, FRAME_HEADER_BYTES, Record};
+use crate::log::record::{self, Changes, FRAME_HEADER_BYTES, Record};
 use crate::medium::format::PageKind;
 use crate::medium::layout::SegmentPage;
 use crate::medium::page::PageInfo;
@@ -17,10 +17,18 @@ use onode_object::Result;
 impl Log {
     /// Appends a record to the journal.
     pub fn append_record(&mut self, record: &Record) -> Result<()> {
-        let bytes = record.encode();
-        let (mut rest, mut first) = (&bytes[..], true);
+        self.append_encoded(&record.encode(), matches!(record, Record::Chain { .. }))
+    }
+
+    /// Appends the record of the changes of the transaction that began last.
+    pub fn append_changes(&mut self, changes: &Changes) -> Result<()> {
+        self.append_encoded(&changes.record(self.transaction()), false)
+    }
+
+    fn append_encoded(&mut self, bytes: &[u8], is_chain: bool) -> Result<()> {
+        let (mut rest, mut first) = (bytes, true);
         while first || !rest.is_empty() {
-            if self.chain_broken && !matches!(record, Record::Chain { .. }) {
+            if self.chain_broken && !is_chain {
                 // The checkpoint that is due stands in for it.
                 return Ok(());
             }

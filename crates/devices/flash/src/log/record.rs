@@ -4,6 +4,10 @@
 //! any number of records. Content never stands in a record: a write is logged as the places to
 //! which its bytes went.
 
+mod changes;
+
+pub use changes::{Changes, encoded};
+
 use crate::log::patch::Patch;
 use crate::medium::errors::damaged;
 use alloc::format;
@@ -118,12 +122,9 @@ impl Record {
         let mut out = Vec::new();
         match self {
             Self::Commit { transaction, changes } => {
-                out.push(COMMIT);
-                varint::put(&mut out, *transaction);
-                varint::put(&mut out, changes.len() as u64);
-                for change in changes {
-                    put_change(&mut out, change);
-                }
+                let mut all = Changes::new();
+                changes.iter().for_each(|change| all.push(change));
+                return all.record(*transaction);
             }
             Self::Opened { segment, sequence, erases } | Self::OpenedAtime { segment, sequence, erases } => {
                 out.push(if matches!(self, Self::Opened { .. }) { OPENED } else { OPENED_ATIME });

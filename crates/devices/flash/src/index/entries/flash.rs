@@ -5,7 +5,7 @@
 //! node that was read is what its parent names. It knows of no memory beside the flash.
 
 use super::EntryStore;
-use crate::index::tree::{Child, Node, NodeSource, Sighting, Tree};
+use crate::index::tree::{Child, Node, NodeSource, Setting, Sighting, Tree};
 use crate::log::Log;
 use crate::medium::errors::damaged;
 use crate::medium::format::BlobReference;
@@ -92,9 +92,9 @@ impl EntryStore for FlashEntries {
         tree.last_at_or_before(&mut source, key)
     }
 
-    fn set(&mut self, log: &mut Log, key: Key, value: &[u8]) -> Result<()> {
+    fn set(&mut self, log: &mut Log, setting: Setting<'_>) -> Result<()> {
         let (tree, mut source) = self.parts(log, IoTag::Index);
-        tree.insert(&mut source, key, value)
+        tree.set(&mut source, setting)
     }
 
     fn remove(&mut self, log: &mut Log, key: &Key) -> Result<bool> {

@@ -7,6 +7,7 @@
 use super::EntryStore;
 use super::flash::FlashEntries;
 use crate::index::bpram::{Bpram, Lookup, entries::BucketEntries as Bucket, keeps};
+use crate::index::tree::Setting;
 use crate::log::Log;
 use alloc::vec::Vec;
 use onode_engine::Key;
@@ -103,9 +104,10 @@ impl EntryStore for MemoryEntries<'_> {
         }
     }
 
-    fn set(&mut self, log: &mut Log, key: Key, value: &[u8]) -> Result<()> {
+    fn set(&mut self, log: &mut Log, setting: Setting<'_>) -> Result<()> {
+        let Setting { key, value, .. } = setting;
         // The tree first: it may fail, and the memory may not.
-        self.flash.set(log, key, value)?;
+        self.flash.set(log, setting)?;
         if keeps(key.kind) {
             self.memory.insert(key, value);
         }

@@ -186,10 +186,16 @@ impl Node {
 
     /// Sets the value of `key`.
     pub fn insert(&mut self, key: Key, value: &[u8]) {
+        self.set(key, value, &mut |_| {});
+    }
+
+    /// Sets the value of `key`, and shows `replaced` the one before, if there was one.
+    pub fn set(&mut self, key: Key, value: &[u8], replaced: &mut dyn FnMut(&[u8])) {
         let spot = self.locate(&key);
         let index = spot.index;
         if let Some(entry) = spot.entry.filter(|entry| entry.key == key) {
-            return self.set_value_of(index, &entry, value);
+            replaced(&self.bytes[entry.value.0..entry.value.1]);
+            return self.set_value_of(index, &entry, spot.before.map(|before| before.key), value);
         }
         let before = spot.before.map_or_else(|| self.key_before(index), |before| before.key);
         let mut fresh = Vec::with_capacity(ENTRY_BYTES_MAX + value.len() + ENTRY_BYTES_MAX);
@@ -215,17 +221,20 @@ impl Node {
 
     /// Replaces the value of entry `index`.
     pub fn set_value(&mut self, index: usize, value: &[u8]) {
-        self.set_value_of(index, &self.place(index), value);
+        self.set_value_of(index, &self.place(index), None, value);
     }
 
-    fn set_value_of(&mut self, index: usize, place: &FoundEntry, value: &[u8]) {
+    /// Replaces the value of entry `index` at `place`; `before` is the key before it, if it was come
+    /// by.
+    fn set_value_of(&mut self, index: usize, place: &FoundEntry, before: Option<Key>, value: &[u8]) {
         let (from, until) = place.value;
         if until - from == value.len() {
             self.bytes[from..until].copy_from_slice(value);
             return;
         }
         let mut fresh = Vec::with_capacity(ENTRY_BYTES_MAX + value.len());
-        self.put_entry(&mut fresh, &self.key_before(index), &place.key, value.len());
+        let before = before.unwrap_or_else(|| self.key_before(index));
+        self.put_entry(&mut fresh, &before, &place.key, value.len());
         fresh.extend_from_slice(value);
         let bytes = fresh.len() as isize - (until - place.start) as isize;
         self.splice(place.start..until, &fresh);
