@@ -3,6 +3,7 @@
 //! are for all.
 
 pub mod beside;
+pub mod compressed;
 pub mod flash;
 pub mod geometry;
 pub mod scm;

@@ -126,6 +126,8 @@ enum MediumName {
     Beside,
     /// A fast and a big disk with the device of both.
     Tier,
+    /// NAND, memory, and two disks with compression over their device.
+    Compressed,
 }
 
 impl From<MediumName> for Media {
@@ -135,6 +137,7 @@ impl From<MediumName> for Media {
             MediumName::Scm => Self::Scm,
             MediumName::Beside => Self::Beside,
             MediumName::Tier => Self::Tier,
+            MediumName::Compressed => Self::Compressed,
         }
     }
 }

@@ -19,6 +19,10 @@ const RUN_STATES: u64 = 2500;
 const DAMAGED_AT_ONCE: u64 = 150;
 const DAMAGED_IMAGES: u64 = 15_000;
 
+/// Bugs of the services that show under threads or damage alone: `planted_faults` of the services
+/// finds them.
+const ELSEWHERE: [Bug; 2] = [Bug::ServicesChecksumIgnored, Bug::ServicesReadBeside];
+
 /// Plants the bugs whose name contains `only`, or is it if `=` stands before (without a name, those
 /// that no full or damaged volume is needed for: these take long and are named), each until it is
 /// found or `states` were judged. A bug is planted in a whole process, so `jobs` of them at a time
@@ -32,9 +36,7 @@ pub fn run(only: &str, states: u64, jobs: usize) -> ExitCode {
             None => name.contains(only),
         }
     };
-    // Those of the services have a test of their own: no device here has services.
-    let is_here = |bug: &Bug| is_wanted(bug) && !format!("{bug:?}").starts_with("Services");
-    let bugs: Vec<Bug> = Bug::ALL.iter().copied().filter(is_here).collect();
+    let bugs: Vec<Bug> = Bug::ALL.iter().copied().filter(is_wanted).filter(|bug| !ELSEWHERE.contains(bug)).collect();
     let found = match jobs {
         0 | 1 => bugs.iter().filter(|bug| look_for(**bug, states)).count(),
         _ => in_processes(&bugs, states, jobs),
@@ -50,6 +52,7 @@ fn medium_of(name: &str) -> Media {
         () if name.starts_with("Scm") => Media::Scm,
         () if name.starts_with("Beside") => Media::Beside,
         () if name.starts_with("Tier") => Media::Tier,
+        () if name.starts_with("Services") => Media::Compressed,
         () => Media::Nand,
     }
 }
@@ -135,12 +138,13 @@ fn find(bug: Bug, states: u64) -> Result<(u64, Spec, String), u64> {
     let mut judged = 0;
     let name = format!("{bug:?}");
     // Those of full volumes show on any level, where volumes are filled.
-    let (is_full, of_files) = (name.starts_with("Full"), bug >= Bug::FsyncWithoutSync);
+    let is_full = name.starts_with("Full");
+    let of_files = bug >= Bug::FsyncWithoutSync && (!name.starts_with("Services") || bug == Bug::ServicesFramesLate);
     let levels: Vec<&str> = LEVELS.into_iter().filter(|level| is_full || (*level != "object") == of_files).collect();
     let media = medium_of(&name);
     // Bugs of one mode show on the shapes of that mode only, which are few among many.
     let mode = match () {
-        () if name.starts_with("ScmMeta") => "scm-mode-meta",
+        () if name.starts_with("ScmMeta") || bug == Bug::ServicesFramesLate => "scm-mode-meta",
         () if name.starts_with("ScmOverwrite") => "scm-mode-",
         () => "",
     };

@@ -48,6 +48,7 @@ impl Report {
             Media::Scm => "scm.",
             Media::Beside => "beside.",
             Media::Tier => "tier.",
+            Media::Compressed => "compressed.",
         };
         let counts = self.counts.entry(format!("{medium}{}.{}", run.level, run.workload)).or_default();
         counts.runs += 1;

@@ -7,6 +7,7 @@ use crate::files::cases::{CASES, WHITEOUT};
 use crate::files::{self, FILE_WORKLOADS, FileWorkload};
 use crate::kind::Kind;
 use crate::kind::beside::{Beside, PREFIX};
+use crate::kind::compressed::{self, Wrapped};
 use crate::kind::flash::Flash;
 use crate::kind::geometry::{self, DISKS_SHAPES, MEMORY_SHAPES, SHAPES};
 use crate::kind::scm::Scm;
@@ -32,11 +33,16 @@ pub enum Media {
     Beside,
     /// A fast and a big disk, with the device of both on them.
     Tier,
+    /// NAND, memory, or two disks, with compression over their device.
+    Compressed,
 }
 
 impl Media {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Nand, Self::Scm, Self::Beside, Self::Tier];
+    pub const ALL: [Self; 5] = [Self::Nand, Self::Scm, Self::Beside, Self::Tier, Self::Compressed];
+
+    /// The kinds that compression is explored over. Flash beside a memory stores content as flash.
+    const WRAPPED: [Self; 3] = [Self::Nand, Self::Scm, Self::Tier];
 
     /// The name in reports.
     #[must_use]
@@ -46,6 +52,7 @@ impl Media {
             Self::Scm => "scm",
             Self::Beside => "beside",
             Self::Tier => "tier",
+            Self::Compressed => "compressed",
         }
     }
 
@@ -57,13 +64,19 @@ impl Media {
             Self::Scm => MEMORY_SHAPES.iter().map(|shape| shape.name.into()).collect(),
             Self::Beside => SHAPES.iter().map(|shape| format!("{PREFIX}{}", shape.name)).collect(),
             Self::Tier => DISKS_SHAPES.iter().map(|shape| shape.name.into()).collect(),
+            Self::Compressed => {
+                let shapes = Self::WRAPPED.into_iter().flat_map(Self::shapes);
+                shapes.map(|shape| format!("{}{shape}", compressed::PREFIX)).collect()
+            }
         }
     }
 
     /// The kind of the medium with this shape.
     #[must_use]
     pub fn of_shape(name: &str) -> Self {
-        if name.starts_with(PREFIX) {
+        if name.starts_with(compressed::PREFIX) {
+            Self::Compressed
+        } else if name.starts_with(PREFIX) {
             Self::Beside
         } else if geometry::memory_by_name(name).is_some() {
             Self::Scm
@@ -106,7 +119,8 @@ pub fn workloads(level: &str) -> Vec<&'static str> {
 pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
     let mut all = Vec::new();
     for shape in media.shapes() {
-        let memory = geometry::memory_by_name(&shape);
+        let device = shape.strip_prefix(compressed::PREFIX).unwrap_or(&shape);
+        let (media, memory) = (Media::of_shape(device), geometry::memory_by_name(device));
         for level in levels.iter().filter(|level| memory.is_none_or(|memory| memory.has_level(level))) {
             // Memory does not fail by itself, and disks look after their bad sectors.
             // And what is looked at whole again and again must not be large.
@@ -148,6 +162,9 @@ fn with_workload<V: Visitor>(run: &RunName, most_states: u64, visitor: V) -> Res
     // To look at some hundred files again and again takes its time.
     let most_states = if run.workload == brim::NAME { most_states.min(BRIM_STATES) } else { most_states };
     let plan = Plan { seed: run.seed, variants: 0, second_every: SECOND_EVERY, seconds: SECONDS, most_states };
+    if let Some(shape) = run.shape.strip_prefix(compressed::PREFIX) {
+        return with_wrapped(shape, run, plan, visitor);
+    }
     if let Some(shape) = geometry::memory_by_name(&run.shape) {
         return with_kind(Scm::new(shape, run.seed), run, plan, visitor);
     }
@@ -160,6 +177,17 @@ fn with_workload<V: Visitor>(run: &RunName, most_states: u64, visitor: V) -> Res
     }
     let shape = geometry::by_name(&run.shape).ok_or_else(|| format!("there is no shape '{}'", run.shape))?;
     with_kind(Flash::new(shape, &run.workload, run.seed), run, plan, visitor)
+}
+
+fn with_wrapped<V: Visitor>(shape: &str, run: &RunName, plan: Plan, visitor: V) -> Result<V::Answer, String> {
+    if let Some(shape) = geometry::memory_by_name(shape) {
+        return with_kind(Wrapped(Scm::new(shape, run.seed)), run, plan, visitor);
+    }
+    if let Some(shape) = geometry::disks_by_name(shape) {
+        return with_kind(Wrapped(Tier::new(shape, run.seed)), run, plan, visitor);
+    }
+    let shape = geometry::by_name(shape).ok_or_else(|| format!("there is no shape '{}'", run.shape))?;
+    with_kind(Wrapped(Flash::new(shape, &run.workload, run.seed)), run, plan, visitor)
 }
 
 fn with_kind<K: Kind, V: Visitor>(kind: K, run: &RunName, plan: Plan, visitor: V) -> Result<V::Answer, String> {

@@ -1,5 +1,6 @@
 //! What the explorer asks of a kind of system: how it is mounted, used, looked at and closed.
 
+pub mod content;
 pub mod history;
 
 use crate::medium::Medium;

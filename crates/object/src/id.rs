@@ -34,7 +34,9 @@ impl AttributeKind {
     /// An object that has no name any more but is still open; the index is its id.
     pub const ORPHAN: Self = Self(5);
     /// What a service between host and device keeps of an object, compression for example; the host
-    /// never sees it.
+    /// never sees it. An object whose content a service changed has the one with the index 0: it is
+    /// set before such content is written, and removed after what it told of was written anew, so
+    /// that a device on which content may become durable late knows which must not.
     pub const SERVICE: Self = Self(6);
     /// Kinds from here on are free for users of the object interface.
     pub const FIRST_FREE: Self = Self(32);

@@ -3,6 +3,7 @@
 use crate::files::program::{self, Program, content_to_withdraw};
 use crate::files::state::{Content, FileState, NodeKind, SLOTS, split};
 use crate::violation::{Violation, unexpected};
+use crate::workload::content::content;
 use onode_base::clock::ManualClock;
 use onode_fs::{
     Allocate, Caller, ErrorKind, FileSystem, Follow, InodeNumber, OpenFlags, RenameEnd, RenameFlags, SetAttributes,
@@ -71,9 +72,7 @@ const CALLER: Caller = Caller::root();
 
 /// Bytes that occur nowhere else.
 fn bytes(seed: u64, length: usize) -> Vec<u8> {
-    let mut data = vec![0; length];
-    onode_base::Prng::new(seed).fill(&mut data);
-    data
+    content(&mut onode_base::Prng::new(seed), length)
 }
 
 impl Call {

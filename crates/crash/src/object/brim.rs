@@ -10,6 +10,7 @@
 //! something at once.
 
 use crate::object::ObjectState;
+use crate::workload::content::content;
 use onode_base::Prng;
 use onode_object::{AttributeKey, AttributeKind, Hints, Mutation, ObjectDevice, ObjectId, Transaction};
 
@@ -114,8 +115,7 @@ pub fn fill(
         let drawn = [0, 0, 100, 300, 1000, 4096][prng.below(6) as usize];
         // Some are small however large the volume is.
         let length = if prng.chance(1, 3) { drawn } else { drawn.max(least) };
-        let mut data = vec![0; length as usize];
-        prng.fill(&mut data);
+        let data = content(prng, length as usize);
         add(&mut state, &mut transaction, Mutation::Create { object, hints });
         let value = vec![object.0 as u8; INODE_BYTES];
         let key = AttributeKey::new(AttributeKind(32), 0);
@@ -141,8 +141,7 @@ fn any_file(files: &[ObjectId], state: &ObjectState, prng: &mut Prng) -> Option<
 pub fn overwrite(before: &ObjectState, prng: &mut Prng) -> (Transaction, ObjectState) {
     let (mut state, mut transaction) = (before.clone(), Transaction::new());
     if let Some((object, length)) = any_file(&files(&state), &state, prng) {
-        let mut data = vec![0; length as usize];
-        prng.fill(&mut data);
+        let data = content(prng, length as usize);
         add(&mut state, &mut transaction, Mutation::Write { object, offset: 0, data });
     }
     (transaction, state)
@@ -156,8 +155,8 @@ pub fn replace(before: &ObjectState, prng: &mut Prng) -> (Transaction, ObjectSta
     for _ in 0..[1, 4, 32][prng.below(3) as usize] {
         let Some((object, length)) = any_file(&files, &state, prng) else { continue };
         let offset = prng.below(length);
-        let mut data = vec![0; (1 + prng.below(PIECE_BYTES)).min(length - offset) as usize];
-        prng.fill(&mut data);
+        let length = (1 + prng.below(PIECE_BYTES)).min(length - offset);
+        let data = content(prng, length as usize);
         add(&mut state, &mut transaction, Mutation::Write { object, offset, data });
     }
     (transaction, state)

@@ -1,6 +1,7 @@
 //! Choosing transactions: every choice follows from the run's source of choices and the state.
 
 use crate::object::{ObjectState, Profile};
+use crate::workload::content::content;
 use crate::workload::history::Run;
 use onode_base::Prng;
 use onode_object::{
@@ -20,9 +21,7 @@ fn bytes(prng: &mut Prng, most: u64) -> Vec<u8> {
         2 => 512 << prng.below(5),
         _ => 1 + prng.below(most),
     };
-    let mut data = vec![0; length.min(most) as usize];
-    prng.fill(&mut data);
-    data
+    content(prng, length.min(most) as usize)
 }
 
 fn hints(prng: &mut Prng) -> Hints {

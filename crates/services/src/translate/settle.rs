@@ -244,7 +244,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
 
     /// Puts everything in order.
     fn emit(&self, life: &Life, mut it: Settling, hidden_before: u64, plan: &mut Plan) -> Result<()> {
-        let object = life.object;
+        let (object, first) = (life.object, plan.mutations.len());
         let size_before = if life.is_new { 0 } else { life.size_before + hidden_before };
         let mut size = size_before;
         let mut cuts = 0;
@@ -268,7 +268,10 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
             cuts += 1;
             plan.mutations.push(Mutation::Truncate { object, size: stored_size });
         }
-        let growth = self.emit_groups(life, &mut it, stored_size - life.size, plan)?;
+        let (set, removed, growth) = self.emit_groups(life, &mut it, stored_size - life.size, plan)?;
+        // As the kind of these attributes has it: there while content is written.
+        plan.mutations.splice(first..first, set);
+        plan.mutations.extend(removed);
         plan.mutations.append(&mut it.others);
         let owed = (growth + it.growth).max(0) as usize;
         let wanted = life.cuts + owed.div_ceil(CUT_BYTES as usize);
@@ -292,11 +295,12 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
         Ok(if keeps_frame { life.size.max(end.min(size_before)) } else { life.size })
     }
 
-    /// Sets the attributes of the groups that change; returns by how much they grow.
-    fn emit_groups(&self, life: &Life, it: &mut Settling, hidden: u64, plan: &mut Plan) -> Result<i64> {
+    /// The attributes of the groups that change: what sets some, what removes others, and by how
+    /// much they grow.
+    fn emit_groups(&self, life: &Life, it: &mut Settling, hidden: u64, plan: &mut Plan) -> Result<Groups> {
         self.changing(it, life, 0)?.set_hidden(hidden);
         let is_any = it.groups.values().any(|(_, group)| !group.is_empty()) || self.has_other_groups(life, it)?;
-        let (object, mut growth) = (life.object, 0);
+        let (object, mut set, mut removed, mut growth) = (life.object, Vec::new(), Vec::new(), 0);
         for (number, (before, group)) in std::mem::take(&mut it.groups) {
             let is_needed = if number == 0 { is_any } else { !group.is_empty() };
             if before.as_ref() == Some(&group) && is_needed || before.is_none() && !is_needed {
@@ -307,13 +311,13 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
             if is_needed {
                 let value = group.value(number);
                 growth += cost(&value);
-                plan.mutations.push(Mutation::SetAttribute { object, key, value });
+                set.push(Mutation::SetAttribute { object, key, value });
             } else {
-                plan.mutations.push(Mutation::RemoveAttribute { object, key });
+                removed.push(Mutation::RemoveAttribute { object, key });
             }
             plan.learned.push((object, number, is_needed.then(|| Arc::new(group))));
         }
-        Ok(growth)
+        Ok((set, removed, growth))
     }
 
     /// Whether an object has groups beside those that were looked at.
@@ -331,6 +335,9 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
         Ok(false)
     }
 }
+
+/// Mutations that set attributes of groups, those that remove some, and by how much all grow.
+type Groups = (Vec<Mutation>, Vec<Mutation>, i64);
 
 /// What an attribute of this value takes.
 fn cost(value: &[u8]) -> i64 {

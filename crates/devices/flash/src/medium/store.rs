@@ -12,6 +12,7 @@ use crate::medium::layout::{Layout, SegmentPage};
 use crate::medium::page::{self, PageInfo};
 use crate::medium::pages::{Pages, VerifiedPage};
 use crate::medium::saved::SavedPages;
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -216,19 +217,28 @@ impl Store {
     }
 
     fn program_one(&mut self, address: PageAddress, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<bool> {
-        let mut page = vec![0; self.layout.geometry.page_bytes as usize];
         let size = self.layout.payload_bytes as usize;
         let (payload, more) = payload.split_at(payload.len().min(size));
-        page[..payload.len()].copy_from_slice(payload);
-        let trailer = page::seal(self.seed, address, info, &page[..size], more);
-        if Layout::trailer_in_spare(&self.layout.geometry) {
+        let in_spare = Layout::trailer_in_spare(&self.layout.geometry);
+        // What fills a page is programmed from where it lies.
+        let page = if in_spare && payload.len() == size {
+            Cow::Borrowed(payload)
+        } else {
+            let mut page = Vec::with_capacity(self.layout.geometry.page_bytes as usize);
+            page.extend_from_slice(payload);
+            page.resize(size, 0);
+            Cow::Owned(page)
+        };
+        let trailer = page::seal(self.seed, address, info, &page, more);
+        if in_spare {
             let mut spare = vec![0xff; self.layout.geometry.spare_bytes as usize];
             let (front, back) = spare.split_at_mut(size_of::<PageTrailer>());
             front.copy_from_slice(trailer.as_bytes());
             back[..more.len()].copy_from_slice(more);
             self.try_program(|nand| nand.program(address, &page, &spare, tag))
         } else {
-            page[size..].copy_from_slice(trailer.as_bytes());
+            let mut page = page.into_owned();
+            page.extend_from_slice(trailer.as_bytes());
             self.try_program(|nand| nand.program(address, &page, &[], tag))
         }
     }
