@@ -41,4 +41,5 @@ pub use types::{
     Seek, SetAttributes, SetTime, StatFs, Statistics, XattrFlags,
 };
 pub use volume::advice::COMPRESS;
+pub use volume::rewrite::REWRITE;
 pub use volume::{FORMAT_VERSION, Features, VolumeInfo, check, format, placement};

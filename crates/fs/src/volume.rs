@@ -4,6 +4,7 @@ pub mod advice;
 pub mod check;
 pub mod orphan;
 pub mod placement;
+pub mod rewrite;
 pub mod share;
 
 use crate::error::{Error, Result};

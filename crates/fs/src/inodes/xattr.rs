@@ -13,6 +13,7 @@ use crate::names::slots::{Slot, Slots};
 use crate::state::State;
 use crate::types::{Caller, InodeNumber, XattrFlags};
 use crate::volume::advice::COMPRESS;
+use crate::volume::rewrite::REWRITE;
 use crate::volume::placement;
 use onode_base::{ErrorKind, varint};
 use onode_object::{AttributeKey, AttributeKind, Hints, ObjectDevice, ObjectId, Transaction};
@@ -161,6 +162,9 @@ impl FileSystem {
         }
         if name == COMPRESS.as_bytes() {
             return self.set_compression_xattr(number, value);
+        }
+        if name == REWRITE.as_bytes() {
+            return self.set_rewrite_xattr(number, value);
         }
         if attachment::is_ours(name) {
             return self.set_attachment_xattr(caller, number, value);
