@@ -182,7 +182,8 @@ impl Bench {
                 return Err(Error::new(Class::Usage, what(), "this counts pages of flash, and disks have none")
                     .hint("`onode-lab tier` measures two disks; this measures flash:sim,size=128M,page=2K"));
             }
-            Spec::Flash(_) => {
+            // An image or a device of flash, or of a kind that is to come.
+            _ => {
                 return Err(Error::new(Class::Usage, what(), "an image or a device has no virtual time")
                     .hint("use a simulated device: flash:sim,size=128M,page=2K"));
             }

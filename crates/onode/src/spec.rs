@@ -54,6 +54,7 @@ const MEMORY_MAGIC: [u8; 8] = *b"ONODESPC";
 
 /// What a volume lies on. A build has the devices of its features.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Spec {
     /// The log-structured device on NAND flash.
     #[cfg(feature = "flash")]

@@ -48,5 +48,6 @@ fn medium_bytes(device: &Spec) -> Result<u64> {
         Spec::Scm(memory) => Ok(memory.bytes()),
         Spec::Tier(disks) => Ok(disks.bytes()),
         Spec::Flash(flash) => Ok(flash.shape.geometry()?.bytes()),
+        _ => Err(Error::new(Class::Usage, format!("cannot measure on {device}"), "nobody said how large it is")),
     }
 }

@@ -7,6 +7,7 @@ use crate::spec::Spec;
 
 /// One thing on a medium that is not as it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MediumFinding {
     /// How bad it is: `warning`, `error` or `fatal`.
     pub severity: &'static str,
@@ -24,6 +25,7 @@ pub struct MediumFinding {
 
 /// What the check of a medium saw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MediumReport {
     /// What is wrong.
     pub findings: Vec<MediumFinding>,
@@ -42,6 +44,8 @@ pub struct MediumReport {
 }
 
 /// What a repair of a medium did, one line each, and whether anything is gone with it.
+///
+/// Whoever takes it apart has to tell all of it: more than this would be another loss to name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MediumRepaired {
     /// In the order it was done; empty if nothing was wrong.

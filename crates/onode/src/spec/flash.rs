@@ -30,6 +30,7 @@ pub struct Flash {
 
 /// Where a NAND is.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Medium {
     /// In an image file, or on the device of that name: what it is, is seen when it is opened.
     Image(PathBuf),

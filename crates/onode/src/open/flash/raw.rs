@@ -140,7 +140,7 @@ fn complete(what: &str, said: &Shape, there: &Geometry) -> Result<Shape> {
         chips: Some(there.chips),
         ..*said
     };
-    shape.geometry().map_err(|error| Error { what: what.to_owned(), ..error })?;
+    shape.geometry().map_err(|error| error.what(what))?;
     Ok(shape)
 }
 
@@ -190,7 +190,7 @@ fn fit(spec: &Spec, path: &Path, shape: &mut Shape) -> Result<()> {
         Some(_) => Ok(()),
         None => {
             shape.size = Some(volume_bytes(bytes, shape));
-            let geometry = shape.geometry().map_err(|error| Error { what: what(), ..error })?;
+            let geometry = shape.geometry().map_err(|error| error.what(what()))?;
             debug_assert!(bytes_for(&geometry) <= bytes, "{geometry:?} is larger than {bytes}");
             Ok(())
         }

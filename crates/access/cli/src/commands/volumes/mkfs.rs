@@ -71,6 +71,11 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
             }
         }
         Spec::Ram(_) => {}
+        // What was said of a size must not be passed over.
+        _ => {
+            let what = format!("cannot make {spec}");
+            return Err(Error::new(Class::Usage, what, "this command does not know this kind of device"));
+        }
     }
     let inodes = if arguments.embed_inodes == "off" { Inodes::Separate } else { Inodes::Embedded };
     let options =
