@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// A folder where the computer has its temporary files. Names are told apart by the process, and
-    /// within one by the caller.
+    /// A folder where the computer has its temporary files. Names are told apart by the process,
+    /// and within one by the caller.
     pub fn new(name: &str) -> Self {
         Self::within(&std::env::temp_dir(), name)
     }
