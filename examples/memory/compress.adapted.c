@@ -1,4 +1,4 @@
-/* compress FROM TO: looks at a file where it lies, compresses it into a block and gives the block a name. */
+/* compress FROM TO: compresses a file where it lies into a block and names the block. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* The least of FTP: logs in as anonymous, in passive mode, and returns a socket from which a file comes. */
+/* The least of FTP: an anonymous login, passive mode, and a socket from which a file comes. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* A small LZ77 coder, the same for both programs: a byte of eight flags, then literals or 3-byte matches. */
+/* A small LZ77 coder of both programs: a byte of eight flags, then literals or 3-byte matches. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-//! Any bytes as a bucket of records and as entries to the byte: no panic, no absurd amounts of memory, and what decodes
-//! encodes again.
+//! Any bytes as a bucket of records and as entries to the byte: no panic, no absurd amounts of
+//! memory, and what decodes encodes again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

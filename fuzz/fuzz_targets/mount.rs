@@ -1,5 +1,5 @@
-//! Any bytes as changes to a small flash image, checksums set right again: mount, read, write, check,
-//! dump and repair, without a panic, an endless loop or absurd amounts of memory.
+//! Any bytes as changes to a small flash image, checksums set right again: mount, read, write,
+//! check, dump and repair, without a panic, an endless loop or absurd amounts of memory.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

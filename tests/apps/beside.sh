@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Flash with its index in a memory beside it under the same programs; a volume is checked and mounted with both.
+# Flash with its index in a memory beside it under the same programs; a volume is checked and
+# mounted with both.
 . "$(dirname "$0")/common.sh"
 here=$(cd "$(dirname "$0")" && pwd)
 export ONODE_DEVICE=flash+scm FSX_OPS=${FSX_OPS:-5000} KILLS=${KILLS:-5}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A volume on a loop device with direct I/O: files written, mounted again, compared; the server killed with
-# synced files on it; the device refused to everybody else while it is in use.
+# A volume on a loop device with direct I/O: files written, mounted again, compared; the server
+# killed with synced files on it; the device refused to everybody else while it is in use.
 . "$(dirname "$0")/common.sh"
 need losetup=mount mkfs.ext4=e2fsprogs
 

@@ -13,8 +13,8 @@ WORK=$(mktemp -d "${TMPDIR:-/tmp}/onode-$NAME.XXXXXX")
 chmod 755 "$WORK"
 MNT=$WORK/mnt
 IMAGE=$WORK/disk.img
-# ONODE_DEVICE=flash, scm, flash+scm, flash+scm-buffer or tier: the kind of device that a test runs on.
-# Storage-class memory is a file in memory.
+# ONODE_DEVICE=flash, scm, flash+scm, flash+scm-buffer or tier: the kind of device that a test runs
+# on. Storage-class memory is a file in memory.
 if [ "${ONODE_DEVICE:-flash}" = scm ]; then
     MEMORY_FILE=/dev/shm/$(basename "$WORK").region
     IMAGE=$MEMORY_FILE
@@ -85,8 +85,9 @@ need_tool() {
 [ -e /dev/fuse ] || skip "there is no /dev/fuse"
 [ "$(id -u)" -eq 0 ] || skip "mounting ext4 beside it needs root"
 
-# is_served: a mount whose server was killed still looks like one, from what the kernel remembers of it, and when it was taken away
-# the directory below it shows for a moment. The type of the file system is asked of the server, in one call.
+# is_served: a mount whose server was killed still looks like one, from what the kernel remembers of
+# it, and when it was taken away the directory below it shows for a moment. The type of the file
+# system is asked of the server, in one call.
 is_served() { [ "$(stat -f -c %t "$MNT" 2>/dev/null)" = 65735546 ]; }
 
 wait_for_mount() {
@@ -126,7 +127,8 @@ check_image() {
     "$ONODE" check "$(volume_of "$IMAGE")" >"$WORK/check.log" 2>&1 || { cat "$WORK/check.log"; fail "onode check found damage"; }
 }
 
-# ext4_up [MIB [IMAGE]] makes EXT an ext4 file system, or, where loop devices cannot be had, a host folder.
+# ext4_up [MIB [IMAGE]] makes EXT an ext4 file system, or, where loop devices cannot be had, a host
+# folder.
 ext4_up() {
     mkdir -p "$EXT"
     need mkfs.ext4=e2fsprogs

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# fsstress of LTP or xfstests: FSSTRESS_OPS random calls (default 2000) of each of 4 processes; names, metadata and content are
-# the same after a new mount, and the image is sound. It is taken from PATH or $ONODE_TOOLS/bin: no package has it.
+# fsstress of LTP or xfstests: FSSTRESS_OPS random calls (default 2000) of each of 4 processes;
+# names, metadata and content are the same after a new mount, and the image is sound. It is taken
+# from PATH or $ONODE_TOOLS/bin: no package has it.
 . "$(dirname "$0")/common.sh"
 PATH=$ONODE_TOOLS/bin:/usr/lib/xfstests/ltp:/opt/ltp/testcases/bin:$PATH
 command -v fsstress >/dev/null || skip "there is no fsstress; build it from LTP or xfstests and put it into $ONODE_TOOLS/bin"

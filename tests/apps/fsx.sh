@@ -20,7 +20,8 @@ copy_file_range = 1
 T
 operations=${FSX_OPS:-20000}
 seeds=${FSX_SEEDS:-1 2 3}
-# This fsx never unmaps what it read through a mapping; long runs meet the kernel's limit on mappings.
+# This fsx never unmaps what it read through a mapping; long runs meet the kernel's limit on
+# mappings.
 if [ "$operations" -gt 200000 ] && [ "$(sysctl -n vm.max_map_count)" -lt "$operations" ]; then
     sysctl -q -w vm.max_map_count=$((operations * 2)) || fail "vm.max_map_count is too small for $operations operations"
 fi

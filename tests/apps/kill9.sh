@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# kill -9 of the server under load, KILLS times (default 10): what was fsynced is there, the image is
-# sound, the dead mount point says so, and the same command brings the volume back.
+# kill -9 of the server under load, KILLS times (default 10): what was fsynced is there, the image
+# is sound, the dead mount point says so, and the same command brings the volume back.
 . "$(dirname "$0")/common.sh"
 need python3=python3-minimal
 kills=${KILLS:-10}

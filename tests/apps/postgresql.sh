@@ -13,7 +13,8 @@ server_up() {
         as_postgres "$bin/pg_ctl" -D "$MNT/data" -w -t 60 -l "$MNT/data/log" -o "-k $MNT/socket -c listen_addresses=''" start >/dev/null ||
         { tail "$MNT/data/log"; fail "the server does not start"; }
 }
-# pg_ctl waits for the file with the number of the server to go; the server ends, and closes its files, a moment later.
+# pg_ctl waits for the file with the number of the server to go; the server ends, and closes its
+# files, a moment later.
 server_down() {
     local server
     server=$(head -n 1 "$MNT/data/postmaster.pid")

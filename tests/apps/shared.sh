@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# One memory, several processes: a mount, programs on the library and the command beside it see each other's files at once,
-# and those that are killed in the middle take nothing with them.
+# One memory, several processes: a mount, programs on the library and the command beside it see each
+# other's files at once, and those that are killed in the middle take nothing with them.
 ONODE_DEVICE=scm
 . "$(dirname "$0")/common.sh"
 need cc=gcc
@@ -14,7 +14,8 @@ done
 
 onode_up 256M
 head -c 300000 /dev/urandom >"$WORK/content"
-# What the mount writes, others have at once, and the other way round: a block of memory that became a file.
+# What the mount writes, others have at once, and the other way round: a block of memory that became
+# a file.
 cp "$WORK/content" "$MNT/one" || fail "writing through the mount"
 "$WORK/cat" /one | cmp - "$WORK/content" || fail "the library does not see what the mount wrote"
 "$WORK/cp" /one /two || fail "mm_to_file beside a mount"
@@ -34,7 +35,8 @@ done
 rm "$MNT/two"
 "$WORK/cat" /two >/dev/null 2>&1 && fail "a removed file is still read"
 
-# A file that is open here, removed there and made anew under its name: the handle is stale and never shows the other one's bytes.
+# A file that is open here, removed there and made anew under its name: the handle is stale and
+# never shows the other one's bytes.
 echo old >"$MNT/again"
 exec 7<"$MNT/again"
 "$ONODE" rm "$HEAP" /again >/dev/null || fail "rm beside a mount"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Spaces of a memory beside a mounted volume: ext2 and FAT on them through loop devices, with real files, fsck, mounted
-# again and after a kill of the server; an image that cannot be written; a folder that cannot be changed.
+# Spaces of a memory beside a mounted volume: ext2 and FAT on them through loop devices, with real
+# files, fsck, mounted again and after a kill of the server; an image that cannot be written; a
+# folder that cannot be changed.
 ONODE_DEVICE=scm
 . "$(dirname "$0")/common.sh"
 need losetup=mount mkfs.ext2=e2fsprogs mkfs.vfat=dosfstools mcopy=mtools
@@ -51,7 +52,8 @@ mkdir "$WORK/ext2" "$WORK/fat"
 mount_both() {
     loop_on ext2
     mount -t ext2 "$LOOP" "$WORK/ext2" || fail "mount ext2"
-    # Where the kernel has no FAT, the tools that know it without the kernel read and write the space itself.
+    # Where the kernel has no FAT, the tools that know it without the kernel read and write the
+    # space itself.
     if grep -qw vfat /proc/filesystems || modprobe vfat 2>/dev/null; then
         loop_on fat
         mount -t vfat "$LOOP" "$WORK/fat" || fail "mount FAT"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Several processes create, write, rename, link, cut and unlink at once, each verifying its own files.
-# STRESS_SECONDS (default 20), STRESS_PROCESSES (default 6).
+# Several processes create, write, rename, link, cut and unlink at once, each verifying its own
+# files. STRESS_SECONDS (default 20), STRESS_PROCESSES (default 6).
 . "$(dirname "$0")/common.sh"
 need python3=python3-minimal
 seconds=${STRESS_SECONDS:-20}

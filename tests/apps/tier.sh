@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A fast and a big disk under the same programs; then a program is unpacked and built on them, the server killed,
-# the fast disk deleted: nothing is lost with the big one alone, nor with a new fast disk.
+# A fast and a big disk under the same programs; then a program is unpacked and built on them, the
+# server killed, the fast disk deleted: nothing is lost with the big one alone, nor with a new fast
+# disk.
 . "$(dirname "$0")/common.sh"
 here=$(cd "$(dirname "$0")" && pwd)
 need make=make cc=gcc

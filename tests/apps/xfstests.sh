@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# xfstests, its group XFSTESTS_GROUP (default quick) or the tests in XFSTESTS_ONLY, on a volume of the kind ONODE_DEVICE. XFSTESTS
-# is the folder where it was built (`make`): no package has it. About a quarter of an hour; needs root and the users fsgqa,
-# fsgqa2 and 123456-fsgqa. A test that fails is one of those below, each for the reason that stands there.
+# xfstests, its group XFSTESTS_GROUP (default quick) or the tests in XFSTESTS_ONLY, on a volume of
+# the kind ONODE_DEVICE. XFSTESTS is the folder where it was built (`make`): no package has it.
+# About a quarter of an hour; needs root and the users fsgqa, fsgqa2 and 123456-fsgqa. A test that
+# fails is one of those below, each for the reason that stands there.
 . "$(dirname "$0")/common.sh"
 [ -n "${XFSTESTS:-}" ] && [ -x "$XFSTESTS/ltp/fsstress" ] ||
     skip "XFSTESTS names no folder with a built xfstests; clone it, run make, and name it"

@@ -1,4 +1,5 @@
-/* Microseconds of single calls in one directory: calls DIRECTORY CALL ROUNDS prints the median over ten parts of ROUNDS calls.
+/* Microseconds of single calls in one directory: calls DIRECTORY CALL ROUNDS prints the median over
+ * ten parts of ROUNDS calls.
  *
  * What a call needs is made before, and what it made is removed after the time is taken. */
 #include <errno.h>

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# What one call of a program costs on a mount: microseconds, the median over ROUNDS (default 5) runs in turn, and requests of
-# the kernel, on ext4 (loop device), bindfs (over tmpfs) and Onode with default options and with each of OPTIONS (default
-# "noflush spin=0 threads=1"). All images lie in memory. CALLS (default 2000) is how many calls one run makes.
+# What one call of a program costs on a mount: microseconds, the median over ROUNDS (default 5) runs
+# in turn, and requests of the kernel, on ext4 (loop device), bindfs (over tmpfs) and Onode with
+# default options and with each of OPTIONS (default "noflush spin=0 threads=1"). All images lie in
+# memory. CALLS (default 2000) is how many calls one run makes.
 #
 #   tests/bench/calls.sh
 . "$(dirname "$0")/../apps/common.sh"
@@ -58,7 +59,8 @@ for line in open(sys.argv[1]):
     calls += [call] if call not in calls else []
     times.setdefault((kind, call), []).append(float(time))
     before, after = (json.loads(text).get("requests", {}) for text in (before, after))
-    # What makes and removes the files of other calls is asked for once in a call, too; it is named and not counted.
+    # What makes and removes the files of other calls is asked for once in a call, too; it is named
+    # and not counted.
     made = {name: (count - before.get(name, 0)) / int(sys.argv[2]) for name, count in after.items()}
     requests[kind, call] = {name: round(count, 1) for name, count in made.items() if count >= .05}
 print("Microseconds of a call:\n\n| call |", " | ".join(kinds), "|")

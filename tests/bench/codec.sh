@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures flash beside a memory, and all codecs before, and writes the rows of the device into docs/benchmarks/flash-scm.md,
-# between its two marks. TRACES is a folder with the PostMark streams.
+# Measures flash beside a memory, and all codecs before, and writes the rows of the device into
+# docs/benchmarks/flash-scm.md, between its two marks. TRACES is a folder with the PostMark streams.
 #
 #   tests/bench/codec.sh [TRACES]
 set -euo pipefail

@@ -5,13 +5,14 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
 
-# measure LAB [OPTION...]: runs `onode-lab LAB --figures` and keeps its rows; a figure that is missed is told at the end.
+# measure LAB [OPTION...]: runs `onode-lab LAB --figures` and keeps its rows; a figure that is
+# missed is told at the end.
 measure() {
     target/release/onode-lab --json "$1" --figures "${@:2}" >"$work/$1.json" || status=$?
 }
 
-# publish [--from TEXT] PAGE MARK LAB.json...: writes the rows of those into docs/benchmarks/PAGE.md, between the two marks,
-# and the front page anew.
+# publish [--from TEXT] PAGE MARK LAB.json...: writes the rows of those into
+# docs/benchmarks/PAGE.md, between the two marks, and the front page anew.
 publish() {
     local from=()
     if [ "$1" = --from ]; then from=(--from "$2"); shift 2; fi

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Compares what a source tree takes on a volume under compress=small, fast and none with `zstd -3` in blocks of 128 KiB, each file
-# for itself. Whole blocks of 4 KiB are not counted for zstd. Needs root for the mount, and zstd.
+# Compares what a source tree takes on a volume under compress=small, fast and none with `zstd -3`
+# in blocks of 128 KiB, each file for itself. Whole blocks of 4 KiB are not counted for zstd. Needs
+# root for the mount, and zstd.
 #
 #   tests/bench/compress.sh [TREE] [MOST]
 #
-# TREE is this project's crates by default; with MOST (1.05, say) it fails if `small` takes more than that many times zstd's bytes.
+# TREE is this project's crates by default; with MOST (1.05, say) it fails if `small` takes more
+# than that many times zstd's bytes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

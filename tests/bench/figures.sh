@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Measures every figure of the flash device and writes the rows into docs/benchmarks/flash.md, between its two
-# marks. Takes some minutes. TRACES is a folder with the PostMark streams; without it the built-in
-# generator makes similar ones.
+# Measures every figure of the flash device and writes the rows into docs/benchmarks/flash.md,
+# between its two marks. Takes some minutes. TRACES is a folder with the PostMark streams; without
+# it the built-in generator makes similar ones.
 #
 #   tests/bench/figures.sh [TRACES]
 set -euo pipefail

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Speed of the mount: the same operations on tmpfs, ext4 (loop device), bindfs (over tmpfs) and Onode in
-# one run, the median of ROUNDS (default 5), as microseconds for one operation and as ratios: wall time,
-# and processor time of the program and the FUSE server. All images lie in memory (tmpfs), so that this
-# compares file systems and not disks; BENCH_DISK=1 puts them into TMPDIR.
+# Speed of the mount: the same operations on tmpfs, ext4 (loop device), bindfs (over tmpfs) and
+# Onode in one run, the median of ROUNDS (default 5), as microseconds for one operation and as
+# ratios: wall time, and processor time of the program and the FUSE server. All images lie in memory
+# (tmpfs), so that this compares file systems and not disks; BENCH_DISK=1 puts them into TMPDIR.
 #
 #   tests/bench/mount.sh [--json]
 . "$(dirname "$0")/../apps/common.sh"

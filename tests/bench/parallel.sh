@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Several programs at once on one volume: 4 KB random reads with O_DIRECT by 4 programs at depths 1, 4 and 16, and 4 KB writes
-# with an fsync each by 1 and 8 programs, in flash on a plain file with direct I/O, mounted with one thread and with several,
-# beside ext4 on a loop device with direct I/O on the same disk. Root, FUSE, loop devices, fio and mkfs.ext4 are needed.
-# Prints operations a second, the median of the rounds, and the ratio to ext4.
+# Several programs at once on one volume: 4 KB random reads with O_DIRECT by 4 programs at depths 1,
+# 4 and 16, and 4 KB writes with an fsync each by 1 and 8 programs, in flash on a plain file with
+# direct I/O, mounted with one thread and with several, beside ext4 on a loop device with direct I/O
+# on the same disk. Root, FUSE, loop devices, fio and mkfs.ext4 are needed. Prints operations a
+# second, the median of the rounds, and the ratio to ext4.
 #
-#   tests/bench/parallel.sh [DIR]    # DIR: on the disk that is to be measured; else the one of temporary files
+#   tests/bench/parallel.sh [DIR]    # DIR: on the disk that is to be measured; else the one of
+#                                    # temporary files
 #
-# ONODE names the program (else it is built), ROUNDS (3), SECONDS_EACH (4) and THREADS (8) say how much.
+# ONODE names the program (else it is built), ROUNDS (3), SECONDS_EACH (4) and THREADS (8) say how
+# much.
 set -euo pipefail
 case "${1:-}" in -h | --help) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;; esac
 place=$(realpath "${1:-${TMPDIR:-/tmp}}")

@@ -11,7 +11,8 @@ REACH = {
     ("read", "op"): 238_000, ("read", "natural"): 125_000, ("read", "lazy"): 18_800,
     ("table2", "op"): 100_000, ("table2", "natural"): 57_000, ("table2", "lazy"): 6_800,
 }
-# yaffs2, yaffs2 tuned, FatFs on Dhara; the lower bounds for synced operations and for 1 MiB at a time.
+# yaffs2, yaffs2 tuned, FatFs on Dhara; the lower bounds for synced operations and for 1 MiB at a
+# time.
 PEERS = {
     "write": ("286,488 (376 KB)", "242,942 (376 KB)", "1,229,168 (6 KB)", "133,291", "67,173"),
     "read": ("476,874 (376 KB)", "382,866 (376 KB)", "1,757,856 (6 KB)", "216,279", "113,409"),

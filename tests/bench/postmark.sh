@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the PostMark streams on flash and writes the tables of "PostMark on 128 MiB of NAND" into docs/benchmarks/postmark.md,
-# between their marks. TRACES is the folder with the streams.
+# Runs the PostMark streams on flash and writes the tables of "PostMark on 128 MiB of NAND" into
+# docs/benchmarks/postmark.md, between their marks. TRACES is the folder with the streams.
 #
 #   tests/bench/postmark.sh TRACES
 set -euo pipefail

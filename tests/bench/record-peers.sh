@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Records what ext2 and xfs ask of a disk (root, FUSE, loop devices, e2fsprogs, xfsprogs and zstd are needed) and packs
-# it into crates/lab/recordings, from where `onode-lab tier --figures` plays it. NAME: only workloads whose names
-# contain it.
+# Records what ext2 and xfs ask of a disk (root, FUSE, loop devices, e2fsprogs, xfsprogs and zstd
+# are needed) and packs it into crates/lab/recordings, from where `onode-lab tier --figures` plays
+# it. NAME: only workloads whose names contain it.
 #
 #   tests/bench/record-peers.sh [NAME]
 set -euo pipefail

@@ -1,7 +1,8 @@
-# In the machine: a raw NAND chip with its index in a memory beside it, both memory technology devices (/dev/mtd0 of type
-# NAND, /dev/mtd1 of type RAM). Their power fails at once, in the middle of a program, an erase or a write to the memory, and
-# neither does anything from then on; every file that fsync(2) confirmed before is compared. In every third round the
-# power fails while the volume is mounted, in every second one syncs end in the memory.
+# In the machine: a raw NAND chip with its index in a memory beside it, both memory technology
+# devices (/dev/mtd0 of type NAND, /dev/mtd1 of type RAM). Their power fails at once, in the middle
+# of a program, an erase or a write to the memory, and neither does anything from then on; every
+# file that fsync(2) confirmed before is compared. In every third round the power fails while the
+# volume is mounted, in every second one syncs end in the memory.
 # shellcheck shell=sh
 
 ROUNDS=$(cat /share/rounds)
@@ -94,7 +95,8 @@ up $PAIR && verify_synced && cmp /tmp/large /mnt/large && down && [ "$round" -eq
     not_ok "power cuts"
 tell onode check $PAIR
 
-# A memory whose battery ran out, one that was wiped, and one that stood still while the flash went on.
+# A memory whose battery ran out, one that was wiped, and one that stood still while the flash went
+# on.
 dd if=/dev/mtd1 of=/tmp/earlier bs=4096 count=64 2>/dev/null
 for what in urandom zero earlier; do
     case $what in earlier) from=/tmp/earlier ;; *) from=/dev/$what ;; esac

@@ -1,7 +1,7 @@
 # Shared by the tests in a virtual machine: packages, a machine that boots from memory, its output.
 #
-# A machine is a Debian kernel, busybox, a few modules, the onode program and one script. It needs no
-# privileges and no /dev/kvm; with -icount it would be deterministic, without it is faster.
+# A machine is a Debian kernel, busybox, a few modules, the onode program and one script. It needs
+# no privileges and no /dev/kvm; with -icount it would be deterministic, without it is faster.
 # shellcheck shell=bash
 set -euo pipefail
 
@@ -28,7 +28,8 @@ need_packages() {
         skip "cannot install ${missing[*]}"
 }
 
-# build_initrd SCRIPT MODULE... makes $WORK/initrd.gz; the modules are not loaded, the script does that.
+# build_initrd SCRIPT MODULE... makes $WORK/initrd.gz; the modules are not loaded, the script does
+# that.
 build_initrd() {
     local script=$1 root=$WORK/root kernel module file
     shift
@@ -68,10 +69,11 @@ pack_initrd() {
     (cd "$WORK/root" && find . | cpio --quiet -o -H newc | gzip -1) >"$WORK/initrd.gz"
 }
 
-# build_simulators makes nandsim.ko and mtdram.ko in $WORK/simulators: Debian's simulators of a NAND chip and of a
-# memory, whose power can be cut in the middle of a program, an erase or a write to the memory. Parameters of nandsim:
-# cut_after=N cuts at the N-th one of either, which is done in part (the first 700 bytes of a page, some words of the
-# memory); power_off=1 is the state then, in which nothing on either is changed any more.
+# build_simulators makes nandsim.ko and mtdram.ko in $WORK/simulators: Debian's simulators of a NAND
+# chip and of a memory, whose power can be cut in the middle of a program, an erase or a write to
+# the memory. Parameters of nandsim: cut_after=N cuts at the N-th one of either, which is done in
+# part (the first 700 bytes of a page, some words of the memory); power_off=1 is the state then, in
+# which nothing on either is changed any more.
 build_simulators() {
     local version source kernel folder=$WORK/simulators
     version=$(find /boot -name 'vmlinuz-*-amd64' | sort -V | tail -n 1)

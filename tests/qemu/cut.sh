@@ -1,6 +1,7 @@
-# In the machine: a raw NAND chip whose power fails in the middle of a program or an erase, and that does
-# nothing from then on. The server is killed, the power comes back, and every file that fsync(2) confirmed
-# before is compared. In every third round the power fails while the volume is mounted.
+# In the machine: a raw NAND chip whose power fails in the middle of a program or an erase, and that
+# does nothing from then on. The server is killed, the power comes back, and every file that
+# fsync(2) confirmed before is compared. In every third round the power fails while the volume is
+# mounted.
 # shellcheck shell=sh
 
 ROUNDS=$(cat /share/rounds)

@@ -1,6 +1,7 @@
-# In the machine: Onode on persistent memory (an NVDIMM whose content outlives the machine), as a file of a file system
-# with direct access and as a device; FAT and ext2 on spaces through the kernel's own drivers; a module loaded from where
-# its file lies. The machine is killed in the middle of writing and started again, each time.
+# In the machine: Onode on persistent memory (an NVDIMM whose content outlives the machine), as a
+# file of a file system with direct access and as a device; FAT and ext2 on spaces through the
+# kernel's own drivers; a module loaded from where its file lies. The machine is killed in the
+# middle of writing and started again, each time.
 # shellcheck shell=sh
 
 ROUNDS=$(cat /share/rounds)
@@ -37,7 +38,8 @@ write_files() {
     done
 }
 
-# fat_and_ext2: each made, filled, unmounted, mounted again and compared on a space of a memory in memory.
+# fat_and_ext2: each made, filled, unmounted, mounted again and compared on a space of a memory in
+# memory.
 fat_and_ext2() {
     onode mkfs scm:/dev/shm/scm,size=96M,objects=32M || return 1
     for name in fat ext2; do onode spaces create /dev/shm/scm $name --kind fs --size 24M || return 1; done

@@ -1,5 +1,6 @@
-# In the machine: Onode on a zoned NVMe drive. The machine resets itself in the middle of writing, as if the
-# power had failed and come back; the drive keeps its zones. What fsync(2) confirmed is kept outside.
+# In the machine: Onode on a zoned NVMe drive. The machine resets itself in the middle of writing,
+# as if the power had failed and come back; the drive keeps its zones. What fsync(2) confirmed is
+# kept outside.
 # shellcheck shell=sh
 
 ROUNDS=$(cat /share/rounds)

@@ -1,8 +1,9 @@
 // coherence STEPS BUSY DIRECTORY [DIRECTORY [SPEC]]: what one writes, the other reads at once.
 //
-// Every writer and every reader of a file in one directory, or in two that show the same volume, or (built with -DLIBRARY)
-// beside a library that has the memory SPEC open. A pair takes turns: the writer fills a page with the number of the step, the
-// reader must find nothing else in it. With BUSY, so many threads read the whole file through the kernel's cache meanwhile.
+// Every writer and every reader of a file in one directory, or in two that show the same volume, or
+// (built with -DLIBRARY) beside a library that has the memory SPEC open. A pair takes turns: the
+// writer fills a page with the number of the step, the reader must find nothing else in it. With
+// BUSY, so many threads read the whole file through the kernel's cache meanwhile.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -274,9 +275,10 @@ static uint64_t entry_of(const char *place) {
     return entry;
 }
 
-// Whether a load shows a page although the kernel mapped none before and maps none after it: what the kernel took away, the
-// processor still has. A flush of its TLB was lost below the kernel, which virtual machines do now and then; another
-// processor faults and sees the new page. The mapping then goes to addresses that no processor knows.
+// Whether a load shows a page although the kernel mapped none before and maps none after it: what
+// the kernel took away, the processor still has. A flush of its TLB was lost below the kernel,
+// which virtual machines do now and then; another processor faults and sees the new page. The
+// mapping then goes to addresses that no processor knows.
 static long lost_flushes;
 static int was_flush_lost(struct end *r, off_t at) {
     if (r->transfer != to_load) return 0;
@@ -327,7 +329,8 @@ static long pair(struct end *w, struct end *r, long steps, int threads) {
     return stale;
 }
 
-// A mapping is a copy that the kernel has: of what is done elsewhere it shows what was there when it was made.
+// A mapping is a copy that the kernel has: of what is done elsewhere it shows what was there when
+// it was made.
 static int is_promised(struct end *w, struct end *r) {
     if (w->side == r->side) return 1;
     return r->transfer != to_load && r->transfer != to_sendfile;

@@ -23,8 +23,8 @@ tell() {
     did "no old byte in $STEPS steps of each pair"
 }
 
-# One mount, readers busy in the kernel's cache meanwhile: on flash, also with the kernel's write cache, several threads and
-# access times that every read renews.
+# One mount, readers busy in the kernel's cache meanwhile: on flash, also with the kernel's write
+# cache, several threads and access times that every read renews.
 for options in ${MOUNTS/shared/}; do
     onode_up 256M -o "$options"
     mkdir "$MNT/$options"

@@ -1,4 +1,5 @@
-# Shared by the trials: what the tests of applications share, and several kinds of device in one test.
+# Shared by the trials: what the tests of applications share, and several kinds of device in one
+# test.
 # shellcheck shell=bash
 . "$(dirname "${BASH_SOURCE[0]}")/../apps/common.sh"
 
@@ -31,7 +32,8 @@ make() {
     esac || { tail -n 5 "$WORK/onode.log"; fail "mkfs on $ONODE_DEVICE"; }
 }
 
-# mounts [OPTION...] mounts the volume; says no with the answer of the server in ANSWER instead of ending the test.
+# mounts [OPTION...] mounts the volume; says no with the answer of the server in ANSWER instead of
+# ending the test.
 mounts() {
     mkdir -p "$MNT"
     "$ONODE" mount -f "$@" "$(volume_of "$IMAGE")" "$MNT" >"$WORK/answer" 2>&1 &

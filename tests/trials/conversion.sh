@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Files as memory beside a mount of the same volume: nothing of a file is lost by a look, and the mount sees whose it is.
+# Files as memory beside a mount of the same volume: nothing of a file is lost by a look, and the
+# mount sees whose it is.
 . "$(dirname "$0")/../apps/common.sh"
 need gcc=gcc setfattr=attr
 

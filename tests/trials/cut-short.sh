@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A memory or the index beside flash cut short under a mount: calls fail or go on, the server lives and ends by itself. It
-# was killed by SIGBUS. Then: an index file that is empty or too short is filled again from the flash, as one that is
-# missing is.
+# A memory or the index beside flash cut short under a mount: calls fail or go on, the server lives
+# and ends by itself. It was killed by SIGBUS. Then: an index file that is empty or too short is
+# filled again from the flash, as one that is missing is.
 . "$(dirname "$0")/common.sh"
 cat >"$WORK/work.py" <<'P'
 import os, sys

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The fast disk of a mounted volume goes and comes: nothing that was accepted is lost, what is not its disk is refused, and
-# everything is told. A fast disk that failed came back with the next mount only.
+# The fast disk of a mounted volume goes and comes: nothing that was accepted is lost, what is not
+# its disk is refused, and everything is told. A fast disk that failed came back with the next mount
+# only.
 . "$(dirname "$0")/common.sh"
 use tier
 "$ONODE" mkfs "$(spec),size=64M,fast-size=16M,acknowledge=either" >>"$WORK/onode.log" 2>&1
@@ -16,7 +17,8 @@ grep -q "it does not take part" "$WORK/said" || fail "a second detach: $(cat "$W
 asked health "$MNT"
 [ "$CODE" -ne 0 ] || fail "health says nothing of a volume without its fast disk"
 fill without
-# What was acknowledged by the fast disk alone is on the big one: it is all there after a crash, and without the fast disk.
+# What was acknowledged by the fast disk alone is on the big one: it is all there after a crash, and
+# without the fast disk.
 sums "$WORK/sums"
 killed
 mounts --without-fast || { cat "$WORK/answer"; fail "after a detach the big disk has not everything: $ANSWER"; }
@@ -31,7 +33,8 @@ fill back
 sums "$WORK/sums"
 tells 0 detach "$MNT"
 
-# Another disk in its place is refused unless it may be emptied; one with something on it is refused in any case.
+# Another disk in its place is refused unless it may be emptied; one with something on it is refused
+# in any case.
 mv "$IMAGE.fast" "$WORK/old"
 truncate -s 16M "$IMAGE.fast"
 tells 2 attach "$MNT"

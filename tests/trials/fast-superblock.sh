@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# One bad sector of a superblock of the fast disk loses nothing of what `acknowledge=either` acknowledged, and with both
-# damaged the volume is not mounted without them unasked. 2 to 14 of 80 to 100 synced files were left.
+# One bad sector of a superblock of the fast disk loses nothing of what `acknowledge=either`
+# acknowledged, and with both damaged the volume is not mounted without them unasked. 2 to 14 of 80
+# to 100 synced files were left.
 . "$(dirname "$0")/common.sh"
 use tier
 "$ONODE" mkfs "$(spec),size=64M,fast-size=32M,acknowledge=either" >>"$WORK/onode.log" 2>&1

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Volumes filled to ENOSPC with small files through the kernel lose nothing, can be emptied, and can be mounted and checked
-# afterwards. They could not: on memory every unlink but the first few said ENOSPC and then no command opened the volume;
-# on two disks 24,720 of 196,905 accepted files of 100 bytes were empty after an orderly unmount; on flash beside a memory
-# 219 of 37,056 of 900 bytes; on aged flash `rm -rf` ended in ENOSPC.
+# Volumes filled to ENOSPC with small files through the kernel lose nothing, can be emptied, and can
+# be mounted and checked afterwards. They could not: on memory every unlink but the first few said
+# ENOSPC and then no command opened the volume; on two disks 24,720 of 196,905 accepted files of 100
+# bytes were empty after an orderly unmount; on flash beside a memory 219 of 37,056 of 900 bytes; on
+# aged flash `rm -rf` ended in ENOSPC.
 . "$(dirname "$0")/common.sh"
 here=$(cd "$(dirname "$0")" && pwd)
 
-# one KIND SIZE SIZES ORDER [FAST]: fill, unmount in order, mount, compare, empty, and again as much room.
+# one KIND SIZE SIZES ORDER [FAST]: fill, unmount in order, mount, compare, empty, and again as much
+# room.
 one() {
     local count free orders=("${@:4:1}")
     use "$1"

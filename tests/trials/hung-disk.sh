@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A hard disk that does not answer: what the fast disk or memory has is read, and changes of the class either are synced all the
-# same. One read of that disk stopped everything before. Its image lies on a file system whose server is stopped.
+# A hard disk that does not answer: what the fast disk or memory has is read, and changes of the
+# class either are synced all the same. One read of that disk stopped everything before. Its image
+# lies on a file system whose server is stopped.
 . "$(dirname "$0")/common.sh"
 [ "$(id -u)" -eq 0 ] || skip "needs root to drop the caches of the kernel"
 use tier

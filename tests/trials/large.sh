@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Volumes as large as real disks: 300 GiB to 64 TiB, sparse files in memory. They are made, written,
-# killed, mounted and verified; the pages that a mount reads and the memory of its server are bounded
-# (a volume above 384 GiB could not even be made).
+# killed, mounted and verified; the pages that a mount reads and the memory of its server are
+# bounded (a volume above 384 GiB could not even be made).
 . "$(dirname "$0")/../apps/common.sh"
 need python3=python3
 IMAGE=/dev/shm/$(basename "$WORK").big

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# One damaged byte in the content of each of three syncs before a crash: the file is whole, or reading it is an error, or
-# the mount refuses or `check` says so. Of the very last sync, too: an image notes what was durable.
+# One damaged byte in the content of each of three syncs before a crash: the file is whole, or
+# reading it is an error, or the mount refuses or `check` says so. Of the very last sync, too: an
+# image notes what was durable.
 . "$(dirname "$0")/common.sh"
 cat >"$WORK/write.py" <<'P'
 import os, sys

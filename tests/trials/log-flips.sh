@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# One flipped bit in the structures of a volume that was closed in order: everything is there, or some call says that it is
-# not; never an older state that nobody is told of. On memory 77 of 178 bits brought deleted files back and took new ones
-# away, and `check` said clean.
+# One flipped bit in the structures of a volume that was closed in order: everything is there, or
+# some call says that it is not; never an older state that nobody is told of. On memory 77 of 178
+# bits brought deleted files back and took new ones away, and `check` said clean.
 . "$(dirname "$0")/common.sh"
 cat >"$WORK/flip.py" <<'P'
 import os, subprocess, sys

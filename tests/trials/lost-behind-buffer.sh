@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Synced content that was damaged later is told as long as the write buffer beside the flash knows of it. The images are those of a
-# volume that was killed, with 512 bytes of ones over a page that the last page of the journal places: 13 synced files were
-# gone, and every command called the volume clean (onode-crash damage).
+# Synced content that was damaged later is told as long as the write buffer beside the flash knows
+# of it. The images are those of a volume that was killed, with 512 bytes of ones over a page that
+# the last page of the journal places: 13 synced files were gone, and every command called the
+# volume clean (onode-crash damage).
 . "$(dirname "$0")/common.sh"
 need zstd=zstd
 images=$(cd "$(dirname "$0")" && pwd)/images/lost-behind-buffer.tar.zst

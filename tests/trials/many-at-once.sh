@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Many programs on one mount that four threads serve: fsx on files of its own, storms of renames, links and removals in shared
-# directories, readers that verify whatever they find; then a check. SECONDS_EACH is the time on each device (8, long 600).
+# Many programs on one mount that four threads serve: fsx on files of its own, storms of renames,
+# links and removals in shared directories, readers that verify whatever they find; then a check.
+# SECONDS_EACH is the time on each device (8, long 600).
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need python3=python3-minimal
 need_tool fsx 0.3.2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Stores through a mapping into the holes of a sparse file on a full volume: msync or fsync says that there is no room, or the
-# bytes are there after the caches were dropped and after a new mount.
+# Stores through a mapping into the holes of a sparse file on a full volume: msync or fsync says
+# that there is no room, or the bytes are there after the caches were dropped and after a new mount.
 . "$(dirname "$0")/common.sh"
 cat >"$WORK/map.py" <<'P'
 import errno, mmap, os, sys

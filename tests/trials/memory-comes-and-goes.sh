@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The memory beside the flash of a mounted volume goes and comes, also after it was cut short: nothing that was accepted is
-# lost, what is not its memory is refused, and everything is told. A memory that failed came back with the next mount only.
+# The memory beside the flash of a mounted volume goes and comes, also after it was cut short:
+# nothing that was accepted is lost, what is not its memory is refused, and everything is told. A
+# memory that failed came back with the next mount only.
 . "$(dirname "$0")/common.sh"
 fill() { for n in $(seq 40); do head -c 20000 /dev/urandom >"$MNT/$1$n" && sync "$MNT/$1$n"; done; }
 sums() { (cd "$MNT" && find . -type f | sort | xargs sha256sum) >"$1"; }

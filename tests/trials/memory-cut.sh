@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A memory that is cut short under a mount: errors and no dead server; beside flash nothing at all is lost.
+# A memory that is cut short under a mount: errors and no dead server; beside flash nothing at all
+# is lost.
 . "$(dirname "$0")/../apps/common.sh"
 need python3=python3-minimal
 

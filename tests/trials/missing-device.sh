@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A device that is missing is refused. `up` made a file of its name in /dev, which is memory, and returned 0.
+# A device that is missing is refused. `up` made a file of its name in /dev, which is memory, and
+# returned 0.
 . "$(dirname "$0")/common.sh"
 missing=/dev/onode-trial-$$
 before_clean_up() { rm -rf "$PLACE" "$missing" "$missing.index" "$missing.fast"; }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# A mount that is made where another one has just been taken away stays. It did not: the server of the
-# first one unmounted the directory once more when it ended, by name, and what programs wrote from then
-# on landed below it. The first server is stopped here, so that it surely ends after the second began.
+# A mount that is made where another one has just been taken away stays. It did not: the server of
+# the first one unmounted the directory once more when it ended, by name, and what programs wrote
+# from then on landed below it. The first server is stopped here, so that it surely ends after the
+# second began.
 . "$(dirname "$0")/common.sh"
 
 use scm
@@ -12,7 +13,8 @@ make 32M
 image=$(spec)
 mkdir -p "$MNT"
 rounds=0
-# again FIRST SECOND: the second volume is mounted where the first one was, and still is when the first server has ended.
+# again FIRST SECOND: the second volume is mounted where the first one was, and still is when the
+# first server has ended.
 again() {
     local first
     "$ONODE" mount -f "$1" "$MNT" >"$WORK/first" 2>&1 &

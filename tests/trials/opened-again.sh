@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The image of a full memory that no command could open ("no room is left for the log") opens again, with its files, and
-# can be emptied.
+# The image of a full memory that no command could open ("no room is left for the log") opens again,
+# with its files, and can be emptied.
 . "$(dirname "$0")/common.sh"
 need zstd=zstd
 image=$(cd "$(dirname "$0")" && pwd)/images/scm-full.img.zst

@@ -60,7 +60,8 @@ def set_id_bits():
         file = fresh("set-id", 0o6777)
         run(sys.executable, "-c", write + change, file)
         expect(f"06777 after {what} by root", mode_of(file), oct(0o6777))
-    # Root's write takes the capabilities and nothing else; a chown to the present owner takes the bits.
+    # Root's write takes the capabilities and nothing else; a chown to the present owner takes the
+    # bits.
     file = fresh("armed", 0o4777)
     os.setxattr(file, "security.capability", bytes.fromhex("0100000200200000000000000000000000000000"))
     run(sys.executable, "-c", write + changes["write"], file)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What programs expect of any file system, asked as the conformance suites asked it when it was not so.
+# What programs expect of any file system, asked as the conformance suites asked it when it was not
+# so.
 . "$(dirname "${BASH_SOURCE[0]}")/../apps/common.sh"
 need python3=python3 setfacl=acl setpriv=util-linux findmnt=util-linux rsync=rsync
 HERE=$REPOSITORY/tests/trials
@@ -72,7 +73,8 @@ for kind in flash scm flash+scm tier; do
     rm -f "$PLACE"/*
 done
 
-# Whatever the kernel remembers, the server lives with 64 MiB. What it is made of matters less than that it ends well.
+# Whatever the kernel remembers, the server lives with 64 MiB. What it is made of matters less than
+# that it ends well.
 limit_group() {
     local group
     for group in "/sys/fs/cgroup/memory/$NAME-$$" "/sys/fs/cgroup/$NAME-$$"; do

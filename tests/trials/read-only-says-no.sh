@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A volume that is known to be read-only because the host's disk is full says so to every call that would change
-# it. ftruncate, utime and open with O_TRUNC returned 0, and what they did was gone at the unmount.
+# A volume that is known to be read-only because the host's disk is full says so to every call that
+# would change it. ftruncate, utime and open with O_TRUNC returned 0, and what they did was gone at
+# the unmount.
 . "$(dirname "$0")/common.sh"
 need mkfs.ext4=e2fsprogs
 truncate -s 40M "$WORK/host.img"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The tours of README.md run as they stand: each block below a line `<!-- tour -->` in an empty directory, as a person types
-# it. Two of them failed as they were written.
+# The tours of README.md run as they stand: each block below a line `<!-- tour -->` in an empty
+# directory, as a person types it. Two of them failed as they were written.
 . "$(dirname "$0")/common.sh"
 
 before_clean_up() {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# One letter of a name changed in the log of a volume with synced files: `check` says so, `repair --drop-damaged` ends, the
-# volume is clean then and most files are there, and the mount works. On memory nothing could be read any more and repair
-# ran in a circle; `ls` of flash showed 74 of 100 names with code 0.
+# One letter of a name changed in the log of a volume with synced files: `check` says so, `repair
+# --drop-damaged` ends, the volume is clean then and most files are there, and the mount works. On
+# memory nothing could be read any more and repair ran in a circle; `ls` of flash showed 74 of 100
+# names with code 0.
 . "$(dirname "$0")/common.sh"
 cat >"$WORK/write.py" <<'P'
 import os, sys

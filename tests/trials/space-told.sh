@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What `df` says of a full volume is so: when no file of 1,000 bytes fits any more, at most a tenth of
-# what was free is still said to be free (on two disks it was 62 %). How fast the files are removed is
-# printed beside ext4 in the same minute, and judged by nobody: times are no test.
+# What `df` says of a full volume is so: when no file of 1,000 bytes fits any more, at most a tenth
+# of what was free is still said to be free (on two disks it was 62 %). How fast the files are
+# removed is printed beside ext4 in the same minute, and judged by nobody: times are no test.
 . "$(dirname "$0")/common.sh"
 need mkfs.ext4=e2fsprogs
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `trusted.*` attributes are hidden from users, as xattr(7) says, so that `rsync -aX` of a user works; the name `user.` is
-# invalid. Users saw the names and could not read the values.
+# `trusted.*` attributes are hidden from users, as xattr(7) says, so that `rsync -aX` of a user
+# works; the name `user.` is invalid. Users saw the names and could not read the values.
 . "$(dirname "$0")/common.sh"
 need setfattr=attr getfattr=attr setpriv=util-linux
 user() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }

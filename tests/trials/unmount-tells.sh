@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# `onode umount` says so when the volume could not be saved, and what was lost is no secret of a log that nobody reads: here
-# the host's disk is full. It returned 0 without a word, and both files were gone.
+# `onode umount` says so when the volume could not be saved, and what was lost is no secret of a log
+# that nobody reads: here the host's disk is full. It returned 0 without a word, and both files were
+# gone.
 . "$(dirname "$0")/common.sh"
 need mkfs.ext4=e2fsprogs
 truncate -s 40M "$WORK/host.img"

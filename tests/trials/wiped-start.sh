@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# 3 MiB of zeros over the start of a volume are not its end: it is found by what stands at its end, `check` names the files that were
-# there, `repair --drop-damaged` makes it clean, and every other file is as it was. It was "not an Onode image" then.
+# 3 MiB of zeros over the start of a volume are not its end: it is found by what stands at its end,
+# `check` names the files that were there, `repair --drop-damaged` makes it clean, and every other
+# file is as it was. It was "not an Onode image" then.
 . "$(dirname "$0")/common.sh"
 lines=()
 for device in flash flash-direct tier scm; do
@@ -30,7 +31,8 @@ for device in flash flash-direct tier scm; do
     (cd "$MNT" && sha256sum f*) >"$WORK/sums"
     away
     dd if=/dev/zero of="$IMAGE" bs=1M count=3 conv=notrunc status=none
-    # The table of spaces of a memory is lost with its start, and spaces that it named may be: that asks for consent.
+    # The table of spaces of a memory is lost with its start, and spaces that it named may be: that
+    # asks for consent.
     consent=()
     if [ "$device" = scm ]; then
         asked info "$(spec)"
@@ -55,7 +57,8 @@ for device in flash flash-direct tier scm; do
     unnamed=$(comm -13 "$WORK/named" "$WORK/wrong" | wc -l)
     [ "$unnamed" -eq 0 ] || fail "$device: $unnamed files are wrong, and repair did not name them"
     wrong=$(wc -l <"$WORK/wrong")
-    # 3 MiB are twelve of these files, and at both borders of the zeros half a segment belongs to another one.
+    # 3 MiB are twelve of these files, and at both borders of the zeros half a segment belongs to
+    # another one.
     [ "$wrong" -le 20 ] || fail "$device: $wrong of 200 files are lost, 3 MiB held at most 20 of them"
     lines+=("$device: $wrong of 200 lost and named (check $found)")
 done

@@ -5,6 +5,7 @@
 
 /// What went wrong, in terms of what the caller can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum ErrorKind {
     // From the object interface.
     /// No such object, attribute holder or name.

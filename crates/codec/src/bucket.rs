@@ -38,6 +38,7 @@ const FIXED_BITS: u32 = PAGE_BITS_BITS + PAGE_SHIFT_BITS;
 
 /// Why records are not one bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EncodeError {
     /// They do not fit. Fewer records will, or a record that was [cut](Record::cut).
     TooLarge {
@@ -53,6 +54,7 @@ pub enum EncodeError {
 
 /// Why bytes are not a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DecodeError {
     /// Shorter than it says, or than a header.
     Truncated,

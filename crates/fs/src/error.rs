@@ -8,6 +8,7 @@ use std::fmt;
 
 /// What the file system answers when it cannot do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Error {
     /// What the caller can do about it.
     pub kind: ErrorKind,

@@ -8,6 +8,7 @@ use crate::inodes::Inodes;
 
 /// When data reaches the medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WriteMode {
     /// At most [`Options::write_back_age_seconds`] after the call; `fsync` is honoured.
     #[default]
@@ -18,6 +19,7 @@ pub enum WriteMode {
 
 /// Which reads renew a file's access time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AccessTimes {
     /// None: a read costs no write.
     #[default]

@@ -28,7 +28,7 @@ impl std::fmt::Display for InodeNumber {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileHandle(pub u64);
 
-/// What a file is. The values are those of the format.
+/// What a file is. The values are those of the format; POSIX closes the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum FileType {
@@ -91,6 +91,7 @@ impl FileType {
 
 /// What `stat` tells about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Attributes {
     /// Which file.
     pub inode: InodeNumber,
@@ -239,6 +240,7 @@ pub enum Seek {
 
 /// One name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DirectoryEntry {
     /// Which file.
     pub inode: InodeNumber,
@@ -254,6 +256,7 @@ pub struct DirectoryEntry {
 
 /// Space and numbers of the whole volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StatFs {
     /// Unit of the next two.
     pub block_bytes: u32,
@@ -271,6 +274,7 @@ pub struct StatFs {
 
 /// Figures about what happens inside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Statistics {
     /// Calls of the interface that changed something.
     pub changes: u64,

@@ -83,6 +83,12 @@ impl VolumeInfo {
         if self.features.incompatible & SEPARATE_INODES == 0 { Inodes::Embedded } else { Inodes::Separate }
     }
 
+    /// Whether content may be compressed by a service below the file system.
+    #[must_use]
+    pub const fn is_compressed(&self) -> bool {
+        self.features.incompatible & COMPRESSED != 0
+    }
+
     /// Features without which the volume cannot be read and that this code does not know.
     pub(crate) const fn unknown_features(&self) -> u64 {
         self.features.incompatible & !(SEPARATE_INODES | DENSE_INODES | COMPRESSED)
@@ -96,7 +102,7 @@ impl VolumeInfo {
     /// As [`load`](Self::load).
     pub fn admit_compressed(device: &dyn ObjectDevice) -> Result<Option<Mutation>> {
         let mut info = Self::load(device)?;
-        if info.features.incompatible & COMPRESSED != 0 {
+        if info.is_compressed() {
             return Ok(None);
         }
         info.features.incompatible |= COMPRESSED;

@@ -2,7 +2,7 @@
 
 use crate::chip::Chip;
 use crate::report::WearSpread;
-use onode::{Class, Error, Medium, Result, Spec, Volume};
+use onode::{Class, Error, Flash, Medium, Ram, Result, Spec, Volume};
 use onode_base::{Clock, Timestamp};
 use onode_flash::FlashDevice;
 use onode_fs::{AccessTimes, FileSystem, FormatOptions, Inodes, Options};
@@ -153,8 +153,8 @@ impl Bench {
         let what = || format!("cannot measure on {spec}");
         let mut media = Media::default();
         let device: Arc<dyn ObjectDevice> = match spec {
-            Spec::Ram { size } => Arc::new(RamDevice::new(*size)),
-            Spec::Flash { medium: Medium::Simulator, shape, policies, beside } => {
+            Spec::Ram(Ram { size }) => Arc::new(RamDevice::new(*size)),
+            Spec::Flash(Flash { medium: Medium::Simulator, shape, policies, beside }) => {
                 let chip = Chip::new(shape.geometry()?)
                     .map_err(|error| Error::new(Class::BadSize, what(), error.to_string()))?;
                 let format = onode_flash::FormatOptions {
@@ -182,7 +182,8 @@ impl Bench {
                 return Err(Error::new(Class::Usage, what(), "this counts pages of flash, and disks have none")
                     .hint("`onode-lab tier` measures two disks; this measures flash:sim,size=128M,page=2K"));
             }
-            Spec::Flash { .. } => {
+            // An image or a device of flash, or of a kind that is to come.
+            _ => {
                 return Err(Error::new(Class::Usage, what(), "an image or a device has no virtual time")
                     .hint("use a simulated device: flash:sim,size=128M,page=2K"));
             }
@@ -223,7 +224,7 @@ impl Bench {
         caches: Caches,
     ) -> Result<(FlashDevice, u64, u64)> {
         let what = "cannot mount the measured volume";
-        let Spec::Flash { beside: Some(beside), .. } = spec else {
+        let Spec::Flash(Flash { beside: Some(beside), .. }) = spec else {
             return Err(Error::new(Class::Usage, what, "it has no memory beside it"));
         };
         let (options, beside) = (caches.options(), beside.options());

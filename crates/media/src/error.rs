@@ -5,6 +5,9 @@ use core::fmt;
 use onode_base::ErrorKind;
 
 /// What a medium cannot do.
+///
+/// The list is closed, unlike that of [`ErrorKind`]: the crates above say of every kind what it
+/// means for a volume, and a new one must not be taken for some other failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MediaErrorKind {
     /// More bit errors than the medium can correct, or a page that no program finished.
@@ -51,6 +54,7 @@ pub enum MediaErrorKind {
 
 /// An error of a medium.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Error {
     /// What failed.
     pub kind: MediaErrorKind,

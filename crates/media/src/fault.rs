@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 /// The kinds of operation that can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum OperationKind {
     /// Read of a page.
     Read = 0,

@@ -7,6 +7,7 @@ pub mod cut;
 pub mod disk;
 pub mod nand;
 pub mod pmem;
+pub mod recorded;
 pub mod timing;
 
 pub use cut::{Damage, MediaOperation, Prefix};
@@ -19,4 +20,5 @@ pub use pmem::SimPmem;
 pub use pmem::counters::PmemCounters;
 pub use pmem::crash::{Event, Fate, Moment, Survival, UnfencedLine};
 pub use pmem::options::{PmemLatency, PmemOptions};
+pub use recorded::{NandRecording, RecordedNand};
 pub use timing::{ChipClock, LatencyTable};

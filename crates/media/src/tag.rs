@@ -3,6 +3,7 @@
 /// The subsystem that asks (paper 1, section V: page I/Os for each subsystem).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum IoTag {
     /// Content of objects.
     Data = 0,

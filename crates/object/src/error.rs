@@ -8,6 +8,7 @@ pub use onode_base::ErrorKind;
 
 /// What an object device answers when it cannot do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Error {
     /// What the caller can do about it.
     pub kind: ErrorKind,
@@ -33,6 +34,18 @@ impl Error {
     #[must_use]
     pub fn of(kind: ErrorKind, object: ObjectId, detail: impl Into<String>) -> Self {
         Self { kind, object: Some(object), range: None, detail: detail.into() }
+    }
+
+    /// The same about `object`.
+    #[must_use]
+    pub fn about(self, object: ObjectId) -> Self {
+        Self { object: Some(object), ..self }
+    }
+
+    /// The same about these bytes.
+    #[must_use]
+    pub fn in_bytes(self, range: Range<u64>) -> Self {
+        Self { range: Some(range), ..self }
     }
 
     /// Bytes `range` of `object` are lost.

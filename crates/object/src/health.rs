@@ -40,6 +40,7 @@ impl fmt::Display for Severity {
 
 /// One thing that is or was wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Condition {
     /// A stable name in lower case with hyphens, for example `fast-disk-away`.
     pub code: Cow<'static, str>,
@@ -68,12 +69,19 @@ impl Condition {
 
 /// All conditions of a device; none if it is well.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Health {
     /// In the order in which the device found them.
     pub conditions: Vec<Condition>,
 }
 
 impl Health {
+    /// The health of a device with these conditions.
+    #[must_use]
+    pub const fn new(conditions: Vec<Condition>) -> Self {
+        Self { conditions }
+    }
+
     /// The worst severity; `None` if the device is well.
     #[must_use]
     pub fn worst(&self) -> Option<Severity> {

@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 
 /// One change to one object. Mutations of a transaction apply in order.
 ///
+/// The list is closed: a device that does not know a change must not compile, let alone skip it.
+///
 /// The same list is what a device logs and replays: a live commit and a recovery run one `apply`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mutation {

@@ -12,6 +12,7 @@ use std::path::Path;
 
 /// What kind of trouble it is, in terms of what a script would do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Class {
     /// Anything without a class of its own.
     General,
@@ -132,21 +133,9 @@ impl Class {
             ErrorKind::ReadOnly => Self::ReadOnly,
             ErrorKind::Busy => Self::InUse,
             ErrorKind::NotPermitted | ErrorKind::AccessDenied => Self::Permission,
-            ErrorKind::Invalid
-            | ErrorKind::Media
-            | ErrorKind::KeyNeeded
-            | ErrorKind::NotDirectory
-            | ErrorKind::IsDirectory
-            | ErrorKind::NotEmpty
-            | ErrorKind::NameTooLong
-            | ErrorKind::TooManyLinks
-            | ErrorKind::Range
-            | ErrorKind::NoSuchOffset
-            | ErrorKind::BadHandle
-            | ErrorKind::TooLarge
-            | ErrorKind::NotSupported
-            | ErrorKind::OutOfMemory
-            | ErrorKind::CrossDevice => Self::General,
+            // Nothing that a script could do about it; the test below has the list, so that a new
+            // kind does not come here unseen.
+            _ => Self::General,
         }
     }
 
@@ -191,6 +180,7 @@ impl Class {
 
 /// One clear sentence, a hint and a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Error {
     /// The kind of trouble.
     pub class: Class,
@@ -210,6 +200,27 @@ impl Error {
     #[must_use]
     pub fn new(class: Class, what: impl Into<String>, why: impl Into<String>) -> Self {
         Self { class, what: what.into(), why: why.into(), hint: class.usual_hint().map(str::to_owned) }
+    }
+
+    /// An error as another process told it: with its exit code, its words and no hint but that one.
+    #[must_use]
+    pub fn told(exit_code: u8, what: String, why: String, hint: Option<String>) -> Self {
+        let class = Class::ALL.into_iter().find(|class| class.exit_code() == exit_code);
+        Self { class: class.unwrap_or(Class::General), what, why, hint }
+    }
+
+    /// Replaces what could not be done.
+    #[must_use]
+    pub fn what(mut self, what: impl Into<String>) -> Self {
+        self.what = what.into();
+        self
+    }
+
+    /// Replaces the reason.
+    #[must_use]
+    pub fn why(mut self, why: impl Into<String>) -> Self {
+        self.why = why.into();
+        self
     }
 
     /// Replaces the hint.
@@ -285,6 +296,30 @@ impl std::error::Error for Error {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A new kind of error is no general one unless somebody says so.
+    #[test]
+    fn every_kind_of_error_was_given_its_class() {
+        let general = ErrorKind::ALL.into_iter().filter(|kind| Class::of_kind(*kind) == Class::General);
+        let given = [
+            ErrorKind::Invalid,
+            ErrorKind::Media,
+            ErrorKind::KeyNeeded,
+            ErrorKind::NotDirectory,
+            ErrorKind::IsDirectory,
+            ErrorKind::NotEmpty,
+            ErrorKind::NameTooLong,
+            ErrorKind::TooManyLinks,
+            ErrorKind::Range,
+            ErrorKind::NoSuchOffset,
+            ErrorKind::BadHandle,
+            ErrorKind::TooLarge,
+            ErrorKind::NotSupported,
+            ErrorKind::OutOfMemory,
+            ErrorKind::CrossDevice,
+        ];
+        assert_eq!(general.collect::<Vec<_>>(), given);
+    }
 
     #[test]
     fn exit_codes_are_unique_and_ordered() {

@@ -3,6 +3,7 @@
 
 pub mod budget;
 pub mod clock;
+#[cfg(any(feature = "flash", feature = "tier"))]
 pub mod signature;
 
 use crate::error::{Error, Result};

@@ -11,6 +11,17 @@
 //! | `open` | from a spec to a device, and what is refused on the way |
 //! | `spec` | the line that names a device; sizes |
 //! | `host` | what the computer gives: random bytes, time, memory |
+//!
+//! A build has the devices of its features, and all of them by default. Without any only `ram:` is
+//! there. A spec of a device that a build lacks is refused with [`Class::Usage`] and the feature to
+//! enable.
+//!
+//! | feature | specs and what comes with them |
+//! |---|---|
+//! | `flash` | `flash:`, `flash+scm:` (the memory beside flash needs no `scm`), bare paths; policies, dumps |
+//! | `scm` | `scm:`; memory blocks of programs ([`Volume::open_memory`]), spaces ([`Spaces`]) |
+//! | `tier` | `tier:` |
+//! | `compression` | content compressed with LZ4 or Zstandard; without it a volume that has such is refused |
 #![forbid(unsafe_code)]
 
 mod error;
@@ -23,26 +34,45 @@ pub use error::{Class, Error, Result};
 pub use host::budget::{cache_bytes, memory_limit};
 pub use host::clock::SystemClock;
 pub use host::random_bytes;
+#[cfg(feature = "flash")]
 pub use onode_flash::policy::WearPolicy;
 pub use onode_fs::{Attributes, FileSystem, FileType, InodeNumber};
 pub use onode_object::{Compression, Condition, Health, Severity};
+#[cfg(feature = "scm")]
 pub use onode_spaces::{Kind as SpaceKind, SpaceInfo};
+#[cfg(feature = "scm")]
+pub use open::scm::memory::{self, MappedSpace};
+#[cfg(feature = "scm")]
+pub use open::scm::spaces::Spaces;
+pub use spec::Spec;
+#[cfg(feature = "flash")]
+pub use spec::flash::{Beside, Flash, Medium, Policies, Shape, wear_of};
+#[cfg(feature = "scm")]
+pub use spec::memory::Memory;
+pub use spec::ram::Ram;
+pub use spec::size::{exact_size, human_size, parse_size};
+#[cfg(feature = "tier")]
+pub use spec::tiers::{Fast, Section, Tiers};
 pub use volume::face::BlockFace;
 pub use volume::file::{Entry, File, ReadDir, Walk};
+pub use volume::{CreateOptions, Inodes, MountOptions, Volume, open_device, repair_files};
+
 /// Objects, for programs that use the device below the files: [`Volume::device`].
 pub mod object {
     pub use onode_object::{
         AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, ObjectId, SyncScope, Transaction,
     };
 }
-pub use open::memory::MappedSpace;
-pub use open::spaces::Spaces;
-pub use open::{medium, memory};
-pub use spec::size::{exact_size, human_size, parse_size};
-pub use spec::{Fast, Medium, Memory, Policies, Section, Shape, Spec, Tiers, wear_of};
-pub use volume::{CreateOptions, Inodes, MountOptions, Volume, open_device, repair_files};
+
+/// What lies on a medium below its objects: check, repair and, of flash, dumps, without a mount.
+pub mod medium {
+    pub use crate::open::device::{check_medium, repair_medium};
+    #[cfg(feature = "flash")]
+    pub use crate::open::flash::dump::*;
+    pub use crate::open::medium::{MediumFinding, MediumRepaired, MediumReport};
+}
 
 /// The examples of the front page.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "flash"))]
 #[doc = include_str!("../README.md")]
 struct FrontPage;

@@ -2,16 +2,20 @@
 //! belong is refused with advice. The only place of the product that names every device.
 
 pub mod access;
-pub mod beside;
 pub mod device;
 pub mod distinct;
+#[cfg(any(feature = "flash", feature = "scm", feature = "tier"))]
+mod failure;
+#[cfg(feature = "flash")]
 pub mod flash;
+mod kind;
 pub mod medium;
-pub mod memory;
 pub mod missing;
-pub mod nand;
-pub mod raw;
-pub mod region;
-pub mod replace;
-pub mod spaces;
-pub mod tiers;
+#[cfg(any(feature = "flash", feature = "tier"))]
+mod place;
+#[cfg(any(feature = "flash", feature = "scm", feature = "tier"))]
+mod replace;
+#[cfg(feature = "scm")]
+pub mod scm;
+#[cfg(feature = "tier")]
+mod tier;

@@ -3,20 +3,27 @@
 pub mod face;
 pub mod file;
 pub mod health;
+#[cfg(feature = "scm")]
+mod memory;
+#[cfg(not(feature = "compression"))]
+mod plain;
+#[cfg(feature = "compression")]
 mod services;
 
 use crate::error::{Class, Error, Result};
 use crate::host::clock::{SystemClock, clock_for};
 use crate::host::random_bytes;
-use crate::open::access::{Access, Opened};
+use crate::open::access::{Access, NewVolume, Opened, Users};
 use crate::open::device;
-use crate::open::memory::{self, HeapMemory, Users};
 use crate::spec::Spec;
 use crate::volume::face::BlockFace;
-use crate::volume::services::wrapped;
 use onode_base::{Clock, ErrorKind};
 use onode_fs::FileSystem;
 use onode_object::{Compression, ObjectDevice};
+#[cfg(not(feature = "compression"))]
+use plain::wrapped;
+#[cfg(feature = "compression")]
+use services::wrapped;
 use std::sync::Arc;
 
 pub use onode_fs::{Inodes, Options as MountOptions};
@@ -63,7 +70,8 @@ impl Volume {
     /// # Errors
     /// `Exists` if there is something already, `BadSize`, `HostFull`, ...
     pub fn create(spec: &Spec, options: &CreateOptions) -> Result<()> {
-        device::create(spec, options.replace, random_bytes()?, |device| format(spec, device, options))
+        let fill = |device: &dyn ObjectDevice| format(spec, device, options);
+        device::create(spec, NewVolume { replace: options.replace, uuid: random_bytes()?, fill: &fill })
     }
 
     /// Opens a volume. One in memory is made on the spot.
@@ -81,30 +89,6 @@ impl Volume {
         let files = FileSystem::mount(device, clock, options);
         let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
         Ok(Self { spec: spec.clone(), files, faces, notes })
-    }
-
-    /// Opens a volume on memory together with its blocks. One in memory of the process is made on
-    /// the spot.
-    ///
-    /// # Errors
-    /// `Usage` for a volume on something else; as [`Volume::open`].
-    pub fn open_memory(spec: &Spec, options: MountOptions) -> Result<(Self, HeapMemory)> {
-        let Spec::Scm(memory) = spec else {
-            return Err(Error::new(Class::Usage, format!("cannot use {spec} as memory"), "it is no memory")
-                .hint("use for example scm:/dev/shm/heap,size=1G"));
-        };
-        let device = memory::open_device(spec, memory, Access::of(&options), Users::Sharing, random_bytes()?)?;
-        if memory.path.is_none() {
-            format(spec, device.as_ref(), &CreateOptions::default())?;
-        }
-        let heap = HeapMemory::of(&device)?;
-        let faces = memory::faces_beside(spec, &device, options.read_only)?;
-        let mut notes = Vec::new();
-        let device = wrapped(spec, device, compression_of(&options), &mut notes)?;
-        let clock = clock_for(device.as_ref());
-        let files = FileSystem::mount(device, clock, options);
-        let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
-        Ok((Self { spec: spec.clone(), files, faces, notes }, heap))
     }
 
     /// What it lies on.

@@ -1,6 +1,9 @@
 //! Volumes with a memory beside the flash, by their specs: a memory that is missing, empty, cut
 //! short or damaged is filled again or is a loss, and the check of the medium looks into it.
 
+mod common;
+
+use common::Folder;
 use onode::medium::check_medium;
 use onode::{Class, CreateOptions, MountOptions, Spec, Volume};
 use onode_fs::{Caller, InodeNumber};
@@ -8,30 +11,21 @@ use std::path::{Path, PathBuf};
 
 const CALLER: Caller = Caller::root();
 
-/// A directory of this test alone.
-struct Room(PathBuf);
+/// The folder of a volume and its memory.
+struct Room(Folder);
 
 impl Room {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("onode-beside-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
+        Self(Folder::new(&format!("beside-{name}")))
     }
 
     fn index(&self) -> PathBuf {
-        self.0.join("index")
+        self.0.path().join("index")
     }
 
     fn spec(&self, more: &str) -> Spec {
-        let at = |name: &str| self.0.join(name).display().to_string();
-        Spec::parse(&format!("flash+scm:{},{}{more}", at("image"), at("index"))).unwrap()
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        let image = self.0.path().join("image");
+        Spec::parse(&format!("flash+scm:{},{}{more}", image.display(), self.index().display())).unwrap()
     }
 }
 

@@ -1,5 +1,8 @@
 //! A volume as a program uses it: by paths, with files that read, write and seek.
 
+mod common;
+
+use common::Folder;
 use onode::{Class, FileType, Volume};
 use std::collections::BTreeSet;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -7,9 +10,8 @@ use std::path::{Path, PathBuf};
 
 #[test]
 fn a_volume_is_made_once_and_keeps_its_files() {
-    let folder = std::env::temp_dir().join(format!("onode-file-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let spec = format!("flash:{},size=16M", folder.join("disk.img").display());
+    let folder = Folder::new("file");
+    let spec = format!("flash:{},size=16M", folder.path().join("disk.img").display());
     for round in 0..2u8 {
         let volume = Volume::open_or_create(&spec).expect("it opens");
         assert_eq!(volume.read("/f").ok(), (round > 0).then(|| vec![0]));
@@ -17,7 +19,6 @@ fn a_volume_is_made_once_and_keeps_its_files() {
         volume.sync().expect("it is durable");
         volume.close().expect("it closes");
     }
-    std::fs::remove_dir_all(folder).expect("the folder goes");
 }
 
 #[test]

@@ -6,11 +6,14 @@
 //! `ONODE_FULL_ROUNDS` sets the rounds of each (1 if not given, so that the whole takes seconds;
 //! the soak takes 50), `ONODE_FULL_SIZE` the bytes of the volumes.
 
+mod common;
+
+use common::Folder;
 use onode::{CreateOptions, MountOptions, Spec, Volume};
 use onode_base::{ErrorKind, Prng};
 use onode_fs::{Caller, FileSystem, InodeNumber, StatFs};
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 const ROOT: InodeNumber = InodeNumber::ROOT;
 const CALLER: Caller = Caller::root();
@@ -45,24 +48,10 @@ enum Order {
     Drawn,
 }
 
-/// A folder in memory if there is one, gone at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let memory = PathBuf::from("/dev/shm");
-        let above = if memory.is_dir() { memory } else { std::env::temp_dir() };
-        let folder = above.join(format!("onode-full-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// A folder in memory if there is one.
+fn folder_in_memory(name: &str) -> Folder {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { Folder::within(memory, name) } else { Folder::new(name) }
 }
 
 /// A file that was made: what it holds follows from its seed.
@@ -88,9 +77,9 @@ struct Use {
 impl Use {
     fn new(device: &Device, shape: &str) -> Self {
         let what = format!("{}, {shape}", device.name);
-        let folder = Folder::new(&what.replace([' ', ',', '+'], ""));
+        let folder = folder_in_memory(&format!("full-{}", what.replace([' ', ',', '+'], "")));
         let bytes = std::env::var("ONODE_FULL_SIZE").map_or(device.bytes, |size| size.parse().unwrap());
-        let place = device.spec.replace("DIR", &folder.0.display().to_string());
+        let place = device.spec.replace("DIR", &folder.path().display().to_string());
         let shape = match device.name {
             "tier" => format!(",fast-size={}", (bytes / 2).max(8 << 20)),
             "scm" => String::new(),

@@ -1,20 +1,20 @@
 //! The last sync before a crash of the process, on flash in an image: each page of it damaged
 //! afterwards.
 
+mod common;
+
+use common::Folder;
 use onode::medium::{check_medium, repair_medium};
 use onode::{Class, CreateOptions, MountOptions, Severity, Spec, Volume};
 use onode_fs::{Caller, Follow};
 use std::path::{Path, PathBuf};
 
-/// A folder of this test, removed at the end.
-struct Folder(PathBuf);
+/// The folder of a volume.
+struct Place(Folder);
 
-impl Folder {
+impl Place {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("onode-last-sync-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
+        Self(Folder::new(&format!("last-sync-{name}")))
     }
 
     fn spec(&self, more: &str) -> Spec {
@@ -22,13 +22,7 @@ impl Folder {
     }
 
     fn image(&self) -> PathBuf {
-        self.0.join("disk")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.0.path().join("disk")
     }
 }
 
@@ -36,15 +30,15 @@ fn open(spec: &Spec, accept_loss: bool) -> onode::Result<Volume> {
     Volume::open(spec, MountOptions { accept_loss, ..MountOptions::default() })
 }
 
-/// A new volume in `folder` on which `/file` held `first`, then `last`, each synced: the images of
+/// A new volume in `place` on which `/file` held `first`, then `last`, each synced: the images of
 /// either moment.
-fn synced(folder: &Folder, first: &[u8], last: &[u8]) -> (Vec<u8>, Vec<u8>) {
-    Volume::create(&folder.spec(",size=4M,page=2K,pages-per-block=16"), &CreateOptions::default()).unwrap();
-    let volume = open(&folder.spec(""), false).unwrap();
+fn synced(place: &Place, first: &[u8], last: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    Volume::create(&place.spec(",size=4M,page=2K,pages-per-block=16"), &CreateOptions::default()).unwrap();
+    let volume = open(&place.spec(""), false).unwrap();
     let put = |bytes: &[u8]| {
         let number = volume.files().write_file(&Caller::root(), b"/file", bytes, 0o644).unwrap();
         volume.files().fsync(number, None, false).unwrap();
-        std::fs::read(folder.image()).unwrap()
+        std::fs::read(place.image()).unwrap()
     };
     let images = (put(first), put(last));
     let _ = volume.close();
@@ -73,10 +67,10 @@ fn write(path: &Path, bytes: &[u8]) {
 /// was as before, and mount and check said nothing.
 #[test]
 fn the_last_sync_is_known() {
-    let folder = Folder::new("known");
-    let spec = folder.spec("");
+    let place = Place::new("known");
+    let spec = place.spec("");
     let (first, last) = (vec![b'a'; 5000], vec![b'z'; 9000]);
-    let (before, after) = synced(&folder, &first, &last);
+    let (before, after) = synced(&place, &first, &last);
     // But for the last one, which has nothing else than what is known of the last sync.
     let mut places = changed(&before, &after);
     places.pop();
@@ -89,7 +83,7 @@ fn the_last_sync_is_known() {
         for place in damaged {
             image[place + 100..place + 600].fill(0x5a);
         }
-        write(&folder.image(), &image);
+        write(&place.image(), &image);
         let is_sound = check_medium(&spec, &mut |_, _| {}).is_ok_and(|report| report.is_sound);
         match open(&spec, false) {
             Ok(volume) => match content(&volume, b"/file") {
@@ -109,13 +103,13 @@ fn the_last_sync_is_known() {
             continue;
         }
         // With consent, and by a repair, it goes on without, and nobody asks again.
-        write(&folder.image(), &image);
+        write(&place.image(), &image);
         if let Ok(volume) = open(&spec, true) {
             let is_told = volume.device().health().worst().is_some_and(|worst| worst >= Severity::Failed);
             assert!(is_told || content(&volume, b"/file").is_err(), "at {damaged:?}");
             volume.close().unwrap();
         }
-        write(&folder.image(), &image);
+        write(&place.image(), &image);
         let repaired = repair_medium(&spec, true, true).unwrap();
         assert!(repaired.lost, "at {damaged:?}: {repaired:?}");
         assert!(check_medium(&spec, &mut |_, _| {}).unwrap().is_sound, "at {damaged:?}");
@@ -129,9 +123,9 @@ fn the_last_sync_is_known() {
 /// --medium nand --seed 51`).
 #[test]
 fn a_damaged_note_beside_a_damaged_last_sync_is_told() {
-    let folder = Folder::new("note");
-    let spec = folder.spec("");
-    let (before, after) = synced(&folder, b"first", b"second");
+    let place = Place::new("note");
+    let spec = place.spec("");
+    let (before, after) = synced(&place, b"first", b"second");
     let differing = |page: &usize| (*page..after.len().min(page + 2048)).filter(|&at| before[at] != after[at]).count();
     let journal = changed(&before, &after).into_iter().max_by_key(differing).unwrap();
     let mut notes = (after.len() - 64..after.len()).step_by(32);
@@ -141,7 +135,7 @@ fn a_damaged_note_beside_a_damaged_last_sync_is_told() {
         let mut image = after.clone();
         image[at] ^= 1;
         image[journal + 100..journal + 600].fill(0x5a);
-        write(&folder.image(), &image);
+        write(&place.image(), &image);
         let check = check_medium(&spec, &mut |_, _| {}).unwrap();
         assert!(!check.findings.is_empty(), "the check says nothing with byte {at} damaged");
         let volume = open(&spec, false).unwrap();

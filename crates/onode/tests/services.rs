@@ -1,47 +1,28 @@
 //! Compressed volumes through the facade: what a mount with `compress` wrote reads the same however
 //! the volume is opened later, and one that was never mounted so has no trace of it.
 
+mod common;
+
+use common::Folder;
 use onode::{Compression, CreateOptions, MountOptions, Spec, Volume, open_device, repair_files};
 use onode_fs::volume::{VOLUME, VolumeInfo};
 use onode_fs::{Caller, ErrorKind, Follow, InodeNumber, RenameFlags};
 use onode_object::{AttributeKey, AttributeKind, Durability, ObjectDevice, Transaction};
-use std::path::PathBuf;
 
-/// A folder of this test, removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("onode-services-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    /// The specs of an empty volume of each kind: to make it, and to open it.
-    fn made(&self, bytes: u64) -> Vec<Spec> {
-        let at = |name: &str| self.0.join(name).display().to_string();
-        let specs = [
-            (
-                format!("flash:{},size={bytes},page=2K,pages-per-block=16", at("flash")),
-                format!("flash:{}", at("flash")),
-            ),
-            (format!("scm:{},size={bytes}", at("scm")), format!("scm:{}", at("scm"))),
-        ];
-        specs
-            .iter()
-            .map(|(make, open)| {
-                Volume::create(&Spec::parse(make).unwrap(), &CreateOptions::default()).unwrap();
-                Spec::parse(open).unwrap()
-            })
-            .collect()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// The specs of an empty volume of each kind in a folder, to open it.
+fn made(folder: &Folder, bytes: u64) -> Vec<Spec> {
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let specs = [
+        (format!("flash:{},size={bytes},page=2K,pages-per-block=16", at("flash")), format!("flash:{}", at("flash"))),
+        (format!("scm:{},size={bytes}", at("scm")), format!("scm:{}", at("scm"))),
+    ];
+    specs
+        .iter()
+        .map(|(make, open)| {
+            Volume::create(&Spec::parse(make).unwrap(), &CreateOptions::default()).unwrap();
+            Spec::parse(open).unwrap()
+        })
+        .collect()
 }
 
 fn open(spec: &Spec, compression: Compression) -> Volume {
@@ -83,8 +64,8 @@ fn content(volume: &Volume, path: &str) -> Vec<u8> {
 
 #[test]
 fn what_was_compressed_reads_however_it_is_opened() {
-    let folder = Folder::new("reads");
-    for spec in folder.made(16 << 20) {
+    let folder = Folder::new("services-reads");
+    for spec in made(&folder, 16 << 20) {
         for (number, mode) in [Compression::Fast, Compression::Small, Compression::Auto].into_iter().enumerate() {
             let volume = open(&spec, mode);
             put(&volume, &format!("/text{number}"), &text(1_000_000, number as u8));
@@ -121,8 +102,8 @@ fn what_was_compressed_reads_however_it_is_opened() {
 
 #[test]
 fn a_volume_that_never_compressed_has_no_trace_of_it() {
-    let folder = Folder::new("never");
-    for spec in folder.made(8 << 20) {
+    let folder = Folder::new("services-never");
+    for spec in made(&folder, 8 << 20) {
         let volume = open(&spec, Compression::Never);
         put(&volume, "/text", &text(300_000, 0));
         close(volume);
@@ -144,8 +125,8 @@ fn a_volume_that_never_compressed_has_no_trace_of_it() {
 
 #[test]
 fn settings_that_were_lost_and_made_anew_do_not_forget_it() {
-    let folder = Folder::new("lost");
-    for spec in folder.made(8 << 20) {
+    let folder = Folder::new("services-lost");
+    for spec in made(&folder, 8 << 20) {
         let volume = open(&spec, Compression::Fast);
         put(&volume, "/text", &text(500_000, 3));
         close(volume);
@@ -169,8 +150,8 @@ fn settings_that_were_lost_and_made_anew_do_not_forget_it() {
 /// N6 and N7: what `write` accepted is kept, also if it does not compress and what was there did.
 #[test]
 fn what_write_accepted_on_a_full_volume_is_kept() {
-    let folder = Folder::new("full");
-    for spec in folder.made(4 << 20) {
+    let folder = Folder::new("services-full");
+    for spec in made(&folder, 4 << 20) {
         let volume = open(&spec, Compression::Fast);
         let files = volume.files();
         let mut names = Vec::new();
@@ -215,8 +196,8 @@ fn what_write_accepted_on_a_full_volume_is_kept() {
 /// A directory says how what is made in it is compressed; a file says it for itself.
 #[test]
 fn files_and_directories_say_how_they_are_compressed() {
-    let folder = Folder::new("hints");
-    for spec in folder.made(16 << 20) {
+    let folder = Folder::new("services-hints");
+    for spec in made(&folder, 16 << 20) {
         let volume = open(&spec, Compression::Never);
         let refused = volume.files().set_compression(InodeNumber::ROOT, Compression::Fast);
         assert_eq!(refused.unwrap_err().kind, ErrorKind::NotSupported, "{spec}: nobody would heed it");

@@ -1,6 +1,9 @@
 //! The smallest volumes on flash, of the shape that they have if only their size is said: filled,
 //! closed full, read again, emptied, several times.
 
+mod common;
+
+use common::Folder;
 use onode::{Class, Volume};
 
 /// Content of 1,000 bytes that no other file has.
@@ -27,10 +30,9 @@ fn fill(volume: &Volume, round: u32) -> u32 {
 
 #[test]
 fn volumes_of_a_mebibyte_and_more_are_filled_and_emptied() {
-    let folder = std::env::temp_dir().join(format!("onode-small-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let folder = Folder::new("small");
     for kib in [1024, 1537, 2048, 4096, 6144, 8192] {
-        let image = folder.join(format!("{kib}.img"));
+        let image = folder.path().join(format!("{kib}.img"));
         let spec = format!("flash:{},size={kib}K", image.display());
         let mut first = 0;
         for round in 0..3 {
@@ -51,5 +53,4 @@ fn volumes_of_a_mebibyte_and_more_are_filled_and_emptied() {
             volume.close().unwrap_or_else(|error| panic!("{kib} KiB, emptied: {error}"));
         }
     }
-    std::fs::remove_dir_all(folder).expect("the folder goes");
 }

@@ -9,7 +9,7 @@ mod tree;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use tree::{crate_folders, root, rust_files};
+use tree::{crate_folders, files, root, rust_files};
 
 /// Files and folders that one folder holds at most; a file and the folder of its children count
 /// once.
@@ -247,24 +247,71 @@ fn no_result_is_within_a_result() {
     judge("results within results", &NESTED_RESULTS, &found);
 }
 
+/// What a language begins a comment with.
+#[derive(Clone, Copy)]
+enum Language {
+    Rust,
+    C,
+    Script,
+}
+
+/// What stands behind the mark of a line that is a comment.
+fn comment_of(line: &str, language: Language) -> Option<&str> {
+    let line = line.trim_start();
+    match language {
+        Language::Rust => line.strip_prefix("//").map(|comment| comment.trim_start_matches(['/', '!'])),
+        Language::C => ["//", "/*", "* "].iter().find_map(|mark| line.strip_prefix(mark)),
+        Language::Script => line.strip_prefix('#').filter(|rest| rest.starts_with(' ')),
+    }
+}
+
+/// Everything in the repository that people write and comment, as far as it is in one of these
+/// languages. Scripts have a name that ends so, or say in their first line what runs them.
+fn commented_files() -> Vec<(PathBuf, Language)> {
+    let mut all = Vec::new();
+    for folder in ["crates", "examples", "fuzz", "scripts", "tests"] {
+        files(&root().join(folder), &mut all);
+    }
+    let language = |path: &Path| match path.extension().and_then(|it| it.to_str()) {
+        Some("rs") => Some(Language::Rust),
+        Some("c" | "h") => Some(Language::C),
+        Some("sh" | "py") => Some(Language::Script),
+        None if fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"#!")) => Some(Language::Script),
+        _ => None,
+    };
+    all.into_iter().filter_map(|path| language(&path).map(|language| (path, language))).collect()
+}
+
 /// Tables, code and addresses have the width that they need.
 #[test]
 fn comments_fit_a_page() {
-    let mut wide = Vec::new();
-    for path in sources().into_values().flatten() {
+    let (mut wide, mut seen) = (Vec::new(), [0; 3]);
+    for (path, language) in commented_files() {
+        seen[language as usize] += 1;
         let mut is_code = false;
         for (number, line) in fs::read_to_string(&path).unwrap().lines().enumerate() {
-            let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
-            let comment = comment.trim_start_matches(['/', '!']);
+            let Some(comment) = comment_of(line, language) else { continue };
             is_code ^= comment.trim_start().starts_with("```");
             let may_be_wide =
                 is_code || comment.starts_with("     ") || comment.contains(" | ") || comment.contains("://");
             if line.chars().count() > COMMENT_COLUMNS && !may_be_wide {
-                wide.push(format!("{}:{}", path.strip_prefix(crates()).unwrap().display(), number + 1));
+                wide.push(format!("{}:{}", path.strip_prefix(root()).unwrap().display(), number + 1));
             }
         }
     }
+    assert!(seen.iter().zip([500, 10, 50]).all(|(seen, least)| *seen >= least), "only {seen:?} files were found");
     assert!(wide.is_empty(), "comments wider than {COMMENT_COLUMNS} columns: {wide:#?}");
+}
+
+#[test]
+fn comments_are_read_as_they_are() {
+    let found = |line, language| comment_of(line, language).map(str::trim);
+    assert_eq!(found("    /// One.", Language::Rust), Some("One."));
+    assert_eq!(found(" * Two.", Language::C), Some("Two."));
+    assert_eq!(found("*place = 3;", Language::C), None);
+    assert_eq!(found("  # Four.", Language::Script), Some("Four."));
+    assert_eq!(found("#!/usr/bin/env bash", Language::Script), None);
+    assert_eq!(found("#include <stdio.h>", Language::Script), None);
 }
 
 /// The name of the type that a line declares, if it does.

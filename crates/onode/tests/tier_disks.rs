@@ -1,6 +1,9 @@
 //! Volumes on two disks as files: what check and repair do about damage on either, and what a new
 //! fast disk keeps.
 
+mod common;
+
+use common::Folder;
 use onode::medium::{check_medium, repair_medium};
 use onode::{Class, CreateOptions, MountOptions, Spec, Volume};
 use onode_base::Prng;
@@ -12,35 +15,26 @@ use std::path::{Path, PathBuf};
 const BLOCK: usize = 4096;
 const CALLER: Caller = Caller::root();
 
-/// A folder that goes away at the end, and the two disks in it.
-struct Place(PathBuf);
+/// The folder of two disks.
+struct Place(Folder);
 
 impl Place {
     fn new(name: &str) -> Self {
-        let place = std::env::temp_dir().join(format!("onode-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&place);
-        fs::create_dir(&place).unwrap();
-        Self(place)
+        Self(Folder::new(&format!("tier-{name}")))
     }
 
     fn fast(&self) -> PathBuf {
-        self.0.join("ssd.img")
+        self.0.path().join("ssd.img")
     }
 
     fn big(&self) -> PathBuf {
-        self.0.join("hdd.img")
+        self.0.path().join("hdd.img")
     }
 
     fn spec(&self, settings: &str) -> Spec {
         let comma = if settings.is_empty() { "" } else { "," };
         let text = format!("tier:{},{}{comma}{settings}", self.fast().display(), self.big().display());
         Spec::from_argument(text.as_ref()).unwrap()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -182,14 +176,14 @@ fn a_fast_disk_is_not_left_away_unasked() {
     let error = names(&place, "fast=none", false).unwrap_err();
     assert_eq!(error.class, Class::Loss, "{error}");
     // Gone for good, and replaced.
-    fs::rename(place.fast(), place.0.join("away")).unwrap();
+    fs::rename(place.fast(), place.0.path().join("away")).unwrap();
     let error = names(&place, "fast=new,fast-size=16M", false).unwrap_err();
     assert_eq!(error.class, Class::Loss, "{error}");
     assert!(!place.fast().exists(), "a fast disk was made before anybody consented");
     let report = check_medium(&place.spec("fast=none"), &mut |_, _| ()).unwrap();
     assert!(!report.is_sound && report.findings.iter().any(|found| found.message.contains("missing")), "{report:?}");
     // It is all there with it.
-    fs::rename(place.0.join("away"), place.fast()).unwrap();
+    fs::rename(place.0.path().join("away"), place.fast()).unwrap();
     assert_eq!(names(&place, "", false).unwrap(), 20);
     assert_eq!(names(&place, "fast=none", false).unwrap(), 20);
 }

@@ -74,7 +74,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
         if entry.is_compressed() {
             seen.end = last * CHUNK_BYTES + entry.valid();
         }
-        Error { range: Some(seen), ..error }
+        error.in_bytes(seen)
     }
 }
 

@@ -12,6 +12,7 @@ pub const NAME_MAX: usize = 31;
 
 /// What a space is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Kind {
     /// An image that is executed in place.
     Boot,
@@ -47,6 +48,7 @@ impl Kind {
 
 /// A space as the table has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SpaceInfo {
     /// Its number, never given to another one.
     pub id: u64,

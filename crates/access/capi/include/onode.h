@@ -1,4 +1,5 @@
-/* Onode for C: storage-class memory whose blocks become files and whose files become blocks (paper 2, Table 1).
+/* Onode for C: storage-class memory whose blocks become files and whose files become blocks
+ * (paper 2, Table 1).
  *
  * Made from crates/access/capi/src; do not edit. Link with -lonode_c.
  *
@@ -16,9 +17,10 @@
 #include <fcntl.h>
 /* Pointers that may be stored in a heap or an arena.
  *
- * An ONODE_REF counts from the start of the heap (onode_heap_start) or of the arena (onode_arena_start) and may be stored
- * anywhere in it; Ref<T> of Rust is the same 8 bytes. An ONODE_NEAR counts from where it is stored itself, so reading
- * it takes no start, but it is not to be copied as bytes to another place. NULL is NULL in both.
+ * An ONODE_REF counts from the start of the heap (onode_heap_start) or of the arena
+ * (onode_arena_start) and may be stored anywhere in it; Ref<T> of Rust is the same 8 bytes. An
+ * ONODE_NEAR counts from where it is stored itself, so reading it takes no start, but it is not to
+ * be copied as bytes to another place. NULL is NULL in both.
  *
  *     struct node { uint64_t value; ONODE_REF(struct node) next; };
  *     ONODE_REF_SET(start, a->next, b);

@@ -104,7 +104,7 @@ impl Output {
 
     /// Tells about an error, on standard error: for people, or as one JSON value in one line.
     pub fn error(&self, error: &Error) {
-        let Error { class, what, why, hint } = error;
+        let Error { class, what, why, hint, .. } = error;
         let mut text = match (self.json, hint) {
             (true, _) => {
                 let (class, exit_code) = (format!("{class:?}"), class.exit_code());

@@ -26,7 +26,6 @@ pub enum Atime {
 
 /// The options of one mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "every one is an option of its own in the field's words")]
 pub struct Options {
     /// Nothing may change.
     pub read_only: bool,
@@ -154,7 +153,8 @@ impl Options {
         let wrong = |why: String| {
             Err(Error::new(Class::Usage, "cannot mount", why).hint(
                 "the options are ro, rw, noatime, relatime, strictatime, suid, dev, noexec, sync, allow_other, noallow_other, \
-                 writeback, noflush, threads=N, spin=MICROSECONDS, compress=none|fast|small|auto, wear=POLICY, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
+                 writeback, noflush, threads=N, spin=MICROSECONDS, compress=none|fast|small|auto, \
+                 wear=POLICY, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
             ))
         };
         match option.split_once('=') {

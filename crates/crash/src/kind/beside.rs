@@ -6,13 +6,13 @@ use crate::kind::{Failures, Kind};
 use crate::medium::Medium;
 use crate::medium::beside::{BesideImage, BesideMedium};
 use crate::medium::memory::{Memory, MemoryImage};
-use crate::medium::nand::NandMedium;
 use crate::object::workload::unexpected;
 use crate::violation::Violation;
 use onode_base::ErrorKind;
 use onode_base::checksum::crc32c_append;
 use onode_flash::{FindMemory, FlashDevice, MemoryOptions, MountOptions, MountPath, superblock_of};
 use onode_fs::Inodes;
+use onode_media::sim::RecordedNand;
 use onode_media::{Domain, Pmem, SimNand};
 use onode_object::powers::Attach;
 use onode_object::{AttributeKey, AttributeKind, Error, ObjectDevice, ObjectId, ObjectStat, Result as ObjectResult};
@@ -175,7 +175,7 @@ impl Kind for Beside {
         {
             return Err(Error::new(ErrorKind::Corrupt, format!("the memory was not believed: {why}")));
         }
-        let newest = onode_flash::dump::superblocks(&mut NandMedium::new(nand.clone(), false))?;
+        let newest = onode_flash::dump::superblocks(&mut RecordedNand::new(nand.clone(), false))?;
         let newest = newest.into_iter().filter_map(|one| one.content).map(|one| one.generation).max();
         let (with, without) = (look(&device)?, self.without_memory(nand)?);
         // With a write buffer the flash alone is an earlier volume, which is whole: more than that

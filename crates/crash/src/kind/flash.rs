@@ -3,13 +3,12 @@
 use crate::kind::geometry::Shape;
 use crate::kind::variant::{self, Variant};
 use crate::kind::{Failures, Kind};
-use crate::medium::Medium;
-use crate::medium::nand::NandMedium;
 use crate::object::workload::unexpected;
 use crate::violation::Violation;
 use onode_base::Prng;
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};
 use onode_fs::Inodes;
+use onode_media::sim::RecordedNand;
 use onode_media::{Fault, OperationKind, SimNand, SimOptions};
 use onode_object::{ObjectDevice, ObjectId};
 
@@ -57,11 +56,11 @@ impl Flash {
 }
 
 impl Kind for Flash {
-    type Medium = NandMedium;
+    type Medium = RecordedNand;
     type Device = FlashDevice;
 
     fn format(&self, failures: Failures) -> Result<SimNand, Violation> {
-        let medium = NandMedium::new(self.blank()?, false);
+        let medium = RecordedNand::new(self.blank()?, false);
         let (options, mount) = (self.format_options(), self.mount_options(false));
         let device = FlashDevice::format(medium.clone(), &options, &mount).map_err(unexpected("format"))?;
         device.close().map_err(unexpected("close after format"))?;
@@ -71,7 +70,7 @@ impl Kind for Flash {
         Ok(nand)
     }
 
-    fn mount(&self, medium: &NandMedium, read_only: bool) -> onode_object::Result<FlashDevice> {
+    fn mount(&self, medium: &RecordedNand, read_only: bool) -> onode_object::Result<FlashDevice> {
         FlashDevice::mount(medium.clone(), &self.mount_options(read_only))
     }
 
@@ -88,7 +87,7 @@ impl Kind for Flash {
     }
 
     // A program is durable when it returns.
-    fn note(&self, _device: &FlashDevice, _medium: &NandMedium) -> Result<(), Violation> {
+    fn note(&self, _device: &FlashDevice, _medium: &RecordedNand) -> Result<(), Violation> {
         Ok(())
     }
 

@@ -3,10 +3,11 @@
 
 use crate::medium::memory::walk::{MemoryWalk, SETTLED};
 use crate::medium::memory::{Memory, MemoryImage, MemoryTrace};
-use crate::medium::nand::{NandMedium, NandTrace};
+use crate::medium::nand::NandTrace;
 use crate::medium::{Budget, Medium, Trace, Walk};
 use onode_base::Prng;
 use onode_base::sync::Mutex;
+use onode_media::sim::RecordedNand;
 use onode_media::{BlockAddress, Counters, Geometry, IoTag, Nand, PageAddress, Result, SharedNand, SimNand};
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ pub struct BesideImage {
 pub struct BesideMedium {
     /// The memory.
     pub memory: Memory,
-    nand: NandMedium,
+    nand: RecordedNand,
     /// Of each operation of the flash, how many of the memory were before it.
     order: Arc<Mutex<Vec<usize>>>,
 }
@@ -36,7 +37,7 @@ impl Medium for BesideMedium {
     fn new(image: BesideImage, recording: bool) -> Self {
         Self {
             memory: Memory::new(image.memory, recording),
-            nand: NandMedium::new(image.nand, recording),
+            nand: RecordedNand::new(image.nand, recording),
             order: Arc::default(),
         }
     }
@@ -111,7 +112,7 @@ impl Nand for BesideMedium {
 impl BesideMedium {
     /// Does an operation of the flash and notes its place among those of the memory, if it took
     /// place.
-    fn ordered(&mut self, operation: impl FnOnce(&mut NandMedium) -> Result<()>) -> Result<()> {
+    fn ordered(&mut self, operation: impl FnOnce(&mut RecordedNand) -> Result<()>) -> Result<()> {
         let (before, done) = (self.memory.position(), self.nand.position());
         let result = operation(&mut self.nand);
         if self.nand.position() > done {

@@ -1,138 +1,28 @@
-//! A simulated NAND that a device owns while the explorer keeps a hand on it.
-//!
-//! While recording is on, the medium keeps what `recording` needs to have it again as it was
-//! before any operation that changed it. So a cut can be placed at any operation of a run, of a
-//! recovery, or of what follows, with unstable pages in exactly the state that earlier reads left
-//! them in.
+//! NAND for the explorer: the recorded medium, and where a run on it is cut in which way.
 
-mod recording;
-
-use crate::medium::nand::recording::NandRecording;
 use crate::medium::{Budget, Medium, Trace, Walk};
 use onode_base::Prng;
-use onode_base::sync::Mutex;
-use onode_media::{
-    BlockAddress, Counters, Damage, Geometry, IoTag, MediaOperation, Nand, PageAddress, Result, SharedNand, SimNand,
-};
-use std::sync::Arc;
+use onode_media::sim::{NandRecording, RecordedNand};
+use onode_media::{Damage, Geometry, MediaOperation, SimNand};
 
-struct NandInner {
-    nand: SimNand,
-    recording: Option<NandRecording>,
-    position: usize,
-}
-
-impl NandInner {
-    fn note_change(&mut self) {
-        if let Some(recording) = &mut self.recording {
-            recording.note_change();
-        }
-    }
-
-    /// Reads change unstable pages.
-    fn note_read(&mut self, first: PageAddress, data: &[u8], spare: &[u8]) {
-        if self.recording.is_none() {
-            return;
-        }
-        let Geometry { page_bytes, spare_bytes, .. } = self.nand.geometry();
-        let count = |bytes: &[u8], of_page: u32| bytes.len().checked_div(of_page as usize).unwrap_or(0);
-        let pages = count(data, page_bytes).max(count(spare, spare_bytes)).max(1) as u64;
-        if (first.0..first.0 + pages).any(|page| self.nand.is_unstable(PageAddress(page))) {
-            self.note_change();
-        }
-    }
-}
-
-/// A shared handle; clones are the same medium.
-#[derive(Clone)]
-pub struct NandMedium(Arc<Mutex<NandInner>>);
-
-impl Medium for NandMedium {
+impl Medium for RecordedNand {
     type Image = SimNand;
     type Trace = NandTrace;
 
     fn new(nand: SimNand, recording: bool) -> Self {
-        Self(Arc::new(Mutex::new(NandInner { nand, recording: recording.then(NandRecording::default), position: 0 })))
+        Self::new(nand, recording)
     }
 
     fn image(&self) -> SimNand {
-        self.0.lock().nand.clone()
+        self.image()
     }
 
     fn position(&self) -> usize {
-        self.0.lock().position
+        self.position()
     }
 
     fn take_trace(&self) -> NandTrace {
-        NandTrace(self.0.lock().recording.as_mut().map(std::mem::take).unwrap_or_default())
-    }
-}
-
-impl NandMedium {
-    fn change(&self, operation: MediaOperation) -> Result<()> {
-        let inner = &mut *self.0.lock();
-        let wants_medium = inner.recording.as_ref().is_some_and(NandRecording::wants_medium);
-        let before = wants_medium.then(|| inner.nand.clone());
-        // One that fails leaves something, too, but is no place for a cut.
-        inner.nand.apply(&operation).inspect_err(|_| inner.note_change())?;
-        inner.position += 1;
-        if let Some(recording) = &mut inner.recording {
-            recording.add(operation, before);
-        }
-        Ok(())
-    }
-}
-
-impl Nand for NandMedium {
-    fn geometry(&self) -> Geometry {
-        self.0.lock().nand.geometry()
-    }
-
-    fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
-        let inner = &mut *self.0.lock();
-        inner.note_read(page, data, spare);
-        inner.nand.read(page, data, spare, tag)
-    }
-
-    fn program(&mut self, page: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
-        self.change(MediaOperation::Program { page, data: Arc::from(data), spare: Arc::from(spare), tag })
-    }
-
-    fn erase(&mut self, block: BlockAddress, tag: IoTag) -> Result<()> {
-        self.change(MediaOperation::Erase { block, tag })
-    }
-
-    fn is_bad(&mut self, block: BlockAddress) -> Result<bool> {
-        self.0.lock().nand.is_bad(block)
-    }
-
-    fn mark_bad(&mut self, block: BlockAddress) -> Result<()> {
-        self.change(MediaOperation::MarkBad { block })
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        self.0.lock().nand.flush()
-    }
-
-    fn counters(&self) -> Option<Counters> {
-        None
-    }
-
-    // So what is explored reads and flushes as on media that many threads use.
-    fn shared(&self) -> Option<Arc<dyn SharedNand>> {
-        Some(Arc::new(self.clone()))
-    }
-}
-
-impl SharedNand for NandMedium {
-    fn read_run(&self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
-        let inner = &mut *self.0.lock();
-        inner.note_read(first, data, spare);
-        inner.nand.read_run(first, data, spare, tag)
-    }
-
-    fn finish_flush(&self) -> Result<()> {
-        self.0.lock().nand.flush()
+        NandTrace(self.take_recording())
     }
 }
 

@@ -199,7 +199,7 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     fn health(&self) -> Health {
         match self.condition_of_memory() {
             // To ask the index is to touch the memory.
-            Some(condition) => Health { conditions: vec![condition] },
+            Some(condition) => Health::new(vec![condition]),
             None => health::health(&self.lock()),
         }
     }

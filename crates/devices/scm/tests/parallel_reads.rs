@@ -1,5 +1,5 @@
-//! Reads go on beside each other, and beside nothing else: no change begins while a read copies, and
-//! a read that another process overtook is done again.
+//! Reads go on beside each other, and beside nothing else: no change begins while a read copies,
+//! and a read that another process overtook is done again.
 
 mod common;
 

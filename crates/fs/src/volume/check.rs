@@ -35,6 +35,7 @@ pub enum Severity {
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum FindingKind {
     /// The settings of the volume are not there or damaged.
     VolumeDamaged,
@@ -207,6 +208,7 @@ impl fmt::Display for Finding {
 
 /// What a check saw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Report {
     /// What is wrong, in a fixed order.
     pub findings: Vec<Finding>,

@@ -28,9 +28,9 @@ const THRESHOLDS: [(u8, u8); 5] = [(100, 100), (80, 60), (80, 100), (60, 80), (6
 /// Runs `mix` on a nearly full device.
 fn on_full(run: &Measuring<'_>, placement: Placement, thresholds: Thresholds, stream: &[Operation]) -> Result<Report> {
     let mut device = spec(run.scale().medium, "")?;
-    if let Spec::Flash { policies, .. } = &mut device {
-        policies.placement = Some(placement);
-        policies.victim = Some(VictimPolicy::Thresholds(thresholds));
+    if let Spec::Flash(flash) = &mut device {
+        flash.policies.placement = Some(placement);
+        flash.policies.victim = Some(VictimPolicy::Thresholds(thresholds));
     }
     let settings = Settings {
         trace: "a stream on a nearly full device".into(),

@@ -54,8 +54,8 @@ pub(super) fn stall(run: &mut Measuring<'_>) -> Result<()> {
 
 /// The time to copy and erase one segment.
 fn segment_microseconds(spec: &Spec) -> Result<u64> {
-    let Spec::Flash { shape, .. } = spec else { return Ok(0) };
-    let geometry = shape.geometry()?;
+    let Spec::Flash(flash) = spec else { return Ok(0) };
+    let geometry = flash.shape.geometry()?;
     let blocks = u64::from(FormatOptions::default().blocks_per_segment(&geometry));
     let latency = SimOptions::default().latency;
     let copy = u64::from(geometry.pages_per_block) * (latency.read_nanoseconds + latency.program_nanoseconds);

@@ -10,7 +10,7 @@ use super::{Decider, PolicySettings, simulate};
 use crate::bench::{Caches, Durability};
 use crate::replay::{Settings, replay};
 use crate::stream::generate::Rewrite;
-use onode::{Class, Error, Medium, Policies, Result, Shape, Spec};
+use onode::{Class, Error, Flash, Medium, Policies, Result, Shape, Spec};
 use onode_fs::AccessTimes;
 use onode_media::IoTag;
 use serde::Serialize;
@@ -68,7 +68,7 @@ pub fn on_device(settings: &PolicySettings) -> Result<OnDevice> {
     };
     let run = Settings {
         trace: settings.pattern.name().to_owned(),
-        device: Spec::Flash { medium: Medium::Simulator, shape, policies, beside: None },
+        device: Spec::Flash(Flash { medium: Medium::Simulator, shape, policies, beside: None }),
         durability: Durability::Operation,
         caches: Caches::default(),
         access_times: AccessTimes::Never,

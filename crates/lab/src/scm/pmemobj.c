@@ -1,7 +1,8 @@
 /*
  * Times pairs of pmemobj_alloc and pmemobj_free of libpmemobj, found at run time.
- * Usage: pmemobj FILE BATCHES SIZE... ; one line a size: SIZE PAIR ALLOCATE RELEASE PAIR_OF_TWO, in nanoseconds an
- * operation, - for what is not measured. BATCH in the environment: operations timed together, 200 at most.
+ * Usage: pmemobj FILE BATCHES SIZE... ; one line a size: SIZE PAIR ALLOCATE RELEASE PAIR_OF_TWO, in
+ * nanoseconds an operation, - for what is not measured. BATCH in the environment: operations timed
+ * together, 200 at most.
  */
 #include <dlfcn.h>
 #include <stdint.h>

@@ -44,9 +44,10 @@ pub fn operations_of(source: &str, device: &Spec) -> Result<Vec<Operation>> {
 /// Size of the medium of `device`, or of what it would be.
 fn medium_bytes(device: &Spec) -> Result<u64> {
     match device {
-        Spec::Ram { size } => Ok(*size),
+        Spec::Ram(ram) => Ok(ram.size),
         Spec::Scm(memory) => Ok(memory.bytes()),
         Spec::Tier(disks) => Ok(disks.bytes()),
-        Spec::Flash { shape, .. } => Ok(shape.geometry()?.bytes()),
+        Spec::Flash(flash) => Ok(flash.shape.geometry()?.bytes()),
+        _ => Err(Error::new(Class::Usage, format!("cannot measure on {device}"), "nobody said how large it is")),
     }
 }

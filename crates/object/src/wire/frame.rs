@@ -28,6 +28,7 @@ pub struct Frame<'a> {
 
 /// Why bytes are no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FrameError {
     /// Shorter than a header, or not as long as it says.
     Length,

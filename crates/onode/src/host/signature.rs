@@ -61,6 +61,7 @@ pub(crate) fn of_device(path: &Path) -> io::Result<Option<&'static str>> {
 ///
 /// # Errors
 /// As [`of_device`].
+#[cfg(feature = "flash")]
 pub(crate) fn of_chip(path: &Path, block_bytes: u64) -> io::Result<Option<&'static str>> {
     for block in 0..4 {
         if let Some(content) = of_part(path, block * block_bytes)? {
@@ -74,6 +75,7 @@ pub(crate) fn of_chip(path: &Path, block_bytes: u64) -> io::Result<Option<&'stat
 ///
 /// # Errors
 /// As [`of_device`].
+#[cfg(feature = "flash")]
 pub(crate) fn of_zones(path: &Path) -> io::Result<Option<&'static str>> {
     let found = of_part(path, 0)?;
     match onode_media::real::zoned::first_zone(path) {

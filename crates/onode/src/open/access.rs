@@ -1,6 +1,10 @@
 //! What opening a volume may do to it, what comes of it, and its failures in words for people.
+#![cfg_attr(
+    not(any(feature = "flash", feature = "scm", feature = "tier")),
+    expect(dead_code, reason = "objects in memory are opened in one way, and made when they are opened")
+)]
 
-use crate::error::{Class, Error};
+use crate::error::{Class, Error, Result};
 use crate::volume::face::BlockFace;
 use onode_fs::Options as MountOptions;
 use onode_object::{ErrorKind, ObjectDevice};
@@ -27,6 +31,26 @@ impl Access {
     pub(crate) const fn of(options: &MountOptions) -> Self {
         Self { read_only: options.read_only, accept_loss: options.accept_loss, drop_damaged: false }
     }
+}
+
+/// Who else may use a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Users {
+    /// Nobody, or others who only read.
+    Alone,
+    /// Others who share it, if it is opened for writing and is of a kind that can be shared.
+    Sharing,
+}
+
+/// A volume that is to be made.
+#[derive(Clone, Copy)]
+pub(crate) struct NewVolume<'a> {
+    /// What is there already may go.
+    pub(crate) replace: bool,
+    /// Its unique number.
+    pub(crate) uuid: [u8; 16],
+    /// Puts the first content on its device.
+    pub(crate) fill: &'a dyn Fn(&dyn ObjectDevice) -> Result<()>,
 }
 
 /// A device that was opened.

@@ -1,7 +1,7 @@
 //! A spec that names two media must not name one twice.
 
 use crate::error::{Class, Error, Result};
-use crate::spec::{Beside, Spec, Tiers};
+use crate::spec::Spec;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -10,14 +10,8 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// Usage.
 pub(crate) fn check_distinct(action: &str, spec: &Spec) -> Result<()> {
-    let (one, other) = match spec {
-        Spec::Tier(Tiers { disks: Some((fast, big)), .. }) => (fast.as_path(), big.as_path()),
-        Spec::Flash { beside: Some(Beside { path: Some(memory), .. }), .. } => match spec.image_path() {
-            Some(image) => (image, memory.as_path()),
-            None => return Ok(()),
-        },
-        _ => return Ok(()),
-    };
+    let said = spec.said();
+    let (Some(one), Some(other)) = (said.image_path(), said.second_path()) else { return Ok(()) };
     if !is_one_place(one, other) {
         return Ok(());
     }

@@ -1,8 +1,80 @@
-//! How a volume on flash is made and mounted, whatever holds its index.
+//! Flash, alone or with its index in a memory beside it: how its volumes are made and mounted.
+
+pub mod beside;
+mod check;
+pub mod dump;
+mod make;
+mod nand;
+mod raw;
 
 use crate::error::{Class, Error, Result};
-use crate::open::access::Access;
-use crate::spec::{Policies, Shape};
+use crate::open::access::{Access, NewVolume, Opened, Users, volume_error};
+use crate::open::failure::medium_error;
+use crate::open::kind::DeviceKind;
+use crate::open::medium::{MediumRepaired, MediumReport, lives_in_memory};
+use crate::spec::Spec;
+use crate::spec::flash::{Flash, Medium, Policies, Shape};
+use beside::Both;
+use nand::open_nand;
+use onode_flash::FlashDevice;
+use onode_media::sim::{SimNand, SimOptions};
+use onode_object::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+
+impl DeviceKind for Flash {
+    fn open(&self, spec: &Spec, access: Access, _: Users, uuid: [u8; 16]) -> Result<Opened> {
+        let Self { medium, shape, policies, beside } = self;
+        let device = match (medium, beside) {
+            (Medium::Image(path) | Medium::Direct(path), Some(memory)) => {
+                return beside::open(Both { spec, image: path, shape, policies, beside: memory }, access);
+            }
+            (Medium::Image(path) | Medium::Direct(path), None) => open_alone(spec, self, path, access)?,
+            (Medium::Simulator, memory) => {
+                let nand = SimNand::new(shape.geometry()?, SimOptions::default());
+                let nand = nand.map_err(|error| Error::medium(format!("cannot open {spec}"), &error))?;
+                let options = format_options(shape, policies, uuid, &format!("cannot make {spec}"))?;
+                make::format_flash(spec, nand, &options, memory.as_ref(), None)?
+            }
+        };
+        Ok(Opened { device: Arc::new(device), faces: Vec::new(), notes: Vec::new() })
+    }
+
+    fn create(&self, spec: &Spec, new: NewVolume<'_>) -> Result<()> {
+        make::create(spec, self, image_of(spec)?, new)
+    }
+
+    fn check(&self, spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<MediumReport> {
+        check::check(spec, self, image_of(spec)?, progress)
+    }
+
+    fn repair(&self, spec: &Spec, access: Access) -> Result<MediumRepaired> {
+        check::repair(spec, self, image_of(spec)?, access)
+    }
+}
+
+fn image_of(spec: &Spec) -> Result<&Path> {
+    spec.image_path().ok_or_else(|| lives_in_memory(spec))
+}
+
+/// Opens flash without a memory beside it.
+fn open_alone(spec: &Spec, flash: &Flash, path: &Path, access: Access) -> Result<FlashDevice> {
+    let Flash { shape, policies, .. } = flash;
+    let what = || format!("cannot open {spec}");
+    let nand = open_nand(spec, path, shape, access.read_only)?;
+    let device = FlashDevice::mount(nand, &flash_options(policies, access));
+    device.map_err(|error| match error.kind {
+        ErrorKind::PartNeeded => Error::new(Class::Usage, what(), error.detail)
+            .hint(format!("write flash+scm:{},MEMORY; a new memory is filled from the flash", path.display())),
+        // A chip says nothing of itself: that there is no superblock is all that can be
+        // seen.
+        ErrorKind::Invalid if nand::is_chip(path) => {
+            let found = onode_media::Error::new(onode_media::MediaErrorKind::NotAnImage, error.detail);
+            medium_error(what(), path, &found)
+        }
+        _ => volume_error(what(), &error),
+    })
+}
 
 /// How a volume on flash with these policies is mounted.
 pub(crate) fn flash_options(policies: &Policies, access: Access) -> onode_flash::MountOptions {

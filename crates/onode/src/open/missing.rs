@@ -5,7 +5,7 @@
 //! the next restart.
 
 use crate::error::{Class, Error, Result};
-use crate::spec::{Beside, Spec, Tiers};
+use crate::spec::Spec;
 use rustix::fs::{major, minor};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -19,12 +19,8 @@ const LINKS_MAX: u32 = 40;
 /// # Errors
 /// `NotFound`.
 pub(crate) fn refuse_missing_devices(what: &str, spec: &Spec) -> Result<()> {
-    let other = match spec {
-        Spec::Tier(Tiers { disks: Some((fast, _)), .. }) => Some(fast),
-        Spec::Flash { beside: Some(Beside { path: Some(memory), .. }), .. } => Some(memory),
-        _ => None,
-    };
-    spec.image_path().into_iter().chain(other.map(PathBuf::as_path)).try_for_each(|path| refuse_missing(what, path))
+    let said = spec.said();
+    said.image_path().into_iter().chain(said.second_path()).try_for_each(|path| refuse_missing(what, path))
 }
 
 /// Refuses to make a file at `path` if only a device can have its place and none does.

@@ -44,6 +44,17 @@ pub(crate) fn lock_replaced(path: &Path, replace: bool) -> Result<Option<File>> 
     Ok(Some(file))
 }
 
+/// Whether the start of a memory holds anything. One that was never written has zeros, or ones
+/// where it is a kind of flash.
+#[cfg(any(feature = "flash", feature = "scm"))]
+pub(crate) fn is_used(memory: &dyn onode_media::Pmem) -> bool {
+    /// File systems begin within so many bytes.
+    const LOOKED_AT: u64 = 128 << 10;
+    let mut start = vec![0; LOOKED_AT.min(memory.length()) as usize];
+    memory.read(0, &mut start);
+    ![0, 0xff].iter().any(|blank| start.iter().all(|byte| byte == blank))
+}
+
 fn unfinished_name(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());

@@ -1,12 +1,11 @@
 //! Specs of byte-addressable memory: `scm:PATH` and its settings.
 
-use super::{figure_of, size_of, unknown_part};
+use super::{DEFAULT_SIZE, Said, Spec, figure_of, size_of, unknown_part, whole};
 use crate::error::{Class, Error, Result};
-use crate::spec::Shape;
 use crate::spec::size::exact_size;
 use onode_scm::Mode;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The smallest memory for objects, the table of its spaces included.
 const LEAST_MEMORY_BYTES: u64 = 1 << 20;
@@ -32,10 +31,10 @@ impl Memory {
     /// Bytes of a new one.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.size.unwrap_or(if self.path.is_some() { Shape::DEFAULT_SIZE } else { 256 << 20 })
+        self.size.unwrap_or(if self.path.is_some() { DEFAULT_SIZE } else { 256 << 20 })
     }
 
-    pub(super) fn parse(what: &str, rest: &str) -> Result<Self> {
+    fn read(what: &str, rest: &str) -> Result<Self> {
         let (place, keys) = rest.split_once(',').unwrap_or((rest, ""));
         if place.is_empty() {
             return Err(Error::new(Class::Usage, what, "the name of the file is missing")
@@ -64,6 +63,16 @@ impl Memory {
     }
 }
 
+/// The memory in a file that is there.
+pub(super) fn in_file(_: &str, path: &Path) -> Result<Spec> {
+    Ok(Spec::Scm(Memory { path: Some(path.into()), ..Memory::default() }))
+}
+
+/// What stands behind `scm:`.
+pub(super) fn parse(what: &str, rest: &str) -> Result<Spec> {
+    Memory::read(what, rest).map(Spec::Scm)
+}
+
 fn mode_of(what: &str, value: &str) -> Result<Mode> {
     let found = Mode::ALL.into_iter().find(|(name, _)| *name == value);
     found.map(|(_, mode)| mode).ok_or_else(|| {
@@ -71,6 +80,17 @@ fn mode_of(what: &str, value: &str) -> Result<Mode> {
         Error::new(Class::Usage, what, format!("`{value}` is no mode of this device"))
             .hint(format!("the modes are {names}"))
     })
+}
+
+impl Said for Memory {
+    fn image_path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    fn again(&self) -> Spec {
+        let path = self.path.as_deref().map(whole);
+        Spec::Scm(Self { path, flush: self.flush, mode: self.mode, ..Self::default() })
+    }
 }
 
 impl fmt::Display for Memory {

@@ -1,5 +1,6 @@
 //! What specs are understood, and how others are refused.
 
+use super::flash::Shape;
 use super::*;
 
 #[test]
@@ -124,4 +125,30 @@ fn impossible_shapes_are_refused() {
     assert_eq!(with(|shape| shape.pages_per_block = Some(u32::MAX)), Err(Class::BadSize));
     assert_eq!(with(|shape| shape.blocks_per_segment = Some(0)), Err(Class::BadSize));
     assert_eq!(with(|shape| shape.chips = Some(1000)), Err(Class::BadSize));
+}
+
+#[test]
+fn what_is_needed_again_stays() {
+    for (spec, again) in [
+        ("/x/disk.img,size=4G,page=2K,placement=sepbit", "flash:/x/disk.img"),
+        ("flash:/x/raw,direct,size=4G", "flash:/x/raw,direct"),
+        (
+            "flash+scm:/x/d,/y/i,buffer=on,full=refuse,rebuild=on,memory=1M,log=64K",
+            "flash+scm:/x/d,/y/i,full=refuse,buffer=on",
+        ),
+        ("scm:/x/heap,size=1G,mode=mem,flush=on", "scm:/x/heap,flush=on,mode=mem"),
+        ("tier:/x/ssd,/y/hdd,size=1G,fast-size=256M,acknowledge=either", "tier:/x/ssd,/y/hdd,acknowledge=either"),
+        ("tier:/x/ssd,/y/hdd,fast=none", "tier:/x/ssd,/y/hdd,fast=none"),
+        ("tier:/x/ssd,/y/hdd,fast=new", "tier:/x/ssd,/y/hdd"),
+        ("ram:size=16M", "ram:size=16M"),
+    ] {
+        let short = Spec::parse(spec).unwrap().again();
+        assert_eq!(short.to_string(), again);
+        assert_eq!(Spec::parse(again).unwrap(), short, "{again}");
+    }
+}
+
+#[test]
+fn a_memory_is_recognised_without_its_device() {
+    assert_eq!(MEMORY_MAGIC, onode_spaces::MAGIC);
 }

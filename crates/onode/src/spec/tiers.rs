@@ -8,12 +8,12 @@
 //! tier:sim,size=256M,fast-size=32M         two disks in memory of this process, gone at the end
 //! ```
 
-use super::{figure_of, size_of, unknown_part};
+use super::{DEFAULT_SIZE, Said, Spec, figure_of, size_of, unknown_part, whole};
 use crate::error::{Class, Error, Result};
 use crate::spec::size::exact_size;
 use onode_object::Acknowledge;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The smallest disks: less leaves no room beside the logs.
 const LEAST_FAST_BYTES: u64 = 8 << 20;
@@ -85,7 +85,7 @@ impl Tiers {
     /// Bytes of a new file for the big disk.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.size.unwrap_or(super::Shape::DEFAULT_SIZE)
+        self.size.unwrap_or(DEFAULT_SIZE)
     }
 
     /// Bytes of a new file for the fast disk: an eighth of the big one.
@@ -95,7 +95,7 @@ impl Tiers {
         self.fast_size.unwrap_or(eighth)
     }
 
-    pub(super) fn parse(what: &str, rest: &str) -> Result<Self> {
+    fn read(what: &str, rest: &str) -> Result<Self> {
         let mut parts = rest.split(',');
         let first = parts.next().unwrap_or_default();
         let mut tiers = Self::default();
@@ -153,6 +153,27 @@ impl Tiers {
     }
 }
 
+impl Spec {
+    /// The same with the big disk alone.
+    ///
+    /// # Errors
+    /// `Usage` for a volume that does not lie on two disks.
+    pub fn without_fast(mut self) -> Result<Self> {
+        if let Self::Tier(tiers) = &mut self {
+            tiers.fast = Fast::Away;
+            return Ok(self);
+        }
+        let why = "it has no fast disk that could be away";
+        Err(Error::new(Class::Usage, format!("cannot use {self} without its fast disk"), why)
+            .hint("only tier:FAST,BIG has one"))
+    }
+}
+
+/// What stands behind `tier:`.
+pub(super) fn parse(what: &str, rest: &str) -> Result<Spec> {
+    Tiers::read(what, rest).map(Spec::Tier)
+}
+
 /// `NAME:EXTENT[:SHARE]+...`
 fn sections_of(what: &str, value: &str) -> Result<Vec<Section>> {
     let bad = |part: &str, why: &str| {
@@ -183,6 +204,33 @@ fn sections_of(what: &str, value: &str) -> Result<Vec<Section>> {
         sections.push(Section { name: name.to_owned(), extent, share });
     }
     Ok(sections)
+}
+
+impl Said for Tiers {
+    fn image_path(&self) -> Option<&Path> {
+        self.disks.as_ref().map(|(_, big)| big.as_path())
+    }
+
+    fn second_path(&self) -> Option<&Path> {
+        self.disks.as_ref().map(|(fast, _)| fast.as_path())
+    }
+
+    fn paths_beside(&mut self) -> Vec<&mut PathBuf> {
+        self.disks.as_mut().map_or_else(Vec::new, |(fast, big)| vec![fast, big])
+    }
+
+    fn again(&self) -> Spec {
+        Spec::Tier(Self {
+            disks: self.disks.as_ref().map(|(fast, big)| (whole(fast), whole(big))),
+            size: None,
+            fast_size: None,
+            log: None,
+            sections: Vec::new(),
+            erase_block: None,
+            fast: if self.fast == Fast::Away { Fast::Away } else { Fast::Used },
+            ..self.clone()
+        })
+    }
 }
 
 impl fmt::Display for Tiers {

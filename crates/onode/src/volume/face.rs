@@ -4,7 +4,8 @@
 //! Nothing outside of the space can be reached through it.
 
 use crate::error::Error;
-use onode_media::{Pmem, Result};
+use onode_media::Pmem;
+#[cfg(feature = "scm")]
 use onode_spaces::{Kind, Region};
 use std::fmt;
 use std::sync::Arc;
@@ -28,19 +29,6 @@ impl BlockFace {
     #[must_use]
     pub fn new(name: String, memory: Arc<dyn Pmem>, read_only: bool) -> Self {
         Self { name, memory, read_only }
-    }
-
-    /// The faces of all spaces of a region but those that a manager keeps to itself.
-    ///
-    /// # Errors
-    /// Those of the region.
-    pub fn of_region<P: Pmem + 'static>(region: &Region<P>, read_only: bool) -> Result<Vec<Self>> {
-        let open = region.list().into_iter().filter(|space| space.kind != Kind::Manager);
-        open.map(|info| {
-            let space = region.space(&info.name)?;
-            Ok(Self::new(info.name, Arc::new(space), read_only || info.read_only))
-        })
-        .collect()
     }
 
     /// The name of the space.
@@ -107,7 +95,23 @@ impl BlockFace {
     }
 }
 
-#[cfg(test)]
+#[cfg(feature = "scm")]
+impl BlockFace {
+    /// The faces of all spaces of a region but those that a manager keeps to itself.
+    ///
+    /// # Errors
+    /// Those of the region.
+    pub fn of_region<P: Pmem + 'static>(region: &Region<P>, read_only: bool) -> onode_media::Result<Vec<Self>> {
+        let open = region.list().into_iter().filter(|space| space.kind != Kind::Manager);
+        open.map(|info| {
+            let space = region.space(&info.name)?;
+            Ok(Self::new(info.name, Arc::new(space), read_only || info.read_only))
+        })
+        .collect()
+    }
+}
+
+#[cfg(all(test, feature = "scm"))]
 mod tests {
     use super::*;
     use onode_media::{PmemOptions, SimPmem};

@@ -158,6 +158,7 @@ impl Volume {
 
 /// A name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Entry {
     /// The way to it from the root of the volume.
     pub path: PathBuf,

@@ -14,6 +14,7 @@ use onode_services::Compressed;
 use std::sync::Arc;
 
 /// What content on flash has to shrink by.
+#[cfg(feature = "flash")]
 const FLASH_UNIT_BYTES: usize = 512;
 
 /// The device with the services that its volume has, or is to have from now on.
@@ -30,11 +31,12 @@ pub(super) fn wrapped(
     // Settings that cannot be read admit nothing: whoever uses them says why.
     let admit = || Ok(VolumeInfo::admit_compressed(device.as_ref()).unwrap_or_default());
     match Compressed::of_volume(&device, VOLUME, compression, admit) {
-        // Flash packs content by bytes; less than that is not worth an attribute.
-        Ok(Some(compressed)) if matches!(spec, Spec::Flash { .. }) => {
-            Ok(Arc::new(compressed.in_units(FLASH_UNIT_BYTES)))
-        }
-        Ok(Some(compressed)) => Ok(Arc::new(compressed)),
+        Ok(Some(compressed)) => Ok(Arc::new(match spec {
+            // Flash packs content by bytes; less than that is not worth an attribute.
+            #[cfg(feature = "flash")]
+            Spec::Flash(_) => compressed.in_units(FLASH_UNIT_BYTES),
+            _ => compressed,
+        })),
         Ok(None) => Ok(device),
         Err(error) if error.kind == ErrorKind::NoSpace => {
             notes.push("nothing is compressed: the volume is full, and has no room to say that it may be".to_owned());

@@ -19,15 +19,20 @@ pub fn crate_folders() -> Vec<PathBuf> {
 
 /// All source files of Rust below a folder, without what a build has made.
 pub fn rust_files(folder: &Path, out: &mut Vec<PathBuf>) {
+    let mut all = Vec::new();
+    files(folder, &mut all);
+    out.extend(all.into_iter().filter(|path| path.extension().is_some_and(|it| it == "rs")));
+}
+
+/// All files below a folder, without what a build has made.
+pub fn files(folder: &Path, out: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.is_dir() {
-            if name != "target" && !name.starts_with('.') {
-                rust_files(&path, out);
-            }
-        } else if name.ends_with(".rs") {
-            out.push(path);
+        match path.is_dir() {
+            true if name != "target" && !name.starts_with('.') => files(&path, out),
+            true => {}
+            false => out.push(path),
         }
     }
 }

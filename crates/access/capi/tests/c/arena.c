@@ -48,7 +48,8 @@ static void make(onode_heap *heap) {
         nodes[i].value = i;
         ONODE_REF_SET(start, nodes[i].next, i < 49 ? &nodes[i + 1] : NULL);
     }
-    CHECK(onode_set_root(heap, "list", nodes, sizeof *nodes, NODE) == -1 && errno == EINVAL); /* it is no file's yet */
+    /* It is no file's yet. */
+    CHECK(onode_set_root(heap, "list", nodes, sizeof *nodes, NODE) == -1 && errno == EINVAL);
     int fd = onode_mm_to_file(heap, nodes, 50 * sizeof *nodes, "/nodes", O_RDONLY);
     CHECK(fd >= 0 && onode_close(heap, fd) == 0);
     CHECK(onode_set_root(heap, "list", nodes, sizeof *nodes, NODE) == 0);
@@ -82,7 +83,8 @@ static void look(onode_heap *heap) {
     CHECK(onode_root(heap, "list", 8, NODE) == NULL && errno == EINVAL);
     CHECK(onode_root(heap, "tree", sizeof *first, NODE) == NULL && errno == ENOENT);
     CHECK(onode_unlink(heap, "/nodes") == 0);
-    CHECK(onode_mkdir(heap, "/one", 0755) == 0 && onode_mkdir(heap, "/two", 0755) == 0); /* its memory is free by now */
+    /* Its memory is free by now. */
+    CHECK(onode_mkdir(heap, "/one", 0755) == 0 && onode_mkdir(heap, "/two", 0755) == 0);
     CHECK(onode_root(heap, "list", sizeof *first, NODE) == NULL && errno == ESTALE);
     CHECK(onode_remove_root(heap, "list") == 0 && onode_remove_root(heap, "list") == -1 && errno == ENOENT);
 

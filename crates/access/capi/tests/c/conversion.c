@@ -1,4 +1,5 @@
-/* Between memory and files nothing of a file is lost: its number, names, owner, size, and the descriptors that are open. */
+/* Between memory and files nothing of a file is lost: its number, names, owner, size, and the
+ * descriptors that are open. */
 #define _DEFAULT_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -59,7 +59,7 @@ impl Default for HealthReport {
 }
 
 impl From<Condition> for ConditionReport {
-    fn from(Condition { code, severity, text, remedy }: Condition) -> Self {
+    fn from(Condition { code, severity, text, remedy, .. }: Condition) -> Self {
         let remedy = Some(remedy).filter(|remedy| !remedy.is_empty());
         Self { code: code.into_owned(), severity: severity.name().to_owned(), text, remedy }
     }
@@ -86,7 +86,7 @@ mod tests {
             Condition::new("old", Severity::Notice, "it was"),
             Condition::new("bad", Severity::Failed, "it is").remedy("do it"),
         ];
-        let report = HealthReport::from(Health { conditions });
+        let report = HealthReport::from(Health::new(conditions));
         assert_eq!((report.state.as_str(), report.rank()), ("failed", 3));
         assert_eq!(report.lines("  "), "  FAILED bad: it is; do it\n  NOTICE old: it was\n");
         assert_eq!((HealthReport::default().state.as_str(), HealthReport::default().rank()), (HEALTHY, 0));

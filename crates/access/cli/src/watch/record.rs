@@ -132,10 +132,7 @@ impl Other {
         let content = self.read();
         match content.as_ref().and_then(|content| content.ending.clone()) {
             Some(Ending::Saved) => Ok(()),
-            Some(Ending::Failed { exit_code, what, why, hint }) => {
-                let class = Class::ALL.into_iter().find(|class| class.exit_code() == exit_code);
-                Err(Error { class: class.unwrap_or(Class::General), what, why, hint })
-            }
+            Some(Ending::Failed { exit_code, what, why, hint }) => Err(Error::told(exit_code, what, why, hint)),
             None => Err(killed(content.as_ref().map_or("the volume", |content| &content.spec))),
         }
     }

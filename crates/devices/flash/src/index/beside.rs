@@ -24,6 +24,7 @@ pub struct MemoryOptions {
 
 /// Which way a mount went.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MountPath {
     /// The memory had everything.
     Memory,

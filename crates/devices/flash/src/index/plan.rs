@@ -121,7 +121,7 @@ impl ReadPlan {
         match reader.read(&self.wants, buffer) {
             Ok(()) => Ok(self.length),
             Err(failed) if failed.error.kind == ErrorKind::Corrupt => Err(self.locate(reader, buffer, failed)),
-            Err(failed) => Err(Error { object: Some(self.object), ..failed.error }),
+            Err(failed) => Err(failed.error.about(self.object)),
         }
     }
 
@@ -142,7 +142,7 @@ impl ReadPlan {
                 return damage.told(self, failed.error);
             }
         }
-        Error { object: Some(self.object), ..failed.error }
+        failed.error.about(self.object)
     }
 }
 
@@ -167,7 +167,7 @@ impl Damage {
                 let range = plan.offset + at.start as u64..plan.offset + at.end as u64;
                 Error::corrupt(plan.object, range, error.detail)
             }
-            None => Error { object: Some(plan.object), ..error },
+            None => error.about(plan.object),
         }
     }
 }

@@ -106,7 +106,7 @@ impl Index {
             let extents = match self.extents(log, object, from..u64::MAX, 64) {
                 Ok(extents) => extents,
                 Err(error) if error.kind == ErrorKind::Corrupt => {
-                    damage.push(Error { object: Some(object), ..error });
+                    damage.push(error.about(object));
                     return Ok(verified);
                 }
                 Err(error) => return Err(error),

@@ -6,6 +6,7 @@
 /// A way to divide content into classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Placement {
     /// One log for everything, metadata too (paper 1, section IV).
     Combined = 0,

@@ -8,6 +8,7 @@ use super::Stream;
 
 /// Which segment the cleaner takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum VictimPolicy {
     /// The one with the least live bytes.
     Greedy,

@@ -7,6 +7,7 @@
 
 /// How wear is spread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WearPolicy {
     /// Not at all: free segments are filled in turn.
     Off,

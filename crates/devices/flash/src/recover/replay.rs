@@ -275,8 +275,11 @@ impl Recovery {
             for piece in pieces {
                 let mut bytes = alloc::vec![0; piece.length as usize];
                 if let Err(error) = volume.log.read(piece.location, &mut bytes, IoTag::Recovery) {
-                    let kind = if error.kind == ErrorKind::Corrupt { ErrorKind::Stale } else { error.kind };
-                    return Err(Error { kind, object: Some(*object), ..error });
+                    let mut error = error.about(*object);
+                    if error.kind == ErrorKind::Corrupt {
+                        error.kind = ErrorKind::Stale;
+                    }
+                    return Err(error);
                 }
             }
         }

@@ -74,6 +74,7 @@ impl JournalEnd {
 
 /// Segments by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SegmentCounts {
     /// Free at the newest checkpoint.
     pub free: u32,
@@ -91,6 +92,7 @@ pub struct SegmentCounts {
 
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Report {
     /// What is wrong, in the order it was found.
     pub findings: Vec<Finding>,

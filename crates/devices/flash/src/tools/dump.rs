@@ -30,6 +30,7 @@ use onode_object::{Error, Result};
 
 /// Where a tree node or a piece of the segment table lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReferenceDump {
     /// Payload address.
     pub location: u64,
@@ -53,6 +54,7 @@ impl fmt::Display for ReferenceDump {
 
 /// A page of the superblock area that was programmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SuperblockDump {
     /// Erase block.
     pub block: u32,
@@ -68,6 +70,7 @@ pub struct SuperblockDump {
 
 /// The fields of a superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SuperblockContent {
     /// Format version: major, minor.
     pub format: (u16, u16),

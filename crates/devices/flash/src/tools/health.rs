@@ -55,5 +55,5 @@ pub fn health(core: &Core) -> Health {
         let condition = Condition::new("read-only", Severity::Failed, format!("no changes are accepted: {why}"));
         conditions.push(condition.remedy(remedy));
     }
-    Health { conditions }
+    Health::new(conditions)
 }

@@ -44,6 +44,7 @@ pub struct RepairOptions {
 
 /// One thing that a repair did.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Action {
     /// The live bytes of a segment were wrong.
     LiveBytes {
@@ -179,6 +180,7 @@ impl fmt::Display for Action {
 
 /// What a repair did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Repaired {
     /// In the order it was done; empty if nothing was wrong.
     pub actions: Vec<Action>,

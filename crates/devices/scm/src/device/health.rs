@@ -43,5 +43,5 @@ pub(super) fn health<P: Pmem>(core: &Core<P>) -> Health {
     }
     let mended = losses.mended().iter();
     conditions.extend(mended.map(|what| Condition::new("damage-mended", Severity::Notice, what.clone())));
-    Health { conditions }
+    Health::new(conditions)
 }

@@ -2,6 +2,8 @@
 //! transaction does stay all or nothing in each of them.
 
 /// What a device promises for content.
+///
+/// The list is closed: whoever judges what a cut may have taken has to know every mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// As in the memory: a process that ends loses nothing, a power cut may take everything.

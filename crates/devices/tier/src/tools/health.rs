@@ -60,6 +60,6 @@ impl TierDevice {
             let text = format!("{count} damaged blocks of the big disk were written again from their copies");
             conditions.push(Condition::new("blocks-repaired", Severity::Notice, text));
         }
-        Health { conditions }
+        Health::new(conditions)
     }
 }

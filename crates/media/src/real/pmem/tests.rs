@@ -338,3 +338,29 @@ fn parts_are_one_range_without_a_copy() {
         assert_eq!(memory.stitched(parts).map(|_| ()).unwrap_err().kind, MediaErrorKind::OutOfRange, "{parts:?}");
     }
 }
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+#[cfg_attr(miri, ignore = "Miri executes no machine code")]
+fn code_is_executed_where_it_lies() {
+    // mov eax, 42; ret
+    const FUNCTION: [u8; 6] = [0xb8, 42, 0, 0, 0, 0xc3];
+    const AT: u64 = 8192;
+    // Where the host has its temporary files programs may run; memory may be mounted without that.
+    let place = Place::new(&std::env::temp_dir());
+    let memory = MappedPmem::open(&place.0, &options(Opening::New(65_536))).unwrap();
+    memory.write_through(AT, &FUNCTION);
+    memory.fence().unwrap();
+    drop(memory);
+    let memory = MappedPmem::open(&place.0, &options(Opening::Existing)).unwrap();
+    for (at, length) in [(AT, 100), (AT + 1, 4096), (AT, 0), (65_536, 4096)] {
+        let refused = memory.executable(at, length).map(|_| ()).unwrap_err();
+        assert_eq!(refused.kind, MediaErrorKind::OutOfRange, "{at} and {length}");
+    }
+    let code = memory.executable(AT, 4096).unwrap();
+    assert_eq!(code.length(), 4096);
+    // SAFETY: the bytes at the address are the function above, which is mapped for execution until
+    // `code` is dropped.
+    let function = unsafe { core::mem::transmute::<*mut u8, extern "C" fn() -> i32>(code.address().as_ptr()) };
+    assert_eq!(function(), 42);
+}

@@ -58,11 +58,11 @@ fn change(directory: &Path, how: &str, output: &Output) -> Result<u8> {
         let (part, was_there) = files.part().map_err(|error| {
             let what = format!("cannot {} anything of {}", how.trim_end_matches("-empty"), directory.display());
             match error.class {
-                Class::Usage => Error { what, ..error }.hint(
+                Class::Usage => error.what(what).hint(
                     "volumes on two disks (tier:FAST,BIG) and on flash with \
                     a memory beside it (flash+scm:FLASH,MEMORY) have such a part; name the directory of the mount",
                 ),
-                _ => Error { what, ..error },
+                _ => error.what(what),
             }
         })?;
         let what = || format!("cannot {} {part} of {}", how.trim_end_matches("-empty"), directory.display());
@@ -78,7 +78,7 @@ fn change(directory: &Path, how: &str, output: &Output) -> Result<u8> {
                 let hint = "`onode attach --empty` takes an empty one, or gives up what is on this one";
                 Error::new(Class::Usage, what(), why).hint(hint)
             }
-            _ => Error { what: what(), ..error },
+            _ => error.what(what()),
         })?;
         let (part, attached) = files.part()?;
         Ok(Report { directory: directory.display().to_string(), part, attached })

@@ -153,10 +153,7 @@ pub fn in_background(
             notes.iter().for_each(|note| output.warning(note));
             Ok(())
         }
-        Ok(Outcome::Failed { exit_code, what, why, hint }) => {
-            let class = Class::ALL.into_iter().find(|class| class.exit_code() == exit_code);
-            Err(Error { class: class.unwrap_or(Class::General), what, why, hint })
-        }
+        Ok(Outcome::Failed { exit_code, what, why, hint }) => Err(Error::told(exit_code, what, why, hint)),
         Err(_) => Err(Error::new(Class::Bug, "cannot mount", "the background process ended without a word")
             .hint("run it with --foreground to see why")),
     }

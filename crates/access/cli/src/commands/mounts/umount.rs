@@ -57,7 +57,8 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
         onode_fuse::detach(directory)?;
         let taken = format!("the dead mount at {} was taken away", directory.display());
         let error = killed(&spec);
-        return Err(Error { why: format!("{}; {taken}", error.why), ..error });
+        let why = format!("{}; {taken}", error.why);
+        return Err(error.why(why));
     }
     let mut saved = None;
     if arguments.lazy {
@@ -88,9 +89,8 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 /// What is mounted there. A directory that is not there is no mount point either, and need not be
 /// made for that.
 fn mounted_at(directory: &std::path::Path) -> Result<Option<Mounted>> {
-    onode_fuse::mounted_at(directory).map_err(|error| Error {
-        what: format!("cannot unmount {}", directory.display()),
-        ..error.hint("`findmnt -t fuse.onode` lists the mounts")
+    onode_fuse::mounted_at(directory).map_err(|error| {
+        error.what(format!("cannot unmount {}", directory.display())).hint("`findmnt -t fuse.onode` lists the mounts")
     })
 }
 

@@ -111,7 +111,7 @@ fn of_target(target: &OsStr) -> Result<ConditionRow> {
             let condition = Condition::new(code, Severity::Failed, error.to_string());
             let mut conditions = vec![condition.remedy(error.hint.unwrap_or_default())];
             conditions.extend(record::past_conditions(spec.image_path()));
-            Ok(row(Health { conditions }))
+            Ok(row(Health::new(conditions)))
         }
         Err(error) => Err(error),
     }
@@ -122,7 +122,7 @@ fn of_mount(mounted: &Mounted) -> Result<ConditionRow> {
     let health = if onode_fuse::is_dead(directory) {
         let condition = Condition::new("server-gone", Severity::Failed, "the server of the mount was killed")
             .remedy(format!("onode umount {}; the next mount goes on with what was synced", directory.display()));
-        Health { conditions: vec![condition] }.into()
+        Health::new(vec![condition]).into()
     } else {
         ask::health_of(directory)?
     };

@@ -3,7 +3,8 @@
 use crate::commands::mounts::up::owned_by_caller;
 use crate::commands::volumes::info;
 use onode::{
-    Class, CreateOptions, Error, Inodes, MountOptions, Policies, Result, Shape, Spec, Volume, parse_size, wear_of,
+    Class, CreateOptions, Error, Flash, Inodes, MountOptions, Policies, Result, Shape, Spec, Volume, parse_size,
+    wear_of,
 };
 use onode_console::Output;
 use std::ffi::OsString;
@@ -58,7 +59,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let mut spec = Spec::from_argument(&arguments.image)?;
     match &mut spec {
-        Spec::Flash { shape, policies, .. } => arguments.apply(shape, policies)?,
+        Spec::Flash(Flash { shape, policies, .. }) => arguments.apply(shape, policies)?,
         Spec::Scm(memory) => {
             if let Some(size) = &arguments.size {
                 memory.size = Some(figure("--size", size)?);
@@ -69,7 +70,12 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
                 disks.size = Some(figure("--size", size)?);
             }
         }
-        Spec::Ram { .. } => {}
+        Spec::Ram(_) => {}
+        // What was said of a size must not be passed over.
+        _ => {
+            let what = format!("cannot make {spec}");
+            return Err(Error::new(Class::Usage, what, "this command does not know this kind of device"));
+        }
     }
     let inodes = if arguments.embed_inodes == "off" { Inodes::Separate } else { Inodes::Embedded };
     let options =

@@ -63,7 +63,7 @@ fn a_device_that_does_not_wear_has_no_table_of_it() {
 #[test]
 fn what_is_wrong_stands_at_the_top() {
     let condition = onode::Condition::new("fast-disk-away", onode::Severity::Degraded, "it is away").remedy("look");
-    let health = onode::Health { conditions: vec![condition] };
+    let health = onode::Health::new(vec![condition]);
     let text = Figures { health: health.into(), ..figures() }.to_string();
     assert_eq!(text.lines().nth(1), Some("DEGRADED fast-disk-away: it is away; look"), "{text}");
 }

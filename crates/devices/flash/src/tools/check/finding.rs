@@ -32,6 +32,7 @@ macro_rules! kinds {
     ($($(#[$doc:meta])+ $name:ident = $text:literal,)+) => {
         /// What is wrong.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
         pub enum FindingKind {
             $($(#[$doc])+ $name,)+
         }
@@ -129,6 +130,7 @@ kinds! {
 
 /// Where something is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Place {
     /// The volume as a whole.
     Volume,
@@ -204,6 +206,7 @@ impl fmt::Display for Place {
 
 /// One thing that is not as it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,

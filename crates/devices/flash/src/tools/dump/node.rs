@@ -20,6 +20,7 @@ use onode_object::{Error, Hints, ObjectId, Result};
 
 /// A node of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NodeDump {
     /// Where it lies.
     pub reference: ReferenceDump,
@@ -38,6 +39,7 @@ pub type KeyDump = (u64, u16, u64);
 
 /// Nodes of the tree, parents before children, in key order.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TreeDump {
     /// The nodes.
     pub nodes: Vec<NodeDump>,
@@ -45,6 +47,7 @@ pub struct TreeDump {
 
 /// An attribute of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AttributeDump {
     /// Kind.
     pub kind: u8,
@@ -56,6 +59,7 @@ pub struct AttributeDump {
 
 /// An extent of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExtentDump {
     /// First byte in the object.
     pub offset: u64,
@@ -73,6 +77,7 @@ pub struct ExtentDump {
 
 /// What the newest checkpoint holds of an object, and what the journal changed since.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OnodeDump {
     /// The object.
     pub object: ObjectId,

@@ -17,6 +17,7 @@ use onode_object::{Error, Result};
 
 /// A segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SegmentDump {
     /// Its number.
     pub segment: u32,
@@ -42,6 +43,7 @@ pub struct SegmentDump {
 
 /// A page of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PageDump {
     /// Its number in writing order.
     pub page: u32,
@@ -57,6 +59,7 @@ pub struct PageDump {
 
 /// A run of bytes that a summary names.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ItemDump {
     /// First byte, counted from the start of the segment.
     pub start: u32,

@@ -1,10 +1,15 @@
 //! Tests of recordings, by media that were really kept before each operation.
 
 use super::*;
-use crate::medium::Medium;
-use crate::medium::nand::NandMedium;
-use onode_media::{BlockAddress, Damage, Fault, IoTag, OperationKind, PageAddress, SimOptions};
-use std::sync::Arc;
+use crate::fault::{Fault, OperationKind};
+use crate::nand::{BlockAddress, PageAddress};
+use crate::sim::cut::Damage;
+use crate::sim::nand::SimOptions;
+use crate::sim::recorded::RecordedNand;
+use crate::tag::IoTag;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec;
 
 const GEOMETRY: Geometry = Geometry { page_bytes: 512, spare_bytes: 0, pages_per_block: 8, blocks: 16, chips: 1 };
 
@@ -26,7 +31,7 @@ fn shown(mut nand: SimNand) -> Vec<Result<Vec<u8>, String>> {
 }
 
 /// Fills the medium and erases it, `rounds` times; returns the medium before each operation.
-fn go_round(medium: &NandMedium, rounds: u64) -> Vec<SimNand> {
+fn go_round(medium: &RecordedNand, rounds: u64) -> Vec<SimNand> {
     let (mut nand, mut before) = (medium.clone(), Vec::new());
     for round in 0..rounds {
         for block in 0..GEOMETRY.blocks {
@@ -44,9 +49,9 @@ fn go_round(medium: &NandMedium, rounds: u64) -> Vec<SimNand> {
 
 #[test]
 fn the_medium_before_any_operation_is_had_again() {
-    let medium = NandMedium::new(blank(), true);
+    let medium = RecordedNand::new(blank(), true);
     let before = go_round(&medium, 2);
-    let recording = medium.take_trace().0;
+    let recording = medium.take_recording();
     assert_eq!(recording.operations(), before.len());
     assert_eq!(recording.kept().count(), before.len());
     for (position, nand) in before.into_iter().enumerate() {
@@ -70,7 +75,7 @@ fn what_reads_and_failures_leave_is_had_again() {
         nand.apply_cut(&page(number as u64 * 8, 7), *damage, 1).expect("a program");
     }
     nand.faults_mut().add(Fault::once(OperationKind::Program, 2));
-    let medium = NandMedium::new(nand, true);
+    let medium = RecordedNand::new(nand, true);
     let (mut nand, mut before) = (medium.clone(), Vec::new());
     for index in 0..8 {
         let image = medium.image();
@@ -84,7 +89,7 @@ fn what_reads_and_failures_leave_is_had_again() {
             let _ = shared.read_run(PageAddress(unstable), &mut [0; 512], &mut [], IoTag::Data);
         }
     }
-    let recording = medium.take_trace().0;
+    let recording = medium.take_recording();
     assert_eq!(recording.operations(), before.len());
     for (position, nand) in before.into_iter().enumerate() {
         let again = recording.before(position).expect("it is kept");
@@ -106,7 +111,7 @@ fn a_long_run_is_kept_in_parts_from_its_beginning_to_its_end() {
                 spare: Arc::from([]),
                 tag: IoTag::Data,
             });
-            for operation in std::iter::once(erase).chain(programs) {
+            for operation in core::iter::once(erase).chain(programs) {
                 let before = recording.wants_medium().then(|| nand.clone());
                 nand.apply(&operation).expect("it can be done");
                 recording.add(operation, before);

@@ -5,10 +5,12 @@
 
 use crate::error::{Class, Error, Result};
 use crate::host::signature;
-use crate::open::nand::{Place, medium_error};
+use crate::open::failure::medium_error;
+use crate::open::place::{Place, refuse_content};
 use crate::open::replace::lock_replaced;
+use crate::spec::Spec;
+use crate::spec::flash::Shape;
 use crate::spec::size::exact_size;
-use crate::spec::{Shape, Spec};
 use onode_media::BlockDev;
 use onode_media::image::OpenMode;
 use onode_media::real::block::{blocks_that_fit, bytes_for};
@@ -138,7 +140,7 @@ fn complete(what: &str, said: &Shape, there: &Geometry) -> Result<Shape> {
         chips: Some(there.chips),
         ..*said
     };
-    shape.geometry().map_err(|error| Error { what: what.to_owned(), ..error })?;
+    shape.geometry().map_err(|error| error.what(what))?;
     Ok(shape)
 }
 
@@ -165,26 +167,6 @@ fn make_file(path: &Path, replace: bool, shape: &mut Shape) -> Result<NewFile> {
     }
 }
 
-/// Refuses a device that holds something, unless it is to be replaced.
-pub(crate) fn refuse_content(
-    spec: &Spec,
-    path: &Path,
-    replace: bool,
-    look: impl FnOnce() -> std::io::Result<Option<&'static str>>,
-) -> Result<()> {
-    if replace {
-        return Ok(());
-    }
-    match look() {
-        Ok(None) => Ok(()),
-        Ok(Some(content)) => {
-            Err(Error::new(Class::Exists, format!("cannot make {spec}"), format!("the device holds {content}"))
-                .hint("choose another device, or add --force to replace it with all it holds"))
-        }
-        Err(error) => Err(Error::host_file("look at", path, &error)),
-    }
-}
-
 /// Lets the volume fill the device if nothing smaller was said; larger blocks if there were too
 /// many.
 fn fit(spec: &Spec, path: &Path, shape: &mut Shape) -> Result<()> {
@@ -208,7 +190,7 @@ fn fit(spec: &Spec, path: &Path, shape: &mut Shape) -> Result<()> {
         Some(_) => Ok(()),
         None => {
             shape.size = Some(volume_bytes(bytes, shape));
-            let geometry = shape.geometry().map_err(|error| Error { what: what(), ..error })?;
+            let geometry = shape.geometry().map_err(|error| error.what(what()))?;
             debug_assert!(bytes_for(&geometry) <= bytes, "{geometry:?} is larger than {bytes}");
             Ok(())
         }

@@ -1,7 +1,7 @@
 //! Finds the memory beside the flash of a mounted volume again: where its spec says it is.
 
-use crate::open::beside;
-use crate::spec::Beside;
+use crate::open::flash::beside;
+use crate::spec::flash::Beside;
 use onode_flash::{FindMemory, MemoryOptions};
 use onode_media::Pmem;
 use onode_object::ErrorKind;

@@ -9,13 +9,14 @@ mod finder;
 
 use crate::error::{Class, Error, Result};
 use crate::open::access::{Access, Opened, volume_error};
+use crate::open::failure::medium_error;
 use crate::open::flash::flash_options;
-use crate::open::memory::is_used;
+use crate::open::flash::nand::open_nand;
 use crate::open::missing::refuse_missing;
-use crate::open::nand::{medium_error, open_nand};
-use crate::open::replace::{in_its_place, lock_replaced};
+use crate::open::replace::{in_its_place, is_used, lock_replaced};
+use crate::spec::Spec;
+use crate::spec::flash::{Beside, Policies, Shape};
 use crate::spec::size::{exact_size, human_size};
-use crate::spec::{Beside, Policies, Shape, Spec};
 use finder::MemoryFinder;
 use onode_base::ErrorKind;
 use onode_flash::{FlashDevice, FormatOptions, MemoryOptions, MountPath};

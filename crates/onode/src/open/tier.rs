@@ -5,18 +5,23 @@
 //! is not there may only not be plugged in, so whoever uses the big one alone, or gives a fast one
 //! up, says so in the spec.
 
+mod check;
 mod finder;
 
 use crate::error::{Class, Error, Result};
 use crate::host::budget::cache_bytes;
 use crate::host::clock::SystemClock;
+use crate::host::random_bytes;
 use crate::host::signature;
-use crate::open::access::{Access, Opened, volume_error};
-use crate::open::nand::{Place, medium_error, place_to_make};
-use crate::open::raw::refuse_content;
+use crate::open::access::{Access, NewVolume, Opened, Users, volume_error};
+use crate::open::failure::medium_error;
+use crate::open::kind::DeviceKind;
+use crate::open::medium::{MediumRepaired, MediumReport, lives_in_memory};
+use crate::open::place::{Place, place_to_make, refuse_content};
 use crate::open::replace::{in_its_place, lock_replaced};
+use crate::spec::Spec;
 use crate::spec::size::human_size;
-use crate::spec::{Fast, Spec, Tiers};
+use crate::spec::tiers::{Fast, Tiers};
 use finder::FastFinder;
 use onode_media::BlockDev;
 use onode_media::image::OpenMode;
@@ -34,6 +39,30 @@ use std::sync::Arc;
 const USUAL_SECTIONS: [(&str, u64, u32); 2] = [("small", 64 << 10, 1), ("large", 1 << 20, 3)];
 
 const LEAST_CACHE_BYTES: u64 = 2 << 20;
+
+impl DeviceKind for Tiers {
+    fn open(&self, spec: &Spec, access: Access, _: Users, uuid: [u8; 16]) -> Result<Opened> {
+        let device = mount(spec, self, access, [uuid, random_bytes()?])?;
+        device.set_clock(Arc::new(SystemClock));
+        if let Some((fast, _)) = &self.disks {
+            device.set_finder(Arc::new(FastFinder::new(self.clone(), fast.clone())));
+        }
+        let notes = device.reports();
+        Ok(Opened { device: Arc::new(device), faces: Vec::new(), notes })
+    }
+
+    fn create(&self, spec: &Spec, new: NewVolume<'_>) -> Result<()> {
+        create(spec, self, new)
+    }
+
+    fn check(&self, spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<MediumReport> {
+        check::check(spec, self, progress)
+    }
+
+    fn repair(&self, spec: &Spec, access: Access) -> Result<MediumRepaired> {
+        check::repair(spec, self, access)
+    }
+}
 
 fn format_options(tiers: &Tiers, uuid: [u8; 16]) -> FormatOptions {
     let acknowledge = tiers.acknowledge.unwrap_or(Acknowledge::Safe);
@@ -97,18 +126,11 @@ fn fast_options(tiers: &Tiers, disk: &dyn BlockDev, before: Option<FastOptions>)
     }
 }
 
-/// Makes a volume on the disks of a spec and lets `fill` put the first content on it.
-pub(crate) fn create(
-    spec: &Spec,
-    tiers: &Tiers,
-    replace: bool,
-    uuids: [[u8; 16]; 2],
-    fill: impl FnOnce(&dyn ObjectDevice) -> Result<()>,
-) -> Result<()> {
-    let Some((fast, big)) = &tiers.disks else {
-        return Err(Error::new(Class::Usage, format!("cannot make {spec}"), "it lives in memory only")
-            .hint("it is made when it is used: just mount it"));
-    };
+/// Makes a volume on the disks of a spec.
+fn create(spec: &Spec, tiers: &Tiers, new: NewVolume<'_>) -> Result<()> {
+    let Some((fast, big)) = &tiers.disks else { return Err(lives_in_memory(spec)) };
+    let NewVolume { replace, uuid, fill } = new;
+    let uuids = [uuid, random_bytes()?];
     in_place(spec, big, tiers.size.map_or(Size::Usual(tiers.bytes()), Size::Said), replace, |big| {
         let finish = |fast: Option<Box<dyn BlockDev>>| {
             let device = format(spec, tiers, Box::new(big), fast, uuids)?;
@@ -185,17 +207,6 @@ fn format(
         let class = if error.kind == ErrorKind::Invalid { Class::BadSize } else { Class::of_device(&error) };
         Error::new(class, format!("cannot make {spec}"), error.to_string())
     })
-}
-
-/// Opens the volume of a spec. One in memory is empty.
-pub(crate) fn open(spec: &Spec, tiers: &Tiers, access: Access, uuids: [[u8; 16]; 2]) -> Result<Opened> {
-    let device = mount(spec, tiers, access, uuids)?;
-    device.set_clock(Arc::new(SystemClock));
-    if let Some((fast, _)) = &tiers.disks {
-        device.set_finder(Arc::new(FastFinder::new(tiers.clone(), fast.clone())));
-    }
-    let notes = device.reports();
-    Ok(Opened { device: Arc::new(device), faces: Vec::new(), notes })
 }
 
 /// The device of a spec.

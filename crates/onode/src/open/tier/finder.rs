@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::host::{random_bytes, signature};
-use crate::open::tiers::new_fast;
-use crate::spec::Tiers;
+use crate::open::tier::new_fast;
+use crate::spec::tiers::Tiers;
 use onode_media::BlockDev;
 use onode_media::image::OpenMode;
 use onode_media::real::DeviceFile;

@@ -1,9 +1,11 @@
 //! Devices on byte-addressable memory: from a path to the memory and the device on it.
 
 use crate::error::{Class, Error, Result};
-use crate::open::access::{Access, volume_error};
-use crate::open::nand::medium_error;
-use crate::spec::{Memory, Spec};
+use crate::open::access::{Access, NewVolume, Users, volume_error};
+use crate::open::failure::medium_error;
+use crate::open::replace::is_used;
+use crate::spec::Spec;
+use crate::spec::memory::Memory;
 use crate::volume::face::BlockFace;
 use onode_base::ErrorKind;
 use onode_media::real::{Flushing, MappedOptions, MappedPmem, Opening};
@@ -28,30 +30,11 @@ const fn options(memory: &Memory, opening: Opening) -> MappedOptions {
     MappedOptions { opening, flushing, shared: false, reserve: 1 << 40 }
 }
 
-/// Who else may use a memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Users {
-    /// Nobody, or others who only read.
-    Alone,
-    /// Others who share it, if it is opened for writing.
-    Sharing,
-}
-
 /// The name of the space that a new volume's objects lie in.
 pub(crate) const OBJECTS: &str = "objects";
 
 /// A device in a space of a region.
 pub type Device = ScmDevice<MappedSpace>;
-
-/// A device and the spaces beside it.
-type Opened = (Arc<dyn ObjectDevice>, Vec<BlockFace>);
-
-/// Opens the device of a spec. One without a path is made on the spot.
-pub(crate) fn open(spec: &Spec, memory: &Memory, access: Access, users: Users, uuid: [u8; 16]) -> Result<Opened> {
-    let device = open_device(spec, memory, access, users, uuid)?;
-    let faces = faces_beside(spec, &device, access.read_only)?;
-    Ok((device, faces))
-}
 
 /// The spaces beside a device, each like a block device.
 pub(crate) fn faces_beside(spec: &Spec, device: &Device, read_only: bool) -> Result<Vec<BlockFace>> {
@@ -59,7 +42,7 @@ pub(crate) fn faces_beside(spec: &Spec, device: &Device, read_only: bool) -> Res
     faces.map_err(|error| Error::medium(format!("cannot open the spaces of {spec}"), &error))
 }
 
-/// The same as what it is.
+/// Opens the device of a spec. One without a path is made on the spot.
 pub(crate) fn open_device(
     spec: &Spec,
     memory: &Memory,
@@ -186,59 +169,36 @@ impl HeapMemory {
 }
 
 /// Makes a memory of its own at `path` with a device on it.
-pub(crate) fn create(
-    spec: &Spec,
-    path: &Path,
-    uuid: [u8; 16],
-    fill: impl FnOnce(&dyn ObjectDevice) -> Result<()>,
-) -> Result<()> {
-    let Spec::Scm(memory) = spec else { return Ok(()) };
+pub(crate) fn create(spec: &Spec, memory: &Memory, path: &Path, new: NewVolume<'_>) -> Result<()> {
     let what = || format!("cannot make {spec}");
     // Left behind by a try that was interrupted.
     let _ = std::fs::remove_file(path);
     let opening = Opening::New(memory.bytes().next_multiple_of(4096));
     let mapped = MappedPmem::open(path, &options(memory, opening));
     let mapped = mapped.map_err(|error| medium_error(what(), path, &error))?;
-    let device = format(spec, memory, mapped, uuid, true)?;
-    fill(&device)?;
+    let device = format(spec, memory, mapped, new.uuid, true)?;
+    (new.fill)(&device)?;
     device.close().map_err(|error| volume_error(what(), &error))
 }
 
-/// Makes the device on a device of persistent memory, all of it. With `replace` what it holds is
+/// Makes the device on a device of persistent memory, all of it. If it may go, what it holds is
 /// lost.
-pub(crate) fn create_on_device(
-    spec: &Spec,
-    path: &Path,
-    replace: bool,
-    uuid: [u8; 16],
-    fill: impl FnOnce(&dyn ObjectDevice) -> Result<()>,
-) -> Result<()> {
-    let Spec::Scm(memory) = spec else { return Ok(()) };
+pub(crate) fn create_on_device(spec: &Spec, memory: &Memory, path: &Path, new: NewVolume<'_>) -> Result<()> {
     let what = || format!("cannot make {spec}");
     let mapped = MappedPmem::open(path, &options(memory, Opening::Existing));
     let mapped = mapped.map_err(|error| medium_error(what(), path, &error))?;
-    if !replace && is_used(&mapped) {
+    if !new.replace && is_used(&mapped) {
         return Err(Error::new(Class::Exists, what(), "the device holds something already")
             .hint("give another device, or drop what it holds with --force"));
     }
-    let device = format(spec, memory, mapped, uuid, false)?;
-    fill(&device)?;
+    let device = format(spec, memory, mapped, new.uuid, false)?;
+    (new.fill)(&device)?;
     device.close().map_err(|error| volume_error(what(), &error))
 }
 
 /// Whether a space for objects holds a volume, be it damaged: it reads as zeros before.
 pub(crate) fn holds_volume(space: &MappedSpace) -> bool {
     is_used(space) || find_device(space).is_some()
-}
-
-/// Whether the start of a memory holds anything. One that was never written has zeros, or ones
-/// where it is a kind of flash.
-pub(crate) fn is_used(memory: &dyn Pmem) -> bool {
-    /// File systems begin within so many bytes.
-    const LOOKED_AT: u64 = 128 << 10;
-    let mut start = vec![0; LOOKED_AT.min(memory.length()) as usize];
-    memory.read(0, &mut start);
-    ![0, 0xff].iter().any(|blank| start.iter().all(|byte| byte == blank))
 }
 
 fn format(spec: &Spec, memory: &Memory, mapped: MappedPmem, uuid: [u8; 16], is_zero: bool) -> Result<Device> {

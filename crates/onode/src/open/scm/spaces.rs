@@ -7,10 +7,12 @@
 use crate::error::{Class, Error, Result};
 use crate::host::random_bytes;
 use crate::open::access::Access;
-use crate::open::memory::{MappedSpace, holds_volume, is_used};
 use crate::open::missing::refuse_missing;
+use crate::open::replace::is_used;
+use crate::open::scm::memory::{self, MappedSpace, holds_volume};
+use crate::spec::Spec;
+use crate::spec::memory::Memory;
 use crate::spec::size::human_size;
-use crate::spec::{Memory, Spec};
 use onode_media::real::{MappedOptions, MappedPmem, Opening};
 use onode_media::{MediaErrorKind, Pmem};
 use onode_object::{ObjectDevice, Space};
@@ -226,9 +228,9 @@ impl Spaces {
 
 /// What the volume in a region is, in words.
 fn holdings(path: &Path) -> String {
-    let memory = Memory { path: Some(path.into()), ..Memory::default() };
-    let spec = Spec::Scm(memory.clone());
-    match crate::open::memory::mount(&spec, &memory, path, Access::LOOK).map(|device| device.space()) {
+    let said = Memory { path: Some(path.into()), ..Memory::default() };
+    let spec = Spec::Scm(said.clone());
+    match memory::mount(&spec, &said, path, Access::LOOK).map(|device| device.space()) {
         Ok(Space { total, available, objects }) => {
             // One is the volume itself, and one its root directory.
             let files = objects.saturating_sub(2);

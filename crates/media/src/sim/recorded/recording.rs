@@ -7,7 +7,10 @@
 //! those to come every other one is left out. What is left is spread over the whole run, and is the
 //! same each time that it is recorded.
 
-use onode_media::{Geometry, MediaOperation, Nand, SimNand};
+use crate::nand::{Geometry, Nand};
+use crate::sim::cut::MediaOperation;
+use crate::sim::nand::SimNand;
+use alloc::vec::Vec;
 
 /// Operations of a stretch: half as many are done again for a state, which is nothing beside a
 /// mount, and the medium at the beginning takes about as much as a dozen operations.
@@ -97,7 +100,7 @@ impl NandRecording {
     }
 
     /// The medium changed by something else than an operation.
-    pub const fn note_change(&mut self) {
+    pub(super) const fn note_change(&mut self) {
         self.was_changed = true;
     }
 
@@ -107,12 +110,12 @@ impl NandRecording {
     }
 
     /// Whether the next operation is to be added with the medium before it.
-    pub const fn wants_medium(&self) -> bool {
+    pub(super) const fn wants_medium(&self) -> bool {
         self.begins() && self.begun.is_multiple_of(self.one_in)
     }
 
     /// Adds an operation, `before` which the medium was as it is if it was wanted.
-    pub fn add(&mut self, operation: MediaOperation, before: Option<SimNand>) {
+    pub(super) fn add(&mut self, operation: MediaOperation, before: Option<SimNand>) {
         if self.begins() {
             self.begin(before);
         }
@@ -140,11 +143,13 @@ impl NandRecording {
     }
 
     /// Operations so far.
+    #[must_use]
     pub const fn operations(&self) -> usize {
         self.operations
     }
 
     /// The geometry of the medium, if there was an operation.
+    #[must_use]
     pub fn geometry(&self) -> Option<Geometry> {
         self.stretches.first().map(|first| first.before.geometry())
     }
@@ -163,11 +168,13 @@ impl NandRecording {
     }
 
     /// The operation at `position`, if it is kept.
+    #[must_use]
     pub fn operation(&self, position: usize) -> Option<&MediaOperation> {
         self.find(position).and_then(|(stretch, at)| stretch.operations.get(at))
     }
 
     /// The medium before the operation at `position`, if that is kept.
+    #[must_use]
     pub fn before(&self, position: usize) -> Option<SimNand> {
         let (stretch, at) = self.find(position)?;
         let mut nand = stretch.before.clone();

@@ -2,11 +2,12 @@
 //! stay.
 
 use crate::error::{Class, Error, Result};
-use crate::open::access::volume_error;
-use crate::open::memory::{self, Device, MappedSpace, OBJECTS, holds_volume};
-use crate::open::nand::medium_error;
+use crate::open::access::{NewVolume, volume_error};
+use crate::open::failure::medium_error;
+use crate::open::scm::memory::{self, Device, MappedSpace, OBJECTS, holds_volume};
+use crate::spec::Spec;
+use crate::spec::memory::Memory;
 use crate::spec::size::human_size;
-use crate::spec::{Memory, Spec};
 use onode_media::Pmem;
 use onode_media::real::{MappedOptions, MappedPmem, Opening};
 use onode_object::ObjectDevice;
@@ -91,14 +92,8 @@ pub(crate) fn site(spec: &Spec, memory: &Memory, path: &Path, replace: bool) -> 
 }
 
 /// Makes the device in a space.
-pub(crate) fn create(
-    spec: &Spec,
-    memory: &Memory,
-    space: MappedSpace,
-    uuid: [u8; 16],
-    fill: impl FnOnce(&dyn ObjectDevice) -> Result<()>,
-) -> Result<()> {
-    let device: Device = memory::format_in(spec, memory, space, uuid)?;
-    fill(&device)?;
+pub(crate) fn create(spec: &Spec, memory: &Memory, space: MappedSpace, new: NewVolume<'_>) -> Result<()> {
+    let device: Device = memory::format_in(spec, memory, space, new.uuid)?;
+    (new.fill)(&device)?;
     device.close().map_err(|error| volume_error(format!("cannot make {spec}"), &error))
 }

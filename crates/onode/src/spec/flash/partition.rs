@@ -11,6 +11,14 @@ use std::path::{Path, PathBuf};
 /// Where the kernel lists memory technology devices.
 pub(crate) const CLASS: &str = "/sys/class/mtd";
 
+/// The path that a place of a spec names: a path, or `mtd:` and the name of a partition.
+pub(super) fn path_of(place: &str, what: &str) -> Result<PathBuf> {
+    match place.strip_prefix("mtd:") {
+        Some(name) => device_of(Path::new(CLASS), name, what),
+        None => Ok(PathBuf::from(place)),
+    }
+}
+
 /// The device file of the partition called `name` among those that `class` lists; `what` is what
 /// cannot be done.
 pub(crate) fn device_of(class: &Path, name: &str, what: &str) -> Result<PathBuf> {

@@ -1,0 +1,37 @@
+//! Failures of a medium in words for people, with advice that suits what its path names.
+
+use crate::error::{Class, Error};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+/// Whether not even the directory is there that a file would be in.
+fn has_no_directory(path: &Path) -> bool {
+    path.parent().is_some_and(|parent| !parent.as_os_str().is_empty() && !parent.exists())
+}
+
+/// The error for people of a medium at `path`.
+pub(crate) fn medium_error(what: String, path: &Path, error: &onode_media::Error) -> Error {
+    let made = Error::medium(what, error);
+    let place = path.display();
+    let is_device = std::fs::metadata(path)
+        .is_ok_and(|metadata| metadata.file_type().is_block_device() || metadata.file_type().is_char_device());
+    match made.class {
+        Class::NotFound if place.to_string().starts_with("/dev/") && !path.starts_with("/dev/shm") => {
+            made.hint("`lsblk` and `cat /proc/mtd` list the devices there are")
+        }
+        Class::NotFound if has_no_directory(path) => {
+            made.hint(format!("make its directory first: mkdir -p {}", path.parent().unwrap_or(path).display()))
+        }
+        Class::NotFound => made.hint("`onode mkfs IMAGE` makes one, `onode up DIR IMAGE` makes and mounts one"),
+        Class::NotAnImage if is_device => {
+            made.hint(format!("`onode mkfs {place}` makes a volume there; what the device holds is lost then"))
+        }
+        Class::InUse if is_device => {
+            made.hint(format!("unmount it first; `lsblk {place}` or `fuser -v {place}` tells who uses it"))
+        }
+        Class::Permission if is_device => {
+            made.hint(format!("run it as root, or as a member of the group that `ls -l {place}` shows"))
+        }
+        _ => made,
+    }
+}

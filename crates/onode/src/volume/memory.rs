@@ -1,0 +1,37 @@
+//! Volumes on memory, opened together with the blocks that a program allocates in them.
+
+use crate::error::{Class, Error, Result};
+use crate::host::clock::clock_for;
+use crate::host::random_bytes;
+use crate::open::access::{Access, Users};
+use crate::open::scm::memory::{self, HeapMemory};
+use crate::spec::Spec;
+use crate::volume::{CreateOptions, MountOptions, Volume, compression_of, format, wrapped};
+use onode_fs::FileSystem;
+use std::sync::Arc;
+
+impl Volume {
+    /// Opens a volume on memory together with its blocks. One in memory of the process is made on
+    /// the spot.
+    ///
+    /// # Errors
+    /// `Usage` for a volume on something else; as [`Volume::open`].
+    pub fn open_memory(spec: &Spec, options: MountOptions) -> Result<(Self, HeapMemory)> {
+        let Spec::Scm(memory) = spec else {
+            return Err(Error::new(Class::Usage, format!("cannot use {spec} as memory"), "it is no memory")
+                .hint("use for example scm:/dev/shm/heap,size=1G"));
+        };
+        let device = memory::open_device(spec, memory, Access::of(&options), Users::Sharing, random_bytes()?)?;
+        if memory.path.is_none() {
+            format(spec, device.as_ref(), &CreateOptions::default())?;
+        }
+        let heap = HeapMemory::of(&device)?;
+        let faces = memory::faces_beside(spec, &device, options.read_only)?;
+        let mut notes = Vec::new();
+        let device = wrapped(spec, device, compression_of(&options), &mut notes)?;
+        let clock = clock_for(device.as_ref());
+        let files = FileSystem::mount(device, clock, options);
+        let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
+        Ok((Self { spec: spec.clone(), files, faces, notes }, heap))
+    }
+}
