@@ -34,6 +34,18 @@ for kind in "${DEVICES[@]}"; do
     small=$(du -s --block-size=1K "$MNT/fs" | cut -f1)
     plain=$(du -s --block-size=1K "$MNT/plain/fs" | cut -f1)
     [ "$small" -lt "$plain" ] || fail "$kind: $small KiB compressed, $plain KiB plain"
+    # What was written plain is stored anew, while it is in use.
+    tail -f "$MNT/plain/fs/Cargo.toml" >/dev/null 2>&1 &
+    READER=$!
+    "$ONODE" compress "$MNT/plain" --with small --rewrite >"$WORK/told" || fail "$kind: onode compress --rewrite"
+    kill "$READER"
+    grep -q 'stored anew' "$WORK/told" || fail "$kind: $(cat "$WORK/told")"
+    diff -r "$SOURCE" "$MNT/plain/fs" >/dev/null || fail "$kind: stored anew it is not what was written"
+    down_well
+    up
+    anew=$(du -s --block-size=1K "$MNT/plain/fs" | cut -f1)
+    [ "$anew" -lt "$plain" ] || fail "$kind: $anew KiB stored anew, $plain KiB before"
+    diff -r "$SOURCE" "$MNT/plain/fs" >/dev/null || fail "$kind: stored anew and mounted it is not what was written"
     down_well
     "$ONODE" check "$(volume_of "$IMAGE")" >/dev/null || fail "$kind: check"
     lines+=("$kind $((small * 100 / plain)) %")

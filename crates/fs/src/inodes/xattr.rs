@@ -13,8 +13,8 @@ use crate::names::slots::{Slot, Slots};
 use crate::state::State;
 use crate::types::{Caller, InodeNumber, XattrFlags};
 use crate::volume::advice::COMPRESS;
-use crate::volume::rewrite::REWRITE;
 use crate::volume::placement;
+use crate::volume::rewrite::REWRITE;
 use onode_base::{ErrorKind, varint};
 use onode_object::{AttributeKey, AttributeKind, Hints, ObjectDevice, ObjectId, Transaction};
 

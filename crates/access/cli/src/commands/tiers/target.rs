@@ -6,9 +6,9 @@
 
 use crate::location::{self, Consent, entries, find, resolve};
 use onode::{Class, Error, Result, Volume};
-use onode_fs::COMPRESS;
 use onode_fs::attachment::ATTACHED;
 use onode_fs::placement::{MOVE, PLACEMENT, SECTIONS, WHEREABOUTS};
+use onode_fs::{COMPRESS, REWRITE};
 use onode_fs::{Caller, DirectoryEntry, ErrorKind, FileType, InodeNumber, XattrFlags};
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};
@@ -16,6 +16,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 const VALUE_BYTES_MAX: usize = 64 << 10;
@@ -172,6 +173,30 @@ impl Files {
         self.set(path, COMPRESS, word)
     }
 
+    /// Stores a range of a file's content anew.
+    pub fn rewrite(&self, path: &Path, offset: u64, length: u64) -> Result<()> {
+        let stored = self.set(path, REWRITE, &format!("{offset} {length}"));
+        stored.map_err(|mut error| {
+            error.what = format!("cannot store {} anew", path.display());
+            error
+        })
+    }
+
+    /// Bytes of a file, and those that it takes on the medium; nothing of what is no file.
+    pub fn sizes(&self, path: &Path) -> Result<Option<(u64, u64)>> {
+        match &self.volume {
+            None => {
+                let found = fs::symlink_metadata(path).map_err(|error| Error::host_file("look at", path, &error))?;
+                Ok(found.is_file().then(|| (found.len(), found.blocks() * 512)))
+            }
+            Some(volume) => {
+                let node = resolve(volume.files(), path)?;
+                let found = node.attributes();
+                Ok((found.file_type == FileType::Regular).then(|| (found.size, found.blocks * 512)))
+            }
+        }
+    }
+
     /// Moves the content of a file.
     pub fn move_content(&self, path: &Path, how: &str) -> Result<()> {
         self.set(path, MOVE, how)
@@ -251,7 +276,13 @@ fn of_host(what: String, attribute: &str, errno: rustix::io::Errno) -> Error {
                 .hint("name that directory, or the disks of a volume that is not mounted: tier:FAST,BIG")
         }
         // What the file system would say in words comes as a number through the mount.
-        rustix::io::Errno::INVAL => Error::new(Class::Usage, what, "no such section, or it cannot be moved").hint(ASK),
+        rustix::io::Errno::INVAL if attribute != REWRITE => {
+            Error::new(Class::Usage, what, "no such section, or it cannot be moved").hint(ASK)
+        }
+        rustix::io::Errno::NOSPC if attribute == REWRITE => {
+            let why = "there is no room to store it twice for a moment; what came before it is stored anew";
+            Error::new(Class::VolumeFull, what, why).hint("remove something and say the same again")
+        }
         rustix::io::Errno::NOSPC => {
             Error::new(Class::VolumeFull, what, "its section of the fast disk has no room for it").hint(NO_ROOM)
         }
@@ -269,7 +300,7 @@ fn of_volume(what: String, attribute: &str, error: &onode_fs::Error) -> Error {
 
 /// The volume does not do what an attribute is for.
 fn unheeded(what: String, attribute: &str) -> Error {
-    if attribute == COMPRESS {
+    if [COMPRESS, REWRITE].contains(&attribute) {
         return Error::new(Class::Usage, what, "nothing on this volume is compressed")
             .hint("mount it once with `-o compress=fast` (or small, or auto)");
     }
