@@ -136,6 +136,7 @@ tests/bench/tier.sh               # a fast and a big disk
 tests/bench/mount.sh              # calls on a mount
 tests/bench/calls.sh              # requests of the kernel a call
 tests/bench/instructions.sh       # instructions of a call below the mount
+tests/bench/compress.sh           # bytes that compressed content takes
 tests/bench/parallel.sh DIR       # several programs
 ```
 

@@ -232,7 +232,8 @@ bugs! {
     DamagedTierRecordBelieved,
     /// tier: a sound header of a torn record proves nothing.
     DamagedTierHeaderIgnored,
-    /// services: in the mode `meta` of a memory what a service keeps in place of content may be durable late.
+    /// services: in the mode `meta` of a memory what a service keeps in place of content may be
+    /// durable late.
     ServicesFramesLate,
     /// services: the checksum of a compressed chunk is not compared.
     ServicesChecksumIgnored,

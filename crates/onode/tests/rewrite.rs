@@ -1,5 +1,5 @@
-//! Content that was written before a volume compressed is stored anew: fewer bytes, and nothing else
-//! of a file changes.
+//! Content that was written before a volume compressed is stored anew: fewer bytes, and nothing
+//! else of a file changes.
 
 mod common;
 

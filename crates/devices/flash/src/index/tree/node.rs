@@ -224,8 +224,8 @@ impl Node {
         self.set_value_of(index, &self.place(index), None, value);
     }
 
-    /// Replaces the value of entry `index` at `place`; `before` is the key before it, if it was come
-    /// by.
+    /// Replaces the value of entry `index` at `place`; `before` is the key before it, if it was
+    /// come by.
     fn set_value_of(&mut self, index: usize, place: &FoundEntry, before: Option<Key>, value: &[u8]) {
         let (from, until) = place.value;
         if until - from == value.len() {

@@ -1,5 +1,5 @@
-//! A value that a key of the tree gets, and who is shown the one before: whoever needs both searches
-//! the tree once.
+//! A value that a key of the tree gets, and who is shown the one before: whoever needs both
+//! searches the tree once.
 
 use onode_engine::Key;
 
