@@ -89,6 +89,7 @@ pub(crate) trait Said: fmt::Display {
 }
 
 impl Spec {
+    /// What it says, whatever kind of device it names.
     pub(crate) fn said(&self) -> &dyn Said {
         match self {
             #[cfg(feature = "flash")]

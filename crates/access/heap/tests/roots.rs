@@ -1,28 +1,9 @@
 //! Names for the entries of data structures, across runs, and the types that may lie behind them.
 
+mod common;
+
+use common::Place;
 use onode_heap::{Caller, ErrorKind, Heap, Kind, Plain, Ref};
-use std::path::PathBuf;
-
-/// A file in memory, gone at the end.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let path = PathBuf::from(format!("/dev/shm/onode-heap-roots-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_file(&path);
-        Self(path)
-    }
-
-    fn open(&self) -> Heap {
-        Heap::open(&format!("scm:{},size=16M", self.0.display())).expect("the heap opens")
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
 
 #[derive(Clone, Copy, Plain)]
 #[repr(C)]
