@@ -6,5 +6,6 @@ pub mod cuts;
 pub mod damage;
 pub mod full;
 pub mod history;
+pub mod hostile;
 pub mod readers;
 pub mod spy;
