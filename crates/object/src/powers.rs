@@ -300,6 +300,11 @@ pub trait Inspect {
     fn segments(&self) -> Vec<SegmentInfo>;
     /// Everything that views and reports show, taken at one moment.
     fn inspection(&self) -> Inspection;
+    /// The settings that the device works by, those that nobody chose too: all of
+    /// [`Settings`](crate::Settings) that it heeds.
+    fn settings(&self) -> crate::Settings {
+        crate::Settings::NONE
+    }
 }
 
 /// Removal that leaves no copy anywhere on the medium.
