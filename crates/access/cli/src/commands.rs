@@ -10,6 +10,7 @@ mod volumes;
 
 use crate::NAME;
 use clap::{CommandFactory, Parser, Subcommand};
+use files::look::{cat, df, du, find, tree};
 use files::{compress, cp, get, ls, mkdir, put, rm};
 use mounts::{attach, mount, umount, up};
 use onode::{Class, Result};
@@ -57,6 +58,16 @@ enum Verb {
     Top(top::Arguments),
     /// List a directory of an image without mounting it.
     Ls(ls::Arguments),
+    /// Write what files of an image hold to standard output.
+    Cat(cat::Arguments),
+    /// Find files of an image by name, type, size or time.
+    Find(find::Arguments),
+    /// Show the directories of an image and what they hold, indented.
+    Tree(tree::Arguments),
+    /// Show what directories of an image take on the medium and what their files hold.
+    Du(du::Arguments),
+    /// Show how full volumes are: images, or mounts.
+    Df(df::Arguments),
     /// Copy files out of an image.
     Get(get::Arguments),
     /// Copy files into an image.
@@ -125,6 +136,11 @@ impl Command {
             Verb::Map(arguments) => map::run(arguments, output),
             Verb::Top(arguments) => top::run(arguments, output),
             Verb::Ls(arguments) => ls::run(arguments, output),
+            Verb::Cat(arguments) => cat::run(arguments, output),
+            Verb::Find(arguments) => find::run(arguments, output),
+            Verb::Tree(arguments) => tree::run(arguments, output),
+            Verb::Du(arguments) => du::run(arguments, output),
+            Verb::Df(arguments) => df::run(arguments, output),
             Verb::Get(arguments) => get::run(arguments, output),
             Verb::Put(arguments) => put::run(arguments, output),
             Verb::Rm(arguments) => rm::run(arguments, output),

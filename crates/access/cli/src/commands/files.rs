@@ -4,6 +4,7 @@ pub mod compress;
 pub mod copy;
 pub mod cp;
 pub mod get;
+pub mod look;
 pub mod ls;
 pub mod mkdir;
 pub mod put;

@@ -129,6 +129,11 @@ fn list(volume: &Volume, arguments: &Arguments) -> Result<Listing> {
     Ok(Listing(lines))
 }
 
+/// The bytes of a name that is no text, which JSON cannot hold otherwise.
+pub fn bytes_of(name: &[u8]) -> Option<Vec<u8>> {
+    std::str::from_utf8(name).is_err().then(|| name.to_vec())
+}
+
 impl Line {
     fn new(name: &[u8], attributes: &Attributes, target: Option<Vec<u8>>, style: Style, long: bool) -> Self {
         let mut shown = quote::name(name, style);
@@ -137,7 +142,7 @@ impl Line {
         }
         Self {
             name: String::from_utf8_lossy(name).into_owned(),
-            name_bytes: std::str::from_utf8(name).is_err().then(|| name.to_vec()),
+            name_bytes: bytes_of(name),
             inode: InodeReport::of(attributes),
             modified_seconds: attributes.modified.seconds,
             modified_nanoseconds: attributes.modified.nanoseconds,
