@@ -29,6 +29,45 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
+fn wildcards_are_meant_in_the_image() {
+    let place = Place::new("wildcards");
+    let image = filled(&place);
+    assert_eq!(onode!("ls", &image, "/logs/*.old").succeeds(), "/logs/a.old\n/logs/b.old\n");
+    assert_eq!(onode!("cat", &image, "/l?gs/[!a].old", "/*/new").succeeds(), "two\nthree\n");
+    // A directory that matches is listed itself.
+    assert_eq!(onode!("ls", &image, "/l*").succeeds(), "/logs\n");
+    let error = onode!("get", &image, "/logs/*.old", place.path("none")).fails(2);
+    is_clear(&error, "none");
+    onode!("get", &image, "/logs/*.old", place.directory("out")).succeeds();
+    assert_eq!(fs::read(place.path("out/b.old")).expect("b.old"), b"two\n");
+    onode!("mkdir", &image, "/more").succeeds();
+    onode!("put", &image, place.file("f", b"other"), "/more/new").succeeds();
+    is_clear(&onode!("get", &image, "/*/new", place.path("out")).fails(2), "same name");
+    onode!("rm", "-r", &image, "/mor?").succeeds();
+    // A pattern that nothing matches leaves everything as it is.
+    for verb in ["ls", "cat", "du", "get", "find"] {
+        let error = onode!(verb, &image, "/logs/*.gone").fails(20);
+        is_clear(&error, "no such file: nothing matches /logs/*.gone");
+    }
+    onode!("rm", &image, "/logs/new", "/logs/*.gone").fails(20);
+    onode!("rm", &image, "/logs/*.old").succeeds();
+    assert_eq!(onode!("ls", &image, "/logs").succeeds(), "deep\nnew\n");
+}
+
+#[test]
+fn a_name_with_a_star_in_it_wins() {
+    let place = Place::new("star");
+    let image = filled(&place);
+    onode!("put", &image, place.file("f", b"itself\n"), "/logs/*.old").succeeds();
+    onode!("put", &image, place.file("f", b"hidden\n"), "/logs/.x.old").succeeds();
+    assert_eq!(onode!("cat", &image, "/logs/*.old").succeeds(), "itself\n");
+    onode!("rm", &image, "/logs/*.old").succeeds();
+    // What begins with a dot is matched only by what does.
+    assert_eq!(onode!("cat", &image, "/logs/*.old").succeeds(), "one\ntwo\n");
+    assert_eq!(onode!("cat", &image, "/logs/.*").succeeds(), "hidden\n");
+}
+
+#[test]
 fn content_goes_out_as_it_is() {
     let place = Place::new("cat");
     let image = filled(&place);

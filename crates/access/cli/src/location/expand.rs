@@ -8,7 +8,7 @@ use super::pattern::Pattern;
 use super::{entries, find, parts};
 use onode::{Class, Error, Result};
 use onode_fs::{FileSystem, FileType};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -59,6 +59,19 @@ pub fn expand(files: &FileSystem, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut seen = HashSet::new();
     all.retain(|path| seen.insert(path.clone()));
     Ok(all)
+}
+
+/// That no two of these paths end with the same name: put into one directory, one would replace the
+/// other.
+pub fn check_names(paths: &[PathBuf]) -> Result<()> {
+    let mut seen = HashMap::new();
+    for path in paths {
+        if let Some(other) = seen.insert(path.file_name(), path) {
+            let what = format!("cannot put {} and {} into one directory", other.display(), path.display());
+            return Err(Error::new(Class::Usage, what, "they have the same name").hint("name them one by one"));
+        }
+    }
+    Ok(())
 }
 
 /// What in a directory a part of a path means.
