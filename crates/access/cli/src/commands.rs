@@ -10,6 +10,7 @@ mod volumes;
 
 use crate::NAME;
 use clap::{CommandFactory, Parser, Subcommand};
+use files::change::{chmod, ln, mv};
 use files::look::{cat, df, du, find, tree};
 use files::{compress, cp, get, ls, mkdir, put, rm};
 use mounts::{attach, mount, umount, up};
@@ -78,6 +79,12 @@ enum Verb {
     Mkdir(mkdir::Arguments),
     /// Copy files within an image or between two images.
     Cp(cp::Arguments),
+    /// Rename files of an image or move them to another directory of it.
+    Mv(mv::Arguments),
+    /// Give a file of an image another name, or make a symbolic link.
+    Ln(ln::Arguments),
+    /// Change permissions of files in an image.
+    Chmod(chmod::Arguments),
     /// Show or say how files and what is made in directories is compressed from now on.
     Compress(compress::Arguments),
     /// Verify an image without changing it (exit codes as fsck).
@@ -146,6 +153,9 @@ impl Command {
             Verb::Rm(arguments) => rm::run(arguments, output),
             Verb::Mkdir(arguments) => mkdir::run(arguments, output),
             Verb::Cp(arguments) => cp::run(arguments, output),
+            Verb::Mv(arguments) => mv::run(arguments, output),
+            Verb::Ln(arguments) => ln::run(arguments, output),
+            Verb::Chmod(arguments) => chmod::run(arguments, output),
             Verb::Compress(arguments) => compress::run(arguments, output),
             Verb::Check(arguments) => check::run(arguments, output),
             Verb::Repair(arguments) => repair::run(arguments, output),

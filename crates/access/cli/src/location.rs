@@ -8,7 +8,7 @@ pub mod pattern;
 pub mod walk;
 
 use onode::{Class, Error, MountOptions, Result, Spec, Volume};
-use onode_fs::{Attributes, DirectoryEntry, ErrorKind, FileSystem, InodeNumber};
+use onode_fs::{Attributes, Caller, DirectoryEntry, ErrorKind, FileSystem, InodeNumber};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
@@ -59,6 +59,11 @@ pub fn change<T>(image: &OsStr, consent: Consent, work: impl FnOnce(&Volume) -> 
     let outcome = work(&volume);
     volume.close()?;
     outcome
+}
+
+/// Who runs the command: the owner of what it makes.
+pub fn caller() -> Caller {
+    Caller { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw(), ..Caller::root() }
 }
 
 /// A file that was looked up; gives the use back when dropped.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 /// A volume with a few logs and a program.
@@ -26,6 +26,12 @@ fn filled(place: &Place) -> PathBuf {
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
+}
+
+/// The permissions of a file, as `onode ls -l` shows them.
+fn mode(image: &Path, path: &str) -> String {
+    let said = onode!("stat", image, path).succeeds();
+    said.lines().find_map(|line| line.strip_prefix("mode ")?.split_whitespace().next()).expect("a mode").to_owned()
 }
 
 #[test]
@@ -50,6 +56,7 @@ fn wildcards_are_meant_in_the_image() {
         is_clear(&error, "no such file: nothing matches /logs/*.gone");
     }
     onode!("rm", &image, "/logs/new", "/logs/*.gone").fails(20);
+    onode!("chmod", &image, "600", "/logs/*.gone").fails(20);
     onode!("rm", &image, "/logs/*.old").succeeds();
     assert_eq!(onode!("ls", &image, "/logs").succeeds(), "deep\nnew\n");
 }
@@ -75,8 +82,7 @@ fn content_goes_out_as_it_is() {
     onode!("put", &image, place.file("f", &content), "/bytes").succeeds();
     let said = onode!("--json", "cat", &image, "/bytes", "/logs/new").output().expect("it runs");
     assert!(said.stdout.strip_prefix(content.as_slice()) == Some(b"three\n"));
-    std::os::unix::fs::symlink("bytes", place.path("link")).expect("symlink");
-    onode!("put", &image, place.path("link"), "/link").succeeds();
+    onode!("ln", "-s", &image, "bytes", "/link").succeeds();
     is_clear(&onode!("cat", &image, "/logs/new", "/logs").fails(2), "it is a directory");
     is_clear(&onode!("cat", &image, "/link").fails(2), "symbolic link");
     onode!("cat", &image, "/nothing").fails(20);
@@ -169,8 +175,7 @@ fn files_are_found_by_what_they_are() {
 fn trees_are_shown_to_a_depth() {
     let place = Place::new("tree");
     let image = filled(&place);
-    std::os::unix::fs::symlink("logs/new", place.path("link")).expect("symlink");
-    onode!("put", &image, place.path("link"), "/link").succeeds();
+    onode!("ln", "-s", &image, "logs/new", "/link").succeeds();
     let whole = "/\n  link -> logs/new\n  logs/\n    a.old\n    b.old\n    deep/\n      c.old\n    new\n  program\n\
                  2 directories, 6 files\n";
     assert_eq!(onode!("tree", &image).succeeds(), whole);
@@ -185,10 +190,12 @@ fn trees_are_shown_to_a_depth() {
 fn what_files_take_and_hold_is_summed() {
     let place = Place::new("du");
     let image = filled(&place);
+    onode!("ln", &image, "/program", "/logs/same").succeeds();
     let all = json(&onode!("du", "--json", &image).succeeds());
     let rows = all.as_array().expect("rows");
     let paths: Vec<&str> = rows.iter().filter_map(|row| row["path"].as_str()).collect();
     assert_eq!(paths, ["/logs/deep", "/logs", "/"]);
+    // The file with two names counts once.
     assert_eq!((&rows[2]["logical_bytes"], &rows[2]["files"]), (&Value::from(200_019), &Value::from(5)));
     assert!(rows[2]["stored_bytes"].as_u64().is_some_and(|bytes| bytes >= 200_000), "{all}");
     let sums = onode!("du", "-s", "--bytes", &image, "/logs/*.old", "/program").succeeds();
@@ -224,5 +231,80 @@ fn volumes_tell_how_full_they_are() {
     for verb in ["cat", "du", "find", "tree"] {
         is_clear(&onode!(verb, &image, "/logs").fails(13), "mounted at");
     }
+    is_clear(&onode!("mv", &image, "/program", "/p").fails(13), "mounted at");
+    is_clear(&onode!("ln", &image, "/program", "/p").fails(13), "mounted at");
+    is_clear(&onode!("chmod", &image, "600", "/program").fails(13), "mounted at");
     common::unmount(&mnt);
+}
+
+#[test]
+fn files_are_moved() {
+    let place = Place::new("mv");
+    let image = filled(&place);
+    onode!("mv", &image, "/program", "/logs/deep").succeeds();
+    onode!("mv", &image, "/logs/deep/program", "/renamed").succeeds();
+    assert_eq!(onode!("ls", &image, "/").succeeds(), "logs\nrenamed\n");
+    // What has the name is replaced.
+    onode!("mv", &image, "/logs/a.old", "/logs/b.old").succeeds();
+    assert_eq!(onode!("cat", &image, "/logs/b.old").succeeds(), "one\n");
+    is_clear(&onode!("mv", &image, "/logs/*", "/renamed").fails(2), "no directory");
+    for (from, to, why) in [
+        ("/logs", "/logs/deep", "within itself"),
+        ("/logs", "/logs", "there already"),
+        ("/renamed", "/renamed", "there already"),
+        ("/renamed", "/", "there already"),
+        ("/renamed", "/renamed/x", "within itself"),
+    ] {
+        is_clear(&onode!("mv", &image, from, to).fails(2), why);
+    }
+    // None of two files of one name replaces the other.
+    onode!("put", &image, place.file("f", b"other"), "/logs/deep/new").succeeds();
+    is_clear(&onode!("mv", &image, "/logs/new", "/logs/*/new", "/").fails(2), "same name");
+    onode!("rm", &image, "/logs/deep/new").succeeds();
+    onode!("mv", &image, "/nothing", "/else").fails(20);
+    onode!("mv", &image, "/renamed", "/no/such").fails(20);
+    onode!("mv", &image, "/", "/else").fails(2);
+    onode!("mv", &image, "/logs/b*", "/renamed", "/logs/deep").succeeds();
+    assert_eq!(onode!("ls", &image, "/logs/deep").succeeds(), "b.old\nc.old\nrenamed\n");
+    onode!("check", &image).succeeds();
+}
+
+#[test]
+fn files_get_other_names() {
+    let place = Place::new("ln");
+    let image = filled(&place);
+    onode!("ln", &image, "/program", "/logs").succeeds();
+    assert!(onode!("stat", &image, "/logs/program").succeeds().contains("links 2"));
+    onode!("ln", "--symbolic", &image, "../no/where", "/logs/link").succeeds();
+    assert!(onode!("ls", "-l", &image, "/logs/link").succeeds().ends_with("/logs/link -> ../no/where\n"));
+    is_clear(&onode!("ln", &image, "/logs", "/more").fails(2), "it is a directory");
+    is_clear(&onode!("ln", &image, "/program", "/logs/new").fails(21), "/logs/new");
+    is_clear(&onode!("ln", "-s", &image, "x", "/logs/new").fails(21), "/logs/new");
+    // Moved to another of its names, a file has that one alone.
+    onode!("mv", &image, "/program", "/logs/program").succeeds();
+    assert_eq!(onode!("ls", &image).succeeds(), "logs\n");
+    assert!(onode!("stat", &image, "/logs/program").succeeds().contains("links 1"));
+    onode!("ln", &image, "/nothing", "/more").fails(20);
+    onode!("check", &image).succeeds();
+}
+
+#[test]
+fn permissions_are_changed() {
+    let place = Place::new("chmod");
+    let image = filled(&place);
+    onode!("chmod", &image, "640", "/program").succeeds();
+    assert_eq!(mode(&image, "/program"), "-rw-r-----");
+    onode!("chmod", &image, "u+x,go-w", "/program", "/logs/*.old").succeeds();
+    assert_eq!((mode(&image, "/program"), mode(&image, "/logs/a.old").get(..4)), ("-rwxr-----".into(), Some("-rwx")));
+    // A mode may look like an option.
+    onode!("chmod", &image, "-x", "/program").succeeds();
+    assert_eq!(mode(&image, "/program"), "-rw-r-----");
+    onode!("chmod", "-R", &image, "a=rX", "/logs").succeeds();
+    assert_eq!((mode(&image, "/logs/deep"), mode(&image, "/logs/new")), ("dr-xr-xr-x".into(), "-r--r--r--".into()));
+    onode!("ln", "-s", &image, "program", "/link").succeeds();
+    is_clear(&onode!("chmod", &image, "600", "/link").fails(2), "symbolic link");
+    onode!("chmod", "-R", &image, "700", "/").succeeds();
+    is_clear(&onode!("chmod", &image, "u+q", "/program").fails(2), "u+q");
+    onode!("chmod", &image, "600", "/nothing").fails(20);
+    onode!("check", &image).succeeds();
 }

@@ -1,5 +1,6 @@
 //! Files of a volume; but for `compress` of one that is not mounted.
 
+pub mod change;
 pub mod compress;
 pub mod copy;
 pub mod cp;
